@@ -1,5 +1,7 @@
 /** Builds the HTTP side of a process from routes and actor references. */
 import type { EventType } from '../actors/domain/events.js'
+import { type I18nSettings, I18N_DEFAULTS } from '../actors/domain/i18n/settings.js'
+import type { ConsoleSessionsProtocol } from '../actors/identity/console-sessions/protocol.js'
 import type { BrowserSessionsProtocol } from '../actors/identity/sessions/protocol.js'
 import type { Tenant } from '../actors/domain/tenants/tenancy.js'
 import type { ScimProtocol } from '../actors/identity/scim/protocol.js'
@@ -15,15 +17,20 @@ import type { Clock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { Metrics } from '../runtime/kernel/metrics/metrics.js'
 import type { Random } from '../runtime/kernel/random.js'
+import { consoleApi } from './console/api.js'
+import { consoleRoutes } from './console/routes.js'
+import { Site } from './console/site.js'
 import { Responder } from './response/respond.js'
 import { authenticator, scimAuthenticator } from './request/authenticate.js'
 import { browserReader } from './request/browser.js'
-import { type CapabilitiesOptions, capabilitiesRoute } from './capabilities.js'
+import {
+  type CapabilitiesOptions,
+  capabilitiesDocument,
+  capabilitiesRoute,
+} from './capabilities.js'
 import { clientAddresses } from './request/client-address.js'
 import { type CompiledRoute, compileRoute, HeaderBlocks, type Refs } from './compile-route.js'
 import { Pipeline } from './dispatch.js'
-import { errorPagesRoute } from './response/error-pages.js'
-import { homePageRoute } from './home-page.js'
 import type { HttpExchangeHandler } from './http-exchange.js'
 import { metricsRoute, metricsTokenCheck } from './metrics/exposition.js'
 import { type ApplicationOrigins, corsOf } from './headers/cors.js'
@@ -37,9 +44,12 @@ import { documentRoutes, OPENAPI_PATH } from './openapi/openapi-routes.js'
 import { openQuotas } from './request/quotas.js'
 import { BrowserSessionGuard } from './request/browser-session-guard.js'
 import { scriptRoutes } from './pages/platform/script.js'
+import { fontRoutes } from './pages/platform/fonts.js'
 import { styleRoutes } from './pages/platform/style.js'
 import { requestOrigin } from './request/request-origin.js'
 import type { Route } from './route.js'
+import type { DevMailbox } from './site/dev-mail.js'
+import { siteRoutes } from './site/site.js'
 import { Router } from './router.js'
 import { mcpRoute } from './routes/operations/mcp.js'
 import type { OpenapiSettings, ServerSettings } from './settings.js'
@@ -74,6 +84,10 @@ export interface GatewayOptions {
   readonly applicationOrigins?: ApplicationOrigins | undefined
   /** Max-Age of session cookies. Without it they end with the browser session. */
   readonly sessionCookieSecs?: number | undefined
+  /** `[i18n]`. Default: `I18N_DEFAULTS`. */
+  readonly i18n?: I18nSettings | undefined
+  /** Keeps the browser cookie beyond the browser session. Default: no. */
+  readonly keepsBrowserCookie?: boolean | undefined
   /** Event types of this deployment. Default: all. */
   readonly events?: readonly EventType[] | undefined
   /** Default: `POLICIES`. */
@@ -82,6 +96,8 @@ export interface GatewayOptions {
   readonly nativePins?: Readonly<Record<string, string>> | undefined
   /** Time that a client may leave its answer unread. Default: `UNREAD_MS_MAX`. */
   readonly unreadMs?: number | undefined
+  /** The mail of a development service, for /dev/mail. Absent: the page is not served. */
+  readonly devMailbox?: DevMailbox | undefined
   /** Opens the listener in place of [server], for benches. */
   readonly open?: ((handler: HttpExchangeHandler) => Promise<Listener>) | undefined
 }
@@ -106,18 +122,44 @@ const isSandbox = ({ environment, controlPlane }: Tenant): boolean =>
 
 export function openGateway(options: GatewayOptions): Gateway {
   const { server, openapi, issuer, refs, log, metrics, clock, random } = options
-  const { policies = POLICIES } = options
+  const { policies = POLICIES, i18n = I18N_DEFAULTS, sessionCookieSecs = null } = options
   const http = httpMetrics(metrics.registry)
   const present = options.routes.filter(
     ({ target }) => target.via === 'gateway' || refs.has(target.address.name),
   )
-  const own = [metricsRoute(metrics), errorPagesRoute(), ...styleRoutes, ...scriptRoutes]
-  const described = [...(options.described ?? present), ...own]
+  const files = [metricsRoute(metrics), ...styleRoutes, ...fontRoutes, ...scriptRoutes]
   const appOrigins = new Set(
     [issuer, server.identity_app_origin, server.dashboard_app_origin]
       .filter((url) => url !== '')
       .map((url) => new URL(url).origin),
   )
+  const secure = issuer.startsWith('https:')
+  const browsers = browserReader(
+    { secure, keptSecs: sessionCookieSecs, keepsBrowser: options.keepsBrowserCookie },
+    i18n,
+    random,
+  )
+  // The pipeline is complete only after the routes that call it.
+  const inner: { handle: HttpExchangeHandler | null } = { handle: null }
+  const consoleSessions = refs.get('console-sessions') as
+    | ActorRef<ConsoleSessionsProtocol>
+    | undefined
+  const consoleTenants = refs.get('tenants') as ActorRef<TenantsProtocol> | undefined
+  const consoleOwn =
+    consoleSessions === undefined || consoleTenants === undefined
+      ? []
+      : consoleRoutes({
+          api: consoleApi(() => inner.handle!, secure),
+          site: new Site(present),
+          sessions: consoleSessions,
+          tenants: consoleTenants,
+          browsers,
+          clock,
+          random,
+          issuer,
+        })
+  const own = [...files, ...consoleOwn]
+  const described = [...(options.described ?? present), ...own]
   // The list grows below: the tools describe all routes, their own included.
   const documented: Route[] = []
   const mcp = mcpRoute({
@@ -136,18 +178,25 @@ export function openGateway(options: GatewayOptions): Gateway {
   const servesMcp = read.every(
     ({ target }) => target.via !== 'actor' || refs.has(target.address.name),
   )
-  const capabilities = capabilitiesRoute({
+  const features = {
     issuer,
     routes: [...described, ...mcpRoutes],
     more: [...(options.capabilities ?? []), ...(openapi.enabled ? ['openapi'] : [])],
     details: options.featureDetails,
-  })
-  const home = homePageRoute({
+  }
+  const capabilities = capabilitiesRoute(features)
+  const site = siteRoutes({
     issuer,
-    docsPath: openapi.enabled ? openapi.docs_path : null,
-    paths: new Set([...present, ...own, capabilities].map(({ path }) => path)),
+    openapi,
+    served: [...present, ...own, capabilities],
+    capabilities: capabilitiesDocument(features).capabilities,
+    securityContact: server.security_contact,
+    devMailbox: options.devMailbox,
+    baseDomain: server.base_domain,
+    clock,
+    i18n,
   })
-  documented.push(...described, ...mcpRoutes, capabilities, home)
+  documented.push(...described, ...mcpRoutes, capabilities, ...site)
   const descriptions = documentRoutes({
     openapi,
     issuer,
@@ -162,7 +211,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     ...own,
     ...(servesMcp ? mcpRoutes : []),
     capabilities,
-    home,
+    ...site,
     ...descriptions,
   ]
 
@@ -181,8 +230,6 @@ export function openGateway(options: GatewayOptions): Gateway {
   const browserSessions = refs.get('browser-sessions') as
     | ActorRef<BrowserSessionsProtocol>
     | undefined
-  const secure = issuer.startsWith('https:')
-  const browsers = browserReader({ secure, keptSecs: options.sessionCookieSecs ?? null }, random)
   const addresses = clientAddresses(server.trusted_proxies)
   let isStarted = false
   const pipeline = new Pipeline({
@@ -190,6 +237,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     respond: new Responder({
       blocks: new HeaderBlocks(secure),
       errorsBaseUrl: server.errors_base_url,
+      i18n,
       sessionCookie: (token) => browsers.sessionCookie(token),
       log,
       servesScim: scim !== undefined,
@@ -232,11 +280,13 @@ export function openGateway(options: GatewayOptions): Gateway {
     log,
   })
 
+  const handler: HttpExchangeHandler = (exchange) => pipeline.handle(exchange)
+  inner.handle = handler
+
   let listener: Listener | null = null
   return {
     routes,
     async listen() {
-      const handler: HttpExchangeHandler = (exchange) => pipeline.handle(exchange)
       listener =
         options.open === undefined
           ? await listen(server, handler, {

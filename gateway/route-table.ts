@@ -16,12 +16,16 @@ import { identityProviderRoutes } from './routes/identity/identity-providers.js'
 import { healthRoutes } from './routes/operations/health.js'
 import { inviteRoutes } from './routes/identity/invites.js'
 import { passwordRecoveryRoutes } from './routes/identity/password-recovery.js'
+import { signUpRoutes } from './routes/identity/sign-up.js'
 import { mailSignInRoutes } from './routes/identity/sign-in-by-mail.js'
 import { signInRoutes } from './routes/identity/login.js'
 import { oauthRoutes } from './routes/oauth/oauth.js'
 import { organizationMemberRoutes } from './routes/identity/organization-members.js'
 import { organizationRecordRoutes } from './routes/identity/organization-records.js'
 import { organizationRoutes } from './routes/identity/organizations.js'
+import { guestRoutes } from './routes/identity/guests.js'
+import { siweRoutes } from './routes/identity/siwe.js'
+import { phoneRoutes } from './routes/identity/phone.js'
 import { passkeyRoutes } from './routes/identity/passkeys.js'
 import { statusListRoutes } from './routes/oauth/status-lists.js'
 import { credentialIssuanceRoutes } from './routes/oauth/credential-issuance.js'
@@ -78,8 +82,12 @@ export const routes: readonly Route[] = [
   ...agentManagementRoutes,
   ...signInRoutes,
   ...mailSignInRoutes,
+  ...signUpRoutes,
   ...passwordRecoveryRoutes,
   ...passkeyRoutes,
+  ...phoneRoutes,
+  ...siweRoutes,
+  ...guestRoutes,
   ...federatedLoginRoutes,
   ...identityProviderRoutes,
   ...inviteRoutes,

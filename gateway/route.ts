@@ -47,6 +47,8 @@ export type Security =
       readonly direct?: 'required' | 'forbidden' | 'either' | undefined
       /** With `direct: 'forbidden'`: direct tokens with one of these scopes are accepted as well. */
       readonly directScopes?: readonly string[] | undefined
+      /** Where `subjects` has agents only: also accepts a user's token that the console got. */
+      readonly console?: 'accepted' | undefined
       /** Accepts a user's token that is bound to one organization. Other routes refuse such tokens. */
       readonly organizationBound?: 'accepted' | undefined
     }

@@ -27,6 +27,20 @@ const addressOrCidr = () =>
     .refine(isAddressOrCidr)
     .register(notes, { words: 'an IP address or a CIDR such as 10.0.0.0/8' })
 
+/** A Contact of RFC 9116 section 2.5.3: an https, mailto or tel URI. A mail address alone is a mailto URI. */
+const securityContact = () =>
+  z
+    .string()
+    .max(255)
+    .regex(/^(?:https:\/\/[!-~]+|tel:\+?[0-9-]+|(?:mailto:)?[!-?A-~]+@[A-Za-z0-9.-]+)$/)
+    .transform((contact) =>
+      /^(?:https|tel|mailto):/.test(contact) ? contact : `mailto:${contact}`,
+    )
+    .register(notes, {
+      words: 'an https, mailto or tel URI',
+      example: 'mailto:security@example.com',
+    })
+
 export const serverSettings = section(
   'server',
   {
@@ -97,6 +111,11 @@ export const serverSettings = section(
       'Base URL of the egress proxy. Not used by this version: the proxy is served at every host of the service.',
     ),
     errors_base_url: baseUrl().describe('Base of problem type URIs.'),
+    security_contact: securityContact()
+      .optional()
+      .describe(
+        'Where to report vulnerabilities, for /.well-known/security.txt (RFC 9116). Without it there is no such file.',
+      ),
   },
   {
     about: 'The HTTP listener, hosts, proxies and limits.',

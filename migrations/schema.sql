@@ -629,6 +629,35 @@ AS $function$
       or current_setting('svc.scope', true) = 'system'
 $function$;
 
+create table account_phones (
+  account_id uuid not null,
+  phone_number text not null,
+  proved_at timestamp with time zone not null,
+  last_used_at timestamp with time zone,
+  constraint account_phones_pkey PRIMARY KEY (account_id),
+  constraint account_phones_phone_number_key UNIQUE (phone_number),
+  constraint account_phones_phone_number_check CHECK ((phone_number ~ '^\+[1-9][0-9]{6,14}$'::text)),
+  constraint account_phones_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
+);
+alter table account_phones enable row level security;
+alter table account_phones force row level security;
+create policy crossing on account_phones using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
+create table account_wallets (
+  account_id uuid not null,
+  id uuid not null,
+  address text not null,
+  created_at timestamp with time zone not null,
+  last_used_at timestamp with time zone,
+  constraint account_wallets_pkey PRIMARY KEY (account_id, id),
+  constraint account_wallets_address_key UNIQUE (address),
+  constraint account_wallets_address_check CHECK ((address ~ '^0x[0-9a-f]{40}$'::text)),
+  constraint account_wallets_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
+);
+alter table account_wallets enable row level security;
+alter table account_wallets force row level security;
+create policy crossing on account_wallets using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
 create table accounts (
   id uuid not null,
   email text not null,
@@ -647,6 +676,7 @@ create table accounts (
   zoneinfo text,
   phone_number text,
   phone_number_verified boolean default false not null,
+  guest_since timestamp with time zone,
   constraint accounts_pkey PRIMARY KEY (id),
   constraint accounts_email_key_key UNIQUE (email_key),
   constraint accounts_check CHECK ((email_key = lower(email))),
@@ -659,6 +689,7 @@ create table accounts (
   constraint accounts_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text]))),
   constraint accounts_zoneinfo_check CHECK (((char_length(zoneinfo) >= 1) AND (char_length(zoneinfo) <= 64)))
 );
+CREATE INDEX accounts_guests ON public.accounts USING btree (guest_since) WHERE (guest_since IS NOT NULL);
 alter table accounts enable row level security;
 alter table accounts force row level security;
 create policy crossing on accounts using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
@@ -1168,6 +1199,34 @@ alter table checkout_transfers enable row level security;
 alter table checkout_transfers force row level security;
 create policy tenant on checkout_transfers using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table code_tickets (
+  tenant_id uuid not null,
+  id uuid not null,
+  purpose text not null,
+  account_id uuid,
+  target text not null,
+  code_sha256 bytea not null,
+  place_sha256 bytea not null,
+  attempts_left integer not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  used_at timestamp with time zone,
+  constraint code_tickets_pkey PRIMARY KEY (tenant_id, id),
+  constraint code_tickets_attempts_left_check CHECK ((attempts_left >= 0)),
+  constraint code_tickets_code_sha256_check CHECK ((length(code_sha256) = 32)),
+  constraint code_tickets_place_sha256_check CHECK ((length(place_sha256) = 32)),
+  constraint code_tickets_purpose_check CHECK ((purpose = ANY (ARRAY['phone_sign_in'::text, 'phone_proof'::text, 'address_proof'::text, 'risk'::text]))),
+  constraint code_tickets_target_check CHECK (((char_length(target) >= 1) AND (char_length(target) <= 320))),
+  constraint code_tickets_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint code_tickets_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX code_tickets_expiry ON public.code_tickets USING btree (expires_at);
+CREATE INDEX code_tickets_of_account ON public.code_tickets USING btree (account_id) WHERE (account_id IS NOT NULL);
+CREATE INDEX code_tickets_of_place ON public.code_tickets USING btree (place_sha256);
+alter table code_tickets enable row level security;
+alter table code_tickets force row level security;
+create policy tenant on code_tickets using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table consents (
   tenant_id uuid not null,
   subject text not null,
@@ -1183,6 +1242,26 @@ create table consents (
 alter table consents enable row level security;
 alter table consents force row level security;
 create policy tenant on consents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table console_sessions (
+  tenant_id uuid not null,
+  id uuid not null,
+  token_sha256 bytea not null,
+  subject text not null,
+  tokens_sealed bytea not null,
+  scopes text[] not null,
+  access_until timestamp with time zone not null,
+  pending_sealed bytea,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  constraint console_sessions_pkey PRIMARY KEY (tenant_id, id),
+  constraint console_sessions_token_sha256_key UNIQUE (token_sha256),
+  constraint console_sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX console_sessions_ended ON public.console_sessions USING btree (expires_at);
+alter table console_sessions enable row level security;
+alter table console_sessions force row level security;
+create policy tenant on console_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create unlogged table coordination_counters (
   key text not null,
@@ -1335,6 +1414,17 @@ alter table delegations enable row level security;
 alter table delegations force row level security;
 create policy tenant on delegations using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table deployment_operators (
+  account_id uuid not null,
+  scopes text[] not null,
+  appointed_at timestamp with time zone not null,
+  constraint deployment_operators_pkey PRIMARY KEY (account_id),
+  constraint deployment_operators_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
+);
+alter table deployment_operators enable row level security;
+alter table deployment_operators force row level security;
+create policy crossing on deployment_operators using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
 create table disputes (
   tenant_id uuid not null,
   id uuid not null,
@@ -1464,6 +1554,22 @@ alter table issued_credentials enable row level security;
 alter table issued_credentials force row level security;
 create policy tenant on issued_credentials using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table known_browsers (
+  account_id uuid not null,
+  browser_sha256 bytea not null,
+  network text not null,
+  first_seen_at timestamp with time zone not null,
+  last_seen_at timestamp with time zone not null,
+  constraint known_browsers_pkey PRIMARY KEY (account_id, browser_sha256, network),
+  constraint known_browsers_browser_sha256_check CHECK ((length(browser_sha256) = 32)),
+  constraint known_browsers_network_check CHECK (((char_length(network) >= 1) AND (char_length(network) <= 64))),
+  constraint known_browsers_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
+);
+CREATE INDEX known_browsers_seen ON public.known_browsers USING btree (last_seen_at);
+alter table known_browsers enable row level security;
+alter table known_browsers force row level security;
+create policy crossing on known_browsers using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
 create table ledger_accounts (
   tenant_id uuid not null,
   currency text not null,
@@ -1570,7 +1676,7 @@ create table mail_tickets (
   constraint mail_tickets_email_key_check CHECK ((email_key = lower(email_key))),
   constraint mail_tickets_flow_sha256_check CHECK ((length(flow_sha256) = 32)),
   constraint mail_tickets_link_sha256_check CHECK ((length(link_sha256) = 32)),
-  constraint mail_tickets_purpose_check CHECK ((purpose = ANY (ARRAY['sign_in'::text, 'password_reset'::text, 'invitation'::text, 'email_verification'::text]))),
+  constraint mail_tickets_purpose_check CHECK ((purpose = ANY (ARRAY['sign_in'::text, 'password_reset'::text, 'invitation'::text, 'email_verification'::text, 'sign_up'::text]))),
   constraint mail_tickets_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
   constraint mail_tickets_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
@@ -1625,6 +1731,7 @@ create table operator_invites (
   expires_at timestamp with time zone not null,
   used_at timestamp with time zone,
   letters jsonb default '{}'::jsonb not null,
+  appointed_scopes text[] default '{}'::text[] not null,
   constraint operator_invites_pkey PRIMARY KEY (tenant_id, id),
   constraint operator_invites_token_sha256_key UNIQUE (token_sha256),
   constraint operator_invites_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text]))),
@@ -2234,6 +2341,26 @@ CREATE UNIQUE INDEX signing_keys_next ON public.signing_keys USING btree (tenant
 alter table signing_keys enable row level security;
 alter table signing_keys force row level security;
 create policy tenant on signing_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table siwe_nonces (
+  tenant_id uuid not null,
+  nonce_sha256 bytea not null,
+  purpose text not null,
+  browser_sha256 bytea not null,
+  session_id uuid,
+  expires_at timestamp with time zone not null,
+  constraint siwe_nonces_pkey PRIMARY KEY (tenant_id, nonce_sha256),
+  constraint siwe_nonces_nonce_sha256_key UNIQUE (nonce_sha256),
+  constraint siwe_nonces_browser_sha256_check CHECK ((length(browser_sha256) = 32)),
+  constraint siwe_nonces_check CHECK (((session_id IS NULL) = (purpose = 'sign_in'::text))),
+  constraint siwe_nonces_nonce_sha256_check CHECK ((length(nonce_sha256) = 32)),
+  constraint siwe_nonces_purpose_check CHECK ((purpose = ANY (ARRAY['sign_in'::text, 'link'::text]))),
+  constraint siwe_nonces_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX siwe_nonces_expired ON public.siwe_nonces USING btree (expires_at);
+alter table siwe_nonces enable row level security;
+alter table siwe_nonces force row level security;
+create policy tenant on siwe_nonces using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table ssh_certificates (
   tenant_id uuid not null,

@@ -70,12 +70,16 @@ function npm() {
   return path?.endsWith('.js') ? [process.execPath, [path]] : ['npm', []]
 }
 
-/** Compiles what changed since the last time; a stamp of the compiler's inputs is the compiler's own. */
+/**
+ * Compiles what changed since the last time; a stamp of the compiler's inputs is the compiler's own. Only tests and
+ * benchmarks need their own code, which is half of the tree.
+ */
 function compile() {
   const fresh = !existsSync(join(root, 'dist'))
   if (fresh) say('compiling ...')
   else removeOrphans()
-  run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc')], ['-b'])
+  const projects = task === 'test' || task === 'bench' ? [] : ['runtime']
+  run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc')], ['-b', ...projects])
 }
 
 /** Removes compiled files of sources that were moved or deleted: the compiler leaves them, and tests among them would run. */

@@ -12,6 +12,7 @@ import { applicationsActor } from '../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../actors/oauth/authorization/actor.js'
 import { backchannelActor } from '../actors/oauth/device-and-ciba/actor.js'
 import { renewalsWorker } from '../actors/commerce/renewals/worker.js'
+import { consoleSessionsActor } from '../actors/identity/console-sessions/actor.js'
 import { browserSessionsActor } from '../actors/identity/sessions/actor.js'
 import { delegationActor } from '../actors/agents/delegation/actor.js'
 import { checkoutActor } from '../actors/commerce/checkout/actor.js'
@@ -31,6 +32,9 @@ import { organizationsActor } from '../actors/identity/organizations/actor.js'
 import { mailWorker } from '../actors/operations/mail/worker.js'
 import { signInActor } from '../actors/identity/sign-in/actor.js'
 import { passkeysActor } from '../actors/identity/passkeys/actor.js'
+import { guestsActor } from '../actors/identity/guests/actor.js'
+import { siweActor } from '../actors/identity/siwe/actor.js'
+import { phoneActor } from '../actors/identity/phone/actor.js'
 import { passwordsActor } from '../actors/identity/passwords/actor.js'
 import { powActor } from '../actors/agents/proof-of-work/actor.js'
 import { clientRegistrationActor } from '../actors/oauth/client-registration/actor.js'
@@ -50,6 +54,7 @@ import { vaultActor } from '../actors/vault/vault/actor.js'
 import { reconciliationWorker } from '../actors/commerce/reconciliation/worker.js'
 import { x402Actor } from '../actors/commerce/x402/actor.js'
 import { workspacesActor } from '../actors/agents/workspaces/actor.js'
+import { hasPhone } from '../actors/identity/phone/settings.js'
 import type { Plane } from './configuration/deployment.js'
 import type { Settings } from './configuration/settings.js'
 import { inline, pool, placement, thread } from './kernel/placement.js'
@@ -87,6 +92,9 @@ export const placements = [
   placement(signInActor,       inline,                                                   A      ),
   placement(passwordRecoveryActor, inline,                                               A      ),
   placement(passkeysActor,     inline,                                                   A      ),
+  placement(phoneActor,        inline,                                                   A      ),
+  placement(siweActor,         inline,                                                   A      ),
+  placement(guestsActor,       inline,                                                   A      ),
   placement(authorizationActor, inline,                                                  A      ),
   placement(backchannelActor,  inline,                                                   A      ),
   placement(delegationActor,   inline,                                                   A      ),
@@ -100,6 +108,7 @@ export const placements = [
   placement(identityProvidersActor, inline,                                                 C   ),
   placement(scimActor,         inline,                                                      C   ),
   placement(scimGroupsActor,   inline,                                                      C   ),
+  placement(consoleSessionsActor, inline,                                                   C   ),
   placement(auditActor,        inline,                                                      C   ),
   placement(agentManagementActor, inline,                                                   C   ),
   placement(webhooksActor,     inline,                                                      C   ),
@@ -138,18 +147,33 @@ const WORKERS: ReadonlySet<string> = new Set([
   sequencerWorker.address.name,
 ])
 
-type PlacementSettings = Pick<Settings, 'commerce' | 'deployment' | 'oidc' | 'passkey' | 'scim'>
+type PlacementSettings = Pick<
+  Settings,
+  | 'anonymous'
+  | 'commerce'
+  | 'console'
+  | 'deployment'
+  | 'oidc'
+  | 'passkey'
+  | 'phone'
+  | 'scim'
+  | 'siwe'
+>
 
 /** Actors of features that are off in this deployment. */
 const isAbsent = (
   actor: string,
-  { commerce, deployment, oidc, passkey, scim }: PlacementSettings,
+  { anonymous, commerce, console, deployment, oidc, passkey, phone, scim, siwe }: PlacementSettings,
 ): boolean =>
   (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
   (actor === renewalsWorker.address.name && !commerce.enabled) ||
+  (actor === consoleSessionsActor.address.name && !console.enabled) ||
   (actor === scimActor.address.name && !scim.enabled) ||
   (actor === scimGroupsActor.address.name && !(scim.enabled && scim.groups_enabled)) ||
   (actor === passkeysActor.address.name && !passkey.enabled) ||
+  (actor === guestsActor.address.name && !anonymous.enabled) ||
+  (actor === siweActor.address.name && !siwe.enabled) ||
+  (actor === phoneActor.address.name && !hasPhone(phone)) ||
   (actor === observedClientsActor.address.name && !oidc.client_id_metadata_enabled) ||
   (actor === clientRegistrationActor.address.name && !oidc.dynamic_registration_enabled)
 

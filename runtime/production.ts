@@ -153,7 +153,7 @@ export const requirements: readonly Requirement[] = [
     keys: ['phone.provider'],
     holds: ({ phone }) => phone.provider !== 'log',
     rule: 'not be "log"',
-    fix: 'remove phone.provider: this build sends no text messages',
+    fix: 'set phone.provider to http or twilio, or remove it',
   },
   {
     area: 'Email and phone',
@@ -161,6 +161,13 @@ export const requirements: readonly Requirement[] = [
     holds: ({ email }) => !email.smtp_catcher,
     rule: 'be false',
     fix: 'set email.smtp_catcher to false and name a mail server that delivers',
+  },
+  {
+    area: 'Email and phone',
+    keys: ['email.dev_mailbox'],
+    holds: ({ email }) => !email.dev_mailbox,
+    rule: 'be false',
+    fix: 'set email.dev_mailbox to false: the page shows sign-in codes to everybody',
   },
   {
     area: 'Email and phone',

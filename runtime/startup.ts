@@ -4,9 +4,11 @@
  * ones are undone in reverse order.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { CaughtMail } from '../actors/operations/mail/caught-mail.js'
 import { health } from '../actors/operations/health/protocol.js'
 import { signingKeys } from '../actors/oauth/signing-keys/protocol.js'
 import { tenants } from '../actors/identity/tenants/protocol.js'
+import { hasPhone } from '../actors/identity/phone/settings.js'
 import { policiesWith } from '../actors/operations/rate-limits/protocol.js'
 import { tokens } from '../actors/oauth/tokens/protocol.js'
 import { openGateway } from '../gateway/gateway.js'
@@ -65,6 +67,10 @@ export interface Service {
   /** Undefined when the page is not served. */
   readonly docsUrl: string | undefined
   readonly controlPlaneTenantId: string
+  /** /dev/mail. Undefined when the page is not served. */
+  readonly mailUrl: string | undefined
+  /** Outside production. */
+  readonly isLocal: boolean
   /** Undefined when no data is stored there. */
   readonly dataDir: string | undefined
   ref<P extends Protocol>(address: Address<P>): ActorRef<P>
@@ -209,6 +215,7 @@ async function startActors(context: StartContext): Promise<Undo> {
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     },
   }
+  if (keepsMail(loaded)) context.caughtMail = new CaughtMail(clock)
   const system: System = await startSystem({
     placements: placementsWith(settings),
     thread: (name) => threads[name]!,
@@ -223,6 +230,7 @@ async function startActors(context: StartContext): Promise<Undo> {
       random,
       metrics,
       log,
+      caughtMail: context.caughtMail,
       process: {
         started: () => state.started,
         stopping: () => state.stopping,
@@ -238,17 +246,31 @@ async function startActors(context: StartContext): Promise<Undo> {
   return (withinMs) => system.drain(withinMs)
 }
 
+/** True if this process sends the mail and serves /dev/mail, which shows it. */
+function keepsMail({ plane, settings: { email, deployment } }: LoadedSettings): boolean {
+  return email.dev_mailbox && plane === 'all' && deployment.background_tasks_enabled
+}
+
 /** Capabilities that depend on settings and not on routes. */
 function enabledCapabilities(settings: StartContext['loaded']['settings']): readonly string[] {
   const { social, generic_oauth, enterprise_sso, verified_domains, dpop, oidc } = settings
+  const { user_self_service } = settings
+  const { phone, sms, siwe, anonymous, adaptive_mfa } = settings
   const names = {
+    console: settings.console.enabled,
     credential_issuer: settings.credentials.enabled,
     'oauth.client_id_metadata': oidc.client_id_metadata_enabled,
     'oauth.dpop': dpop.enabled,
+    phone: hasPhone(phone),
+    'sign_in.anonymous': anonymous.enabled,
+    'sign_in.siwe': siwe.enabled,
+    'sign_in.adaptive_mfa': adaptive_mfa.enabled,
+    'sign_in.sms': hasPhone(phone) && sms.enabled,
     'sso.social': social.enabled,
     'sso.generic': generic_oauth.enabled,
     'sso.enterprise': enterprise_sso.enabled,
     'sso.verified_domains': verified_domains.enabled,
+    'identity.sign_up': user_self_service.enabled,
   }
   return Object.entries(names)
     .filter(([, isOn]) => isOn)
@@ -257,7 +279,7 @@ function enabledCapabilities(settings: StartContext['loaded']['settings']): read
 
 async function openListener(context: StartContext): Promise<Undo> {
   const { loaded, log, clock, random, metrics, system } = context
-  const { server, openapi, oidc, session_cookie, vault, auth } = loaded.settings
+  const { server, openapi, oidc, session_cookie, vault, auth, adaptive_mfa } = loaded.settings
   const planes = planesOf(loaded.plane)
   const placed = placementsWith(loaded.settings)
   const refs = new Map<string, ActorRef<never>>(
@@ -286,6 +308,9 @@ async function openListener(context: StartContext): Promise<Undo> {
     capabilities: enabledCapabilities(loaded.settings),
     featureDetails: featureDetails(loaded.settings),
     events: eventTypesOf(loaded.settings),
+    i18n: loaded.settings.i18n,
+    devMailbox: context.caughtMail,
+    keepsBrowserCookie: adaptive_mfa.enabled,
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     described,
     routes: described.filter(
@@ -349,11 +374,13 @@ async function letIn({ gateway, state, log, loaded, system, clock }: StartContex
 
 function serviceOf(context: StartContext, stop: () => Promise<boolean>): Service {
   const { loaded, url, controlPlaneTenantId, system } = context
-  const { oidc, openapi } = loaded.settings
+  const { oidc, openapi, security } = loaded.settings
   return {
     plane: loaded.plane,
     url: url!,
     baseUrl: oidc.issuer_url,
+    mailUrl: context.caughtMail === undefined ? undefined : `${oidc.issuer_url}/dev/mail`,
+    isLocal: !security.production,
     docsUrl: openapi.enabled ? oidc.issuer_url + openapi.docs_path : undefined,
     controlPlaneTenantId: controlPlaneTenantId!,
     dataDir:

@@ -20,7 +20,11 @@ const BANNED: [pattern: RegExp, instead: string, allowed: RegExp][] = [
     'the settings you were given',
     /^(runtime\/kernel\/config\/|bench\/|test\/)/,
   ],
-  [/\bconsole\./, 'the logger you were given', /^bench\//],
+  [
+    /\bconsole\.(?:log|info|warn|error|debug|trace|dir|table|time)\b/,
+    'the logger you were given',
+    /^bench\//,
+  ],
   [/\bas any\b|: any[,;)\]=\s]*$|<any>/m, 'a type', /^test\/tidy\.test\.ts$/],
   [/\b(TODO|FIXME|XXX)[:( ]/, 'finished work', /^test\/tidy\.test\.ts$/],
 ]

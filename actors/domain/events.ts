@@ -10,7 +10,7 @@ export const EVENT_CATALOGUE = {
     'auth.token.issued',
     'auth.token.revoked',
   ],
-  'MFA and risk': ['auth.mfa.challenge', 'auth.mfa.verify'],
+  'MFA and risk': ['auth.mfa.challenge', 'auth.mfa.verify', 'auth.adaptive_mfa.triggered'],
   'Tenant users': [
     'tenant_user.invited',
     'tenant_user.activated',
@@ -75,6 +75,8 @@ export type EventFeatures = {
   readonly sso: boolean
   /** Sign-in with identity providers of tenants. */
   readonly enterpriseSso: boolean
+  /** Second factors by risk. */
+  readonly adaptiveMfa: boolean
   /** Provisioning by directories. */
   readonly scim: boolean
 }
@@ -84,6 +86,7 @@ export function offeredEventTypes(features: EventFeatures): readonly EventType[]
   return EVENT_TYPES.filter((type) => {
     if (type.startsWith('commerce.')) return features.commerce
     if (type === 'sso.user.provisioned') return features.sso || features.scim
+    if (type === 'auth.adaptive_mfa.triggered') return features.adaptiveMfa
     if (type === 'sso.configured') return features.enterpriseSso
     return !type.startsWith('sso.') || features.sso
   })

@@ -2,6 +2,7 @@
 import type { Profile, ProfileText } from './people/profile-claims.js'
 
 export type PersonFacts = {
+  /** Empty: a guest. The claims of the address are absent. */
   readonly email: string
   readonly emailVerified: boolean
   readonly displayName: string
@@ -66,7 +67,7 @@ function valueOf(facts: PersonFacts, claim: PersonClaim): unknown {
     case 'email':
       return facts.email
     case 'email_verified':
-      return facts.emailVerified
+      return facts.email === '' ? null : facts.emailVerified
     case 'updated_at':
       return Math.floor(facts.updatedAt.getTime() / 1000)
     case 'given_name':

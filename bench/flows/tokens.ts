@@ -108,6 +108,7 @@ async function run(url: string): Promise<void> {
     issuer: ISSUER,
     jwt,
     dpop: { enabled: true, require_nonce: false, proof_max_age_secs: 300 },
+    console: true,
     credentials: true,
   })
 

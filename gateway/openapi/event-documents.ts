@@ -65,6 +65,10 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
     method: [text.optional(), 'passkey'],
     enrolled: [z.boolean().optional(), true],
   },
+  'auth.adaptive_mfa.triggered': {
+    reasons: [z.array(text).optional(), ['new_device', 'new_network']],
+    method: [text.optional(), 'mail'],
+  },
   'tenant_user.invited': user,
   'tenant_user.activated': user,
   'tenant_user.suspended': user,

@@ -1,4 +1,5 @@
 /** Authenticates a request with the tokens actor, and checks the principal against the route. */
+import { CONSOLE_CLIENT_ID } from '../../actors/domain/people/console-client.js'
 import { isDirect, type Principal } from '../../actors/domain/principal.js'
 import {
   type Authenticate,
@@ -227,6 +228,7 @@ export function refuseAuthority(
     direct = 'either',
     directScopes = [],
     organizationBound,
+    console,
   }: TokenDemands = demanded
   const excepted = isDirect(principal) && holdsOne(principal, directScopes)
   const scopes = excepted ? directScopes : (demanded.scopes ?? [])
@@ -251,7 +253,8 @@ export function refuseAuthority(
       detail: 'This operation needs a direct token, not a delegated one.',
     }
   }
-  if (subjects !== undefined && !subjects.includes(principal.subjectType)) {
+  const isOfConsole = console === 'accepted' && principal.clientId === CONSOLE_CLIENT_ID
+  if (subjects !== undefined && !subjects.includes(principal.subjectType) && !isOfConsole) {
     return {
       name: 'forbidden',
       detail: `This operation is for tokens of kind ${subjects.join(' or ')}.`,

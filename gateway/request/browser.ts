@@ -8,18 +8,26 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { type Cookies, parseCookie, type SerializeOptions, stringifySetCookie } from 'cookie'
+import { type I18nSettings, I18N_DEFAULTS } from '../../actors/domain/i18n/settings.js'
+import { isUuid } from '../../actors/domain/ids.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import type { HttpExchange } from '../http-exchange.js'
+import type { BrowserLanguages } from '../pages/platform/language.js'
 import { isHostOf } from './hosts.js'
 
 /** The browser of a request, for pages and their actors. */
 export type Browser = {
   /** The session cookie, or null if it is missing or malformed. */
   readonly sessionToken: string | null
+  /** The cookies of the console: its session, and the state of a sign-in. Null if missing or malformed. */
+  readonly consoleToken: string | null
+  readonly consoleFlow: string | null
+  /** The tenant that the console remembers, or null. */
+  readonly consoleTenant: string | null
   /** User-Agent as sent, cut to 256 characters. */
   readonly userAgent: string
-  /** Accept-Language as sent. */
-  readonly languages: string
+  /** Accept-Language as sent, and `[i18n]`. */
+  readonly languages: BrowserLanguages
   /** Identifier of the browser, derived from its cookie. */
   readonly id: string
   /** The value of `csrf_token` in the forms of this answer. */
@@ -35,8 +43,11 @@ export type Browser = {
 /** For routes without pages. */
 export const NO_BROWSER: Browser = Object.freeze({
   sessionToken: null,
+  consoleToken: null,
+  consoleFlow: null,
+  consoleTenant: null,
   userAgent: '',
-  languages: '',
+  languages: { header: '', i18n: I18N_DEFAULTS },
   id: '',
   csrfToken: '',
   wantsPage: false,
@@ -47,6 +58,8 @@ export const NO_BROWSER: Browser = Object.freeze({
 /** Session and browser tokens: 32 random bytes. */
 export const BROWSER_TOKEN_BYTES = 32
 const TOKEN = /^[A-Za-z0-9_-]{43}$/
+/** 180 days: as long as a browser stays known to [adaptive_mfa]. */
+const BROWSER_KEPT_SECS = 15_552_000
 const USER_AGENT_LENGTH_MAX = 256
 const LANGUAGES_LENGTH_MAX = 512
 
@@ -55,6 +68,8 @@ export type CookieSettings = {
   readonly secure: boolean
   /** Max-Age of the session cookie. Null: it ends with the browser session. */
   readonly keptSecs: number | null
+  /** Keeps the browser cookie beyond the browser session, so that the browser is known again. Default: no. */
+  readonly keepsBrowser?: boolean | undefined
 }
 
 export interface BrowserReader {
@@ -68,9 +83,25 @@ export interface BrowserReader {
   ): { readonly browser: Browser; readonly setCookie: string | null }
   /** The Set-Cookie value that sets or (null) deletes the session cookie. */
   sessionCookie(token: string | null): string
+  /** The Set-Cookie value that sets or (null) deletes a cookie of the console. */
+  consoleCookie(name: ConsoleCookie, value: string | null): string
 }
 
-export function browserReader({ secure, keptSecs }: CookieSettings, random: Random): BrowserReader {
+/** `flow` is the state of a sign-in, `tenant` what the console remembers. */
+export type ConsoleCookie = 'session' | 'flow' | 'tenant'
+
+const CONSOLE_COOKIES: Readonly<Record<ConsoleCookie, { name: string; maxAge?: number }>> = {
+  session: { name: 'svc_console' },
+  // As long as a sign-in may take.
+  flow: { name: 'svc_console_flow', maxAge: 75 * 60 },
+  tenant: { name: 'svc_console_tenant', maxAge: 365 * 86_400 },
+}
+
+export function browserReader(
+  { secure, keptSecs, keepsBrowser: isKept = false }: CookieSettings,
+  i18n: I18nSettings,
+  random: Random,
+): BrowserReader {
   const prefix = secure ? '__Host-' : ''
   const setCookie = (name: string, value: string, options: SerializeOptions = {}) =>
     stringifySetCookie(`${prefix}${name}`, value, {
@@ -88,8 +119,11 @@ export function browserReader({ secure, keptSecs }: CookieSettings, random: Rand
       const browserToken = known ?? random.token(BROWSER_TOKEN_BYTES)
       const browser = {
         sessionToken,
+        consoleToken: tokenIn(cookies, `${prefix}${CONSOLE_COOKIES.session.name}`),
+        consoleFlow: flowIn(cookies, `${prefix}${CONSOLE_COOKIES.flow.name}`),
+        consoleTenant: tenantIn(cookies, `${prefix}${CONSOLE_COOKIES.tenant.name}`),
         userAgent: (headers.get('user-agent') ?? '').slice(0, USER_AGENT_LENGTH_MAX),
-        languages: (headers.get('accept-language') ?? '').slice(0, LANGUAGES_LENGTH_MAX),
+        languages: browserLanguages(headers, i18n),
         id: browserId(browserToken),
         csrfToken: csrfToken(browserToken, withSession ? sessionToken : null),
         wantsPage: wantsPage(headers),
@@ -98,15 +132,32 @@ export function browserReader({ secure, keptSecs }: CookieSettings, random: Rand
       }
       return {
         browser,
-        setCookie: known === null ? setCookie('svc_browser', browserToken) : null,
+        setCookie:
+          known === null
+            ? setCookie('svc_browser', browserToken, isKept ? { maxAge: BROWSER_KEPT_SECS } : {})
+            : null,
       }
     },
     sessionCookie: (token) =>
       token === null
         ? setCookie('svc_session', '', { maxAge: 0 })
         : setCookie('svc_session', token, keptSecs === null ? {} : { maxAge: keptSecs }),
+    consoleCookie(cookie, value) {
+      const { name, maxAge } = CONSOLE_COOKIES[cookie]
+      if (value === null) return setCookie(name, '', { maxAge: 0 })
+      return setCookie(name, value, maxAge === undefined ? {} : { maxAge })
+    },
   }
 }
+
+/** The language preferences of a request. */
+export const browserLanguages = (
+  headers: HttpExchange['headers'],
+  i18n: I18nSettings,
+): BrowserLanguages => ({
+  header: (headers.get('accept-language') ?? '').slice(0, LANGUAGES_LENGTH_MAX),
+  i18n,
+})
 
 /** True if the client accepts HTML explicitly, as browsers do. */
 export function wantsPage(headers: HttpExchange['headers']): boolean {
@@ -120,6 +171,18 @@ const AS_SENT = { decode: (value: string) => value }
 function tokenIn(cookies: Cookies, name: string): string | null {
   const value = cookies[name]
   return value !== undefined && TOKEN.test(value) ? value : null
+}
+
+const FLOW = /^[A-Za-z0-9_-]{43}\.[A-Za-z0-9_-]{0,1400}$/
+
+function flowIn(cookies: Cookies, name: string): string | null {
+  const value = cookies[name]
+  return value !== undefined && FLOW.test(value) ? value : null
+}
+
+function tenantIn(cookies: Cookies, name: string): string | null {
+  const value = cookies[name]
+  return value !== undefined && isUuid(value) ? value : null
 }
 
 function browserId(browserToken: string): string {

@@ -39,6 +39,8 @@ export type Rendered =
       readonly cacheControl?: string | undefined
       /** Sets or (null) deletes the session cookie. */
       readonly session?: string | null | undefined
+      /** Set-Cookie values. */
+      readonly cookies?: readonly string[] | undefined
       /** Replaces the content security policy of the content type. */
       readonly policy?: string | undefined
     }
@@ -193,13 +195,16 @@ export type PageAnswer = {
   /** Further targets of its forms: origins, and URI schemes of installed applications. */
   readonly formTargets?: readonly string[] | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** True if the page uses passkeys, which need the script. */
+  /** True if the page runs scripts of ours that `html` does not name. */
   readonly scripted?: boolean | undefined
   /** CSP sources of an embedded widget. */
   readonly widget?: readonly string[] | undefined
 }
 
-/** A hosted page. Its policy admits the passkey script, the own style sheet, and the form targets. */
+/** How a page names a script of ours (gateway/pages/templates/platform/frame.eta). */
+const OWN_SCRIPT = '<script src="/auth/script/'
+
+/** A hosted page. Its policy admits the scripts that it names, the own style sheet, and the form targets. */
 export function page<Outcome>(
   status: number,
   map: (outcome: Outcome, context: ReplyContext) => PageAnswer,
@@ -208,7 +213,8 @@ export function page<Outcome>(
     docs: [{ status, contentType: 'text/html', schema: null }],
     render: (outcome, context) => {
       const answer = map(outcome, context)
-      const { html: body, session, formTargets = [], headers, scripted = false } = answer
+      const { html: body, session, formTargets = [], headers } = answer
+      const scripted = answer.scripted === true || body.includes(OWN_SCRIPT)
       return {
         form: 'body',
         status,
@@ -258,7 +264,7 @@ export function pagePolicy(
   const types = scripted && sources.length === 0 ? TRUSTED_TYPES : ''
   const styles = ["'self'", ...sources].join(' ')
   return (
-    `default-src 'none'; style-src ${styles}; img-src 'self' data:; ${script}${frames}${types}` +
+    `default-src 'none'; style-src ${styles}; img-src 'self' data:; font-src 'self'; ${script}${frames}${types}` +
     `form-action ${["'self'", ...targets].join(' ')}; base-uri 'none'; frame-ancestors 'none'`
   )
 }

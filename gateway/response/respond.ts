@@ -1,7 +1,8 @@
 /** Sends answers: bodies, problem documents and OAuth errors, with the headers that all of them share. */
+import type { I18nSettings } from '../../actors/domain/i18n/settings.js'
 import type { Logger } from '../../runtime/kernel/log.js'
 import { refusalText } from '../mcp/json-rpc.js'
-import { wantsPage } from '../request/browser.js'
+import { browserLanguages, wantsPage } from '../request/browser.js'
 import type { HeaderBlocks } from '../compile-route.js'
 import type { HeaderPair } from '../http-exchange.js'
 import { stateHeader } from '../headers/rate-limit.js'
@@ -27,6 +28,8 @@ const INSTANCE_CHARS_MAX = 2_048
 export type ResponderNeeds = {
   readonly blocks: HeaderBlocks
   readonly errorsBaseUrl: string
+  /** `[i18n]`, for error pages. */
+  readonly i18n: I18nSettings
   /** The Set-Cookie value that sets or (null) deletes the session cookie. */
   readonly sessionCookie: (token: string | null) => string
   readonly log: Logger
@@ -75,6 +78,7 @@ export class Responder {
     const cache = rendered.cacheControl ?? (status < 300 ? context.route?.route.cache : undefined)
     const pairs: HeaderPair[] = []
     if (headers !== undefined) for (const name in headers) pairs.push([name, headers[name]!])
+    for (const cookie of rendered.cookies ?? []) pairs.push(['set-cookie', cookie])
     if (session !== undefined) pairs.push(['set-cookie', this.needs.sessionCookie(session)])
     if (replayed) pairs.push(['idempotency-replayed', 'true'])
     if (etag !== undefined) {
@@ -112,7 +116,7 @@ export class Responder {
     if (errors === 'page') {
       const html = errorPage(
         problem,
-        context.exchange.headers.get('accept-language'),
+        browserLanguages(context.exchange.headers, this.needs.i18n),
         context.requestId,
       )
       const type = 'text/html; charset=utf-8'

@@ -6,4 +6,6 @@ export const visitorOf = (request: { browser: Browser; clientAddress: string }):
   token: request.browser.sessionToken,
   address: request.clientAddress,
   userAgent: request.browser.userAgent,
+  browserId: request.browser.id,
+  languages: request.browser.languages.header,
 })

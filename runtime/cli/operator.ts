@@ -3,7 +3,14 @@
  * the deployment.
  */
 import { type Command, Option } from 'commander'
-import { createFirstOperator } from '../../actors/identity/organizations/first-operator.js'
+import {
+  appointPerson,
+  type PersonAppointment,
+} from '../../actors/identity/organizations/appoint-person.js'
+import {
+  createFirstOperator,
+  inviteDeploymentOperator,
+} from '../../actors/identity/organizations/first-operator.js'
 import { APPOINTED_SCOPES, type AppointedScope } from '../../actors/domain/scopes.js'
 import type { Environment } from '../../actors/domain/tenants/tenancy.js'
 import { type Appointment, appoint } from '../../actors/agents/management/appointment.js'
@@ -25,7 +32,12 @@ export interface OperatorCommandHost {
 }
 
 type AppointmentWishes = { json?: boolean; scope: readonly AppointedScope[] }
-type Wishes = { organization: string; environment: Environment; json?: boolean }
+type Wishes = {
+  organization: string
+  environment: Environment
+  controlPlane?: boolean
+  json?: boolean
+}
 
 /** Adds `operator` with its sub-commands to the program. */
 export function operatorCommand(program: Command, host: OperatorCommandHost = processHost()): void {
@@ -39,13 +51,17 @@ export function operatorCommand(program: Command, host: OperatorCommandHost = pr
         .choices(['sandbox', 'production'])
         .default('sandbox'),
     )
+    .option(
+      '--control-plane',
+      'instead: a link for a person who administers the deployment in the console',
+    )
     .option('--json', 'as JSON')
     .action((wishes: Wishes) =>
       withTools(host, (resources) => {
         if (!NAME.test(wishes.organization)) {
           throw new Error('a name must have 1 to 120 characters and no control characters')
         }
-        return create(resources, wishes)
+        return wishes.controlPlane === true ? invite(resources, wishes) : create(resources, wishes)
       }),
     )
   operatorAppCommand(operator, (work) => withTools(host, work))
@@ -53,28 +69,35 @@ export function operatorCommand(program: Command, host: OperatorCommandHost = pr
     [
       'appoint',
       'appointed',
-      'allow an agent of the control plane to administer the deployment',
+      'allow an agent of the control plane, or a person, to administer the deployment',
       ['signing_keys:manage'],
     ],
     [
       'dismiss',
       'dismissed',
-      "revoke that permission; the agent's sessions end at once",
+      'revoke that permission; the sessions in the control plane end at once',
       [...APPOINTED_SCOPES],
     ],
   ] as const) {
     operator
       .command(name)
-      .argument('<agent_id>', 'an agent whose home tenant is the control plane')
+      .argument(
+        '<who>',
+        'an agent whose home tenant is the control plane, or the email of an account',
+      )
       .description(description)
       .addOption(
-        new Option('--scope <scope...>', 'what the agent may do')
+        new Option('--scope <scope...>', 'what the agent or the person may do')
           .choices(APPOINTED_SCOPES)
           .default(scopes),
       )
       .option('--json', 'as JSON')
-      .action((agentId: string, { json = false, scope }: AppointmentWishes) =>
-        withTools(host, (resources) => change(resources, { agentId, to, scopes: scope }, json)),
+      .action((who: string, { json = false, scope: scopes }: AppointmentWishes) =>
+        withTools(host, (resources) =>
+          who.includes('@')
+            ? changePerson(resources, { email: who, to, scopes }, json)
+            : change(resources, { agentId: who, to, scopes }, json),
+        ),
       )
   }
 }
@@ -113,6 +136,50 @@ async function change(
   return to === 'appointed'
     ? `${outcome.name} may have ${scopes} from its next control-plane login.`
     : `${outcome.name} may no longer have ${scopes}.`
+}
+
+const WHY_NOT = {
+  unknown_account: 'no active account has this address',
+  unverified: 'the address of the account is not verified: its owner must confirm it first',
+  suspended: 'the control plane has suspended this user',
+  no_control_plane: 'the database has no control plane yet: start the service once',
+} as const
+
+async function changePerson(
+  { database }: DatabaseHouse,
+  appointment: PersonAppointment,
+  json: boolean,
+): Promise<string> {
+  const deps = { clock: systemClock, random: systemRandom(systemClock) }
+  // Accounts belong to no tenant.
+  const { tag } = await database.system((tx) => appointPerson(tx, appointment, deps))
+  const { email, to } = appointment
+  if (tag !== 'appointed' && tag !== 'dismissed') throw new Error(`${email}: ${WHY_NOT[tag]}`)
+  const scopes = appointment.scopes.join(' ')
+  if (json) return JSON.stringify({ email, status: to, scopes })
+  return to === 'appointed'
+    ? `${email} may use ${scopes} in the console of the control plane.`
+    : `${email} may no longer use ${scopes}.`
+}
+
+async function invite(
+  { database, settings }: DatabaseHouse,
+  { organization: name, json = false }: Wishes,
+): Promise<string> {
+  const deps = { clock: systemClock, random: systemRandom(systemClock) }
+  const wish = { name, scopes: APPOINTED_SCOPES }
+  const made = await database.system((tx) => inviteDeploymentOperator(tx, wish, deps))
+  if ('tag' in made) throw new Error(WHY_NOT.no_control_plane)
+  const url = `${settings.oidc.issuer_url}/auth/invites/${made.inviteToken}`
+  const expiresAt = made.expiresAt.toISOString()
+  if (json) return JSON.stringify({ url, expires_at: expiresAt, scopes: APPOINTED_SCOPES }, null, 2)
+  return [
+    'Open this link to choose a password and administer the deployment. It works once:',
+    '',
+    `  ${url}`,
+    '',
+    `Until ${expiresAt}.`,
+  ].join('\n')
 }
 
 async function create({ database, settings }: DatabaseHouse, wishes: Wishes): Promise<string> {

@@ -93,25 +93,44 @@ function endOfHangUp(): void {
   process.kill(process.pid, 'SIGHUP')
 }
 
-function banner({ baseUrl, docsUrl, controlPlaneTenantId, plane, dataDir }: Service): string {
+function banner({
+  baseUrl,
+  docsUrl,
+  mailUrl,
+  controlPlaneTenantId,
+  plane,
+  dataDir,
+  isLocal,
+}: Service): string {
   const rows: [string, string | undefined][] = [
     ['svc is ready', plane === 'all' ? undefined : `(plane ${plane})`],
     ['  base URL', baseUrl],
     ['  docs', docsUrl],
     ['  discovery', `${baseUrl}/.well-known/openid-configuration`],
+    ['  mail', mailUrl],
     ['  control-plane tenant', controlPlaneTenantId],
     ['  data', dataDir],
-    ['  next', `${tourCommandFor(baseUrl)}   (in a second terminal)`],
+    ['  next', isLocal ? 'in a second terminal, in this folder:' : undefined],
   ]
   const lines = rows
     .filter(([title, value], index) => index === 0 || (title !== '' && value !== undefined))
     .map(([title, value]) => (value === undefined ? title : `${title.padEnd(24)}${value}`))
-  return `\n${lines.join('\n')}\n\n`
+  return `\n${[...lines, ...(isLocal ? nextSteps(baseUrl) : [])].join('\n')}\n\n`
 }
 
-/** The tour command, with the address unless it is the default. */
-function tourCommandFor(baseUrl: string): string {
-  return baseUrl === DEFAULT_BASE_URL ? 'npm run tour' : `npm run tour -- --base-url ${baseUrl}`
+/** Commands that work as they are printed, at any address. Tests run them. */
+function nextSteps(baseUrl: string): string[] {
+  const isDefault = baseUrl === DEFAULT_BASE_URL
+  const tour = isDefault ? 'npm run tour' : `npm run tour -- --base-url ${baseUrl}`
+  const create =
+    `npm run --silent svc -- agent workspace create --base-url ${baseUrl} --organization Acme ` +
+    '--redirect-uri http://localhost:3000/callback --operator-invite --file acme.json'
+  const steps: [string, string][] = [
+    ['what this deployment can do', `curl ${baseUrl}/api/v1/capabilities`],
+    ['a tenant with a client and a test login', create],
+    ['a tour as an agent and as a user', tour],
+  ]
+  return steps.flatMap(([words, command]) => [`    # ${words}`, `    ${command}`])
 }
 
 function messageOf(error: unknown): string {

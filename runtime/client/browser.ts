@@ -145,6 +145,21 @@ function formsIn(html: string): Form[] {
       const name = attribute(tag, 'name')
       if (name !== null) fields[name] = attribute(tag, 'value') ?? ''
     }
+    for (const [, tag = '', text = ''] of inside.matchAll(
+      /<textarea\b([^>]*)>(.*?)<\/textarea>/gs,
+    )) {
+      const name = attribute(tag, 'name')
+      // HTML drops a line break at the start of a text area.
+      if (name !== null) fields[name] = unescaped(text.replace(/^\n/, ''))
+    }
+    for (const [, tag = '', options = ''] of inside.matchAll(
+      /<select\b([^>]*)>(.*?)<\/select>/gs,
+    )) {
+      const name = attribute(tag, 'name')
+      const all = [...options.matchAll(/<option\b([^>]*)>/g)].map(([, option = '']) => option)
+      const chosen = all.find((option) => /\sselected\b/.test(option)) ?? all[0]
+      if (name !== null) fields[name] = attribute(chosen ?? '', 'value') ?? ''
+    }
     return {
       action: attribute(head, 'action') ?? '',
       method: (attribute(head, 'method') ?? 'get').toUpperCase(),

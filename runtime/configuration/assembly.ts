@@ -1,5 +1,6 @@
 /** How sections depend on each other: fallbacks, and rules across sections. */
 import { isIP } from 'node:net'
+import { hasPhone } from '../../actors/identity/phone/settings.js'
 import { localOrigin } from '../../gateway/settings.js'
 import { assemble, type Fallback } from '../kernel/config/assemble.js'
 import { productionRules } from '../production.js'
@@ -29,6 +30,12 @@ const databaseFallbacks: readonly Fallback<Settings>[] = [
   },
 ]
 
+/** True for an issuer on the developer's own machine. */
+const isLocal = (issuer: string): boolean => {
+  const { hostname } = new URL(issuer)
+  return /^(?:(?:[a-z0-9-]+\.)*localhost|127\.[0-9.]+|\[::1\])$/.test(hostname)
+}
+
 const isDomain = (hostname: string) => isIP(hostname.replace(/^\[|\]$/g, '')) === 0
 
 export const assembly = assemble(sections, {
@@ -42,12 +49,27 @@ export const assembly = assemble(sections, {
     { key: 'server.egress_url', reads: ['oidc.issuer_url'], value: (s) => s.oidc.issuer_url },
     { key: 'server.errors_base_url', reads: ['oidc.issuer_url'], value: (s) => s.oidc.issuer_url },
     ...databaseFallbacks,
-    ...(['user_self_service', 'email_otp', 'invitations'] as const).map((name) => ({
+    ...(['user_self_service', 'email_otp', 'magic_link', 'invitations'] as const).map((name) => ({
       key: `${name}.enabled`,
       reads: ['security.production'],
       from: 'security.production (on outside production, off in it)',
       value: ({ security }: Settings) => !security.production,
     })),
+    {
+      key: 'user_self_service.sign_up_default',
+      reads: ['security.production'],
+      from: 'security.production (on outside production, off in it)',
+      value: ({ security }) => !security.production,
+    },
+    {
+      key: 'email.dev_mailbox',
+      reads: ['security.production', 'email.provider', 'email.smtp_catcher', 'oidc.issuer_url'],
+      from: 'security.production (on for a local issuer outside production whose mail stays there)',
+      value: ({ security, email, oidc }) =>
+        !security.production &&
+        (email.provider === 'log' || email.smtp_catcher) &&
+        isLocal(oidc.issuer_url),
+    },
     {
       key: 'passkey.enabled',
       reads: ['security.production', 'oidc.issuer_url'],
@@ -58,6 +80,19 @@ export const assembly = assemble(sections, {
     },
   ],
   rules: [
+    {
+      keys: ['email.dev_mailbox', 'email.provider', 'email.smtp_catcher'],
+      holds: ({ email }) =>
+        !email.dev_mailbox || email.provider === 'log' || email.smtp_catcher === true,
+      rule: 'be false unless email.provider is log or email.smtp_catcher is true',
+      fix: 'set email.dev_mailbox to false',
+    },
+    {
+      keys: ['sms.enabled', 'phone.enabled', 'phone.provider'],
+      holds: (s) => !s.sms.enabled || hasPhone(s.phone),
+      rule: 'be false unless phone.enabled is true and phone.provider is not none',
+      fix: 'set phone.enabled to true and phone.provider',
+    },
     {
       keys: ['redis.url', 'deployment.coordination_backend'],
       holds: (s) => s.deployment.coordination_backend !== 'redis' || s.redis.url !== undefined,

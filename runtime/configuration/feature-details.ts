@@ -9,7 +9,7 @@ export type FeatureDetails = Readonly<Record<string, Readonly<Record<string, unk
 
 type EventSettings = Pick<
   Settings,
-  'commerce' | 'social' | 'generic_oauth' | 'enterprise_sso' | 'scim'
+  'adaptive_mfa' | 'commerce' | 'social' | 'generic_oauth' | 'enterprise_sso' | 'scim'
 >
 
 /** The event types that can occur in this deployment. */
@@ -19,6 +19,7 @@ export function eventTypesOf(settings: EventSettings): readonly EventType[] {
     commerce: commerce.enabled || commerce.x402_enabled,
     sso: social.enabled || generic.enabled || enterprise.enabled,
     enterpriseSso: enterprise.enabled,
+    adaptiveMfa: settings.adaptive_mfa.enabled,
     scim: settings.scim.enabled,
   })
 }

@@ -1,5 +1,7 @@
 /** All sections of the configuration, in the order of the reference page. */
+import { i18nSettings } from '../../actors/domain/i18n/settings.js'
 import { tenantAssetsSettings } from '../../actors/identity/tenants/assets-settings.js'
+import { consoleSettings } from '../../actors/identity/console-sessions/settings.js'
 import { sessionCookieSettings } from '../../actors/identity/sessions/settings.js'
 import { chainsSettings, commerceSettings } from '../../actors/commerce/payments/settings.js'
 import { deviceAuthorizationSettings } from '../../actors/agents/delegation/settings.js'
@@ -11,7 +13,11 @@ import {
   twoFactorSettings,
   userSelfServiceSettings,
 } from '../../actors/identity/sign-in/settings.js'
-import { emailSettings, phoneSettings } from '../../actors/operations/mail/settings.js'
+import { emailSettings } from '../../actors/operations/mail/settings.js'
+import { anonymousSettings } from '../../actors/identity/guests/settings.js'
+import { adaptiveMfaSettings } from '../../actors/identity/adaptive-mfa/settings.js'
+import { siweSettings } from '../../actors/identity/siwe/settings.js'
+import { phoneSettings, smsSettings } from '../../actors/identity/phone/settings.js'
 import { passkeySettings } from '../../actors/identity/passkeys/settings.js'
 import { authSettings } from '../../actors/identity/passwords/settings.js'
 import { challengeSettings } from '../../actors/agents/proof-of-work/settings.js'
@@ -62,6 +68,7 @@ export const sections = [
   genericOauthSettings,
   enterpriseSsoSettings,
   verifiedDomainsSettings,
+  consoleSettings,
   challengeSettings,
   tenantSettings,
   openapiSettings,
@@ -72,8 +79,13 @@ export const sections = [
   chainsSettings,
   scimSettings,
   tenantAssetsSettings,
+  i18nSettings,
   emailSettings,
   phoneSettings,
+  smsSettings,
+  siweSettings,
+  anonymousSettings,
+  adaptiveMfaSettings,
   ...unavailableSections,
 ] as const
 

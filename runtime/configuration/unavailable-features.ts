@@ -20,24 +20,19 @@ function named<const Name extends string>(name: Name, about: string): EnabledOnl
 /** Sections of which this build knows only the name and the switch. */
 export const unavailableSections = [
   named('access_control', 'Access control policies.'),
-  named('adaptive_mfa', 'Second factors by risk.'),
   named('admin', 'Administration of the deployment.'),
-  named('anonymous', 'Anonymous users.'),
   named('api_keys', 'API keys of tenants.'),
   named('billing', 'Plans and billing.'),
-  named('i18n', 'Languages of the hosted pages.'),
   named('oauth_proxy', 'Relay of OAuth callbacks; never in production.'),
   named('organizations', 'Policies of organizations.'),
   named('proxy', 'An outbound proxy.'),
   named('refresh_family_cache', 'Cache of refresh token families.'),
-  named('siwe', 'Sign-in with Ethereum.'),
-  named('sms', 'Text messages.'),
   named('telemetry', 'Traces to a collector.'),
   named('wallet', 'Wallets and budgets.'),
 ] as const
 
 /** Switches of absent features, in sections that are declared elsewhere. */
-const unavailableSwitches = ['phone.enabled', 'tenant_assets.enabled'] as const
+const unavailableSwitches = ['tenant_assets.enabled'] as const
 
 const switches = [
   ...unavailableSections.map(({ name }) => `${name}.enabled`),
@@ -74,7 +69,7 @@ const WITHOUT_EFFECT: readonly string[] = [
  * effect.
  */
 export function hasEffect(key: string): boolean {
-  if (switches.includes(key) || key === 'phone.provider') return true
+  if (switches.includes(key)) return true
   return !WITHOUT_EFFECT.some((name) => (name.endsWith('.') ? key.startsWith(name) : key === name))
 }
 

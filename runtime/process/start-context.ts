@@ -1,4 +1,5 @@
 /** The context of a start: its options, and what its steps have opened so far. */
+import type { CaughtMail } from '../../actors/operations/mail/caught-mail.js'
 import type { Gateway } from '../../gateway/gateway.js'
 import type { Coordination } from '../../storage/platform/coordination/port.js'
 import type { OpenDatabase } from '../../storage/platform/database.js'
@@ -69,6 +70,7 @@ export interface StartContext {
   kms?: Kms
   kmsAccess?: KmsAccess
   coordination?: Coordination
+  caughtMail?: CaughtMail
   system?: System
   gateway?: Gateway
   url?: string

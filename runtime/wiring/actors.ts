@@ -1,5 +1,6 @@
 /** The dependencies of each actor and worker. Rows in the order of `planes.ts`. */
 import { availableParallelism } from 'node:os'
+import { offeredLocales } from '../../actors/domain/i18n/languages.js'
 import { accountActor } from '../../actors/identity/accounts/actor.js'
 import { agentsActor } from '../../actors/agents/agents/actor.js'
 import { powMetrics } from '../../actors/agents/agents/metrics.js'
@@ -13,6 +14,7 @@ import { applicationsActor } from '../../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../../actors/oauth/authorization/actor.js'
 import { authorization } from '../../actors/oauth/authorization/protocol.js'
 import { backchannelActor } from '../../actors/oauth/device-and-ciba/actor.js'
+import { consoleSessionsActor } from '../../actors/identity/console-sessions/actor.js'
 import { browserSessionsActor } from '../../actors/identity/sessions/actor.js'
 import { browserSessions } from '../../actors/identity/sessions/protocol.js'
 import { delegationActor } from '../../actors/agents/delegation/actor.js'
@@ -33,6 +35,10 @@ import { mailWorker } from '../../actors/operations/mail/worker.js'
 import { signInActor } from '../../actors/identity/sign-in/actor.js'
 import { login } from '../../actors/identity/sign-in/protocol.js'
 import { signInOffers } from '../../actors/identity/sign-in/settings.js'
+import { guestsActor } from '../../actors/identity/guests/actor.js'
+import { siweActor } from '../../actors/identity/siwe/actor.js'
+import { phoneActor } from '../../actors/identity/phone/actor.js'
+import { hasPhone } from '../../actors/identity/phone/settings.js'
 import { passkeysActor } from '../../actors/identity/passkeys/actor.js'
 import { relyingParty } from '../../actors/identity/passkeys/settings.js'
 import {
@@ -79,11 +85,17 @@ import { commerceWirings } from './commerce.js'
 import { type ActorWiring, wireActor, type ActorContext } from '../kernel/wiring.js'
 import { openPool, type Pool, type PoolOptions } from '../kernel/threads/pool.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
-import { captchaOf, mailQueueOf, mailRunnerOf } from './mail.js'
+import { captchaOf, mailQueueOf, mailRunnerOf, textSenderOf } from './mail.js'
 import { resealOf, vaultExportsOf } from './vault.js'
 import { federatedLoginWirings } from './federated-login.js'
 import type { ProcessResources } from '../process/process-resources.js'
 import { egressSettingsOf, senderSettingsOf } from './egress-settings.js'
+
+/** The path of the console. Null: the deployment has none. */
+function consolePathOf(settings: object): string | null {
+  const { console: section } = settings as { readonly console?: { readonly enabled: boolean } }
+  return section?.enabled === true ? '/console' : null
+}
 
 export function actorWirings(resources: ProcessResources): readonly ActorWiring[] {
   const { settings, database, coordination, kms, sealer, clock, random, metrics } = resources
@@ -154,6 +166,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         issuer,
         jwt,
         dpop,
+        console: settings.console.enabled,
         credentials: settings.credentials.enabled,
         vault,
         tenants: ref(tenants),
@@ -174,6 +187,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         baseUrl: issuer,
         dpopEnabled: dpop.enabled,
         passkeys: settings.passkey.enabled,
+        locales: offeredLocales(settings.i18n),
         registrationEnabled: settings.oidc.dynamic_registration_enabled,
         clientIdMetadata: settings.oidc.client_id_metadata_enabled,
         credentials: settings.credentials.enabled,
@@ -266,9 +280,11 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         registry,
         mail: mailQueue,
         email: settings.email,
+        adaptiveMfa: settings.adaptive_mfa,
         emailOtp: settings.email_otp,
         magicLink: settings.magic_link,
         issuer,
+        consolePath: consolePathOf(settings),
         offers,
         gate,
       }
@@ -285,8 +301,55 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       cookies: settings.session_cookie,
       passkeys: settings.passkey.enabled,
       relyingParty: relyingParty(settings.passkey, issuer),
+      mail: mailQueue,
+      email: settings.email,
+      adaptiveMfa: settings.adaptive_mfa,
       registry,
       offers,
+    })),
+    wireActor(phoneActor, ({ ref, onStop }) => {
+      const sender = textSenderOf(resources)
+      onStop(() => sender.close())
+      return {
+        ...common,
+        coordination,
+        settings: auth,
+        cookies: settings.session_cookie,
+        tenants: ref(tenants),
+        browserSessions: ref(browserSessions),
+        sms: settings.sms,
+        i18n: settings.i18n,
+        mail: mailQueue,
+        email: settings.email,
+        adaptiveMfa: settings.adaptive_mfa,
+        sender,
+        issuer,
+        registry,
+      }
+    }),
+    wireActor(guestsActor, () => ({
+      ...common,
+      coordination,
+      settings: auth,
+      cookies: settings.session_cookie,
+      mail: mailQueue,
+      email: settings.email,
+      anonymous: settings.anonymous,
+      registry,
+    })),
+    wireActor(siweActor, ({ ref }) => ({
+      ...common,
+      coordination,
+      settings: auth,
+      cookies: settings.session_cookie,
+      tenants: ref(tenants),
+      browserSessions: ref(browserSessions),
+      siwe: settings.siwe,
+      mail: mailQueue,
+      email: settings.email,
+      adaptiveMfa: settings.adaptive_mfa,
+      issuer,
+      registry,
     })),
     wireActor(passwordRecoveryActor, ({ ref }) => ({
       database,
@@ -301,6 +364,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       mail: mailQueue,
       email: settings.email,
       selfService: settings.user_self_service,
+      alwaysTwo,
       issuer,
     })),
     wireActor(authorizationActor, ({ ref }) => ({
@@ -312,6 +376,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       issuer,
       tenancy,
       metadataClients: metadataClientsOf(ref(tenants)),
+      console: settings.console.enabled,
       oidc: settings.oidc,
       levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
       // Until the last refresh token of the last code would have expired.
@@ -347,6 +412,8 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       delegation: ref(delegation),
       selfService: settings.user_self_service.enabled,
       passkeys: settings.passkey.enabled,
+      phones: hasPhone(settings.phone),
+      wallets: settings.siwe.enabled,
       federatedLogin: ref(federatedLogin),
     })),
     wireActor(agentDocumentsActor, () => ({ ...common, issuer })),
@@ -391,6 +458,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       issuer,
       maxResults: settings.scim.max_results,
     })),
+    wireActor(consoleSessionsActor, () => ({ ...common, sealer })),
     wireActor(auditActor, () => ({ database })),
     wireActor(agentManagementActor, ({ ref }) => ({
       database,
@@ -470,7 +538,12 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       registry,
       reseal: resealOf(resources),
       closeLostCalls: (signal) => closeLostCalls(resources, signal),
-      retention: { ...webhooks, ...settings.commerce },
+      random,
+      retention: {
+        ...webhooks,
+        ...settings.commerce,
+        guest_retention_secs: settings.anonymous.retention_secs,
+      },
     })),
   ]
 }

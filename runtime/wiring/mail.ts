@@ -1,4 +1,5 @@
-/** Outbound connections of sign-in: the mail worker and the CAPTCHA provider. */
+/** Outbound connections of sign-in: the mail worker, text messages and the CAPTCHA provider. */
+import { catchingMailer } from '../../actors/operations/mail/caught-mail.js'
 import { logMailer, smtpMailer } from '../../actors/operations/mail/client.js'
 import { type MailQueue, openMailQueue } from '../../actors/platform/mail/mail-queue.js'
 import { mailOutcomes } from '../../actors/operations/mail/metrics.js'
@@ -8,6 +9,7 @@ import {
   openCaptcha,
   providerWidget,
 } from '../../actors/identity/abuse-protection/captcha.js'
+import { textProvider, textSender, type TextSender } from '../../actors/identity/phone/sender.js'
 import { openPowCaptcha } from '../../actors/identity/abuse-protection/pow-captcha.js'
 import {
   type CaptchaGate,
@@ -18,13 +20,14 @@ import type { ProcessResources } from '../process/process-resources.js'
 import { egressSettingsOf } from './egress-settings.js'
 
 export function mailRunnerOf(resources: ProcessResources): MailRunner {
-  const { database, sealer, random, metrics, log } = resources
+  const { database, sealer, random, metrics, log, caughtMail } = resources
   const { email } = resources.settings
+  const mailer = email.provider === 'smtp' ? smtpMailer(email) : logMailer(log)
   return createMailRunner({
     database,
     listener: database.listener,
     sealer,
-    mailer: email.provider === 'smtp' ? smtpMailer(email) : logMailer(log),
+    mailer: caughtMail === undefined ? mailer : catchingMailer(mailer, caughtMail),
     random,
     outcomes: mailOutcomes(metrics.registry),
     schedule: email.retry_schedule_secs,
@@ -40,7 +43,7 @@ export function mailQueueOf({
   metrics,
   settings,
 }: ProcessResources): MailQueue {
-  const { email } = settings
+  const { email, i18n } = settings
   const caught = email.smtp_catcher ? 'caught' : 'delivered'
   return openMailQueue({
     database,
@@ -56,7 +59,15 @@ export function mailQueueOf({
     },
     destination: email.provider === 'smtp' ? caught : 'logged',
     shares: metrics.shares,
+    i18n,
   })
+}
+
+export function textSenderOf({ settings, clock, metrics, log }: ProcessResources): TextSender {
+  const provider = textProvider(settings.phone, egressSettingsOf(settings), log, () =>
+    Math.floor(clock.now().getTime() / 1000),
+  )
+  return textSender(provider, metrics.registry, log)
 }
 
 export function captchaOf({ settings, coordination, clock, random }: ProcessResources): {

@@ -110,6 +110,11 @@ export type ShownRequest = {
   readonly agentName: string
   /** When the agent registered; null for a deleted agent. */
   readonly agentSince: Date | null
+  /**
+   * A domain that an organization of the agent has proved to own; null without one. Agents register themselves in
+   * tenants, so only a membership counts, which an owner gives.
+   */
+  readonly agentDomain: string | null
   readonly keyFingerprint: string | null
   readonly userCode: string
   readonly scopes: readonly string[]
@@ -138,7 +143,13 @@ export async function findDelegationRequest(
   const { rows } = await tx.query<ShownRequest>({
     name: 'delegation_request.find',
     text: `select r.tenant_id as "tenantId", r.id, r.agent_id as "agentId",
-             coalesce(a.name, '') as "agentName", a.created_at as "agentSince", r.key_fingerprint as "keyFingerprint",
+             coalesce(a.name, '') as "agentName", a.created_at as "agentSince",
+             (select o.domain from organization_members m
+                join organizations g on g.id = m.organization_id and g.status = 'active'
+                join domain_owners o on o.organization_id = g.id
+              where m.member_type = 'agent' and m.member_id = r.agent_id
+              order by o.verified_at, o.domain limit 1) as "agentDomain",
+             r.key_fingerprint as "keyFingerprint",
              r.user_code as "userCode", r.scopes, r.audience, p.name as "audienceName", r.address,
              r.status, r.created_at as "createdAt", r.expires_at as "expiresAt",
              r.decided_by as "decidedBy",

@@ -61,7 +61,7 @@ export async function findAccountEmail(
 /** An account that is about to be verified, locked until the transaction ends. */
 export type LockedMailbox = {
   readonly isProved: boolean
-  /** The account has a password, a factor, a passkey or a linked identity. */
+  /** The account has a password, a factor, a passkey, a phone number, an Ethereum account or a linked identity. */
   readonly hasWayIn: boolean
 }
 
@@ -82,6 +82,8 @@ export async function lockMailbox(
                or exists (select from totp_factors f
                  where f.account_id = a.id and f.confirmed_at is not null)
                or exists (select from upstream_identities i where i.account_id = a.id)
+               or exists (select from account_phones n where n.account_id = a.id)
+               or exists (select from account_wallets w where w.account_id = a.id)
                as "hasWayIn"
            from accounts a where a.id = $1`,
     values: [accountId],
@@ -111,6 +113,10 @@ export async function deleteUnverifiedSignInMethods(
              delete from totp_factors where account_id in (select id from unproved)),
            codes_gone as (
              delete from recovery_codes where account_id in (select id from unproved)),
+           phones_gone as (
+             delete from account_phones where account_id in (select id from unproved)),
+           wallets_gone as (
+             delete from account_wallets where account_id in (select id from unproved)),
            identities_gone as (
              delete from upstream_identities
              where account_id in (select id from unproved)

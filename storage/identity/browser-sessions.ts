@@ -64,6 +64,7 @@ export type BrowserSessionRow = {
   readonly accountId: string
   readonly tenantUserId: string
   readonly sub: string
+  /** Empty: a guest. */
   readonly email: string
   readonly emailVerified: boolean
   readonly displayName: string
@@ -92,7 +93,8 @@ export async function findBrowserSession(
   const { rows } = await tx.query<BrowserSessionRow>({
     name: 'browser_session.find',
     text: `select s.id, s.tenant_id as "tenantId", t.organization_id as "organizationId",
-             s.account_id as "accountId", u.id as "tenantUserId", u.sub, a.email,
+             s.account_id as "accountId", u.id as "tenantUserId", u.sub,
+             case when a.guest_since is null then a.email else '' end as email,
              a.email_verified as "emailVerified", a.display_name as "displayName", u.roles,
              s.level, s.pending, s.confined, s.amr, s.auth_time as "authTime",
              s.password_at as "passwordAt", s.created_at as "createdAt",
@@ -147,7 +149,7 @@ export type Raise = {
   /** Hash of the current cookie, which becomes invalid. */
   readonly tokenSha256: Uint8Array
   readonly newTokenSha256: Uint8Array
-  readonly level: 2 | 3
+  readonly level: 1 | 2 | 3
   readonly amr: readonly string[]
   readonly authTime: Date
 }

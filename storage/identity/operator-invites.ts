@@ -8,6 +8,10 @@ export type NewOperatorInvite = {
   tokenSha256: Uint8Array
   /** Null: created by the CLI. */
   invitedByAgentId: string | null
+  /** Default: owner. */
+  role?: UsedInvite['role'] | undefined
+  /** What the user is appointed to in the control plane. Default: nothing. */
+  appointedScopes?: readonly string[] | undefined
   createdAt: Date
   expiresAt: Date
 }
@@ -19,8 +23,8 @@ export async function insertOperatorInvite(
   await tx.query({
     name: 'operator_invite.insert',
     text: `insert into operator_invites (tenant_id, id, organization_id, token_sha256,
-             invited_by_agent_id, created_at, expires_at)
-           values ($1, $2, $3, $4, $5, $6, $7)`,
+             invited_by_agent_id, created_at, expires_at, role, appointed_scopes)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
     values: [
       invite.tenantId,
       invite.id,
@@ -29,6 +33,8 @@ export async function insertOperatorInvite(
       invite.invitedByAgentId,
       invite.createdAt,
       invite.expiresAt,
+      invite.role ?? 'owner',
+      invite.appointedScopes ?? [],
     ],
   })
 }
@@ -57,6 +63,8 @@ export type UsedInvite = {
   readonly organizationId: string
   readonly organizationName: string
   readonly role: 'owner' | 'admin' | 'member'
+  /** What the user is appointed to in the control plane. */
+  readonly appointedScopes: readonly string[]
 }
 
 /** Uses up an invite, once. Its tenant is unknown before. */
@@ -72,7 +80,8 @@ export async function useOperatorInvite(
            where i.token_sha256 = $1 and i.used_at is null and i.expires_at > $2
              and o.id = i.organization_id and t.id = i.tenant_id and t.status = 'active'
            returning i.tenant_id as "tenantId", t.settings as "tenantSettings",
-             i.organization_id as "organizationId", o.name as "organizationName", i.role`,
+             i.organization_id as "organizationId", o.name as "organizationName", i.role,
+             i.appointed_scopes as "appointedScopes"`,
     values: [Buffer.from(tokenSha256), now],
   })
   return rows[0]
@@ -93,7 +102,7 @@ export type InviteMessage = {
 }
 
 /** A valid invite, with what its message and its page show. */
-export type InvitePlace = Omit<UsedInvite, 'role'> & {
+export type InvitePlace = Omit<UsedInvite, 'role' | 'appointedScopes'> & {
   readonly id: string
   readonly tenantName: string
   readonly expiresAt: Date
@@ -151,13 +160,13 @@ export async function useInviteMessage(
   { tenantId, id }: { readonly tenantId: string; readonly id: string },
   tokenSha256: string,
   now: Date,
-): Promise<{ readonly role: UsedInvite['role'] } | undefined> {
-  const { rows } = await tx.query<{ role: UsedInvite['role'] }>({
+): Promise<Pick<UsedInvite, 'role' | 'appointedScopes'> | undefined> {
+  const { rows } = await tx.query<Pick<UsedInvite, 'role' | 'appointedScopes'>>({
     name: 'operator_invite.use_letter',
     text: `update operator_invites i set used_at = $3, letters = '{}'
            where i.tenant_id = $1 and i.id = $2 and i.used_at is null and i.expires_at > $3
              and exists (select from jsonb_each(i.letters) l where l.value ->> 'token' = $4)
-           returning i.role`,
+           returning i.role, i.appointed_scopes as "appointedScopes"`,
     values: [tenantId, id, now, tokenSha256],
   })
   return rows[0]

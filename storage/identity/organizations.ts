@@ -87,6 +87,22 @@ export async function listMemberships(
   return rows
 }
 
+/** A page of all organizations of the deployment, newest first. */
+export async function listOrganizations(
+  tx: Transaction,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<OrganizationRow[]> {
+  const { rows } = await tx.query<OrganizationRow>({
+    name: 'organization.list',
+    text: `select ${COLUMNS} from organizations o
+           where $2::timestamptz is null or (o.created_at, o.id) < ($2, $3::uuid)
+           order by o.created_at desc, o.id desc limit $1`,
+    values: [limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
 /** An organization, as a member sees it. */
 export async function findMembership(
   tx: Transaction,

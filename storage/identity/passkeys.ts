@@ -136,6 +136,8 @@ export async function removePasskey(
     text: `select exists (select from passkeys where account_id = a.id and id = $2) as known,
              a.password_hash is not null
                or exists (select from passkeys where account_id = a.id and id <> $2)
+               or exists (select from account_phones where account_id = a.id)
+               or exists (select from account_wallets where account_id = a.id)
                or exists (select from upstream_identities where account_id = a.id) as "hasOthers"
            from accounts a where a.id = $1`,
     values: [accountId, id],

@@ -49,6 +49,8 @@ export type SignInFlowFound = SignInFlowRow & {
   readonly tenantName: string
   /** The tenant's settings, as stored. */
   readonly tenantSettings: Readonly<Record<string, unknown>>
+  /** The tenant of the operators of the deployment. */
+  readonly controlPlane: boolean
 }
 
 /** An unexpired flow of an active tenant. Its tenant is unknown before. */
@@ -63,7 +65,7 @@ export async function findSignInFlow(
              f.return_to as "returnTo", f.reason, f.login_hint as "loginHint",
              f.ui_locales as "uiLocales", f.form_targets as "formTargets",
              f.created_at as "createdAt", f.expires_at as "expiresAt",
-             t.name as "tenantName", t.settings as "tenantSettings"
+             t.name as "tenantName", t.settings as "tenantSettings", t.control_plane as "controlPlane"
            from sign_in_flows f join tenants t on t.id = f.tenant_id and t.status = 'active'
            where f.token_sha256 = $1 and f.expires_at > $2`,
     values: [Buffer.from(tokenSha256), now],

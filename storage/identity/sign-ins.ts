@@ -71,6 +71,28 @@ export async function findSignInKeys(
   return rows[0] ?? { emailVerified: false, hasKey: false }
 }
 
+/** What an address is in a tenant, before a sign-up. All members null: it has no account. */
+export type SignUpStanding = {
+  readonly accountActive: boolean | null
+  /** Of the user in the tenant. Null: the account is no user of it. */
+  readonly userStatus: 'invited' | 'pre_provisioned' | 'active' | 'suspended' | 'removed' | null
+}
+
+export async function findSignUpStanding(
+  tx: Transaction,
+  tenantId: string,
+  email: string,
+): Promise<SignUpStanding> {
+  const { rows } = await tx.query<SignUpStanding>({
+    name: 'sign_in.sign_up_standing',
+    text: `select a.status = 'active' as "accountActive", u.status as "userStatus"
+           from accounts a left join tenant_users u on u.account_id = a.id and u.tenant_id = $1
+           where a.email_key = lower($2)`,
+    values: [tenantId, lookedUp(email)],
+  })
+  return rows[0] ?? { accountActive: null, userStatus: null }
+}
+
 /** Records a sign-in. A pre-provisioned user becomes active; the result says so. */
 export async function recordSignIn(
   tx: Transaction,

@@ -351,6 +351,7 @@ export async function findOldestFixture(
 }
 /** User claims that an application may be allowed to read. */
 export type PersonRow = {
+  /** Empty: a guest. */
   readonly email: string
   readonly emailVerified: boolean
   readonly displayName: string
@@ -368,7 +369,8 @@ export async function findPerson(
 ): Promise<PersonRow | undefined> {
   const { rows } = await tx.query<PersonRow>({
     name: 'tenant_user.person',
-    text: `select a.email, a.email_verified as "emailVerified", coalesce(u.display_name, a.display_name) as "displayName",
+    text: `select case when a.guest_since is null then a.email else '' end as email,
+             a.email_verified as "emailVerified", coalesce(u.display_name, a.display_name) as "displayName",
              ${profileSql()} as profile, greatest(a.updated_at, u.updated_at) as "updatedAt",
              o.id as "organizationId", o.name as "organizationName"
            from tenant_users u

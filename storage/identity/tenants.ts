@@ -80,6 +80,23 @@ export async function findTenant(tx: Transaction, id: string): Promise<TenantRow
   return rows[0]
 }
 
+/** A page of all environments of the deployment, newest first. */
+export async function listEnvironments(
+  tx: Transaction,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<TenantRow[]> {
+  const { rows } = await tx.query<TenantRow>({
+    name: 'tenant.list_all',
+    text: `select ${COLUMNS} from tenants
+           where organization_id is not null
+             and ($2::timestamptz is null or (created_at, id) < ($2, $3::uuid))
+           order by created_at desc, id desc limit $1`,
+    values: [limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
 /** A page of the environments of an organization, newest first. */
 export async function listTenants(
   tx: Transaction,

@@ -227,7 +227,9 @@ export async function removeIdentity(
   const { rows } = await tx.query<{ hasKeys: boolean }>({
     name: 'upstream_identity.hold_account',
     text: `select a.password_hash is not null
-             or exists (select from passkeys p where p.account_id = a.id) as "hasKeys"
+             or exists (select from passkeys p where p.account_id = a.id)
+             or exists (select from account_wallets w where w.account_id = a.id)
+             or exists (select from account_phones n where n.account_id = a.id) as "hasKeys"
            from accounts a where a.id = $1 for update of a`,
     values: [accountId],
   })

@@ -101,6 +101,42 @@ export async function insertApplication(
   return rows[0]!
 }
 
+export type BuiltInClient = {
+  readonly tenantId: string
+  readonly id: string
+  /** Stored as `metadata_url`. */
+  readonly clientId: string
+  readonly name: string
+  readonly redirectUri: string
+  readonly scopes: readonly string[]
+  readonly now: Date
+}
+
+/** Writes a client of the service to the tenant, or brings its members up to date. Returns its id. */
+export async function provideBuiltInClient(tx: Transaction, c: BuiltInClient): Promise<string> {
+  const known = await tx.query<{ id: string }>({
+    name: 'application.built_in',
+    text: `select id from applications where tenant_id = $1 and metadata_url = $2
+             and redirect_uris = array[$3::text] and scopes = $4::text[]`,
+    values: [c.tenantId, c.clientId, c.redirectUri, c.scopes],
+  })
+  if (known.rows[0] !== undefined) return known.rows[0].id
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'application.provide_built_in',
+    text: `insert into applications (tenant_id, id, metadata_url, audience, name, client_type,
+             token_endpoint_auth_method, redirect_uris, grant_types, response_types, scopes,
+             require_pkce, created_at, updated_at)
+           values ($1, $2::uuid, $3, 'urn:svc:application:' || $2::uuid::text, $4, 'public', 'none',
+             array[$5::text], '{authorization_code,refresh_token}', '{code}', $6, true, $7, $7)
+           on conflict (tenant_id, metadata_url) where metadata_url is not null
+             do update set redirect_uris = excluded.redirect_uris, scopes = excluded.scopes,
+               updated_at = excluded.updated_at
+           returning id`,
+    values: [c.tenantId, c.id, c.clientId, c.name, c.redirectUri, c.scopes, c.now],
+  })
+  return rows[0]!.id
+}
+
 /** Locks the application until the transaction ends, so that changes are serialised. */
 export async function lockApplication(
   tx: Transaction,

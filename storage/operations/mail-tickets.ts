@@ -5,7 +5,12 @@
  */
 import type { Transaction } from '../platform/sql.js'
 
-export type TicketPurpose = 'sign_in' | 'password_reset' | 'invitation' | 'email_verification'
+export type TicketPurpose =
+  | 'sign_in'
+  | 'password_reset'
+  | 'invitation'
+  | 'email_verification'
+  | 'sign_up'
 
 export type NewTicket = {
   readonly tenantId: string
@@ -95,6 +100,61 @@ export async function findTicket(
     text: `select ${FOUND} from mail_tickets t, accounts a, tenants o
            where t.link_sha256 = $1 and t.purpose = $2 and ${ALIVE}`,
     values: [Buffer.from(linkSha256), purpose, now],
+  })
+  return rows[0]
+}
+
+/** A usable link of a sign-up. Its address may have no account. */
+export type SignUpTicket = {
+  readonly tenantId: string
+  readonly tenantName: string
+  readonly tenantSettings: Readonly<Record<string, unknown>>
+  readonly controlPlane: boolean
+  /** Lower case. */
+  readonly email: string
+  readonly flowSha256: Uint8Array | null
+  readonly browserSha256: Uint8Array | null
+}
+
+const SIGN_UP = `t.tenant_id as "tenantId", o.name as "tenantName", o.settings as "tenantSettings",
+             o.control_plane as "controlPlane", t.email_key as email,
+             t.flow_sha256 as "flowSha256", t.browser_sha256 as "browserSha256"`
+const SIGN_UP_ALIVE = `t.link_sha256 = $1 and t.purpose = 'sign_up' and t.used_at is null
+             and t.attempts_left > 0 and t.expires_at > $2
+             and o.id = t.tenant_id and o.status = 'active'`
+
+/** Reads the link of a sign-up without using it. */
+export async function findSignUpTicket(
+  tx: Transaction,
+  linkSha256: Uint8Array,
+  now: Date,
+): Promise<SignUpTicket | undefined> {
+  const { rows } = await tx.query<SignUpTicket>({
+    name: 'mail_ticket.find_sign_up',
+    text: `select ${SIGN_UP} from mail_tickets t, tenants o where ${SIGN_UP_ALIVE}`,
+    values: [Buffer.from(linkSha256), now],
+  })
+  return rows[0]
+}
+
+/** Uses the link of a sign-up once, and with it every other link of that address in the tenant. */
+export async function useSignUpTicket(
+  tx: Transaction,
+  linkSha256: Uint8Array,
+  now: Date,
+): Promise<SignUpTicket | undefined> {
+  const { rows } = await tx.query<SignUpTicket>({
+    name: 'mail_ticket.use_sign_up',
+    text: `with used as (
+             update mail_tickets t set used_at = $2 from tenants o
+             where ${SIGN_UP_ALIVE} returning t.id, ${SIGN_UP}),
+           others as (
+             update mail_tickets t set used_at = $2 from used
+             where t.tenant_id = used."tenantId" and t.email_key = used.email
+               and t.purpose = 'sign_up' and t.used_at is null and t.id <> used.id)
+           select "tenantId", "tenantName", "tenantSettings", "controlPlane", email,
+             "flowSha256", "browserSha256" from used`,
+    values: [Buffer.from(linkSha256), now],
   })
   return rows[0]
 }

@@ -12,6 +12,9 @@ import { type PopulatedTenant, populateTenant } from '../support/service/populat
 import { startPopulatedService } from '../support/service/populated-service-parts.js'
 import { sampler, type Schema } from '../support/storage/schema-sample.js'
 import { PUBLIC } from '../support/commerce/shop.js'
+import type { ConsoleResource } from '../../gateway/console/declaration.js'
+import { RESOURCES } from '../../gateway/console/site.js'
+import { ownerOf } from '../support/identity/console.js'
 
 const resources = await startPopulatedService()
 const { api, receiver, running } = resources
@@ -69,6 +72,7 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
   '/auth/magic/{token}': 'a secret of one letter',
   '/auth/password/reset/{token}': 'a secret of one letter',
   '/auth/invitations/{token}': 'a secret of one letter',
+  '/auth/register/{token}': 'a secret of one letter',
   '/auth/email/{token}': 'a secret of one letter',
   '/auth/invites/{token}': 'a secret of one link',
   '/auth/invites/letters/{token}': 'a secret of one letter',
@@ -77,6 +81,11 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
   [`${PUBLIC}/payment-links/{payment_link_token}/checkout`]: 'a link for everybody',
   [`${PUBLIC}/payment-links/{payment_link_token}/x402`]: 'a link for everybody',
   '/errors/{name}': 'documentation',
+  '/documentation/{page}': 'documentation',
+  '/documentation/{group}/{page}': 'documentation',
+  '/documentation/{group}/{area}/{page}': 'documentation',
+  '/dev/mail/{id}': 'of the whole development service',
+  '/dev/mail/{id}/html': 'of the whole development service',
   '/scim/v2/Schemas/{schema_uri}': 'documentation',
   '/scim/v2/ResourceTypes/{name}': 'documentation',
   ...Object.fromEntries(
@@ -93,6 +102,19 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
   '/agents/{agent_id}/client.json': 'public metadata',
   '/agents/{agent_id}/jwks.json': 'public metadata',
   '/agents/{agent_id}/agent-card.json': 'public metadata',
+  ...Object.fromEntries(
+    [
+      '',
+      '/do/{action}',
+      '/{id}',
+      '/{id}/do/{action}',
+      '/{id}/{child}',
+      '/{id}/{child}/do/{action}',
+      '/{id}/{child}/{child_id}',
+      '/{id}/{child}/{child_id}/do/{action}',
+    ].map((path) => [`/console/{resource}${path}`, 'tested below, by resource']),
+  ),
+  '/console/style/{digest}': 'a file for everybody',
   '/auth/style/{digest}': 'a file for everybody',
   '/auth/brand/{color}': 'a file for everybody',
   '/auth/script/{digest}': 'a file for everybody',
@@ -284,6 +306,48 @@ test.serial('an object of another tenant in a body is unknown too', async (t) =>
   }
   t.deepEqual(await dataDigest(running.db, theirs.workspace), before)
   t.deepEqual(await dataDigest(running.db, mine.workspace), ours)
+})
+
+/** The operation that names an object of a resource of the console. */
+function placeOf({ item, actions = [] }: ConsoleResource): string | undefined {
+  const paths = [item, ...actions.filter(({ on }) => on === 'item')].map((one) => one?.path ?? '')
+  const named = paths.map((path) => path.slice(0, path.lastIndexOf('}') + 1))
+  return named.find((path) => path in theirs.objects)
+}
+
+/** The pages of an object of theirs, with those of the lists within it. */
+function consolePaths(resource: ConsoleResource, above = '/console'): readonly string[] {
+  const place = placeOf(resource)
+  if (place === undefined) return []
+  const at = `${above}/${resource.name}/${encodeURIComponent(theirs.objects[place]!)}`
+  const doing = (actions: ConsoleResource['actions'], on: string) =>
+    (actions ?? []).filter((action) => action.on === on).map(({ name }) => `/do/${name}`)
+  return [
+    ...(resource.opens === false ? [] : [at]),
+    ...doing(resource.actions, 'item').map((path) => `${at}${path}`),
+    ...(resource.children ?? []).flatMap((child) => [
+      `${at}/${child.name}`,
+      ...doing(child.actions, 'list').map((path) => `${at}/${child.name}${path}`),
+      ...consolePaths(child, at),
+    ]),
+  ]
+}
+
+test.serial('the console of one tenant does not know an object of another', async (t) => {
+  const browser = await ownerOf(api, mine)
+  const before = await dataDigest(running.db, theirs.workspace)
+  const { csrf_token: csrf = '' } = (await browser.get('/console')).forms[0]!.fields
+  const paths = RESOURCES.flatMap((resource) => consolePaths(resource))
+  t.true(paths.length > 80, paths.join('\n'))
+  for (const path of paths) {
+    const { status, html } = await browser.get(path)
+    t.true([403, 404].includes(status), `GET ${path} ${status}`)
+    t.notRegex(html, /Theirs/, path)
+    if (!path.includes('/do/')) continue
+    const sent = await browser.post(path, { csrf_token: csrf })
+    t.true([403, 404].includes(sent.status), `POST ${path} ${sent.status}`)
+  }
+  t.deepEqual(await dataDigest(running.db, theirs.workspace), before, 'and nothing changed')
 })
 
 test.serial('their own token finds what was asked for', async (t) => {

@@ -72,10 +72,9 @@ test('given keys without effect are named, and no others', (t) => {
   const environment = {
     SVC_SERVER__EGRESS_URL: 'https://egress.example.com',
     SVC_SERVER__PORT: '8081',
-    SVC_PHONE__HTTP_URL: 'https://sms.example.com',
   }
   const result = loadSettings({ environment, cwd: '/nowhere' })
   t.is(result.tag, 'loaded')
   const named = result.tag === 'loaded' ? [...settingsWithoutEffect(result.sources)] : []
-  t.deepEqual(named.toSorted(), ['phone.http_url', 'server.egress_url'])
+  t.deepEqual(named.toSorted(), ['server.egress_url'])
 })

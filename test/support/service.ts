@@ -67,6 +67,7 @@ export const TEST_DEFAULTS = {
   SVC_PASSKEY__ENABLED: 'false',
   SVC_USER_SELF_SERVICE__ENABLED: 'false',
   SVC_EMAIL_OTP__ENABLED: 'false',
+  SVC_MAGIC_LINK__ENABLED: 'false',
   SVC_INVITATIONS__ENABLED: 'false',
 }
 

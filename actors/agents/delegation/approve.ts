@@ -171,7 +171,7 @@ export function approvalHandlers(needs: DelegationNeeds) {
     return {
       tag: 'asked',
       tenant: brandingOfTenant(row),
-      email: session.email,
+      email: session.email || session.displayName,
       sessionId: session.id,
       userCode: row.userCode,
       agentName: row.agentName,
@@ -183,7 +183,9 @@ export function approvalHandlers(needs: DelegationNeeds) {
       audienceName: row.audienceName,
       scopes: row.scopes.map((name) => ({ name, held: held.includes(name) })),
       lifetimeSecs: settings.delegation_ttl_secs,
+      seenAt: clock.now(),
       agentSince: row.agentSince,
+      agentDomain: row.agentDomain,
       lastDelegatedAt: await database.tenant(tenantId, (tx) => lastDelegated(tx, of), { signal }),
     }
   }

@@ -93,8 +93,12 @@ export type ApprovalQuestion = {
   readonly scopes: readonly { readonly name: string; readonly held: boolean }[]
   /** Lifetime of the delegation from the moment the agent gets its token. */
   readonly lifetimeSecs: number
+  /** When the page was made, for relative times. */
+  readonly seenAt: Date
   /** When the agent registered; null for a deleted agent. */
   readonly agentSince: Date | null
+  /** A domain that the organization of the agent has proved to own; null for an agent that is not verified. */
+  readonly agentDomain: string | null
   /** When this person last approved this agent; null when there is no record. */
   readonly lastDelegatedAt: Date | null
 }

@@ -2,10 +2,10 @@
  * Messages of buyers (checkout, payment page) and of merchants that look up a charge.
  * docs/reference/commerce.md.
  */
-import type { Locale } from '../../domain/locales.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Charge, Recurring } from '../payments/protocol.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { PageTenant } from '../../domain/tenants/branding.js'
 
 export type CheckoutProtocol = {
   checkout: Ask<Checkout, CheckoutOpened | CheckoutRefused>
@@ -81,16 +81,6 @@ export type NoWayToPay = { readonly tag: 'no_way_to_pay' }
 /** The link does not exist or is inactive. */
 export type LinkUnknown = { readonly tag: 'unknown_link' }
 
-/** The tenant as its pages show it. */
-export type PayTenant = {
-  readonly name: string
-  readonly color: string | null
-  readonly logo: string | null
-  readonly locale: Locale | null
-  /** Support address or page. Null: none. */
-  readonly supportContact: string | null
-}
-
 /** State of the payment page. */
 export type PayState = 'open' | 'processing' | 'succeeded' | 'failed' | 'refunded'
 
@@ -120,7 +110,7 @@ export type PayShown = {
   readonly tag: 'page'
   readonly token: string
   readonly state: PayState
-  readonly tenant: PayTenant
+  readonly tenant: PageTenant
   readonly productName: string
   readonly quantity: number
   readonly amountMinor: number

@@ -1,6 +1,6 @@
 /** Branding of hosted pages, from `branding` in the tenant's settings. Invalid values are ignored. */
 import type { TenantId } from '../ids.js'
-import { type Locale, LOCALES } from '../locales.js'
+import { type Locale, LOCALES } from '../i18n/locales.js'
 
 /** The branding of a tenant. */
 export type PageTenant = {
@@ -14,7 +14,11 @@ export type PageTenant = {
   readonly locale: Locale | null
   /** An address or page for support, or null. */
   readonly supportContact: string | null
+  /** Links at the end of each page. */
+  readonly links: readonly PageLink[]
 }
+
+export type PageLink = { readonly label: string; readonly url: string }
 
 const LOGO_LENGTH_MAX = 96 * 1024
 
@@ -35,7 +39,20 @@ export function brandingOf(
     logo: logo !== undefined && isPicture(logo) ? logo : null,
     locale: locale ?? null,
     supportContact: memberText(settings, 'support_contact') ?? null,
+    links: linksOf(memberOf(branding, 'links')),
   }
+}
+
+const LINKS_MAX = 5
+
+function linksOf(links: unknown): readonly PageLink[] {
+  if (!Array.isArray(links)) return []
+  return links.slice(0, LINKS_MAX).flatMap((link) => {
+    const [label, url] = [memberText(link, 'label'), memberText(link, 'url')]
+    return label !== undefined && url !== undefined && url.startsWith('https://')
+      ? [{ label: label.slice(0, 40), url }]
+      : []
+  })
 }
 
 function isPicture(uri: string): boolean {
@@ -67,6 +84,17 @@ export function socialOf(settings: Readonly<Record<string, unknown>>): {
     enabled: memberOf(social, 'enabled') !== false,
     provision: memberOf(social, 'provision') === true,
   }
+}
+
+/** Whether the tenant offers sign-up. Null: it does not say. */
+export function signUpOf(settings: Readonly<Record<string, unknown>>): boolean | null {
+  const enabled = memberOf(memberOf(settings, 'sign_up'), 'enabled')
+  return typeof enabled === 'boolean' ? enabled : null
+}
+
+/** Whether the tenant has guests. Default: no. */
+export function anonymousOf(settings: Readonly<Record<string, unknown>>): boolean {
+  return memberOf(memberOf(settings, 'anonymous'), 'enabled') === true
 }
 
 function memberOf(value: unknown, name: string): unknown {

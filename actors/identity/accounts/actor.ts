@@ -1,6 +1,8 @@
 /** The account page: collects what users may see of their account and revokes what they end. */
 import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import { findAccountPassword } from '../../../storage/identity/accounts.js'
+import { listWallets } from '../../../storage/identity/ways/wallets.js'
+import { findPhone } from '../../../storage/identity/ways/phones.js'
 import { findOwnProfile } from '../../../storage/identity/profiles.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import {
@@ -77,6 +79,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
         const left = isProtected ? await countRecoveryCodes(tx, accountId) : null
         return {
           tag: 'seen',
+          seenAt: clock.now(),
           session,
           tenant: brandingOf(tenantId, branding.tenantName, branding.tenantSettings),
           profile: profileSeen(profile),
@@ -94,6 +97,8 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
                 ],
           recoveryCodesLeft: left,
           passkeys: needs.passkeys && !confined ? own.map(passkeySeen) : null,
+          wallets: needs.wallets && !confined ? await listWallets(tx, accountId) : null,
+          phone: needs.phones && !confined ? ((await findPhone(tx, accountId)) ?? null) : undefined,
           hasPassword: !confined && (await findAccountPassword(tx, accountId)) !== null,
           consents,
           delegations,

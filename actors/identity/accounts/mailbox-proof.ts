@@ -21,7 +21,7 @@ import { personAuditRecord } from '../password-recovery/records.js'
 export type MailboxProof = {
   readonly accountId: string
   /** What verified the address, for the audit record. */
-  readonly how: 'verification' | 'reset' | 'code' | 'link' | 'invitation' | 'provider'
+  readonly how: 'verification' | 'reset' | 'code' | 'link' | 'invitation' | 'sign_up' | 'provider'
   /**
    * True if the proof was requested and given in an open session of this account: the account keeps everything.
    * Otherwise its password, passkeys, factors, recovery codes, identities and sessions are dropped, with the tokens and

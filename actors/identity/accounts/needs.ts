@@ -21,5 +21,9 @@ export type AccountNeeds = {
   readonly selfService: boolean
   /** `passkey.enabled`. */
   readonly passkeys: boolean
+  /** Whether users may prove a phone number. */
+  readonly phones: boolean
+  /** `siwe.enabled`. */
+  readonly wallets: boolean
   readonly federatedLogin: ActorRef<FederatedLoginProtocol>
 }

@@ -73,6 +73,8 @@ export type ProfileSeen = {
 
 export type AccountSeen = {
   readonly tag: 'seen'
+  /** When the page was made, for relative times. */
+  readonly seenAt: Date
   /**
    * The session that views the page. A confined session sees no keys of the account, and only identities of its tenant.
    */
@@ -90,12 +92,31 @@ export type AccountSeen = {
   readonly selfService: boolean
   /** Whether there is a password to change. Accounts created by federated sign-in may have none. */
   readonly hasPassword: boolean
+  /** The number that the user signs in with. Undefined where phones are off, and in a confined session. */
+  readonly phone: PhoneSeen | null | undefined
+  /** Linked Ethereum accounts. Null where they are off, and in a confined session. */
+  readonly wallets: readonly WalletSeen[] | null
   /** Number of unused recovery codes; null without a second factor. */
   readonly recoveryCodesLeft: number | null
   /** Linked identities at other providers. */
   readonly identities: readonly IdentitySeen[]
   /** Providers that can be linked. */
   readonly upstreams: readonly Upstream[]
+}
+
+export type PhoneSeen = {
+  /** E.164. */
+  readonly phoneNumber: string
+  readonly provedAt: Date
+  readonly lastUsedAt: Date | null
+}
+
+export type WalletSeen = {
+  readonly id: string
+  /** Lower case. */
+  readonly address: string
+  readonly createdAt: Date
+  readonly lastUsedAt: Date | null
 }
 
 export type PasskeySeen = {

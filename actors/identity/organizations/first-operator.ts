@@ -9,7 +9,7 @@ import { insertOperatorInvite } from '../../../storage/identity/operator-invites
 import { insertOrganization } from '../../../storage/identity/organizations.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { insertTenant } from '../../../storage/identity/tenants.js'
+import { findControlPlane, insertTenant } from '../../../storage/identity/tenants.js'
 import { eventData } from '../../domain/events.js'
 import type { Environment } from '../../domain/tenants/tenancy.js'
 import { firstFree, slugsFor } from './creation.js'
@@ -26,6 +26,40 @@ export type FirstOperator = {
   /** Shown once, stored as its SHA-256. */
   readonly inviteToken: string
   readonly expiresAt: Date
+}
+
+export type FirstPersonOfControlPlane = Pick<FirstOperator, 'inviteToken' | 'expiresAt'>
+
+/**
+ * Creates an invite to the control plane: the user who accepts it administers the deployment. Needs a transaction that
+ * crosses tenants.
+ */
+export async function inviteDeploymentOperator(
+  tx: Transaction,
+  { name, scopes }: { readonly name: string; readonly scopes: readonly string[] },
+  { clock, random }: { readonly clock: Clock; readonly random: Random },
+): Promise<FirstPersonOfControlPlane | { readonly tag: 'no_control_plane' }> {
+  const controlPlane = await findControlPlane(tx)
+  if (controlPlane === undefined) return { tag: 'no_control_plane' }
+  const createdAt = clock.now()
+  const organization = await firstFree(slugsFor(name, undefined, '', random), (slug) =>
+    insertOrganization(tx, { id: random.uuid(), name, slug, createdAt }),
+  )
+  if (organization === undefined) throw new Error('no free slug among the generated candidates')
+  const inviteToken = random.token(INVITE_TOKEN_BYTES)
+  const expiresAt = new Date(createdAt.getTime() + INVITE_LIFETIME_MS)
+  await insertOperatorInvite(tx, {
+    tenantId: controlPlane.id,
+    id: random.uuid(),
+    organizationId: organization.id,
+    tokenSha256: createHash('sha256').update(inviteToken, 'utf8').digest(),
+    invitedByAgentId: null,
+    role: 'member',
+    appointedScopes: scopes,
+    createdAt,
+    expiresAt,
+  })
+  return { inviteToken, expiresAt }
 }
 
 /** Creates organization, environment and invite in one transaction that crosses tenants. */

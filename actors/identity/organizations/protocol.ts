@@ -42,6 +42,9 @@ export type OrganizationsProtocol = {
   switchOrganization: Ask<Switch, OrganizationFound | UnknownOrganization>
   switchTenant: Ask<Switch, TenantFound | UnknownTenant>
   switchAccount: Ask<Switch, AccountFound | UnknownAccount>
+  /** All organizations and environments of the deployment. For its operators. */
+  listDeployment: Ask<Page, DeploymentListed>
+  listEnvironments: Ask<Page, TenantsListed>
   findAccounts: Ask<{ readonly email: string }, AccountsListed>
   readAccount: Ask<{ readonly accountId: string }, AccountFound | UnknownAccount>
   listMembers: Ask<
@@ -191,6 +194,11 @@ export type FoundOrganization = Omit<OrganizationRecord, 'role'> & {
   readonly role: OrganizationRole | null
   readonly supportContact: string | null
 }
+export type DeploymentListed = {
+  readonly tag: 'listed'
+  readonly organizations: readonly FoundOrganization[]
+  readonly next: ListCursor | null
+}
 export type OrganizationFound = { readonly tag: 'found'; readonly organization: FoundOrganization }
 export type OfTenant = { readonly caller: Caller; readonly tenantId: string }
 export type TenantFound = { readonly tag: 'found'; readonly tenant: TenantRecord }
@@ -273,6 +281,8 @@ export const organizations = address<OrganizationsProtocol>('organizations', [
   'listTenants',
   'read',
   'readTenant',
+  'listDeployment',
+  'listEnvironments',
   'findAccounts',
   'readAccount',
   'listMembers',

@@ -7,7 +7,7 @@ import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
-import { findOrganization } from '../../../storage/identity/organizations.js'
+import { findOrganization, listOrganizations } from '../../../storage/identity/organizations.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import {
@@ -18,7 +18,7 @@ import {
   usersOfAccount,
 } from '../../../storage/identity/suspensions.js'
 import { tenantIdsOf } from '../../../storage/identity/organization-members.js'
-import { findTenant } from '../../../storage/identity/tenants.js'
+import { findTenant, listEnvironments } from '../../../storage/identity/tenants.js'
 import { lookedUp } from '../../../storage/identity/email-keys.js'
 import { type AuditOnlyType, audited } from '../../domain/audit.js'
 import { eventData, type NewEvent } from '../../domain/events.js'
@@ -26,6 +26,8 @@ import { isUuid } from '../../domain/ids.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
 import { tenantRecord } from './creation.js'
+import { page } from '../../platform/paging.js'
+import type { Page } from '../../domain/paging.js'
 import type { OrganizationsProtocol, Switch } from './protocol.js'
 import { DEPLOYMENT, organizationEvents, NOTIFIED_TENANTS_MAX } from './events.js'
 
@@ -157,6 +159,27 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
         [],
       )
       return { tag: 'found', account: done.account }
+    },
+
+    async listDeployment(
+      { limit, after }: Page,
+      { signal }: MessageContext,
+    ): Outcome<'listDeployment'> {
+      const rows = await database.system((tx) => listOrganizations(tx, limit + 1, after), {
+        signal,
+      })
+      const { items, next } = page(rows, limit)
+      const organizations = items.map((one) => ({ ...one, role: null }))
+      return { tag: 'listed', organizations, next }
+    },
+
+    async listEnvironments(
+      { limit, after }: Page,
+      { signal }: MessageContext,
+    ): Outcome<'listEnvironments'> {
+      const rows = await database.system((tx) => listEnvironments(tx, limit + 1, after), { signal })
+      const { items, next } = page(rows, limit)
+      return { tag: 'listed', tenants: items.map(tenantRecord), next }
     },
 
     async findAccounts(

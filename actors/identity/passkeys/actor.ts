@@ -2,7 +2,9 @@
 import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import { accountFactors } from '../../../storage/identity/passkeys.js'
 import { browserSessions } from '../sessions/protocol.js'
+import { adaptiveMfa } from '../adaptive-mfa/risk.js'
 import { lockout } from '../sign-in/lockout.js'
+import { mailQuota } from '../sign-in/mail-quota.js'
 import { login } from '../sign-in/protocol.js'
 import { federatedLogin } from '../federated-login/protocol.js'
 import { ceremonies } from './ceremonies.js'
@@ -29,6 +31,7 @@ export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
     const tools: PasskeyTools = {
       ...needs,
       lockout: lockout(coordination, settings, clock),
+      adaptive: adaptiveMfa(needs, mailQuota(coordination, needs.email)),
       ceremonies: ceremonies(needs),
       async hasFactor(accountId, context) {
         const { totp, passkey } = await database.system(

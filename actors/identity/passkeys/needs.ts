@@ -1,8 +1,11 @@
 /** Dependencies of the passkey handlers. */
 import type { Registry } from 'prom-client'
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
+import type { MailQueue } from '../../platform/mail/mail-queue.js'
+import type { AdaptiveMfaSettings } from '../adaptive-mfa/settings.js'
 import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
 import type { SignInNeeds, SignInTools } from '../sign-in/flow.js'
+import type { MailQuotaSettings } from '../sign-in/mail-quota.js'
 import type { SignInProtocol, SignInOffers } from '../sign-in/protocol.js'
 import type { Ceremonies } from './ceremonies.js'
 import type { RelyingParty } from './settings.js'
@@ -12,12 +15,15 @@ export type PasskeysNeeds = Omit<SignInNeeds, 'passwords' | 'tenants' | 'sealer'
   readonly login: ActorRef<SignInProtocol>
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly relyingParty: RelyingParty
+  readonly mail: MailQueue
+  readonly email: MailQuotaSettings
+  readonly adaptiveMfa: AdaptiveMfaSettings
   /** For the sign-in page, where a passkey does not apply. */
   readonly offers: SignInOffers
 }
 
 export type PasskeyTools = PasskeysNeeds &
-  Pick<SignInTools, 'lockout'> & {
+  Pick<SignInTools, 'lockout' | 'adaptive'> & {
     readonly ceremonies: Ceremonies
     readonly hasFactor: (accountId: string, context: MessageContext) => Promise<boolean>
   }

@@ -9,7 +9,14 @@ import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { pathOf } from '../sessions/flows.js'
 import { acrOf } from '../../domain/assurance.js'
 import { quotaAddress } from '../../domain/quota-address.js'
-import { flowPage, type Progress, progressIn, readProgress, upstreamsOf } from '../sign-in/flow.js'
+import {
+  flowPage,
+  offersIn,
+  type Progress,
+  progressIn,
+  readProgress,
+  upstreamsOf,
+} from '../sign-in/flow.js'
 import type { LoginShown } from '../sign-in/protocol.js'
 import { openSession } from '../sign-in/session.js'
 import type { PasskeyTools } from './needs.js'
@@ -43,7 +50,7 @@ export function signInStep(tools: PasskeyTools) {
         ...page,
         email,
         again: false,
-        offers: tools.offers,
+        offers: offersIn(tools.offers, progress.flow),
         upstreams: await upstreamsOf(tools, progress.flow, context),
         captcha: null,
       }
@@ -113,6 +120,7 @@ export function signInStep(tools: PasskeyTools) {
       }
       const newSession = { tenantId, tenantSettings, accountId, pending: false, level, amr }
       const session = await openSession(tx, tools, newSession, visitor, now)
+      await tools.adaptive.remember(tx, accountId, visitor, now)
       const inSession = { ...base, sessionId: session.id }
       const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
       const newEvents: PersonEvent[] = [

@@ -1,4 +1,4 @@
-/** Password reset, password change, invitations and email verification: assembles the handlers. */
+/** Sign-up, password reset, password change, invitations and email verification: assembles the handlers. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { lockout } from '../sign-in/lockout.js'
 import { mailQuota } from '../sign-in/mail-quota.js'
@@ -9,6 +9,7 @@ import { invitationSteps } from './invitation.js'
 import type { PasswordRecoveryNeeds } from './needs.js'
 import { passwordRecovery, type PasswordRecoveryProtocol } from './protocol.js'
 import { resetSteps } from './reset.js'
+import { signUpSteps } from './sign-up.js'
 
 export const passwordRecoveryActor = defineActor<PasswordRecoveryProtocol, PasswordRecoveryNeeds>({
   address: passwordRecovery,
@@ -18,6 +19,7 @@ export const passwordRecoveryActor = defineActor<PasswordRecoveryProtocol, Passw
   lane: {
     reset: ({ token }) => token,
     acceptInvitation: ({ token }) => token,
+    finishSignUp: ({ token }) => token,
     change: ({ session }) => session.accountId,
     requestVerification: ({ session }) => session.accountId,
   },
@@ -28,6 +30,11 @@ export const passwordRecoveryActor = defineActor<PasswordRecoveryProtocol, Passw
       lockout: lockout(coordination, settings, clock),
       quota: mailQuota(coordination, email),
     }
-    return { ...resetSteps(tools), ...invitationSteps(tools), ...changeSteps(tools) }
+    return {
+      ...signUpSteps(tools),
+      ...resetSteps(tools),
+      ...invitationSteps(tools),
+      ...changeSteps(tools),
+    }
   },
 })

@@ -128,7 +128,7 @@ export function changeSteps(tools: PasswordRecoveryTools) {
       { session, visitor, languages, browserId, host }: Message<'requestVerification'>,
       context: MessageContext,
     ): Outcome<'requestVerification'> {
-      if (!selfService.enabled || session.confined) return ABSENT
+      if (!selfService.enabled || session.confined || session.email === '') return ABSENT
       if (session.emailVerified) return { tag: 'verified' }
       const { tenantId, accountId, email } = session
       try {

@@ -10,7 +10,14 @@ import type { PasswordsProtocol } from '../passwords/protocol.js'
 
 export type PasswordRecoveryNeeds = Pick<
   SignInNeeds,
-  'database' | 'coordination' | 'clock' | 'random' | 'settings' | 'cookies' | 'tenants'
+  | 'database'
+  | 'coordination'
+  | 'clock'
+  | 'random'
+  | 'settings'
+  | 'cookies'
+  | 'tenants'
+  | 'alwaysTwo'
 > & {
   readonly passwords: ActorRef<PasswordsProtocol>
   readonly mail: MailQueue

@@ -16,10 +16,53 @@ import type {
   OtherBrowser,
   Visitor,
   MethodDisabled,
+  StartLogin,
+  TenantNotFound,
 } from '../sign-in/protocol.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 
 export type PasswordRecoveryProtocol = {
+  /** The sign-up page. Without a flow, one is started that ends at `returnTo`. */
+  signUp: Ask<
+    StartLogin,
+    Page<SignUpShown> | SignUpClosed | FlowUnknown | TenantNotFound | MethodDisabled
+  >
+  /** Sends the link of a sign-up. The response is the same whether or not the account exists. */
+  requestSignUp: Ask<
+    RequestReset & {
+      /** Identifies one browser (gateway/request/browser.ts). */
+      readonly browserId: string
+      /** The Host of the request. The link leads to the same host. */
+      readonly host: string
+    },
+    | ({ tag: 'requested'; email: string } & FlowPage)
+    | ({ tag: 'invalid_email' } & SignUpShown)
+    | (SignUpShown & CaptchaWanted)
+    | CaptchaAway
+    | (SignUpShown & Locked)
+    | SignUpClosed
+    | FlowUnknown
+    | MethodDisabled
+    | Busy
+  >
+  /** The page behind the link. */
+  readSignUpLink: Ask<{ token: string; flow: string }, Page<SignUpLinkShown> | ExpiredLink>
+  /** Creates the account and signs it in. An existing account joins the tenant and signs in as before. */
+  finishSignUp: Ask<
+    {
+      token: string
+      flow: string
+      displayName: string
+      password: string
+      browserId: string
+      visitor: Visitor
+    },
+    | { tag: 'accepted'; token: string; location: string }
+    | { tag: 'sign_in'; location: string }
+    | (SignUpLinkShown & PasswordFault)
+    | ExpiredLink
+    | Busy
+  >
   /** The forgot-password page. */
   forgot: Ask<{ flow: string; visitor: Visitor }, Page<ForgotShown> | FlowUnknown | MethodDisabled>
   /** Sends a reset link. The response is the same whether or not the account exists. */
@@ -92,6 +135,22 @@ export type PasswordFault = {
   readonly tag: 'weak_password' | 'common_password' | 'breached_password'
 }
 
+/** The tenant does not offer sign-up. */
+export type SignUpClosed = {
+  readonly tag: 'closed'
+  readonly tenant: PageTenant
+  readonly uiLocales: string | null
+}
+export type SignUpShown = ForgotShown
+export type SignUpLinkShown = {
+  readonly tenant: PageTenant
+  readonly email: string
+  readonly displayName: string
+  /** The address has an account with a sign-in method, which stays. */
+  readonly isKnown: boolean
+  /** The flow that continues afterwards; empty: none. */
+  readonly flow: string
+}
 export type ForgotShown = FlowPage & {
   readonly email: string
   /** Null: no CAPTCHA. */
@@ -120,6 +179,8 @@ export type ChangeShown = { readonly tenant: PageTenant; readonly email: string 
 export type VerificationShown = { readonly tenant: PageTenant; readonly email: string }
 
 export const passwordRecovery = address<PasswordRecoveryProtocol>('credentials', [
+  'signUp',
+  'readSignUpLink',
   'forgot',
   'readReset',
   'readInvitation',

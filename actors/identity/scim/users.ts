@@ -389,7 +389,8 @@ export function scimUsers(needs: ScimUsersNeeds) {
           if (!(error instanceof InvitationNeeded)) throw error
         }
         try {
-          return await insertWith(await messages.prepare(tenantId, person.email!, context))
+          const invited = { email: person.email!, locale: person.profile.locale }
+          return await insertWith(await messages.prepare(tenantId, invited, context))
         } catch (error) {
           // The directory goes on. An operator sends the invitation again when the limit allows it.
           if (!(error instanceof MailShareUsed)) throw error

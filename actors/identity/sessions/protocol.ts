@@ -64,6 +64,7 @@ export type BrowserSession = {
   readonly tenantUserId: string
   /** Pairwise: the user's `sub` in this tenant. */
   readonly sub: string
+  /** Empty: a guest. */
   readonly email: string
   readonly emailVerified: boolean
   readonly displayName: string

@@ -4,6 +4,8 @@ import { type ActorRef, defineActor, type MessageContext } from '../../../runtim
 import { findBrowserSession } from '../../../storage/identity/browser-sessions.js'
 import { findTenantWithSettings } from '../../../storage/identity/tenants.js'
 import { sha256 } from '../sessions/flows.js'
+import { adaptiveMfa } from '../adaptive-mfa/risk.js'
+import type { AdaptiveMfaSettings } from '../adaptive-mfa/settings.js'
 import type { CaptchaGate } from '../abuse-protection/gate.js'
 import { browserSessions, type BrowserSessionsProtocol } from '../sessions/protocol.js'
 import { passwords } from '../passwords/protocol.js'
@@ -25,7 +27,8 @@ export type SignInActorNeeds = SignInNeeds & {
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly email: MailQuotaSettings
   readonly gate: CaptchaGate
-} & Pick<ByMailTools, 'mail' | 'offers' | 'emailOtp' | 'magicLink' | 'issuer'>
+  readonly adaptiveMfa: AdaptiveMfaSettings
+} & Pick<ByMailTools, 'mail' | 'offers' | 'emailOtp' | 'magicLink' | 'issuer' | 'consolePath'>
 
 export const signInActor = defineActor<SignInProtocol, SignInActorNeeds>({
   address: login,
@@ -38,10 +41,12 @@ export const signInActor = defineActor<SignInProtocol, SignInActorNeeds>({
   },
   create: (needs) => {
     const { database, clock, coordination, settings, registry } = needs
+    const quota = mailQuota(coordination, needs.email)
     const tools = {
       ...needs,
       lockout: lockout(coordination, settings, clock),
-      mailQuota: mailQuota(coordination, needs.email),
+      mailQuota: quota,
+      adaptive: adaptiveMfa(needs, quota),
     }
     const mailed = byMailStep(tools)
     const invited = inviteSteps(tools)
@@ -70,6 +75,7 @@ export const signInActor = defineActor<SignInProtocol, SignInActorNeeds>({
       useLink: counted('mail_link', mailed.useLink),
       challenge: second.challenge,
       secondFactor: counted('second_factor', second.secondFactor),
+      resendConfirmation: second.resendConfirmation,
       enrolment: second.enrolment,
       enrol: counted('enrolment', second.enrol),
       acceptInvite: counted('invite', invited.acceptInvite),

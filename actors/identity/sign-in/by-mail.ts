@@ -27,6 +27,7 @@ import { expiredLink, readExpiredLink } from './expired-link.js'
 import {
   flowPage,
   type SignInTools,
+  offersIn,
   onward,
   type Progress,
   progressIn,
@@ -61,6 +62,8 @@ export type ByMailTools = SignInTools & {
   readonly magicLink: MagicLinkSettings
   /** `oidc.issuer_url`. */
   readonly issuer: string
+  /** Path of the console. Null: the deployment has none. */
+  readonly consolePath: string | null
 }
 
 type Outcome<K extends keyof SignInProtocol> = Promise<SignInProtocol[K]['reply']>
@@ -90,7 +93,7 @@ export function byMailStep(tools: ByMailTools) {
         ...flowPage(token, flow),
         email,
         again: false,
-        offers,
+        offers: offersIn(offers, flow),
         upstreams,
         captcha: null,
       }

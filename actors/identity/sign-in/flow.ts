@@ -16,16 +16,24 @@ import {
   type SignInFlowFound,
 } from '../../../storage/identity/sign-in-flows.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import { nextStep, pathOf, sha256, type Step } from '../sessions/flows.js'
+import { beginFlow, isOwnPath, nextStep, pathOf, sha256, type Step } from '../sessions/flows.js'
 import type { FlowReason } from '../sessions/protocol.js'
 import type { SessionCookieSettings } from '../sessions/settings.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
 import type { FederatedLoginProtocol } from '../federated-login/protocol.js'
 import type { Upstream } from '../../domain/upstream.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
-import { brandingOf } from '../../domain/tenants/branding.js'
+import { anonymousOf, brandingOf, signUpOf } from '../../domain/tenants/branding.js'
+import type { AdaptiveMfa } from '../adaptive-mfa/risk.js'
 import type { Lockout, LockoutSettings } from './lockout.js'
-import type { FactorMethods, FlowPage, FlowUnknown, StepRedirect } from './protocol.js'
+import type {
+  FactorMethods,
+  FlowPage,
+  FlowUnknown,
+  SignInOffers,
+  StartLogin,
+  StepRedirect,
+} from './protocol.js'
 
 export type SignInNeeds = {
   database: Database
@@ -44,8 +52,11 @@ export type SignInNeeds = {
   passkeys: boolean
 }
 
-/** `SignInNeeds` with the lockout built. */
-export type SignInTools = SignInNeeds & { readonly lockout: Lockout }
+/** `SignInNeeds` with the lockout and the risk judgement built. */
+export type SignInTools = SignInNeeds & {
+  readonly lockout: Lockout
+  readonly adaptive: AdaptiveMfa
+}
 
 /** A browser in a flow. */
 export type Progress = {
@@ -60,6 +71,27 @@ export type Progress = {
 }
 
 const NO_FACTORS: AccountFactors = { totp: false, passkey: false, deviceBound: false }
+
+/** Starts the flow of a page without one. Null: there is no such tenant. */
+export async function beginAccountFlow(
+  {
+    database,
+    clock,
+    random,
+    tenants,
+    alwaysTwo,
+  }: Pick<SignInNeeds, 'database' | 'clock' | 'random' | 'tenants' | 'alwaysTwo'>,
+  { tenant: selector, returnTo, uiLocales }: Omit<StartLogin, 'flow' | 'visitor'>,
+  context: MessageContext,
+): Promise<string | null> {
+  const resolved = await tenants.resolve(selector, context)
+  if (resolved.tag !== 'resolved' || resolved.tenant.status !== 'active') return null
+  const { id: tenantId } = resolved.tenant
+  const path = returnTo !== null && isOwnPath(returnTo) ? returnTo : '/auth/account'
+  const flow = { returnTo: path, reason: { tag: 'account' }, uiLocales } as const
+  const order = { tenantId, demand: { level: alwaysTwo ? 2 : 1 }, flow } as const
+  return database.tenant(tenantId, (tx) => beginFlow(tx, order, random, clock.now()), context)
+}
 
 /** Reads the state of a browser in a flow; undefined when the flow does not exist any more. */
 export function readProgress(
@@ -142,6 +174,22 @@ export async function upstreamsOf(
   return upstreams
 }
 
+/** Whether a guest may meet this sign-in: the tenant has guests, and neither a level nor a user is required. */
+export function admitsGuest({
+  tenantSettings,
+  level,
+  sub,
+  reason,
+}: Pick<SignInFlowFound, 'tenantSettings' | 'level' | 'sub' | 'reason'>): boolean {
+  const { tag } = reason as FlowReason
+  return anonymousOf(tenantSettings) && level === 1 && sub === null && tag !== 'sensitive'
+}
+
+/** The offers of the deployment that apply to a sign-in. */
+export function offersIn(offers: SignInOffers, flow: SignInFlowFound): SignInOffers {
+  return { ...offers, guest: offers.guest && admitsGuest(flow) }
+}
+
 export function flowPage(token: string, flow: SignInFlowFound): FlowPage {
   return {
     flow: token,
@@ -149,6 +197,7 @@ export function flowPage(token: string, flow: SignInFlowFound): FlowPage {
     reason: flow.reason as FlowReason,
     uiLocales: flow.uiLocales,
     formTargets: flow.formTargets,
+    signUp: flow.controlPlane ? false : signUpOf(flow.tenantSettings),
   }
 }
 
@@ -157,6 +206,11 @@ export function methodsOf({ factors, flow }: Progress, passkeys: boolean): Facto
   const deviceBound = flow.level === 3 && factors.deviceBound
   const code = factors.totp ? 'totp' : 'recovery'
   return { code: deviceBound ? null : code, passkey: passkeys && factors.passkey, deviceBound }
+}
+
+/** Whether a code by mail confirms the pending session: its account has no factor. */
+export function confirmsByMail({ session, factors }: Progress, { enabled }: AdaptiveMfa): boolean {
+  return enabled && session?.pending === true && !factors.totp && !factors.passkey
 }
 
 /** The factors a user can enrol: those that reach the level of the flow. */

@@ -28,6 +28,7 @@ import {
   findTenantUserOfAccount,
   insertTenantUser,
 } from '../../../storage/identity/tenant-users.js'
+import { setAppointed } from '../organizations/appoint-person.js'
 import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { sha256 } from '../sessions/flows.js'
 import { choosePassword } from '../password-recovery/choose-password.js'
@@ -51,7 +52,10 @@ type Outcome<K extends keyof SignInProtocol> = Promise<SignInProtocol[K]['reply'
 type Message<K extends keyof SignInProtocol> = SignInProtocol[K]['message']
 
 export function inviteSteps(tools: ByMailTools) {
-  const { database, clock, random, passwords, mail, mailQuota, issuer } = tools
+  const { database, clock, random, passwords, mail, mailQuota, issuer, consolePath } = tools
+  /** Where a new owner continues: in the console of the tenant, otherwise on the account page. */
+  const homeOf = (tenantId: string) =>
+    consolePath === null ? ACCOUNT : `${consolePath}?tenant_id=${tenantId}`
 
   return {
     async acceptInvite(
@@ -125,16 +129,16 @@ export function inviteSteps(tools: ByMailTools) {
         await insertAccount(tx, bare)
         const accountId = await findAccountByEmail(tx, email)
         if (accountId === undefined) throw new Error('the account of an invite is missing')
-        const invite = { ...place, role: used.role }
+        const invite = { ...place, ...used }
         const person = await joinAsOperator(tx, invite, { accountId, email }, context, now)
         const { address } = visitor
         const where = { tenantId: place.tenantId, sub: person.sub, address }
         const proof = { accountId, how: 'invitation', inOwnSession: false, ...where } as const
         await proveMailbox(tx, tools, proof, context, now)
         if (phc === null || !(await setFirstPassword(tx, accountId, phc, displayName, now)))
-          return { tag: 'sign_in', location: `/auth/login?tenant_id=${place.tenantId}` }
+          return { tag: 'sign_in', location: signInAt(place.tenantId) }
         const session = await signIn(tx, invite, { accountId, ...person }, visitor, context, now)
-        return { tag: 'accepted', token: session, location: ACCOUNT }
+        return { tag: 'accepted', token: session, location: homeOf(place.tenantId) }
       }
       try {
         return await database.system(accept, context)
@@ -143,6 +147,12 @@ export function inviteSteps(tools: ByMailTools) {
         throw error
       }
     },
+  }
+
+  function signInAt(tenantId: string): string {
+    const query = new URLSearchParams({ tenant_id: tenantId })
+    if (consolePath !== null) query.set('return_to', homeOf(tenantId))
+    return `/auth/login?${query}`
   }
 
   /** Queues the message whether or not the address has an account; five addresses at most per invite. */
@@ -210,7 +220,7 @@ export function inviteSteps(tools: ByMailTools) {
         if (!isNew) throw new AddressTaken()
         const person = await joinAsOperator(tx, invite, { accountId, email }, context, now)
         const token = await signIn(tx, invite, { accountId, ...person }, visitor, context, now)
-        return { tag: 'accepted', token, location: ACCOUNT } as const
+        return { tag: 'accepted', token, location: homeOf(invite.tenantId) } as const
       }, context)
     } catch (error) {
       if (error instanceof AddressTaken) return null
@@ -221,7 +231,7 @@ export function inviteSteps(tools: ByMailTools) {
   /** Adds the user to the organization and its tenant. @throws Suspended */
   async function joinAsOperator(
     tx: Transaction,
-    { tenantId, organizationId, role }: UsedInvite,
+    { tenantId, organizationId, role, appointedScopes }: UsedInvite,
     { accountId, email }: { readonly accountId: string; readonly email: string },
     context: MessageContext,
     now: Date,
@@ -238,6 +248,10 @@ export function inviteSteps(tools: ByMailTools) {
     const member = { organizationId, memberType: 'account', memberId: accountId } as const
     await grantOrganizationRole(tx, { ...member, role, createdAt: now })
     const { id, sub } = person
+    if (appointedScopes.length > 0) {
+      const appointed = { tenantId, accountId, userId: id, scopes: appointedScopes }
+      await setAppointed(tx, appointed, { clock, random })
+    }
     const actor = { type: 'human', id: sub }
     const about = (type: string, about: string) =>
       eventData({ actor, resource: { type, id: about }, requestId: context.requestId }, {})

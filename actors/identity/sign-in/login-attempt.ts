@@ -18,7 +18,7 @@ const BUSY = { tag: 'busy' } as const
 
 /** What a factor proves. */
 export type Proof = {
-  readonly level: 2 | 3
+  readonly level: 1 | 2 | 3
   /** RFC 8176. */
   readonly amr: readonly string[]
   readonly authTime: Date
@@ -39,7 +39,8 @@ export async function attempted<Shown extends object, Success extends object>(
     clock,
     random,
     lockout,
-  }: Pick<SignInTools, 'database' | 'clock' | 'random' | 'lockout'>,
+    adaptive,
+  }: Pick<SignInTools, 'database' | 'clock' | 'random' | 'lockout' | 'adaptive'>,
   progress: Progress,
   session: BrowserSessionRow,
   visitor: FlowStep['visitor'],
@@ -81,6 +82,7 @@ export async function attempted<Shown extends object, Success extends object>(
           ...work.proof,
         })
         if (!isRaised) throw new SessionGone()
+        await adaptive.remember(tx, session.accountId, visitor, now)
         const events = success.newEvents.map((event) => personEvent(random, event, now))
         appendEvents(tx, events)
         return success.outcome
@@ -136,7 +138,7 @@ export function signedIn(
   session: BrowserSessionRow,
   context: MessageContext,
   amr: readonly string[],
-  level: 2 | 3,
+  level: 1 | 2 | 3,
 ): PersonEvent {
   return {
     ...eventBase(session, context),

@@ -17,31 +17,38 @@ export type FirstFactorLogin = {
   readonly flow: SignInFlowFound
   /** Token of the flow. */
   readonly token: string
-  readonly found: SignInRow
+  readonly found: Pick<SignInRow, 'accountId' | 'tenantUserId' | 'sub' | 'hasFactor'>
   /** RFC 8176. */
   readonly amr: readonly string[]
   readonly visitor: Visitor
   /** A further condition, checked in the same transaction. */
   readonly also?: ((tx: Transaction, now: Date) => Promise<void>) | undefined
+  /** Failed attempts for the name before this one. Default: 0. */
+  readonly failures?: number | undefined
   /** Marks the mailbox as verified in the same transaction, if the evidence proves it. */
   readonly proves?: ((tx: Transaction, now: Date) => Promise<MailboxProved>) | undefined
 }
 
 /** Opens a new session in place of the browser's old one. A second factor may still be pending. */
 export async function openSessionInFlow(
-  tools: SignInTools,
-  { flow, token: flowToken, found, amr, visitor, also, proves }: FirstFactorLogin,
+  tools: Pick<SignInTools, 'database' | 'clock' | 'random' | 'cookies' | 'adaptive'>,
+  { flow, token: flowToken, found, amr, visitor, also, proves, failures = 0 }: FirstFactorLogin,
   context: MessageContext,
 ): Promise<SignedIn> {
-  const { database, clock, random } = tools
+  const { database, clock, random, adaptive } = tools
   const now = clock.now()
   const { tenantId, tenantSettings } = flow
   const { accountId, tenantUserId, sub } = found
   // The replaced session may belong to another tenant.
-  const token = await database.system(async (tx) => {
+  const opened = await database.system(async (tx) => {
     await also?.(tx, now)
     // A first proof of the mailbox drops the factors of the account.
-    const pending = (await proves?.(tx, now)) !== 'dropped' && found.hasFactor
+    const asksFactor = (await proves?.(tx, now)) !== 'dropped' && found.hasFactor
+    const risk = await adaptive.judge(tx, accountId, visitor, failures, now)
+    const isRisky = risk.reasons.length > 0
+    // A code by mail confirms nothing after a sign-in by mail.
+    const confirms = isRisky && !asksFactor && proves === undefined && risk.isConfirmable
+    const pending = asksFactor || confirms
     const newSession = { tenantId, tenantSettings, accountId, pending, amr }
     const session = await openSession(tx, tools, newSession, visitor, now)
     const base = { tenantId, sub, sessionId: session.id, requestId: context.requestId }
@@ -51,20 +58,32 @@ export async function openSessionInFlow(
         ? {
             ...base,
             type: 'auth.mfa.challenge',
-            fields: { methods: await challengeMethods(tx, accountId) },
+            fields: { methods: confirms ? ['mail'] : await challengeMethods(tx, accountId) },
           }
         : { ...base, type: 'auth.login.success', fields: { amr, acr: 'aal1' } },
     ]
+    if (isRisky) {
+      const method = asksFactor ? 'second_factor' : confirms ? 'mail' : 'none'
+      const fields = { reasons: risk.reasons, method }
+      newEvents.push({ ...base, type: 'auth.adaptive_mfa.triggered', fields })
+    }
+    if (!pending) await adaptive.remember(tx, accountId, visitor, now)
     if (activated) newEvents.unshift({ ...base, type: 'tenant_user.activated' })
     const joining = { tenantId, accountId, sub, requestId: context.requestId }
     appendEvents(tx, [
       ...newEvents.map((event) => personEvent(random, event, now)),
       ...(await joinByInvitation(tx, random, joining, now)),
     ])
-    return session.token
+    return { token: session.token, confirms }
   }, context)
+  const { token } = opened
   const progress = await readProgress(tools, flowToken, token, context)
   const step = progress?.step ?? nextStep(flow, undefined, 1, now)
+  if (opened.confirms && progress?.session !== undefined) {
+    const { email } = progress.session
+    // A message that could not be sent is requested again on the page.
+    await adaptive.send({ flow, accountId, email, token, visitor }, context)
+  }
   return { tag: 'signed_in', token, location: pathOf(step, flowToken, flow.returnTo) }
 }
 

@@ -8,9 +8,17 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import { findSignIn, lockPassword, rehashPassword } from '../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { type PersonEvent, personEvent } from '../sessions/events.js'
-import { beginFlow, isOwnPath } from '../sessions/flows.js'
 import type { CaptchaGate } from '../abuse-protection/gate.js'
-import { flowPage, isOtherUser, type SignInTools, onward, progressIn, upstreamsOf } from './flow.js'
+import {
+  beginAccountFlow,
+  flowPage,
+  isOtherUser,
+  type SignInTools,
+  offersIn,
+  onward,
+  progressIn,
+  upstreamsOf,
+} from './flow.js'
 import type {
   FlowUnknown,
   LoginPage,
@@ -30,14 +38,14 @@ export type PasswordTools = SignInTools & {
 }
 
 export function passwordStep(tools: PasswordTools) {
-  const { database, clock, random, passwords, tenants, lockout, alwaysTwo, offers, gate } = tools
+  const { database, clock, random, passwords, lockout, offers, gate } = tools
 
   return {
     async start(
       { flow, visitor, ...wanted }: StartLogin,
       context: MessageContext,
     ): Promise<LoginPage | StepRedirect | FlowUnknown | TenantNotFound> {
-      const token = flow ?? (await begin(wanted, context))
+      const token = flow ?? (await beginAccountFlow(tools, wanted, context))
       if (token === null) return { tag: 'unknown_tenant' }
       const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
@@ -55,7 +63,7 @@ export function passwordStep(tools: PasswordTools) {
         ...flowPage(token, progress.flow),
         email,
         again,
-        offers,
+        offers: offersIn(offers, progress.flow),
         upstreams,
         captcha: null,
       }
@@ -75,7 +83,7 @@ export function passwordStep(tools: PasswordTools) {
         ...flowPage(token, flow),
         email,
         again: false,
-        offers,
+        offers: offersIn(offers, flow),
         upstreams,
         captcha: null,
       }
@@ -99,7 +107,9 @@ export function passwordStep(tools: PasswordTools) {
             const verdict = await passwords.verify({ phc, password }, share)
             if (verdict.tag === 'busy') return { tag: 'busy' } as const
             if (verdict.tag === 'match' && found !== undefined) {
-              const login = { flow, token, found, amr: ['pwd'], visitor }
+              // Without the slot of this attempt.
+              const failures = (await lockout.used(name)) - 1
+              const login = { flow, token, found, amr: ['pwd'], visitor, failures }
               const signedIn = await openUnlessReplaced(login, phc!, context)
               // The hash has changed, possibly a rehash of the same password.
               if (signedIn === null && isFirst) continue
@@ -124,28 +134,6 @@ export function passwordStep(tools: PasswordTools) {
         throw error
       }
     },
-  }
-
-  async function begin(
-    { tenant: selector, returnTo, uiLocales }: Omit<StartLogin, 'flow' | 'visitor'>,
-    context: MessageContext,
-  ): Promise<string | null> {
-    const resolved = await tenants.resolve(selector, context)
-    if (resolved.tag !== 'resolved' || resolved.tenant.status !== 'active') return null
-    const { id: tenantId } = resolved.tenant
-    const path = returnTo !== null && isOwnPath(returnTo) ? returnTo : '/auth/account'
-    const flow = { returnTo: path, reason: { tag: 'account' }, uiLocales } as const
-    return database.tenant(
-      tenantId,
-      (tx) =>
-        beginFlow(
-          tx,
-          { tenantId, demand: { level: alwaysTwo ? 2 : 1 }, flow },
-          random,
-          clock.now(),
-        ),
-      context,
-    )
   }
 
   /** Null when the password was replaced while it was being verified. */

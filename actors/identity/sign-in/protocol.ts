@@ -63,6 +63,11 @@ export type SignInProtocol = {
     | FlowUnknown
     | Busy
   >
+  /** Sends another code for a sign-in that a code by mail confirms. */
+  resendConfirmation: Ask<
+    FlowStep,
+    { tag: 'sent'; location: string } | StepRedirect | (FactorShown & Locked) | FlowUnknown
+  >
   /** The enrolment page: a secret that stays the same for a while on reload. */
   enrolment: Ask<FlowStep, EnrolmentPage | StepRedirect | FlowUnknown>
   /** Submits the first code of the new secret. */
@@ -104,6 +109,10 @@ export type Visitor = {
   readonly token: string | null
   readonly address: string
   readonly userAgent: string
+  /** Identifies one browser (gateway/request/browser.ts). */
+  readonly browserId: string
+  /** Accept-Language, as sent. */
+  readonly languages: string
 }
 
 /** `flow` is the flow token from the URL or a hidden field; null: none. */
@@ -136,6 +145,14 @@ export type SignInOffers = {
   readonly link: boolean
   /** A password reset by mail. */
   readonly reset: boolean
+  /** Sign-up, in tenants that do not decide. */
+  readonly signUp: boolean
+  /** A code by text message. */
+  readonly phone: boolean
+  /** A linked Ethereum account. */
+  readonly ethereum: boolean
+  /** As a guest. */
+  readonly guest: boolean
 }
 export type MailShown = FlowPage & { readonly offers: SignInOffers }
 export type LinkPage = { readonly tenant: PageTenant; readonly flow: string }
@@ -189,6 +206,8 @@ export type FlowPage = {
   readonly uiLocales: string | null
   /** CSP sources for `form-action` in addition to 'self'. */
   readonly formTargets: readonly string[]
+  /** Whether the tenant offers sign-up. Null: as the deployment. */
+  readonly signUp: boolean | null
 }
 
 export type LoginPage = { readonly tag: 'page' } & LoginShown
@@ -204,10 +223,10 @@ export type LoginShown = FlowPage & {
 }
 export type FactorPage = { readonly tag: 'page' } & FactorShown
 export type FactorShown = FlowPage & { readonly methods: FactorMethods }
-/** The available second factors. A recovery code replaces either. */
+/** The available second factors. A recovery code replaces either. `mail`: a code by mail confirms a risky sign-in. */
 export type FactorMethods = {
   /** Null: no code is accepted. */
-  readonly code: 'totp' | 'recovery' | null
+  readonly code: 'totp' | 'recovery' | 'mail' | null
   readonly passkey: boolean
   /** Only a device-bound key is accepted. */
   readonly deviceBound: boolean

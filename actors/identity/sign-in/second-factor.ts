@@ -13,6 +13,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import type { PersonEvent } from '../sessions/events.js'
 import { amrWith, attempted, authTimeOf, signedIn, verified } from './login-attempt.js'
 import {
+  confirmsByMail,
   flowPage,
   type SignInTools,
   methodsOf,
@@ -25,6 +26,7 @@ import type {
   Enrolled,
   EnrolmentPage,
   EnrolmentShown,
+  FactorMethods,
   FactorPage,
   FactorShown,
   FlowStep,
@@ -41,7 +43,11 @@ type Coded = FlowStep & { readonly code: string }
 type Outcome<K extends 'secondFactor' | 'enrol'> = SignInProtocol[K]['reply']
 
 export function secondFactorStep(tools: SignInTools) {
-  const { database, clock, random, passkeys } = tools
+  const { database, clock, random, passkeys, adaptive } = tools
+  const methodsFor = (progress: Progress): FactorMethods =>
+    confirmsByMail(progress, adaptive)
+      ? { code: 'mail', passkey: false, deviceBound: false }
+      : methodsOf(progress, passkeys)
   const { offered, sealed, unsealed } = totpOffers(tools)
 
   return {
@@ -55,7 +61,7 @@ export function secondFactorStep(tools: SignInTools) {
       return {
         tag: 'page',
         ...flowPage(flow, progress.flow),
-        methods: methodsOf(progress, passkeys),
+        methods: methodsFor(progress),
       }
     },
 
@@ -67,8 +73,9 @@ export function secondFactorStep(tools: SignInTools) {
       if ('tag' in progress) return progress
       const { step, session, flow } = progress
       if (step !== 'mfa' || session === undefined) return onward(progress)
-      const methods = methodsOf(progress, passkeys)
+      const methods = methodsFor(progress)
       const shown: FactorShown = { ...flowPage(token, flow), methods }
+      if (methods.code === 'mail') return confirm(progress, session, shown, code, visitor, context)
       const { accountId } = session
       const factor = await database.system((tx) => findTotpFactor(tx, accountId), context)
       const spend = methods.code !== null ? await spending(session, factor, code) : null
@@ -85,6 +92,23 @@ export function secondFactorStep(tools: SignInTools) {
           return { newEvents, outcome: { ...raised } satisfies SignedIn }
         },
       })
+    },
+
+    async resendConfirmation(
+      { flow: token, visitor }: FlowStep,
+      context: MessageContext,
+    ): Promise<SignInProtocol['resendConfirmation']['reply']> {
+      const progress = await progressIn(tools, token, visitor.token, context)
+      if ('tag' in progress) return progress
+      const { step, session, flow } = progress
+      if (step !== 'mfa' || session === undefined || !confirmsByMail(progress, adaptive))
+        return onward(progress)
+      const { accountId, email } = session
+      const order = { flow, accountId, email, token: visitor.token!, visitor }
+      const sent = await adaptive.send(order, context)
+      if (sent.tag === 'locked')
+        return { ...flowPage(token, flow), methods: methodsFor(progress), ...sent }
+      return { tag: 'sent', location: `/auth/mfa?flow=${token}` }
     },
 
     async enrolment(
@@ -136,6 +160,31 @@ export function secondFactorStep(tools: SignInTools) {
         },
       })
     },
+  }
+
+  /** A code by mail confirms the sign-in, which stays at its level. */
+  function confirm(
+    progress: Progress,
+    session: BrowserSessionRow,
+    shown: FactorShown,
+    typed: string,
+    visitor: FlowStep['visitor'],
+    context: MessageContext,
+  ): Promise<Outcome<'secondFactor'>> {
+    const { accountId, level, authTime } = session
+    const amr = [...new Set([...session.amr, 'otp'])]
+    return attempted(tools, progress, session, visitor, context, {
+      shown,
+      proof: { level, amr, authTime },
+      async succeed(tx, raised, now) {
+        if (!(await adaptive.spend(tx, accountId, visitor.token!, typed, now))) return null
+        const newEvents = [
+          verified(session, context, { outcome: 'success', method: 'mail' }),
+          signedIn(session, context, amr, level),
+        ]
+        return { newEvents, outcome: { ...raised } satisfies SignedIn }
+      },
+    })
   }
 
   /** How a code is used up; null when the format is invalid. */

@@ -6,7 +6,7 @@ import {
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { sha256 } from '../sessions/flows.js'
 import { lifetimesOf } from '../../domain/tenants/branding.js'
-import type { SignInTools } from './flow.js'
+import type { SignInNeeds } from './flow.js'
 import type { Visitor } from './protocol.js'
 
 export const SESSION_TOKEN_BYTES = 32
@@ -38,7 +38,7 @@ export type Elsewhere = {
 /** Opens a session after a sign-in. The transaction crosses tenants, because the old session may belong to another. */
 export async function openSession(
   tx: Transaction,
-  { random, cookies }: Pick<SignInTools, 'random' | 'cookies'>,
+  { random, cookies }: Pick<SignInNeeds, 'random' | 'cookies'>,
   newSession: OpenSession,
   visitor: Visitor,
   now: Date,

@@ -1,6 +1,7 @@
 /** [two_factor], [email_otp], [magic_link], [invitations], [user_self_service]. */
 import { count, dependentFlag, flag, seconds } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
+import { hasPhone, type PhoneSettings } from '../phone/settings.js'
 import type { SignInOffers } from './protocol.js'
 
 export const twoFactorSettings = section(
@@ -28,7 +29,7 @@ export const emailOtpSettings = section(
 export const magicLinkSettings = section(
   'magic_link',
   {
-    enabled: flag(false).describe('Users may sign in with a link sent by mail.'),
+    enabled: dependentFlag().describe('Users may sign in with a link sent by mail.'),
     ttl_secs: seconds(TEN_MINUTES_SECS, 3_600).describe('How long a link can be used.'),
   },
   {
@@ -50,11 +51,17 @@ export const userSelfServiceSettings = section(
   'user_self_service',
   {
     enabled: dependentFlag().describe(
-      'Users reset a forgotten password and verify their address by mail.',
+      'Users sign up, reset a forgotten password and verify their address by mail.',
     ),
     reset_ttl_secs: seconds(3_600, 86_400).describe('How long a password reset link is valid.'),
+    sign_up_default: dependentFlag().describe(
+      'People may create accounts in tenants whose settings do not say so. A tenant decides with sign_up.',
+    ),
+    sign_up_ttl_secs: seconds(86_400, 604_800).describe('How long the link of a sign-up is valid.'),
   },
-  { about: 'Self-service by mail: password reset and address verification. Needs [email].' },
+  {
+    about: 'Self-service by mail: sign-up, password reset and address verification. Needs [email].',
+  },
 )
 
 export type EmailOtpSettings = SettingsOf<typeof emailOtpSettings>
@@ -70,12 +77,20 @@ export function signInOffers(settings: {
   readonly passkey: Switch
   readonly email_otp: Switch
   readonly magic_link: Switch
-  readonly user_self_service: Switch
+  readonly user_self_service: Switch & { readonly sign_up_default: boolean }
+  readonly phone: Pick<PhoneSettings, 'enabled' | 'provider'>
+  readonly sms: Switch
+  readonly siwe: Switch
+  readonly anonymous: Switch
 }): SignInOffers {
   return {
     passkey: settings.passkey.enabled,
     code: settings.email_otp.enabled,
     link: settings.magic_link.enabled,
     reset: settings.user_self_service.enabled,
+    signUp: settings.user_self_service.enabled && settings.user_self_service.sign_up_default,
+    phone: hasPhone(settings.phone) && settings.sms.enabled,
+    ethereum: settings.siwe.enabled,
+    guest: settings.anonymous.enabled,
   }
 }

@@ -1,7 +1,7 @@
 /** Tenant resolution and tenant settings. Tenants are read often and change rarely, so answers may be cached. */
 import type { TenantNaming } from '../../domain/tenants/resolution.js'
 import { address, type Ask, type Send } from '../../../runtime/kernel/protocol.js'
-import type { Locale } from '../../domain/locales.js'
+import type { Locale } from '../../domain/i18n/locales.js'
 import type { Caller } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { Tenant, TenantSelector } from '../../domain/tenants/tenancy.js'
@@ -55,6 +55,8 @@ export type TenantSettingsRecord = {
   readonly branding: Branding
   readonly session: SessionLifetimes
   readonly social: SocialSignIn
+  readonly signUp: SignUpPolicy
+  readonly anonymous: AnonymousSignIn
 }
 /** Which clients a tenant admits without registration (Client ID Metadata Documents). */
 export type ClientIdMetadataPolicy = {
@@ -76,6 +78,8 @@ export type Branding = {
   readonly logo?: string | undefined
   /** Language for users whose requested languages are not available. */
   readonly locale?: Locale | undefined
+  /** Links at the end of each page, such as terms and privacy. */
+  readonly links?: readonly { readonly label: string; readonly url: string }[] | undefined
 }
 /** Session lifetimes. Absent members use `[session_cookie]`. */
 export type SessionLifetimes = {
@@ -88,9 +92,16 @@ export type SocialSignIn = {
   /** Users whom a provider vouches for are provisioned. */
   readonly provision?: boolean | undefined
 }
+/** Whether people may create accounts in the tenant. Default: as the deployment. */
+export type SignUpPolicy = { readonly enabled?: boolean | undefined }
+/** Whether people may continue as guests. Default: no. */
+export type AnonymousSignIn = { readonly enabled?: boolean | undefined }
 export type ChangeSettings = {
   readonly caller: Caller
-  /** Absent members stay unchanged. `clientIdMetadata`, `branding`, `session` and `social` are replaced as a whole. */
+  /**
+   * Absent members stay unchanged. `clientIdMetadata`, `branding`, `session`, `social`, `signUp` and
+   * `anonymous` are replaced as a whole.
+   */
   readonly change: {
     readonly [K in keyof TenantSettingsRecord]?: TenantSettingsRecord[K] | undefined
   }

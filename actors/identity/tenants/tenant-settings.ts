@@ -12,12 +12,14 @@ import {
 import { audited } from '../../domain/audit.js'
 import { payeeFault } from '../../domain/commerce/evm-addresses.js'
 import type {
+  AnonymousSignIn,
   Branding,
   ChangeSettings,
   ClientIdMetadataPolicy,
   NoEnvironment,
   SettingInvalid,
   SettingsFound,
+  SignUpPolicy,
   SocialSignIn,
   TenantSettingsRecord,
 } from './protocol.js'
@@ -114,9 +116,12 @@ function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
       color: branding?.color,
       logo: branding?.logo,
       locale: branding?.locale,
+      links: branding?.links,
     },
     session: { idleSecs: session?.idle_secs, absoluteSecs: session?.absolute_secs },
     social: { enabled: social?.enabled, provision: social?.provision },
+    signUp: { enabled: stored.sign_up?.enabled },
+    anonymous: { enabled: stored.anonymous?.enabled },
   }
 }
 
@@ -128,6 +133,8 @@ type StoredSettings = {
   readonly client_id_metadata?: ClientIdMetadataPolicy
   readonly branding?: Branding
   readonly social?: SocialSignIn
+  readonly sign_up?: SignUpPolicy
+  readonly anonymous?: AnonymousSignIn
   readonly session?: {
     readonly idle_secs?: number | undefined
     readonly absolute_secs?: number | undefined
@@ -136,7 +143,7 @@ type StoredSettings = {
 
 function storedSettings(change: ChangeSettings['change']): StoredSettings {
   const { branding, session, social, checkoutRedirectHosts: hosts } = change
-  const { x402PayTo, logoutRevokesOffline, clientIdMetadata } = change
+  const { x402PayTo, logoutRevokesOffline, clientIdMetadata, anonymous } = change
   return {
     ...(hosts === undefined ? {} : { checkout_redirect_hosts: hosts }),
     ...(x402PayTo === undefined ? {} : { x402_pay_to: x402PayTo }),
@@ -144,6 +151,8 @@ function storedSettings(change: ChangeSettings['change']): StoredSettings {
     ...(clientIdMetadata === undefined ? {} : { client_id_metadata: clientIdMetadata }),
     ...(branding === undefined ? {} : { branding }),
     ...(social === undefined ? {} : { social }),
+    ...(change.signUp === undefined ? {} : { sign_up: change.signUp }),
+    ...(anonymous === undefined ? {} : { anonymous }),
     ...(session === undefined
       ? {}
       : { session: { idle_secs: session.idleSecs, absolute_secs: session.absoluteSecs } }),
@@ -152,7 +161,7 @@ function storedSettings(change: ChangeSettings['change']): StoredSettings {
 
 /** As in the API: the audit event uses the same names. */
 function wire(settings: TenantSettingsRecord): Record<string, unknown> {
-  const { name, color, logo, locale } = settings.branding
+  const { name, color, logo, locale, links } = settings.branding
   const { idleSecs, absoluteSecs } = settings.session
   return {
     admit_agents: settings.admitAgents,
@@ -174,11 +183,14 @@ function wire(settings: TenantSettingsRecord): Record<string, unknown> {
       color: color ?? null,
       logo: logo !== undefined,
       locale: locale ?? null,
+      links: links ?? [],
     },
     session: { idle_secs: idleSecs ?? null, absolute_secs: absoluteSecs ?? null },
     social: {
       enabled: settings.social.enabled ?? null,
       provision: settings.social.provision ?? null,
     },
+    sign_up: { enabled: settings.signUp.enabled ?? null },
+    anonymous: { enabled: settings.anonymous.enabled ?? null },
   }
 }

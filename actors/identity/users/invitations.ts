@@ -28,10 +28,16 @@ type Tools = Pick<UsersNeeds, 'database' | 'clock' | 'random' | 'mail' | 'invita
 export function invitationMessages(tools: Tools) {
   const { database, clock, random, mail, invitations, issuer } = tools
   return {
-    /** Null when invitations are not sent by mail. */
+    /**
+     * Null when invitations are not sent by mail. `locale` is the claim of the invited user (BCP 47). It chooses the
+     * language of the message, because no browser requests one.
+     */
     async prepare(
       tenantId: string,
-      email: string,
+      {
+        email,
+        locale: claimed,
+      }: { readonly email: string; readonly locale: string | null | undefined },
       context: MessageContext,
     ): Promise<PreparedInvitation | null> {
       if (!invitations.enabled) return null
@@ -51,7 +57,7 @@ export function invitationMessages(tools: Tools) {
         to: email,
         known: true,
         content: { kind: 'invitation', link, until: expiresAt },
-        header: { tenant, color, locale },
+        header: { tenant, color, locale, languages: claimed ?? undefined },
         expiresAt,
       })
       return { tokenSha256: sha256(token), sealedMail, expiresAt }

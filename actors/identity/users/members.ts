@@ -175,7 +175,9 @@ export function members(needs: UsersNeeds) {
         passwordHash = hashed.phc
       }
       const { tenantId } = message.caller.principal
-      const invitation = await invitations.prepare(tenantId, message.email, context)
+      const { locale } = message.profile
+      const invited = { email: message.email, locale }
+      const invitation = await invitations.prepare(tenantId, invited, context)
       try {
         // The account is global, the membership belongs to the tenant: both or neither.
         return await database.system(
@@ -199,7 +201,9 @@ export function members(needs: UsersNeeds) {
       const known = await database.system((tx) => find(tx, message), context)
       if (known === undefined) return UNKNOWN_USER
       if (known.status !== 'invited') return { tag: 'not_invited' }
-      const invitation = await invitations.prepare(known.tenantId, known.email, context)
+      const { email, profile } = known
+      const invited = { email, locale: profile.locale }
+      const invitation = await invitations.prepare(known.tenantId, invited, context)
       if (invitation === null) return { tag: 'absent' }
       if (invitation.sealedMail.refusal === 'sandbox_address') return { tag: 'address_refused' }
       const sent = database.system(async (tx): Outcome<'invite'> => {

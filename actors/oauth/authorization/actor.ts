@@ -12,6 +12,7 @@ import {
 } from '../../../storage/oauth/applications.js'
 import { listConsents, withdrawConsent } from '../../../storage/oauth/consents.js'
 import { activeClient } from '../clients/active-client.js'
+import { provideConsoleClient } from '../clients/console-client.js'
 import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../clients/named-tenant.js'
 import { browserSessions } from '../../identity/sessions/protocol.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
@@ -23,6 +24,7 @@ import {
   type TenantOfRequest,
   tenantOfRequest,
 } from '../client-id-metadata/tenant-of-request.js'
+import { CONSOLE_CLIENT_ID } from '../../domain/people/console-client.js'
 import { isUuid } from '../../domain/ids.js'
 import type { TenancySettings } from '../../domain/tenants/resolution.js'
 import { signingKeys } from '../signing-keys/protocol.js'
@@ -53,6 +55,8 @@ export type AuthorizationNeeds = InteractionNeeds & {
   readonly tenancy: TenancySettings
   /** Clients that are identified by their metadata documents. */
   readonly metadataClients: MetadataClients
+  /** `console.enabled`. */
+  readonly console: boolean
   readonly tokens: ActorRef<TokensProtocol>
   readonly tenants: ActorRef<TenantsProtocol>
   readonly oidc: Pick<OidcSettings, 'code_ttl_secs' | 'par_ttl_secs'>
@@ -86,6 +90,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
     ): Promise<NamedClient | Refused> {
       const clientId = form.get('client_id')
       if (clientId === null) return refused('invalid_request', 'client_id is missing')
+      if (clientId === CONSOLE_CLIENT_ID && needs.console) return consoleClient(form, host, context)
       if (metadataClients.isUrl(clientId)) return documentedClient(clientId, form, host, context)
       const client = await clientOf(clientId, context)
       // The id of a client that a metadata document identifies is not its client_id.
@@ -94,6 +99,25 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       const named = await namedTenant(tenants, form, client, host, context)
       if (named === 'conflicting') return refused('invalid_request', CONFLICTING_TENANT)
       return named === 'theirs' ? { client } : refused('invalid_client', ANOTHER_TENANT)
+    }
+
+    /** The client of the console, in the tenant that the request or its host names. */
+    async function consoleClient(
+      form: OAuthForm,
+      host: string,
+      context: MessageContext,
+    ): Promise<NamedClient | Refused> {
+      const tenantId = form.get('tenant_id') ?? undefined
+      const tenantSlug = form.get('tenant_slug') ?? undefined
+      const isNamed = tenantId !== undefined || tenantSlug !== undefined
+      const selector = isNamed ? { tenantId, tenantSlug } : { host }
+      const found = await tenants.resolve(selector, context)
+      if (found.tag !== 'resolved') return refused('invalid_client', 'the tenant does not exist')
+      if (found.tenant.status !== 'active')
+        return refused('invalid_client', 'the tenant is not active')
+      const id = await provideConsoleClient(needs, found.tenant.id, context)
+      const client = await clientOf(id, context)
+      return client === null ? refused('invalid_client', 'the tenant is not active') : { client }
     }
 
     /** The client of a metadata document, in the tenant of the request. */

@@ -8,10 +8,12 @@ import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { insertAuthorizationRequest } from '../../../storage/oauth/authorization-requests.js'
 import { findObservedFacts } from '../../../storage/oauth/observed-clients.js'
 import { hostOfClientId } from '../client-id-metadata/client-id.js'
+import { findOperatorScopes } from '../../../storage/identity/console/operators.js'
 import { type ConsentsBefore, readConsents } from '../../../storage/oauth/consents.js'
 import { type SessionDemand, unmetDemand } from '../../domain/assurance.js'
 import { scopesOfClaims } from '../../domain/person-claims.js'
 import { isLoopbackOnly } from '../../domain/redirect-uri.js'
+import { CONSOLE_CLIENT_ID } from '../../domain/people/console-client.js'
 import { CREDENTIAL_DETAILS_TYPE, CREDENTIAL_SCOPES } from '../../domain/credentials/catalogue.js'
 import { HUMAN_SCOPES } from '../../domain/scopes.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
@@ -80,7 +82,11 @@ export async function proceed(
   const { session } = found
   const offered = await offeredTo(needs, request.issuerState, session, context)
   if ('fault' in offered) return back(...offered.fault)
-  const userScopes: readonly string[] = [...HUMAN_SCOPES[session.role], ...CREDENTIAL_SCOPES]
+  const userScopes: readonly string[] = [
+    ...HUMAN_SCOPES[session.role],
+    ...(await appointedScopes(needs, pending, session, context)),
+    ...CREDENTIAL_SCOPES,
+  ]
   const may = (scope: string) => client.scopes.includes(scope) && userScopes.includes(scope)
   const held = scopesBeside(client).filter((scope) => userScopes.includes(scope))
   const scopes =
@@ -108,6 +114,21 @@ export async function proceed(
   if (!asksConsent(pending, granting, before)) return issueCode(needs, pending, granting, context)
   if (request.prompt.none) return back('consent_required', 'the user has not given consent yet')
   return askConsent(needs, pending, session, granting, before, context)
+}
+
+/**
+ * What a person is appointed to, for the console of the control plane only. It needs a second factor, because it reaches
+ * the whole deployment.
+ */
+async function appointedScopes(
+  { database }: InteractionNeeds,
+  { client }: PendingRequest,
+  { tenantId, accountId, level }: BrowserSession,
+  { signal }: MessageContext,
+): Promise<readonly string[]> {
+  if (client.metadataUrl !== CONSOLE_CLIENT_ID || level < 2) return []
+  // Accounts belong to no tenant, so the look-up crosses tenants.
+  return database.system((tx) => findOperatorScopes(tx, tenantId, accountId), { signal })
 }
 
 type Found =
@@ -278,10 +299,12 @@ async function consentsBefore(
 
 /** True if the user must be asked. A consent is for a client, a resource and scopes. */
 function asksConsent(
-  { request }: PendingRequest,
+  { client, request }: PendingRequest,
   { consented, resources }: Granting,
   { scopes, ofResources }: ConsentsBefore,
 ): boolean {
+  // The console is a part of the service: it shows users what they may see already.
+  if (client.metadataUrl === CONSOLE_CLIENT_ID) return false
   // authorization_details describe one specific action, so each request needs consent.
   if (request.prompt.consent || request.details !== null) return true
   if (resources.length === 0) return !consented.every((scope) => scopes.includes(scope))
@@ -316,7 +339,7 @@ async function askConsent(
     clientName: client.name,
     clientHost: hostOf(request.redirectUri),
     documented: await documentedClient(needs, client, context),
-    email: session.email,
+    email: session.email || session.displayName,
     scopes: consented,
     resources: resources.map(({ name, resource }) => ({ name, resource })),
     resourceScopes: described.filter(({ name }) => consented.includes(name)),

@@ -232,7 +232,7 @@ function consentPageOf(
     sessionId: session.id,
     tenant: brandingOf(client.tenantId, client.tenantName, client.tenantSettings),
     clientName: client.name,
-    email: session.email,
+    email: session.email || session.displayName,
     scopes: grantable(request, client, session.role),
     askedFrom: request.askedFrom,
     askedAt: request.createdAt,

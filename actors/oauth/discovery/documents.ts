@@ -13,7 +13,7 @@ import {
   credentialIssuerIdentifier,
 } from '../../domain/credentials/catalogue.js'
 import { BATCH_SIZE } from '../../domain/credentials/configurations.js'
-import { LOCALES } from '../../domain/locales.js'
+import type { Locale } from '../../domain/i18n/locales.js'
 import { PERSON_CLAIMS } from '../../domain/person-claims.js'
 import { SCOPES, SELF_REGISTERED_SCOPES } from '../../domain/scopes.js'
 import { SIGNING_ALGORITHMS } from '../signing-keys/protocol.js'
@@ -52,6 +52,8 @@ export type IssuerFacts = {
   readonly registrationEnabled: boolean
   /** `oidc.client_id_metadata_enabled`. */
   readonly clientIdMetadata?: boolean | undefined
+  /** The languages that `[i18n]` offers. */
+  readonly locales: readonly Locale[]
   /** `credentials.enabled`. */
   readonly credentials: boolean
   /** Absolute URL of the documentation pages. Null if they are not served. */
@@ -103,7 +105,7 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
     revocation_endpoint_auth_signing_alg_values_supported: PROOF_ALGORITHMS,
     ...(dpopEnabled ? { dpop_signing_alg_values_supported: PROOF_ALGORITHMS } : {}),
     scopes_supported: credentials ? [...SCOPES, ...CREDENTIAL_SCOPES] : SCOPES,
-    ui_locales_supported: LOCALES,
+    ui_locales_supported: facts.locales,
     request_parameter_supported: false,
     // The default is true (OpenID Connect Discovery section 3).
     request_uri_parameter_supported: false,

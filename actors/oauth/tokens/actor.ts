@@ -11,6 +11,8 @@ import type { TokenStatus } from '../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
 import { signingKeys, type SigningKeysProtocol } from '../signing-keys/protocol.js'
+import { consoleClientOf } from '../clients/console-client.js'
+import { CONSOLE_CLIENT_ID } from '../../domain/people/console-client.js'
 import { grantAgent } from './grants/agent-login.js'
 import { grantOrganization } from './grants/organization-token.js'
 import { grantCode } from './grants/authorization-code.js'
@@ -98,6 +100,8 @@ export type TokensNeeds = {
     readonly tenancy: TenancySettings
     readonly metadataClients: MetadataClients
   }
+  /** `console.enabled`: whether the console redeems its codes. */
+  readonly console: boolean
   /** `credentials.enabled`: whether pre-authorized codes are redeemed. */
   readonly credentials: boolean
   /** Exports vault credentials by token exchange. */
@@ -217,10 +221,20 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           context,
         )
       }
+      if (needs.console && authentication.clientId === CONSOLE_CLIENT_ID)
+        return consoleClient(authentication, form)
       const orRefused = (client: Client | null) =>
         client ?? refuse('invalid_client', failureOf(authentication), triesBasic(authorization))
       const client = clients.authenticate(authentication)
       return client instanceof Promise ? client.then(orRefused) : orRefused(client)
+    }
+
+    async function consoleClient(
+      { method }: ClientAuthentication,
+      form: OAuthForm,
+    ): Promise<Client | OAuthRefused> {
+      const client = method === 'none' ? await consoleClientOf(issuing, form) : null
+      return client ?? refuse('invalid_client', 'client authentication failed')
     }
 
     /** The fault in the content of an assertion. It never reveals whether the client or its key exists. */

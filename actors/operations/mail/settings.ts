@@ -1,7 +1,8 @@
-/** [email] and [phone]: outgoing messages (docs/reference/operations.md, Mail). */
+/** [email]: outgoing mail (docs/reference/operations.md, Mail). */
 import { z } from 'zod'
 import {
   count,
+  dependentFlag,
   flag,
   list,
   notes,
@@ -10,7 +11,6 @@ import {
   secret,
   text,
   timerSeconds,
-  url,
 } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
 
@@ -34,6 +34,9 @@ export const emailSettings = section(
     smtp_catcher: flag(false).describe(
       'The mail server stores every message and forwards none. Allows mail to reserved names and from sandboxes. ' +
         'Not in production.',
+    ),
+    dev_mailbox: dependentFlag().describe(
+      'Show the latest messages at /dev/mail. Needs the provider log or smtp_catcher. Not in production.',
     ),
     smtp_timeout_secs: timerSeconds(45, 5).describe('Timeout of one attempt to send a message.'),
     retry_schedule_secs: list(z.int().min(1).max(86_400))
@@ -77,30 +80,4 @@ export const emailSettings = section(
   },
 )
 
-export const phoneSettings = section(
-  'phone',
-  {
-    enabled: flag(false).describe('Sign-in and codes by phone.'),
-    provider: z
-      .enum(['none', 'log', 'http'])
-      .default('none')
-      .describe('none disables everything by phone. log is refused in production.'),
-    http_url: url(['https:', 'http:'], 'an http or https URL', 'https://sms.example.com/send')
-      .optional()
-      .describe('Receives a signed POST for each text message.'),
-  },
-  {
-    about: 'Outgoing text messages.',
-    rules: [
-      {
-        keys: ['http_url', 'provider'],
-        holds: (phone) => phone.provider !== 'http' || phone.http_url !== undefined,
-        rule: 'be set when phone.provider is http',
-        fix: 'set phone.http_url',
-      },
-    ],
-  },
-)
-
 export type EmailSettings = SettingsOf<typeof emailSettings>
-export type PhoneSettings = SettingsOf<typeof phoneSettings>

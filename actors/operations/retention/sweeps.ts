@@ -3,9 +3,15 @@
  * on the background pool. Any number of processes may sweep at the same time: a sweep skips locked rows.
  */
 import { Counter, type Registry } from 'prom-client'
+import type { Random } from '../../../runtime/kernel/random.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { deleteEndedAgentChallenges } from '../../../storage/agents/agent-challenges.js'
+import { removeOldBrowsers } from '../../../storage/identity/ways/known-browsers.js'
+import { removeOldGuests } from '../../../storage/identity/ways/guests.js'
+import { removeExpiredSiweNonces } from '../../../storage/identity/ways/wallets.js'
+import { removeExpiredCodeTickets } from '../../../storage/identity/ways/code-tickets.js'
 import { removeExpiredBrowserSessions } from '../../../storage/identity/browser-sessions.js'
+import { removeExpiredConsoleSessions } from '../../../storage/identity/console/sessions.js'
 import { sweepCardEvents } from '../../../storage/commerce/card-payments.js'
 import { sweepCheckouts } from '../../../storage/commerce/checkout-sessions.js'
 import { sweepCoordination } from '../../../storage/platform/coordination/postgres.js'
@@ -17,7 +23,7 @@ import { sweepIdempotencyKeys } from '../../../storage/platform/idempotency.js'
 import { sweepMailShares } from '../../../storage/operations/mail-shares.js'
 import { sweepMail } from '../../../storage/operations/outgoing-mail.js'
 import { removeExpiredTickets } from '../../../storage/operations/mail-tickets.js'
-import { sweepEvents } from '../../../storage/platform/outbox.js'
+import { appendEvents, sweepEvents } from '../../../storage/platform/outbox.js'
 import { removeExpiredPasskeyCeremonies } from '../../../storage/identity/passkey-ceremonies.js'
 import { deleteEndedPowChallenges } from '../../../storage/agents/pow-challenges.js'
 import { removeUnusedObservedClients } from '../../../storage/oauth/observed-clients.js'
@@ -34,6 +40,7 @@ import { removeEndedRevocations } from '../../../storage/oauth/revoked-tokens.js
 import { removeExpiredSignInFlows } from '../../../storage/identity/sign-in-flows.js'
 import { removeExpiredUpstreamSignIns } from '../../../storage/identity/upstream-sign-ins.js'
 import { removeExpiredSessions } from '../../../storage/oauth/token-sessions.js'
+import { eventData } from '../../domain/events.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { sweepX402Verifications } from '../../../storage/commerce/x402-payments.js'
 import { sweepDeletedWebhooks, wipePreviousSecrets } from '../../../storage/webhooks/webhooks.js'
@@ -42,6 +49,8 @@ import { removeExpiredCertificates } from '../../../storage/vault/ssh-certificat
 const BATCH_ROWS = 1_000
 /** A status list takes up to 131,072 entries with it. */
 const STATUS_LISTS = 1
+/** Each ends sessions and appends an event. */
+const GUESTS = 200
 /** Rows left after this many batches wait for the next round. */
 const BATCHES_PER_ROUND = 50
 /** An ended challenge is still recognised for this time. */
@@ -69,18 +78,22 @@ const DAY_MS = 86_400_000
 const MAIL_RETENTION_MS = 7 * DAY_MS
 /** How long a client is known after its last grant has ended. */
 const OBSERVED_CLIENT_RETENTION_MS = 90 * DAY_MS
+/** How long a browser of a sign-in stays known (actors/identity/adaptive-mfa). */
+const KNOWN_DAYS = 180
 /** The card provider repeats a webhook for three days. */
 const CARD_EVENT_RETENTION_MS = 30 * DAY_MS
 /** How long an unverified payment proof may be submitted again. */
 const PROOF_RETENTION_MS = 3_600_000
 
-/** Settings of [webhooks] and [commerce], in days. */
+/** Settings of [webhooks], [commerce] and [anonymous]. */
 export type Retention = {
   readonly delivery_retention_days: number
   readonly checkout_retention_days: number
+  /** `anonymous.retention_secs`. */
+  readonly guest_retention_secs: number
 }
 
-type Sweep = (tx: Transaction, now: Date, retention: Retention) => Promise<number>
+type Sweep = (tx: Transaction, now: Date, retention: Retention, random: Random) => Promise<number>
 
 const ago = (now: Date, ms: number) => new Date(now.getTime() - ms)
 const daysAgo = (now: Date, days: number) => ago(now, days * DAY_MS)
@@ -115,10 +128,15 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
     removeEndedRevocations(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   browser_sessions: (tx, now) =>
     removeExpiredBrowserSessions(tx, ago(now, SESSION_RETENTION_MS), BATCH_ROWS),
+  console_sessions: (tx, now) => removeExpiredConsoleSessions(tx, now, BATCH_ROWS),
   sign_in_flows: (tx, now) => removeExpiredSignInFlows(tx, ago(now, DAY_MS), BATCH_ROWS),
   outgoing_mail: (tx, now) => sweepMail(tx, ago(now, MAIL_RETENTION_MS), BATCH_ROWS),
   mail_shares: (tx, now) => sweepMailShares(tx, ago(now, DAY_MS), BATCH_ROWS),
   mail_tickets: (tx, now) => removeExpiredTickets(tx, ago(now, DAY_MS), BATCH_ROWS),
+  code_tickets: (tx, now) => removeExpiredCodeTickets(tx, ago(now, DAY_MS), BATCH_ROWS),
+  guests: sweepGuests,
+  known_browsers: (tx, now) => removeOldBrowsers(tx, daysAgo(now, KNOWN_DAYS), BATCH_ROWS),
+  siwe_nonces: (tx, now) => removeExpiredSiweNonces(tx, now, BATCH_ROWS),
   passkey_ceremonies: (tx, now) => removeExpiredPasskeyCeremonies(tx, now, BATCH_ROWS),
   upstream_sign_ins: (tx, now) => removeExpiredUpstreamSignIns(tx, now, BATCH_ROWS),
   ssh_certificates: (tx, now) =>
@@ -140,13 +158,14 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
 export type SweepNeeds = {
   readonly database: Pick<OpenDatabase, 'system' | 'single'>
   readonly clock: Clock
+  readonly random: Random
   readonly registry: Registry
   readonly retention: Retention
 }
 
 /** Removes what has expired by now. @returns how many rows, by kind. */
 export async function sweepExpired(
-  { database, clock, registry, retention }: SweepNeeds,
+  { database, clock, random, registry, retention }: SweepNeeds,
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, number>>> {
   const removedTotal = removedCounter(registry)
@@ -164,12 +183,41 @@ export async function sweepExpired(
   const removed: Record<string, number> = {}
   for (const [kind, sweep] of Object.entries(SWEEPS)) {
     removed[kind] = await exhaust(() =>
-      database.system((tx) => sweep(tx, clock.now(), retention), { pool: 'background', signal }),
+      database.system((tx) => sweep(tx, clock.now(), retention, random), {
+        pool: 'background',
+        signal,
+      }),
     )
   }
   removed['coordination'] = await exhaust(() => sweepCoordination(database, BATCH_ROWS))
   for (const [kind, count] of Object.entries(removed)) removedTotal.inc({ kind }, count)
   return removed
+}
+
+/** Deletes guests who were not seen for the retention time, with an event for each. */
+async function sweepGuests(
+  tx: Transaction,
+  now: Date,
+  { guest_retention_secs: secs }: Retention,
+  random: Random,
+): Promise<number> {
+  const ended = await removeOldGuests(tx, ago(now, secs * 1000), GUESTS, now)
+  const events = ended.map(({ tenantId, tenantUserId }) => ({
+    id: random.uuid(),
+    tenantId,
+    type: 'tenant_user.removed' as const,
+    occurredAt: now,
+    data: eventData(
+      {
+        actor: { type: 'service', id: 'retention' },
+        resource: { type: 'tenant_user', id: tenantUserId },
+        requestId: undefined,
+      },
+      { status: 'removed' },
+    ),
+  }))
+  if (events.length > 0) appendEvents(tx, events)
+  return ended.length
 }
 
 function removedCounter(registry: Registry): Counter<'kind'> {

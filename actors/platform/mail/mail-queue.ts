@@ -15,6 +15,7 @@ import {
 import { insertMail, mailContext, type NewMail } from '../../../storage/operations/outgoing-mail.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import type { I18nSettings } from '../../domain/i18n/settings.js'
 import { renderMessage, type MessageHeader, type MessageContent } from './render.js'
 import {
   judgeAddress,
@@ -45,6 +46,8 @@ export type MailQueueNeeds = {
   readonly bounds: MailBounds
   readonly destination: MailDestination
   readonly shares: ShareCounts
+  /** `[i18n]`. */
+  readonly i18n: I18nSettings
 }
 
 export type MailDraft = {
@@ -98,6 +101,7 @@ export function openMailQueue({
   bounds,
   destination,
   shares,
+  i18n,
 }: MailQueueNeeds): MailQueue {
   const { perAddressMax: perDayMax, perAddressGapSecs: gapSecs } = bounds
 
@@ -127,7 +131,7 @@ export function openMailQueue({
       const refusal = invitesOwner && reason === 'sandbox_address' ? null : reason
       const isSandbox = permission?.environment === 'sandbox'
       const counted = isSandbox || MESSAGE_RULES[kind].countsIn === 'every_tenant'
-      const message = renderMessage(to, content, header)
+      const message = renderMessage(to, content, header, i18n)
       const bytes = new TextEncoder().encode(JSON.stringify(message))
       const letterSealed = await sealer.seal(tenantId, mailContext(id), bytes)
       if (refusal === 'sandbox_address' && known) shares.count('mail_sandbox_address')

@@ -20,6 +20,9 @@ export const MESSAGE_RULES: Readonly<Record<MessageContent['kind'], MessageRule>
   sign_in: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
   password_reset: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
   email_verification: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
+  sign_up: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
+  sign_up_known: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
+  confirmation_code: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
   password_changed: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
 }
 

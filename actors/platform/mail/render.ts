@@ -1,11 +1,28 @@
 /** Renders messages as text and HTML, in the tenant's name and in the language of the recipient. */
-import type { Locale } from '../../domain/locales.js'
-import { filledIn, timeWriter, wantedLocale } from '../../domain/languages.js'
+import type { I18nSettings } from '../../domain/i18n/settings.js'
+import { filledIn, localeFor, textWriter, timeWriter } from '../../domain/i18n/languages.js'
+import { directionOf, type Locale } from '../../domain/i18n/locales.js'
 import { withoutLinks } from '../../domain/shown-names.js'
+import { ar } from './catalogue/ar.js'
 import { de } from './catalogue/de.js'
 import { en, type MailCatalogue, type MailKey } from './catalogue/en.js'
+import { es } from './catalogue/es.js'
+import { fr } from './catalogue/fr.js'
+import { it } from './catalogue/it.js'
+import { ja } from './catalogue/ja.js'
+import { pt } from './catalogue/pt.js'
 
-export const MAIL_CATALOGUES: Readonly<Record<string, MailCatalogue>> = { en, de }
+/** The texts of all languages. The type requires a catalogue for each locale. */
+export const MAIL_CATALOGUES: Readonly<Record<Locale, MailCatalogue>> = {
+  en,
+  de,
+  fr,
+  es,
+  it,
+  pt,
+  ja,
+  ar,
+}
 
 /** The content of a message by kind. URLs are absolute. */
 export type MessageContent =
@@ -17,11 +34,19 @@ export type MessageContent =
       readonly until: Date
     }
   | {
-      readonly kind: 'password_reset' | 'invitation' | 'email_verification'
+      readonly kind: 'password_reset' | 'invitation' | 'email_verification' | 'sign_up'
       readonly link: string
       readonly until: Date
     }
+  | {
+      readonly kind: 'confirmation_code'
+      /** As shown, `XXXX-XXXX`. */
+      readonly code: string
+      readonly until: Date
+    }
   | { readonly kind: 'password_changed'; readonly at: Date }
+  /** A sign-up with an address that is a user of the tenant already. `link`: the sign-in page. */
+  | { readonly kind: 'sign_up_known'; readonly link: string }
 
 /** Sender name, color and language. */
 export type MessageHeader = {
@@ -32,14 +57,14 @@ export type MessageHeader = {
   readonly uiLocales?: string | null | undefined
   /** Accept-Language, as sent. */
   readonly languages?: string | undefined
-  /** The tenant's language, if none of the requested ones is available; null: English. */
+  /** The tenant's language, if none of the requested ones is available; null: that of `[i18n]`. */
   readonly locale?: Locale | null | undefined
 }
 
 /** A rendered message. */
 export type MailMessage = {
   readonly to: string
-  readonly locale: string
+  readonly locale: Locale
   readonly subject: string
   readonly text: string
   readonly html: string
@@ -54,19 +79,21 @@ type Part =
 export function renderMessage(
   to: string,
   content: MessageContent,
-  header: MessageHeader,
+  { uiLocales, languages: acceptLanguage, locale: own, ...header }: MessageHeader,
+  i18n: I18nSettings,
 ): MailMessage {
-  const locales = Object.keys(MAIL_CATALOGUES)
-  const locale = wantedLocale(locales, header.uiLocales, header.languages) ?? header.locale ?? 'en'
-  const catalogue = MAIL_CATALOGUES[locale]!
+  const locale = localeFor({ uiLocales, acceptLanguage, own }, i18n)
+  const catalogue: Readonly<Record<MailKey, string>> = MAIL_CATALOGUES[locale]
   const tenant = withoutLinks(oneLine(header.tenant))
-  const translate = (key: MailKey, values = {}) => filledIn(catalogue[key], { tenant, ...values })
+  const write = textWriter(locale)
+  const translate = (key: MailKey, values = {}) => write(catalogue[key], { tenant, ...values })
   const parts: Part[] = [
     { tag: 'words', words: translate('mail.greeting') },
     ...partsOf(content, translate, timeWriter(locale)),
     { tag: 'quiet', words: translate('mail.sender') },
   ]
-  const subject = translate(`${content.kind}.subject`)
+  // Without directional isolates: not every mail program hides them in a subject.
+  const subject = filledIn(catalogue[`${content.kind}.subject`], { tenant })
   return {
     to,
     locale,
@@ -97,8 +124,15 @@ function partsOf(
     const at = time(content.at)
     return [words('password_changed.lead', { time: at }), words('password_changed.alarm')]
   }
-  const until = { time: time(content.until) }
   const ignore = words('mail.ignore')
+  if (content.kind === 'sign_up_known') {
+    return [words('sign_up_known.lead'), link(content.link, 'sign_up_known.button'), ignore]
+  }
+  const until = { time: time(content.until) }
+  if (content.kind === 'confirmation_code') {
+    const code: Part = { tag: 'code', code: content.code }
+    return [words('confirmation_code.lead'), code, words('sign_in.code.until', until), ignore]
+  }
   if (content.kind !== 'sign_in') {
     const { kind } = content
     return [
@@ -130,14 +164,14 @@ const OUR_COLOR = '#1f4fd8'
 
 /** Inline styles, because mail clients drop the rest. Nothing is loaded from a server. */
 function htmlPage(
-  locale: string,
+  locale: Locale,
   subject: string,
   tenant: string,
   color: string,
   parts: readonly Part[],
 ): string {
   return `<!doctype html>
-<html lang="${escaped(locale)}">
+<html lang="${locale}" dir="${directionOf(locale)}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -146,7 +180,7 @@ function htmlPage(
 </head>
 <body style="margin:0;padding:24px;font-family:system-ui,sans-serif;font-size:16px;line-height:1.5">
 <div style="max-width:36em;margin:0 auto">
-<p style="margin:0 0 24px;padding:0 0 0 12px;border-left:4px solid ${escaped(color)};font-weight:600">${escaped(tenant)}</p>
+<p style="margin:0 0 24px;padding-inline-start:12px;border-inline-start:4px solid ${escaped(color)};font-weight:600">${escaped(tenant)}</p>
 ${parts.map((part) => asHtml(part)).join('\n')}
 </div>
 </body>
@@ -157,11 +191,11 @@ ${parts.map((part) => asHtml(part)).join('\n')}
 function asHtml(part: Part): string {
   switch (part.tag) {
     case 'code':
-      return `<p style="margin:0 0 16px;font-family:ui-monospace,monospace;font-size:28px;letter-spacing:2px">${escaped(part.code)}</p>`
+      return `<p style="margin:0 0 16px;font-family:ui-monospace,monospace;font-size:28px;letter-spacing:2px"><span dir="ltr">${escaped(part.code)}</span></p>`
     case 'link': {
       const address = escaped(part.link)
       return `<p style="margin:0 0 16px"><a href="${address}" style="font-size:18px;font-weight:600">${escaped(part.button)}</a></p>
-<p style="margin:0 0 16px;font-size:14px">${escaped(part.copy)}<br><span style="word-break:break-all">${address}</span></p>`
+<p style="margin:0 0 16px;font-size:14px">${escaped(part.copy)}<br><span dir="ltr" style="word-break:break-all">${address}</span></p>`
     }
     case 'quiet':
       return `<p style="margin:24px 0 0;font-size:14px">${escaped(part.words)}</p>`

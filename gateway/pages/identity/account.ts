@@ -7,8 +7,10 @@ import { INBOX_PAGE } from '../oauth/ciba-inbox.js'
 import { renderPage } from '../platform/render.js'
 import { browserName } from '../platform/user-agent.js'
 
-/** The time zones that the form suggests. */
+/** HTML of the time zones that the form suggests, the same for every user. */
 const ZONES = Intl.supportedValuesOf('timeZone')
+  .map((zone) => `<option value="${zone}"></option>`)
+  .join('')
 const PROFILE_FIELDS = ['name', ...PROFILE_TEXTS] as const
 
 export function accountPage(
@@ -19,6 +21,7 @@ export function accountPage(
   const frame = {
     titleKey: 'account.title',
     branding: tenant,
+    layout: 'sections',
     acceptLanguage: browser.languages,
     ...(refused === undefined
       ? {}
@@ -34,6 +37,7 @@ export function accountPage(
     sessions: sessions.map((listed) => ({
       ...listed,
       browser: browserName(listed.userAgent),
+      handheld: /\b(?:Android|iPhone|iPad|iPod)\b/.test(listed.userAgent),
       own: listed.id === session.id,
     })),
     ...seen,

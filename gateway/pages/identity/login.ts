@@ -40,6 +40,7 @@ export function loginPage(
       email: shown.email,
       again: shown.again,
       offers: shown.offers,
+      signUp: !shown.again && shown.offers.reset && (shown.signUp ?? shown.offers.signUp),
       passkeys: shown.offers.passkey,
       captcha: shownCaptcha,
       upstreams: shown.upstreams,

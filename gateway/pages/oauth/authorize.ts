@@ -5,7 +5,7 @@ import type {
   SessionEnded,
 } from '../../../actors/oauth/authorization/protocol.js'
 import type { ReplyContext } from '../../response/replies.js'
-import { renderPage } from '../platform/render.js'
+import { monogramOf, renderPage } from '../platform/render.js'
 
 /** Asks for consent: shows the application, the scopes in words and two buttons. */
 export function consentPage(
@@ -19,10 +19,23 @@ export function consentPage(
     const text = own === undefined ? null : own.description || name
     return { name, text, kind: own?.kind ?? null, isNew: newScopes.includes(name) }
   })
+  const { name, id } =
+    consent.documented === null
+      ? { name: consent.clientName, id: consent.clientName }
+      : { name: consent.documented.host, id: consent.documented.host }
+  const { letter: appLetter, className: appHue } = monogramOf({ name, id, color: null })
   return renderPage(
     'consent',
     { titleKey: 'consent.title', branding, uiLocales, acceptLanguage: languages },
-    { ...consent, shownScopes, firstSeen: firstSeenAt?.toISOString() ?? null, action, csrfToken },
+    {
+      ...consent,
+      appLetter,
+      appHue,
+      shownScopes,
+      firstSeen: firstSeenAt?.toISOString() ?? null,
+      action,
+      csrfToken,
+    },
   )
 }
 

@@ -12,7 +12,12 @@ export function inboxPage(seen: InboxSeen, { browser }: ReplyContext): PageAnswe
   const html = renderPage(
     'inbox',
     { titleKey: 'inbox.title', branding, acceptLanguage: browser.languages },
-    { requests, email: session.email, action: INBOX_PAGE, csrf: browser.csrfToken },
+    {
+      requests,
+      email: session.email || session.displayName,
+      action: INBOX_PAGE,
+      csrf: browser.csrfToken,
+    },
   )
   return { html }
 }

@@ -1,7 +1,7 @@
 /** Error pages, with the status of the corresponding problem document and the request id. */
 import { PROBLEM_TYPES, type Problem } from '../../response/problems.js'
 import type { MessageKey } from '../catalogue/en.js'
-import { type Branding, renderPage } from './render.js'
+import { type Branding, type Frame, renderPage } from './render.js'
 
 const WORDS: Readonly<Record<number, MessageKey>> = {
   400: 'error.400',
@@ -16,18 +16,19 @@ const WORDS: Readonly<Record<number, MessageKey>> = {
 /** The error page of a problem. */
 export function errorPage(
   problem: Problem,
-  acceptLanguage: string | undefined,
+  acceptLanguage: Frame['acceptLanguage'],
   requestId: string,
 ): string {
   const { status } = PROBLEM_TYPES[problem.name]
   const key = problem.pageWords ?? WORDS[status] ?? (status < 500 ? 'error.400' : 'error.500')
-  return failurePage({ status, key, acceptLanguage, requestId })
+  const link = status === 404 ? ({ path: '/', key: 'error.home' } as const) : undefined
+  return failurePage({ status, key, acceptLanguage, requestId, link })
 }
 
 export type Failure = {
   readonly status: number
   readonly key: MessageKey
-  readonly acceptLanguage: string | undefined
+  readonly acceptLanguage: Frame['acceptLanguage']
   readonly uiLocales?: string | null | undefined
   readonly requestId: string
   readonly branding?: Branding | null | undefined

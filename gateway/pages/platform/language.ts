@@ -1,24 +1,41 @@
 /** Chooses the language of a page, and formats its texts. */
-import { filledIn, timeWriter, wantedLocale } from '../../../actors/domain/languages.js'
+import { type I18nSettings, I18N_DEFAULTS } from '../../../actors/domain/i18n/settings.js'
+import {
+  localeFor,
+  type Text,
+  type TextValues,
+  textWriter,
+  timeWriter,
+} from '../../../actors/domain/i18n/languages.js'
 import { currencyExponent, decimalAmount } from '../../../actors/domain/commerce/currencies.js'
+import { directionOf, type Locale } from '../../../actors/domain/i18n/locales.js'
+import { ar } from '../catalogue/ar.js'
 import { de } from '../catalogue/de.js'
-import { type Locale, LOCALES } from '../../../actors/domain/locales.js'
 import { type Catalogue, en, type MessageKey } from '../catalogue/en.js'
+import { es } from '../catalogue/es.js'
+import { fr } from '../catalogue/fr.js'
+import { it } from '../catalogue/it.js'
+import { ja } from '../catalogue/ja.js'
+import { pt } from '../catalogue/pt.js'
 
 /** The texts of all languages. The type requires a catalogue for each locale. */
-export const CATALOGUES: Readonly<Record<Locale, Catalogue>> = { en, de }
+export const CATALOGUES: Readonly<Record<Locale, Catalogue>> = { en, de, fr, es, it, pt, ja, ar }
 
 type CalendarUnit = 'day' | 'week' | 'month' | 'year'
 
 export type Language = {
   /** BCP 47, for `lang`. */
-  readonly locale: string
-  /** The text of a key, with `{name}` replaced. */
+  readonly locale: Locale
+  /** For `dir`. */
+  readonly direction: 'ltr' | 'rtl'
   /** What a scope permits. The name itself for a scope of an API resource. */
   readonly scopeText: (scope: string) => string
-  readonly say: (key: MessageKey, values?: Readonly<Record<string, string | number>>) => string
+  /** The text of a key, with `{name}` replaced. `count` chooses the plural form. */
+  readonly say: (key: MessageKey, values?: TextValues) => string
   /** A time in UTC, in the format of the locale. */
   readonly time: (moment: Date) => string
+  /** How long ago or ahead a time is, such as `3 minutes ago`. */
+  readonly relativeTime: (moment: Date, now: Date) => string
   /** A duration in whole minutes, rounded up, with its unit. */
   readonly minutes: (secs: number) => string
   /** A duration in the largest unit (day, hour or minute) that divides it. */
@@ -29,51 +46,99 @@ export type Language = {
   readonly money: (amountMinor: number, currency: string) => string
 }
 
+/** The preferences of a browser, and `[i18n]`. */
+export type BrowserLanguages = {
+  /** Accept-Language as sent. */
+  readonly header: string
+  readonly i18n: I18nSettings
+}
+
 /**
  * `ui_locales` first (OpenID Connect Core section 3.1.2.1), then Accept-Language, then the tenant's own,
- * then English.
+ * then that of `[i18n]`. A string is Accept-Language with the defaults of `[i18n]`.
  */
 export function chooseLanguage(
   uiLocales: string | null | undefined,
-  acceptLanguage: string | undefined,
+  accepted: BrowserLanguages | string | undefined,
   own?: Locale | null,
 ): Language {
-  return LANGUAGES.get(wantedLocale(LOCALES, uiLocales, acceptLanguage) ?? own ?? 'en')!
+  const isHeader = typeof accepted !== 'object'
+  const acceptLanguage = isHeader ? accepted : accepted.header
+  const i18n = isHeader ? I18N_DEFAULTS : accepted.i18n
+  return languageIn(localeFor({ uiLocales, acceptLanguage, own }, i18n))
+}
+
+/** Made when a page first needs it: formatters of a language take milliseconds to make. */
+const LANGUAGES = new Map<Locale, Language>()
+
+/** The texts and formats of a language. */
+export function languageIn(locale: Locale): Language {
+  let language = LANGUAGES.get(locale)
+  if (language === undefined) {
+    language = languageOf(locale)
+    LANGUAGES.set(locale, language)
+  }
+  return language
+}
+
+/** The units of relative times, and the number of seconds from which each is used. */
+const RELATIVE_UNITS = [
+  ['year', 31_557_600],
+  ['month', 2_629_800],
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+] as const
+
+function relativeTimes(locale: Locale, justNow: string): Language['relativeTime'] {
+  const format = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' })
+  return (moment, now) => {
+    const secs = Math.round((moment.getTime() - now.getTime()) / 1000)
+    const [unit, length] = RELATIVE_UNITS.find(([, from]) => Math.abs(secs) >= from) ?? [null, 1]
+    if (unit !== null) return format.format(Math.round(secs / length), unit)
+    return secs > 0 ? format.format(1, 'minute') : justNow
+  }
 }
 
 const SECS_OF = { day: 86_400, hour: 3_600, minute: 60 } as const
 
-const LANGUAGES: ReadonlyMap<string, Language> = new Map(
-  LOCALES.map((locale) => [locale, languageOf(locale)]),
-)
-
 const isMessage = (key: string): key is MessageKey => Object.hasOwn(en, key)
 
 function languageOf(locale: Locale): Language {
-  const catalogue = CATALOGUES[locale]!
-  const counted = (unit: CalendarUnit | 'hour' | 'minute') =>
-    new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay: 'long' })
-  const minutes = counted('minute')
+  const catalogue: Readonly<Record<MessageKey, Text>> = CATALOGUES[locale]
+  const write = textWriter(locale)
+  const formats = new Map<string, Intl.NumberFormat>()
+  const counted = (count: number, unit: CalendarUnit | 'hour' | 'minute') => {
+    let format = formats.get(unit)
+    if (format === undefined) {
+      format = new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay: 'long' })
+      formats.set(unit, format)
+    }
+    return format.format(count)
+  }
+  const say: Language['say'] = (key, values) => write(catalogue[key], values)
   return {
     locale,
-    say: (key, values) => filledIn(catalogue[key], values),
+    direction: directionOf(locale),
+    say,
     scopeText: (scope) => {
       const key = `scope.${scope}`
-      return isMessage(key) ? catalogue[key] : scope
+      return isMessage(key) ? say(key) : scope
     },
     time: timeWriter(locale),
-    minutes: (secs) => minutes.format(Math.ceil(secs / 60)),
+    relativeTime: relativeTimes(locale, say('time.now')),
+    minutes: (secs) => counted(Math.ceil(secs / 60), 'minute'),
     lasting: (secs) => {
       const unit = secs % 86_400 === 0 ? 'day' : secs % 3_600 === 0 ? 'hour' : 'minute'
-      return counted(unit).format(Math.ceil(secs / SECS_OF[unit]))
+      return counted(Math.ceil(secs / SECS_OF[unit]), unit)
     },
-    stretch: (count, unit) => counted(unit).format(count),
+    stretch: counted,
     money: (amountMinor, currency) => moneyIn(locale, amountMinor, currency),
   }
 }
 
 /** Formats the decimal digits, so that no amount is rounded. */
-function moneyIn(locale: string, amountMinor: number, currency: string): string {
+function moneyIn(locale: Locale, amountMinor: number, currency: string): string {
   const digits = currencyExponent(currency) ?? 2
   const format = new Intl.NumberFormat(locale, {
     style: 'currency',

@@ -6,12 +6,14 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Eta } from 'eta'
-import { filledIn } from '../../../actors/domain/languages.js'
-import type { Locale } from '../../../actors/domain/locales.js'
+import { filledIn } from '../../../actors/domain/i18n/languages.js'
+import type { Locale } from '../../../actors/domain/i18n/locales.js'
 import type { MessageKey } from '../catalogue/en.js'
-import { chooseLanguage, type Language } from './language.js'
-import { PASSKEY_SCRIPT } from './script.js'
-import { BRAND_PATH, STYLE_PATH } from './style.js'
+import { type BrowserLanguages, chooseLanguage, type Language } from './language.js'
+import { CONTROLS_SCRIPT, PASSKEY_SCRIPT } from './script.js'
+import { PRELOADED_FONT } from './fonts.js'
+import { icon, MARK, scopeIcon } from './icons.js'
+import { BRAND_PATH, monogramClass, STYLE_PATH } from './style.js'
 
 const FOLDER = fileURLToPath(new URL('../../../../gateway/pages/templates/', import.meta.url))
 
@@ -23,6 +25,8 @@ for (const file of readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })) {
 
 /** The branding of the tenant of a page. */
 export type Branding = {
+  /** Of the tenant. It chooses the colour of the monogram. */
+  readonly id: string
   readonly name: string
   /** `#rrggbb`, or null for the default. */
   readonly color: string | null
@@ -32,6 +36,8 @@ export type Branding = {
   readonly locale: Locale | null
   /** An address or page for support, or null. */
   readonly supportContact: string | null
+  /** Links at the end of the page. Default: none. */
+  readonly links?: readonly { readonly label: string; readonly url: string }[] | undefined
 }
 
 /** Parameters of the page frame. `titleKey` is the title of the window and the heading. */
@@ -41,15 +47,42 @@ export type Frame = {
   readonly title?: string | undefined
   readonly branding: Branding | null
   readonly uiLocales?: string | null | undefined
-  readonly acceptLanguage: string | undefined
+  /** The preferences of the browser. A string is Accept-Language. */
+  readonly acceptLanguage: BrowserLanguages | string | undefined
   /** The fault of the form and its field. It is shown first, with a link to the field. */
   readonly error?: { readonly key: MessageKey; readonly field: string | null } | undefined
   /** True if the page uses passkeys. */
   readonly scripted?: boolean | undefined
+  /** `sections`: a wide page with panels. Default: one card. */
+  readonly layout?: 'card' | 'sections' | undefined
   /** Target of an immediate redirect by the page: a path of the service or an https URL. */
   readonly onward?: string | undefined
+  /** The frame of the console with its navigation, in place of the card. */
+  readonly console?: ConsoleFrame | undefined
   /** The value of `{wait}` in `error`. */
   readonly retryAfterSecs?: number | undefined
+}
+
+/** What the frame of the console shows around a page. */
+export type ConsoleFrame = {
+  /** Path of its stylesheet. */
+  readonly style: string
+  readonly tenantName: string
+  readonly person: string
+  readonly csrf: string
+  readonly groups: readonly {
+    readonly title: MessageKey
+    readonly links: readonly {
+      readonly title: MessageKey
+      readonly path: string
+      readonly here: boolean
+    }[]
+  }[]
+  /** Links to the pages above this one. */
+  readonly trail: readonly { readonly title: string; readonly path: string }[]
+  readonly curl: string | null
+  /** The page reloads itself after this time. */
+  readonly refreshSecs: number | null
 }
 
 type Names = Readonly<Record<string, string>>
@@ -68,10 +101,30 @@ function withNames(words: string, names: Names): string {
   return filledIn(escaped(words), Object.fromEntries(marked))
 }
 
+/** Attributes of controls that need a script: password fields, recovery codes. */
+const CONTROLS = / data-(?:reveal|codes)[ =]/
+
+const segments = new Intl.Segmenter()
+
+/** The letter and class of a tenant's monogram. A colour of its own takes precedence. */
+export function monogramOf({ id, name, color }: Pick<Branding, 'id' | 'name' | 'color'>) {
+  const [first] = segments.segment(name.trim())
+  return {
+    letter: (first?.segment ?? '?').toLocaleUpperCase(),
+    className: color === null ? monogramClass(id) : 'own',
+  }
+}
+
+/** HTML of a time, relative to `now` and in full as its title. */
+function relativeHtml({ time, relativeTime }: Language, moment: Date, now: Date): string {
+  const full = escaped(time(moment))
+  return `<time datetime="${moment.toISOString()}" title="${full}">${escaped(relativeTime(moment, now))}</time>`
+}
+
 /**
  * Renders a template within the frame. In a template, `it.say(key)` and `it.time(date)` return text,
- * `it.scopeText(scope)` says what a scope permits, `it.sayWithNames(key, names)` returns HTML with marked names, `it.frame` is the frame, and the members of
- * `content` are members of `it`. A page includes its parts with `include('@page-part', it)`.
+ * `it.scopeText(scope)` says what a scope permits. HTML comes from `it.sayWithNames(key, names)`, `it.sayWithTimes(key, times,
+ * now)`, `it.relative(time, now)`, `it.icon(name)` and `it.scopeIcon(scope)`. `it.frame` is the frame, and the members of `content` are members of `it`. A page includes its parts with `include('@page-part', it)`.
  */
 export function renderPage(
   template: string,
@@ -79,17 +132,34 @@ export function renderPage(
   content: Readonly<Record<string, unknown>>,
 ): string {
   const { uiLocales, acceptLanguage, branding } = frame
-  const { locale, say, scopeText, time, minutes, lasting }: Language = chooseLanguage(
-    uiLocales,
-    acceptLanguage,
-    branding?.locale,
-  )
+  const language = chooseLanguage(uiLocales, acceptLanguage, branding?.locale)
+  const { locale, direction, say, scopeText, time, minutes, lasting } = language
   const sayWithNames = (key: MessageKey, names: Names) => withNames(say(key), names)
-  const shared = { frame, locale, say, scopeText, sayWithNames, time, lasting }
+  const relative = (moment: Date, now: Date) => relativeHtml(language, moment, now)
+  /** The text of a key with times, each relative to `now`. */
+  const sayWithTimes = (key: MessageKey, times: Readonly<Record<string, Date>>, now: Date) => {
+    const marked = Object.entries(times).map(([name, moment]) => [name, relative(moment, now)])
+    return filledIn(escaped(say(key)), Object.fromEntries(marked))
+  }
+  const shared = {
+    frame,
+    locale,
+    direction,
+    say,
+    scopeText,
+    sayWithNames,
+    sayWithTimes,
+    relative,
+    time,
+    lasting,
+    icon,
+    scopeIcon,
+    monogramOf,
+  }
   const body = eta.render(`@${template}`, { ...content, ...shared })
   const color = branding?.color ?? null
   const title = frame.title ?? say(frame.titleKey)
-  return eta.render('@frame', {
+  return eta.render(frame.console === undefined ? '@frame' : '@console-frame', {
     ...shared,
     page: template,
     // Screen readers read the title first when a form is shown again with an error (WCAG technique G199).
@@ -97,8 +167,14 @@ export function renderPage(
     title: frame.error === undefined ? title : say('common.error.title', { title }),
     wait: minutes(frame.retryAfterSecs ?? 0),
     body,
+    mark: MARK,
+    monogram: branding === null ? null : monogramOf(branding),
+    font: PRELOADED_FONT,
     style: STYLE_PATH,
-    script: frame.scripted === true ? PASSKEY_SCRIPT : null,
+    scripts: [
+      ...(frame.scripted === true ? [PASSKEY_SCRIPT] : []),
+      ...(CONTROLS.test(body) ? [CONTROLS_SCRIPT] : []),
+    ],
     brand: color === null ? null : `${BRAND_PATH}/${color.slice(1)}`,
   })
 }

@@ -1,6 +1,8 @@
 /**
  * The scripts of the hosted pages. For passkeys: WebAuthn ceremonies need `navigator.credentials`, so there are the
  * @simplewebauthn/browser library and the code that connects it to the forms. For the CAPTCHA: the proof of work.
+ * For sign-in with Ethereum: the wallet of the browser. For controls: showing a password, and copying, saving
+ * and printing recovery codes.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -16,7 +18,13 @@ const PASSKEYS = new URL(
   '../../../../gateway/pages/templates/identity/passkeys.js',
   import.meta.url,
 )
+const WALLET = new URL('../../../../gateway/pages/templates/identity/wallet.js', import.meta.url)
 const CAPTCHA = new URL('../../../../gateway/pages/templates/identity/captcha.js', import.meta.url)
+
+const CONTROLS = new URL(
+  '../../../../gateway/pages/templates/platform/controls.js',
+  import.meta.url,
+)
 
 type Script = { readonly path: string; readonly integrity: string }
 const byDigest = new Map<string, Rendered>()
@@ -40,6 +48,8 @@ function publish(text: string): Script {
 export const PASSKEY_SCRIPT = publish(
   `${readFileSync(LIBRARY, 'utf8').trimEnd()}\n${readFileSync(PASSKEYS, 'utf8')}`,
 )
+export const CONTROLS_SCRIPT = publish(readFileSync(CONTROLS, 'utf8'))
+export const WALLET_SCRIPT = publish(readFileSync(WALLET, 'utf8'))
 export const CAPTCHA_SCRIPT = publish(readFileSync(CAPTCHA, 'utf8'))
 
 const unknown = problem(404, 'not-found', { detail: 'There is no such script.' })
@@ -50,7 +60,7 @@ export const scriptRoutes: readonly Route[] = [
     method: 'GET',
     path: '/auth/script/{digest}',
     operationId: 'readScript',
-    summary: 'The scripts of the hosted pages, for passkeys and the CAPTCHA',
+    summary: 'The scripts of the hosted pages, for passkeys, wallets, controls and the CAPTCHA',
     tags: ['Hosted pages'],
     exposure: 'internal',
     security: { scheme: 'anonymous' },

@@ -5,13 +5,46 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
+import { FONT_FACES } from './fonts.js'
 import { NO_CONTEXT } from '../../response/replies.js'
 import { ownRoute, problem, type Rendered, type Route } from '../../route.js'
 
-const STYLE = readFileSync(
-  new URL('../../../../gateway/pages/templates/platform/style.css', import.meta.url),
-  'utf8',
-)
+const FOLDER = new URL('../../../../gateway/pages/templates/platform/', import.meta.url)
+const sheet = (name: string) => readFileSync(new URL(name, FOLDER), 'utf8')
+
+/** Colours of monograms. White has a contrast of at least 4.5:1 on each. */
+export const MONOGRAM_COLORS = [
+  '#3347d6',
+  '#6b3fd4',
+  '#9333a8',
+  '#b02a72',
+  '#b5303d',
+  '#a8480f',
+  '#80600a',
+  '#47700f',
+  '#147540',
+  '#0c7370',
+  '#0d6f9c',
+  '#495873',
+] as const
+
+/** The class of the monogram of a tenant: always the same of its id. */
+export function monogramClass(id: string): string {
+  const sum = [...id].reduce((total, char) => (total * 31 + char.charCodeAt(0)) % 65_521, 7)
+  return `hue-${sum % MONOGRAM_COLORS.length}`
+}
+
+const hues = MONOGRAM_COLORS.map((color, index) => `.hue-${index} { --hue: ${color}; }`)
+
+/** Without comments and needless spaces. Strings of the sheets contain neither. */
+function compact(css: string): string {
+  return css
+    .replaceAll(/\/\*[^]*?\*\//g, '')
+    .replaceAll(/\s+/g, ' ')
+    .replaceAll(/ ?([{};]) ?/g, '$1')
+}
+
+const STYLE = compact([FONT_FACES, sheet('style.css'), sheet('pages.css'), ...hues].join('\n'))
 const DIGEST = createHash('sha256').update(STYLE).digest('hex').slice(0, 16)
 
 /** The path contains a digest of the content, so that the stylesheet can be cached for ever. */
@@ -70,9 +103,9 @@ export const styleRoutes: readonly Route[] = [style, brand]
 type Rgb = readonly [number, number, number]
 const WHITE: Rgb = [255, 255, 255]
 const BLACK: Rgb = [11, 16, 32]
-/** `--raised` of the stylesheet: the background with the lowest contrast to links. */
-const LIGHT_BACKGROUND: Rgb = [247, 248, 250]
-const DARK_BACKGROUND: Rgb = [33, 37, 45]
+/** The backgrounds with the lowest contrast to links: `--ground` in light, `--raised` in dark schemes. */
+const LIGHT_BACKGROUND: Rgb = [245, 246, 248]
+const DARK_BACKGROUND: Rgb = [28, 32, 41]
 /** WCAG 2.2, 1.4.3. */
 const TEXT_CONTRAST = 4.5
 

@@ -27,6 +27,7 @@ import {
   route,
   seeOther,
 } from '../../route.js'
+import { visitorOf } from '../visitor.js'
 
 const shared = { tags: ['Hosted pages'], exposure: 'internal', errors: 'page' } as const
 const browserPage = { ...shared, security: { scheme: 'browser' } } as const
@@ -88,7 +89,7 @@ const start = route(federatedLogin, 'start', {
       browser.fromOwnPage && query.flow !== undefined ? ('page' as const) : ('elsewhere' as const),
     leaves: null,
     browserId: browser.id,
-    visitor: { token: browser.sessionToken, address, userAgent: browser.userAgent },
+    visitor: visitorOf({ browser, clientAddress: address }),
   }),
   replies: {
     to_upstream: seeOther(({ url }) => ({ location: url })),
@@ -113,7 +114,7 @@ const confirm = route(federatedLogin, 'start', {
     from: 'form' as const,
     leaves: body.leaves === '' ? null : body.leaves,
     browserId: browser.id,
-    visitor: { token: browser.sessionToken, address, userAgent: browser.userAgent },
+    visitor: visitorOf({ browser, clientAddress: address }),
   }),
   replies: {
     to_upstream: page(200, awayPage),
@@ -143,7 +144,7 @@ const callback = route(federatedLogin, 'callback', {
     parameters: query,
     host,
     browserId: browser.id,
-    visitor: { token: browser.sessionToken, address, userAgent: browser.userAgent },
+    visitor: visitorOf({ browser, clientAddress: address }),
   }),
   replies: {
     signed_in: page(200, backPage),

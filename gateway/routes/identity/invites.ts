@@ -57,12 +57,8 @@ const accept = route(login, 'acceptInvite', {
     email: body.email,
     password: body.password,
     browserId: browser.id,
-    languages: browser.languages,
-    visitor: {
-      token: browser.sessionToken,
-      address: clientAddress,
-      userAgent: browser.userAgent,
-    },
+    languages: browser.languages.header,
+    visitor: visitorOf({ browser, clientAddress }),
   }),
   replies: {
     sent: page(200, inviteSentPage),

@@ -135,6 +135,17 @@ const sendFactor = route(login, 'secondFactor', {
   },
 })
 
+const resendConfirmation = route(login, 'resendConfirmation', {
+  ...shared,
+  method: 'POST',
+  path: '/auth/mfa/mail',
+  operationId: 'requestConfirmationMail',
+  summary: 'Request another code by mail for a sign-in with raised risk',
+  body: pageForm({ flow: Flow.default('') }),
+  message: (request) => ({ flow: request.body.flow, visitor: visitorOf(request) }),
+  replies: { sent: onward, onward, locked: page(429, factorPage), unknown_flow: unknownFlow },
+})
+
 const showEnrolment = route(login, 'enrolment', {
   ...shared,
   method: 'GET',
@@ -184,6 +195,7 @@ export const signInRoutes: readonly Route[] = [
   sendLogin,
   showFactor,
   sendFactor,
+  resendConfirmation,
   showEnrolment,
   sendEnrolment,
   logout,

@@ -1,11 +1,15 @@
 /** Name, support contact and suspension of organizations and tenants. */
+import { z } from 'zod'
 import { organizations } from '../../../actors/identity/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
+import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { json, type Route, reply, route } from '../../route.js'
 import {
   notOperator,
   OrganizationId,
   organizationFound,
+  OrganizationRecord,
+  organizationRecordJson,
   RecordChange,
   roleTooLow,
   TenantId,
@@ -34,6 +38,7 @@ export const deployment = {
   scheme: 'bearer',
   scopes: ['deployment:manage'],
   subjects: ['agent'],
+  console: 'accepted',
   direct: 'required',
 } as const
 
@@ -134,6 +139,46 @@ export const organizationRecordRoutes: readonly Route[] = [
       supportContact: request.body.support_contact,
     }),
     replies: ofTenant,
+  }),
+  route(organizations, 'listDeployment', {
+    method: 'GET',
+    path: '/api/v1/organizations',
+    operationId: 'listDeploymentOrganizations',
+    summary: 'List all organizations of the deployment, newest first',
+    description: 'For operators of the deployment.',
+    tags,
+    exposure: 'internal',
+    security: deployment,
+    query: PageQuery,
+    message: ({ query }) => readPage(query),
+    replies: {
+      listed: reply(
+        200,
+        z.array(OrganizationRecord),
+        (listed) => listed.organizations.map(organizationRecordJson),
+        ({ next }, context) => nextLink(next, context),
+      ),
+    },
+  }),
+  route(organizations, 'listEnvironments', {
+    method: 'GET',
+    path: '/api/v1/tenants',
+    operationId: 'listDeploymentTenants',
+    summary: 'List all environments of the deployment, newest first',
+    description: 'For operators of the deployment.',
+    tags,
+    exposure: 'internal',
+    security: deployment,
+    query: PageQuery,
+    message: ({ query }) => readPage(query),
+    replies: {
+      listed: reply(
+        200,
+        z.array(Tenant),
+        (listed) => listed.tenants.map(tenantJson),
+        ({ next }, context) => nextLink(next, context),
+      ),
+    },
   }),
   ...(['suspend', 'reactivate'] as const).flatMap((verb) => {
     const to = verb === 'suspend' ? ('suspended' as const) : ('active' as const)

@@ -112,7 +112,7 @@ export const roleTooLow = (who: string) =>
     detail: `This operation is for ${who} of the organization; the caller's role is ${role}.`,
   }))
 
-function organizationRecordJson(
+export function organizationRecordJson(
   organization: FoundOrganization,
 ): z.input<typeof OrganizationRecord> {
   const { role, supportContact } = organization

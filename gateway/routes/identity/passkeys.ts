@@ -3,7 +3,6 @@
  * every response except the options is a page.
  */
 import { z } from 'zod'
-import type { Visitor } from '../../../actors/identity/sign-in/protocol.js'
 import { passkeys } from '../../../actors/identity/passkeys/protocol.js'
 import type { Browser } from '../../request/browser.js'
 import { accountPartGonePage } from '../../pages/identity/account.js'
@@ -21,6 +20,7 @@ import {
 } from '../../pages/identity/passkeys.js'
 import { lastWayInPage } from '../../pages/identity/federated-login.js'
 import { choice, page, pageForm, problem, reply, type Route, route, seeOther } from '../../route.js'
+import { visitorOf } from '../visitor.js'
 
 const shared = {
   tags: ['Hosted pages'],
@@ -46,11 +46,6 @@ const options = reply(200, Options, ({ options }: { options: object }) => ({
 const elsewhere = reply(200, Options, ({ location }: { location: string }) => ({ location }))
 const noFlow = problem(400, 'bad-request', { detail: 'The sign-in has expired. Start again.' })
 
-const visitorOf = (request: { browser: Browser; clientAddress: string }): Visitor => ({
-  token: request.browser.sessionToken,
-  address: request.clientAddress,
-  userAgent: request.browser.userAgent,
-})
 const stepOf = (request: { browser: Browser; clientAddress: string; body: { flow: string } }) => ({
   flow: request.body.flow,
   browser: request.browser.id,

@@ -68,7 +68,7 @@ const forgotten = [
       flow: request.body.flow,
       email: request.body.email,
       captcha: captchaIn(request.body),
-      languages: request.browser.languages,
+      languages: request.browser.languages.header,
       visitor: visitorOf(request),
     }),
     replies: {
@@ -104,7 +104,7 @@ const forgotten = [
     message: (request) => ({
       token: request.params.token,
       password: request.body.password,
-      languages: request.browser.languages,
+      languages: request.browser.languages.header,
       visitor: visitorOf(request),
     }),
     replies: {
@@ -188,7 +188,7 @@ const ownAccount = [
       session: request.session,
       current: request.body.current,
       password: request.body.password,
-      languages: request.browser.languages,
+      languages: request.browser.languages.header,
       visitor: visitorOf(request),
     }),
     replies: {
@@ -210,7 +210,7 @@ const ownAccount = [
     body: pageForm({}),
     message: (request) => ({
       session: request.session,
-      languages: request.browser.languages,
+      languages: request.browser.languages.header,
       visitor: visitorOf(request),
       browserId: request.browser.id,
       host: request.host,

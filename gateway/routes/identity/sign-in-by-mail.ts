@@ -55,7 +55,7 @@ export const mailSignInRoutes: readonly Route[] = [
       email: request.body.email,
       host: request.host,
       browserId: request.browser.id,
-      languages: request.browser.languages,
+      languages: request.browser.languages.header,
       visitor: visitorOf(request),
     }),
     replies: {

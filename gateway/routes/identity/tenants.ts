@@ -1,6 +1,6 @@
 /** Settings of an environment. */
 import { z } from 'zod'
-import { LOCALES } from '../../../actors/domain/locales.js'
+import { LOCALES } from '../../../actors/domain/i18n/locales.js'
 import { isRedirectHost } from '../../../actors/domain/redirect-hosts.js'
 import { looksLikeLink, SHOWN_NAME } from '../../../actors/domain/shown-names.js'
 import { type TenantSettingsRecord, tenants } from '../../../actors/identity/tenants/protocol.js'
@@ -17,6 +17,7 @@ const security = { scheme: 'bearer', scopes: ['tenant:manage'] } as const
 const LOGO_LENGTH_MAX = 96 * 1024
 const LIFETIME_SECS_MAX = 30 * 86_400
 
+const LINKS_MAX = 5
 const Branding = z
   .object({
     name: z
@@ -37,11 +38,25 @@ const Branding = z
       .regex(/^data:image\/(?:png|jpeg|webp);base64,[A-Za-z0-9+/]+=*$/)
       .optional(),
     locale: z.enum(LOCALES).optional(),
+    links: z
+      .array(
+        z.object({
+          label: z
+            .string()
+            .min(1)
+            .max(40)
+            .regex(/^\P{Cc}+$/u),
+          url: z.url({ protocol: /^https$/ }).max(2048),
+        }),
+      )
+      .max(LINKS_MAX)
+      .optional(),
   })
   .meta({
     id: 'Branding',
     description:
-      'The look of the hosted pages of the tenant. The logo is a data: URI. `locale` is the language of ' +
+      'The look of the hosted pages of the tenant. The logo is a data: URI. `links` are at the end of each page, such as ' +
+      'terms and privacy. `locale` is the language of ' +
       'pages and mails for users whose requested languages are not available.',
   })
 
@@ -63,6 +78,20 @@ const SocialSignIn = z
       'Sign-in through the providers of the deployment: whether it is offered (default true), and ' +
       'whether it provisions new users (default false).',
   })
+
+const SignUp = z.object({ enabled: z.boolean().optional() }).meta({
+  id: 'SignUpPolicy',
+  description:
+    'Whether people may create accounts in the tenant at /auth/register. Absent: as the deployment ' +
+    '(user_self_service.sign_up_default).',
+})
+
+const AnonymousSignIn = z.object({ enabled: z.boolean().optional() }).meta({
+  id: 'AnonymousSignIn',
+  description:
+    'Whether people may continue as guests, where the deployment has them (default false). A guest has no email ' +
+    'address and no `email` claim, until the person proves one.',
+})
 
 const host = z
   .string()
@@ -128,6 +157,8 @@ const members = {
   branding: Branding,
   session: SessionLifetimes,
   social: SocialSignIn,
+  sign_up: SignUp,
+  anonymous: AnonymousSignIn,
 }
 const TenantSettings = z.object(members).meta({ id: 'TenantSettings' })
 const ChangeTenantSettings = z.object(members).partial().meta({
@@ -152,12 +183,17 @@ const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettin
     require_auth: settings.clientIdMetadata.requireAuth,
     max_new_clients_per_hour: settings.clientIdMetadata.maxNewClientsPerHour,
   },
-  branding: settings.branding,
+  branding: {
+    ...settings.branding,
+    links: settings.branding.links?.map((link) => ({ ...link })),
+  },
   session: {
     idle_secs: settings.session.idleSecs,
     absolute_secs: settings.session.absoluteSecs,
   },
   social: settings.social,
+  sign_up: settings.signUp,
+  anonymous: settings.anonymous,
 }))
 
 const ActivatedTenant = Tenant.extend({
@@ -258,6 +294,8 @@ export const tenantRoutes: readonly Route[] = [
         clientIdMetadata: policyOf(request.body.client_id_metadata),
         branding: request.body.branding,
         social: request.body.social,
+        signUp: request.body.sign_up,
+        anonymous: request.body.anonymous,
         session:
           request.body.session === undefined
             ? undefined

@@ -173,13 +173,16 @@ export const applicationRoutes: readonly Route[] = [
     path: '/api/v1/applications',
     operationId: 'createApplication',
     summary: 'Create an application',
-    description: 'Needs a direct agent token of the tenant. The client_secret is returned once.',
+    description:
+      'Needs a direct agent token of the tenant, or the token of an administrator in the console. The client_secret ' +
+      'is returned once.',
     tags,
     exposure: 'public',
     security: {
       scheme: 'bearer',
       scopes: ['applications:manage'],
       subjects: ['agent'],
+      console: 'accepted',
       direct: 'required',
     },
     idempotent: true,

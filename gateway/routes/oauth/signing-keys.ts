@@ -37,6 +37,7 @@ export const signingKeyRoutes: readonly Route[] = [
       scheme: 'bearer',
       scopes: ['signing_keys:manage'],
       subjects: ['agent'],
+      console: 'accepted',
       direct: 'required',
     },
     body: json(Rotation, { optional: true }),

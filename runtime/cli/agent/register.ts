@@ -48,7 +48,7 @@ export async function register(run: Run, wishes: NewAgentWishes): Promise<void> 
 
 export async function workspace(run: Run, wishes: WorkspaceWishes): Promise<void> {
   const { name, organization: organizationName, redirectUri: redirectUris, framework } = wishes
-  await enrolling(run, wishes, async (http, key, keep) => {
+  await enrolling(run, wishes, async (http, key, keep, named) => {
     const progress = progressOf(run)
     const made = await createWorkspace({
       http,
@@ -63,7 +63,7 @@ export async function workspace(run: Run, wishes: WorkspaceWishes): Promise<void
     progress.done()
     // Printed before it is stored, because the response shows some values only once.
     if (run.json) run.out(`${JSON.stringify(made.body)}\n`)
-    else run.out(workspaceText(made.body))
+    else run.out(workspaceText(made.body, named))
     await keep({
       agent_id: made.agentId,
       home_tenant_id: made.homeTenantId,
@@ -84,7 +84,7 @@ type Keep = (
 async function enrolling(
   run: Run,
   { name, baseUrl: named, algorithm }: NewAgentWishes,
-  enrol: (http: HttpClient, key: AgentKey, keep: Keep) => Promise<void>,
+  enrol: (http: HttpClient, key: AgentKey, keep: Keep, issuer: string) => Promise<void>,
 ): Promise<void> {
   const baseUrl = named ?? (await run.baseUrl())
   checkAddress('--base-url', baseUrl)
@@ -117,14 +117,16 @@ async function enrolling(
         delegations: [],
       }
       await writeIdentity(run.file, begun)
-      await enrol(http, key, (found) => writeIdentity(run.file, { ...begun, ...found }))
+      const keep: Keep = (found) => writeIdentity(run.file, { ...begun, ...found })
+      await enrol(http, key, keep, issuer)
     } finally {
       await http.close()
     }
   })
 }
 
-function workspaceText(body: Readonly<Record<string, unknown>>): string {
+function workspaceText(body: Readonly<Record<string, unknown>>, issuer: string): string {
+  const login = `${issuer}/auth/login?tenant_slug=${String(body['tenant_slug'])}`
   const fixture = body['fixture_end_user'] as Readonly<Record<string, unknown>>
   const invite = body['operator_invite'] as Readonly<Record<string, unknown>> | undefined
   return [
@@ -134,6 +136,7 @@ function workspaceText(body: Readonly<Record<string, unknown>>): string {
     String(body['env_block']).trimEnd(),
     '',
     `Test user ${String(fixture['email'])}, password ${String(fixture['password'])}`,
+    `Sign in at ${login}`,
     ...(invite === undefined ? [] : [`Owner invite: ${String(invite['url'])}`]),
     '',
   ].join('\n')

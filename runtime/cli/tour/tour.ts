@@ -191,7 +191,9 @@ export async function runTour(
       say(`\n${index + 1}. ${title}`)
       await run(journey)
     }
-    say(`\nThe tour is over: ${steps.length} steps, all as documented.`)
+    say(
+      `\nThe tour is over: ${steps.length} steps, all as documented.${nextPages(journey, baseUrl)}`,
+    )
     return true
   } catch (error) {
     say(`\nThe tour stopped: ${reasonOf(error, baseUrl)}`)
@@ -207,7 +209,9 @@ const STEPS: readonly Step[] = [
     'What can this service do?',
     async (journey) => {
       const { body } = await expect(journey, 200, { method: 'GET', path: '/api/v1/capabilities' })
-      journey.say(`   capabilities: ${(member(body, 'capabilities') as string[]).join(', ')}`)
+      const capabilities = member(body, 'capabilities') as string[]
+      journey.say(`   capabilities: ${capabilities.join(', ')}`)
+      if (capabilities.includes('console')) journey.facts['console'] = 'on'
     },
   ],
   [
@@ -371,6 +375,15 @@ const STEPS: readonly Step[] = [
   ...delegationSteps,
   ...vaultSteps,
 ]
+
+/** Pages to open after the tour. */
+function nextPages({ facts }: Journey, baseUrl: string): string {
+  const lines = [
+    `  ${baseUrl}/   the start page`,
+    ...(facts['console'] === undefined ? [] : [`  ${baseUrl}/console   the console`]),
+  ]
+  return `\nOpen in a browser:\n${lines.join('\n')}`
+}
 
 function reasonOf(error: unknown, baseUrl: string): string {
   if (error instanceof TourStopped) return error.message

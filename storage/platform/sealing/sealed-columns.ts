@@ -1,6 +1,6 @@
 /**
  * The columns whose sealed values live longer than a day, which a rotation seals again. Values of
- * `refresh_tokens.successor_answer` and `upstream_sign_ins.sealed` expire before.
+ * `refresh_tokens.successor_answer`, `upstream_sign_ins.sealed` and `console_sessions` expire before.
  */
 import { managedTokenContext } from '../../vault/managed-tokens.js'
 import { mailContext } from '../../operations/outgoing-mail.js'

@@ -43,7 +43,8 @@ async function deciding(
   const shown = await page.getAttribute('[data-user-code]', 'data-user-code')
   t.is(shown, String(asked.body['user_code_display']))
   await picture('delegation')
-  // By keyboard: the first button approves, the second denies.
+  // By keyboard: first the details, then the button that approves, then the one that denies.
+  await page.keyboard.press('Tab')
   await page.keyboard.press('Tab')
   await page.keyboard.press('Enter')
   await page.waitForSelector('[data-decision="approved"]')

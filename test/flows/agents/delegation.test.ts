@@ -14,6 +14,7 @@ import {
   present,
 } from '../../support/agents/delegation.js'
 import { signIn } from '../../support/identity/person.js'
+import { ownDomain } from '../../support/identity/squatting.js'
 import { testService } from '../../support/service.js'
 
 const test = anyTest as TestFn<{ api: Api; workspace: Workspace; person: Person }>
@@ -41,10 +42,40 @@ test('the page shows the lifetime and the last approval of this agent', async (t
   }
   const first = await open()
   t.true(first.html.includes('data-lifetime-secs="604800"'))
-  t.regex(first.html, /ends 7 days after/)
+  t.regex(first.html, /7 days, or until you revoke it/)
   t.regex(first.html, /data-last-delegated>Never/)
   await person.browser.submit(first, {}, /approve$/)
-  t.regex((await open()).html, /data-last-delegated>\w+ \d+, 20\d\d/)
+  t.regex(
+    (await open()).html,
+    /data-last-delegated><time datetime="20\d\d-[^"]+" title="\w+ \d+, 20/,
+  )
+})
+
+test('the page shows a domain that the organization of the agent has proved to own', async (t) => {
+  const { api } = t.context
+  const workspace = await api.workspace()
+  const person = await present(api, fixtureOf(workspace))
+  t.teardown(() => person.browser.close())
+  const open = async (token = workspace.token) => {
+    const asked = await ask(api, token, { scope: 'vault:list' })
+    return (await person.browser.get(String(asked.body['verification_uri_complete']))).html
+  }
+  const before = await open()
+  t.true(before.includes('data-agent-unverified'))
+  t.false(before.includes('data-agent-domain'))
+  const domain = `${workspace.agentId.slice(0, 8)}.example`
+  await ownDomain(api, workspace, `owner@${domain}`)
+  const after = await open()
+  t.true(after.includes(`data-agent-domain="${domain}"`))
+  t.false(after.includes('data-agent-unverified'))
+
+  // This agent registered in the tenant, and no owner made it a member of the organization.
+  const stranger = await api.register(workspace.tenantId)
+  const { body } = await api.login(stranger.key, {
+    agent_id: stranger.agentId,
+    tenant_id: workspace.tenantId,
+  })
+  t.true((await open(String(body['access_token']))).includes('data-agent-unverified'))
 })
 
 test('an agent requests, a person approves, and the agent gets a delegated token once', async (t) => {

@@ -88,7 +88,7 @@ test('a person fills in the account page, and applications read it by scope', as
   t.is(saved.location, '/auth/account')
   const page = await browser.follow(saved)
   t.true(page.html.includes('<bdi data-claim="phone_number">+493012345678</bdi>'))
-  t.regex(page.html, /not confirmed/)
+  t.regex(page.html, /Not confirmed/)
 
   const { info } = await seen(house, { scope: 'openid profile phone' })
   t.like(info, { ...ADA, phone_number_verified: false })

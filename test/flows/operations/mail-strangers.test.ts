@@ -32,6 +32,7 @@ async function harbour(t: ExecutionContext, environment: Record<string, string> 
       SVC_INVITATIONS__ENABLED: 'true',
       SVC_USER_SELF_SERVICE__ENABLED: 'true',
       SVC_EMAIL_OTP__ENABLED: 'true',
+      SVC_ANONYMOUS__ENABLED: 'true',
       ...environment,
     },
   })
@@ -226,6 +227,14 @@ async function forgotten(t: ExecutionContext, at: Harbour, human: Human): Promis
   t.true(asked.status < 400, asked.html)
 }
 
+async function signUp(t: ExecutionContext, at: Harbour, human: Human, email: string) {
+  const browser = openBrowser(at.running)
+  t.teardown(() => browser.close())
+  const page = await browser.get(`/auth/register?tenant_slug=${human.tenantSlug}`)
+  const asked = await browser.submit(page, { email })
+  t.is(asked.status, 200, asked.html)
+}
+
 type Scene = { readonly at: Harbour; readonly sandbox: Workspace; readonly human: Human }
 type Kind = keyof typeof MESSAGE_RULES
 
@@ -248,6 +257,22 @@ const CAUSES: Readonly<Record<Kind, (t: ExecutionContext, scene: Scene) => Promi
     t.teardown(() => browser.close())
     const account = await browser.follow(await signIn(browser, human))
     const sent = await browser.submit(account, {}, '/auth/account/email/verification')
+    t.is(sent.status, 200, sent.html)
+  },
+  sign_up: (t, { at, human }) => signUp(t, at, human, `new-${human.email}`),
+  sign_up_known: (t, { at, human }) => signUp(t, at, human, human.email),
+  async confirmation_code(t, { at, human }) {
+    await sql(
+      at.database,
+      `update tenants set settings = settings || '{"anonymous":{"enabled":true}}' where slug = $1`,
+      [human.tenantSlug],
+    )
+    const browser = openBrowser(at.running)
+    t.teardown(() => browser.close())
+    const page = await browser.get(`/auth/login?tenant_slug=${human.tenantSlug}`)
+    await browser.submit(page, {}, '/auth/login/guest')
+    const form = await browser.get('/auth/account/email/new')
+    const sent = await browser.submit(form, { email: human.email })
     t.is(sent.status, 200, sent.html)
   },
   async password_changed(t, { at, human }) {
@@ -278,7 +303,8 @@ for (const kind of Object.keys(MESSAGE_RULES) as Kind[]) {
       const real = await at.production()
       const person = await strangerOf(at, fixtureOf(real), 'person@mail.svc-tests.net')
       await CAUSES[kind](t, { at, sandbox: real, human: person })
-      const address = kind === 'invitation' ? `new-${person.email}` : person.email
+      const isNew = kind === 'invitation' || kind === 'sign_up'
+      const address = isNew ? `new-${person.email}` : person.email
       await at.mail.letterTo(address)
       t.is(at.mail.received.length, 1)
     },

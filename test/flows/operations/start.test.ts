@@ -1,5 +1,5 @@
 /** The one command as an operator uses it: start, stop, restart, kill, start twice. */
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   chmodSync,
@@ -16,9 +16,12 @@ import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import test from 'ava'
 import { apiOf } from '../../support/api.js'
 import { freshDatabase } from '../../support/storage/database.js'
+import { openBrowser } from '../../support/pages/browser.js'
+import { testCommands } from '../../support/pages/docs-page.js'
 import { freePort, TEST_DEFAULTS, type TestService } from '../../support/service.js'
 import { asOrdinaryUser, giveAway, isRoot, processesOf, shown, svc } from '../vault/command.js'
 
@@ -38,6 +41,14 @@ async function local(folder: string, more: Record<string, string> = {}) {
   const environment = { SVC_DATA_DIR: folder, SVC_SERVER__PORT: String(port), ...more }
   return { environment, url: `http://localhost:${port}` }
 }
+
+const MAIN = fileURLToPath(new URL('../../../runtime/main.js', import.meta.url))
+
+/** A command of the clone, run from the compiled files. */
+const withoutNpm = (command: string) =>
+  command
+    .replace(/^npm run --silent svc -- /, `${process.execPath} ${MAIN} `)
+    .replace(/^npm run tour -- /, `${process.execPath} ${MAIN} tour `)
 
 const jwks = async (url: string) => (await fetch(`${url}/.well-known/jwks.json`)).text()
 
@@ -88,6 +99,58 @@ test('a first start prints its address, and a second one keeps the data', async 
   process.kill(-second.child.pid!, 'SIGINT')
   t.is(await second.ended(), 0)
   t.deepEqual(await gone(folder), [])
+})
+
+testCommands('what a start prints as next steps works as it is printed', async (t) => {
+  const folder = dataDirectory(t)
+  const { environment, url } = await local(folder, {
+    SVC_CHALLENGE__POW_DIFFICULTY_BITS: TEST_DEFAULTS.SVC_CHALLENGE__POW_DIFFICULTY_BITS,
+    SVC_CHALLENGE__POW_MIN_DURATION_SECS: TEST_DEFAULTS.SVC_CHALLENGE__POW_MIN_DURATION_SECS,
+  })
+  const service = svc(t, { environment })
+  await service.ready()
+  t.is((await fetch(shown(service.output(), 'mail'))).status, 200)
+  const steps = [...service.output().matchAll(/^ {4}# .+\n {4}(.+)$/gm)].map(([, step]) => step!)
+  t.is(steps.length, 3, service.output())
+  const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+    scripts: Record<string, string>
+  }
+  const work = mkdtempSync(join(tmpdir(), 'svc-next-'))
+  t.teardown(() => rmSync(work, { recursive: true, force: true }))
+  // The second terminal has none of the settings. npm would compile the tree while other tests run from it.
+  const run = (step: string) =>
+    execFileSync('sh', ['-euc', withoutNpm(step)], {
+      cwd: work,
+      env: { PATH: process.env['PATH'], HOME: work },
+      encoding: 'utf8',
+    })
+  const [capabilities, create, tour] = steps as [string, string, string]
+  t.is((JSON.parse(run(capabilities)) as { issuer: string }).issuer, url)
+  for (const name of ['svc', 'tour']) t.truthy(scripts[name])
+
+  const made = run(create)
+  const [, email = '', password = ''] = /^Test user (\S+), password (\S+)$/m.exec(made)!
+  const [, login = ''] = /^Sign in at (\S+)$/m.exec(made)!
+  const browser = openBrowser({ baseUrl: url, ca: undefined })
+  t.teardown(() => browser.close())
+  const { pathname, search } = new URL(login)
+  const signedIn = await browser.submit(await browser.get(pathname + search), { email, password })
+  t.is(signedIn.location, '/auth/account', signedIn.html)
+  const [, invite = ''] = /^Owner invite: (\S+)$/m.exec(made)!
+  t.is((await fetch(invite)).status, 200)
+  const value = (name: string) => new RegExp(`^${name}=(\\S+)$`, 'm').exec(made)![1]!
+  const token = await fetch(`${url}/oauth/token`, {
+    method: 'POST',
+    headers: {
+      authorization: `Basic ${btoa(`${value('SVC_CLIENT_ID')}:${value('SVC_CLIENT_SECRET')}`)}`,
+    },
+    body: new URLSearchParams({ grant_type: 'client_credentials' }),
+  })
+  t.is(token.status, 200, await token.text())
+
+  const toured = run(tour)
+  t.regex(toured, /all as documented\./)
+  t.true(toured.trimEnd().endsWith(`${url}/   the start page`), toured.slice(-300))
 })
 
 test('after kill -9 the next start takes over, with the data', async (t) => {

@@ -1,24 +1,24 @@
+import { readFileSync } from 'node:fs'
 import test from 'ava'
 import * as fc from 'fast-check'
-import { brandStyle, contrast } from '../../../gateway/pages/platform/style.js'
+import { brandStyle, contrast, MONOGRAM_COLORS } from '../../../gateway/pages/platform/style.js'
 
-/** `--paper` and `--raised` of the stylesheet, light and dark. */
-const PAPERS = [
-  [
-    [255, 255, 255],
-    [247, 248, 250],
-  ],
-  [
-    [26, 29, 35],
-    [33, 37, 45],
-  ],
-] as const
-const rgb = (hex: string) =>
-  [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)) as unknown as readonly [
+function rgb(hex: string): readonly [number, number, number] {
+  return [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)) as unknown as readonly [
     number,
     number,
     number,
   ]
+}
+
+/** `--paper`, `--raised` and `--ground` of the stylesheet, light and dark. */
+const PAPERS = (() => {
+  const sheet = readFileSync('gateway/pages/templates/platform/style.css', 'utf8')
+  const all = (name: string) =>
+    [...sheet.matchAll(new RegExp(`--${name}: (#[0-9a-f]{6});`, 'g'))].map(([, hex]) => hex!)
+  const names = ['paper', 'raised', 'ground'].map(all)
+  return [0, 1].map((scheme) => names.map((hexes) => rgb(hexes[scheme]!)))
+})()
 
 test('whatever colour a tenant has, words in it and on it can be read in both schemes', (t) => {
   fc.assert(
@@ -36,4 +36,11 @@ test('whatever colour a tenant has, words in it and on it can be read in both sc
     { numRuns: 2_000 },
   )
   t.pass()
+})
+
+test('the letter of a monogram can be read on each of its colours', (t) => {
+  for (const color of MONOGRAM_COLORS) {
+    const ratio = contrast(rgb(color), [255, 255, 255])
+    t.true(ratio >= 4.5, `${color}: ${ratio}`)
+  }
 })

@@ -19,7 +19,12 @@ const MANY = 4_000
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString()
 
 /** bytea columns with sealed values that expire within a day. */
-const SHORT_LIVED = ['refresh_tokens.successor_answer', 'upstream_sign_ins.sealed']
+const SHORT_LIVED = [
+  'refresh_tokens.successor_answer',
+  'upstream_sign_ins.sealed',
+  'console_sessions.tokens_sealed',
+  'console_sessions.pending_sealed',
+]
 /** bytea columns without sealed values: hashes, public keys, wrapped keys, answers. */
 const UNSEALED =
   /_sha256$|hash$|^data_keys\.wrapped$|public_key$|^idempotency_keys\.|fingerprint$|^coordination|^passkeys\.|credential_id$/

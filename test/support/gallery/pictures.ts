@@ -21,6 +21,16 @@ const LIST = [
   shown('mail-wrong', 'a wrong code', 'mail-sent'),
   shown('mail-link', 'link by mail', 'link'),
   shown('link-gone', 'a link that was used', 'notice'),
+  shown('register', 'sign-up'),
+  shown('register-sent', 'sign-up: mail sent'),
+  shown('register-link', 'sign-up: link of the mail'),
+  shown('register-closed', 'a tenant without sign-up', 'notice'),
+  shown('phone', 'sign-in by phone', 'phone-number'),
+  shown('phone-code', 'code by text message'),
+  shown('ethereum', 'sign-in with Ethereum', 'wallet'),
+  shown('account-guest', 'account of a guest', 'account'),
+  shown('guest-address', 'a guest adds an address'),
+  shown('guest-code', 'code that keeps the account of a guest'),
   shown('forgot', 'forgot password'),
   shown('password-reset', 'new password'),
   shown('password-weak', 'an invalid password', 'password-reset'),
@@ -70,11 +80,16 @@ const LIST = [
   shown('error-unknown', 'unknown page', 'error'),
   shown('home', 'the start page'),
   shown('problem-type', 'the page of a problem type'),
+  shown('problem-types', 'all problem types'),
+  shown('dev-mail', 'mails of a development service'),
+  shown('dev-mail-message', 'a mail of a development service'),
 ] as const
 
 export type PictureName = (typeof LIST)[number][0]
 /** Called for each page of a walk. */
 export type See = (name: PictureName) => Promise<void>
 export const PICTURES: ReadonlyMap<string, Picture> = new Map(LIST)
+/** Pages that a wide window shows in two columns. */
+export const WIDE: ReadonlySet<PictureName> = new Set(['account', 'account-new'])
 export const SCHEMES = ['light', 'dark'] as const
 export const PICTURE_FOLDER = 'docs/pictures'

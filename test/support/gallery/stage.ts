@@ -37,6 +37,12 @@ export async function openStage(): Promise<Stage> {
       SVC_INVITATIONS__ENABLED: 'true',
       SVC_EMAIL_OTP__ENABLED: 'true',
       SVC_MAGIC_LINK__ENABLED: 'true',
+      SVC_PHONE__ENABLED: 'true',
+      SVC_PHONE__PROVIDER: 'log',
+      SVC_SMS__ENABLED: 'true',
+      SVC_SMS__PER_NUMBER_GAP_SECS: '0',
+      SVC_SIWE__ENABLED: 'true',
+      SVC_ANONYMOUS__ENABLED: 'true',
       SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '4',
       // A complete walk takes long.
       SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '3600',
@@ -62,7 +68,10 @@ export async function setScene(stage: Stage): Promise<Scene> {
   const { api, running } = stage
   const [workspace, operators] = [await api.workspace('Harbour Works'), await bootstrapped(running)]
   const shop = await openShop(running)
-  const settings = { branding: { name: 'Harbour Works', color: '#0b7285' } }
+  const settings = {
+    branding: { name: 'Harbour Works', color: '#0b7285' },
+    anonymous: { enabled: true },
+  }
   const shopSettings = { branding: { name: 'Tea House', color: '#a61e4d' } }
   for (const [tenantId, given] of [
     [workspace.tenantId, settings],

@@ -5,13 +5,17 @@
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openChromium } from '../pages/chromium.js'
-import { PICTURE_FOLDER, PICTURES, SCHEMES } from './pictures.js'
+import { PICTURE_FOLDER, PICTURES, SCHEMES, WIDE } from './pictures.js'
 import { openStage, setScene } from './stage.js'
 import { walkGallery } from './walk.js'
 import { program } from '../service/program.js'
 import { smallPng } from '../identity/small-png.js'
 
-const BYTES_MAX = 96_000
+const BYTES_MAX = 128_000
+const [CARD, TWO_COLUMNS] = [
+  { width: 620, height: 560 },
+  { width: 1080, height: 720 },
+]
 const wanted = process.argv.slice(2)
 const path = program('chromium')
 if (path === undefined) throw new Error('chromium is not installed')
@@ -23,15 +27,17 @@ try {
   for (const colorScheme of SCHEMES) {
     const scene = await setScene(stage)
     const window = await openChromium(path, { colorScheme })
-    await window.page.setViewportSize({ width: 620, height: 560 })
+    await window.page.setViewportSize(CARD)
     await walkGallery(scene, window, async (name) => {
       seen.add(name)
       if (wanted.length > 0 && !wanted.includes(name)) return
       const file = join(PICTURE_FOLDER, `${name}-${colorScheme}.png`)
+      if (WIDE.has(name)) await window.page.setViewportSize(TWO_COLUMNS)
       // Without the caret, which blinks.
       const picture = smallPng(await window.page.screenshot({ fullPage: true, caret: 'hide' }))
       if (picture.length > BYTES_MAX) throw new Error(`${file} has ${picture.length} bytes`)
       writeFileSync(file, picture)
+      await window.page.setViewportSize(CARD)
     })
     await window.close()
     await scene.shop.api.close()

@@ -10,6 +10,7 @@ import { loginCodes } from '../identity/totp.js'
 import type { See } from './pictures.js'
 import { answering } from './questions.js'
 import type { Scene } from './stage.js'
+import { otherWays } from './ways.js'
 
 const TELEPHONE = 'Mozilla/5.0 (Android 14; Mobile; rv:128.0) Gecko/128.0 Firefox/128.0'
 
@@ -83,6 +84,32 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   await to(pathIn(letter, '/auth/magic/'))
   await page.waitForSelector('.tenant')
   await see('link-gone')
+
+  // Sign-up.
+  const carl = `carl.${unique}@harbour.works`
+  await login()
+  await page.click('a[href^="/auth/register"]')
+  await page.waitForSelector('form[action="/auth/register"]')
+  await see('register')
+  await page.fill('#email', carl)
+  await page.press('#email', 'Enter')
+  await page.waitForSelector('[data-register-sent]')
+  await see('register-sent')
+  await to(pathIn(await mail.letterTo(carl, /\/auth\/register\//), '/auth/register/'))
+  await see('register-link')
+  await page.fill('#password', PASSWORD)
+  await page.press('#password', 'Enter')
+  await account()
+  await to('/dev/mail')
+  await see('dev-mail')
+  await page.click('.rows a')
+  await page.waitForSelector('[data-mail-text]')
+  // Chromium paints a frame when it comes into view.
+  await page.locator('iframe').scrollIntoViewIfNeeded()
+  await see('dev-mail-message')
+  await to(`/auth/register?tenant_id=${workspace.controlPlane}`)
+  await see('register-closed')
+  await otherWays(scene, window, see)
 
   // A forgotten password.
   await login()
@@ -236,6 +263,8 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   await see('home')
   await to('/errors/rate-limited')
   await see('problem-type')
+  await to('/errors')
+  await see('problem-types')
 }
 
 async function throughProvider(

@@ -11,6 +11,13 @@ export type Owned = {
   readonly token: string
 }
 
+/** Where an accepted invite leads: to the console of the tenant where there is one, otherwise to the account page. */
+export async function ownerHome({ baseUrl }: Api['at'], tenantId: string): Promise<string> {
+  const answer = await fetch(`${baseUrl}/api/v1/capabilities`)
+  const { capabilities } = (await answer.json()) as { capabilities: string[] }
+  return capabilities.includes('console') ? `/console?tenant_id=${tenantId}` : '/auth/account'
+}
+
 /** With a second factor by default. */
 export async function owned(
   api: Api,

@@ -86,6 +86,18 @@ export async function squat(
   const credential = key.create(await optionsOf(browser, page, ADD))
   t.is((await browser.submit(page, { credential, name: 'Trojan' }, ADD)).location, '/auth/account')
 
+  await sql(
+    db,
+    `insert into account_phones (account_id, phone_number, proved_at)
+     values ($1, '+49' || (1000000000 + floor(random() * 1000000000))::bigint, now())`,
+    [account!.id],
+  )
+  await sql(
+    db,
+    `insert into account_wallets (account_id, id, address, created_at)
+     values ($1, gen_random_uuid(), '0x' || left(encode(sha256($2), 'hex'), 40), now())`,
+    [account!.id, Buffer.from(email)],
+  )
   const subject = `trojan of ${email}`
   if (provider !== undefined) {
     const claims = { sub: subject, email: 'mallory@evil.example', email_verified: true }
@@ -159,12 +171,22 @@ export async function nothingIsLeft(
     `select email_verified as proved,
        (select count(*)::int from passkeys where account_id = a.id) as passkeys,
        (select count(*)::int from totp_factors where account_id = a.id) as apps,
+       (select count(*)::int from account_phones where account_id = a.id) as phones,
+       (select count(*)::int from account_wallets where account_id = a.id) as wallets,
        (select count(*)::int from recovery_codes where account_id = a.id) as codes,
        array(select subject from upstream_identities where account_id = a.id) as identities
      from accounts a where id = $1`,
     [accountId],
   )
-  t.deepEqual(row, { proved: true, passkeys: 0, apps: 0, codes: 0, identities: [...identities] })
+  t.deepEqual(row, {
+    proved: true,
+    passkeys: 0,
+    apps: 0,
+    phones: 0,
+    wallets: 0,
+    codes: 0,
+    identities: [...identities],
+  })
   t.is((await browser.get('/auth/account')).status, 303, 'the session of the squatter ended')
   const other = openBrowser(api.at)
   t.teardown(() => other.close())

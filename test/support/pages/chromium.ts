@@ -15,7 +15,11 @@ export type Window = {
 
 export async function openChromium(
   path: string,
-  options: { readonly colorScheme?: 'light' | 'dark'; readonly locale?: string } = {},
+  options: {
+    readonly colorScheme?: 'light' | 'dark'
+    readonly locale?: string
+    readonly javaScriptEnabled?: boolean
+  } = {},
 ): Promise<Window> {
   const browser = await chromium.launch({
     executablePath: path,

@@ -8,9 +8,11 @@ import { violations } from './chromium.js'
 /** TEST_SCREENSHOTS names a folder for pictures of every page. */
 const pictures = process.env['TEST_SCREENSHOTS']
 
-/** Runs in the page: heights of interactive elements below 44 pixels. */
+/** Runs in the page: heights of interactive elements below 44 pixels. The target of a check box is its label. */
 const SMALL_TARGETS = `
-  [...document.querySelectorAll('button, a.button, input:not([type=hidden], [hidden])')]
+  [...document.querySelectorAll('button, a.button, select, textarea, input:not([type=hidden], [hidden])')]
+    .filter((element) => element.checkVisibility())
+    .map((element) => (element.matches('[type=checkbox], [type=radio]') && element.closest('label')) || element)
     .map((element) => element.getBoundingClientRect().height)
     .filter((height) => height < 44)`
 

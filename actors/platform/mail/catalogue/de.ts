@@ -35,4 +35,19 @@ export const de: MailCatalogue = {
   'email_verification.subject': 'Bestätigen Sie Ihre E-Mail-Adresse für {tenant}',
   'email_verification.lead': 'Bestätigen Sie, dass dies Ihre E-Mail-Adresse ist:',
   'email_verification.button': 'Adresse bestätigen',
+
+  'sign_up.subject': 'Bestätigen Sie Ihre Adresse für {tenant}',
+  'sign_up.lead': 'Bestätigen Sie Ihre Adresse, um Ihr Konto bei {tenant} fertigzustellen:',
+  'sign_up.button': 'Konto fertigstellen',
+
+  'sign_up_known.subject': 'Sie haben bereits ein Konto bei {tenant}',
+  'sign_up_known.lead':
+    'Sie wollten sich mit dieser Adresse bei {tenant} registrieren, haben dort aber bereits ein Konto. Melden Sie sich hier an:',
+  'sign_up_known.button': 'Anmelden',
+
+  'confirmation_code.subject': 'Ihr Code für {tenant}',
+  'confirmation_code.lead':
+    'Geben Sie diesen Code auf der Seite ein, auf der Sie ihn angefordert haben:',
+
+  'text.code': '{code} ist Ihr Code für {tenant}. Geben Sie ihn nicht weiter.',
 }

@@ -31,6 +31,20 @@ export const en = {
   'email_verification.subject': 'Confirm your email address for {tenant}',
   'email_verification.lead': 'Confirm that this is your email address:',
   'email_verification.button': 'Confirm the address',
+
+  'sign_up.subject': 'Confirm your address for {tenant}',
+  'sign_up.lead': 'Confirm your address to finish your account at {tenant}:',
+  'sign_up.button': 'Finish your account',
+
+  'sign_up_known.subject': 'You already have an account at {tenant}',
+  'sign_up_known.lead':
+    'You tried to sign up at {tenant} with this address, but you already have an account. Sign in here:',
+  'sign_up_known.button': 'Sign in',
+
+  'confirmation_code.subject': 'Your code for {tenant}',
+  'confirmation_code.lead': 'Enter this code on the page where you requested it:',
+
+  'text.code': '{code} is your code for {tenant}. Do not share it with anyone.',
 } as const
 
 export type MailKey = keyof typeof en

@@ -4,6 +4,7 @@ import { Registry } from 'prom-client'
 import { browserSessionsActor } from '../../../../actors/identity/sessions/actor.js'
 import { signInActor } from '../../../../actors/identity/sign-in/actor.js'
 import { ShareCounts } from '../../../../runtime/kernel/fairness/fair-share.js'
+import { I18N_DEFAULTS } from '../../../../actors/domain/i18n/settings.js'
 import { openMailQueue } from '../../../../actors/platform/mail/mail-queue.js'
 import type { FederatedLoginProtocol } from '../../../../actors/identity/federated-login/protocol.js'
 import type { PasswordsProtocol } from '../../../../actors/identity/passwords/protocol.js'
@@ -123,6 +124,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
         },
         destination: 'delivered',
         shares: new ShareCounts(),
+        i18n: I18N_DEFAULTS,
       }),
       email: {
         requests_per_name_max: 5,
@@ -132,8 +134,26 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
       emailOtp: { enabled: true, ttl_secs: 600, max_attempts: 5 },
       magicLink: { enabled: true, ttl_secs: 600 },
       gate: NO_CAPTCHA,
-      offers: { passkey: false, code: true, link: true, reset: true },
+      adaptiveMfa: {
+        enabled: false,
+        new_device: true,
+        new_network: true,
+        failures_max: 3,
+        code_ttl_secs: 600,
+        code_max_attempts: 5,
+      },
+      offers: {
+        passkey: false,
+        code: true,
+        link: true,
+        reset: true,
+        signUp: false,
+        phone: false,
+        ethereum: false,
+        guest: false,
+      },
       issuer: 'https://auth.svc.example',
+      consolePath: null,
     },
     options,
   )
@@ -142,7 +162,13 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
     await sessions.stop()
   })
   const made = await workspace(resources)
-  const visitor = { token: null, address: '192.0.2.1', userAgent: '' }
+  const visitor = {
+    token: null,
+    address: '192.0.2.1',
+    userAgent: '',
+    browserId: 'a browser',
+    languages: '',
+  }
   const page = await login.ref.start({
     flow: null,
     tenant: { tenantId: made.tenant.id },

@@ -92,7 +92,7 @@ test.serial('OpenID Connect adds its required members', async (t) => {
     issuer: ISSUER,
     subject_types_supported: ['pairwise'],
     id_token_signing_alg_values_supported: ['ES256', 'EdDSA'],
-    ui_locales_supported: ['en', 'de'],
+    ui_locales_supported: ['en', 'de', 'fr', 'es', 'it', 'pt', 'ja', 'ar'],
     request_uri_parameter_supported: false,
   })
 })

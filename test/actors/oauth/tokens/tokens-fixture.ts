@@ -6,6 +6,7 @@ import { freshKeyPair } from '../../../../runtime/kernel/key-pair.js'
 import { discoveryActor } from '../../../../actors/oauth/discovery/actor.js'
 import { signingKeysActor } from '../../../../actors/oauth/signing-keys/actor.js'
 import { tokensActor } from '../../../../actors/oauth/tokens/actor.js'
+import { LOCALES } from '../../../../actors/domain/i18n/locales.js'
 import { readPublicJwk } from '../../../../actors/oauth/tokens/clients/client-key.js'
 import type { FormFields, TokenRequest } from '../../../../actors/oauth/tokens/protocol.js'
 import { heldClock } from '../../../support/held-clock.js'
@@ -31,7 +32,9 @@ const FACTS = {
   issuer: ISSUER,
   baseUrl: ISSUER,
   dpopEnabled: true,
+  console: true,
   credentials: true,
+  locales: LOCALES,
   registrationEnabled: false,
   documentation: null,
 }
@@ -100,6 +103,7 @@ export async function buildTokensFixture() {
         issuer: ISSUER,
         jwt: JWT_DEFAULT,
         dpop,
+        console: true,
         credentials: true,
       },
       // Deadlines use real time, so that moving the test clock does not end other asks.

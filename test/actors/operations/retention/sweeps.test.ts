@@ -1,3 +1,4 @@
+import { systemRandom } from '../../../../runtime/kernel/random.js'
 import test from 'ava'
 import { sweepExpired } from '../../../../actors/operations/retention/sweeps.js'
 import {
@@ -16,9 +17,16 @@ const DAY_MS = 86_400_000
 
 test.serial('a round removes what ran out and leaves what did not', async (t) => {
   const { database, clock, registry } = fixture
-  const retention = { delivery_retention_days: 30, checkout_retention_days: 90 }
+  const retention = {
+    delivery_retention_days: 30,
+    checkout_retention_days: 90,
+    guest_retention_secs: 86_400,
+  }
   const sweep = () =>
-    sweepExpired({ database, clock, registry, retention }, new AbortController().signal)
+    sweepExpired(
+      { database, clock, random: systemRandom(clock), registry, retention },
+      new AbortController().signal,
+    )
   const tenantId = await fixture.tenant('upkeep')
   const agent = await fixture.agent(tenantId)
   const old = await fixture.login(tenantId, agent)

@@ -111,7 +111,7 @@ for (const [what, claims] of [
 
     const before = await arrive(t, theirs, said)
     t.is(before.answer.status, 403, before.answer.html)
-    t.true(before.answer.html.includes('You are invited here'))
+    t.true(before.answer.html.includes('You have an invitation'))
     t.false(before.isSignedIn)
     t.is(await statusOf(theirs, user), 'invited')
 
@@ -144,7 +144,7 @@ test.serial('provisioning requires a verified address', async (t) => {
   const open = await tenant({ social: { provision: true } })
   const { answer, isSignedIn } = await arrive(t, open, said)
   t.is(answer.status, 403, answer.html)
-  t.true(answer.html.includes('does not confirm that your email address is yours'))
+  t.true(answer.html.includes('has not verified your email address'))
   t.false(isSignedIn)
   const { rows } = await api.list(USERS, open.token)
   t.false(rows.some((row) => row['email'] === email))

@@ -197,7 +197,7 @@ test.serial('an address reassigned to another subject is not linked', async (t) 
   good.mood = { claims: { sub: 'the-next-mallory' } }
   const answer = await back(visit)
   t.is(answer.status, 403)
-  t.true(answer.html.includes('Sign in to it the way you did before'))
+  t.true(answer.html.includes('Sign in as before, then link this provider'))
   t.false(await isSignedIn(visit.browser))
 })
 

@@ -48,10 +48,10 @@ test('an application asks for sign-in and consent', async (t) => {
   const stranger = openBrowser(running)
   t.teardown(() => stranger.close())
   const login = await stranger.follow(await stranger.get(pathOf(url)))
-  t.true(sentenceOf(login)?.endsWith(`to continue to ${SHOWN}.`), login.html)
+  t.is(sentenceOf(login), `Continue to ${SHOWN}.`, login.html)
   const consent = await person.browser.follow(await person.browser.get(pathOf(url)))
-  const host = '<bdi class="name">app.example</bdi>'
-  t.is(sentenceOf(consent), `${SHOWN} (${host}) requests access to your account.`)
+  t.is(sentenceOf(consent), `${SHOWN} wants to access your account.`)
+  t.true(consent.html.includes('data-redirect-host="app.example"><code>app.example</code>'))
 })
 
 test('an application on a device asks', async (t) => {
@@ -59,14 +59,14 @@ test('an application on a device asks', async (t) => {
   const { body } = await api.form('/oauth/device/code', { client_id, client_secret })
   const complete = new URL(String(body['verification_uri_complete']))
   const page = await person.browser.follow(await person.browser.get(pathOf(complete)))
-  t.is(sentenceOf(page), `${SHOWN} on another device requests access to your account.`, page.html)
+  t.is(sentenceOf(page), `${SHOWN} on another device wants to access your account.`, page.html)
 })
 
 test('an application asks in the inbox', async (t) => {
   const { start } = ciba(running, await application())
   t.is((await start({ login_hint: person.human.email, scope: 'openid profile' })).status, 200)
   const page = await person.browser.get(INBOX)
-  t.is(sentenceOf(page), `${SHOWN} asks to sign you in`, page.html)
+  t.is(sentenceOf(page), `${SHOWN} wants to sign you in`, page.html)
 })
 
 test('an agent asks', async (t) => {
@@ -78,5 +78,5 @@ test('an agent asks', async (t) => {
   const page = await person.browser.follow(
     await person.browser.get(`/device/delegation/${userCode}`),
   )
-  t.is(sentenceOf(page), `The software agent ${SHOWN} asks to act on your behalf.`, page.html)
+  t.is(sentenceOf(page), `${SHOWN} asks to act on your behalf.`, page.html)
 })

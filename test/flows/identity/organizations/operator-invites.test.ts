@@ -3,6 +3,7 @@ import test, { type ExecutionContext } from 'ava'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/identity/identity.js'
 import { openMailServer, pathIn } from '../../../support/operations/mail.js'
+import { ownerHome } from '../../../support/identity/owner.js'
 import { bootstrapped, signIn } from '../../../support/identity/person.js'
 import { testService } from '../../../support/service.js'
 
@@ -53,12 +54,12 @@ test.serial(
     const email = 'grace@harbour.works'
     const sent = await at.give(email)
     t.is(sent.status, 200)
-    t.true(sent.html.includes('An email is on its way to grace@harbour.works'))
+    t.true(sent.html.includes('We sent an email to grace@harbour.works'))
     t.is((await at.browser.get('/auth/account')).status, 303, 'not signed in yet')
     t.deepEqual(await sql(db, 'select from accounts where email = $1', [email]), [])
     const page = await at.browser.get(await at.letter(email))
     t.false(page.html.includes('type="password"'), 'chosen already')
-    t.is((await at.browser.submit(page)).location, '/auth/account')
+    t.is((await at.browser.submit(page)).location, await ownerHome(running, at.tenantId))
     t.is((await at.browser.get('/auth/account')).status, 200)
     t.deepEqual(await membersOf(at.tenantId, email), [OWNER])
     t.is((await at.browser.submit(page)).status, 410)
@@ -81,7 +82,7 @@ test.serial(
     const email = 'linus@harbour.works'
     await first.give(email)
     const page = await first.browser.get(await first.letter(email))
-    t.is((await first.browser.submit(page)).location, '/auth/account')
+    t.is((await first.browser.submit(page)).location, await ownerHome(running, first.tenantId))
 
     const known = await second.give(email)
     const unknown = await second.give('unknown@harbour.works')
@@ -91,7 +92,10 @@ test.serial(
     t.false(there.html.includes('type="password"'))
     t.true(there.html.includes('You already have an account'))
     const accepted = await second.browser.submit(there, { password: 'another password of linus' })
-    t.is(accepted.location, `/auth/login?tenant_id=${second.tenantId}`)
+    const home = await ownerHome(running, second.tenantId)
+    const login = new URLSearchParams({ tenant_id: second.tenantId })
+    if (home !== '/auth/account') login.set('return_to', home)
+    t.is(accepted.location, `/auth/login?${login}`)
     t.deepEqual(await membersOf(second.tenantId, email), [OWNER])
     const done = await signIn(browserOf(t), { ...second, email, password: PASSWORD })
     t.is(done.location, '/auth/account')

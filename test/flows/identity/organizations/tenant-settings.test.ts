@@ -25,6 +25,8 @@ const SANDBOX = {
   branding: {},
   session: {},
   social: {},
+  sign_up: {},
+  anonymous: {},
 }
 const patch = (token: string, json: unknown) => api.call('PATCH', PATH, { token, json })
 
@@ -47,6 +49,30 @@ test('settings are read and updated one by one; unknown members are ignored', as
   t.deepEqual((await second.get(PATH, token)).body, changed.body)
   t.is((await patch(token, { admit_agents: 'no' })).status, 400)
   t.is((await patch(token, [])).status, 400)
+})
+
+test('links of the branding are at the end of each page', async (t) => {
+  const { token, body } = await api.workspace()
+  const links = [
+    { label: 'Terms <b>', url: 'https://harbour.example/terms' },
+    { label: 'Privacy', url: 'https://harbour.example/privacy?a=1&b="2"' },
+  ]
+  const changed = await patch(token, { branding: { links } })
+  t.is(changed.status, 200, JSON.stringify(changed.body))
+  t.deepEqual((changed.body['branding'] as Json)['links'], links)
+  const path = `/auth/login?tenant_slug=${String(body['tenant_slug'])}`
+  const html = await (await fetch(api.at.baseUrl + path)).text()
+  t.true(html.includes('<a href="https://harbour.example/terms" rel="noopener noreferrer">'))
+  t.true(html.includes('Terms &lt;b&gt;'), 'labels are text')
+  for (const link of [
+    { label: 'x', url: 'http://harbour.example' },
+    { label: 'x', url: 'javascript:alert(1)' },
+    { label: '', url: 'https://harbour.example' },
+    { label: 'x'.repeat(41), url: 'https://harbour.example' },
+  ])
+    t.is((await patch(token, { branding: { links: [link] } })).status, 400, JSON.stringify(link))
+  const six = Array.from({ length: 6 }, () => links[0])
+  t.is((await patch(token, { branding: { links: six } })).status, 400)
 })
 
 test('a setting applies in every process at once', async (t) => {
@@ -105,19 +131,22 @@ test('branding and session lifetimes are settings', async (t) => {
   const german = await patch(token, { branding: { locale: 'de' } })
   t.deepEqual(german.body, { ...SANDBOX, branding: { locale: 'de' }, session })
   for (const [accepted, lang] of [
-    ['fr', 'de'],
+    ['sv', 'de'],
     ['', 'de'],
-    ['fr, en;q=0.5', 'en'],
+    ['sv, en;q=0.5', 'en'],
   ]) {
     const shown = await fetch(
       `${api.at.baseUrl}/auth/login?tenant_slug=${String(body['tenant_slug'])}`,
       { headers: { 'accept-language': accepted! } },
     )
-    t.true((await shown.text()).includes(`<html lang="${lang}">`), `${accepted} gives ${lang}`)
+    t.true(
+      (await shown.text()).includes(`<html lang="${lang}" dir="ltr">`),
+      `${accepted} gives ${lang}`,
+    )
   }
   t.deepEqual((await patch(token, { branding: {} })).body, { ...SANDBOX, session })
   for (const wrong of [
-    { branding: { locale: 'fr' } },
+    { branding: { locale: 'sv' } },
     { branding: { color: 'red' } },
     { branding: { name: 'Harbour \u202egro.live' } },
     { branding: { name: 'Harbour\nWorks' } },

@@ -4,6 +4,7 @@ import { apiOf } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/identity/identity.js'
 import { openMailServer, pathIn } from '../../../support/operations/mail.js'
+import { ownerHome } from '../../../support/identity/owner.js'
 import { bootstrapped, signIn } from '../../../support/identity/person.js'
 import { testService } from '../../../support/service.js'
 
@@ -60,7 +61,8 @@ test.serial('every page that sets one refuses a short and a common password', as
   const person = { name: 'Ada', email: 'owner@harbour.test' }
   const invite = await browser.get(new URL(workspace.inviteUrl).pathname)
   await refuses(invite, person)
-  t.is((await browser.submit(invite, { ...person, password: GOOD })).location, '/auth/account')
+  const accepted = await browser.submit(invite, { ...person, password: GOOD })
+  t.is(accepted.location, await ownerHome(running, workspace.tenantId))
   await refuses(await browser.get('/auth/account/password'), { current: GOOD })
 
   const { token, body } = await api.workspace()

@@ -10,6 +10,7 @@ import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js
 import { hostileProvider } from '../../../support/identity/hostile-provider.js'
 import { sql } from '../../../support/identity/identity.js'
 import { codeIn, openMailServer, pathIn } from '../../../support/operations/mail.js'
+import { ownerHome } from '../../../support/identity/owner.js'
 import { optionsOf } from '../../../support/identity/passkeys.js'
 import { bootstrapped, signIn } from '../../../support/identity/person.js'
 import { testService } from '../../../support/service.js'
@@ -44,6 +45,11 @@ const running = await testService({
     SVC_EMAIL_OTP__ENABLED: 'true',
     SVC_MAGIC_LINK__ENABLED: 'true',
     SVC_PASSKEY__ENABLED: 'true',
+    SVC_PHONE__ENABLED: 'true',
+    SVC_PHONE__PROVIDER: 'log',
+    SVC_SIWE__ENABLED: 'true',
+    SVC_ANONYMOUS__ENABLED: 'true',
+    SVC_ANONYMOUS__REQUESTS_PER_ADDRESS_MAX: '1000',
     SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
     SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '1000',
     SVC_EMAIL__REQUESTS_PER_ADDRESS_MAX: '5000',
@@ -103,7 +109,10 @@ async function resetLetter(t: ExecutionContext, { tenantSlug, email }: Squatted)
   const flow = login.forms[0]!.fields['flow']!
   const forgot = await browser.get(`/auth/password/forgot?flow=${flow}`)
   await browser.submit(forgot, { email })
-  return { browser, path: pathIn(await mail.letterTo(email), '/auth/password/reset/') }
+  return {
+    browser,
+    path: pathIn(await mail.letterTo(email, /password.reset/), '/auth/password/reset/'),
+  }
 }
 
 const session = async (t: ExecutionContext, browser: TestBrowser) =>
@@ -141,6 +150,17 @@ const PROOFS: Readonly<Record<string, (t: ExecutionContext, at: Squatted) => Pro
     const browser = browserOf(t)
     const page = await browser.get(pathIn(await mail.letterTo(email), '/auth/invitations/'))
     t.is((await browser.submit(page, { password: NEW })).location, '/auth/account')
+    await session(t, browser)
+    return []
+  },
+  async 'a sign-up'(t, { email }) {
+    const { tenantSlug } = await tenant()
+    const browser = browserOf(t)
+    const start = await browser.get(`/auth/register?tenant_slug=${tenantSlug}`)
+    await browser.submit(start, { email })
+    const page = await browser.get(pathIn(await mail.letterTo(email), '/auth/register/'))
+    const done = await browser.submit(page, { password: NEW })
+    t.true(done.location?.startsWith('/auth/login?flow='), done.html)
     await session(t, browser)
     return []
   },
@@ -304,7 +324,7 @@ test.serial('an identity linked by the squatter at their own provider does not w
 
 /** Calls that add a sign-in method to an account or verify its address, as they appear in the code. */
 const CALLS =
-  /\b(proveMailbox|reclaimUnproved|storePasskey|confirmTotp|replaceRecoveryCodes|insertIdentity|setAccountPassword|setFirstPassword|insertAccount|acceptTenantUser|acceptInvitation)\(\s*tx\b/g
+  /\b(proveMailbox|reclaimUnproved|storePasskey|confirmTotp|replaceRecoveryCodes|insertIdentity|setAccountPassword|setFirstPassword|insertAccount|acceptTenantUser|acceptInvitation|insertPhone|insertWallet)\(\s*tx\b/g
 
 type Attack = (t: ExecutionContext) => Promise<void>
 
@@ -338,6 +358,13 @@ const latePassword = late('/auth/account/password', '/auth/account/password', as
   password: NEW,
 }))
 const lateCodes = late('/auth/account', '/auth/account/recovery-codes', async () => ({}))
+const latePhone = late('/auth/account/phone', '/auth/account/phone', async () => ({
+  phone_number: '+4915112345678',
+}))
+const lateWallet = late('/auth/account/wallets/new', '/auth/account/wallets', async () => ({
+  message: 'a message',
+  signature: `0x${'ab'.repeat(65)}`,
+}))
 const lateLink = late('/auth/account', '/auth/account/identities', async () => ({}))
 const ownMailbox: Attack = async (t) => {
   const squatted = await squat(t, api, mailbox())
@@ -357,7 +384,7 @@ const letterElsewhere: Attack = async (t) => {
   const victim = browserOf(t)
   const pressed = await victim.submit(await victim.get(path))
   t.is(pressed.status, 403, pressed.html)
-  t.true(pressed.html.includes('in the browser where you requested it'))
+  t.true(pressed.html.includes('in the browser that requested it'))
   const [row] = await sql(db, 'select email_verified as proved from accounts where email = $1', [
     email,
   ])
@@ -413,7 +440,8 @@ const operatorInvite: Attack = async (t) => {
   const owner = browserOf(t)
   const page = await owner.get(path)
   t.true(page.html.includes('type="password"'), 'not the password of another browser')
-  t.is((await owner.submit(page, { password: NEW })).location, '/auth/account')
+  const accepted = await owner.submit(page, { password: NEW })
+  t.is(accepted.location, await ownerHome(running, made.tenantId))
   await session(t, owner)
   t.is((await owner.submit(page, { password: NEW })).status, 410, 'once')
   await nothingIsLeft(t, api, squatted)
@@ -432,8 +460,27 @@ const operatorInviteAtOnce: Attack = async (t) => {
   const form = await holder.get(new URL(made.inviteUrl).pathname)
   const answer = await holder.submit(form, { email, password: NEW })
   t.is(answer.status, 200)
-  t.true(answer.html.includes('An email is on its way'))
+  t.true(answer.html.includes('We sent an email to'))
   t.is((await holder.get('/auth/account')).status, 303)
+}
+
+/** A guest proves the squatted address: the accounts stay apart, and the address leads to its own account. */
+const guestClaims: Attack = async (t) => {
+  const squatted = await squat(t, api, mailbox())
+  await sql(
+    db,
+    `update tenants set settings = settings || '{"anonymous":{"enabled":true}}' where id = $1`,
+    [squatted.tenantId],
+  )
+  const browser = browserOf(t)
+  const page = await browser.get(`/auth/login?tenant_slug=${squatted.tenantSlug}`)
+  t.is((await browser.submit(page, {}, '/auth/login/guest')).status, 303)
+  const form = await browser.get('/auth/account/email/new')
+  const asked = await browser.submit(form, { email: squatted.email })
+  const code = codeIn(await mail.letterTo(squatted.email, /[A-Z]{4}-[A-Z]{4}/))
+  t.is((await browser.submit(asked, { code })).status, 409)
+  t.is((await squatted.browser.get('/auth/account')).status, 200, 'nothing of the account changed')
+  await nothingIsLeft(t, api, squatted, await PROOFS['reset']!(t, squatted))
 }
 
 const ATTACKS: Readonly<Record<string, Attack>> = {
@@ -452,6 +499,9 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   'recovery codes after the proof': lateCodes,
   'a password after the proof': latePassword,
   'a link to a provider after the proof': lateLink,
+  'a phone number after the proof': latePhone,
+  'an Ethereum account after the proof': lateWallet,
+  'a guest claims the address': guestClaims,
   'a password for a fixture user': ownMailbox,
   'an operator invite': operatorInvite,
   'an operator invite at once': operatorInviteAtOnce,
@@ -470,6 +520,10 @@ const PLACES: Readonly<Record<string, readonly string[]>> = {
   'actors/identity/password-recovery/invitation.ts setFirstPassword': ['invitation'],
   'actors/identity/password-recovery/reset.ts proveMailbox': ['reset'],
   'actors/identity/password-recovery/reset.ts setAccountPassword': ['reset'],
+  'actors/identity/password-recovery/sign-up.ts acceptTenantUser': ['a sign-up'],
+  'actors/identity/password-recovery/sign-up.ts insertAccount': ['a sign-up'],
+  'actors/identity/password-recovery/sign-up.ts proveMailbox': ['a sign-up'],
+  'actors/identity/password-recovery/sign-up.ts setFirstPassword': ['a sign-up'],
   'actors/identity/sign-in/by-mail.ts proveMailbox': ['code', 'link'],
   'actors/identity/sign-in/invite.ts insertAccount': [
     'an operator invite',
@@ -479,6 +533,10 @@ const PLACES: Readonly<Record<string, readonly string[]>> = {
   'actors/identity/sign-in/invite.ts setFirstPassword': ['an operator invite'],
   'actors/identity/sign-in/second-factor.ts confirmTotp': ['a passkey after the proof'],
   'actors/identity/sign-in/second-factor.ts replaceRecoveryCodes': ['a passkey after the proof'],
+  'actors/identity/phone/own.ts insertPhone': ['a phone number after the proof'],
+  'actors/identity/siwe/own.ts insertWallet': ['an Ethereum account after the proof'],
+  'actors/identity/guests/address.ts proveMailbox': ['a guest claims the address'],
+  'actors/identity/guests/enter.ts insertAccount': ['a guest claims the address'],
   'actors/identity/passkeys/own.ts storePasskey': ['a passkey after the proof'],
   'actors/identity/passkeys/registration.ts replaceRecoveryCodes': ['a passkey after the proof'],
   'actors/identity/passkeys/second-factor.ts storePasskey': ['a passkey after the proof'],

@@ -110,12 +110,12 @@ test('a person reads the pages in their own language', async (t) => {
   const browser = await browsing(t)
   const path = `/auth/login?tenant_slug=${workspace.tenantSlug}`
   const german = await browser.get(path, { 'accept-language': 'de-AT,de;q=0.9,en;q=0.8' })
-  t.regex(german.html, /<html lang="de">/)
+  t.regex(german.html, /<html lang="de" dir="ltr">/)
   t.true(german.html.includes('Passwort'))
   const asked = await browser.get(`${path}&ui_locales=de`, { 'accept-language': 'en' })
-  t.regex(asked.html, /<html lang="de">/)
+  t.regex(asked.html, /<html lang="de" dir="ltr">/)
   const wrong = await browser.submit(asked, { email: 'x@y.test', password: 'x' })
-  t.regex(wrong.html, /<html lang="de">/, 'the language stays with the flow')
+  t.regex(wrong.html, /<html lang="de" dir="ltr">/, 'the language stays with the flow')
 })
 
 test('a page with a form error starts its title with it', async (t) => {
@@ -136,12 +136,15 @@ test('the page names another tenant at sign-in, and asks for confirmation at re-
   const browser = await browsing(t)
   await signIn(browser, here)
   const away = await browser.get(`/auth/login?tenant_slug=${there.tenantSlug}`)
-  t.regex(away.html, /You are signing in to Lighthouse to see your account\./)
+  t.regex(
+    away.html,
+    /<span>Lighthouse<\/span><\/p>\n<h1>Sign in<\/h1>\n<p class="lead">Continue to your account\.<\/p>/,
+  )
   t.true(away.html.includes(`value="${here.email}"`), 'their address, once typed')
   const party = await relyingParty(running, here)
   const { url } = await journey(party, { prompt: 'login' })
   const asked = await browser.follow(await browser.get(pathOf(url)))
-  t.regex(asked.html, /Please confirm that it is you: sign in again/)
+  t.regex(asked.html, /Confirm that it&#39;s you\./)
 })
 
 test('opening a form-only address shows a message', async (t) => {
@@ -149,7 +152,7 @@ test('opening a form-only address shows a message', async (t) => {
   for (const path of ['/auth/logout', '/auth/login/code', '/auth/account/recovery-codes']) {
     const page = await browser.get(path)
     t.is(page.status, 405, path)
-    t.true(page.html.includes('This address cannot be opened directly'), path)
+    t.true(page.html.includes('This address is one step of another page'), path)
   }
 })
 
@@ -157,7 +160,7 @@ test('the reason for the sign-in is a correct German sentence', async (t) => {
   const workspace = await fresh()
   const path = `/auth/login?tenant_slug=${workspace.tenantSlug}&ui_locales=de`
   const page = await (await browsing(t)).get(path)
-  t.regex(page.html, /Sie melden sich bei [^<]* an, um Ihr Konto zu sehen\./)
+  t.regex(page.html, /<h1>Anmelden<\/h1>\n<p class="lead">Weiter zu Ihrem Konto\.<\/p>/)
 })
 
 test('a form field with NUL is a bad request on every page before sign-in', async (t) => {
@@ -233,7 +236,7 @@ test('an expired sign-in leads to the sign-in page of the same tenant', async (t
     const [, href] = /class="button" href="([^"]*)"/.exec(late.html)!
     t.is(href, `/auth/login?tenant_id=${tenantId}`, late.path)
     t.true(late.html.includes('Harbour Works'), 'its name')
-    if (!late.path.includes('/sso/')) t.true(late.html.includes('<html lang="de">'))
+    if (!late.path.includes('/sso/')) t.true(late.html.includes('<html lang="de" dir="ltr">'))
   }
   const again = await browser.get(`/auth/login?tenant_id=${tenantId}`)
   t.is((await browser.submit(again, { email, password })).location, '/auth/account')
@@ -259,8 +262,8 @@ test('a button for something already ended gets a message that it no longer exis
   t.is((await browser.submit(account, {}, own)).status, 303)
   const again = await browser.submit(account, {}, own)
   t.is(again.status, 404)
-  t.true(again.html.includes('This no longer exists'))
-  t.false(again.html.includes('There is no page at this address'))
+  t.true(again.html.includes('This has ended, has expired or was already handled'))
+  t.false(again.html.includes('This page does not exist'))
 })
 
 test('a page says how long to wait, and one minute is one', async (t) => {
@@ -274,6 +277,6 @@ test('a page says how long to wait, and one minute is one', async (t) => {
     }
     return answer.html
   }
-  t.true((await wait('')).includes('Wait 1 minute, then try again.'))
-  t.true((await wait('&ui_locales=de')).includes('Warten Sie 1 Minute und'))
+  t.true((await wait('')).includes('Too many attempts. Try again in 1 minute.'))
+  t.true((await wait('&ui_locales=de')).includes('Versuchen Sie es in 1 Minute erneut.'))
 })

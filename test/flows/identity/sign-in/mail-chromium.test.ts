@@ -61,6 +61,8 @@ async function journey(
   await looks('password-change')
   await page.focus('#current')
   await keyboard.type(FIRST)
+  // The button that shows the password is between the fields.
+  await keyboard.press('Tab')
   await keyboard.press('Tab')
   await keyboard.type(SECOND)
   await keyboard.press('Enter')

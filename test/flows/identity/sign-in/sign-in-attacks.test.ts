@@ -165,7 +165,7 @@ test('only a browser without cookies gets the message about cookies', async (t) 
   browser.cookies.clear()
   const answer = await browser.submit(page, workspace)
   t.is(answer.status, 403)
-  t.regex(answer.html, /sent no cookie of this site/)
+  t.regex(answer.html, /did not send the cookie of this site/)
   t.false(browser.cookies.has(SESSION_COOKIE))
 })
 

@@ -34,7 +34,7 @@ async function journey(
 
   await page.goto(`${running.baseUrl}/auth/login?tenant_slug=${workspace.tenantSlug}`)
   const ground = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
-  t.is(ground, colorScheme === 'dark' ? 'rgb(16, 18, 22)' : 'rgb(244, 245, 247)')
+  t.is(ground, colorScheme === 'dark' ? 'rgb(12, 14, 19)' : 'rgb(245, 246, 248)')
   await picture('sign-in')
 
   // Keyboard only, in the order of the page.
@@ -88,7 +88,7 @@ async function journey(
   await page.goto(`${running.baseUrl}/auth/login?tenant_slug=${workspace.tenantSlug}`)
   await page.fill('#email', workspace.email)
   await page.fill('#password', workspace.password)
-  await page.click('button')
+  await page.click('button[type=submit]')
   await page.waitForURL('**/auth/mfa?flow=*')
   await picture('second-factor')
   await page.fill('#code', codes.next())

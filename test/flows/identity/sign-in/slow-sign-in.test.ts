@@ -1,4 +1,5 @@
 /** Slow users: what they were asked for still exists when they continue. */
+import { systemRandom } from '../../../../runtime/kernel/random.js'
 import test from 'ava'
 import { Registry } from 'prom-client'
 import { sweepExpired } from '../../../../actors/operations/retention/sweeps.js'
@@ -43,8 +44,13 @@ async function swept(laterMs: number): Promise<void> {
     {
       database: running.db.database,
       clock: { ...systemClock, now: () => new Date(Date.now() + laterMs) },
+      random: systemRandom(systemClock),
       registry: new Registry(),
-      retention: { delivery_retention_days: 30, checkout_retention_days: 90 },
+      retention: {
+        delivery_retention_days: 30,
+        checkout_retention_days: 90,
+        guest_retention_secs: 86_400,
+      },
     },
     new AbortController().signal,
   )
@@ -153,7 +159,7 @@ test.serial('going back after the decision shows a link to the application', asy
   ]) {
     t.is(page.status, 400)
     t.regex(page.html, /<html lang="de"/)
-    t.regex(page.html, /href="https:\/\/app\.example\/">Zu Lighthouse</)
+    t.regex(page.html, /href="https:\/\/app\.example\/">Zurück zu Lighthouse</)
   }
   const unknown = await browser.get(`/oauth/authorize/resume/${'x'.repeat(43)}`)
   t.is(unknown.status, 400)

@@ -408,8 +408,8 @@ test('the consent page shows the resource and marks new scopes', async (t) => {
   t.true(isConsent(page))
   t.true(page.html.includes(`data-resource="${resource}"`))
   t.true(page.html.includes('data-redirect-host="app.example"'))
-  t.regex(page.html, /data-scope="files:write" data-new-scope>Change your files/)
-  t.regex(page.html, /data-scope="files:read">Read your files/)
+  t.regex(page.html, /data-scope="files:write" data-new-scope>.*<div>Change your files/)
+  t.regex(page.html, /data-scope="files:read">.*<div>Read your files/)
   t.false(page.html.includes('data-loopback-only'))
   // The consent is for one resource.
   const two = await registered()

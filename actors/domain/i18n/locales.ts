@@ -1,0 +1,9 @@
+/**
+ * The languages of the hosted pages and of mails (BCP 47). The first is the default. Discovery lists them, and each has a
+ * catalogue in gateway/pages/catalogue/ and one in actors/platform/mail/catalogue/.
+ */
+export const LOCALES = ['en', 'de', 'fr', 'es', 'it', 'pt', 'ja', 'ar'] as const
+export type Locale = (typeof LOCALES)[number]
+
+/** The text direction of a language, for `dir` (HTML). */
+export const directionOf = (locale: Locale): 'ltr' | 'rtl' => (locale === 'ar' ? 'rtl' : 'ltr')

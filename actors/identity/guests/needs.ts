@@ -1,0 +1,19 @@
+/** Dependencies of the handlers of guests. */
+import type { Registry } from 'prom-client'
+import type { MailQueue } from '../../platform/mail/mail-queue.js'
+import type { SignInNeeds, SignInTools } from '../sign-in/flow.js'
+import type { MailQuota, MailQuotaSettings } from '../sign-in/mail-quota.js'
+import type { AnonymousSettings } from './settings.js'
+
+export type GuestsNeeds = Pick<
+  SignInNeeds,
+  'database' | 'coordination' | 'clock' | 'random' | 'settings' | 'cookies'
+> & {
+  readonly registry: Registry
+  readonly mail: MailQueue
+  readonly email: MailQuotaSettings
+  readonly anonymous: AnonymousSettings
+}
+
+export type GuestsTools = GuestsNeeds &
+  Pick<SignInTools, 'lockout'> & { readonly mailQuota: MailQuota }

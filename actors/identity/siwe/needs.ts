@@ -1,0 +1,25 @@
+/** Dependencies of sign-in with Ethereum. */
+import type { Registry } from 'prom-client'
+import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import type { MailQueue } from '../../platform/mail/mail-queue.js'
+import type { AdaptiveMfaSettings } from '../adaptive-mfa/settings.js'
+import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
+import type { SignInNeeds, SignInTools } from '../sign-in/flow.js'
+import type { MailQuotaSettings } from '../sign-in/mail-quota.js'
+import type { SiweSettings } from './settings.js'
+
+export type SiweNeeds = Pick<
+  SignInNeeds,
+  'database' | 'coordination' | 'clock' | 'random' | 'tenants' | 'settings' | 'cookies'
+> & {
+  readonly registry: Registry
+  readonly browserSessions: ActorRef<BrowserSessionsProtocol>
+  readonly mail: MailQueue
+  readonly email: MailQuotaSettings
+  readonly adaptiveMfa: AdaptiveMfaSettings
+  readonly siwe: SiweSettings
+  /** `oidc.issuer_url`. */
+  readonly issuer: string
+}
+
+export type SiweTools = SiweNeeds & Pick<SignInTools, 'lockout' | 'adaptive'>

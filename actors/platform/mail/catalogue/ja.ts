@@ -1,0 +1,50 @@
+/** Japanese. */
+import type { MailCatalogue } from './en.js'
+
+export const ja: MailCatalogue = {
+  'mail.greeting': 'いつもご利用いただきありがとうございます。',
+  'mail.ignore': 'お心当たりがない場合は、このメールを無視してください。何も変更されません。',
+  'mail.link.once': 'リンクの使用は {time} まで、1 回限りです。',
+  'mail.link.copy': 'ボタンが機能しない場合は、次のアドレスをブラウザにコピーしてください:',
+  'mail.sender': 'このメールは {tenant} に代わって送信されました。',
+
+  'sign_in.subject': '{tenant} へのログイン',
+  'sign_in.lead': 'このアドレスで {tenant} へのログインがリクエストされました。',
+  'sign_in.code': 'リクエストしたページで、次のコードを入力してください:',
+  'sign_in.code.until': 'コードの使用は {time} まで、1 回限りです。誰にも教えないでください。',
+  'sign_in.link': 'リクエストしたブラウザで次のリンクを開き、確認してください:',
+  'sign_in.button': 'ログイン',
+
+  'password_reset.subject': '{tenant} の新しいパスワードの設定',
+  'password_reset.lead':
+    '{tenant} のパスワードの再設定がリクエストされました。こちらから新しいパスワードを設定してください:',
+  'password_reset.button': '新しいパスワードを設定',
+
+  'password_changed.subject': 'パスワードが変更されました',
+  'password_changed.lead':
+    '{tenant} のアカウントのパスワードが {time} に変更されました。他のすべての場所からログアウトされました。',
+  'password_changed.alarm':
+    'お心当たりがない場合は、ただちにパスワードを再設定し、{tenant} の管理者に連絡してください。',
+
+  'invitation.subject': '{tenant} への招待',
+  'invitation.lead': '{tenant} に招待されています。こちらから招待を承諾してください:',
+  'invitation.button': '招待を承諾',
+
+  'email_verification.subject': '{tenant} のメールアドレスの確認',
+  'email_verification.lead': 'これがご自分のメールアドレスであることを確認してください:',
+  'email_verification.button': 'アドレスを確認',
+
+  'sign_up.subject': '{tenant} のアドレスの確認',
+  'sign_up.lead': '{tenant} のアカウント作成を完了するには、アドレスを確認してください:',
+  'sign_up.button': 'アカウント作成を完了',
+
+  'sign_up_known.subject': '{tenant} のアカウントをすでにお持ちです',
+  'sign_up_known.lead':
+    'このアドレスで {tenant} に登録しようとしましたが、すでにアカウントをお持ちです。こちらからログインしてください:',
+  'sign_up_known.button': 'ログイン',
+
+  'confirmation_code.subject': '{tenant} のコード',
+  'confirmation_code.lead': 'リクエストしたページで、次のコードを入力してください:',
+
+  'text.code': '{code} は {tenant} のコードです。誰にも教えないでください。',
+}

@@ -1,0 +1,225 @@
+/** Actions of the console: the form of an API operation, its call, and what came of it. */
+import type { FormFields } from '../route.js'
+import type { ApiAnswer, ApiCall } from './api.js'
+import { type ConsoleAction, filled, isItem, type Item } from './declaration.js'
+import {
+  bodyOf,
+  exampleOf,
+  type Field,
+  fieldAt,
+  formOf,
+  shownIn,
+  typedIn,
+  withoutSecrets,
+} from './forms.js'
+import { redirect, type StepUp } from './session.js'
+import { itemPath, listPath, type Place, type Site } from './site.js'
+import { languageOf, type Outcome, type Visit, VisitedPages } from './visit.js'
+import { labelOf, membersOf, nameOf, problemOf, shownOnce, type ShownProblem } from './values.js'
+
+type Typed = Readonly<Record<string, string>>
+
+export class ConsoleActions extends VisitedPages {
+  protected async form(
+    visit: Visit,
+    place: Place,
+    action: ConsoleAction,
+    again?: {
+      typed: Typed
+      problem: ShownProblem | null
+      malformed?: string
+    },
+  ): Promise<Outcome> {
+    const { site, random } = this.needs
+    const { resource, ids } = place
+    const { say } = languageOf(visit.request)
+    const route = site.routeOf(action)!
+    const fields = fieldsOf(site, action)
+    const found = await this.target(visit, place)
+    if ('answer' in found) return this.missing(visit, place, found.answer)
+    const { item } = found
+    const values =
+      again?.typed ??
+      Object.fromEntries(
+        fields.map((field) => [
+          field.name,
+          action.fills === true && item !== null ? shownIn(field, valueIn(item, field.name)) : '',
+        ]),
+      )
+    const shown = fields.map((field) => ({
+      ...field,
+      label: labelOf(field.name),
+      options: field.kind === 'boolean' ? ['true', 'false'] : field.options,
+      value: field.kind === 'secret' ? '' : (values[field.name] ?? ''),
+      rows: Math.min(12, Math.max(3, (values[field.name] ?? '').split('\n').length + 1)),
+      hint: field.kind === 'lines' || field.kind === 'json' || field.description !== undefined,
+      fault:
+        again?.malformed === field.name
+          ? 'malformed'
+          : again?.problem?.errors.find((fault) => fault.field === field.name)?.detail,
+    }))
+    const { first } = action
+    const isFirst = ({ name, required }: Field) =>
+      first === undefined || first.includes(name) || required
+    const order = (name: string) => first?.indexOf(name) ?? 0
+    const back = item !== null && place.isItem ? itemPath(place, ids.at(-1)!) : listPath(place)
+    const label = `do.${action.name}` as const
+    const name =
+      item === null || !place.isItem ? say(`console.of.${resource.name}`) : nameOf(item, resource)
+    const more = shown.filter((field) => !isFirst(field))
+    const example = action.method === 'GET' || fields.length === 0 ? null : exampleOf(fields)
+    return this.page(
+      visit,
+      'console-form',
+      {
+        title: `${say(label)}: ${name}`,
+        place,
+        name,
+        call: { method: action.method, path: filled(action.path, ids), body: example },
+        status: again === undefined ? 200 : (again.problem?.status ?? 400),
+      },
+      {
+        problem: again?.problem ?? null,
+        path: `${back}/do/${action.name}`,
+        back,
+        label,
+        danger: action.danger === true,
+        summary: route.summary.replace(/\.$/, ''),
+        about: route.description ?? null,
+        csrf: visit.request.browser.csrfToken,
+        idempotencyKey: random.uuid(),
+        first: shown.filter(isFirst).toSorted((a, b) => order(a.name) - order(b.name)),
+        more,
+        open: more.some(({ fault }) => fault !== undefined),
+      },
+    )
+  }
+
+  /** The form of an action was sent: calls the API. */
+  async act(visit: Visit, place: Place, sent: FormFields): Promise<Outcome> {
+    const { site } = this.needs
+    const action = place.action!
+    const { ids } = place
+    const fields = fieldsOf(site, action)
+    const typed = typedIn(fields, sent)
+    // What does not exist for the user is not found, whatever the form says.
+    const found = await this.target(visit, place)
+    if ('answer' in found) return this.missing(visit, place, found.answer)
+    const before = action.method === 'PATCH' && action.fills === true ? found.item : null
+    const meant = bodyOf(fields, typed, before)
+    if ('field' in meant)
+      return this.form(visit, place, action, { typed, problem: null, malformed: meant.field })
+    const hasBody = site.routeOf(action)?.body !== undefined
+    const key = new Map(sent).get('idempotency_key') ?? ''
+    const base = place.isItem ? itemPath(place, ids.at(-1)!) : listPath(place)
+    return this.perform(
+      visit,
+      place,
+      {
+        method: action.method,
+        path: filled(action.path, ids),
+        body: hasBody ? JSON.stringify(meant.body) : null,
+        ...(site.routeOf(action)?.idempotent === true && /^[0-9a-f-]{36}$/.test(key)
+          ? { idempotencyKey: key }
+          : {}),
+      },
+      { page: `${base}/do/${action.name}`, typed },
+    )
+  }
+
+  /** Calls the API for an action that the user confirmed, and shows what came of it. */
+  async perform(
+    visit: Visit,
+    place: Place,
+    call: ApiCall,
+    { page, typed = {} }: { page: string; typed?: Typed },
+  ): Promise<Outcome> {
+    const action = place.action!
+    const answer = await this.call(visit, call)
+    if (answer.status === 401) {
+      const stepUp = stepUpOf(answer)
+      return stepUp === null ? { tag: 'over' } : { tag: 'step_up', stepUp, call, page }
+    }
+    if (answer.status >= 400) {
+      const fields = fieldsOf(this.needs.site, action)
+      const problem = problemOf(answer, (pointer) => fieldAt(fields, pointer))
+      return this.form(visit, place, action, { typed, problem })
+    }
+    const body = isItem(answer.json) ? answer.json : {}
+    const { shown, rest } = shownOnce(body)
+    if (shown.length > 0 || action.shows === true)
+      return this.result(visit, place, call, shown, rest)
+    return redirect(`${this.after(place, body)}?done=1`)
+  }
+
+  /** Where the user goes after an action. */
+  private after(place: Place, made: Item): string {
+    const { resource, ids, action } = place
+    const { id: idMember = 'id', opens = true } = resource
+    const isGone = action?.method === 'DELETE'
+    if (place.isItem && !isGone && opens) return itemPath(place, ids.at(-1)!)
+    const id = made[idMember]
+    return !place.isItem && opens && typeof id === 'string' && resource.single === undefined
+      ? itemPath(place, id)
+      : listPath(place)
+  }
+
+  private result(
+    visit: Visit,
+    place: Place,
+    call: ApiCall,
+    shown: ReturnType<typeof shownOnce>['shown'],
+    rest: Item,
+  ): Outcome {
+    const language = languageOf(visit.request)
+    const { method, path, body } = call
+    const sent: unknown = body == null ? null : JSON.parse(body)
+    const title = language.say(`do.${place.action!.name}`)
+    return this.page(
+      visit,
+      'console-item',
+      {
+        title,
+        place,
+        name: title,
+        call: { method, path, body: isItem(sent) ? withoutSecrets(sent) : null },
+      },
+      {
+        problem: null,
+        done: true,
+        shown,
+        members: membersOf(rest, language),
+        actions: [],
+        children: [],
+        extra: null,
+        onward: null,
+        back: this.after(place, rest),
+      },
+    )
+  }
+}
+
+function fieldsOf(site: Site, action: ConsoleAction): readonly Field[] {
+  const { without = [] } = action
+  return formOf(site.routeOf(action)!).filter(({ name }) => !without.includes(name))
+}
+
+function valueIn(item: Item, name: string): unknown {
+  const [group = '', member] = name.split('.')
+  const holder = item[group]
+  if (member === undefined) return holder
+  return isItem(holder) ? holder[member] : undefined
+}
+
+/** What the API asks for in place of the token, if it asks for a fresh second factor (RFC 9470 section 3). */
+function stepUpOf(answer: ApiAnswer): StepUp | null {
+  const error = isItem(answer.json) ? answer.json['error'] : null
+  if (error !== 'insufficient_user_authentication') return null
+  const challenge = answer.header('www-authenticate') ?? ''
+  const levels = /acr_values="([^"]*)"/.exec(challenge)?.[1]
+  return {
+    // The lowest level that is enough, which every account can reach.
+    acrValues: levels?.split(' ').at(-1) ?? null,
+    maxAgeSecs: /max_age="(\d+)"/.exec(challenge)?.[1] ?? null,
+  }
+}

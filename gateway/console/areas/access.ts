@@ -1,0 +1,202 @@
+/** Applications, APIs, agents and webhooks in the console. */
+import { type ConsoleResource, get, type Item } from '../declaration.js'
+
+const APPLICATIONS = '/api/v1/applications'
+const APPLICATION = `${APPLICATIONS}/{application_id}`
+const APIS = '/api/v1/api-resources'
+const AGENT = '/api/v1/agents/{agent_id}'
+const KEY = `${AGENT}/keys/{key_id}`
+const WEBHOOKS = '/api/v1/webhooks'
+const WEBHOOK = `${WEBHOOKS}/{id}`
+
+const isActive = ({ status }: Item) => status === 'active'
+
+export const accessResources: readonly ConsoleResource[] = [
+  {
+    name: 'applications',
+    group: 'access',
+    list: get(APPLICATIONS),
+    item: get(APPLICATION),
+    named: ['name'],
+    columns: ['name', 'client_id', 'client_type', 'status', 'created_at'],
+    extra: 'console-try',
+    actions: [
+      {
+        name: 'create',
+        on: 'list',
+        method: 'POST',
+        path: APPLICATIONS,
+        first: ['name', 'redirect_uris', 'client_type', 'scopes'],
+      },
+      {
+        name: 'change',
+        on: 'item',
+        method: 'PUT',
+        path: APPLICATION,
+        fills: true,
+        first: ['name', 'redirect_uris', 'scopes', 'status'],
+      },
+      {
+        name: 'rotate',
+        on: 'item',
+        method: 'POST',
+        path: `${APPLICATION}/rotate-secret`,
+        danger: true,
+        when: ({ token_endpoint_auth_method: method }) =>
+          String(method).startsWith('client_secret'),
+      },
+      { name: 'delete', on: 'item', method: 'DELETE', path: APPLICATION, danger: true },
+    ],
+  },
+  {
+    name: 'observed-clients',
+    group: 'access',
+    list: get('/api/v1/observed-clients'),
+    named: ['client_name', 'client_id'],
+    columns: ['client_name', 'client_id', 'last_seen_at', 'live_grants'],
+    actions: [
+      {
+        name: 'delete',
+        on: 'item',
+        method: 'DELETE',
+        path: '/api/v1/observed-clients/{id}',
+        danger: true,
+      },
+    ],
+  },
+  {
+    name: 'api-resources',
+    group: 'access',
+    list: get(APIS),
+    item: get(`${APIS}/{id}`),
+    named: ['name', 'resource'],
+    columns: ['name', 'resource', 'allowed_clients', 'created_at'],
+    actions: [
+      {
+        name: 'create',
+        on: 'list',
+        method: 'POST',
+        path: APIS,
+        first: ['name', 'resource', 'scopes'],
+      },
+      { name: 'change', on: 'item', method: 'PATCH', path: `${APIS}/{id}`, fills: true },
+      { name: 'delete', on: 'item', method: 'DELETE', path: `${APIS}/{id}`, danger: true },
+    ],
+  },
+  {
+    name: 'agents',
+    group: 'access',
+    list: get('/api/v1/agents'),
+    item: get(AGENT),
+    named: ['name', 'id'],
+    columns: ['name', 'id', 'status', 'last_authenticated_at'],
+    actions: [
+      { name: 'change', on: 'item', method: 'PATCH', path: AGENT, fills: true },
+      {
+        name: 'suspend',
+        on: 'item',
+        method: 'POST',
+        path: `${AGENT}/suspend`,
+        danger: true,
+        when: isActive,
+      },
+      {
+        name: 'reactivate',
+        on: 'item',
+        method: 'POST',
+        path: `${AGENT}/activate`,
+        when: ({ status }) => status === 'suspended',
+      },
+      { name: 'delete', on: 'item', method: 'DELETE', path: AGENT, danger: true },
+    ],
+    children: [
+      {
+        name: 'keys',
+        group: 'access',
+        list: get(AGENT),
+        within: 'keys',
+        named: ['fingerprint', 'id'],
+        columns: ['fingerprint', 'algorithm', 'status', 'created_at'],
+        actions: [
+          { name: 'deprecate', on: 'item', method: 'POST', path: `${KEY}/deprecate` },
+          { name: 'revoke', on: 'item', method: 'POST', path: `${KEY}/revoke`, danger: true },
+        ],
+      },
+    ],
+  },
+  {
+    name: 'delegations',
+    group: 'access',
+    list: get('/api/v1/delegations'),
+    item: get('/api/v1/delegations/{delegation_id}'),
+    named: ['agent_name', 'id'],
+    columns: ['agent_name', 'scope', 'status', 'created_at', 'expires_at'],
+    actions: [
+      {
+        name: 'revoke',
+        on: 'item',
+        method: 'POST',
+        path: '/api/v1/delegations/{delegation_id}/revoke',
+        danger: true,
+        when: isActive,
+      },
+    ],
+  },
+  {
+    name: 'webhooks',
+    group: 'access',
+    list: get(WEBHOOKS),
+    item: get(WEBHOOK),
+    named: ['url'],
+    columns: ['url', 'event_types', 'active', 'created_at'],
+    actions: [
+      {
+        name: 'create',
+        on: 'list',
+        method: 'POST',
+        path: WEBHOOKS,
+        first: ['url', 'event_types', 'description'],
+      },
+      { name: 'change', on: 'item', method: 'PUT', path: WEBHOOK, fills: true },
+      { name: 'test', on: 'item', method: 'POST', path: `${WEBHOOK}/test`, shows: true },
+      {
+        name: 'rotate',
+        on: 'item',
+        method: 'POST',
+        path: `${WEBHOOK}/rotate-secret`,
+        danger: true,
+      },
+      { name: 'recover', on: 'item', method: 'POST', path: `${WEBHOOK}/recover`, shows: true },
+      { name: 'delete', on: 'item', method: 'DELETE', path: WEBHOOK, danger: true },
+    ],
+    children: [
+      {
+        name: 'deliveries',
+        group: 'access',
+        list: get(`${WEBHOOK}/deliveries`),
+        named: ['event_type', 'id'],
+        columns: ['event_type', 'status', 'attempt_count', 'response_status', 'last_attempt_at'],
+        filters: ['status', 'event_type'],
+        actions: [
+          {
+            name: 'replay',
+            on: 'item',
+            method: 'POST',
+            path: `${WEBHOOK}/deliveries/{delivery_id}/replay`,
+          },
+        ],
+      },
+    ],
+  },
+  {
+    name: 'events',
+    group: 'access',
+    list: get('/api/v1/events'),
+    from: { after: '0' },
+    within: 'items',
+    id: 'event_id',
+    named: ['type', 'event_id'],
+    columns: ['sequence', 'type', 'timestamp', 'event_id'],
+    opens: false,
+  },
+]

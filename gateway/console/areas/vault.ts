@@ -1,0 +1,177 @@
+/** The vault, its egress, credentials for people, and the audit chain in the console. */
+import { type ConsoleResource, get, type Item } from '../declaration.js'
+
+const CREDENTIALS = '/api/v1/vault/credentials'
+const CREDENTIAL = `${CREDENTIALS}/{credential_id}`
+
+const isOpen = ({ status }: Item) => status === 'active'
+const isSsh = ({ credential_type: type }: Item) => String(type).startsWith('ssh')
+
+export const vaultResources: readonly ConsoleResource[] = [
+  {
+    name: 'vault-credentials',
+    group: 'vault',
+    list: get(CREDENTIALS),
+    item: get(CREDENTIAL),
+    named: ['label'],
+    columns: ['label', 'provider', 'credential_type', 'status', 'last_used_at'],
+    actions: [
+      {
+        name: 'create',
+        on: 'list',
+        method: 'POST',
+        path: CREDENTIALS,
+        first: ['label', 'provider', 'credential_type', 'secret', 'auth_scheme', 'allowed_hosts'],
+      },
+      { name: 'change', on: 'item', method: 'PATCH', path: CREDENTIAL, fills: true },
+      {
+        name: 'rotate',
+        on: 'item',
+        method: 'POST',
+        path: `${CREDENTIAL}/rotate`,
+        danger: true,
+        when: isOpen,
+      },
+      {
+        name: 'reveal',
+        on: 'item',
+        method: 'GET',
+        path: `${CREDENTIAL}/secret`,
+        danger: true,
+        shows: true,
+        when: ({ non_exportable: kept, ...item }) => kept !== true && isOpen(item) && !isSsh(item),
+      },
+      {
+        name: 'certificate',
+        on: 'item',
+        method: 'POST',
+        path: `${CREDENTIAL}/revoke-certificate`,
+        danger: true,
+        when: isSsh,
+      },
+      {
+        name: 'revoke',
+        on: 'item',
+        method: 'POST',
+        path: `${CREDENTIAL}/revoke`,
+        danger: true,
+        when: isOpen,
+      },
+    ],
+    children: [
+      {
+        name: 'grants',
+        group: 'vault',
+        list: get(`${CREDENTIAL}/grants`),
+        named: ['grantee_id', 'id'],
+        columns: ['grantee_type', 'grantee_id', 'status', 'expires_at', 'created_at'],
+        actions: [
+          {
+            name: 'create',
+            on: 'list',
+            method: 'POST',
+            path: `${CREDENTIAL}/grants`,
+            first: ['grantee_type', 'grantee_id', 'expires_at'],
+          },
+          {
+            name: 'revoke',
+            on: 'item',
+            method: 'POST',
+            path: '/api/v1/vault/grants/{grant_id}/revoke',
+            danger: true,
+            when: isOpen,
+          },
+        ],
+      },
+      {
+        name: 'leases',
+        group: 'vault',
+        list: get(`${CREDENTIAL}/leases`),
+        named: ['recipient_id', 'id'],
+        columns: ['recipient_id', 'byte_budget', 'bytes_used', 'status', 'expires_at'],
+        actions: [
+          { name: 'create', on: 'list', method: 'POST', path: `${CREDENTIAL}/leases` },
+          {
+            name: 'revoke',
+            on: 'item',
+            method: 'POST',
+            path: '/api/v1/vault/leases/{lease_id}/revoke',
+            danger: true,
+            when: isOpen,
+          },
+        ],
+      },
+    ],
+  },
+  {
+    name: 'egress',
+    group: 'vault',
+    list: get('/api/v1/audit-events'),
+    query: { type: 'egress.stream.closed' },
+    named: ['data.host', 'id'],
+    columns: [
+      'occurred_at',
+      'data.method',
+      'data.host',
+      'data.outcome',
+      'data.bytes',
+      'data.duration_ms',
+    ],
+    opens: false,
+    live: true,
+  },
+  {
+    name: 'credential-offers',
+    group: 'vault',
+    list: get('/api/v1/credential-offers'),
+    item: get('/api/v1/credential-offers/{credential_offer_id}'),
+    named: ['credential_configuration_id', 'id'],
+    columns: ['credential_configuration_id', 'status', 'created_at', 'expires_at'],
+    actions: [
+      { name: 'create', on: 'list', method: 'POST', path: '/api/v1/credential-offers' },
+      {
+        name: 'delete',
+        on: 'item',
+        method: 'DELETE',
+        path: '/api/v1/credential-offers/{credential_offer_id}',
+        danger: true,
+      },
+    ],
+  },
+  {
+    name: 'issued-credentials',
+    group: 'vault',
+    list: get('/api/v1/issued-credentials'),
+    named: ['credential_configuration_id', 'id'],
+    columns: ['credential_configuration_id', 'status', 'issued_at', 'expires_at'],
+    actions: [
+      {
+        name: 'revoke',
+        on: 'item',
+        method: 'POST',
+        path: '/api/v1/issued-credentials/{issued_credential_id}/revoke',
+        danger: true,
+        when: ({ revoked_at: at }) => at === null || at === undefined,
+      },
+    ],
+  },
+  {
+    name: 'audit',
+    group: 'operations',
+    list: get('/api/v1/audit-events'),
+    named: ['type'],
+    columns: ['occurred_at', 'type', 'outcome', 'subject.sub', 'resource.type', 'request_id'],
+    filters: ['type', 'actor', 'since', 'until'],
+    opens: false,
+    actions: [
+      {
+        name: 'verify',
+        on: 'list',
+        method: 'GET',
+        path: '/api/v1/audit-events/verify',
+        shows: true,
+      },
+      { name: 'export', on: 'list', method: 'GET', path: '/api/v1/audit-events/export' },
+    ],
+  },
+]

@@ -1,0 +1,421 @@
+/** The routes of the console. All pages below /console are served by a few generic routes. */
+import { z } from 'zod'
+import type { ConsoleAction as KeptAction } from '../../actors/identity/console-sessions/protocol.js'
+import type { ConsoleSessionsProtocol } from '../../actors/identity/console-sessions/protocol.js'
+import type { TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
+import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { renderPage } from '../pages/platform/render.js'
+import type { BrowserReader } from '../request/browser.js'
+import { pagePolicy } from '../response/replies.js'
+import {
+  type AnyRouteRequest,
+  formFields,
+  type FormFields,
+  ownRoute,
+  queryFields,
+  type Rendered,
+  type Route,
+} from '../route.js'
+import type { ConsoleApi } from './api.js'
+import { ConsolePages } from './pages.js'
+import { ConsoleSignIn, ownPage, redirect, type SignedIn } from './session.js'
+import type { Site } from './site.js'
+import { consoleStyleRoute } from './style.js'
+import { isInterrupted, type Outcome } from './visit.js'
+
+export type ConsoleNeeds = {
+  readonly api: ConsoleApi
+  readonly site: Site
+  readonly sessions: ActorRef<ConsoleSessionsProtocol>
+  readonly tenants: ActorRef<TenantsProtocol>
+  readonly browsers: BrowserReader
+  readonly clock: Clock
+  readonly random: Random
+  readonly issuer: string
+}
+
+/** A logo is the largest value of a form. */
+const FORM_BYTES_MAX = 512 * 1024
+const WORKSPACE_CHARS_MAX = 320
+
+const shared = {
+  tags: ['Hosted pages'],
+  exposure: 'internal',
+  security: { scheme: 'browser' },
+  errors: 'page',
+  responses: [
+    { status: 303, contentType: null, schema: null },
+    // A page shows the answer of the API and has its status.
+    ...[200, 400, 402, 403, 404, 409, 410, 413, 422, 429, 500, 502, 503, 504].map((status) => ({
+      status,
+      contentType: 'text/html',
+      schema: null,
+    })),
+  ],
+} as const
+
+/** Pages ignore parameters that they do not know. */
+const Query = queryFields(z.looseObject({}))
+const Form = formFields(z.looseObject({ csrf_token: z.string().max(128) }), {
+  maxBytes: FORM_BYTES_MAX,
+})
+const Segment = z.string().max(512)
+
+/** The pages by their path, with the operation ids of reading and of sending them. */
+const PLACES = [
+  ['/console/{resource}', 'showConsoleList', null],
+  ['/console/{resource}/do/{action}', 'showConsoleListAction', 'sendConsoleListAction'],
+  ['/console/{resource}/{id}', 'showConsoleItem', null],
+  ['/console/{resource}/{id}/do/{action}', 'showConsoleItemAction', 'sendConsoleItemAction'],
+  ['/console/{resource}/{id}/{child}', 'showConsoleChildList', null],
+  [
+    '/console/{resource}/{id}/{child}/do/{action}',
+    'showConsoleChildListAction',
+    'sendConsoleChildListAction',
+  ],
+  ['/console/{resource}/{id}/{child}/{child_id}', 'showConsoleChild', null],
+  [
+    '/console/{resource}/{id}/{child}/{child_id}/do/{action}',
+    'showConsoleChildAction',
+    'sendConsoleChildAction',
+  ],
+] as const
+
+export function consoleRoutes(needs: ConsoleNeeds): readonly Route[] {
+  const { site, sessions, tenants, browsers, issuer } = needs
+  const signIn = new ConsoleSignIn(needs)
+  const pages = new ConsolePages(needs)
+
+  const issuerHost = new URL(issuer).host
+
+  /**
+   * The redirect of a request to another host of the service, such as that of a tenant: the cookies of the console are
+   * those of the issuer. Null at the issuer.
+   */
+  async function toIssuer(
+    { host }: AnyRouteRequest,
+    path: string,
+    asking: AskOptions,
+  ): Promise<Rendered | null> {
+    if (host === issuerHost) return null
+    const tenantId = await ofHost(host, asking)
+    return redirect(`${issuer}${tenantId === null ? path : `/console?tenant_id=${tenantId}`}`)
+  }
+
+  const toSignIn = (returnTo: string, tenantId: string | null) => {
+    const query = new URLSearchParams({
+      return_to: returnTo,
+      ...(tenantId === null ? {} : { tenant_id: tenantId }),
+    })
+    return redirect(`/console/sign-in?${query.toString()}`)
+  }
+
+  /** Answers with a page for a signed-in user. Other users sign in first. */
+  async function withSession(
+    request: AnyRouteRequest,
+    asking: AskOptions,
+    returnTo: string,
+    answer: (session: SignedIn) => Promise<Outcome> | Outcome,
+  ): Promise<Rendered> {
+    const elsewhere = await toIssuer(request, returnTo, asking)
+    if (elsewhere !== null) return elsewhere
+    const session = await signIn.read(request, asking)
+    if (session === null) return toSignIn(returnTo, null)
+    return settled(await answer(session), session, asking, returnTo)
+  }
+
+  async function settled(
+    outcome: Outcome,
+    session: SignedIn,
+    asking: AskOptions,
+    returnTo: string,
+  ): Promise<Rendered> {
+    if (!isInterrupted(outcome)) return outcome
+    const { tenantId } = session
+    if (outcome.tag === 'over') {
+      await signIn.end(session)
+      return toSignIn(returnTo, tenantId)
+    }
+    const { call, page, stepUp } = outcome
+    const action: KeptAction = {
+      method: call.method,
+      path: call.path,
+      body: call.body ?? null,
+      idempotencyKey: call.idempotencyKey ?? '',
+      page,
+    }
+    await sessions.keepAction({ session, action }, asking)
+    return signIn.begin({ tenantId, returnTo: page, resumes: true }, stepUp)
+  }
+
+  /** The action that waited for a fresh second factor, now with the new token. */
+  async function resumed(
+    request: AnyRouteRequest,
+    session: SignedIn,
+    returnTo: string,
+    asking: AskOptions,
+  ): Promise<Rendered> {
+    const taken = await sessions.takeAction({ session }, asking)
+    if (taken.tag === 'no_action') return redirect(returnTo)
+    const { method, path, body, idempotencyKey, page } = taken.action
+    const place = site.place(segmentsOf(page), session.scopes)
+    if (place?.action == null) return redirect('/console')
+    const call = { method, path, body, ...(idempotencyKey === '' ? {} : { idempotencyKey }) }
+    const outcome = await pages.perform({ request, session }, place, call, { page })
+    // The fresh sign-in was not enough: the user decides again, and nothing is repeated.
+    if (isInterrupted(outcome)) return redirect(page)
+    return outcome
+  }
+
+  const overview = ownRoute({
+    ...shared,
+    method: 'GET',
+    path: '/console',
+    operationId: 'showConsole',
+    summary: 'The console: overview of a tenant',
+    query: Query,
+    answer: (request, asking) => {
+      const query = new URLSearchParams(request.query as [string, string][])
+      const tenantId = query.get('tenant_id')
+      const named = tenantId ?? query.get('tenant_slug')
+      return named === null
+        ? withSession(request, asking, '/console', (session) =>
+            pages.overview({ request, session }, query),
+          )
+        : ofTenant(request, asking, named, query)
+    },
+  })
+
+  /** The overview of a named tenant. A session of another tenant does not count. */
+  async function ofTenant(
+    request: AnyRouteRequest,
+    asking: AskOptions,
+    named: string,
+    query: URLSearchParams,
+  ): Promise<Rendered> {
+    const here = `/console?tenant_id=${encodeURIComponent(named)}`
+    const elsewhere = await toIssuer(request, here, asking)
+    if (elsewhere !== null) return elsewhere
+    const session = await signIn.read(request, asking)
+    if (session === null || session.tenantId !== named.toLowerCase()) {
+      const tenantId = await tenantOf(named, asking)
+      if (tenantId === null) return askPage(request, '/console', named, 'console.signin.unknown')
+      if (session?.tenantId !== tenantId)
+        return signIn.start({ tenantId, returnTo: '/console', resumes: false }, asking)
+    }
+    const outcome = await pages.overview({ request, session }, query)
+    return settled(outcome, session, asking, '/console')
+  }
+
+  /** The active tenant with this id or slug. */
+  async function tenantOf(text: string, asking: AskOptions): Promise<string | null> {
+    const isId = /^[0-9a-f-]{36}$/i.test(text)
+    const selector = isId ? { tenantId: text.toLowerCase() } : { tenantSlug: text.toLowerCase() }
+    const found = await tenants.resolve(selector, asking)
+    return found.tag === 'resolved' && found.tenant.status === 'active' ? found.tenant.id : null
+  }
+
+  function askPage(
+    { browser }: AnyRouteRequest,
+    returnTo: string,
+    workspace = '',
+    fault?: 'console.signin.unknown' | 'console.signin.domain',
+  ): Rendered {
+    const html = renderPage(
+      'console-sign-in',
+      {
+        titleKey: 'console.signin.title',
+        branding: null,
+        acceptLanguage: browser.languages,
+        ...(fault === undefined ? {} : { error: { key: fault, field: 'workspace' } }),
+      },
+      { csrf: browser.csrfToken, returnTo, workspace },
+    )
+    return pageOf(200, html)
+  }
+
+  const ask = ownRoute({
+    ...shared,
+    method: 'GET',
+    path: '/console/sign-in',
+    operationId: 'showConsoleSignIn',
+    summary: 'The page that asks for the tenant of the console, or the sign-in to a known one',
+    query: Query,
+    answer: async (request, asking) => {
+      const query = new URLSearchParams(request.query as [string, string][])
+      const elsewhere = await toIssuer(request, '/console', asking)
+      if (elsewhere !== null) return elsewhere
+      const returnTo = ownPage(query.get('return_to') ?? '/console')
+      const { consoleTenant } = request.browser
+      const known = query.has('switch') ? null : (query.get('tenant_id') ?? consoleTenant)
+      const tenantId =
+        known === null
+          ? query.has('switch')
+            ? null
+            : await ofHost(request.host, asking)
+          : await tenantOf(known, asking)
+      if (tenantId === null) return askPage(request, returnTo)
+      return signIn.start({ tenantId, returnTo, resumes: false }, asking)
+    },
+  })
+
+  /** The tenant of the host, or the only tenant of the deployment. */
+  async function ofHost(host: string, asking: AskOptions): Promise<string | null> {
+    const found = await tenants.resolve({ host }, asking)
+    const isNamed = found.tag === 'resolved' && (found.by === 'host' || found.by === 'default')
+    return isNamed && found.tenant.status === 'active' ? found.tenant.id : null
+  }
+
+  const choose = ownRoute({
+    ...shared,
+    method: 'POST',
+    path: '/console/sign-in',
+    operationId: 'beginConsoleSignIn',
+    summary: 'Sign in to the console of a tenant',
+    throttle: [{ policy: 'authorize', by: 'address' }],
+    body: Form,
+    answer: async (request, asking) => {
+      const sent = new Map(request.body as FormFields)
+      const returnTo = ownPage(sent.get('return_to') ?? '/console')
+      const workspace = (sent.get('workspace') ?? '').trim().slice(0, WORKSPACE_CHARS_MAX)
+      const isEmail = workspace.includes('@')
+      const found = isEmail ? await ofEmail(workspace, asking) : await tenantOf(workspace, asking)
+      const fault = isEmail ? 'console.signin.domain' : 'console.signin.unknown'
+      if (found === null) return askPage(request, returnTo, workspace, fault)
+      return signIn.start({ tenantId: found, returnTo, resumes: false }, asking)
+    },
+  })
+
+  async function ofEmail(email: string, asking: AskOptions): Promise<string | null> {
+    const found = await sessions.tenantOfEmail({ email }, asking)
+    return found.tag === 'tenant' ? found.tenantId : null
+  }
+
+  const callback = ownRoute({
+    ...shared,
+    method: 'GET',
+    path: '/console/callback',
+    operationId: 'completeConsoleSignIn',
+    summary: 'The redirect URI of the console (RFC 6749 section 4.1.2)',
+    query: Query,
+    answer: async (request, asking) => {
+      const answer = new Map(request.query as FormFields)
+      const error = answer.get('error')
+      if (error !== undefined) return failedPage(request, error, answer.get('error_description'))
+      const done = await signIn.complete(request, answer, asking)
+      if (done === null) return failedPage(request)
+      const { flow, cookies, token } = done
+      const read = flow.resumes ? await sessions.read({ token }, asking) : null
+      const rendered =
+        read?.tag === 'found'
+          ? await resumed(request, read, flow.returnTo, asking)
+          : redirect(flow.returnTo)
+      return rendered.form === 'body' ? { ...rendered, cookies } : rendered
+    },
+  })
+
+  function failedPage({ browser }: AnyRouteRequest, error?: string, detail?: string): Rendered {
+    const html = renderPage(
+      'console-failed',
+      { titleKey: 'console.failed.title', branding: null, acceptLanguage: browser.languages },
+      {
+        key: error === 'access_denied' ? 'console.failed.denied' : 'console.failed.lead',
+        detail: detail?.slice(0, 256) ?? null,
+      },
+    )
+    return pageOf(400, html)
+  }
+
+  const signOut = ownRoute({
+    ...shared,
+    method: 'POST',
+    path: '/console/sign-out',
+    operationId: 'endConsoleSession',
+    summary: 'Sign out of the console: its tokens are revoked',
+    body: Form,
+    answer: async (request, asking) => {
+      await signIn.signOut(request, asking)
+      return {
+        ...redirect('/console/sign-in?switch=1'),
+        cookies: [browsers.consoleCookie('session', null), browsers.consoleCookie('tenant', null)],
+      }
+    },
+  })
+
+  const placed = PLACES.flatMap(([path, reads, sends]) => {
+    const names = [...path.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => name!)
+    const params = z.object(Object.fromEntries(names.map((name) => [name, Segment])))
+    const one = { ...shared, path, params }
+    const show = ownRoute({
+      ...one,
+      method: 'GET',
+      operationId: reads,
+      summary: 'A page of the console',
+      query: Query,
+      // The export of the audit chain.
+      responses: [
+        ...shared.responses,
+        { status: 200, contentType: 'application/x-ndjson', schema: null },
+      ],
+      answer: (request, asking) => {
+        const segments = segmentsIn(path, request.params)
+        const query = new URLSearchParams(request.query as [string, string][])
+        return withSession(request, asking, pathOf(segments), (session) => {
+          const place = site.place(segments, session.scopes)
+          const visit = { request, session }
+          return place === null ? pages.missing(visit, null, null) : pages.show(visit, place, query)
+        })
+      },
+    })
+    if (sends === null) return [show]
+    const send = ownRoute({
+      ...one,
+      method: 'POST',
+      operationId: sends,
+      summary: 'An action of the console: one call of the API',
+      body: Form,
+      answer: (request, asking) => {
+        const segments = segmentsIn(path, request.params)
+        return withSession(request, asking, pathOf(segments), (session) => {
+          const place = site.place(segments, session.scopes)
+          const visit = { request, session }
+          return place === null
+            ? pages.missing(visit, null, null)
+            : pages.act(visit, place, request.body as FormFields)
+        })
+      },
+    })
+    return [show, send]
+  })
+
+  return [consoleStyleRoute, overview, ask, choose, callback, signOut, ...placed]
+}
+
+function pageOf(status: number, html: string): Rendered {
+  return {
+    form: 'body',
+    status,
+    contentType: 'text/html; charset=utf-8',
+    body: html,
+    policy: pagePolicy([]),
+  }
+}
+
+/** The segments of a path below /console, from its decoded parameters. */
+function segmentsIn(path: string, params: unknown): readonly string[] {
+  const values = params as Readonly<Record<string, string>>
+  return path
+    .split('/')
+    .slice(2)
+    .map((segment) => (segment.startsWith('{') ? (values[segment.slice(1, -1)] ?? '') : segment))
+}
+
+function segmentsOf(path: string): readonly string[] {
+  return path.split('/').slice(2).map(decodeURIComponent)
+}
+
+function pathOf(segments: readonly string[]): string {
+  return `/console/${segments.map(encodeURIComponent).join('/')}`
+}

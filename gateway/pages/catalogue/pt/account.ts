@@ -1,0 +1,145 @@
+/** Portuguese (of Brazil) texts of the account page and of enrolment. */
+import type { Text } from '../../../../actors/domain/i18n/languages.js'
+import type { account as english } from '../en/account.js'
+
+export const account: Readonly<Record<keyof typeof english, Text>> = {
+  'profile.title': 'Perfil',
+  'profile.none': 'Você ainda não adicionou dados sobre você.',
+  'profile.change': 'Editar perfil',
+  'profile.lead':
+    'Os aplicativos só veem estes dados se você permitir. Deixe um campo vazio para removê-lo.',
+  'profile.tenant': 'Definido por {tenant}.',
+  'profile.save': 'Salvar',
+  'profile.name': 'Nome completo',
+  'profile.name.invalid':
+    'Este nome não é válido: use no máximo 120 caracteres e nenhum caractere de controle.',
+  'profile.given_name': 'Nome',
+  'profile.given_name.invalid':
+    'Este nome não é válido: use no máximo 120 caracteres e nenhum caractere de controle.',
+  'profile.family_name': 'Sobrenome',
+  'profile.family_name.invalid':
+    'Este sobrenome não é válido: use no máximo 120 caracteres e nenhum caractere de controle.',
+  'profile.picture': 'Foto',
+  'profile.picture.hint': 'O endereço de uma foto sua, por exemplo https://example.com/eu.png.',
+  'profile.picture.invalid':
+    'O endereço da foto deve começar com https:// e ter no máximo 2048 caracteres.',
+  'profile.locale': 'Idioma',
+  'profile.locale.hint': 'Um código de idioma, por exemplo pt-BR ou en-GB.',
+  'profile.locale.invalid': 'Este não é um código de idioma. Exemplos: pt-BR, en-GB.',
+  'profile.zoneinfo': 'Fuso horário',
+  'profile.zoneinfo.hint': 'Por exemplo, America/Sao_Paulo.',
+  'profile.zoneinfo.invalid': 'Este fuso horário não é conhecido. Exemplo: America/Sao_Paulo.',
+  'profile.phone_number': 'Número de telefone',
+  'profile.phone_number.hint': 'Com o código do país, por exemplo +55 11 91234-5678.',
+  'profile.phone_number.invalid':
+    'Este número de telefone não é válido. Ele começa com + e o código do país, por exemplo +55 11 91234-5678.',
+  'account.password': 'Senha',
+  'account.password.none': 'Você não tem senha. Você entra de outra forma.',
+  'account.confined':
+    'Você entrou por um provedor de {tenant}, portanto sua senha, suas chaves de acesso e seus segundos fatores não são mostrados. Entre com um deles para vê-los.',
+  'account.confined.leave': 'Entrar com suas próprias chaves',
+  'account.password.choose':
+    'Você não tem senha. Para definir uma, saia e escolha “Esqueceu a senha?” na página de login.',
+  'account.password.change': 'Alterar senha',
+  'account.email.confirm': 'Enviar e-mail de confirmação',
+  'enroll.title': 'Configurar a verificação em duas etapas',
+  'enroll.lead': 'Esta ação exige uma segunda etapa além da sua senha.',
+  'enroll.scan': 'Leia este código QR com seu aplicativo autenticador.',
+  'enroll.picture': 'Código QR com o segredo para seu aplicativo autenticador',
+  'enroll.manual': 'Ou digite esta chave no aplicativo:',
+  'enroll.open': 'Abrir em um aplicativo autenticador neste dispositivo',
+  'enroll.submit': 'Ativar',
+  'enroll.wrong':
+    'Código incorreto. Confira o relógio do seu dispositivo e tente o próximo código.',
+  'codes.title': 'Guarde seus códigos de recuperação',
+  'codes.lead':
+    'Se você perder seu dispositivo, cada código permite entrar uma vez. Eles são mostrados somente agora. Guarde-os em um gerenciador de senhas ou imprima-os.',
+  'codes.continue': 'Já guardei meus códigos',
+  'account.title': 'Sua conta',
+  'account.gone': 'Isto terminou, expirou ou já foi tratado.',
+  'account.sessions': 'Sessões',
+  'account.session.this': 'Este navegador',
+  'account.session.other': 'Outro navegador',
+  'account.session.since': 'Login {time}',
+  'account.session.seen': 'Última atividade {time}',
+  'account.session.end': 'Sair',
+  'account.session.others': 'Encerrar todas as outras sessões',
+  'account.session.address': 'Endereço {address}',
+  'account.factors': 'Verificação em duas etapas',
+  'account.factor.totp': 'Aplicativo autenticador',
+  'account.factor.enrolled': 'Adicionado {time}',
+  'account.factor.used': 'Último uso {time}',
+  'account.factor.remove': 'Remover',
+  'account.factor.none':
+    'Adicione uma segunda etapa que protege sua conta se alguém descobrir sua senha.',
+  'account.factor.add': 'Configurar a verificação em duas etapas',
+  'account.factor.passkey':
+    'Suas chaves de acesso são sua segunda etapa. Um aplicativo ajuda quando você não tem uma chave de acesso à mão.',
+  'account.factor.app': 'Adicionar um aplicativo autenticador',
+  'account.factor.renew': 'Novos códigos de recuperação',
+  'account.factor.codes': {
+    one: '{count} código de recuperação restante',
+    other: '{count} códigos de recuperação restantes',
+  },
+  'account.identities': 'Contas vinculadas',
+  'account.identity.none': 'Nenhuma conta de outro provedor está vinculada.',
+  'account.identity.linked': 'Vinculada {time}',
+  'account.identity.used': 'Último uso {time}',
+  'account.identity.unlink': 'Desvincular',
+  'account.identity.link': 'Vincular {name}',
+  'account.consents': 'Aplicativos conectados',
+  'account.consent.none': 'Nenhum aplicativo tem acesso à sua conta.',
+  'account.consent.since': 'Acesso concedido {time}',
+  'account.consent.withdraw': 'Revogar acesso',
+  'account.delegations': 'Agentes',
+  'account.delegation.none': 'Nenhum agente age por você.',
+  'account.delegation.since': 'Acesso concedido {time}',
+  'account.delegation.until': 'Expira {time}',
+  'account.delegation.revoke': 'Revogar acesso',
+  'account.next': 'Próximas etapas',
+  'account.next.lead':
+    'Você administra {tenant}. A página inicial leva à documentação da API e a tudo o que os programas precisam.',
+  'account.next.link': 'Abrir a página inicial',
+  'account.signout': 'Sair',
+  'enroll.app': 'Aplicativo autenticador',
+  'passkey.sign-in': 'Entrar com uma chave de acesso',
+  'passkey.wrong': 'Esta chave de acesso não tem conta aqui. Tente outra ou entre com sua senha.',
+  'passkey.use': 'Usar uma chave de acesso',
+  'passkey.create': 'Criar chave de acesso',
+  'passkey.enroll': 'Chave de acesso',
+  'passkey.enroll.lead':
+    'Use sua impressão digital, seu rosto, o bloqueio do seu dispositivo ou uma chave de segurança. É rápido e protege você de sites falsos.',
+  'passkey.enroll.device':
+    'Esta ação exige uma chave de acesso que permaneça em um único dispositivo, como uma chave de segurança.',
+  'passkey.copyable':
+    'Essa chave de acesso pode ser copiada para outros dispositivos. Use uma chave de segurança ou uma chave de acesso que permaneça neste dispositivo.',
+  'passkey.refused': 'Não foi possível adicionar a chave de acesso. Tente novamente.',
+  'passkey.device':
+    'Esta ação exige uma chave de acesso que permaneça em um único dispositivo, como uma chave de segurança.',
+  'passkey.name': 'Nome da chave de acesso',
+  'passkey.name.hint': 'Ajuda a diferenciar suas chaves de acesso.',
+  'passkey.cancelled': 'Cancelado. Tente novamente quando quiser.',
+  'passkey.known': 'Este dispositivo já tem uma chave de acesso para sua conta.',
+  'passkey.failed': 'Ocorreu um erro. Recarregue a página e tente novamente.',
+  'passkey.missing': 'As chaves de acesso precisam de um navegador atual com JavaScript.',
+  'passkey.new.title': 'Adicionar uma chave de acesso',
+  'passkey.new.lead':
+    'Entre com sua impressão digital, seu rosto, o bloqueio do seu dispositivo ou uma chave de segurança em vez da senha.',
+  'passkey.new.back': 'Voltar para sua conta',
+  'totp.new.title': 'Adicionar um aplicativo autenticador',
+  'totp.new.lead':
+    'Os códigos dele são uma segunda etapa quando você não tem uma chave de acesso à mão.',
+  'account.passkeys': 'Chaves de acesso',
+  'account.passkey.none':
+    'Entre sem senha: com sua impressão digital, seu rosto ou uma chave de segurança.',
+  'account.passkey.add': 'Adicionar chave de acesso',
+  'account.passkey.device': 'Permanece em um único dispositivo',
+  'account.passkey.synced': 'Salva em um gerenciador de senhas',
+  'account.passkey.copyable': 'Pode ser salva em outros dispositivos',
+  'account.passkey.rename': 'Renomear',
+  'account.passkey.name': 'Nome',
+  'account.passkey.save': 'Salvar',
+  'account.requests':
+    'Os aplicativos podem pedir que você aprove um login em outro lugar, por exemplo em uma central de atendimento.',
+  'account.requests.open': 'Ver solicitações',
+}

@@ -1,0 +1,44 @@
+/**
+ * Controls that need a script and are hidden without one. `data-reveal` shows the password of the field that the button
+ * controls. `data-codes` copies, saves and prints the recovery codes of the page.
+ */
+;(() => {
+  for (const button of document.querySelectorAll('[data-reveal]')) {
+    const field = document.getElementById(button.getAttribute('aria-controls'))
+    const show = (shown) => {
+      field.type = shown ? 'text' : 'password'
+      button.setAttribute('aria-pressed', String(shown))
+    }
+    button.hidden = false
+    button.addEventListener('click', () => show(field.type === 'password'))
+    // Browsers offer to save passwords of password fields only.
+    field.form.addEventListener('submit', () => show(false))
+  }
+
+  const tools = document.querySelector('[data-codes]')
+  if (tools === null) return
+  tools.hidden = false
+  const codes = [...document.querySelectorAll('[data-recovery-code]')].map((one) => one.textContent)
+  const text = `${tools.dataset.codes}\n\n${codes.join('\n')}\n`
+  const status = tools.querySelector('[role=status]')
+
+  const actions = {
+    async copy() {
+      await navigator.clipboard.writeText(codes.join('\n'))
+      status.textContent = tools.dataset.copied
+    },
+    download() {
+      const link = document.createElement('a')
+      link.href = URL.createObjectURL(new Blob([text], { type: 'text/plain' }))
+      link.download = 'recovery-codes.txt'
+      link.click()
+      URL.revokeObjectURL(link.href)
+    },
+    print: () => globalThis.print(),
+  }
+  for (const button of tools.querySelectorAll('[data-do]')) {
+    // Clipboards need a secure context.
+    if (button.dataset.do === 'copy' && navigator.clipboard === undefined) button.hidden = true
+    button.addEventListener('click', () => actions[button.dataset.do]())
+  }
+})()

@@ -1,0 +1,181 @@
+/** Phone numbers ([phone], [sms]): sign-in with a code by text message, and the number on the account page. */
+import { z } from 'zod'
+import { phone } from '../../../actors/identity/phone/protocol.js'
+import { accountPartGonePage } from '../../pages/identity/account.js'
+import { lastWayInPage } from '../../pages/identity/federated-login.js'
+import { busyPage, unknownFlowPage, unknownTenantPage } from '../../pages/identity/login.js'
+import {
+  ownPhoneCodePage,
+  ownPhonePage,
+  phoneCodePage,
+  phonePage,
+} from '../../pages/identity/phone.js'
+import { page, pageForm, type Route, route, seeOther } from '../../route.js'
+import { visitorOf } from '../visitor.js'
+
+const shared = {
+  tags: ['Hosted pages'],
+  exposure: 'internal',
+  security: { scheme: 'browser' },
+  errors: 'page',
+} as const
+const own = { ...shared, security: { scheme: 'session' } } as const
+
+const Flow = z.string().max(64).default('')
+const FlowQuery = z.object({ flow: Flow })
+const Typed = z.string().max(64).default('')
+const unknownFlow = page(400, unknownFlowPage)
+const absent = page(404, unknownTenantPage)
+const busy = page(503, busyPage)
+const onward = seeOther(({ location }: { location: string }) => ({ location }))
+const back = seeOther(() => ({ location: '/auth/account' }))
+const signedIn = seeOther(({ location, token }: { location: string; token: string }) => ({
+  location,
+  session: token,
+}))
+
+export const phoneRoutes: readonly Route[] = [
+  route(phone, 'signInPage', {
+    ...shared,
+    method: 'GET',
+    path: '/auth/login/phone',
+    operationId: 'showPhoneSignIn',
+    summary: 'Page to sign in with a phone number',
+    query: FlowQuery,
+    message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
+    replies: { page: page(200, phonePage), onward, unknown_flow: unknownFlow, absent },
+  }),
+  route(phone, 'requestCode', {
+    ...shared,
+    method: 'POST',
+    path: '/auth/login/phone',
+    operationId: 'requestSignInText',
+    summary: 'Request a text message with a code to sign in with',
+    description:
+      'The response is the same whether or not the number has an account. Messages are limited per number, per ' +
+      'network address and per tenant ([sms]).',
+    body: pageForm({ flow: Flow, phone_number: Typed }),
+    message: (request) => ({
+      flow: request.body.flow,
+      phoneNumber: request.body.phone_number,
+      host: request.host,
+      languages: request.browser.languages.header,
+      visitor: visitorOf(request),
+    }),
+    replies: {
+      sent: onward,
+      invalid_number: page(200, phonePage),
+      country_refused: page(200, phonePage),
+      locked: page(429, phonePage),
+      unknown_flow: unknownFlow,
+      absent,
+      busy,
+    },
+  }),
+  route(phone, 'codePage', {
+    ...shared,
+    method: 'GET',
+    path: '/auth/login/phone/code',
+    operationId: 'showTextCode',
+    summary: 'Page after a text message was requested',
+    query: FlowQuery,
+    message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
+    replies: { page: page(200, phoneCodePage), onward, unknown_flow: unknownFlow, absent },
+  }),
+  route(phone, 'signIn', {
+    ...shared,
+    method: 'POST',
+    path: '/auth/login/phone/code',
+    operationId: 'signInWithTextCode',
+    summary: 'Sign in with the code of a text message',
+    body: pageForm({ flow: Flow, code: Typed }),
+    message: (request) => ({
+      flow: request.body.flow,
+      code: request.body.code,
+      visitor: visitorOf(request),
+    }),
+    replies: {
+      signed_in: signedIn,
+      wrong: page(200, phoneCodePage),
+      locked: page(429, phoneCodePage),
+      unknown_flow: unknownFlow,
+      absent,
+      busy,
+    },
+  }),
+  route(phone, 'ownPage', {
+    ...own,
+    method: 'GET',
+    path: '/auth/account/phone',
+    operationId: 'showOwnPhone',
+    summary: 'Page to add a phone number to the account',
+    message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
+    replies: { page: page(200, ownPhonePage), sign_in: onward },
+  }),
+  route(phone, 'requestOwnCode', {
+    ...own,
+    method: 'POST',
+    path: '/auth/account/phone',
+    operationId: 'requestPhoneProof',
+    summary: 'Request a code that proves a phone number',
+    body: pageForm({ phone_number: Typed }),
+    message: ({ session, browser, body, host, clientAddress: address }) => ({
+      session,
+      token: browser.sessionToken ?? '',
+      phoneNumber: body.phone_number,
+      host,
+      languages: browser.languages.header,
+      address,
+    }),
+    replies: {
+      sent: page(200, ownPhoneCodePage),
+      invalid_number: page(200, ownPhonePage),
+      country_refused: page(200, ownPhonePage),
+      locked: page(429, ownPhonePage),
+      sign_in: onward,
+      busy,
+    },
+  }),
+  route(phone, 'prove', {
+    ...own,
+    method: 'POST',
+    path: '/auth/account/phone/code',
+    operationId: 'proveOwnPhone',
+    summary: 'Prove a phone number with the code of the text message',
+    description:
+      'A number that another account signs in with moves to this account, because its holder has proved it last.',
+    body: pageForm({ code: Typed }),
+    message: ({ session, browser, body, clientAddress: address }) => ({
+      session,
+      token: browser.sessionToken ?? '',
+      code: body.code,
+      address,
+    }),
+    replies: {
+      proved: back,
+      wrong: page(200, ownPhoneCodePage),
+      locked: page(429, ownPhoneCodePage),
+      sign_in: onward,
+      busy,
+    },
+  }),
+  route(phone, 'remove', {
+    ...own,
+    method: 'POST',
+    path: '/auth/account/phone/remove',
+    operationId: 'removeOwnPhone',
+    summary: 'Stop signing in with the phone number of the account',
+    body: pageForm({}),
+    message: ({ session, browser, clientAddress: address }) => ({
+      session,
+      token: browser.sessionToken ?? '',
+      address,
+    }),
+    replies: {
+      removed: back,
+      unknown_phone: page(404, accountPartGonePage),
+      last_way_in: page(409, lastWayInPage),
+      sign_in: onward,
+    },
+  }),
+]

@@ -1,0 +1,152 @@
+/** Sign-up on hosted pages, in tenants that offer it. */
+import { z } from 'zod'
+import { passwordRecovery } from '../../../actors/identity/password-recovery/protocol.js'
+import {
+  CAPTCHA_FIELDS,
+  captchaIn,
+  captchaThrottledPage,
+  captchaUnavailablePage,
+} from '../../pages/identity/captcha.js'
+import { busyPage, unknownFlowPage, unknownTenantPage } from '../../pages/identity/login.js'
+import {
+  signUpClosedPage,
+  signUpGonePage,
+  signUpLinkPage,
+  signUpPage,
+  signUpSentPage,
+} from '../../pages/identity/sign-up.js'
+import { page, pageForm, type Route, route, seeOther } from '../../route.js'
+import { visitorOf } from '../visitor.js'
+
+const shared = {
+  tags: ['Hosted pages'],
+  exposure: 'internal',
+  security: { scheme: 'browser' },
+  errors: 'page',
+} as const
+
+const PATH = '/auth/register'
+const Flow = z.string().max(64)
+const params = z.object({ token: z.string().min(1).max(128) })
+const absent = page(404, unknownTenantPage)
+const closed = page(403, signUpClosedPage)
+const unknownFlow = page(400, unknownFlowPage)
+const busy = page(503, busyPage)
+const gone = page(410, signUpGonePage)
+const linkPage = page(200, signUpLinkPage)
+
+export const signUpRoutes: readonly Route[] = [
+  route(passwordRecovery, 'signUp', {
+    ...shared,
+    method: 'GET',
+    path: PATH,
+    operationId: 'showSignUp',
+    summary: 'Sign-up page of a tenant',
+    description:
+      'A tenant offers sign-up by `sign_up` of its settings, otherwise by user_self_service.sign_up_default.',
+    query: z.object({
+      flow: Flow.optional(),
+      tenant_id: z.string().max(64).optional(),
+      tenant_slug: z.string().max(64).optional(),
+      return_to: z.string().max(2048).optional(),
+      ui_locales: z
+        .string()
+        .max(256)
+        .regex(/^\P{Cc}*$/u)
+        .optional(),
+    }),
+    message: (request) => ({
+      flow: request.query.flow ?? null,
+      tenant: {
+        tenantId: request.query.tenant_id,
+        tenantSlug: request.query.tenant_slug,
+        host: request.host,
+      },
+      returnTo: request.query.return_to ?? null,
+      uiLocales: request.query.ui_locales,
+      visitor: visitorOf(request),
+    }),
+    replies: {
+      page: page(200, signUpPage),
+      closed,
+      unknown_flow: unknownFlow,
+      unknown_tenant: absent,
+      absent,
+    },
+  }),
+  route(passwordRecovery, 'requestSignUp', {
+    ...shared,
+    method: 'POST',
+    path: PATH,
+    operationId: 'requestSignUp',
+    summary: 'Request the link of a sign-up',
+    description: 'The response is the same whether or not the address has an account.',
+    body: pageForm({
+      flow: Flow.default(''),
+      email: z.string().max(320).default(''),
+      ...CAPTCHA_FIELDS,
+    }),
+    message: (request) => ({
+      flow: request.body.flow,
+      email: request.body.email,
+      captcha: captchaIn(request.body),
+      languages: request.browser.languages.header,
+      browserId: request.browser.id,
+      host: request.host,
+      visitor: visitorOf(request),
+    }),
+    replies: {
+      requested: page(200, signUpSentPage),
+      invalid_email: page(200, signUpPage),
+      captcha: page(200, signUpPage),
+      captcha_unavailable: page(503, captchaUnavailablePage),
+      captcha_throttled: page(429, captchaThrottledPage),
+      locked: page(429, signUpPage),
+      closed,
+      unknown_flow: unknownFlow,
+      absent,
+      busy,
+    },
+  }),
+  route(passwordRecovery, 'readSignUpLink', {
+    ...shared,
+    method: 'GET',
+    path: `${PATH}/{token}`,
+    operationId: 'showSignUpLink',
+    summary: 'Page behind the link of a sign-up; opening it does not use the link up',
+    params,
+    query: z.object({ flow: Flow.default('') }),
+    message: (request) => ({ token: request.params.token, flow: request.query.flow }),
+    replies: { page: linkPage, gone },
+  }),
+  route(passwordRecovery, 'finishSignUp', {
+    ...shared,
+    method: 'POST',
+    path: `${PATH}/{token}`,
+    operationId: 'finishSignUp',
+    summary: 'Create the account of a sign-up, or join the tenant with an existing account',
+    params,
+    body: pageForm({
+      flow: Flow.default(''),
+      name: z.string().max(120).default(''),
+      password: z.string().max(1024).default(''),
+    }),
+    message: (request) => ({
+      token: request.params.token,
+      flow: request.body.flow,
+      displayName: request.body.name,
+      password: request.body.password,
+      browserId: request.browser.id,
+      visitor: visitorOf(request),
+    }),
+    replies: {
+      accepted: seeOther(({ location, token }) => ({ location, session: token })),
+      sign_in: seeOther(({ location }) => ({ location })),
+      weak_password: linkPage,
+      common_password: linkPage,
+      breached_password: linkPage,
+      gone,
+      busy,
+    },
+  }),
+]

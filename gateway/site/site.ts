@@ -1,0 +1,52 @@
+/** The pages and files with which people, browsers and programs find their way: /, /errors, /llms.txt and so on. */
+import type { I18nSettings } from '../../actors/domain/i18n/settings.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import { OPENAPI_PATH } from '../openapi/openapi-routes.js'
+import type { Route } from '../route.js'
+import type { OpenapiSettings } from '../settings.js'
+import { type DevMailbox, devMailRoutes } from './dev-mail.js'
+import { errorPageRoutes } from './error-pages.js'
+import { homePageRoute } from './home-page.js'
+import { documentationPages, documentationRoutes } from './markdown.js'
+import { wellKnownRoutes } from './well-known.js'
+
+export type SiteOptions = {
+  readonly issuer: string
+  readonly openapi: OpenapiSettings
+  /** The other routes that this process serves. */
+  readonly served: readonly Route[]
+  /** Names of GET /api/v1/capabilities. */
+  readonly capabilities: readonly string[]
+  /** `server.security_contact`. */
+  readonly securityContact: string | undefined
+  readonly devMailbox: DevMailbox | undefined
+  /** `server.base_domain`. */
+  readonly baseDomain: string
+  readonly clock: Clock
+  readonly i18n: I18nSettings
+}
+
+export function siteRoutes(options: SiteOptions): readonly Route[] {
+  const { issuer, openapi, served, securityContact, devMailbox, baseDomain, clock } = options
+  const capabilities = new Set(options.capabilities)
+  const docsPath = openapi.enabled ? openapi.docs_path : null
+  const errors = errorPageRoutes()
+  const mail =
+    devMailbox === undefined ? [] : devMailRoutes({ mailbox: devMailbox, issuer, baseDomain })
+  const known = [...served, ...errors, ...mail].map(({ path }) => path)
+  const paths = new Set([...known, ...(openapi.enabled ? [OPENAPI_PATH] : [])])
+  const pages = openapi.enabled ? documentationPages() : []
+  const files = wellKnownRoutes({
+    text: { issuer, paths, capabilities, docsPath, pages },
+    securityContact,
+    clock,
+  })
+  for (const { path } of files) paths.add(path)
+  return [
+    homePageRoute({ issuer, docsPath, paths, capabilities, i18n: options.i18n }),
+    ...errors,
+    ...files,
+    ...(openapi.enabled ? documentationRoutes() : []),
+    ...mail,
+  ]
+}

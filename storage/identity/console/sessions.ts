@@ -1,0 +1,157 @@
+/** Sessions of the console. Only the SHA-256 of the cookie is stored, and the tokens are sealed. */
+import type { Transaction } from '../../platform/sql.js'
+
+export type ConsoleSessionRow = {
+  tenantId: string
+  id: string
+  subject: string
+  tokensSealed: Uint8Array
+  scopes: string[]
+  /** When the access token expires. */
+  accessUntil: Date
+  expiresAt: Date
+}
+
+export type NewConsoleSession = ConsoleSessionRow & {
+  readonly tokenSha256: Uint8Array
+  readonly createdAt: Date
+}
+
+/** Encryption context of the tokens of a session. */
+export const consoleTokensContext = (id: string) => `console_session:${id}:tokens`
+/** Encryption context of the action that waits for a fresh second factor. */
+export const consolePendingContext = (id: string) => `console_session:${id}:pending`
+
+export async function insertConsoleSession(tx: Transaction, s: NewConsoleSession): Promise<void> {
+  await tx.query({
+    name: 'console_session.insert',
+    text: `insert into console_sessions (tenant_id, id, token_sha256, subject, tokens_sealed, scopes,
+             access_until, created_at, expires_at)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    values: [
+      s.tenantId,
+      s.id,
+      Buffer.from(s.tokenSha256),
+      s.subject,
+      Buffer.from(s.tokensSealed),
+      s.scopes,
+      s.accessUntil,
+      s.createdAt,
+      s.expiresAt,
+    ],
+  })
+}
+
+/** Finds an open session by its cookie. Its tenant is unknown, so the transaction must cross tenants. */
+export async function findConsoleSession(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+  now: Date,
+): Promise<ConsoleSessionRow | undefined> {
+  const { rows } = await tx.query<ConsoleSessionRow>({
+    name: 'console_session.find',
+    text: `select c.tenant_id as "tenantId", c.id, c.subject, c.tokens_sealed as "tokensSealed",
+             c.scopes, c.access_until as "accessUntil", c.expires_at as "expiresAt"
+           from console_sessions c join tenants t on t.id = c.tenant_id and t.status = 'active'
+           where c.token_sha256 = $1 and c.expires_at > $2`,
+    values: [Buffer.from(tokenSha256), now],
+  })
+  return rows[0]
+}
+
+/** The active tenant that verified a domain. Crosses tenants. */
+export async function findTenantOfDomain(
+  tx: Transaction,
+  domain: string,
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ id: string }>({
+    name: 'console_session.tenant_of_domain',
+    text: `select t.id from verified_domains d join tenants t on t.id = d.tenant_id
+           where d.domain = $1 and d.verified_at is not null and t.status = 'active'
+           order by t.environment = 'production' desc, t.created_at, t.id limit 1`,
+    values: [domain],
+  })
+  return rows[0]?.id
+}
+
+export type RenewedTokens = Pick<
+  ConsoleSessionRow,
+  'tenantId' | 'id' | 'tokensSealed' | 'scopes' | 'accessUntil'
+>
+
+/** Replaces the tokens after a refresh. An older answer never replaces a newer one. */
+export async function renewConsoleTokens(tx: Transaction, renewed: RenewedTokens): Promise<void> {
+  await tx.query({
+    name: 'console_session.renew',
+    text: `update console_sessions set tokens_sealed = $3, scopes = $4, access_until = $5
+           where tenant_id = $1 and id = $2 and access_until <= $5`,
+    values: [
+      renewed.tenantId,
+      renewed.id,
+      Buffer.from(renewed.tokensSealed),
+      renewed.scopes,
+      renewed.accessUntil,
+    ],
+  })
+}
+
+type OneSession = { readonly tenantId: string; readonly id: string }
+
+/** Keeps an action until it is taken. It replaces an earlier one. */
+export async function keepConsoleAction(
+  tx: Transaction,
+  { tenantId, id }: OneSession,
+  sealed: Uint8Array,
+): Promise<void> {
+  await tx.query({
+    name: 'console_session.keep_action',
+    text: 'update console_sessions set pending_sealed = $3 where tenant_id = $1 and id = $2',
+    values: [tenantId, id, Buffer.from(sealed)],
+  })
+}
+
+/** Takes the action that waits, once. */
+export async function takeConsoleAction(
+  tx: Transaction,
+  { tenantId, id }: OneSession,
+): Promise<Uint8Array | undefined> {
+  const { rows } = await tx.query<{ sealed: Uint8Array | null }>({
+    name: 'console_session.take_action',
+    text: `with waiting as (
+             select tenant_id, id, pending_sealed from console_sessions
+             where tenant_id = $1 and id = $2 and pending_sealed is not null for update)
+           update console_sessions c set pending_sealed = null
+           from waiting w where c.tenant_id = w.tenant_id and c.id = w.id
+           returning w.pending_sealed as sealed`,
+    values: [tenantId, id],
+  })
+  return rows[0]?.sealed ?? undefined
+}
+
+/** Ends a session. */
+export async function deleteConsoleSession(
+  tx: Transaction,
+  { tenantId, id }: OneSession,
+): Promise<void> {
+  await tx.query({
+    name: 'console_session.delete',
+    text: 'delete from console_sessions where tenant_id = $1 and id = $2',
+    values: [tenantId, id],
+  })
+}
+
+/** Deletes up to `limit` sessions that expired before `before`. */
+export async function removeExpiredConsoleSessions(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'console_session.remove_expired',
+    text: `delete from console_sessions where (tenant_id, id) in (
+             select tenant_id, id from console_sessions where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

@@ -1,0 +1,69 @@
+/** Browsers and networks where an account has signed in. Global, so every transaction here crosses tenants. */
+import type { Transaction } from '../../platform/sql.js'
+
+export type Familiarity = {
+  readonly browserKnown: boolean
+  readonly networkKnown: boolean
+  /** The account has signed in to any tenant before. */
+  readonly hasSignedIn: boolean
+  readonly email: string
+  /** The address is verified, so a code by mail reaches the person. */
+  readonly emailVerified: boolean
+}
+
+/** What is known about a browser and its network, for an account. */
+export async function findFamiliarity(
+  tx: Transaction,
+  accountId: string,
+  browserSha256: Uint8Array,
+  network: string,
+  since: Date,
+): Promise<Familiarity | undefined> {
+  const { rows } = await tx.query<Familiarity>({
+    name: 'known_browser.find',
+    text: `select exists (select from known_browsers b where b.account_id = a.id
+               and b.browser_sha256 = $2 and b.last_seen_at >= $4) as "browserKnown",
+             exists (select from known_browsers b where b.account_id = a.id
+               and b.network = $3 and b.last_seen_at >= $4) as "networkKnown",
+             exists (select from tenant_users u where u.account_id = a.id
+               and u.last_login_at is not null) as "hasSignedIn",
+             a.email, a.email_verified as "emailVerified"
+           from accounts a where a.id = $1`,
+    values: [accountId, Buffer.from(browserSha256), network, since],
+  })
+  return rows[0]
+}
+
+/** Records a complete sign-in of an account. */
+export async function rememberBrowser(
+  tx: Transaction,
+  accountId: string,
+  browserSha256: Uint8Array,
+  network: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'known_browser.remember',
+    text: `insert into known_browsers (account_id, browser_sha256, network, first_seen_at, last_seen_at)
+           values ($1, $2, $3, $4, $4)
+           on conflict (account_id, browser_sha256, network) do update
+             set last_seen_at = greatest(known_browsers.last_seen_at, excluded.last_seen_at)`,
+    values: [accountId, Buffer.from(browserSha256), network, now],
+  })
+}
+
+/** Removes up to `limit` entries that were last seen before `before`. */
+export async function removeOldBrowsers(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'known_browser.remove_old',
+    text: `delete from known_browsers where (account_id, browser_sha256, network) in (
+             select account_id, browser_sha256, network from known_browsers where last_seen_at < $1
+             order by last_seen_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

@@ -1,0 +1,125 @@
+/** Phone numbers that people sign in with. Global, so every transaction here crosses tenants. */
+import type { Transaction } from '../../platform/sql.js'
+import type { SignInRow } from '../sign-ins.js'
+
+export type PhoneRow = {
+  /** E.164. */
+  readonly phoneNumber: string
+  readonly provedAt: Date
+  readonly lastUsedAt: Date | null
+}
+
+export async function findPhone(tx: Transaction, accountId: string): Promise<PhoneRow | undefined> {
+  const { rows } = await tx.query<PhoneRow>({
+    name: 'phone.find',
+    text: `select phone_number as "phoneNumber", proved_at as "provedAt",
+             last_used_at as "lastUsedAt"
+           from account_phones where account_id = $1`,
+    values: [accountId],
+  })
+  return rows[0]
+}
+
+export type PhoneSignInRow = Pick<SignInRow, 'accountId' | 'tenantUserId' | 'sub' | 'hasFactor'>
+
+/** Finds the user of a phone number in a tenant, if allowed to sign in. */
+export async function findSignInByPhone(
+  tx: Transaction,
+  tenantId: string,
+  phoneNumber: string,
+): Promise<PhoneSignInRow | undefined> {
+  const { rows } = await tx.query<PhoneSignInRow>({
+    name: 'phone.find_sign_in',
+    text: `select a.id as "accountId", u.id as "tenantUserId", u.sub,
+             exists (select from totp_factors f
+               where f.account_id = a.id and f.confirmed_at is not null)
+             or exists (select from passkeys p where p.account_id = a.id) as "hasFactor"
+           from account_phones n join accounts a on a.id = n.account_id
+             join tenant_users u on u.account_id = a.id and u.tenant_id = $1
+           where n.phone_number = $2 and a.status = 'active'
+             and u.status in ('active', 'pre_provisioned')`,
+    values: [tenantId, phoneNumber],
+  })
+  return rows[0]
+}
+
+/** Records a sign-in by phone. False when the number has another account by now. */
+export async function usePhone(
+  tx: Transaction,
+  accountId: string,
+  phoneNumber: string,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'phone.use',
+    text: `update account_phones set last_used_at = $3
+           where account_id = $1 and phone_number = $2`,
+    values: [accountId, phoneNumber, now],
+  })
+  return rowCount === 1
+}
+
+/**
+ * Sets the number that an account signs in with, and its profile claim. A number of another account moves here: its
+ * holder has just proved it, and networks give numbers to new people. The caller holds the lock of the account.
+ * @returns the account that lost the number, or null.
+ */
+export async function insertPhone(
+  tx: Transaction,
+  accountId: string,
+  phoneNumber: string,
+  now: Date,
+): Promise<string | null> {
+  const { rows } = await tx.query<{ accountId: string }>({
+    name: 'phone.take',
+    text: `delete from account_phones where phone_number = $2 and account_id <> $1
+           returning account_id as "accountId"`,
+    values: [accountId, phoneNumber],
+  })
+  await tx.query({
+    name: 'phone.insert',
+    text: `with claim as (
+             update accounts set phone_number = $2, phone_number_verified = true, updated_at = $3
+             where id = $1)
+           insert into account_phones (account_id, phone_number, proved_at) values ($1, $2, $3)
+           on conflict (account_id) do update
+             set phone_number = excluded.phone_number, proved_at = excluded.proved_at,
+               last_used_at = null`,
+    values: [accountId, phoneNumber, now],
+  })
+  return rows[0]?.accountId ?? null
+}
+
+/**
+ * Removes the number of an account unless it is the account's only sign-in method. Locks the account first, so that of
+ * two last methods one stays.
+ */
+export async function removePhone(
+  tx: Transaction,
+  accountId: string,
+): Promise<'removed' | 'last' | 'unknown'> {
+  await tx.query({
+    name: 'phone.hold_account',
+    text: 'select from accounts where id = $1 for update',
+    values: [accountId],
+  })
+  const { rows } = await tx.query<{ known: boolean; hasOthers: boolean }>({
+    name: 'phone.other_keys',
+    text: `select exists (select from account_phones where account_id = a.id) as known,
+             a.password_hash is not null
+               or exists (select from account_wallets where account_id = a.id)
+               or exists (select from passkeys where account_id = a.id)
+               or exists (select from upstream_identities where account_id = a.id)
+               as "hasOthers"
+           from accounts a where a.id = $1`,
+    values: [accountId],
+  })
+  if (rows[0]?.known !== true) return 'unknown'
+  if (!rows[0].hasOthers) return 'last'
+  await tx.query({
+    name: 'phone.remove',
+    text: 'delete from account_phones where account_id = $1',
+    values: [accountId],
+  })
+  return 'removed'
+}

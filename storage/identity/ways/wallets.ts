@@ -1,0 +1,179 @@
+/** Ethereum accounts that people sign in with, and the nonces of their messages. These transactions cross tenants. */
+import type { Transaction } from '../../platform/sql.js'
+import type { SignInRow } from '../sign-ins.js'
+
+export type WalletRow = {
+  readonly id: string
+  /** Lower case. */
+  readonly address: string
+  readonly createdAt: Date
+  readonly lastUsedAt: Date | null
+}
+
+/** Limit per account. */
+export const WALLETS_MAX = 10
+
+/** Oldest first. */
+export async function listWallets(tx: Transaction, accountId: string): Promise<WalletRow[]> {
+  const { rows } = await tx.query<WalletRow>({
+    name: 'wallet.list',
+    text: `select id, address, created_at as "createdAt", last_used_at as "lastUsedAt"
+           from account_wallets where account_id = $1 order by created_at, id`,
+    values: [accountId],
+  })
+  return rows
+}
+
+/**
+ * The user of an Ethereum account in a tenant, if allowed to sign in. Records the use.
+ * @param address lower case.
+ */
+export async function useWallet(
+  tx: Transaction,
+  tenantId: string,
+  address: string,
+  now: Date,
+): Promise<Pick<SignInRow, 'accountId' | 'tenantUserId' | 'sub' | 'hasFactor'> | undefined> {
+  const { rows } = await tx.query<
+    Pick<SignInRow, 'accountId' | 'tenantUserId' | 'sub' | 'hasFactor'>
+  >({
+    name: 'wallet.use',
+    text: `update account_wallets w set last_used_at = $3
+           from accounts a join tenant_users u on u.account_id = a.id and u.tenant_id = $1
+           where w.address = $2 and a.id = w.account_id and a.status = 'active'
+             and u.status in ('active', 'pre_provisioned')
+           returning a.id as "accountId", u.id as "tenantUserId", u.sub,
+             exists (select from totp_factors f
+               where f.account_id = a.id and f.confirmed_at is not null)
+             or exists (select from passkeys p where p.account_id = a.id) as "hasFactor"`,
+    values: [tenantId, address, now],
+  })
+  return rows[0]
+}
+
+/**
+ * Links an Ethereum account. False when it is linked to any account, or the account is at its limit. The caller holds
+ * the lock of the account.
+ */
+export async function insertWallet(
+  tx: Transaction,
+  wallet: {
+    readonly accountId: string
+    readonly id: string
+    readonly address: string
+    readonly createdAt: Date
+  },
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'wallet.insert',
+    text: `insert into account_wallets (account_id, id, address, created_at)
+           select $1, $2, $3, $4
+           where (select count(*) from account_wallets where account_id = $1) < ${WALLETS_MAX}
+           on conflict (address) do nothing`,
+    values: [wallet.accountId, wallet.id, wallet.address, wallet.createdAt],
+  })
+  return rowCount === 1
+}
+
+/**
+ * Removes an Ethereum account unless it is the account's only sign-in method. Locks the account first, so that of two
+ * last methods one stays.
+ */
+export async function removeWallet(
+  tx: Transaction,
+  accountId: string,
+  id: string,
+): Promise<'removed' | 'last' | 'unknown'> {
+  await tx.query({
+    name: 'wallet.hold_account',
+    text: 'select from accounts where id = $1 for update',
+    values: [accountId],
+  })
+  const { rows } = await tx.query<{ known: boolean; hasOthers: boolean }>({
+    name: 'wallet.other_keys',
+    text: `select exists (select from account_wallets where account_id = a.id and id = $2) as known,
+             a.password_hash is not null
+               or exists (select from account_wallets where account_id = a.id and id <> $2)
+               or exists (select from account_phones where account_id = a.id)
+               or exists (select from passkeys where account_id = a.id)
+               or exists (select from upstream_identities where account_id = a.id)
+               as "hasOthers"
+           from accounts a where a.id = $1`,
+    values: [accountId, id],
+  })
+  if (rows[0]?.known !== true) return 'unknown'
+  if (!rows[0].hasOthers) return 'last'
+  await tx.query({
+    name: 'wallet.remove',
+    text: 'delete from account_wallets where account_id = $1 and id = $2',
+    values: [accountId, id],
+  })
+  return 'removed'
+}
+
+export type SiweNonce = {
+  readonly tenantId: string
+  readonly nonceSha256: Uint8Array
+  readonly purpose: 'sign_in' | 'link'
+  readonly browserSha256: Uint8Array
+  readonly sessionId: string | null
+}
+
+export async function insertSiweNonce(
+  tx: Transaction,
+  nonce: SiweNonce & { readonly expiresAt: Date },
+): Promise<void> {
+  await tx.query({
+    name: 'siwe_nonce.insert',
+    text: `insert into siwe_nonces (tenant_id, nonce_sha256, purpose, browser_sha256, session_id,
+             expires_at)
+           values ($1, $2, $3, $4, $5, $6)`,
+    values: [
+      nonce.tenantId,
+      Buffer.from(nonce.nonceSha256),
+      nonce.purpose,
+      Buffer.from(nonce.browserSha256),
+      nonce.sessionId,
+      nonce.expiresAt,
+    ],
+  })
+}
+
+/** Uses up a nonce. True only for the first call with the browser and session it was issued to. */
+export async function spendSiweNonce(
+  tx: Transaction,
+  { tenantId, nonceSha256, purpose, browserSha256, sessionId }: SiweNonce,
+  now: Date,
+): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'siwe_nonce.spend',
+    text: `delete from siwe_nonces
+           where tenant_id = $1 and nonce_sha256 = $2 and purpose = $3
+             and browser_sha256 = $4 and session_id is not distinct from $5 and expires_at > $6`,
+    values: [
+      tenantId,
+      Buffer.from(nonceSha256),
+      purpose,
+      Buffer.from(browserSha256),
+      sessionId,
+      now,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** Removes up to `limit` nonces that expired before `before`. */
+export async function removeExpiredSiweNonces(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'siwe_nonce.remove_expired',
+    text: `delete from siwe_nonces where (tenant_id, nonce_sha256) in (
+             select tenant_id, nonce_sha256 from siwe_nonces where expires_at < $1
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

@@ -1,0 +1,196 @@
+/** A second factor by risk: a code by mail for a sign-in from a new browser or network, or after failures. */
+import test, { type ExecutionContext } from 'ava'
+import { networkOf } from '../../../../actors/identity/adaptive-mfa/risk.js'
+import { apiOf } from '../../../support/api.js'
+import { sql } from '../../../support/identity/identity.js'
+import {
+  bootstrapped,
+  enrolledBrowser,
+  SESSION_COOKIE,
+  signIn,
+  type Workspace,
+} from '../../../support/identity/person.js'
+import { codeIn, openMailServer } from '../../../support/operations/mail.js'
+import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
+import { openChromium } from '../../../support/pages/chromium.js'
+import { looksRight } from '../../../support/pages/visual-checks.js'
+import { testWithProgram } from '../../../support/service/programs.js'
+import { testService } from '../../../support/service.js'
+
+const EMAIL = 'ada@example.com'
+const CODE = /[A-Z]{4}-[A-Z]{4}/
+
+/** Signs in again in a browser whose session is over. */
+function signInAgain(browser: TestBrowser, workspace: Workspace) {
+  browser.cookies.delete(SESSION_COOKIE)
+  return signIn(browser, workspace)
+}
+
+async function stage(t: ExecutionContext, environment: Readonly<Record<string, string>> = {}) {
+  const mail = await openMailServer()
+  const running = await testService({
+    environment: { ...mail.environment, SVC_ADAPTIVE_MFA__ENABLED: 'true', ...environment },
+  })
+  t.teardown(async () => {
+    await running.end()
+    await mail.close()
+  })
+  const made = await bootstrapped(running)
+  const db = running.db.database
+  // The fixture user gets a mailbox that was proved before.
+  await sql(
+    db,
+    `update accounts set email = $2, email_key = $2, email_verified = true where email = $1`,
+    [made.email, EMAIL],
+  )
+  return {
+    running,
+    mail,
+    db,
+    workspace: { ...made, email: EMAIL },
+    browser(): TestBrowser {
+      const opened = openBrowser(running)
+      t.teardown(() => opened.close())
+      return opened
+    },
+    triggered: () =>
+      sql<{ reasons: string[]; method: string }>(
+        db,
+        `select data -> 'reasons' as reasons, data ->> 'method' as method from events
+         where type = 'auth.adaptive_mfa.triggered' order by occurred_at, id`,
+      ),
+  }
+}
+
+test.serial('a new browser needs a code by mail once, and is known afterwards', async (t) => {
+  const at = await stage(t)
+  const first = at.browser()
+  t.is((await signIn(first, at.workspace)).location, '/auth/account', 'the first sign-in of all')
+  const again = await signInAgain(first, at.workspace)
+  t.is(again.location, '/auth/account', 'a known browser')
+  t.regex(
+    (
+      await at.browser().get(`/auth/login?tenant_slug=${at.workspace.tenantSlug}`)
+    ).setCookies.join(),
+    /svc_browser=[^;]+; Max-Age=15552000/,
+    'the browser cookie outlives the browser session',
+  )
+  t.deepEqual(await at.triggered(), [])
+
+  const other = at.browser()
+  const asked = await signIn(other, at.workspace)
+  t.regex(asked.location!, /^\/auth\/mfa\?flow=/)
+  t.is((await other.get('/auth/account')).status, 303, 'the sign-in is not complete')
+  const page = await other.follow(asked)
+  const code = codeIn(await at.mail.letterTo(EMAIL, CODE))
+  const wrong = await other.submit(page, { code: 'BBBB-BBBB' }, '/auth/mfa')
+  t.true(wrong.html.includes('aria-invalid="true"'))
+  const stranger = at.browser()
+  const theirs = await stranger.follow(await signIn(stranger, at.workspace))
+  t.is((await stranger.submit(theirs, { code }, '/auth/mfa')).status, 200, 'of another sign-in')
+  const both = await Promise.all([
+    other.submit(page, { code }, '/auth/mfa'),
+    other.submit(page, { code: code.toLowerCase() }, '/auth/mfa'),
+  ])
+  t.true(both.some(({ location }) => location === '/auth/account'))
+  t.is((await other.get('/auth/account')).status, 200)
+  const [session] = await sql(
+    at.db,
+    `select level, amr from browser_sessions where 'otp' = any (amr) and ended_at is null`,
+  )
+  t.deepEqual(session, { level: 1, amr: ['pwd', 'otp'] })
+  t.is((await signInAgain(other, at.workspace)).location, '/auth/account', 'known by now')
+  t.deepEqual(await at.triggered(), [
+    { reasons: ['new_device'], method: 'mail' },
+    { reasons: ['new_device'], method: 'mail' },
+  ])
+})
+
+test.serial('a new network and failures raise the risk', async (t) => {
+  const at = await stage(t, { SVC_ADAPTIVE_MFA__FAILURES_MAX: '2' })
+  const browser = at.browser()
+  await signIn(browser, at.workspace)
+  for (let n = 0; n < 2; n += 1)
+    await signInAgain(browser, { ...at.workspace, password: 'a guess' })
+  t.regex((await signInAgain(browser, at.workspace)).location!, /^\/auth\/mfa/)
+  await sql(at.db, `update known_browsers set network = '192.0.2.0/24'`)
+  t.regex((await signInAgain(browser, at.workspace)).location!, /^\/auth\/mfa/)
+  t.deepEqual(await at.triggered(), [
+    { reasons: ['failures'], method: 'mail' },
+    { reasons: ['new_network'], method: 'mail' },
+  ])
+  t.is(networkOf('198.51.100.77'), '198.51.100.0/24')
+  t.is(networkOf('::ffff:198.51.100.77'), '198.51.100.0/24')
+  t.is(networkOf('2001:db8:1:2:3::4'), '2001:db8:1::/48')
+})
+
+test.serial('another code can be requested, and replaces the first', async (t) => {
+  const at = await stage(t)
+  await signIn(at.browser(), at.workspace)
+  const browser = at.browser()
+  const page = await browser.follow(await signIn(browser, at.workspace))
+  const first = codeIn(await at.mail.letterTo(EMAIL, CODE))
+  const again = await browser.submit(page, {}, '/auth/mfa/mail')
+  t.regex(again.location!, /^\/auth\/mfa\?flow=/)
+  const second = codeIn(await at.mail.letterTo(EMAIL, CODE, 1))
+  t.is((await browser.submit(page, { code: first }, '/auth/mfa')).status, 200)
+  t.is((await browser.submit(page, { code: second }, '/auth/mfa')).location, '/auth/account')
+})
+
+test.serial('an account with a second factor gives that one, and the event says so', async (t) => {
+  const at = await stage(t)
+  const enrolled = await enrolledBrowser(at.running, at.workspace)
+  t.teardown(() => enrolled.browser.close())
+  const browser = at.browser()
+  const page = await browser.follow(await signIn(browser, at.workspace))
+  const done = await browser.submit(page, { code: enrolled.codes.next() }, '/auth/mfa')
+  t.is(done.location, '/auth/account', done.html)
+  t.deepEqual(await at.triggered(), [{ reasons: ['new_device'], method: 'second_factor' }])
+  t.is(at.mail.received.length, 0)
+})
+
+test.serial(
+  'an unproved mailbox confirms nothing, and a sign-in by mail needs no second mail',
+  async (t) => {
+    const at = await stage(t, { SVC_EMAIL_OTP__ENABLED: 'true' })
+    await signIn(at.browser(), at.workspace)
+    const browser = at.browser()
+    const login = await browser.get(`/auth/login?tenant_slug=${at.workspace.tenantSlug}`)
+    const { fields } = login.forms[0]!
+    const waiting = await browser.follow(
+      await browser.post('/auth/login/mail', { ...fields, email: EMAIL }),
+    )
+    const code = codeIn(await at.mail.letterTo(EMAIL, CODE))
+    t.is((await browser.submit(waiting, { code }, '/auth/login/code')).location, '/auth/account')
+    await sql(at.db, 'update accounts set email_verified = false')
+    t.is((await signIn(at.browser(), at.workspace)).location, '/auth/account')
+    const methods = (await at.triggered()).map(({ method }) => method)
+    t.deepEqual(methods, ['none', 'none'])
+    t.is(at.mail.received.length, 1)
+  },
+)
+
+testWithProgram('chromium', 'a person confirms a sign-in from a new browser', async (t, path) => {
+  t.timeout(120_000)
+  const at = await stage(t)
+  const api = apiOf(at.running)
+  await signIn(at.browser(), at.workspace)
+  const { page, close, complaints } = await openChromium(path)
+  t.teardown(async () => {
+    await close()
+    await api.close()
+  })
+  await page.goto(`${at.running.baseUrl}/auth/login?tenant_slug=${at.workspace.tenantSlug}`)
+  await page.fill('#email', EMAIL)
+  await page.fill('#password', at.workspace.password)
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/auth/mfa?flow=*')
+  await looksRight(t, page, 'confirm-sign-in')
+  await page.focus('#code')
+  await page.keyboard.type(codeIn(await at.mail.letterTo(EMAIL, CODE)))
+  await page.keyboard.press('Enter')
+  await page.waitForURL('**/auth/account')
+  t.deepEqual(complaints, [], 'the content security policy blocked nothing')
+  const { body } = await api.get('/api/v1/capabilities')
+  t.true((body['capabilities'] as unknown as string[]).includes('sign_in.adaptive_mfa'))
+})

@@ -1,0 +1,264 @@
+/** Guests: continue without an address, keep the account by proving one, end after retention. */
+import test, { type ExecutionContext } from 'ava'
+import * as oidc from 'openid-client'
+import { Registry } from 'prom-client'
+import { sweepExpired } from '../../../../actors/operations/retention/sweeps.js'
+import { systemClock } from '../../../../runtime/kernel/clock.js'
+import { systemRandom } from '../../../../runtime/kernel/random.js'
+import { apiOf } from '../../../support/api.js'
+import { sql } from '../../../support/identity/identity.js'
+import { codeIn, type MailServer, openMailServer } from '../../../support/operations/mail.js'
+import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
+import { openChromium } from '../../../support/pages/chromium.js'
+import { looksRight } from '../../../support/pages/visual-checks.js'
+import { testWithProgram } from '../../../support/service/programs.js'
+import { testService } from '../../../support/service.js'
+import {
+  authorized,
+  callbackOf,
+  journey,
+  relyingParty,
+} from '../../../support/oauth/relying-party.js'
+
+const DAY_MS = 86_400_000
+
+async function stage(t: ExecutionContext, environment: Readonly<Record<string, string>> = {}) {
+  const mail: MailServer = await openMailServer()
+  const running = await testService({
+    environment: { ...mail.environment, SVC_ANONYMOUS__ENABLED: 'true', ...environment },
+  })
+  const api = apiOf(running)
+  t.teardown(async () => {
+    await api.close()
+    await running.end()
+    await mail.close()
+  })
+  const workspace = await api.workspace()
+  const slug = String(workspace.body['tenant_slug'])
+  const db = running.db.database
+  return {
+    running,
+    api,
+    mail,
+    workspace,
+    slug,
+    db,
+    async allow() {
+      const links = [{ label: 'Terms', url: 'https://harbour.example/terms' }]
+      const json = { anonymous: { enabled: true }, branding: { links } }
+      const { token } = workspace
+      const changed = await api.call('PATCH', '/api/v1/tenant/settings', { token, json })
+      t.is(changed.status, 200, JSON.stringify(changed.body))
+      t.deepEqual(changed.body['anonymous'], { enabled: true })
+    },
+    browser(): TestBrowser {
+      const opened = openBrowser(running)
+      t.teardown(() => opened.close())
+      return opened
+    },
+    login: (browser: TestBrowser): Promise<Page> =>
+      browser.get(`/auth/login?tenant_slug=${slug}&return_to=/auth/account`),
+  }
+}
+
+test.serial('a guest is admitted where the tenant allows it, without address claims', async (t) => {
+  const at = await stage(t)
+  const closed = at.browser()
+  const before = await at.login(closed)
+  t.false(before.html.includes('/auth/login/guest'))
+  const { csrf_token, flow } = before.forms[0]!.fields as Record<string, string>
+  const forced = await closed.post('/auth/login/guest', { csrf_token: csrf_token!, flow: flow! })
+  t.is(forced.status, 404, 'not by the form either')
+
+  await at.allow()
+  const browser = at.browser()
+  const done = await browser.submit(await at.login(browser), {}, '/auth/login/guest')
+  t.is(done.location, '/auth/account', done.html)
+  const account = await browser.follow(done)
+  t.true(account.html.includes('You are a guest'))
+  t.false(account.html.includes('guest.invalid'), 'the placeholder address is not shown')
+  const [row] = await sql<{ email: string }>(
+    at.db,
+    'select email from accounts where guest_since is not null',
+  )
+  const mailed = await at.browser().get(`/auth/login?tenant_slug=${at.slug}`)
+  t.is(mailed.status, 200)
+  t.regex(row!.email, /@guest\.invalid$/)
+
+  const party = await relyingParty(at.running, { tenantId: at.workspace.tenantId })
+  const begun = await journey(party)
+  const none = { email: '', password: '' }
+  const callback = callbackOf(await authorized(browser, none, begun.url))
+  const tokens = await oidc.authorizationCodeGrant(party.config, callback, {
+    pkceCodeVerifier: begun.verifier,
+    expectedState: begun.state,
+    expectedNonce: begun.nonce,
+  })
+  const claims = tokens.claims()!
+  t.deepEqual(
+    ['email', 'email_verified', 'preferred_username'].filter((name) => name in claims),
+    [],
+  )
+  t.is(claims['acr'], 'aal1')
+  const events = await sql<{ type: string }>(
+    at.db,
+    `select type from events where data -> 'actor' ->> 'id' = $1 order by occurred_at, type`,
+    [claims.sub],
+  )
+  t.true(events.some(({ type }) => type === 'tenant_user.activated'))
+})
+
+test.serial('a sign-in that needs more than a guest does not offer one', async (t) => {
+  const at = await stage(t, { SVC_TWO_FACTOR__ENABLED: 'true' })
+  await at.allow()
+  const browser = at.browser()
+  const page = await at.login(browser)
+  t.false(page.html.includes('/auth/login/guest'))
+  const { csrf_token, flow } = page.forms[0]!.fields as Record<string, string>
+  const forced = await browser.post('/auth/login/guest', { csrf_token: csrf_token!, flow: flow! })
+  t.is(forced.status, 404)
+})
+
+test.serial(
+  'a guest keeps the account by proving an address, and takes over no other',
+  async (t) => {
+    const at = await stage(t)
+    await at.allow()
+    const browser = at.browser()
+    await browser.submit(await at.login(browser), {}, '/auth/login/guest')
+    const [guest] = await sql<{ id: string; sub: string }>(
+      at.db,
+      `select a.id, u.sub from accounts a join tenant_users u on u.account_id = a.id
+     where a.guest_since is not null`,
+    )
+    const form = await browser.get('/auth/account/email/new')
+    const bad = await browser.submit(form, { email: 'x@guest.invalid' })
+    t.true(bad.html.includes('This is not an email address.'))
+
+    const known = 'owner@example.com'
+    const json = { email: known, password: 'a password of the owner here' }
+    const made = await at.api.call('POST', '/api/v1/tenant-users', {
+      token: at.workspace.token,
+      json,
+    })
+    t.is(made.status, 201)
+    const asked = await browser.submit(form, { email: known })
+    const fresh = await browser.submit(form, { email: 'Ada@Example.org' })
+    const shape = ({ html }: Page) => html.replaceAll(/value="[^"]*"|<bdi[^>]*>[^<]*<\/bdi>/g, '')
+    t.is(shape(asked), shape(fresh), 'the response does not reveal whether the address is known')
+
+    const again = await browser.submit(form, { email: known })
+    const letter = await at.mail.letterTo(known, /[A-Z]{4}-[A-Z]{4}/, 1)
+    t.regex(letter.headers['subject']!, /^Your code for /)
+    const taken = await browser.submit(again, { code: codeIn(letter) })
+    t.is(taken.status, 409)
+    t.true(taken.html.includes('You already have an account with this email address.'))
+
+    const mine = await browser.submit(form, { email: 'Ada@Example.org' })
+    const code = codeIn(await at.mail.letterTo('ada@example.org', /[A-Z]{4}-[A-Z]{4}/, 1))
+    const stranger = at.browser()
+    await stranger.submit(await at.login(stranger), {}, '/auth/login/guest')
+    const other = await stranger.submit(await stranger.get('/auth/account/email/new'), {
+      email: 'other@example.org',
+    })
+    t.is((await stranger.submit(other, { code })).status, 200, 'a code belongs to one session')
+    const both = await Promise.all([browser.submit(mine, { code }), browser.submit(mine, { code })])
+    t.true(both.some(({ location }) => location === '/auth/account'))
+    const [row] = await sql(
+      at.db,
+      `select email, email_verified as proved, guest_since as since,
+       (select sub from tenant_users where account_id = a.id) as sub
+     from accounts a where id = $1`,
+      [guest!.id],
+    )
+    t.deepEqual(row, { email: 'ada@example.org', proved: true, since: null, sub: guest!.sub })
+    const account = await browser.get('/auth/account')
+    t.is(account.status, 200, 'the session stays')
+    t.false(account.html.includes('You are a guest'))
+    t.is((await browser.get('/auth/account/email/new')).location, '/auth/account')
+  },
+)
+
+test.serial('new guests are limited per network address', async (t) => {
+  const at = await stage(t, { SVC_ANONYMOUS__REQUESTS_PER_ADDRESS_MAX: '2' })
+  await at.allow()
+  const statuses = []
+  for (let n = 0; n < 3; n += 1) {
+    const browser = at.browser()
+    const answer = await browser.submit(await at.login(browser), {}, '/auth/login/guest')
+    statuses.push(answer.status)
+  }
+  t.deepEqual(statuses, [303, 303, 429])
+  t.is((await sql(at.db, 'select from accounts where guest_since is not null')).length, 2)
+})
+
+test.serial('a guest who is not seen for the retention time is deleted, others stay', async (t) => {
+  const at = await stage(t)
+  await at.allow()
+  const browser = at.browser()
+  await browser.submit(await at.login(browser), {}, '/auth/login/guest')
+  const count = async () => {
+    const [row] = await sql<{ guests: number; accounts: number }>(
+      at.db,
+      `select count(*) filter (where guest_since is not null)::int as guests,
+         count(*)::int as accounts from accounts`,
+    )
+    return row!
+  }
+  const sweep = (laterMs: number) =>
+    sweepExpired(
+      {
+        database: at.db,
+        clock: { ...systemClock, now: () => new Date(Date.now() + laterMs) },
+        random: systemRandom(systemClock),
+        registry: new Registry(),
+        retention: {
+          delivery_retention_days: 30,
+          checkout_retention_days: 90,
+          guest_retention_secs: 86_400,
+        },
+      },
+      new AbortController().signal,
+    )
+  const before = await count()
+  t.is(before.guests, 1)
+  t.is((await sweep(DAY_MS / 2))['guests'], 0)
+  t.is((await sweep(DAY_MS * 2))['guests'], 1)
+  t.deepEqual(await count(), { guests: 0, accounts: before.accounts - 1 })
+  t.is((await browser.get('/auth/account')).status, 303)
+  const events = await sql(
+    at.db,
+    `select data ->> 'status' as status from events where type = 'tenant_user.removed'`,
+  )
+  t.deepEqual(events, [{ status: 'removed' }])
+})
+
+testWithProgram('chromium', 'a guest keeps the account', async (t, path) => {
+  t.timeout(120_000)
+  const at = await stage(t)
+  await at.allow()
+  const { page, close, complaints } = await openChromium(path)
+  t.teardown(close)
+  const { keyboard } = page
+  await page.goto(`${at.running.baseUrl}/auth/login?tenant_slug=${at.slug}`)
+  await looksRight(t, page, 'guest-sign-in')
+  await page.focus('form[action="/auth/login/guest"] button')
+  await keyboard.press('Enter')
+  await page.waitForURL('**/auth/account')
+  await looksRight(t, page, 'guest-account')
+  await page.click('a[href="/auth/account/email/new"]')
+  await looksRight(t, page, 'guest-address')
+  await page.focus('#email')
+  await keyboard.type('ada@example.org')
+  await keyboard.press('Enter')
+  await page.waitForSelector('#code')
+  await looksRight(t, page, 'guest-code')
+  await page.focus('#code')
+  await keyboard.type(codeIn(await at.mail.letterTo('ada@example.org')))
+  await keyboard.press('Enter')
+  await page.waitForURL('**/auth/account')
+  t.true((await page.content()).includes('ada@example.org'))
+  t.deepEqual(complaints, [], 'the content security policy blocked nothing')
+  const { body } = await at.api.get('/api/v1/capabilities')
+  t.true((body['capabilities'] as unknown as string[]).includes('sign_in.anonymous'))
+})

@@ -1,0 +1,313 @@
+/** Phone numbers: proof on the account page, and sign-in with a code by text message. */
+import test, { type ExecutionContext } from 'ava'
+import { apiOf } from '../../../support/api.js'
+import { sql } from '../../../support/identity/identity.js'
+import {
+  bootstrapped,
+  enrolledBrowser,
+  signIn,
+  type Workspace,
+} from '../../../support/identity/person.js'
+import { codeOf, openTextServer, type TextServer } from '../../../support/identity/text-provider.js'
+import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
+import { openChromium } from '../../../support/pages/chromium.js'
+import { looksRight } from '../../../support/pages/visual-checks.js'
+import { testWithProgram } from '../../../support/service/programs.js'
+import { testService, type TestService } from '../../../support/service.js'
+
+const NUMBER = '+493012345678'
+
+type Stage = {
+  readonly running: TestService
+  readonly texts: TextServer
+  readonly workspace: Workspace
+  browser(): TestBrowser
+}
+
+async function stage(
+  t: ExecutionContext,
+  provider: 'http' | 'twilio' = 'http',
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Stage> {
+  const texts = await openTextServer()
+  const running = await testService({ environment: { ...texts[provider], ...environment } })
+  t.teardown(async () => {
+    await running.end()
+    texts.close()
+  })
+  return {
+    running,
+    texts,
+    workspace: await bootstrapped(running),
+    browser() {
+      const browser = openBrowser(running)
+      t.teardown(() => browser.close())
+      return browser
+    },
+  }
+}
+
+/** A browser whose user is signed in by password. */
+async function signedIn(at: Stage, workspace = at.workspace): Promise<TestBrowser> {
+  const browser = at.browser()
+  await browser.follow(await signIn(browser, workspace))
+  return browser
+}
+
+/** Proves a number on the account page. */
+async function prove(t: ExecutionContext, at: Stage, browser: TestBrowser, number = NUMBER) {
+  const before = at.texts.received.filter(({ to }) => to === number).length
+  const page = await browser.get('/auth/account/phone')
+  t.is(page.status, 200, page.html)
+  const asked = await browser.submit(page, { phone_number: number })
+  t.is(asked.status, 200, asked.html)
+  const text = await at.texts.textTo(number, before)
+  const done = await browser.submit(asked, { code: codeOf(text) })
+  t.is(done.location, '/auth/account', done.html)
+  return text
+}
+
+/** The page after a code was requested. */
+async function request(at: Stage, browser: TestBrowser, number = NUMBER): Promise<Page> {
+  const { tenantSlug } = at.workspace
+  const login = await browser.get(`/auth/login?tenant_slug=${tenantSlug}&return_to=/auth/account`)
+  const path = /href="(\/auth\/login\/phone\?flow=[^"]+)"/.exec(login.html)![1]!
+  return browser.submit(await browser.get(path), { phone_number: number })
+}
+
+const withoutFlow = ({ html }: Page) => html.replaceAll(/value="[^"]*"|flow=[^"]*/g, '')
+
+test.serial(
+  'a proved number signs in once per code, and an unknown number looks the same',
+  async (t) => {
+    const at = await stage(t)
+    at.texts.failNext(1)
+    const text = await prove(
+      t,
+      at,
+      await signedIn(at),
+      '+49 (30) 123-45678'.replaceAll(/[ ()-]/g, ''),
+    )
+    t.is(at.texts.requests(), 2, 'a failed attempt is repeated')
+    t.regex(text.text, /Harbour Works/)
+    t.regex(text.text, /\n\n@localhost #[0-9]{6}$/, 'the code is bound to the host')
+
+    const browser = at.browser()
+    const waiting = await browser.follow(await request(at, browser, '+49 30 12345678'))
+    t.is(waiting.status, 200)
+    const code = codeOf(await at.texts.textTo(NUMBER, 1))
+    const stranger = at.browser()
+    const unknown = await stranger.follow(await request(at, stranger, '+4930999999'))
+    t.is(withoutFlow(unknown), withoutFlow(waiting))
+    const stolen = await stranger.submit(unknown, { code })
+    t.is(stolen.status, 200, 'a code belongs to the sign-in that requested it')
+    t.true(stolen.html.includes('role="alert"'))
+
+    const both = await Promise.all([
+      browser.submit(waiting, { code: `${code.slice(0, 3)} ${code.slice(3)}` }),
+      openBrowser(at.running).post('/auth/login/phone/code', { code }),
+    ])
+    t.is(both[0].location, '/auth/account', both[0].html)
+    t.is(both[1].status, 403, 'without the CSRF token')
+    t.is((await browser.follow(both[0])).status, 200)
+    t.is((await browser.submit(waiting, { code })).status, 200, 'a second use is a wrong code')
+    t.is(at.texts.received.length, 2, 'no message to a number without an account')
+
+    const [session] = await sql(
+      at.running.db.database,
+      `select amr, level from browser_sessions where ended_at is null and 'sms' = any (amr)`,
+    )
+    t.deepEqual(session, { amr: ['sms'], level: 1 })
+    const [claim] = await sql(
+      at.running.db.database,
+      'select phone_number as number, phone_number_verified as verified from accounts where phone_number is not null',
+    )
+    t.deepEqual(claim, { number: NUMBER, verified: true })
+    const [stored] = await sql<{ text: string }>(
+      at.running.db.database,
+      `select string_agg(encode(code_sha256, 'escape'), ' ') as text from code_tickets`,
+    )
+    t.false(stored!.text.includes(code), 'codes are stored as hashes')
+  },
+)
+
+test.serial('messages leave through an API of the shape of Twilio', async (t) => {
+  const at = await stage(t, 'twilio')
+  await prove(t, at, await signedIn(at))
+  const browser = at.browser()
+  const waiting = await browser.follow(await request(at, browser))
+  const code = codeOf(await at.texts.textTo(NUMBER, 1))
+  t.is((await browser.submit(waiting, { code })).location, '/auth/account')
+})
+
+test.serial('an account with a second factor is asked for it', async (t) => {
+  const at = await stage(t)
+  const { browser: owner } = await enrolledBrowser(at.running, at.workspace)
+  t.teardown(() => owner.close())
+  await prove(t, at, owner)
+  const browser = at.browser()
+  const waiting = await browser.follow(await request(at, browser))
+  const done = await browser.submit(waiting, { code: codeOf(await at.texts.textTo(NUMBER, 1)) })
+  t.regex(done.location!, /^\/auth\/mfa\?flow=/)
+  t.is((await browser.get('/auth/account')).status, 303, 'the second factor is pending')
+})
+
+test.serial(
+  'wrong codes are counted per number, and a new code gives no new guesses',
+  async (t) => {
+    const at = await stage(t, 'http', { SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '4' })
+    await prove(t, at, await signedIn(at))
+    const wrong = (code: string) => (code === '000000' ? '000001' : '000000')
+    let page: Page | undefined
+    for (let round = 0; round < 2; round += 1) {
+      const browser = at.browser()
+      page = await browser.follow(await request(at, browser))
+      const code = codeOf(await at.texts.textTo(NUMBER, 1 + round))
+      for (let guess = 0; guess < 2; guess += 1)
+        t.is((await browser.submit(page, { code: wrong(code) })).status, 200)
+    }
+    const last = at.browser()
+    page = await last.follow(await request(at, last))
+    const right = await last.submit(page, { code: codeOf(await at.texts.textTo(NUMBER, 3)) })
+    t.is(right.status, 429, 'locked, also for the right code')
+    t.truthy(right.headers['retry-after'])
+    const [events] = await sql(
+      at.running.db.database,
+      `select count(*) filter (where type = 'auth.login.failure' and data ->> 'reason' = 'sms')::int as failures,
+       count(*) filter (where type = 'security.brute_force.detected' and data ->> 'subject' = 'sms')::int as locks
+     from events`,
+    )
+    t.deepEqual(events, { failures: 4, locks: 1 })
+  },
+)
+
+test.serial('messages are limited per number, per tenant and by country', async (t) => {
+  const at = await stage(t, 'http', {
+    SVC_SMS__REQUESTS_PER_NUMBER_MAX: '2',
+    SVC_SMS__PER_SANDBOX_PER_DAY_MAX: '3',
+    SVC_SMS__ALLOWED_PREFIXES: '["+49"]',
+  })
+  const owner = await signedIn(at)
+  await prove(t, at, owner)
+  const browser = at.browser()
+  t.is((await request(at, browser)).status, 303)
+  t.is((await request(at, browser)).status, 429, 'the number has had its share')
+  const abroad = await request(at, browser, '+15005550009')
+  t.true(abroad.html.includes('We cannot send text messages to this country.'))
+  for (const typed of ['12345', '+49', '+49x', ''])
+    t.true((await request(at, browser, typed)).html.includes('aria-invalid="true"'), typed)
+
+  const other = '+493011111111'
+  const page = await owner.get('/auth/account/phone')
+  t.is((await owner.submit(page, { phone_number: other })).status, 200)
+  await at.texts.textTo(other)
+  const last = '+493022222222'
+  t.is((await owner.submit(page, { phone_number: last })).status, 200, 'the answer is the same')
+  t.is(at.texts.received.length, 3, 'the tenant has sent its share of today')
+})
+
+test.serial('a number moves to the account that proves it last, and is removed', async (t) => {
+  const at = await stage(t)
+  const api = apiOf(at.running)
+  t.teardown(() => api.close())
+  await prove(t, at, await signedIn(at))
+  const second = await bootstrapped(at.running)
+  const browser = await signedIn(at, second)
+  await prove(t, at, browser)
+  const [moved] = await sql(
+    at.running.db.database,
+    `select count(*)::int as numbers,
+       (select count(*)::int from audit_events where type = 'account.phone.verified') as records
+     from account_phones`,
+  )
+  t.deepEqual(moved, { numbers: 1, records: 2 })
+  const stranger = at.browser()
+  await request(at, stranger)
+  t.is(at.texts.received.length, 2, 'the first account no longer signs in with the number')
+
+  const page = await browser.get('/auth/account')
+  t.true(page.html.includes(NUMBER))
+  t.is((await browser.submit(page, {}, '/auth/account/phone/remove')).location, '/auth/account')
+  t.is((await browser.submit(page, {}, '/auth/account/phone/remove')).status, 404)
+  const left = await sql(at.running.db.database, 'select from account_phones')
+  t.is(left.length, 0)
+})
+
+test.serial('without a provider nothing of the phone is offered', async (t) => {
+  const running = await testService({ environment: { SVC_PHONE__ENABLED: 'true' } })
+  const browser = openBrowser(running)
+  const api = apiOf(running)
+  t.teardown(async () => {
+    await api.close()
+    await browser.close()
+    await running.end()
+  })
+  const workspace = await bootstrapped(running)
+  const page = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
+  t.false(page.html.includes('/auth/login/phone'))
+  t.is((await browser.get('/auth/login/phone?flow=x')).status, 404)
+  await browser.follow(await signIn(browser, workspace))
+  t.false((await browser.get('/auth/account')).html.includes('/auth/account/phone'))
+  const { body } = await api.get('/api/v1/capabilities')
+  const names = body['capabilities'] as unknown as string[]
+  t.deepEqual(
+    names.filter((name) => /phone|sms/.test(name)),
+    [],
+  )
+})
+
+testWithProgram(
+  'chromium',
+  'a person adds a phone number and signs in with it',
+  async (t, path) => {
+    t.timeout(120_000)
+    const at = await stage(t, 'http', {})
+    const api = apiOf(at.running)
+    const { page, context, close, complaints } = await openChromium(path)
+    t.teardown(async () => {
+      await close()
+      await api.close()
+    })
+    const { keyboard } = page
+    const url = (own: string) => `${at.running.baseUrl}${own}`
+    const login = url(`/auth/login?tenant_slug=${at.workspace.tenantSlug}`)
+    await page.goto(login)
+    await page.fill('#email', at.workspace.email)
+    await page.fill('#password', at.workspace.password)
+    await keyboard.press('Enter')
+    await page.waitForURL('**/auth/account')
+    await page.click('a[href="/auth/account/phone"]')
+    await looksRight(t, page, 'phone-own')
+    await page.focus('#phone_number')
+    await keyboard.type('+49 30 12345678')
+    await keyboard.press('Enter')
+    await page.waitForSelector('#code')
+    await looksRight(t, page, 'phone-own-code')
+    await page.fill('#code', codeOf(await at.texts.textTo(NUMBER)))
+    await keyboard.press('Enter')
+    await page.waitForURL('**/auth/account')
+    await looksRight(t, page, 'phone-account')
+
+    await context.clearCookies()
+    await page.goto(login)
+    await page.click('a[href^="/auth/login/phone"]')
+    await looksRight(t, page, 'phone-sign-in')
+    await page.focus('#phone_number')
+    await keyboard.type('1')
+    await keyboard.press('Enter')
+    await page.waitForSelector('#error-summary')
+    await looksRight(t, page, 'phone-sign-in-invalid')
+    await page.fill('#phone_number', NUMBER)
+    await keyboard.press('Enter')
+    await page.waitForURL('**/auth/login/phone/code?flow=*')
+    await looksRight(t, page, 'phone-code')
+    await page.focus('#code')
+    await keyboard.type(codeOf(await at.texts.textTo(NUMBER, 1)))
+    await keyboard.press('Enter')
+    await page.waitForURL('**/auth/account')
+    t.deepEqual(complaints, [], 'the content security policy blocked nothing')
+    const { body } = await api.get('/api/v1/capabilities')
+    const names = body['capabilities'] as unknown as string[]
+    t.true(names.includes('phone') && names.includes('sign_in.sms'))
+  },
+)

@@ -1,0 +1,218 @@
+/** Work in the console: one creation, change and deletion in each group, as calls of the API. */
+import test, { type ExecutionContext } from 'ava'
+import { openConsole, ownerOf } from '../../../support/identity/console.js'
+import type { Page } from '../../../support/pages/browser.js'
+import { until } from '../../../support/service/watch.js'
+import { populateTenant } from '../../../support/service/populated-service.js'
+import { startPopulatedService } from '../../../support/service/populated-service-parts.js'
+
+const resources = await startPopulatedService()
+const { api, receiver } = resources
+const tenant = await populateTenant(api, 'Harbour', receiver)
+const browser = await ownerOf(api, tenant)
+const { token } = tenant.workspace
+test.after.always(async () => {
+  await browser.close()
+  await resources.close()
+})
+
+type Fields = Readonly<Record<string, string>>
+
+/** Opens the page of an action and sends its form. */
+async function act(path: string, fields: Fields = {}): Promise<Page> {
+  return browser.submit(await openConsole(browser, path), fields, path)
+}
+
+/** The path of the object to which an action led. */
+function made(t: ExecutionContext, page: Page): string {
+  t.is(page.status, 303, page.html)
+  t.regex(String(page.location), /\?done=1$/)
+  return page.location!.replace('?done=1', '')
+}
+
+const idOf = (path: string) => path.split('/').at(-1)!
+
+test('access: an application is created, changed, its secret rotated, and deleted', async (t) => {
+  const form = {
+    name: 'Ferry',
+    redirect_uris: 'https://ferry.example/cb\nhttps://ferry.example/two',
+  }
+  const created = await act('/console/applications/do/create', form)
+  t.is(created.status, 200)
+  const secret = /data-secret="client_secret">([^<]+)</.exec(created.html)?.[1]
+  t.regex(String(secret), /^svcs_/)
+  t.regex(created.html, /curl -X POST/)
+  const { rows } = await api.list('/api/v1/applications', token)
+  const row = rows.find(({ name }) => name === 'Ferry')!
+  t.deepEqual(row['redirect_uris'], ['https://ferry.example/cb', 'https://ferry.example/two'])
+  const item = `/console/applications/${String(row['id'])}`
+  const shown = await openConsole(browser, item)
+  t.notRegex(shown.html, new RegExp(secret!), 'the secret is shown once')
+  t.regex(shown.html, /href="\/oauth\/authorize\?client_id=/, 'and its sign-in can be tried')
+  const changed = await act(`${item}/do/change`, {
+    name: 'Ferry two',
+    redirect_uris: 'https://ferry.example/cb',
+    scopes: 'openid',
+  })
+  made(t, changed)
+  const read = await api.get(`/api/v1/applications/${String(row['id'])}`, token)
+  t.is(read.body['name'], 'Ferry two')
+  t.deepEqual(read.body['redirect_uris'], ['https://ferry.example/cb'])
+  const rotated = await act(`${item}/do/rotate`, { overlap_secs: '60' })
+  t.regex(rotated.html, /data-secret="client_secret"/)
+  const gone = await act(`${item}/do/delete`)
+  t.is(gone.location, '/console/applications?done=1')
+  t.is((await browser.get(item)).status, 404)
+})
+
+test('the same form sent twice creates one application', async (t) => {
+  const path = '/console/applications/do/create'
+  const form = await openConsole(browser, path)
+  const first = await browser.submit(form, { name: 'Once' }, path)
+  const second = await browser.submit(form, { name: 'Once' }, path)
+  t.is(first.status, 200)
+  t.is(second.status, 303, 'the repeated answer has no secret')
+  const { rows } = await api.list('/api/v1/applications', token)
+  t.is(rows.filter(({ name }) => name === 'Once').length, 1)
+})
+
+test('a refused action shows title, detail, fault and request id, and what was typed', async (t) => {
+  const refused = await act('/console/applications/do/create', {
+    name: 'Typed',
+    redirect_uris: 'not a URI',
+  })
+  t.is(refused.status, 400)
+  t.regex(refused.html, /Bad request/)
+  t.regex(refused.html, /<a href="#f-redirect_uris">/)
+  t.regex(refused.html, /value="Typed"/)
+  t.regex(refused.html, /Request id: <code translate="no">[\w-]{10,}</)
+  const malformed = await act('/console/applications/do/create', {
+    name: 'A',
+    'jwks.keys': '{',
+  })
+  t.is(malformed.status, 400)
+  t.regex(malformed.html, /id="f-jwks\.keys-fault"/)
+})
+
+test('people: one is invited, changed, suspended, reactivated and removed', async (t) => {
+  const item = made(
+    t,
+    await act('/console/people/do/invite', { email: 'ann@example.com', display_name: 'Ann' }),
+  )
+  t.regex((await openConsole(browser, '/console/invitations')).html, /ann@example\.com/)
+  made(t, await act(`${item}/do/change`, { display_name: 'Ann B.', roles: 'editor' }))
+  const path = `/api/v1/tenant-users/${idOf(item)}`
+  const { body } = await api.get(path, token)
+  t.is(body['display_name'], 'Ann B.')
+  t.deepEqual(body['roles'], ['editor'])
+  for (const [name, status] of [
+    ['suspend', 'suspended'],
+    ['reactivate', 'invited'],
+  ] as const) {
+    t.is((await act(`${item}/do/${name}`)).status, 303, name)
+    t.is((await api.get(path, token)).body['status'], status)
+  }
+  t.is((await act(`${item}/do/remove`)).location, '/console/people?done=1')
+  t.is((await api.get(path, token)).status, 404)
+})
+
+test('a change sends only what was changed', async (t) => {
+  const id = tenant.objects['/api/v1/tenant-users/{user_id}']!
+  const path = `/console/people/${id}/do/change`
+  const before = (await api.get(`/api/v1/tenant-users/${id}`, token)).body
+  made(t, await act(path, { given_name: 'Ann' }))
+  const after = (await api.get(`/api/v1/tenant-users/${id}`, token)).body
+  const { updated_at: _before, ...old } = before
+  const { updated_at: _after, ...now } = after
+  t.deepEqual(now, { ...old, given_name: 'Ann' })
+})
+
+test('webhooks: one is created with a secret, tested, and its delivery is replayed', async (t) => {
+  const created = await act('/console/webhooks/do/create', {
+    url: `${receiver.origin}/console`,
+    event_types: 'admin.*',
+    active: 'true',
+  })
+  t.regex(created.html, /data-secret="secret"/, created.html)
+  const { rows } = await api.list('/api/v1/webhooks', token)
+  const { id } = rows.find(({ url }) => url === `${receiver.origin}/console`)!
+  const item = `/console/webhooks/${String(id)}`
+  const tested = await act(`${item}/do/test`)
+  t.true([200, 303].includes(tested.status), tested.html)
+  made(t, await act('/console/people/do/invite', { email: 'bob@example.com' }))
+  const deliveries = `/api/v1/webhooks/${String(id)}/deliveries?event_type=admin.user.created`
+  let delivered: string | undefined
+  await until('the delivery succeeds', 20_000, async () => {
+    const { rows: seen } = await api.list(deliveries, token)
+    delivered = seen.find(({ status }) => status === 'succeeded')?.['id'] as string | undefined
+    return delivered !== undefined
+  })
+  const replayed = await act(`${item}/deliveries/${delivered}/do/replay`)
+  made(t, replayed)
+  t.is((await act(`${item}/do/delete`)).status, 303)
+})
+
+test('vault: a credential is created, granted, and revoked', async (t) => {
+  const item = made(
+    t,
+    await act('/console/vault-credentials/do/create', {
+      provider: 'custom',
+      credential_type: 'api_key',
+      label: 'Crane key',
+      auth_scheme: 'bearer',
+      allowed_hosts: 'api.example.com',
+      secret: 'crane-secret-of-the-harbour',
+    }),
+  )
+  const granted = await act(`${item}/grants/do/create`, {
+    grantee_type: 'agent',
+    grantee_id: tenant.objects['/api/v1/agents/{agent_id}']!,
+  })
+  const grant = made(t, granted)
+  t.is((await act(`${grant}/do/revoke`)).status, 303)
+  made(t, await act(`${item}/do/revoke`))
+  const shown = await openConsole(browser, item)
+  t.regex(shown.html, /data-status="revoked"/)
+  t.notRegex(shown.html, /crane-secret/)
+})
+
+test('commerce: a product is created and changed', async (t) => {
+  const item = made(t, await act('/console/products/do/create', { name: 'Crossing' }))
+  made(t, await act(`${item}/do/change`, { active: 'false' }))
+  const { body } = await api.get(`/api/v1/commerce/products/${idOf(item)}`, token)
+  t.is(body['active'], false)
+})
+
+test('the workspace: settings change, the branding is previewed', async (t) => {
+  const path = '/console/settings/do/change'
+  const done = await act(path, { 'branding.name': 'Harbour blue', 'branding.color': '#0a58ca' })
+  t.is(done.location, '/console/settings?done=1', done.html)
+  const page = await openConsole(browser, '/console/settings')
+  t.regex(page.html, /class="preview".*Harbour blue/s)
+  t.regex(page.html, /\/auth\/brand\/0a58ca/)
+  const { body } = await api.get('/api/v1/tenant/settings', token)
+  t.like(body['branding'], { name: 'Harbour blue', color: '#0a58ca' })
+})
+
+test('operations: the audit chain is checked and exported, and names the person', async (t) => {
+  const checked = await openConsole(browser, '/console/audit/do/verify')
+  t.regex(checked.html, /The chain is intact: \d+ events verified\./)
+  const exported = await browser.get('/console/audit/do/export')
+  t.is(exported.headers['content-type'], 'application/x-ndjson')
+  t.regex(String(exported.headers['content-disposition']), /^attachment/)
+  const events = exported.html
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { client_id: unknown })
+  t.true(events.some(({ client_id: client }) => client === 'svc_console'))
+  const filtered = await openConsole(browser, '/console/audit?type=admin.application.created')
+  t.notRegex(filtered.html, /auth\.token\.issued/)
+})
+
+test('a page of a list leads to the next one', async (t) => {
+  const first = await openConsole(browser, '/console/audit')
+  const next = /rel="next" href="([^"]+)"/.exec(first.html)?.[1]
+  t.truthy(next)
+  const second = await openConsole(browser, next!.replaceAll('&amp;', '&'))
+  t.regex(second.html, /href="\/console\/audit">First page/)
+})

@@ -1,0 +1,258 @@
+/** The console as an OpenID Connect client: sign-in, session, step-up, sign-out. */
+import test from 'ava'
+import { apiOf } from '../../../support/api.js'
+import { fixtureOf, newFixture, present } from '../../../support/agents/delegation.js'
+import { consoleOwner, openConsole } from '../../../support/identity/console.js'
+import { sql } from '../../../support/identity/identity.js'
+import { enrol, signIn } from '../../../support/identity/person.js'
+import { openBrowser } from '../../../support/pages/browser.js'
+import { testService } from '../../../support/service.js'
+
+const running = await testService()
+const api = apiOf(running)
+test.after.always(async () => {
+  await api.close()
+  await running.end()
+})
+
+const COOKIE = /svc_console=/
+const SECRET = 'the-secret-of-the-harbour'
+const CREATE = '/console/applications/do/create'
+
+test('the console asks for the tenant, and remembers it', async (t) => {
+  const { made, person } = await consoleOwner(api)
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const asked = await browser.follow(await browser.get('/console'))
+  t.is(asked.path, '/console/sign-in?return_to=%2Fconsole')
+  const unknown = await browser.submit(asked, { workspace: 'no-such-workspace' })
+  t.regex(unknown.html, /No workspace has this slug/)
+  const noDomain = await browser.submit(asked, { workspace: 'ann@nowhere.example' })
+  t.regex(noDomain.html, /No workspace has verified the domain/)
+  const login = await browser.follow(await browser.submit(asked, { workspace: made.tenantSlug }))
+  t.true(login.path.startsWith('/auth/login'), login.path)
+  const { email, password } = person.human
+  const next = await browser.follow(await browser.submit(login, { email, password }))
+  const code = await browser.follow(await browser.submit(next, { code: person.codes.next() }))
+  t.is(code.path, '/console')
+  t.is(code.status, 200)
+  t.true(code.html.includes('Harbour Works'), 'the page names the tenant')
+  const again = await browser.get('/console')
+  t.is(again.status, 200)
+})
+
+test('the tenant of an address is found by its verified domain only', async (t) => {
+  const { made } = await consoleOwner(api)
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const domain = `${made.tenantSlug}.example`
+  await sql(
+    running.db.database,
+    `insert into verified_domains (tenant_id, id, domain, proof, auto_join, created_at, verified_at)
+     values ($1, gen_random_uuid(), $2, 'proof', false, now(), now())`,
+    [made.tenantId, domain],
+  )
+  const asked = await browser.get('/console/sign-in?switch=1')
+  const begun = await browser.submit(asked, { workspace: `anyone@${domain}` })
+  t.is(begun.status, 303)
+  t.true(begun.location?.includes(`tenant_id=${made.tenantId}`), String(begun.location))
+})
+
+test('the sign-in of another browser is refused', async (t) => {
+  const { person, made } = await consoleOwner(api)
+  const other = openBrowser(running)
+  t.teardown(() => other.close())
+  const begun = await person.browser.get(`/console/sign-in?tenant_id=${made.tenantId}`)
+  const answered = await person.browser.get(begun.location!)
+  t.regex(String(answered.location), /^\/console\/callback\?code=/)
+  const stolen = await other.get(answered.location!)
+  t.is(stolen.status, 400)
+  t.notRegex(stolen.setCookies.join(), COOKIE)
+  const mine = await person.browser.get(answered.location!)
+  t.is(mine.status, 303)
+  t.regex(mine.setCookies.join(), COOKIE)
+  t.regex(mine.setCookies.find((line) => COOKIE.test(line))!, /HttpOnly.*SameSite=Lax/i)
+  const twice = await person.browser.get(answered.location!)
+  t.is(twice.status, 400, 'a code works once')
+})
+
+test('the client is built in: no consent, not listed, no other redirect URI', async (t) => {
+  const { person, made, token } = await consoleOwner(api)
+  const rows = await sql<{ id: string; metadata_url: string }>(
+    running.db.database,
+    'select id, metadata_url from applications where tenant_id = $1 and metadata_url is not null',
+    [made.tenantId],
+  )
+  t.deepEqual(
+    rows.map(({ metadata_url }) => metadata_url),
+    ['svc_console'],
+  )
+  const listed = await api.get('/api/v1/applications', token)
+  t.notRegex(JSON.stringify(listed.body), /svc_console/)
+  const challenge = 'A'.repeat(43)
+  const ask = (more: Record<string, string>) =>
+    person.browser.get(
+      `/oauth/authorize?${new URLSearchParams({
+        client_id: 'svc_console',
+        tenant_id: made.tenantId,
+        response_type: 'code',
+        redirect_uri: `${running.issuer}/console/callback`,
+        code_challenge: challenge,
+        code_challenge_method: 'S256',
+        scope: 'openid',
+        ...more,
+      }).toString()}`,
+    )
+  t.is((await ask({})).status, 302)
+  t.is((await ask({ redirect_uri: 'https://evil.example/' })).status, 400)
+  const byId = await ask({ client_id: rows[0]!.id })
+  t.is(byId.status, 400, 'its id is not its client_id')
+  const withoutPkce = await person.browser.get(
+    `/oauth/authorize?client_id=svc_console&tenant_id=${made.tenantId}&response_type=code&redirect_uri=${encodeURIComponent(`${running.issuer}/console/callback`)}`,
+  )
+  t.is(withoutPkce.status, 400)
+})
+
+test('tokens are sealed at rest, renewed in time, and revoked at sign-out', async (t) => {
+  const { browser, made } = await consoleOwner(api)
+  const read = () =>
+    sql<{ tokens_sealed: Buffer; access_until: Date }>(
+      running.db.database,
+      'select tokens_sealed, access_until from console_sessions where tenant_id = $1',
+      [made.tenantId],
+    )
+  const [before] = await read()
+  t.notRegex(before!.tokens_sealed.toString('latin1'), /eyJ/)
+  await sql(
+    running.db.database,
+    `update console_sessions set access_until = now() where tenant_id = $1`,
+    [made.tenantId],
+  )
+  const page = await browser.get('/console/applications')
+  t.is(page.status, 200)
+  const [after] = await read()
+  t.notDeepEqual(after!.tokens_sealed, before!.tokens_sealed)
+  t.true(after!.access_until > new Date())
+  const out = await browser.submit(page, {}, '/console/sign-out')
+  t.is(out.status, 303)
+  t.deepEqual(await read(), [])
+  const [family] = await sql<{ open: string }>(
+    running.db.database,
+    `select count(*) as open from refresh_families f join applications a on a.id = f.client_id
+     where a.tenant_id = $1 and a.metadata_url = 'svc_console' and f.revoked_at is null`,
+    [made.tenantId],
+  )
+  t.is(Number(family!.open), 0)
+})
+
+test('the end of the sign-in session ends the session of the console', async (t) => {
+  const { browser, made } = await consoleOwner(api)
+  const session = browser.cookies.get('svc_console') ?? browser.cookies.get('__Host-svc_console')
+  t.truthy(session)
+  const account = await browser.get('/auth/account')
+  await browser.submit(account, {}, '/auth/logout')
+  const page = await browser.get('/console/applications')
+  t.is(page.status, 303)
+  t.true(page.location?.startsWith('/console/sign-in?'), String(page.location))
+  t.true(page.location?.includes(made.tenantId))
+})
+
+test('a suspended tenant has no console', async (t) => {
+  const { browser, made } = await consoleOwner(api)
+  await sql(running.db.database, `update tenants set status = 'suspended' where id = $1`, [
+    made.tenantId,
+  ])
+  const page = await browser.get('/console')
+  t.is(page.status, 303)
+  const led = await browser.follow(page)
+  t.not(led.path, '/console')
+  const form = await browser.post(CREATE, { name: 'Ferry' })
+  t.not(form.status, 200)
+})
+
+test('a form without the CSRF token of its browser changes nothing', async (t) => {
+  const { browser, token } = await consoleOwner(api)
+  const form = await openConsole(browser, CREATE)
+  const { csrf_token: csrf = '', ...fields } = form.forms.find(
+    ({ action }) => action === CREATE,
+  )!.fields
+  const refused = await browser.post(CREATE, { ...fields, name: 'Forged' })
+  t.is(refused.status, 403)
+  const foreign = await browser.post(
+    CREATE,
+    { ...fields, csrf_token: csrf, name: 'Forged' },
+    { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },
+  )
+  t.is(foreign.status, 403)
+  const listed = await api.get('/api/v1/tenant-users', token)
+  t.is(listed.status, 200)
+  const page = await browser.get('/console/applications')
+  t.notRegex(page.html, /Forged/)
+})
+
+test('a member sees what members may see, and can do nothing else', async (t) => {
+  const workspace = await api.workspace()
+  const { browser } = await present(api, fixtureOf(workspace))
+  t.teardown(() => browser.close())
+  const page = await openConsole(browser, `/console?tenant_id=${workspace.tenantId}`)
+  for (const absent of ['applications', 'people', 'webhooks', 'audit', 'settings', 'accounts']) {
+    t.notRegex(page.html, new RegExp(`href="/console/${absent}"`), absent)
+    const opened = await browser.get(`/console/${absent}`)
+    t.is(opened.status, 404, absent)
+  }
+  const { csrf_token: csrf = '' } = page.forms[0]!.fields
+  const sent = await browser.post(CREATE, { csrf_token: csrf, name: 'Ferry' })
+  t.is(sent.status, 404)
+  const listed = await api.list('/api/v1/applications', workspace.token)
+  t.notRegex(JSON.stringify(listed.rows), /Ferry/)
+})
+
+test('an action that needs a second factor leads there and back, and is done once', async (t) => {
+  const workspace = await api.workspace()
+  const human = await newFixture(api, workspace)
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const owner = (await api.list('/api/v1/tenant-users', workspace.token)).rows.find(
+    ({ email }) => email === human.email,
+  )!
+  await api.call('PATCH', `/api/v1/tenant-users/${String(owner['id'])}`, {
+    token: workspace.token,
+    json: { roles: ['owner'] },
+  })
+  const account = await browser.follow(await signIn(browser, human))
+  t.is(account.status, 200)
+  await openConsole(browser, `/console?tenant_id=${workspace.tenantId}`)
+  const create = '/console/vault-credentials/do/create'
+  const kept = await browser.submit(
+    await openConsole(browser, create),
+    {
+      provider: 'custom',
+      credential_type: 'api_key',
+      label: 'Harbour key',
+      auth_scheme: 'bearer',
+      allowed_hosts: 'api.example.com',
+      secret: SECRET,
+      non_exportable: 'false',
+    },
+    create,
+  )
+  t.is(kept.status, 303, kept.html)
+  const item = kept.location!.replace(/\?.*/, '')
+  const shown = await openConsole(browser, item)
+  t.notRegex(shown.html, new RegExp(SECRET))
+
+  const path = `${item}/do/reveal`
+  const led = await browser.submit(await openConsole(browser, path), {}, path)
+  t.is(led.status, 303, led.html)
+  t.regex(String(led.location), /^\/oauth\/authorize\?.*acr_values=aal2/)
+  const page = await browser.follow(led)
+  t.true(page.path.startsWith('/auth/mfa/enroll'), page.path)
+  const enrolled = await enrol(browser, page)
+  const onward = /href="(\/oauth\/authorize\/resume\/[^"]+)"/.exec(enrolled.page.html)?.[1]
+  const done = await browser.follow(await browser.get(onward!))
+  t.is(done.status, 200, done.html)
+  t.regex(done.html, new RegExp(`data-secret="secret">${SECRET}<`))
+  t.is((await browser.get(done.path)).status, 400, 'it is not done again')
+  const now = await browser.submit(await openConsole(browser, path), {}, path)
+  t.is(now.status, 200, 'the second factor is still fresh')
+})
