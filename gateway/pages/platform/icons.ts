@@ -90,8 +90,7 @@ const AREAS: Readonly<Record<string, IconName>> = {
 /** HTML of the icon of a scope, by its area. */
 export const scopeIcon = (scope: string): string => icon(AREAS[scope.split(':')[0]!] ?? 'check')
 
-/** Our mark: an S of two arcs on a rounded square. */
+/** Our mark, a keyhole: the same shape as the icon of the site. */
 export const MARK =
-  '<svg class="mark" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="9"/>' +
-  '<path d="M21.5 11.5A5.5 5.5 0 0 0 16 8.25c-3.1 0-5.5 1.6-5.5 3.9 0 5.3 11 2.3 11 7.7 0 2.3-2.4 3.9-5.5 3.9a5.5 5.5 0 0 1-5.5-3.25" ' +
-  '/></svg>'
+  '<svg class="mark" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="8"/>' +
+  '<path d="M16 7a5.5 5.5 0 0 0-2.5 10.4l-2.25 8.1h9.5L18.5 17.4A5.5 5.5 0 0 0 16 7z"/></svg>'
