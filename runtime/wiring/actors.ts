@@ -90,7 +90,7 @@ import { federatedLoginWirings } from './federated-login.js'
 import type { ProcessResources } from '../process/process-resources.js'
 import { egressSettingsOf, senderSettingsOf } from './egress-settings.js'
 
-/** The path of the console. Null: the deployment has none. */
+/** The path of the administration pages. Null: the deployment has none. */
 function consolePathOf(settings: object): string | null {
   const { console: section } = settings as { readonly console?: { readonly enabled: boolean } }
   return section?.enabled === true ? '/console' : null

@@ -62,7 +62,7 @@ export type ByMailTools = SignInTools & {
   readonly magicLink: MagicLinkSettings
   /** `oidc.issuer_url`. */
   readonly issuer: string
-  /** Path of the console. Null: the deployment has none. */
+  /** Path of the administration pages. Null: the deployment has none. */
   readonly consolePath: string | null
 }
 
