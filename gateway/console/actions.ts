@@ -1,6 +1,6 @@
 /** Actions of the console: the form of an API operation, its call, and what came of it. */
 import type { FormFields } from '../route.js'
-import type { ApiAnswer, ApiCall } from './api.js'
+import type { ApiCall } from './api.js'
 import { type ConsoleAction, filled, isItem, type Item } from './declaration.js'
 import {
   bodyOf,
@@ -12,9 +12,9 @@ import {
   typedIn,
   withoutSecrets,
 } from './forms.js'
-import { redirect, type StepUp } from './session.js'
+import { redirect } from './session.js'
 import { itemPath, listPath, type Place, type Site } from './site.js'
-import { languageOf, type Outcome, type Visit, VisitedPages } from './visit.js'
+import { languageOf, type Outcome, refusedToken, type Visit, VisitedPages } from './visit.js'
 import { labelOf, membersOf, nameOf, problemOf, shownOnce, type ShownProblem } from './values.js'
 
 type Typed = Readonly<Record<string, string>>
@@ -136,10 +136,7 @@ export class ConsoleActions extends VisitedPages {
   ): Promise<Outcome> {
     const action = place.action!
     const answer = await this.call(visit, call)
-    if (answer.status === 401) {
-      const stepUp = stepUpOf(answer)
-      return stepUp === null ? { tag: 'over' } : { tag: 'step_up', stepUp, call, page }
-    }
+    if (answer.status === 401) return refusedToken(answer, call, page)
     if (answer.status >= 400) {
       const fields = fieldsOf(this.needs.site, action)
       const problem = problemOf(answer, (pointer) => fieldAt(fields, pointer))
@@ -209,17 +206,4 @@ function valueIn(item: Item, name: string): unknown {
   const holder = item[group]
   if (member === undefined) return holder
   return isItem(holder) ? holder[member] : undefined
-}
-
-/** What the API asks for in place of the token, if it asks for a fresh second factor (RFC 9470 section 3). */
-function stepUpOf(answer: ApiAnswer): StepUp | null {
-  const error = isItem(answer.json) ? answer.json['error'] : null
-  if (error !== 'insufficient_user_authentication') return null
-  const challenge = answer.header('www-authenticate') ?? ''
-  const levels = /acr_values="([^"]*)"/.exec(challenge)?.[1]
-  return {
-    // The lowest level that is enough, which every account can reach.
-    acrValues: levels?.split(' ').at(-1) ?? null,
-    maxAgeSecs: /max_age="(\d+)"/.exec(challenge)?.[1] ?? null,
-  }
 }

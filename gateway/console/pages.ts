@@ -19,6 +19,7 @@ import {
   listCall,
   nextPage,
   type Outcome,
+  refusedToken,
   rowsOf,
   type Visit,
 } from './visit.js'
@@ -49,7 +50,9 @@ export class ConsolePages extends ConsoleActions {
         }),
       ),
     ])
-    if ([events, ...answers].some((answer) => answer?.status === 401)) return { tag: 'over' }
+    const refused = [events, ...answers].find((answer) => answer?.status === 401)
+    if (refused != null && refusedToken(refused, null, '/console').tag === 'over')
+      return { tag: 'over' }
     const figures = own.flatMap((resource, index) => {
       const rows = answers[index]?.json
       if (answers[index]?.status !== 200 || !Array.isArray(rows)) return []
@@ -103,7 +106,7 @@ export class ConsolePages extends ConsoleActions {
     const path = listCall(resource, ids, { ...resource.from, ...sent })
     const isAsked = asks === undefined || sent[asks] !== undefined
     const answer = isAsked ? await this.call(visit, { method: 'GET', path }) : null
-    if (answer?.status === 401) return { tag: 'over' }
+    if (answer?.status === 401) return refusedToken(answer, null, listPath(place))
     const here = listPath(place)
     const on = canRefresh && query.get('live') === '1'
     const rows = answer === null ? [] : rowsOf(resource, answer.json)
@@ -211,7 +214,7 @@ export class ConsolePages extends ConsoleActions {
     const after = query.get('after_sequence')
     const path = `${filled(action.path, place.ids)}${after === null ? '' : `?after_sequence=${encodeURIComponent(after)}`}`
     const answer = await this.call(visit, { method: 'GET', path })
-    if (answer.status === 401) return { tag: 'over' }
+    if (answer.status === 401) return refusedToken(answer, null, listPath(place))
     if (answer.status !== 200) return this.missing(visit, place, answer)
     if (action.name === 'export')
       return {

@@ -139,6 +139,7 @@ export function consoleRoutes(needs: ConsoleNeeds): readonly Route[] {
       return toSignIn(returnTo, tenantId)
     }
     const { call, page, stepUp } = outcome
+    if (call === null) return signIn.begin({ tenantId, returnTo: page, resumes: false }, stepUp)
     const action: KeptAction = {
       method: call.method,
       path: call.path,

@@ -23,7 +23,8 @@ export type Interrupted =
   | {
       readonly tag: 'step_up'
       readonly stepUp: StepUp
-      readonly call: ApiCall
+      /** Null for a page that only reads. */
+      readonly call: ApiCall | null
       readonly page: string
     }
 
@@ -59,7 +60,8 @@ export class VisitedPages {
 
   /** The page for what does not exist, or not for this user. */
   missing(visit: Visit, place: Place | null, answer: ApiAnswer | null): Outcome {
-    if (answer?.status === 401) return { tag: 'over' }
+    if (answer?.status === 401)
+      return refusedToken(answer, null, place === null ? '/console' : listPath(place))
     const { say } = languageOf(visit.request)
     const hasProblem = answer !== null && isItem(answer.json)
     return this.page(
@@ -232,4 +234,23 @@ export function nextPage(
     }),
   )
   return `${here}?${new URLSearchParams({ ...sent, ...cursor }).toString()}`
+}
+
+/** The token was refused: the session is over, or the API asks for a fresh second factor. */
+export function refusedToken(answer: ApiAnswer, call: ApiCall | null, page: string): Interrupted {
+  const stepUp = stepUpOf(answer)
+  return stepUp === null ? { tag: 'over' } : { tag: 'step_up', stepUp, call, page }
+}
+
+/** What the API asks for in place of the token, if it asks for a fresh second factor (RFC 9470 section 3). */
+function stepUpOf(answer: ApiAnswer): StepUp | null {
+  const error = isItem(answer.json) ? answer.json['error'] : null
+  if (error !== 'insufficient_user_authentication') return null
+  const challenge = answer.header('www-authenticate') ?? ''
+  const levels = /acr_values="([^"]*)"/.exec(challenge)?.[1]
+  return {
+    // The lowest level that is enough, which every account can reach.
+    acrValues: levels?.split(' ').at(-1) ?? null,
+    maxAgeSecs: /max_age="(\d+)"/.exec(challenge)?.[1] ?? null,
+  }
 }

@@ -54,7 +54,7 @@ export async function appointPerson(
   if (controlPlane === undefined) return { tag: 'no_control_plane' }
   const account = await findOperatorAccount(tx, email)
   if (account === undefined) return { tag: 'unknown_account' }
-  if (!account.emailVerified) return { tag: 'unverified' }
+  if (to === 'appointed' && !account.emailVerified) return { tag: 'unverified' }
   const tenantId = controlPlane.id
   const before = await lockOperatorScopes(tx, account.id)
   const isNamed = (scope: AppointedScope) => scopes.includes(scope)

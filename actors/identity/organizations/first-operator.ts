@@ -59,6 +59,20 @@ export async function inviteDeploymentOperator(
     createdAt,
     expiresAt,
   })
+  const about = {
+    actor: { type: 'command', id: 'svc operator create --control-plane' },
+    resource: { type: 'organization', id: organization.id },
+    requestId: undefined,
+  }
+  appendEvents(tx, [
+    {
+      id: random.uuid(),
+      tenantId: controlPlane.id,
+      type: 'org.created',
+      occurredAt: createdAt,
+      data: eventData(about, { name, slug: organization.slug }),
+    },
+  ])
   return { inviteToken, expiresAt }
 }
 

@@ -90,6 +90,71 @@ test('text output has the link on its own line', async (t) => {
   t.regex(out, /Organization operators/)
 })
 
+test('a link to the control plane appoints the person who accepts it', async (t) => {
+  const { out, code } = await run('create', '--control-plane', '--json')
+  t.is(code, 0)
+  const made = JSON.parse(out) as { url: string; scopes: string[] }
+  t.deepEqual(made.scopes, ['signing_keys:manage', 'deployment:manage'])
+  const page = await fetch(made.url)
+  const cookie = page.headers.getSetCookie()[0]!.split(';')[0]!
+  const email = 'deployer@harbour.test'
+  const accepted = await fetch(made.url, {
+    method: 'POST',
+    redirect: 'manual',
+    headers: { cookie, origin: running.baseUrl },
+    body: new URLSearchParams({
+      csrf_token: csrfOf(await page.text()),
+      name: 'Deployer',
+      email,
+      password: 'a long enough password',
+    }),
+  })
+  t.is(accepted.status, 303, await accepted.text())
+  const appointed = () =>
+    sql<{ scopes: string[] }>(
+      running.db.database,
+      `select o.scopes from deployment_operators o join accounts a on a.id = o.account_id
+       where a.email = $1`,
+      [email],
+    )
+  t.deepEqual(await appointed(), [{ scopes: made.scopes }])
+  const [user] = await sql<{ roles: string[]; control_plane: boolean }>(
+    running.db.database,
+    `select u.roles, t.control_plane from tenant_users u join accounts a on a.id = u.account_id
+       join tenants t on t.id = u.tenant_id where a.email = $1`,
+    [email],
+  )
+  t.deepEqual(user, { roles: ['member'], control_plane: true })
+  const again = await fetch(made.url)
+  t.is(again.status, 410)
+  const dismissed = await run('dismiss', email, '--scope', 'signing_keys:manage')
+  t.is(dismissed.code, 0, dismissed.err)
+  t.deepEqual(await appointed(), [{ scopes: ['deployment:manage'] }])
+})
+
+test('a person is appointed by the verified address of an account only', async (t) => {
+  const unknown = await run('appoint', 'absent@harbour.test', '--scope', 'deployment:manage')
+  t.is(unknown.code, 1)
+  t.regex(unknown.err, /no active account has this address/)
+  await sql(
+    running.db.database,
+    `insert into accounts (id, email, email_key, created_at, updated_at)
+     values (gen_random_uuid(), 'ann@harbour.test', 'ann@harbour.test', now(), now())`,
+    [],
+  )
+  const unverified = await run('appoint', 'ann@harbour.test', '--scope', 'deployment:manage')
+  t.is(unverified.code, 1)
+  t.regex(unverified.err, /is not verified/)
+  await sql(
+    running.db.database,
+    `update accounts set email_verified = true where email = 'ann@harbour.test'`,
+    [],
+  )
+  const { out, code } = await run('appoint', 'ann@harbour.test', '--scope', 'deployment:manage')
+  t.is(code, 0)
+  t.regex(out, /may use deployment:manage in the console of the control plane/)
+})
+
 test('a name with control characters is refused', async (t) => {
   const { code, err } = await run('create', '--organization', '')
   t.is(code, 1)
