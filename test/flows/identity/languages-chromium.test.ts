@@ -16,7 +16,7 @@ import { testWithProgram } from '../../support/service/programs.js'
 /** The page with the most texts: checked in Chromium in every language. */
 const REPRESENTATIVE: readonly PictureName[] = ['account']
 /** Pages that are in English in every language, like the documents that link to them. */
-const ENGLISH: readonly PictureName[] = ['problem-type']
+const ENGLISH: readonly PictureName[] = ['problem-type', 'problem-types']
 
 const KEYS: ReadonlySet<string> = new Set(Object.keys(CATALOGUES.en))
 const sentencesOf = (text: Text) => (typeof text === 'string' ? [text] : Object.values(text))

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
 import { apiOf } from '../../../support/api.js'
+import { PLACES, placesIn } from '../../../support/identity/proof-places.js'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
 import { hostileProvider } from '../../../support/identity/hostile-provider.js'
 import { sql } from '../../../support/identity/identity.js'
@@ -322,10 +323,6 @@ test.serial('an identity linked by the squatter at their own provider does not w
   t.false(again.isSignedIn)
 })
 
-/** Calls that add a sign-in method to an account or verify its address, as they appear in the code. */
-const CALLS =
-  /\b(proveMailbox|reclaimUnproved|storePasskey|confirmTotp|replaceRecoveryCodes|insertIdentity|setAccountPassword|setFirstPassword|insertAccount|acceptTenantUser|acceptInvitation|insertPhone|insertWallet)\(\s*tx\b/g
-
 type Attack = (t: ExecutionContext) => Promise<void>
 
 /** A page that the squatter opened before the proof and submits afterwards: it has no effect. */
@@ -505,78 +502,6 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   'a password for a fixture user': ownMailbox,
   'an operator invite': operatorInvite,
   'an operator invite at once': operatorInviteAtOnce,
-}
-
-/** Each place in the code, and its attacks. */
-const PLACES: Readonly<Record<string, readonly string[]>> = {
-  'actors/identity/accounts/own-factors.ts confirmTotp': ['recovery codes after the proof'],
-  'actors/identity/accounts/own-factors.ts replaceRecoveryCodes': [
-    'recovery codes after the proof',
-  ],
-  'actors/identity/password-recovery/change.ts proveMailbox': ['a mail opened in another browser'],
-  'actors/identity/password-recovery/change.ts setAccountPassword': ['a password after the proof'],
-  'actors/identity/password-recovery/invitation.ts acceptTenantUser': ['invitation'],
-  'actors/identity/password-recovery/invitation.ts proveMailbox': ['invitation'],
-  'actors/identity/password-recovery/invitation.ts setFirstPassword': ['invitation'],
-  'actors/identity/password-recovery/reset.ts proveMailbox': ['reset'],
-  'actors/identity/password-recovery/reset.ts setAccountPassword': ['reset'],
-  'actors/identity/password-recovery/sign-up.ts acceptTenantUser': ['a sign-up'],
-  'actors/identity/password-recovery/sign-up.ts insertAccount': ['a sign-up'],
-  'actors/identity/password-recovery/sign-up.ts proveMailbox': ['a sign-up'],
-  'actors/identity/password-recovery/sign-up.ts setFirstPassword': ['a sign-up'],
-  'actors/identity/sign-in/by-mail.ts proveMailbox': ['code', 'link'],
-  'actors/identity/sign-in/invite.ts insertAccount': [
-    'an operator invite',
-    'an operator invite at once',
-  ],
-  'actors/identity/sign-in/invite.ts proveMailbox': ['an operator invite'],
-  'actors/identity/sign-in/invite.ts setFirstPassword': ['an operator invite'],
-  'actors/identity/sign-in/second-factor.ts confirmTotp': ['a passkey after the proof'],
-  'actors/identity/sign-in/second-factor.ts replaceRecoveryCodes': ['a passkey after the proof'],
-  'actors/identity/phone/own.ts insertPhone': ['a phone number after the proof'],
-  'actors/identity/siwe/own.ts insertWallet': ['an Ethereum account after the proof'],
-  'actors/identity/guests/address.ts proveMailbox': ['a guest claims the address'],
-  'actors/identity/guests/enter.ts insertAccount': ['a guest claims the address'],
-  'actors/identity/passkeys/own.ts storePasskey': ['a passkey after the proof'],
-  'actors/identity/passkeys/registration.ts replaceRecoveryCodes': ['a passkey after the proof'],
-  'actors/identity/passkeys/second-factor.ts storePasskey': ['a passkey after the proof'],
-  'actors/identity/federated-login/complete.ts acceptInvitation': ['a provider of the deployment'],
-  'actors/identity/federated-login/complete.ts insertAccount': ['a provider of the deployment'],
-  'actors/identity/federated-login/complete.ts insertIdentity': [
-    'the provider of the owner of the domain',
-  ],
-  'actors/identity/federated-login/complete.ts proveMailbox': [
-    'the provider of the owner of the domain, silent about the address',
-  ],
-  'actors/identity/federated-login/sign-in.ts insertIdentity': [
-    'a link to a provider after the proof',
-  ],
-  'actors/identity/federated-login/sign-in.ts proveMailbox': [
-    'a link to a provider after the proof',
-  ],
-  'actors/identity/users/fixtures.ts insertAccount': ['a password for a fixture user'],
-  'actors/identity/users/fixtures.ts setAccountPassword': ['a password for a fixture user'],
-  'actors/identity/users/provisioning.ts insertAccount': ['invitation'],
-  'actors/identity/users/provisioning.ts reclaimUnproved': [
-    'pre-provisioning by the owner of the domain',
-  ],
-  'actors/identity/users/provisioning.ts setAccountPassword': [
-    'pre-provisioning by the owner of the domain',
-  ],
-  'actors/agents/workspaces/provision.ts insertAccount': ['a password for a fixture user'],
-}
-
-function placesIn(folder: string): string[] {
-  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' })
-  return files
-    .filter((name) => name.endsWith('.ts'))
-    .flatMap((name) => {
-      const path = join(folder, name)
-      const found = readFileSync(path, 'utf8')
-        .replaceAll(/function \w+\(/g, '')
-        .matchAll(CALLS)
-      return [...found].map(([, call]) => `${path} ${call}`)
-    })
 }
 
 test('every place that adds a sign-in method or verifies an address has its attack', (t) => {
