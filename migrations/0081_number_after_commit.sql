@@ -1,4 +1,4 @@
--- Old processes may number events in their own transactions beside new ones: both lock the head of the tenant.
+-- Old processes may keep running: both lock the head of a tenant when they number its events.
 
 -- No statement can use it: it selects by subject or by actor.
 drop index audit_events_by_subject;

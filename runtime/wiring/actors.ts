@@ -91,12 +91,6 @@ import { federatedLoginWirings } from './federated-login.js'
 import type { ProcessResources } from '../process/process-resources.js'
 import { egressSettingsOf, senderSettingsOf } from './egress-settings.js'
 
-/** The path of the administration pages. Null: the deployment has none. */
-function consolePathOf(settings: object): string | null {
-  const { console: section } = settings as { readonly console?: { readonly enabled: boolean } }
-  return section?.enabled === true ? '/console' : null
-}
-
 export function actorWirings(resources: ProcessResources): readonly ActorWiring[] {
   const { settings, database, coordination, kms, sealer, clock, random, metrics } = resources
   const { webhooks, jwt, dpop, auth, challenge, server, openapi } = settings
@@ -284,7 +278,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         emailOtp: settings.email_otp,
         magicLink: settings.magic_link,
         issuer,
-        consolePath: consolePathOf(settings),
+        consolePath: settings.console.enabled ? '/console' : null,
         offers,
         gate,
       }
