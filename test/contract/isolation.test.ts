@@ -116,6 +116,7 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
   ),
   '/console/style/{digest}': 'a file for everybody',
   '/auth/style/{digest}': 'a file for everybody',
+  '/auth/font/{digest}': 'a file for everybody',
   '/auth/brand/{color}': 'a file for everybody',
   '/auth/script/{digest}': 'a file for everybody',
 }

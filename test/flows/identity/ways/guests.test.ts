@@ -133,7 +133,7 @@ test.serial(
     )
     const form = await browser.get('/auth/account/email/new')
     const bad = await browser.submit(form, { email: 'x@guest.invalid' })
-    t.true(bad.html.includes('This is not an email address.'))
+    t.true(bad.html.includes('Enter a valid email address.'))
 
     const known = 'owner@example.com'
     const json = { email: known, password: 'a password of the owner here' }
