@@ -16,12 +16,15 @@ export const ar: MailCatalogue = {
   'sign_in.button': 'تسجيل الدخول',
 
   'password_reset.subject': 'تعيين كلمة مرور جديدة في {tenant}',
-  'password_reset.lead': 'نسي شخص ما، ويُرجّح أنه أنت، كلمة المرور في {tenant}. يُرجى اختيار كلمة مرور جديدة هنا:',
+  'password_reset.lead':
+    'نسي شخص ما، ويُرجّح أنه أنت، كلمة المرور في {tenant}. يُرجى اختيار كلمة مرور جديدة هنا:',
   'password_reset.button': 'اختيار كلمة مرور جديدة',
 
   'password_changed.subject': 'تم تغيير كلمة مرورك',
-  'password_changed.lead': 'تم تغيير كلمة مرور حسابك لدى {tenant} في {time}، وتسجيل خروجك من جميع الأجهزة الأخرى.',
-  'password_changed.alarm': 'إذا لم تكن أنت من فعل ذلك، فيُرجى إعادة تعيين كلمة المرور فورًا وإبلاغ المسؤول عن {tenant}.',
+  'password_changed.lead':
+    'تم تغيير كلمة مرور حسابك لدى {tenant} في {time}، وتسجيل خروجك من جميع الأجهزة الأخرى.',
+  'password_changed.alarm':
+    'إذا لم تكن أنت من فعل ذلك، فيُرجى إعادة تعيين كلمة المرور فورًا وإبلاغ المسؤول عن {tenant}.',
 
   'invitation.subject': 'وصلتك دعوة إلى {tenant}',
   'invitation.lead': 'وصلتك دعوة إلى {tenant}. يُرجى قبول الدعوة هنا:',
@@ -36,7 +39,8 @@ export const ar: MailCatalogue = {
   'sign_up.button': 'إكمال الحساب',
 
   'sign_up_known.subject': 'لديك حساب بالفعل لدى {tenant}',
-  'sign_up_known.lead': 'حاولت التسجيل لدى {tenant} بهذا العنوان، لكن لديك حساب بالفعل. يُرجى تسجيل الدخول هنا:',
+  'sign_up_known.lead':
+    'حاولت التسجيل لدى {tenant} بهذا العنوان، لكن لديك حساب بالفعل. يُرجى تسجيل الدخول هنا:',
   'sign_up_known.button': 'تسجيل الدخول',
 
   'confirmation_code.subject': 'رمزك لدى {tenant}',

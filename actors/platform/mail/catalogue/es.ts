@@ -9,19 +9,24 @@ export const es: MailCatalogue = {
   'mail.sender': 'Este mensaje se ha enviado en nombre de {tenant}.',
 
   'sign_in.subject': 'Inicie sesión en {tenant}',
-  'sign_in.lead': 'Alguien, probablemente usted, quiere iniciar sesión en {tenant} con esta dirección.',
+  'sign_in.lead':
+    'Alguien, probablemente usted, quiere iniciar sesión en {tenant} con esta dirección.',
   'sign_in.code': 'Introduzca este código en la página donde lo solicitó:',
-  'sign_in.code.until': 'El código funciona una sola vez, hasta el {time}. No lo comparta con nadie.',
+  'sign_in.code.until':
+    'El código funciona una sola vez, hasta el {time}. No lo comparta con nadie.',
   'sign_in.link': 'Abra este enlace en el navegador desde el que lo solicitó y confirme allí:',
   'sign_in.button': 'Iniciar sesión',
 
   'password_reset.subject': 'Establezca una contraseña nueva para {tenant}',
-  'password_reset.lead': 'Alguien, probablemente usted, ha olvidado la contraseña de {tenant}. Elija aquí una nueva:',
+  'password_reset.lead':
+    'Alguien, probablemente usted, ha olvidado la contraseña de {tenant}. Elija aquí una nueva:',
   'password_reset.button': 'Elegir una contraseña nueva',
 
   'password_changed.subject': 'Se ha cambiado su contraseña',
-  'password_changed.lead': 'La contraseña de su cuenta en {tenant} se cambió el {time}. Se ha cerrado la sesión en todos los demás dispositivos.',
-  'password_changed.alarm': 'Si no ha sido usted, restablezca su contraseña de inmediato y avise al administrador de {tenant}.',
+  'password_changed.lead':
+    'La contraseña de su cuenta en {tenant} se cambió el {time}. Se ha cerrado la sesión en todos los demás dispositivos.',
+  'password_changed.alarm':
+    'Si no ha sido usted, restablezca su contraseña de inmediato y avise al administrador de {tenant}.',
 
   'invitation.subject': 'Le han invitado a {tenant}',
   'invitation.lead': 'Le han invitado a {tenant}. Acepte aquí la invitación:',
@@ -36,7 +41,8 @@ export const es: MailCatalogue = {
   'sign_up.button': 'Terminar de crear la cuenta',
 
   'sign_up_known.subject': 'Ya tiene una cuenta en {tenant}',
-  'sign_up_known.lead': 'Ha intentado registrarse en {tenant} con esta dirección, pero ya tiene una cuenta. Inicie sesión aquí:',
+  'sign_up_known.lead':
+    'Ha intentado registrarse en {tenant} con esta dirección, pero ya tiene una cuenta. Inicie sesión aquí:',
   'sign_up_known.button': 'Iniciar sesión',
 
   'confirmation_code.subject': 'Su código para {tenant}',

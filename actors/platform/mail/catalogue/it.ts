@@ -11,17 +11,21 @@ export const it: MailCatalogue = {
   'sign_in.subject': 'Accesso a {tenant}',
   'sign_in.lead': 'Qualcuno, probabilmente Lei, vuole accedere a {tenant} con questo indirizzo.',
   'sign_in.code': 'Inserisca questo codice nella pagina in cui lo ha richiesto:',
-  'sign_in.code.until': 'Il codice funziona una sola volta, fino al {time}. Non lo comunichi a nessuno.',
+  'sign_in.code.until':
+    'Il codice funziona una sola volta, fino al {time}. Non lo comunichi a nessuno.',
   'sign_in.link': 'Apra questo link nel browser in cui lo ha richiesto e confermi lì:',
   'sign_in.button': 'Accedi',
 
   'password_reset.subject': 'Imposti una nuova password per {tenant}',
-  'password_reset.lead': 'Qualcuno, probabilmente Lei, ha dimenticato la password di {tenant}. Ne scelga qui una nuova:',
+  'password_reset.lead':
+    'Qualcuno, probabilmente Lei, ha dimenticato la password di {tenant}. Ne scelga qui una nuova:',
   'password_reset.button': 'Scegli una nuova password',
 
   'password_changed.subject': 'La Sua password è stata cambiata',
-  'password_changed.lead': 'La password del Suo account presso {tenant} è stata cambiata il {time}. È stato disconnesso da tutti gli altri dispositivi.',
-  'password_changed.alarm': 'Se non è stato Lei, reimposti subito la password e avvisi l’amministratore di {tenant}.',
+  'password_changed.lead':
+    'La password del Suo account presso {tenant} è stata cambiata il {time}. È stato disconnesso da tutti gli altri dispositivi.',
+  'password_changed.alarm':
+    'Se non è stato Lei, reimposti subito la password e avvisi l’amministratore di {tenant}.',
 
   'invitation.subject': 'Ha ricevuto un invito a {tenant}',
   'invitation.lead': 'Ha ricevuto un invito a {tenant}. Lo accetti qui:',
@@ -36,7 +40,8 @@ export const it: MailCatalogue = {
   'sign_up.button': 'Completa l’account',
 
   'sign_up_known.subject': 'Ha già un account presso {tenant}',
-  'sign_up_known.lead': 'Ha provato a registrarsi presso {tenant} con questo indirizzo, ma ha già un account. Acceda qui:',
+  'sign_up_known.lead':
+    'Ha provato a registrarsi presso {tenant} con questo indirizzo, ma ha già un account. Acceda qui:',
   'sign_up_known.button': 'Accedi',
 
   'confirmation_code.subject': 'Il Suo codice per {tenant}',

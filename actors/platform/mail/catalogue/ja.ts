@@ -16,12 +16,15 @@ export const ja: MailCatalogue = {
   'sign_in.button': 'ログイン',
 
   'password_reset.subject': '{tenant} の新しいパスワードの設定',
-  'password_reset.lead': '{tenant} のパスワードの再設定がリクエストされました。こちらから新しいパスワードを設定してください:',
+  'password_reset.lead':
+    '{tenant} のパスワードの再設定がリクエストされました。こちらから新しいパスワードを設定してください:',
   'password_reset.button': '新しいパスワードを設定',
 
   'password_changed.subject': 'パスワードが変更されました',
-  'password_changed.lead': '{tenant} のアカウントのパスワードが {time} に変更されました。他のすべての場所からログアウトされました。',
-  'password_changed.alarm': 'お心当たりがない場合は、ただちにパスワードを再設定し、{tenant} の管理者に連絡してください。',
+  'password_changed.lead':
+    '{tenant} のアカウントのパスワードが {time} に変更されました。他のすべての場所からログアウトされました。',
+  'password_changed.alarm':
+    'お心当たりがない場合は、ただちにパスワードを再設定し、{tenant} の管理者に連絡してください。',
 
   'invitation.subject': '{tenant} への招待',
   'invitation.lead': '{tenant} に招待されています。こちらから招待を承諾してください:',
@@ -36,7 +39,8 @@ export const ja: MailCatalogue = {
   'sign_up.button': 'アカウント作成を完了',
 
   'sign_up_known.subject': '{tenant} のアカウントをすでにお持ちです',
-  'sign_up_known.lead': 'このアドレスで {tenant} に登録しようとしましたが、すでにアカウントをお持ちです。こちらからログインしてください:',
+  'sign_up_known.lead':
+    'このアドレスで {tenant} に登録しようとしましたが、すでにアカウントをお持ちです。こちらからログインしてください:',
   'sign_up_known.button': 'ログイン',
 
   'confirmation_code.subject': '{tenant} のコード',

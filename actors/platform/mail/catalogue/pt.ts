@@ -11,17 +11,21 @@ export const pt: MailCatalogue = {
   'sign_in.subject': 'Entrar em {tenant}',
   'sign_in.lead': 'Alguém, provavelmente você, quer entrar em {tenant} com este endereço.',
   'sign_in.code': 'Digite este código na página em que você o solicitou:',
-  'sign_in.code.until': 'O código funciona uma única vez, até {time}. Não o compartilhe com ninguém.',
+  'sign_in.code.until':
+    'O código funciona uma única vez, até {time}. Não o compartilhe com ninguém.',
   'sign_in.link': 'Abra este link no navegador em que você o solicitou e confirme lá:',
   'sign_in.button': 'Entrar',
 
   'password_reset.subject': 'Defina uma nova senha para {tenant}',
-  'password_reset.lead': 'Alguém, provavelmente você, esqueceu a senha de {tenant}. Escolha uma nova aqui:',
+  'password_reset.lead':
+    'Alguém, provavelmente você, esqueceu a senha de {tenant}. Escolha uma nova aqui:',
   'password_reset.button': 'Escolher uma nova senha',
 
   'password_changed.subject': 'Sua senha foi alterada',
-  'password_changed.lead': 'A senha da sua conta em {tenant} foi alterada em {time}. Sua sessão foi encerrada em todos os outros dispositivos.',
-  'password_changed.alarm': 'Se não foi você, redefina sua senha imediatamente e avise o administrador de {tenant}.',
+  'password_changed.lead':
+    'A senha da sua conta em {tenant} foi alterada em {time}. Sua sessão foi encerrada em todos os outros dispositivos.',
+  'password_changed.alarm':
+    'Se não foi você, redefina sua senha imediatamente e avise o administrador de {tenant}.',
 
   'invitation.subject': 'Você recebeu um convite para {tenant}',
   'invitation.lead': 'Você recebeu um convite para {tenant}. Aceite-o aqui:',
@@ -36,7 +40,8 @@ export const pt: MailCatalogue = {
   'sign_up.button': 'Concluir a conta',
 
   'sign_up_known.subject': 'Você já tem uma conta em {tenant}',
-  'sign_up_known.lead': 'Você tentou se cadastrar em {tenant} com este endereço, mas já tem uma conta. Entre aqui:',
+  'sign_up_known.lead':
+    'Você tentou se cadastrar em {tenant} com este endereço, mas já tem uma conta. Entre aqui:',
   'sign_up_known.button': 'Entrar',
 
   'confirmation_code.subject': 'Seu código para {tenant}',
