@@ -313,6 +313,7 @@ const MADE_IN: Readonly<Record<string, string>> = {
   'actors/identity/passwords/breaches.ts': 'breached passwords',
   // Addresses of the operator, which may be internal.
   'actors/commerce/x402/facilitator.ts': 'the facilitator of the deployment',
+  'actors/identity/phone/sender.ts': 'the provider of text messages',
   'runtime/wiring/payment-chains.ts': 'the chains of the deployment',
   'runtime/wiring/payment-providers.ts': 'the card provider of the deployment',
 }
