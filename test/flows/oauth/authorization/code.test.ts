@@ -376,7 +376,7 @@ test('the error page uses the language of the request', async (t) => {
   const browser = openBrowser(running)
   t.teardown(() => browser.close())
   const { url } = await journey(party, {
-    ui_locales: 'fr de',
+    ui_locales: 'nl de',
     redirect_uri: 'https://evil.example/',
   })
   const refused = await browser.get(pathOf(url))

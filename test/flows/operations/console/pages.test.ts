@@ -39,7 +39,7 @@ test.serial(
 test.serial('the pages are German for a German browser', async (t) => {
   for (const path of ['/console', '/console/applications', '/console/people/do/invite']) {
     const { html } = await browser.get(path, { 'accept-language': 'de' })
-    t.regex(html, /<html lang="de">/)
+    t.regex(html, /<html lang="de" dir="ltr">/)
     t.regex(html, /Übersicht/)
     t.regex(html, /Abmelden/)
   }
