@@ -150,7 +150,8 @@ testCommands('what a start prints as next steps works as it is printed', async (
 
   const toured = run(tour)
   t.regex(toured, /all as documented\./)
-  t.true(toured.trimEnd().endsWith(`${url}/   the start page`), toured.slice(-300))
+  t.true(toured.includes(`${url}/   the start page`), toured.slice(-300))
+  t.true(toured.trimEnd().endsWith(`${url}/console   the console`), toured.slice(-300))
 })
 
 test('after kill -9 the next start takes over, with the data', async (t) => {
