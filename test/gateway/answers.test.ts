@@ -62,7 +62,7 @@ onEachTransport(test, {}, ({ on, call, transport, stage }) => {
     t.is(headers['content-type'], 'text/html; charset=utf-8')
     t.regex(headers['content-security-policy']!, /frame-ancestors 'none'/)
     t.true(text.includes(headers['x-request-id']!))
-    t.true(text.includes('There is no page at this address.'))
+    t.true(text.includes('This page does not exist.'))
     const program = await call({ path: '/nothing', headers: { accept: '*/*' } })
     t.is(program.headers['content-type'], 'application/problem+json')
   })
