@@ -133,9 +133,12 @@ export function docsPage(t: ExecutionContext, name: string): DocsPage {
   return page
 }
 
-/** A test of `sh` blocks; skipped, and saying so, where a command that they use is not installed. */
+/**
+ * A test of `sh` blocks; skipped, and saying so, where a command that they use is not installed. One after the other: each
+ * starts a service with a durable database of its own.
+ */
 export function testCommands(title: string, body: (t: ExecutionContext) => Promise<void>): void {
   const absent = COMMANDS.filter((name) => program(name) === undefined)
-  if (absent.length === 0) test(title, body)
+  if (absent.length === 0) test.serial(title, body)
   else test.skip(`${title} (skipped: ${absent.join(', ')} not installed)`, () => undefined)
 }
