@@ -5,7 +5,7 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import { type PasskeyRow, spendPasskeyCounter } from '../../../storage/identity/passkeys.js'
 import { joinByInvitation } from '../organizations/join-by-invitation.js'
 import { findAccountSignIn, recordSignIn } from '../../../storage/identity/sign-ins.js'
-import { type PersonEvent, personEvent } from '../sessions/events.js'
+import { type PersonEvent, personEvent, recordSignInFailure } from '../sessions/events.js'
 import { pathOf } from '../sessions/flows.js'
 import { acrOf } from '../../domain/assurance.js'
 import { quotaAddress } from '../../domain/quota-address.js'
@@ -76,7 +76,13 @@ export function signInStep(tools: PasskeyTools) {
           }
           const locked = await attempt.failed()
           const known = passkey && (await memberOf(progress, passkey, context))
-          await recordFailure(progress, known?.sub ?? null, locked, visitor.address, context)
+          const { tenantId } = progress.flow
+          const { address } = visitor
+          await recordSignInFailure(
+            tools,
+            { tenantId, factor: 'passkey', sub: known?.sub ?? null, locked, address },
+            context,
+          )
           return null
         })
         if (judged.tag === 'locked') return { ...shown, ...judged }
@@ -138,25 +144,6 @@ export function signInStep(tools: PasskeyTools) {
     const progress = await readProgress(tools, flowToken, token, context)
     const location = pathOf(progress?.step ?? 'login', flowToken, flow.returnTo)
     return { tag: 'signed_in', token, location }
-  }
-
-  async function recordFailure(
-    { flow: { tenantId } }: Progress,
-    sub: string | null,
-    locked: boolean,
-    address: string,
-    context: MessageContext,
-  ): Promise<void> {
-    const base = { tenantId, sub, sessionId: null, requestId: context.requestId }
-    const newEvents: PersonEvent[] = [
-      { ...base, type: 'auth.login.failure', fields: { reason: 'passkey', ip: address } },
-    ]
-    if (locked) {
-      const fields = { subject: 'passkey', ip: address }
-      newEvents.push({ ...base, type: 'security.brute_force.detected', fields })
-    }
-    const events = newEvents.map((event) => personEvent(random, event, clock.now()))
-    await database.tenant(tenantId, (tx) => appendEvents(tx, events), context)
   }
 }
 

@@ -3,8 +3,7 @@ import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findCodeTarget, spendCode } from '../../../storage/identity/ways/code-tickets.js'
 import { findSignInByPhone, usePhone } from '../../../storage/identity/ways/phones.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
-import { appendEvents } from '../../../storage/platform/outbox.js'
-import { type PersonEvent, personEvent } from '../sessions/events.js'
+import { recordSignInFailure } from '../sessions/events.js'
 import { sha256 } from '../sessions/flows.js'
 import { flowPage, onward, type Progress, progressIn } from '../sign-in/flow.js'
 import { openSessionInFlow } from '../sign-in/login-challenges.js'
@@ -23,7 +22,7 @@ const PURPOSE = 'phone_sign_in'
 type Reply<K extends keyof PhoneProtocol> = Promise<PhoneProtocol[K]['reply']>
 
 export function phoneSignIn(tools: PhoneTools) {
-  const { database, clock, random, lockout, quota, sms } = tools
+  const { database, clock, lockout, quota, sms } = tools
   const needsLogin = ({ step, session }: Progress) => step === 'login' || session?.pending === true
 
   return {
@@ -101,7 +100,12 @@ export function phoneSignIn(tools: PhoneTools) {
             return { found, failures }
           }
           const locked = await attempt.failed()
-          await recordFailure(tenantId, locked, visitor.address, context)
+          const { address } = visitor
+          await recordSignInFailure(
+            tools,
+            { tenantId, factor: 'sms', sub: null, locked, address },
+            context,
+          )
           return null
         })
         if (judged.tag === 'locked') return { ...shown, ...judged }
@@ -125,23 +129,5 @@ export function phoneSignIn(tools: PhoneTools) {
       if (found?.accountId !== spent.accountId) return null
       return (await usePhone(tx, found.accountId, spent.target, now)) ? found : null
     }, context)
-  }
-
-  async function recordFailure(
-    tenantId: string,
-    locked: boolean,
-    address: string,
-    context: MessageContext,
-  ): Promise<void> {
-    const base = { tenantId, sub: null, sessionId: null, requestId: context.requestId }
-    const newEvents: PersonEvent[] = [
-      { ...base, type: 'auth.login.failure', fields: { reason: 'sms', ip: address } },
-    ]
-    if (locked) {
-      const fields = { subject: 'sms', ip: address }
-      newEvents.push({ ...base, type: 'security.brute_force.detected', fields })
-    }
-    const events = newEvents.map((event) => personEvent(random, event, clock.now()))
-    await database.tenant(tenantId, (tx) => appendEvents(tx, events), context)
   }
 }

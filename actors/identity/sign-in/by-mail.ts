@@ -12,10 +12,9 @@ import {
   tryCode,
   useTicket,
 } from '../../../storage/operations/mail-tickets.js'
-import { appendEvents } from '../../../storage/platform/outbox.js'
 import { findSignIn, type SignInRow } from '../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { type PersonEvent, personEvent } from '../sessions/events.js'
+import { recordSignInFailure } from '../sessions/events.js'
 import { sha256 } from '../sessions/flows.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import { isEmail } from '../../domain/email.js'
@@ -175,7 +174,12 @@ export function byMailStep(tools: ByMailTools) {
             return found
           }
           const locked = await attempt.failed()
-          await recordFailure(tenantId, locked, visitor.address, context)
+          const { address } = visitor
+          await recordSignInFailure(
+            tools,
+            { tenantId, factor: 'email_otp', sub: null, locked, address },
+            context,
+          )
           return null
         })
         if (judged.tag === 'locked') return { ...shown, ...judged }
@@ -268,25 +272,6 @@ export function byMailStep(tools: ByMailTools) {
     if (spent === undefined || spent === 'wrong') return undefined
     const found = await findSignIn(tx, tenantId, spent.email)
     return found?.accountId === spent.accountId ? found : undefined
-  }
-
-  async function recordFailure(
-    tenantId: string,
-    locked: boolean,
-    ip: string,
-    context: MessageContext,
-  ) {
-    const now = clock.now()
-    const base = { tenantId, sub: null, sessionId: null, requestId: context.requestId }
-    const newEvents: PersonEvent[] = [
-      { ...base, type: 'auth.login.failure', fields: { reason: 'email_otp', ip } },
-    ]
-    if (locked) {
-      const fields = { subject: 'email_otp', ip }
-      newEvents.push({ ...base, type: 'security.brute_force.detected', fields })
-    }
-    const events = newEvents.map((event) => personEvent(random, event, now))
-    await database.tenant(tenantId, (tx) => appendEvents(tx, events), context)
   }
 }
 

@@ -4,10 +4,9 @@
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
-import { appendEvents } from '../../../storage/platform/outbox.js'
 import { findSignIn, lockPassword, rehashPassword } from '../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { type PersonEvent, personEvent } from '../sessions/events.js'
+import { recordSignInFailure } from '../sessions/events.js'
 import type { CaptchaGate } from '../abuse-protection/gate.js'
 import {
   beginAccountFlow,
@@ -38,7 +37,7 @@ export type PasswordTools = SignInTools & {
 }
 
 export function passwordStep(tools: PasswordTools) {
-  const { database, clock, random, passwords, lockout, offers, gate } = tools
+  const { database, passwords, lockout, offers, gate } = tools
 
   return {
     async start(
@@ -120,7 +119,13 @@ export function passwordStep(tools: PasswordTools) {
               }
             }
             const locked = await attempt.failed()
-            await recordFailure(flow.tenantId, found?.sub ?? null, locked, visitor.address, context)
+            const { tenantId } = flow
+            const { address } = visitor
+            await recordSignInFailure(
+              tools,
+              { tenantId, factor: 'password', sub: found?.sub ?? null, locked, address },
+              context,
+            )
             return { tag: 'wrong' } as const
           }
         })
@@ -163,26 +168,6 @@ export function passwordStep(tools: PasswordTools) {
     // The workers are busy. The next sign-in rehashes.
     if (hashed.tag !== 'hashed') return
     await database.system((tx) => rehashPassword(tx, accountId, from, hashed.phc), context)
-  }
-
-  async function recordFailure(
-    tenantId: string,
-    sub: string | null,
-    locked: boolean,
-    address: string,
-    context: MessageContext,
-  ): Promise<void> {
-    const now = clock.now()
-    const base = { tenantId, sub, sessionId: null, requestId: context.requestId }
-    const newEvents: PersonEvent[] = [
-      { ...base, type: 'auth.login.failure', fields: { reason: 'password', ip: address } },
-    ]
-    if (locked) {
-      const fields = { subject: 'password', ip: address }
-      newEvents.push({ ...base, type: 'security.brute_force.detected', fields })
-    }
-    const events = newEvents.map((event) => personEvent(random, event, now))
-    await database.tenant(tenantId, (tx) => appendEvents(tx, events), context)
   }
 }
 

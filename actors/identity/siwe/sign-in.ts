@@ -2,9 +2,8 @@
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { useWallet } from '../../../storage/identity/ways/wallets.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
-import { appendEvents } from '../../../storage/platform/outbox.js'
 import { quotaAddress } from '../../domain/quota-address.js'
-import { type PersonEvent, personEvent } from '../sessions/events.js'
+import { recordSignInFailure } from '../sessions/events.js'
 import { flowPage, onward, type Progress, progressIn } from '../sign-in/flow.js'
 import { openSessionInFlow } from '../sign-in/login-challenges.js'
 import type { FlowStep } from '../sign-in/protocol.js'
@@ -18,7 +17,7 @@ const AMR = ['pop']
 type Reply<K extends keyof SiweProtocol> = Promise<SiweProtocol[K]['reply']>
 
 export function siweSignIn(tools: SiweTools, { compose, verify }: SiweMessages) {
-  const { database, clock, random, lockout } = tools
+  const { database, clock, lockout } = tools
   const bound = ({ flow }: Progress) =>
     ({ tenantId: flow.tenantId, purpose: 'sign_in', sessionId: null }) as const
 
@@ -64,7 +63,12 @@ export function siweSignIn(tools: SiweTools, { compose, verify }: SiweMessages) 
             return { tag: 'found', found } as const
           }
           const locked = await attempt.failed()
-          await recordFailure(tenantId, locked, visitor.address, context)
+          const { address } = visitor
+          await recordSignInFailure(
+            tools,
+            { tenantId, factor: 'siwe', sub: null, locked, address },
+            context,
+          )
           return { tag: account === null ? 'wrong' : 'unlinked' } as const
         })
         if (judged.tag === 'locked') return { ...shown, ...judged }
@@ -77,23 +81,5 @@ export function siweSignIn(tools: SiweTools, { compose, verify }: SiweMessages) 
         throw error
       }
     },
-  }
-
-  async function recordFailure(
-    tenantId: string,
-    locked: boolean,
-    address: string,
-    context: MessageContext,
-  ): Promise<void> {
-    const base = { tenantId, sub: null, sessionId: null, requestId: context.requestId }
-    const newEvents: PersonEvent[] = [
-      { ...base, type: 'auth.login.failure', fields: { reason: 'siwe', ip: address } },
-    ]
-    if (locked) {
-      const fields = { subject: 'siwe', ip: address }
-      newEvents.push({ ...base, type: 'security.brute_force.detected', fields })
-    }
-    const events = newEvents.map((event) => personEvent(random, event, clock.now()))
-    await database.tenant(tenantId, (tx) => appendEvents(tx, events), context)
   }
 }
