@@ -18,6 +18,7 @@ import {
   unknownTenantPage,
 } from '../../pages/identity/login.js'
 import { page, pageForm, type Route, route, seeOther } from '../../route.js'
+import { FlowStart, flowStartOf } from '../flow-start.js'
 import { visitorOf } from '../visitor.js'
 
 const shared = {
@@ -45,28 +46,8 @@ const showLogin = route(login, 'start', {
   path: '/auth/login',
   operationId: 'showSignIn',
   summary: 'Sign-in page',
-  query: z.object({
-    flow: Flow.optional(),
-    tenant_id: z.string().max(64).optional(),
-    tenant_slug: z.string().max(64).optional(),
-    return_to: z.string().max(2048).optional(),
-    ui_locales: z
-      .string()
-      .max(256)
-      .regex(/^\P{Cc}*$/u)
-      .optional(),
-  }),
-  message: (request) => ({
-    flow: request.query.flow ?? null,
-    tenant: {
-      tenantId: request.query.tenant_id,
-      tenantSlug: request.query.tenant_slug,
-      host: request.host,
-    },
-    returnTo: request.query.return_to ?? null,
-    uiLocales: request.query.ui_locales,
-    visitor: visitorOf(request),
-  }),
+  query: FlowStart,
+  message: flowStartOf,
   replies: {
     page: page(200, loginPage),
     onward,

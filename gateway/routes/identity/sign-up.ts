@@ -16,6 +16,7 @@ import {
   signUpSentPage,
 } from '../../pages/identity/sign-up.js'
 import { page, pageForm, type Route, route, seeOther } from '../../route.js'
+import { FlowStart, flowStartOf } from '../flow-start.js'
 import { visitorOf } from '../visitor.js'
 
 const shared = {
@@ -44,28 +45,8 @@ export const signUpRoutes: readonly Route[] = [
     summary: 'Sign-up page of a tenant',
     description:
       'A tenant offers sign-up by `sign_up` of its settings, otherwise by user_self_service.sign_up_default.',
-    query: z.object({
-      flow: Flow.optional(),
-      tenant_id: z.string().max(64).optional(),
-      tenant_slug: z.string().max(64).optional(),
-      return_to: z.string().max(2048).optional(),
-      ui_locales: z
-        .string()
-        .max(256)
-        .regex(/^\P{Cc}*$/u)
-        .optional(),
-    }),
-    message: (request) => ({
-      flow: request.query.flow ?? null,
-      tenant: {
-        tenantId: request.query.tenant_id,
-        tenantSlug: request.query.tenant_slug,
-        host: request.host,
-      },
-      returnTo: request.query.return_to ?? null,
-      uiLocales: request.query.ui_locales,
-      visitor: visitorOf(request),
-    }),
+    query: FlowStart,
+    message: flowStartOf,
     replies: {
       page: page(200, signUpPage),
       closed,
