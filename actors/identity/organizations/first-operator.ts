@@ -5,7 +5,10 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
-import { insertOperatorInvite } from '../../../storage/identity/operator-invites.js'
+import {
+  insertOperatorInvite,
+  type NewOperatorInvite,
+} from '../../../storage/identity/operator-invites.js'
 import { insertOrganization } from '../../../storage/identity/organizations.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
@@ -46,34 +49,10 @@ export async function inviteDeploymentOperator(
     insertOrganization(tx, { id: random.uuid(), name, slug, createdAt }),
   )
   if (organization === undefined) throw new Error('no free slug among the generated candidates')
-  const inviteToken = random.token(INVITE_TOKEN_BYTES)
-  const expiresAt = new Date(createdAt.getTime() + INVITE_LIFETIME_MS)
-  await insertOperatorInvite(tx, {
-    tenantId: controlPlane.id,
-    id: random.uuid(),
-    organizationId: organization.id,
-    tokenSha256: createHash('sha256').update(inviteToken, 'utf8').digest(),
-    invitedByAgentId: null,
-    role: 'member',
-    appointedScopes: scopes,
-    createdAt,
-    expiresAt,
-  })
-  const about = {
-    actor: { type: 'command', id: 'svc operator create --control-plane' },
-    resource: { type: 'organization', id: organization.id },
-    requestId: undefined,
-  }
-  appendEvents(tx, [
-    {
-      id: random.uuid(),
-      tenantId: controlPlane.id,
-      type: 'org.created',
-      occurredAt: createdAt,
-      data: eventData(about, { name, slug: organization.slug }),
-    },
-  ])
-  return { inviteToken, expiresAt }
+  const tenantId = controlPlane.id
+  const command = 'svc operator create --control-plane'
+  const rights = { role: 'member', appointedScopes: scopes } as const
+  return inviteOwner(tx, { tenantId, createdAt, organization, name, command, ...rights }, random)
 }
 
 /** Creates organization, environment and invite in one transaction that crosses tenants. */
@@ -101,37 +80,51 @@ export async function createFirstOperator(
   if (organization === undefined || tenant === undefined) {
     throw new Error('no free slug among the generated candidates')
   }
-  const inviteToken = random.token(INVITE_TOKEN_BYTES)
-  const expiresAt = new Date(createdAt.getTime() + INVITE_LIFETIME_MS)
-  await insertOperatorInvite(tx, {
-    tenantId: tenant.id,
-    id: random.uuid(),
-    organizationId: organization.id,
-    tokenSha256: createHash('sha256').update(inviteToken, 'utf8').digest(),
-    invitedByAgentId: null,
-    createdAt,
-    expiresAt,
-  })
-  const about = {
-    actor: { type: 'command', id: 'svc operator create' },
-    resource: { type: 'organization', id: organization.id },
-    requestId: undefined,
-  }
-  appendEvents(tx, [
-    {
-      id: random.uuid(),
-      tenantId: tenant.id,
-      type: 'org.created',
-      occurredAt: createdAt,
-      data: eventData(about, { name, slug: organization.slug }),
-    },
-  ])
+  const command = 'svc operator create'
+  const invited = { tenantId: tenant.id, createdAt, organization, name, command }
+  const invite = await inviteOwner(tx, invited, random)
   return {
     organizationId: organization.id,
     organizationSlug: organization.slug,
     tenantId: tenant.id,
     tenantSlug: tenant.slug,
-    inviteToken,
-    expiresAt,
+    ...invite,
   }
+}
+
+type Opened = { readonly id: string; readonly slug: string }
+
+/** Inserts the invite that makes the user who accepts it an owner of the organization, with its event. */
+async function inviteOwner(
+  tx: Transaction,
+  invited: Pick<NewOperatorInvite, 'tenantId' | 'role' | 'appointedScopes' | 'createdAt'> & {
+    readonly organization: Opened
+    readonly name: string
+    /** The command, as the event names it. */
+    readonly command: string
+  },
+  random: Random,
+): Promise<FirstPersonOfControlPlane> {
+  const { organization, name, command, ...draft } = invited
+  const { tenantId, createdAt } = draft
+  const inviteToken = random.token(INVITE_TOKEN_BYTES)
+  const expiresAt = new Date(createdAt.getTime() + INVITE_LIFETIME_MS)
+  await insertOperatorInvite(tx, {
+    ...draft,
+    id: random.uuid(),
+    organizationId: organization.id,
+    tokenSha256: createHash('sha256').update(inviteToken, 'utf8').digest(),
+    invitedByAgentId: null,
+    expiresAt,
+  })
+  const about = {
+    actor: { type: 'command', id: command },
+    resource: { type: 'organization', id: organization.id },
+    requestId: undefined,
+  }
+  const data = eventData(about, { name, slug: organization.slug })
+  appendEvents(tx, [
+    { id: random.uuid(), tenantId, type: 'org.created', occurredAt: createdAt, data },
+  ])
+  return { inviteToken, expiresAt }
 }
