@@ -23,7 +23,7 @@ create table siwe_nonces (
   purpose text not null check (purpose in ('sign_in', 'link')),
   -- The browser that asked, by a secret of its own.
   browser_sha256 bytea not null check (length(browser_sha256) = 32),
-  -- The session it is for; null while nobody is signed in.
+  -- The session that requested it. Null at a sign-in.
   session_id uuid,
   expires_at timestamptz not null,
   primary key (tenant_id, nonce_sha256),

@@ -89,7 +89,7 @@ test('a person is appointed by a verified address, and dismissed at once', async
   t.is(
     (
       await appoint({
-        email: 'nobody@harbour.test',
+        email: 'absent@harbour.test',
         to: 'appointed',
         scopes: ['deployment:manage'],
       })
