@@ -404,6 +404,9 @@ begin
       exists (select from events e where e.tenant_id = whose and e.id = u.id)
       or exists (select from unnumbered_events v
         where v.tenant_id = whose and v.id = u.id and v.place < u.place));
+    if not found then
+      raise;
+    end if;
     numbered := most;
     oldest := null;
     return;

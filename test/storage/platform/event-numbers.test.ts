@@ -191,6 +191,28 @@ test('events that cannot be numbered do not stop other tenants', async (t) => {
   t.is(await waiting(fresh, broken!), 1, 'it stays recorded')
 })
 
+test('a number that is taken already is a failure, and not tried for ever', async (t) => {
+  const fresh = await freshDatabase(t)
+  const tenant = random.uuid()
+  await record(fresh, event(tenant))
+  await numberAll(fresh.database)
+  await fresh.database.system((tx) =>
+    tx.query({
+      name: 'test.rewind',
+      text: 'update event_sequences set last = 0 where tenant_id = $1',
+      values: [tenant],
+    }),
+  )
+  await record(fresh, event(tenant))
+  const { tenants } = await fresh.database.system((tx) => numberWaiting(tx))
+  t.regex(tenants[0]?.failure ?? '', /^23505 /)
+  await t.throwsAsync(
+    fresh.database.tenant(tenant, (tx) => numberEvents(tx, tenant)),
+    { message: /events_pkey/ },
+  )
+  t.is(await waiting(fresh, tenant), 1, 'it stays recorded')
+})
+
 test('more events than one statement numbers, of more tenants than one pass has, are all numbered', async (t) => {
   const fresh = await freshDatabase(t)
   const many = random.uuid()
