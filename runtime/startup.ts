@@ -85,7 +85,7 @@ const MAINTAIN_LIMIT_MS = 20_000
 const KEYS_WITHIN_MS = 30_000
 const KEYS_RETRY_MS = 250
 /** The start does not wait longer for readiness: a later fault is the readiness probe's concern. */
-const FIT_WITHIN_MS = 2_000
+const FIT_WITHIN_MS = 10_000
 const FIT_RETRY_MS = 10
 /** Names of errors whose message tells an operator what to change. */
 const MENDABLE = new Set([
