@@ -69,7 +69,9 @@ for (const [colorScheme, locale] of WALKS) {
       t.teardown(() => stage.end())
       const scene = await setScene(stage)
       t.teardown(() => scene.shop.api.close())
-      const window = await openChromium(path, { colorScheme, locale })
+      const window = await openChromium(path, { colorScheme })
+      // A locale of the browser would also set the language of `shownInEveryLanguage`.
+      await window.context.setExtraHTTPHeaders({ 'accept-language': locale })
       t.teardown(() => window.close())
       const { page } = window
       const seen: string[] = []
