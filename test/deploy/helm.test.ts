@@ -21,7 +21,9 @@ const go = program('go')
 const canRender =
   go !== undefined && existsSync(join(GO_SOURCES, 'src/github.com/Masterminds/sprig'))
 const rendering = canRender ? test : test.skip
-const why = canRender ? '' : ' (skipped: golang-go or golang-github-masterminds-sprig-dev is not installed)'
+const why = canRender
+  ? ''
+  : ' (skipped: golang-go or golang-github-masterminds-sprig-dev is not installed)'
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-helm-'))
 test.after.always(() => rmSync(folder, { recursive: true, force: true }))
@@ -31,7 +33,13 @@ function build(): void {
   if (existsSync(renderer)) return
   const source = join(ROOT, 'test/deploy/helm-template.go')
   execFileSync(go!, ['build', '-o', renderer, source], {
-    env: { ...process.env, GO111MODULE: 'off', GOFLAGS: '', GOPATH: GO_SOURCES, GOCACHE: join(folder, 'go') },
+    env: {
+      ...process.env,
+      GO111MODULE: 'off',
+      GOFLAGS: '',
+      GOPATH: GO_SOURCES,
+      GOCACHE: join(folder, 'go'),
+    },
   })
 }
 
@@ -88,7 +96,10 @@ for (const example of EXAMPLES) {
           capabilities: { drop: ['ALL'] },
         })
         for (const mount of volumeMounts) {
-          t.true(pod.volumes.some((volume) => volume.name === mount.name), `${name}: ${mount.name}`)
+          t.true(
+            pod.volumes.some((volume) => volume.name === mount.name),
+            `${name}: ${mount.name}`,
+          )
         }
       }
       // The service never mounts the master keys.

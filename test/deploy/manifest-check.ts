@@ -24,9 +24,7 @@ export function faultsOf(object: KubernetesObject): string[] | undefined {
   } catch {
     return undefined
   }
-  const Model = model[object.kind] as new (
-    data: object,
-  ) => { validate(): void }
+  const Model = model[object.kind] as new (data: object) => { validate(): void }
   const faults: string[] = []
   try {
     new Model(object).validate()
@@ -62,7 +60,8 @@ function unknownMembers(value: unknown, file: string, path: string): string[] {
 
 function importOf(text: string, type: string | undefined, file: string): string | undefined {
   if (type === undefined) return undefined
-  const [, from] = new RegExp(`import \\{[^}]*\\b${type}\\b[^}]*\\} from "([^"]+)"`).exec(text) ?? []
+  const [, from] =
+    new RegExp(`import \\{[^}]*\\b${type}\\b[^}]*\\} from "([^"]+)"`).exec(text) ?? []
   if (from === undefined) return undefined
   if (from.startsWith('.')) return join(dirname(file), `${from}.d.ts`)
   const [scope, name, ...rest] = from.split('/')

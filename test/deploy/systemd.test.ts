@@ -46,7 +46,10 @@ test('a unit starts programs of the source tree with options that exist', (t) =>
     const files = [...command.matchAll(/\/opt\/svc\/(\S+)/g)].map(([, path]) => path!)
     t.true(files.length > 0, unit)
     for (const path of files) t.true(existsSync(join(ROOT, path)), path)
-    const words = command.split(/\/opt\/svc\/\S+ /).at(-1)!.split(' ')
+    const words = command
+      .split(/\/opt\/svc\/\S+ /)
+      .at(-1)!
+      .split(' ')
     const names = words.filter((word) => /^[a-z]+$/.test(word))
     const help = execFileSync(
       process.execPath,

@@ -47,7 +47,7 @@ const typesOf = async (tenantId: string) => {
 test('an owner without password and second factor gets in by a link that works once', async (t) => {
   const { made, person } = await owned(api)
   const { email, tenantSlug } = person.human
-  // Another owner of the organization is told by mail.
+  // Another owner of the organization gets a mail too.
   const fellow = `fellow-${tenantSlug}@harbour.test`
   await sql(
     running.db.database,
