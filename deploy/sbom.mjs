@@ -29,8 +29,9 @@ for (const [path, { version, dev, name }] of Object.entries(packages)) {
   if (path === '' || dev === true) continue
   produced.add(`${name ?? path.slice(path.lastIndexOf('node_modules/') + 13)}@${version}`)
 }
-// npm lists a package under its name or, for an alias, under that of the registry.
-const keep = ({ name, version }) => produced.has(`${name}@${version}`)
+// The name of an alias is that of our package.json, and its reference has the name in the registry.
+const keep = ({ name, version, 'bom-ref': ref }) =>
+  produced.has(`${name}@${version}`) || produced.has(ref)
 const kept = bill.components.filter(keep)
 const refs = new Set([bill.metadata.component['bom-ref'], ...kept.map((one) => one['bom-ref'])])
 const dependencies = bill.dependencies
