@@ -26,7 +26,8 @@ const { packages } = JSON.parse(
 )
 const produced = new Set()
 for (const [path, { version, dev, name }] of Object.entries(packages)) {
-  if (path === '' || dev === true) continue
+  // An optional peer that only development uses: the image removes it (deploy/image/trim.mjs).
+  if (path === '' || dev === true || path === 'node_modules/typescript') continue
   produced.add(`${name ?? path.slice(path.lastIndexOf('node_modules/') + 13)}@${version}`)
 }
 // The name of an alias is that of our package.json, and its reference has the name in the registry.
