@@ -2,6 +2,7 @@
  * Backs up a deployment: all rows of its database in one snapshot, the keys of its kms, and its folder of assets. The
  * service may run. docs/guides/operations/backup.md.
  */
+import { existsSync } from 'node:fs'
 import { mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { Client } from 'pg'
@@ -59,11 +60,8 @@ export async function backUp(plan: BackupPlan): Promise<Manifest> {
     const database = await copyDatabase(plan, draft)
     // After the database: a key that was added in between is one too many, and none is missing.
     const keys = await copyKeys(plan, draft, database.master_key_ids)
-    const { assetsFolder } = plan
-    const assets =
-      assetsFolder === null
-        ? null
-        : await copyFolder(resolve(assetsFolder), join(draft, ASSETS_FOLDER), ASSETS_FOLDER)
+    // After the database too: an image is a file before a row names it.
+    const assets = await copyAssets(plan, draft)
     const manifest: Manifest = {
       format: FORMAT_VERSION,
       created_at: createdAt.toISOString(),
@@ -126,6 +124,16 @@ async function copyDatabase(
   } finally {
     await client.end()
   }
+}
+
+async function copyAssets(
+  { assetsFolder }: BackupPlan,
+  draft: string,
+): Promise<Manifest['assets']> {
+  if (assetsFolder === null) return null
+  // No image was uploaded yet.
+  if (!existsSync(assetsFolder)) return []
+  return copyFolder(assetsFolder, join(draft, ASSETS_FOLDER), ASSETS_FOLDER)
 }
 
 async function copyKeys(

@@ -1,7 +1,7 @@
 /** The files of a backup: what the manifest lists, and how they are written and verified. */
 import { createHash } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdir, open, readdir, readFile, stat } from 'node:fs/promises'
+import { mkdir, open, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Transform } from 'node:stream'
@@ -148,14 +148,19 @@ export async function copyMeasured(from: string, to: string): Promise<Omit<Store
   return measured()
 }
 
-/** Copies the files of a folder, and of its folders. Sockets and links are left out. */
+/** Copies the files of a folder, and of its folders. Sockets, links and files that are removed in the meantime are left out. */
 export async function copyFolder(from: string, to: string, prefix: string): Promise<StoredFile[]> {
   const entries = await readdir(from, { recursive: true, withFileTypes: true })
   const files: StoredFile[] = []
   for (const entry of entries.filter((one) => one.isFile())) {
     const inside = join(entry.parentPath, entry.name).slice(from.length + 1)
     const path = `${prefix}/${inside.replaceAll(sep, '/')}`
-    files.push({ path, ...(await copyMeasured(join(from, inside), join(to, inside))) })
+    try {
+      files.push({ path, ...(await copyMeasured(join(from, inside), join(to, inside))) })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+      await rm(join(to, inside), { force: true })
+    }
   }
   return files.sort((a, b) => (a.path < b.path ? -1 : 1))
 }

@@ -97,7 +97,7 @@ async function backupOf(loaded: LoadedSettings, options: BackupOptions): Promise
       to: options.to,
       connection: connectionTo(loaded, url, 'svc backup'),
       keysFolder,
-      assetsFolder: null,
+      assetsFolder: assetsFolderOf(loaded),
       version: packageVersion(),
       issuer: settings.oidc.issuer_url,
       roles: urls === undefined ? [] : [userOf(urls.migration), ...rolesOf(urls)],
@@ -112,6 +112,7 @@ async function backupOf(loaded: LoadedSettings, options: BackupOptions): Promise
     lines: [
       `Backed up ${rows} rows of ${tables.length} tables (${bytes} bytes) to ${to}.`,
       `Schema ${migrations.at(-1)?.name}, version ${manifest.version}.`,
+      ...(manifest.assets === null ? [] : [`${manifest.assets.length} images of tenants.`]),
       manifest.keys === null
         ? 'WITHOUT KEYS: nothing sealed in this backup opens without the folder of the kms.'
         : `${manifest.keys.length} key files are in ${to}/keys. This folder opens every secret of the deployment.`,
@@ -179,7 +180,7 @@ async function into(
       requireSsl: database.require_ssl,
     },
     keysFolder: keysFolderOf(loaded, options),
-    assetsFolder: null,
+    assetsFolder: assetsFolderOf(loaded),
     isForced: options.force === true,
   })
   await recordRestore(loaded, urls, manifest)
@@ -258,6 +259,12 @@ function keysFolderOf({ settings, dataDir }: LoadedSettings, options: KeyOptions
   throw new Error(
     'the keys belong to the configured kms: name its folder (--keys DIR), or --without-keys',
   )
+}
+
+/** `tenant_assets.folder`. Null: none, or the images are in an object store with backups of its own. */
+function assetsFolderOf({ settings }: LoadedSettings): string | null {
+  const { folder } = settings.tenant_assets as { readonly folder?: string | undefined }
+  return folder === undefined ? null : resolve(folder)
 }
 
 function connectionTo(

@@ -1,10 +1,14 @@
 /** The drill of docs/guides/operations/backup.md: back up under load, destroy, restore, use. */
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
 import { Client } from 'pg'
 import { dumpSchema } from '../../../migrations/dump.js'
+import { backUp } from '../../../runtime/backup/backup.js'
+import { readManifest, verifyFiles } from '../../../runtime/backup/manifest.js'
+import { restore } from '../../../runtime/backup/restore.js'
+import { silentLogger } from '../../../runtime/kernel/log.js'
 import { processesOf, svc } from '../../flows/vault/command.js'
 import { apiOf } from '../../support/api.js'
 import { bootstrap, callerOf, demand, type Json, login } from '../../support/agents/journey.js'
@@ -12,7 +16,7 @@ import { bootstrapped, signIn } from '../../support/identity/person.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { freePort, testService } from '../../support/service.js'
 import { until } from '../../support/service/watch.js'
-import { emptyDatabase } from '../../support/storage/database.js'
+import { emptyDatabase, freshDatabase } from '../../support/storage/database.js'
 
 const SECRET = 'sk_live_of_the_drill'
 const WITHIN_MS = 60_000
@@ -246,10 +250,10 @@ test('a damaged backup, or one without its keys, changes nothing', async (t) => 
 
   const target = await emptyDatabase(t)
   const there = { ...environment, DATABASE_URL: target.url }
-  const restore = (...more: string[]) => ran(t, ['restore', '--from', backup, ...more], there)
+  const restoring = (...more: string[]) => ran(t, ['restore', '--from', backup, ...more], there)
   const keys = join(folder, 'keys')
   const refusedWith = async (words: RegExp) => {
-    const { code, output } = await restore('--keys', keys)
+    const { code, output } = await restoring('--keys', keys)
     t.is(code, 1)
     t.regex(output, words)
     t.deepEqual(await digest(target.superuserUrl), {})
@@ -274,6 +278,41 @@ test('a damaged backup, or one without its keys, changes nothing', async (t) => 
   await changed('manifest.json', later, /9999_of_a_later_version, which this build does not have/)
   const other = edit(/"master_key_ids": \[[^\]]*\]/, '"master_key_ids": ["mk-other"]')
   await changed('manifest.json', other, /lacks the master keys mk-other/)
-  const whole = await restore('--keys', keys)
+  const whole = await restoring('--keys', keys)
   t.is(whole.code, 0, whole.output)
+})
+
+test('images of tenants in a folder are part of the backup', async (t) => {
+  const folder = folderOf(t)
+  const source = await freshDatabase(t)
+  const images = join(folder, 'images')
+  mkdirSync(join(images, 'tenant'), { recursive: true })
+  writeFileSync(join(images, 'tenant', 'logo.png'), Buffer.from([137, 80, 78, 71]))
+  const backup = join(folder, 'backup')
+  const manifest = await backUp({
+    to: backup,
+    connection: { connectionString: source.url },
+    keysFolder: null,
+    assetsFolder: images,
+    version: '0',
+    issuer: 'https://id.example.com',
+    roles: [],
+  })
+  t.deepEqual(
+    manifest.assets?.map(({ path, bytes }) => [path, bytes]),
+    [['assets/tenant/logo.png', 4]],
+  )
+  t.is(await verifyFiles(backup, await readManifest(backup)), manifest.database.tables.length + 1)
+  const target = await emptyDatabase(t)
+  const restored = join(folder, 'restored')
+  await restore({
+    from: backup,
+    manifest,
+    connection: { connectionString: target.url },
+    migration: { url: target.url, log: silentLogger },
+    keysFolder: null,
+    assetsFolder: restored,
+    isForced: false,
+  })
+  t.deepEqual([...readFileSync(join(restored, 'tenant', 'logo.png'))], [137, 80, 78, 71])
 })
