@@ -1671,6 +1671,7 @@ create table mail_tickets (
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   used_at timestamp with time zone,
+  recovery boolean default false not null,
   constraint mail_tickets_pkey PRIMARY KEY (tenant_id, id),
   constraint mail_tickets_link_sha256_key UNIQUE (link_sha256),
   constraint mail_tickets_attempts_left_check CHECK ((attempts_left >= 0)),

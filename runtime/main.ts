@@ -6,10 +6,13 @@ import { INTERFACE_VERSION } from '../gateway/request/interface-version.js'
 const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
   serve: async () => (await import('./cli/serve.js')).serveCommand,
   migrate: async () => (await import('./cli/migrate.js')).migrateCommand,
+  backup: async () => (await import('./cli/backup.js')).backupCommand,
+  restore: async () => (await import('./cli/backup.js')).restoreCommand,
   config: async () => (await import('./cli/config.js')).configCommand,
   kms: async () => (await import('./cli/kms.js')).kmsCommand,
   keys: async () => (await import('./cli/keys.js')).keysCommand,
   audit: async () => (await import('./cli/audit.js')).auditCommand,
+  admin: async () => (await import('./cli/admin.js')).adminCommand,
   operator: async () => (await import('./cli/operator.js')).operatorCommand,
   webhooks: async () => (await import('./cli/webhooks/webhooks.js')).webhooksCommand,
   agent: async () => (await import('./cli/agent/agent.js')).agentCommand,

@@ -2,7 +2,7 @@
  * Opens the database and the kms for a command that manages keys, whether the service runs or not.
  */
 import { runMigrations } from '../../migrations/main.js'
-import { openDatabase } from '../../storage/platform/database.js'
+import { type OpenDatabase, openDatabase } from '../../storage/platform/database.js'
 import { openKms } from '../../storage/platform/kms/client.js'
 import type { Kms } from '../../storage/platform/kms/kms.js'
 import { requireMigratedSchema } from '../../storage/platform/schema-version.js'
@@ -22,7 +22,8 @@ import { deploymentOf, explainedBy } from '../process/which-database.js'
 import { type LoadedSettings, loadSettings } from '../configuration/load-settings.js'
 
 export interface KeyTools {
-  readonly database: Database
+  readonly database: OpenDatabase
+  readonly settings: LoadedSettings['settings']
   readonly kms: Kms
   readonly sealer: TenantSealer
   readonly clock: Clock
@@ -56,7 +57,7 @@ export async function openKeyTools(input: KeyToolsInput): Promise<KeyTools> {
     const clock = systemClock
     const random = systemRandom(clock)
     const sealer = createSealer({ database, kms, random, clock })
-    return { database, kms, sealer, clock, random, close }
+    return { database, settings: loaded.settings, kms, sealer, clock, random, close }
   } catch (error) {
     await close()
     throw error instanceof DatabaseUnreachable ? new Error(explainedBy(loaded, error)) : error
@@ -115,7 +116,7 @@ async function databaseOf({ settings, dataDir, plane }: LoadedSettings, undo: Un
  * Uses the server of a running service and leaves it running. Otherwise it starts one for the
  * command.
  */
-async function embeddedServer(
+export async function embeddedServer(
   dataDir: string,
 ): Promise<{ readonly server: EmbeddedPostgres; readonly isGuest: boolean }> {
   const options = { dataDir, log: silentLogger }
