@@ -193,6 +193,8 @@ export class Pipeline {
       respond.problem(context, parts.problem, parts.close === true)
       return null
     }
+    if (route.route.errors === 'oauth' && Array.isArray(parts.value.body))
+      context.form = parts.value.body
     const foreign = sessionGuard.refuseForm(context, route.route.security, parts.value.body)
     if (foreign !== null) {
       respond.problem(context, foreign)

@@ -31,7 +31,8 @@ const healthActor = defineActor<HealthProtocol, Record<string, never>>({
   mailbox: { capacity: 4096, inflightMax: 256 },
   create: () => ({
     live: async () => ({ tag: 'ok' }),
-    startup: async () => ({ tag: 'ok' }),
+    describeRequest: async () => ({ tag: 'not_admitted' }),
+      startup: async () => ({ tag: 'ok' }),
     ready: async () => ({ tag: 'ok' }),
   }),
 })

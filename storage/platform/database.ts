@@ -17,6 +17,7 @@ import {
   tenantConnections,
 } from './pool-plan.js'
 import { DatabaseConnection } from './connection.js'
+import { FrozenServerWatch, type Waiting } from './frozen-server.js'
 import { Silence } from './silence.js'
 import { parseTypes } from './sql-types.js'
 import type {
@@ -230,6 +231,34 @@ async function enter(
   }
 }
 
+/** One use of a pool, from its place in the queue to its end. */
+class Use implements Waiting {
+  readonly fromMs = performance.now()
+  readonly #refuse: (cause: Error) => void
+  #connection: DatabaseConnection | undefined
+  #failure: Error | undefined
+
+  constructor(refuse: (cause: Error) => void) {
+    this.#refuse = refuse
+  }
+
+  /** Call before the first statement that may change something. @throws after `fail`. */
+  begin(connection: DatabaseConnection): void {
+    this.throwIfFailed()
+    this.#connection = connection
+  }
+
+  throwIfFailed(): void {
+    if (this.#failure !== undefined) throw this.#failure
+  }
+
+  fail(cause: Error): void {
+    this.#failure = cause
+    this.#connection?.cut()
+    this.#refuse(cause)
+  }
+}
+
 interface OpenPool extends Omit<ConnectionSource, 'notify'> {
   readonly plan: PoolPlan
   warm(): Promise<void>
@@ -274,6 +303,12 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
       }
     },
   })
+
+  const frozen = new FrozenServerWatch(
+    plan.url,
+    () => answeredMs,
+    (cause) => silence.begin(cause),
+  )
 
   async function connect(signal: AbortSignal | undefined): Promise<PoolClient> {
     signal?.throwIfAborted()
@@ -335,6 +370,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     open: ((connection: DatabaseConnection) => Promise<unknown>) | undefined,
     signal: AbortSignal | undefined,
     work: (connection: DatabaseConnection) => Promise<T>,
+    use: Use,
   ): Promise<T> {
     const from = performance.now()
     const { client, connection } = await acquire(open, signal).catch((error: unknown) => {
@@ -347,6 +383,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     })
     let broken = true
     try {
+      use.begin(connection)
       const result = await work(connection)
       broken = connection.lost !== undefined
       return result
@@ -363,6 +400,20 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
       }
       client.release(broken)
     }
+  }
+
+  /** Runs a request, and fails it when the server is frozen. It has no effect after that. */
+  function watched<T>(run: (use: Use) => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const use = new Use((cause) => {
+        const { name } = plan
+        reject(new DatabaseUnavailable(`no answer for the ${name} pool`, cause, false))
+      })
+      frozen.enter(use)
+      run(use)
+        .then(resolve, reject)
+        .finally(() => frozen.leave(use))
+    })
   }
 
   // The pool queues transactions beyond its size, first in first out. Only the pool knows its free connections,
@@ -382,21 +433,26 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
       if (isOver !== true && !(await isOver)) {
         throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, silence.cause)
       }
-      const release = await enter(slots, share, signal, openingLimitMs).catch((error: unknown) => {
-        if (!(error instanceof WaitedTooLong)) throw error
-        const { cause } = silence
-        const overloaded = cause === undefined
-        throw new DatabaseUnavailable(
-          `no connection for the ${plan.name} pool`,
-          cause ?? error,
-          overloaded,
+      return watched(async (use) => {
+        const release = await enter(slots, share, signal, openingLimitMs).catch(
+          (error: unknown) => {
+            if (!(error instanceof WaitedTooLong)) throw error
+            const { cause } = silence
+            const overloaded = cause === undefined
+            throw new DatabaseUnavailable(
+              `no connection for the ${plan.name} pool`,
+              cause ?? error,
+              overloaded,
+            )
+          },
         )
+        try {
+          use.throwIfFailed()
+          return await used(open, signal, work, use)
+        } finally {
+          release()
+        }
       })
-      try {
-        return await used(open, signal, work)
-      } finally {
-        release()
-      }
     },
     async warm() {
       const connecting = await Promise.allSettled(
@@ -417,6 +473,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     }),
     close: () => {
       silence.close()
+      frozen.close()
       return pool.end()
     },
   }
