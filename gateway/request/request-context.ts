@@ -4,6 +4,7 @@ import type { RefusedRequester } from '../../actors/domain/oauth-reasons.js'
 import type { Principal } from '../../actors/domain/principal.js'
 import type { WindowState } from '../../actors/operations/rate-limits/protocol.js'
 import type { AskOptions, Leaver } from '../../runtime/kernel/actor.js'
+import type { Span } from '../../runtime/kernel/tracing.js'
 import { type Browser, NO_BROWSER } from './browser.js'
 import type { ClientAddresses } from './client-address.js'
 import type { CompiledRoute } from '../compile-route.js'
@@ -51,6 +52,8 @@ export class RequestContext implements AskOptions, Leaver {
   requester: RefusedRequester | null = null
   /** The form of an OAuth request. */
   form: FormFields = NO_FORM
+  /** Undefined without tracing. */
+  span: Span | undefined = undefined
   hasLeft = false
   /** The listener for the client's leaving. There is nearly always at most one ask at a time. */
   private onLeftListener: (() => void) | null = null

@@ -1,6 +1,7 @@
 /** Sends answers: bodies, problem documents and OAuth errors, with the headers that all of them share. */
 import type { I18nSettings } from '../../actors/domain/i18n/settings.js'
 import type { Logger } from '../../runtime/kernel/log.js'
+import type { Span } from '../../runtime/kernel/tracing.js'
 import { refusalText } from '../mcp/json-rpc.js'
 import { browserLanguages, wantsPage } from '../request/browser.js'
 import type { HeaderBlocks } from '../compile-route.js'
@@ -259,6 +260,7 @@ export class Responder {
     const { route, exchange, requestId } = context
     if (route === null) this.needs.observeUnrouted(status, ms)
     else route.meter.observe(status, ms)
+    if (context.span !== undefined) endSpan(context.span, context, status)
     const isQuiet = route !== null && (route.light || route.route.quiet === true)
     const level = levelOf(status, context.error, isQuiet)
     const { log } = this.needs
@@ -275,6 +277,23 @@ export class Responder {
       'request',
     )
   }
+}
+
+/** Ends the span of a request with the attributes of OpenTelemetry's HTTP conventions. */
+function endSpan(
+  span: Span,
+  { route, exchange, principal, error }: RequestContext,
+  status: number,
+): void {
+  const path = route?.route.path
+  if (path !== undefined) span.rename(`${exchange.method} ${path}`)
+  span.set({
+    'http.response.status_code': status,
+    ...(path === undefined ? {} : { 'http.route': path }),
+    ...(principal === null ? {} : { 'svc.tenant_id': principal.tenantId }),
+    ...(error === null ? {} : { 'svc.error': error }),
+  })
+  span.end(status >= 500 ? String(status) : undefined)
 }
 
 /** Errors that are part of a normal flow: polls, and the first request without a nonce. */

@@ -91,18 +91,21 @@ const frame = (title: string) =>
 function typeText(name: ProblemName): string {
   const { status, title, meaning } = PROBLEM_TYPES[name]
   const { remedy, retry } = PROBLEM_ADVICE[name]
-  const content = { status, code: problemCode(name), meaning, remedy, retry: RETRY_RULES[retry] }
+  const code = problemCode(name)
+  const reasons = isOAuthCode(code) ? reasonsOf(code) : []
+  const content = { status, code, meaning, remedy, retry: RETRY_RULES[retry], reasons }
   return renderPage('problem-type', frame(title), content)
 }
 
 function oauthText(code: OAuthCode): string {
-  const { meaning, reasons } = OAUTH_ERRORS[code]
+  const { meaning } = OAUTH_ERRORS[code]
+  return renderPage('oauth-error', frame(code), { code, meaning, reasons: reasonsOf(code) })
+}
+
+function reasonsOf(code: OAuthCode) {
+  const { reasons } = OAUTH_ERRORS[code]
   const explained = Object.entries(reasons as Readonly<Record<string, readonly [string, string]>>)
-  return renderPage('oauth-error', frame(code), {
-    code,
-    meaning,
-    reasons: explained.map(([reason, [cause, remedy]]) => ({ reason, cause, remedy })),
-  })
+  return explained.map(([reason, [cause, remedy]]) => ({ reason, cause, remedy }))
 }
 
 function listText(): string {
