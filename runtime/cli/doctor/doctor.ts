@@ -6,11 +6,7 @@ import { openCoordination } from '../../../storage/platform/coordination/open.js
 import type { Coordination } from '../../../storage/platform/coordination/port.js'
 import { type OpenDatabase, openDatabase } from '../../../storage/platform/database.js'
 import type { DatabaseUrls } from '../../../storage/platform/settings.js'
-import {
-  type LoadedSettings,
-  loadSettings,
-  productionFailures,
-} from '../../configuration/load-settings.js'
+import { type LoadedSettings, loadSettings } from '../../configuration/load-settings.js'
 import { type Environment, readEnvironment } from '../../kernel/config/environment.js'
 import { printedSource } from '../../kernel/config/print.js'
 import type { Failure } from '../../kernel/config/outcome.js'
@@ -63,7 +59,9 @@ export async function diagnose(
   const target = await targetOfSettings(loaded)
   try {
     const ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8')
-    return { target, checks: [...configurationChecks(loaded), ...(await examined(loaded, ca))] }
+    const from = loaded.file ?? 'defaults and the environment'
+    const valid = ok('configuration', `valid, read from ${from}`)
+    return { target, checks: [valid, ...(await examined(loaded, ca))] }
   } catch (error) {
     return { target, checks: [fail('doctor', whyOf(error), 'correct the options of the command')] }
   }
@@ -126,15 +124,6 @@ async function examined(
   } finally {
     for (const step of undo.toReversed()) await step().catch(() => undefined)
   }
-}
-
-function configurationChecks(loaded: LoadedSettings): readonly Check[] {
-  const failures = loaded.settings.security.production
-    ? productionFailures(loaded.settings, loaded.sources)
-    : []
-  return failures.length > 0
-    ? failures.map(configurationFailure)
-    : [ok('configuration', `valid, read from ${loaded.file ?? 'defaults and the environment'}`)]
 }
 
 function configurationFailure({ key, source, rule, fix }: Failure): Check {
