@@ -108,7 +108,10 @@ export const OAUTH_ERRORS = {
         'subject_token or actor_token is invalid, expired, or not of the required kind.',
         'Send a valid access token of this service.',
       ],
-      token_of_other_client: ['The token was issued to another client.', 'Use the client of the token.'],
+      token_of_other_client: [
+        'The token was issued to another client.',
+        'Use the client of the token.',
+      ],
       tenant_mismatch: [
         'The tokens and the client belong to different tenants.',
         'Use tokens and a client of one tenant.',
@@ -196,12 +199,17 @@ export const OAUTH_ERRORS = {
     meaning: 'The DPoP proof needs a nonce of this service (RFC 9449 section 8).',
     reasons: {
       nonce_missing: ['The proof has no nonce.', 'Repeat the request with the DPoP-Nonce.'],
-      nonce_expired: ['The nonce is unknown or too old.', 'Repeat the request with the DPoP-Nonce.'],
+      nonce_expired: [
+        'The nonce is unknown or too old.',
+        'Repeat the request with the DPoP-Nonce.',
+      ],
     },
   },
   authorization_pending: {
     meaning: 'The user has not decided yet. Poll again after the interval.',
-    reasons: { user_undecided: ['The user has not decided yet.', 'Poll again after the interval.'] },
+    reasons: {
+      user_undecided: ['The user has not decided yet.', 'Poll again after the interval.'],
+    },
   },
   slow_down: {
     meaning: 'The client polls too often. The interval is longer from now on.',
@@ -289,7 +297,8 @@ export const OAUTH_ERRORS = {
     reasons: {},
   },
   request_not_supported: {
-    meaning: 'The service does not support the request parameter (OpenID Connect Core section 3.1.2.6).',
+    meaning:
+      'The service does not support the request parameter (OpenID Connect Core section 3.1.2.6).',
     reasons: {},
   },
   request_uri_not_supported: {

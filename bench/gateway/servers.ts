@@ -32,7 +32,7 @@ const healthActor = defineActor<HealthProtocol, Record<string, never>>({
   create: () => ({
     live: async () => ({ tag: 'ok' }),
     describeRequest: async () => ({ tag: 'not_admitted' }),
-      startup: async () => ({ tag: 'ok' }),
+    startup: async () => ({ tag: 'ok' }),
     ready: async () => ({ tag: 'ok' }),
   }),
 })

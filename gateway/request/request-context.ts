@@ -84,7 +84,8 @@ export class RequestContext implements AskOptions, Leaver {
   get presented(): { readonly clientId: string | null; readonly grantType: string | null } {
     const { form, exchange } = this
     const authorization = exchange.headers.get('authorization') ?? null
-    const clientId = authorization === null && form.length === 0 ? '' : namedClient(authorization, form)
+    const clientId =
+      authorization === null && form.length === 0 ? '' : namedClient(authorization, form)
     const grantType = form.find(([name]) => name === 'grant_type')?.[1] ?? ''
     return {
       clientId: CLIENT_ID.test(clientId) ? clientId : null,

@@ -86,7 +86,8 @@ async function list({ database, kms }: KeyTools, json: boolean): Promise<string>
     data_keys: row.dataKeys,
   }))
   const health = await kms.health()
-  if (json) return JSON.stringify(
+  if (json)
+    return JSON.stringify(
       withTarget({ signing_keys: signing, data_keys: data, kms: health }),
       null,
       2,

@@ -133,7 +133,8 @@ async function change(
     throw new Error(`${agentId} is not an agent of the control plane`)
   }
   const scopes = appointment.scopes.join(' ')
-  if (json) return JSON.stringify(withTarget({ agent_id: agentId, name: outcome.name, status: to, scopes }))
+  if (json)
+    return JSON.stringify(withTarget({ agent_id: agentId, name: outcome.name, status: to, scopes }))
   return to === 'appointed'
     ? `${outcome.name} may have ${scopes} from its next control-plane login.`
     : `${outcome.name} may no longer have ${scopes}.`
@@ -173,7 +174,8 @@ async function invite(
   if ('tag' in made) throw new Error(WHY_NOT.no_control_plane)
   const url = `${settings.oidc.issuer_url}/auth/invites/${made.inviteToken}`
   const expiresAt = made.expiresAt.toISOString()
-  if (json) return JSON.stringify(
+  if (json)
+    return JSON.stringify(
       withTarget({ url, expires_at: expiresAt, scopes: APPOINTED_SCOPES }),
       null,
       2,

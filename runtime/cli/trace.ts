@@ -34,7 +34,11 @@ export interface TraceCommandHost {
   readonly exitWith: (code: number) => void
 }
 
-type TraceOptions = { readonly log: readonly string[]; readonly since?: string; readonly json?: boolean }
+type TraceOptions = {
+  readonly log: readonly string[]
+  readonly since?: string
+  readonly json?: boolean
+}
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/
 /** UUID version 7: the first 48 bits are a Unix time in milliseconds (RFC 9562 section 5.7). */
@@ -225,7 +229,9 @@ function attemptEntry(attempt: TracedAttempt): TraceEntry {
 export function traceText(requestId: string, entries: readonly TraceEntry[]): string {
   if (entries.length === 0)
     return `Nothing is known of request ${requestId}. Name its log with --log.`
-  return entries.map((entry) => `${entry.at}  ${entry.source.padEnd(7)}  ${summary(entry)}`).join('\n')
+  return entries
+    .map((entry) => `${entry.at}  ${entry.source.padEnd(7)}  ${summary(entry)}`)
+    .join('\n')
 }
 
 function summary(entry: TraceEntry): string {

@@ -129,8 +129,7 @@ export class ActorEndpoint implements JobOwner {
   /** Begins the span of a message. Messages outside of a trace, such as those of timers, get none. */
   #trace(job: Job, parent: string | undefined): void {
     if (parent === undefined && tracing!.current() === undefined) return
-    const attributes =
-      job.requestId === undefined ? undefined : { 'svc.request_id': job.requestId }
+    const attributes = job.requestId === undefined ? undefined : { 'svc.request_id': job.requestId }
     job.span = tracing!.begin(`${this.name}.${job.kind}`, { parent, attributes })
   }
 

@@ -145,7 +145,9 @@ class MixedRatio implements Sampler {
       parent === undefined
         ? isSampledAt(this.#ratio, traceId)
         : (parent.traceFlags & TraceFlags.SAMPLED) !== 0
-    return { decision: isSampled ? SamplingDecision.RECORD_AND_SAMPLED : SamplingDecision.NOT_RECORD }
+    return {
+      decision: isSampled ? SamplingDecision.RECORD_AND_SAMPLED : SamplingDecision.NOT_RECORD,
+    }
   }
 
   toString(): string {

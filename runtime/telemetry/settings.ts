@@ -4,7 +4,8 @@ import { flag, notes, text, url } from '../kernel/config/kinds.js'
 import { section, type SettingsOf } from '../kernel/config/section.js'
 
 /** `name=value`, several with commas, as in OTEL_EXPORTER_OTLP_HEADERS. */
-const HEADERS = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+=[\x21-\x2b\x2d-\x7e]*(?:,[!#$%&'*+.^_`|~0-9A-Za-z-]+=[\x21-\x2b\x2d-\x7e]*)*$/
+const HEADERS =
+  /^[!#$%&'*+.^_`|~0-9A-Za-z-]+=[\x21-\x2b\x2d-\x7e]*(?:,[!#$%&'*+.^_`|~0-9A-Za-z-]+=[\x21-\x2b\x2d-\x7e]*)*$/
 
 export const telemetrySettings = section(
   'telemetry',
@@ -18,7 +19,9 @@ export const telemetrySettings = section(
       .min(0)
       .max(1)
       .default(1)
-      .describe('Share of traces that are recorded, 0 to 1. A trusted sender decides for its own traces.'),
+      .describe(
+        'Share of traces that are recorded, 0 to 1. A trusted sender decides for its own traces.',
+      ),
     service_name: text('svc').default('svc').describe('The name of the service in traces.'),
     headers: z
       .string()

@@ -21,7 +21,10 @@ export async function startTelemetry(
   return async () => {
     useTracing(undefined)
     // A collector that is away must not delay the stop.
-    await Promise.race([tracing.stop().catch(() => undefined), sleep(STOP_MS, undefined, { ref: false })])
+    await Promise.race([
+      tracing.stop().catch(() => undefined),
+      sleep(STOP_MS, undefined, { ref: false }),
+    ])
   }
 }
 

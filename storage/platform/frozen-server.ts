@@ -80,7 +80,7 @@ export class FrozenServerWatch {
   #fail(): void {
     const cause = new FrozenServer('the database server accepts connections and does not answer')
     this.#onFrozen(cause)
-    for (const waiting of [...this.#waiting]) waiting.fail(cause)
+    for (const waiting of this.#waiting) waiting.fail(cause)
     this.#waiting.clear()
   }
 }

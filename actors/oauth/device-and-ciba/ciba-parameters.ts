@@ -38,9 +38,14 @@ export function readCibaRequest(
   const hints = HINTS.filter((name) => form.get(name) !== null)
   const [kind] = hints
   if (kind === undefined || hints.length > 1)
-    return refuse('invalid_request', `exactly one of ${HINTS.join(', ')} is needed`, 'parameter_invalid')
+    return refuse(
+      'invalid_request',
+      `exactly one of ${HINTS.join(', ')} is needed`,
+      'parameter_invalid',
+    )
   const value = form.get(kind)!
-  if (value.length > HINT_CHARACTERS_MAX) return refuse('invalid_request', `${kind} is too long`, 'parameter_invalid')
+  if (value.length > HINT_CHARACTERS_MAX)
+    return refuse('invalid_request', `${kind} is too long`, 'parameter_invalid')
 
   const bindingMessage = form.get('binding_message')
   if (bindingMessage !== null && !isBindingMessage(bindingMessage)) {
@@ -50,12 +55,20 @@ export function readCibaRequest(
 
   const level = readLevel(form.get('acr_values'))
   if (level > levelMax)
-    return refuse('invalid_request', 'the requested assurance level is not available', 'parameter_invalid')
+    return refuse(
+      'invalid_request',
+      'the requested assurance level is not available',
+      'parameter_invalid',
+    )
 
   const expiry = form.get('requested_expiry')
   const expiresInSecs = expiry === null ? EXPIRES_IN_SECS : readExpiry(expiry)
   if (expiresInSecs === null)
-    return refuse('invalid_request', `requested_expiry must be ${EXPIRY_SECS_MIN} to ${EXPIRY_SECS_MAX} seconds`, 'parameter_invalid')
+    return refuse(
+      'invalid_request',
+      `requested_expiry must be ${EXPIRY_SECS_MIN} to ${EXPIRY_SECS_MAX} seconds`,
+      'parameter_invalid',
+    )
   return { tag: 'read', hint: { kind, value }, bindingMessage, level, expiresInSecs }
 }
 

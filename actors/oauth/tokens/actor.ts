@@ -205,7 +205,12 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     ): Client | OAuthRefused | Promise<Client | OAuthRefused> {
       const authentication = readClientAuthentication(authorization, form)
       if (authentication.method === 'refused')
-        return refuse(authentication.error, authentication.description, authentication.reason, triesBasic(authorization))
+        return refuse(
+          authentication.error,
+          authentication.description,
+          authentication.reason,
+          triesBasic(authorization),
+        )
       const assertion =
         authentication.method === 'assertion'
           ? readAssertion(authentication.assertion, issuer, clock.nowSecs())
@@ -224,7 +229,13 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       if (needs.console && authentication.clientId === CONSOLE_CLIENT_ID)
         return consoleClient(authentication, form)
       const orRefused = (client: Client | null) =>
-        client ?? refuse('invalid_client', failureOf(authentication), 'client_authentication_failed', triesBasic(authorization))
+        client ??
+        refuse(
+          'invalid_client',
+          failureOf(authentication),
+          'client_authentication_failed',
+          triesBasic(authorization),
+        )
       const client = clients.authenticate(authentication)
       return client instanceof Promise ? client.then(orRefused) : orRefused(client)
     }
@@ -234,7 +245,10 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       form: OAuthForm,
     ): Promise<Client | OAuthRefused> {
       const client = method === 'none' ? await consoleClientOf(issuing, form) : null
-      return client ?? refuse('invalid_client', 'client authentication failed', 'client_authentication_failed')
+      return (
+        client ??
+        refuse('invalid_client', 'client authentication failed', 'client_authentication_failed')
+      )
     }
 
     /** The fault in the content of an assertion. It never reveals whether the client or its key exists. */
@@ -271,9 +285,14 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       context: MessageContext,
     ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
       const { grantType } = requester
-      if (grantType === null) return refuse('invalid_request', 'grant_type is missing', 'parameter_missing')
+      if (grantType === null)
+        return refuse('invalid_request', 'grant_type is missing', 'parameter_missing')
       if (!isGrantType(grantType) || (grantType === PRE_AUTHORIZED_CODE && !needs.credentials))
-        return refuse('unsupported_grant_type', 'this grant type is not supported', 'grant_type_unsupported')
+        return refuse(
+          'unsupported_grant_type',
+          'this grant type is not supported',
+          'grant_type_unsupported',
+        )
       // In a token exchange the actor token alone can identify the agent.
       const byActor = grantType === TOKEN_EXCHANGE && form.get('actor_token') !== null
       // OpenID4VCI section 6.1: a wallet may be unknown. Its code is what authorizes it.
@@ -292,7 +311,11 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       if ('tag' in proof) return proof
       // RFC 9396 section 6: refuse details that cannot be granted instead of ignoring them.
       if (WITHOUT_DETAILS.has(grantType) && form.get('authorization_details') !== null)
-        return refuse('invalid_authorization_details', 'this grant does not support authorization_details', 'details_unsupported')
+        return refuse(
+          'invalid_authorization_details',
+          'this grant does not support authorization_details',
+          'details_unsupported',
+        )
       const address = request.address ?? ''
       if (grantType === PRE_AUTHORIZED_CODE)
         return grantPreAuthorized(issuing, client, form, proof.jkt, context)
@@ -314,7 +337,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       async issue(request, context) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
+        if ('repeated' in form)
+          return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
         const requester: Requester = {
           grantType: form.get('grant_type'),
           client: null,
@@ -327,7 +351,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       async identifyClient(request, context) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
+        if ('repeated' in form)
+          return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
         const client = await clientOf(request, form, context)
         if ('tag' in client) return client
         const { dpopProof } = request
@@ -341,7 +366,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       async introspect(request, context) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
+        if ('repeated' in form)
+          return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
         const { authorization, dpopProof, httpMethod, httpUrl } = request
         const accessToken = ACCESS_SCHEME.exec(authorization ?? '')
         let inspector: Inspector | null
@@ -356,7 +382,11 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           if ('tag' in client) return client
           inspector = inspectorOf(client, publicClientId(client))
           if (inspector === null)
-            return refuse('invalid_client', 'a public client cannot introspect tokens', 'client_method_wrong')
+            return refuse(
+              'invalid_client',
+              'a public client cannot introspect tokens',
+              'client_method_wrong',
+            )
         } else {
           const scheme = accessToken[1]!.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer'
           const token = accessToken[2]!
@@ -370,7 +400,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           inspector = { tenantId: caller.principal.tenantId, clientId: null }
         }
         const token = form.get('token')
-        if (token === null) return refuse('invalid_request', 'token is missing', 'parameter_missing')
+        if (token === null)
+          return refuse('invalid_request', 'token is missing', 'parameter_missing')
         const answer = await introspect(
           { database, verifier, clock, issuer },
           inspector,
@@ -386,7 +417,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       async revoke(request, context) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
+        if ('repeated' in form)
+          return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
         const client = await clientOf(request, form, context)
         if ('tag' in client) return client
         return revoke({ database, verifier, clock, random, invalidate }, client, form, context)

@@ -45,7 +45,10 @@ function tenantOf(client: Client): string {
 
 /** Refuses a valid token that lacks the scope of the operation. */
 export function refuseScope(scope: string): OAuthRefused {
-  return { ...refuse('insufficient_scope', `the token needs ${scope}`, 'scope_missing'), scopes: [scope] }
+  return {
+    ...refuse('insufficient_scope', `the token needs ${scope}`, 'scope_missing'),
+    scopes: [scope],
+  }
 }
 
 /**

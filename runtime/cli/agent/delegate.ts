@@ -38,7 +38,9 @@ export async function delegate(run: Run, { scope, audience, tenantId }: Wishes):
     const kept = await usingIdentity(run, (held) => keepDelegation(held, granted))
     const { delegation_id, subject, scope: given } = kept
     if (run.json) {
-      run.out(`${JSON.stringify(withTarget({ status: 'approved', delegation_id, subject, scope: given }))}\n`)
+      run.out(
+        `${JSON.stringify(withTarget({ status: 'approved', delegation_id, subject, scope: given }))}\n`,
+      )
     } else {
       run.out(`Delegation ${delegation_id}: ${given}\n`)
       run.out('Get its token with: svc agent token --delegation\n')

@@ -141,7 +141,11 @@ async function proxyChecks(
 ): Promise<readonly Check[]> {
   if (coordination === undefined)
     return [
-      warn('proxy', 'not checked: the service or the coordination backend is unreachable', 'repair that first'),
+      warn(
+        'proxy',
+        'not checked: the service or the coordination backend is unreachable',
+        'repair that first',
+      ),
     ]
   return guarded('proxy', 'repair the coordination backend first', async () => {
     const { issuer_url: issuer } = settings.oidc
@@ -200,11 +204,7 @@ export function judgeProxy(
   return [...checks, judgeForwarded(server.trusted_proxies, client, forwarded)]
 }
 
-function judgeForwarded(
-  trusted: readonly string[],
-  client: string,
-  forwarded: unknown,
-): Check {
+function judgeForwarded(trusted: readonly string[], client: string, forwarded: unknown): Check {
   const name = 'trusted_proxies'
   if (typeof forwarded !== 'string')
     return trusted.length === 0
@@ -216,7 +216,9 @@ function judgeForwarded(
         )
   // Without trust the client's address is that of the proxy, which it does not write itself.
   const hops = forwarded.split(',').map((hop) => hop.trim())
-  return hops.some((hop) => hop === client || hop.startsWith(`[${client}]`) || hop.startsWith(`${client}:`))
+  return hops.some(
+    (hop) => hop === client || hop.startsWith(`[${client}]`) || hop.startsWith(`${client}:`),
+  )
     ? ok(name, `the client's address ${client} comes from X-Forwarded-For`)
     : fail(
         name,
@@ -384,4 +386,3 @@ export function judgeCertificate(
     )
   return checks
 }
-

@@ -28,7 +28,12 @@ export interface Patient {
 /** Time limit of one question to another system. */
 export const ANSWER_MS = 5_000
 
-export const ok = (name: string, detail: string): Check => ({ name, verdict: 'ok', detail, fix: '' })
+export const ok = (name: string, detail: string): Check => ({
+  name,
+  verdict: 'ok',
+  detail,
+  fix: '',
+})
 export const warn = (name: string, detail: string, fix: string): Check => ({
   name,
   verdict: 'warn',

@@ -67,10 +67,7 @@ export async function diagnose(
   }
 }
 
-async function examined(
-  loaded: LoadedSettings,
-  ca: string | undefined,
-): Promise<readonly Check[]> {
+async function examined(loaded: LoadedSettings, ca: string | undefined): Promise<readonly Check[]> {
   const { settings, plane, dataDir } = loaded
   const undo: (() => Promise<unknown>)[] = []
   const lost: Check[] = []

@@ -91,7 +91,11 @@ export async function listen(options: ListenOptions, needs: ListenNeeds): Promis
         if (!begun) {
           begun = true
           say(
-            withTarget({ listening: options.forwardTo, after: next, secret_file: options.secretFile }),
+            withTarget({
+              listening: options.forwardTo,
+              after: next,
+              secret_file: options.secretFile,
+            }),
             `forwarding to ${options.forwardTo}; the signing secret is in ${options.secretFile}`,
           )
         }

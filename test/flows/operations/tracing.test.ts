@@ -69,49 +69,55 @@ const call = ({ house, setting }: Scene, headers: Record<string, string> = {}) =
 const spansOf = ({ collector }: Scene, traceId: string) =>
   collector.spans.filter((span) => span.traceId === traceId)
 
-test.serial('a request is one trace over gateway, actors, threads, SQL and the upstream', async (t) => {
-  const { house, collector, setting } = t.context
-  const traceId = '0af7651916cd43dd8448eb211c80319c'
-  const parent = 'b7ad6b7169203331'
-  const answer = await call(t.context, { traceparent: `00-${traceId}-${parent}-01` })
-  t.is(answer.statusCode, 200)
-  await answer.body.dump()
-  const mine = () => spansOf(t.context, traceId)
-  await until('the spans arrive', WITHIN_MS, () =>
-    Promise.resolve(
-      mine().some(({ kind }) => kind === SERVER) &&
-        mine().some(({ attributes }) => attributes['server.address'] !== undefined),
-    ),
-  )
-  const root = mine().find(({ kind }) => kind === SERVER)!
-  t.is(root.name, 'POST /v1/proxy')
-  t.is(root.parentSpanId, parent)
-  t.is(root.attributes['http.route'], '/v1/proxy')
-  t.is(root.attributes['http.response.status_code'], 200)
-  t.is(root.attributes['svc.request_id'], answer.headers['x-request-id'])
-  t.is(root.attributes['svc.tenant_id'], setting.tenantId)
-  t.is(root.resource['service.name'], 'svc-test')
-  t.is(root.resource['thread.name'], 'main')
+test.serial(
+  'a request is one trace over gateway, actors, threads, SQL and the upstream',
+  async (t) => {
+    const { house, collector, setting } = t.context
+    const traceId = '0af7651916cd43dd8448eb211c80319c'
+    const parent = 'b7ad6b7169203331'
+    const answer = await call(t.context, { traceparent: `00-${traceId}-${parent}-01` })
+    t.is(answer.statusCode, 200)
+    await answer.body.dump()
+    const mine = () => spansOf(t.context, traceId)
+    await until('the spans arrive', WITHIN_MS, () =>
+      Promise.resolve(
+        mine().some(({ kind }) => kind === SERVER) &&
+          mine().some(({ attributes }) => attributes['server.address'] !== undefined),
+      ),
+    )
+    const root = mine().find(({ kind }) => kind === SERVER)!
+    t.is(root.name, 'POST /v1/proxy')
+    t.is(root.parentSpanId, parent)
+    t.is(root.attributes['http.route'], '/v1/proxy')
+    t.is(root.attributes['http.response.status_code'], 200)
+    t.is(root.attributes['svc.request_id'], answer.headers['x-request-id'])
+    t.is(root.attributes['svc.tenant_id'], setting.tenantId)
+    t.is(root.resource['service.name'], 'svc-test')
+    t.is(root.resource['thread.name'], 'main')
 
-  const named = new Map(mine().map((span) => [span.spanId, span]))
-  for (const span of mine()) {
-    t.true(span === root || named.has(span.parentSpanId ?? ''), `${span.name} hangs in the tree`)
-    t.true(span.endMs >= span.startMs)
-  }
-  const verify = mine().find(({ name }) => name === 'tokens.authenticate')
-  t.is(verify?.parentSpanId, root.spanId)
-  // The asking side and the serving side of the thread.
-  const proxies = mine().filter(({ name }) => name === 'egress.proxy')
-  t.deepEqual(proxies.map(({ resource }) => resource['thread.name']).toSorted(), ['egress', 'main'])
-  const sql = mine().filter(({ attributes }) => attributes['db.system.name'] === 'postgresql')
-  t.true(sql.some(({ resource }) => resource['thread.name'] === 'egress'))
-  const out = mine().find(({ attributes }) => attributes['server.address'] !== undefined)!
-  t.is(out.kind, CLIENT)
-  t.is(out.attributes['http.response.status_code'], 200)
-  t.is(house.upstream.requests.at(-1)!.headers['traceparent'], `00-${traceId}-${out.spanId}-01`)
-  t.is(collector.headers[0]?.['x-collector-key'], 'k1')
-  t.is(collector.headers[0]?.['x-other'], 'k2')
-})
+    const named = new Map(mine().map((span) => [span.spanId, span]))
+    for (const span of mine()) {
+      t.true(span === root || named.has(span.parentSpanId ?? ''), `${span.name} hangs in the tree`)
+      t.true(span.endMs >= span.startMs)
+    }
+    const verify = mine().find(({ name }) => name === 'tokens.authenticate')
+    t.is(verify?.parentSpanId, root.spanId)
+    // The asking side and the serving side of the thread.
+    const proxies = mine().filter(({ name }) => name === 'egress.proxy')
+    t.deepEqual(proxies.map(({ resource }) => resource['thread.name']).toSorted(), [
+      'egress',
+      'main',
+    ])
+    const sql = mine().filter(({ attributes }) => attributes['db.system.name'] === 'postgresql')
+    t.true(sql.some(({ resource }) => resource['thread.name'] === 'egress'))
+    const out = mine().find(({ attributes }) => attributes['server.address'] !== undefined)!
+    t.is(out.kind, CLIENT)
+    t.is(out.attributes['http.response.status_code'], 200)
+    t.is(house.upstream.requests.at(-1)!.headers['traceparent'], `00-${traceId}-${out.spanId}-01`)
+    t.is(collector.headers[0]?.['x-collector-key'], 'k1')
+    t.is(collector.headers[0]?.['x-other'], 'k2')
+  },
+)
 
 test.serial('a trusted sender that does not record its trace is obeyed', async (t) => {
   const traceId = '1af7651916cd43dd8448eb211c80319c'
@@ -174,7 +180,10 @@ test.serial('svc trace: log, audit, egress and webhook attempts in order of time
   t.is((JSON.parse(out) as { request_id: string }).request_id, requestId)
   const entries = entriesOf(out)
   const times = entries.map(({ at }) => Date.parse(at))
-  t.deepEqual(times, times.toSorted((a, b) => a - b))
+  t.deepEqual(
+    times,
+    times.toSorted((a, b) => a - b),
+  )
   const of = (source: string) => entries.filter((entry) => entry.source === source)
   t.true(of('log').some(({ msg, route }) => msg === 'request' && route === '/v1/proxy'))
   t.deepEqual(

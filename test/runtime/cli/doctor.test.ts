@@ -77,9 +77,23 @@ test('a healthy deployment has no failure, and every check is there', async (t) 
   t.is(target?.database_from, 'DATABASE_URL')
   const names = new Set(checks.map(({ name }) => name))
   for (const name of [
-    'configuration', 'issuer', 'proxy', 'trusted_proxies', 'allowed_hosts', 'cookies', 'dns',
-    'certificate', 'database', 'database_role', 'database_tls', 'clock', 'schema', 'listen',
-    'coordination', 'kms', 'mail',
+    'configuration',
+    'issuer',
+    'proxy',
+    'trusted_proxies',
+    'allowed_hosts',
+    'cookies',
+    'dns',
+    'certificate',
+    'database',
+    'database_role',
+    'database_tls',
+    'clock',
+    'schema',
+    'listen',
+    'coordination',
+    'kms',
+    'mail',
   ])
     t.true(names.has(name), name)
   found(t, checks, 'proxy', 'ok', /arrive as/)
@@ -114,7 +128,13 @@ test('the command prints the shape as JSON, and exits with 1 when a check fails'
   t.regex(ill.out, /^ +-> start the service/m)
   const refused = await run({ SVC_SERVER__PORT: 'x' }, '--json')
   t.is(refused.code, 1)
-  found(t, (JSON.parse(refused.out) as { checks: Check[] }).checks, 'configuration', 'fail', /server\.port/)
+  found(
+    t,
+    (JSON.parse(refused.out) as { checks: Check[] }).checks,
+    'configuration',
+    'fail',
+    /server\.port/,
+  )
 })
 
 test('an issuer that calls itself otherwise', async (t) => {

@@ -67,7 +67,11 @@ const COMMANDS: readonly (readonly [command: string, args: readonly string[], li
   ['webhooks trigger', ['--to', AT, '--secret-file', secret], NONE],
   ['webhooks verify', ['--body', body, '--secret-file', secret], NONE],
   ['agent register', ['--base-url', AT, '--file', join(folder, 'new.json')], OF_BASE_URL],
-  ['agent workspace create', ['--base-url', AT, '--organization', 'x', '--file', join(folder, 'w.json')], OF_BASE_URL],
+  [
+    'agent workspace create',
+    ['--base-url', AT, '--organization', 'x', '--file', join(folder, 'w.json')],
+    OF_BASE_URL,
+  ],
   ['agent login', ['--file', identity], OF_IDENTITY],
   ['agent whoami', ['--file', identity], OF_IDENTITY],
   ['agent token', ['--file', identity], OF_IDENTITY],

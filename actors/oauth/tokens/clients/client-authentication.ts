@@ -32,11 +32,21 @@ export function readClientAuthentication(
   const assertionType = form.get('client_assertion_type')
   const usesAssertion = assertion !== null || assertionType !== null
   const ways = [authorization !== null, secret !== null, usesAssertion].filter(Boolean).length
-  if (ways > 1) return refused('invalid_request', 'more than one method of client authentication', 'several_authentication_methods')
+  if (ways > 1)
+    return refused(
+      'invalid_request',
+      'more than one method of client authentication',
+      'several_authentication_methods',
+    )
 
   if (authorization !== null) {
     const basic = readBasic(authorization)
-    if (basic === null) return refused('invalid_client', 'the Authorization header is not Basic', 'client_method_wrong')
+    if (basic === null)
+      return refused(
+        'invalid_client',
+        'the Authorization header is not Basic',
+        'client_method_wrong',
+      )
     if (clientId !== null && clientId !== basic.clientId)
       return refused(
         'invalid_request',
@@ -50,10 +60,15 @@ export function readClientAuthentication(
   }
   if (usesAssertion) {
     if (assertionType !== JWT_BEARER || assertion === null)
-      return refused('invalid_client', 'client_assertion_type must be the jwt-bearer URN', 'client_method_wrong')
+      return refused(
+        'invalid_client',
+        'client_assertion_type must be the jwt-bearer URN',
+        'client_method_wrong',
+      )
     return { method: 'assertion', clientId, assertion }
   }
-  if (clientId === null) return refused('invalid_client', 'no client authentication', 'client_authentication_missing')
+  if (clientId === null)
+    return refused('invalid_client', 'no client authentication', 'client_authentication_missing')
   return secret === null ? { method: 'none', clientId } : { method: 'secret', clientId, secret }
 }
 

@@ -51,13 +51,21 @@ export async function grantCode(
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   if (client.kind !== 'application' || !client.row.grantTypes.includes('authorization_code'))
-    return refuse('unauthorized_client', 'the application does not have this grant', 'grant_not_allowed')
+    return refuse(
+      'unauthorized_client',
+      'the application does not have this grant',
+      'grant_not_allowed',
+    )
   const code = form.get('code')
   if (code === null) return refuse('invalid_request', 'code is missing', 'parameter_missing')
   const { lookups, clock } = needs
   const row = await lookups.code(hashRefreshToken(code))
   if (row === undefined || row.clientId !== client.row.id)
-    return refuse('invalid_grant', 'the code is unknown or belongs to another client', 'code_unknown')
+    return refuse(
+      'invalid_grant',
+      'the code is unknown or belongs to another client',
+      'code_unknown',
+    )
   const mismatch = mismatchOf(row, form)
   if (mismatch !== null) return refuse('invalid_grant', mismatch[1], mismatch[0])
   if (row.jkt !== null && proof.jkt === null)
@@ -65,9 +73,14 @@ export async function grantCode(
   if (row.jkt !== null && row.jkt !== proof.jkt)
     return refuse('invalid_grant', 'the code is bound to another key', 'code_key_mismatch')
   if (row.redeemedAt !== null) return revoke(needs, row, publicClientId(client), context)
-  if (row.expiresAt <= clock.now()) return refuse('invalid_grant', 'the code has expired', 'code_expired')
+  if (row.expiresAt <= clock.now())
+    return refuse('invalid_grant', 'the code has expired', 'code_expired')
   if (!row.standing)
-    return refuse('invalid_grant', 'the session or the user behind the code is no longer active', 'session_ended')
+    return refuse(
+      'invalid_grant',
+      'the session or the user behind the code is no longer active',
+      'session_ended',
+    )
   const resources = await resourcesOfGrant(needs.resources, row, publicClientId(client), form)
   if ('tag' in resources) return resources
   if (proof.jkt === null && demandsDpop(resources)) return proof.refusal(RESOURCE_NEEDS_PROOF)
@@ -91,7 +104,8 @@ function mismatchOf(
       ? null
       : ['pkce_mismatch', 'the authorization request had no code_challenge']
   if (verifier === null) return ['pkce_mismatch', 'code_verifier is missing']
-  if (!VERIFIER.test(verifier)) return ['pkce_mismatch', 'code_verifier must be 43 to 128 unreserved characters']
+  if (!VERIFIER.test(verifier))
+    return ['pkce_mismatch', 'code_verifier must be 43 to 128 unreserved characters']
   const computed = createHash('sha256').update(verifier, 'ascii').digest()
   const expected = Buffer.from(row.codeChallenge, 'base64url')
   return computed.length === expected.length && timingSafeEqual(computed, expected)

@@ -56,10 +56,18 @@ export async function grantClientCredentials(
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const { jkt } = proof
   if (client.kind !== 'application' || !client.confidential)
-    return refuse('unauthorized_client', 'client_credentials is for confidential applications', 'grant_not_allowed')
+    return refuse(
+      'unauthorized_client',
+      'client_credentials is for confidential applications',
+      'grant_not_allowed',
+    )
   const { row } = client
   if (!row.grantTypes.includes('client_credentials'))
-    return refuse('unauthorized_client', 'the application does not have this grant', 'grant_not_allowed')
+    return refuse(
+      'unauthorized_client',
+      'the application does not have this grant',
+      'grant_not_allowed',
+    )
 
   const scope = form.get('scope')
   const isCacheable = jkt === null && form.get('audience') === null && form.get('resource') === null
@@ -80,7 +88,11 @@ export async function grantClientCredentials(
 
   const scopes = requestedScopes(scope, row)
   if (scopes === null)
-    return refuse('invalid_scope', 'a scope is malformed or not allowed for the application', 'scope_not_allowed')
+    return refuse(
+      'invalid_scope',
+      'a scope is malformed or not allowed for the application',
+      'scope_not_allowed',
+    )
   if ('fault' in read) return refuse('invalid_target', read.fault, 'resource_invalid')
   const { database, issuer, random } = needs
   const requested = isCacheable
@@ -138,7 +150,11 @@ async function grantForResources(
   const foreign = foreignScopes(requested ?? [], resources)
   const isAllowed = requested?.every((one) => allowed.includes(one) || beside(one)) === true
   if (requested === null || foreign.length > 0 || !isAllowed)
-    return refuse('invalid_scope', 'a scope is malformed or not allowed at the resource', 'scope_not_allowed')
+    return refuse(
+      'invalid_scope',
+      'a scope is malformed or not allowed at the resource',
+      'scope_not_allowed',
+    )
   if (requested.length === 0 && scopesOfResources(resources).length > 0)
     return refuse('invalid_scope', 'the application has no scope of the resource', 'scope_empty')
   if (proof.jkt === null && demandsDpop(resources)) return proof.refusal(RESOURCE_NEEDS_PROOF)

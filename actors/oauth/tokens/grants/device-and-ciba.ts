@@ -59,10 +59,15 @@ export async function grantBackchannel(
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   if (client.kind !== 'application' || !client.row.grantTypes.includes(grantType))
-    return refuse('unauthorized_client', 'the application does not have this grant', 'grant_not_allowed')
+    return refuse(
+      'unauthorized_client',
+      'the application does not have this grant',
+      'grant_not_allowed',
+    )
   const { kind, parameter } = POLLED[grantType]
   const code = form.get(parameter)
-  if (code === null) return refuse('invalid_request', `${parameter} is missing`, 'parameter_missing')
+  if (code === null)
+    return refuse('invalid_request', `${parameter} is missing`, 'parameter_missing')
   const { database, clock } = needs
   const now = clock.now()
   const key = {
@@ -85,7 +90,11 @@ export async function grantBackchannel(
     case 'denied':
       return refuse('access_denied', 'the user denied the request', 'user_denied')
     case 'expired':
-      return refuse('expired_token', `the ${parameter} has expired: ask for a new one`, 'request_expired')
+      return refuse(
+        'expired_token',
+        `the ${parameter} has expired: ask for a new one`,
+        'request_expired',
+      )
     case 'approved':
       return redeem(needs, grantType, polled as Approved, form, client, proof, context)
   }
@@ -199,5 +208,9 @@ function wait(
 }
 
 function invalidGrant(parameter: string): OAuthRefused {
-  return refuse('invalid_grant', `the ${parameter} is unknown, was used or belongs to another client`, 'code_unknown')
+  return refuse(
+    'invalid_grant',
+    `the ${parameter} is unknown, was used or belongs to another client`,
+    'code_unknown',
+  )
 }

@@ -53,10 +53,19 @@ export async function grantPreAuthorized(
 ): Promise<Issued | OAuthRefused> {
   const { database, clock, random } = needs
   if (client?.kind === 'agent')
-    return refuse('unauthorized_client', 'an agent redeems this code without a client_id', 'grant_not_allowed')
+    return refuse(
+      'unauthorized_client',
+      'an agent redeems this code without a client_id',
+      'grant_not_allowed',
+    )
   const code = form.get('pre-authorized_code')
-  if (code === null) return refuse('invalid_request', 'pre-authorized_code is missing', 'parameter_missing')
-  const unknown = refuse('invalid_grant', 'the pre-authorized_code is unknown, expired or was used', 'code_unknown')
+  if (code === null)
+    return refuse('invalid_request', 'pre-authorized_code is missing', 'parameter_missing')
+  const unknown = refuse(
+    'invalid_grant',
+    'the pre-authorized_code is unknown, expired or was used',
+    'code_unknown',
+  )
   if (code.length > CODE_CHARACTERS_MAX) return unknown
   // The tenant is unknown until the code is found, so the look-up crosses tenants.
   const offer = await database.system((tx) => findOfferByCode(tx, offerSecretSha256(code)), {
@@ -131,7 +140,8 @@ async function redeem(
     },
     { signal: context.signal },
   )
-  if (!redeemed) return refuse('invalid_grant', 'the pre-authorized_code was used or has expired', 'code_reused')
+  if (!redeemed)
+    return refuse('invalid_grant', 'the pre-authorized_code was used or has expired', 'code_reused')
   metrics.issued(PRE_AUTHORIZED_CODE, 'human')
   const { accessToken, tokenType, expiresInSecs } = access
   return {
@@ -163,7 +173,11 @@ function readAsked(
   const asked = readRequestedAudience(form)
   if ('fault' in asked) return refuse('invalid_target', asked.fault, 'resource_invalid')
   if (spelledAs(asked.requested, [issuer, service]) === null)
-    return refuse('invalid_target', 'the token is for the credential issuer of the offer', 'resource_not_granted')
+    return refuse(
+      'invalid_target',
+      'the token is for the credential issuer of the offer',
+      'resource_not_granted',
+    )
   const text = form.get('authorization_details')
   if (text === null) return null
   const details = parse(text)
@@ -177,7 +191,11 @@ function readAsked(
     )
   }
   if (!Array.isArray(details) || details.length !== 1 || !isOffered(details[0]))
-    return refuse('invalid_authorization_details', 'authorization_details must name the credential of the offer', 'details_not_granted')
+    return refuse(
+      'invalid_authorization_details',
+      'authorization_details must name the credential of the offer',
+      'details_not_granted',
+    )
   return [
     {
       type: CREDENTIAL_DETAILS_TYPE,

@@ -77,9 +77,14 @@ export async function grantRefresh(
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const token = form.get('refresh_token')
-  if (token === null) return refuse('invalid_request', 'refresh_token is missing', 'parameter_missing')
+  if (token === null)
+    return refuse('invalid_request', 'refresh_token is missing', 'parameter_missing')
   if (client.kind === 'application' && !client.row.grantTypes.includes('refresh_token'))
-    return refuse('unauthorized_client', 'the application does not have this grant', 'grant_not_allowed')
+    return refuse(
+      'unauthorized_client',
+      'the application does not have this grant',
+      'grant_not_allowed',
+    )
 
   const { lookups, clock } = needs
   const row = await lookups.refreshToken(hashRefreshToken(token))
@@ -135,7 +140,8 @@ async function rotate(
   const effective = effectiveScopes(row.scopes, client, resources)
   if ('tag' in effective) return effective
   const scopes = requestedScopes(form, effective)
-  if (scopes === null) return refuse('invalid_scope', 'a scope is malformed or was not granted', 'scope_not_allowed')
+  if (scopes === null)
+    return refuse('invalid_scope', 'a scope is malformed or was not granted', 'scope_not_allowed')
   const tokenScope = downscope(form, row, { issuer: needs.issuer, scopes, resources })
   if ('tag' in tokenScope) return tokenScope
 
@@ -321,7 +327,11 @@ async function revoke(
   })
   invalidate([sessionId, familyId])
   context.log.warn({ tenantId, familyId, clientId, reason }, 'a refresh token was reused')
-  return refuse('invalid_grant', isTheirs ? REUSED : NOT_THEIRS, isTheirs ? 'refresh_token_reused' : 'refresh_token_unknown')
+  return refuse(
+    'invalid_grant',
+    isTheirs ? REUSED : NOT_THEIRS,
+    isTheirs ? 'refresh_token_reused' : 'refresh_token_unknown',
+  )
 }
 
 /** At most the granted scopes. The family keeps all of them (RFC 6749 section 6). */

@@ -43,7 +43,11 @@ export function downscope(
     granted.authorizationDetails,
   )
   const details = () =>
-    refuse('invalid_authorization_details', 'the authorization_details were not granted', 'details_not_granted')
+    refuse(
+      'invalid_authorization_details',
+      'the authorization_details were not granted',
+      'details_not_granted',
+    )
   if (resources.length > 0) {
     const audience = resources.map(({ resource }) => resource)
     return authorizationDetails === undefined
@@ -53,7 +57,8 @@ export function downscope(
   const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault, 'resource_invalid')
   const requested = spelledAs(read.requested, granted.audience)
-  if (requested === null) return refuse('invalid_target', 'the audience was not granted', 'resource_not_granted')
+  if (requested === null)
+    return refuse('invalid_target', 'the audience was not granted', 'resource_not_granted')
   if (authorizationDetails === undefined) return details()
   const audience =
     requested.length === 0
@@ -84,7 +89,11 @@ export async function resourcesOfGrant(
   const found = await lookup.byId(tenantId, resourceIds)
   const usable = found.filter((resource) => mayUse(resource, clientId))
   if (usable.length === 0)
-    return refuse('invalid_target', 'the resource was deleted, or the client may not use it', 'resource_unknown')
+    return refuse(
+      'invalid_target',
+      'the resource was deleted, or the client may not use it',
+      'resource_unknown',
+    )
   if (read.requested.length === 0) return usable
   const keys = read.requested.map(resourceKey)
   const known = usable.filter(({ resource }) => keys.includes(resourceKey(resource)))

@@ -49,15 +49,21 @@ export function createDpopVerifier({
 
   return {
     async verify({ proof, httpMethod, httpUrl, accessToken, boundTo }) {
-      if (!settings.enabled) return refuse('invalid_dpop_proof', 'DPoP is disabled', 'dpop_disabled')
+      if (!settings.enabled)
+        return refuse('invalid_dpop_proof', 'DPoP is disabled', 'dpop_disabled')
       const ageSecsMax = settings.proof_max_age_secs
       const nowSecs = clock.nowSecs()
       const claims = readProof(proof, { httpMethod, httpUrl, nowSecs, ageSecsMax, accessToken })
       if ('fault' in claims) return refuse('invalid_dpop_proof', claims.fault, 'proof_invalid')
       if (boundTo !== null && claims.jkt !== boundTo)
-        return refuse('invalid_dpop_proof', 'the proof is signed with a key that the token is not bound to', 'proof_key_mismatch')
+        return refuse(
+          'invalid_dpop_proof',
+          'the proof is signed with a key that the token is not bound to',
+          'proof_key_mismatch',
+        )
       if (settings.require_nonce) {
-        if (claims.nonce === null) return refuse('use_dpop_nonce', 'the proof must contain a nonce', 'nonce_missing')
+        if (claims.nonce === null)
+          return refuse('use_dpop_nonce', 'the proof must contain a nonce', 'nonce_missing')
         if (!(await nonces.isFresh(claims.nonce)))
           return refuse('use_dpop_nonce', 'the nonce is unknown or too old', 'nonce_expired')
       }
