@@ -242,8 +242,8 @@ class Use implements Waiting {
     this.#refuse = refuse
   }
 
-  /** Call before the first statement that may change something. @throws after `fail`. */
-  begin(connection: DatabaseConnection): void {
+  /** Call when the use has a connection, before its first statement. @throws after `fail`. */
+  hold(connection: DatabaseConnection): void {
     this.throwIfFailed()
     this.#connection = connection
   }
@@ -341,6 +341,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
   async function acquire(
     open: ((connection: DatabaseConnection) => Promise<unknown>) | undefined,
     signal: AbortSignal | undefined,
+    use: Use,
   ) {
     const from = performance.now()
     for (let attempt = 0; ; attempt += 1) {
@@ -352,6 +353,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
       })
       const connection = connections.get(client)!
       try {
+        use.hold(connection)
         const isRested = performance.now() - connection.usedAtMs > RESTED_MS
         if (settings.test_before_acquire && isRested) await connection.probe(openingLimitMs, signal)
         await open?.(connection)
@@ -373,7 +375,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     use: Use,
   ): Promise<T> {
     const from = performance.now()
-    const { client, connection } = await acquire(open, signal).catch((error: unknown) => {
+    const { client, connection } = await acquire(open, signal, use).catch((error: unknown) => {
       if (signal?.aborted || !isConnectionLoss(error)) throw error
       const overloaded = isLate(error) && (answeredMs > from || pool.totalCount >= plan.max)
       const isSilent = isLate(error) || performance.now() - from >= openingLimitMs
@@ -383,7 +385,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     })
     let broken = true
     try {
-      use.begin(connection)
+      use.throwIfFailed()
       const result = await work(connection)
       broken = connection.lost !== undefined
       return result

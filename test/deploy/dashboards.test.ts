@@ -64,7 +64,10 @@ test('there are at least 10 alerts, and each has its run-book', (t) => {
 
 test('a running service has every metric, with the labels that are used', async (t) => {
   const running = await testService({
-    environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
+    environment: {
+      SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,
+      SVC_PASSKEY__ENABLED: 'true',
+    },
   })
   const api = apiOf(running)
   t.teardown(async () => {
@@ -116,7 +119,7 @@ testWithProgram('promtool', 'promtool parses every expression of the dashboards'
     // Grafana fills these in.
     expr: expr.replaceAll('$__rate_interval', '5m').replaceAll('$job', '.*'),
   }))
-  const folder = mkdtempSync(join(tmpdir(), 'svc-panels-'))
+  const folder = mkdtempSync(join(tmpdir(), 'svc-panels'))
   t.teardown(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'panels.yml')
   // JSON is YAML.
