@@ -386,7 +386,7 @@ export const OAUTH_ERRORS = {
 type Known = typeof OAUTH_ERRORS
 type ReasonsOf<Code> = Code extends keyof Known ? keyof Known[Code]['reasons'] : never
 
-/** The word of a check that failed. */
+/** The word for a failed check. */
 export type OAuthReason = { [C in keyof Known]: ReasonsOf<C> }[keyof Known] & string
 
 /** Who sent a refused request, as far as the service knows it. For logs: never a secret. */

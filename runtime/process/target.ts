@@ -88,7 +88,7 @@ async function targetOf(command: Command): Promise<Target | undefined> {
   return loaded.tag === 'loaded' ? targetOfSettings(loaded) : undefined
 }
 
-/** The target of a command that uses the configuration of this machine. */
+/** The target of commands that use the configuration of this machine. */
 export async function targetOfSettings({
   settings,
   sources,

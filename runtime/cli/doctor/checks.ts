@@ -21,7 +21,7 @@ export interface Patient {
   readonly isProduction: boolean
   /** Undefined when no database can be reached. */
   readonly urls: DatabaseUrls | undefined
-  /** PEM of a CA that the public address needs. */
+  /** PEM of the private CA of the public address. */
   readonly ca: string | undefined
 }
 
