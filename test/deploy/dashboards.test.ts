@@ -53,7 +53,9 @@ test('every dashboard is there, with panels of different titles', (t) => {
 test('there are at least 10 alerts, and each has its run-book', (t) => {
   t.true(rules.length >= 10)
   t.is(rules.length, alerts.split('- alert:').length - 1, 'the test reads all rules')
-  const sections = [...readFileSync(RUNBOOKS, 'utf8').matchAll(/^## (\S+)$/gm)].map(([, name]) => name)
+  const sections = [...readFileSync(RUNBOOKS, 'utf8').matchAll(/^## (\S+)$/gm)].map(
+    ([, name]) => name,
+  )
   t.deepEqual(
     rules.map(({ name }) => name),
     sections as string[],

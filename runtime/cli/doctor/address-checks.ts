@@ -11,6 +11,7 @@ import { Agent, request } from 'undici'
 import { doctorKey } from '../../../actors/operations/health/protocol.js'
 import { hostPolicy, withoutPort } from '../../../gateway/request/hosts.js'
 import type { Coordination } from '../../../storage/platform/coordination/port.js'
+import { systemClock } from '../../kernel/clock.js'
 import {
   ANSWER_MS,
   type Check,
@@ -121,7 +122,7 @@ async function issuerChecks(
 function clockOf(date: string | undefined): readonly Check[] {
   const theirs = date === undefined ? Number.NaN : Date.parse(date)
   if (Number.isNaN(theirs)) return []
-  const skewSecs = Math.abs(Date.now() - theirs) / 1_000
+  const skewSecs = Math.abs(systemClock.now().getTime() - theirs) / 1_000
   return skewSecs > SKEW_FAIL_SECS
     ? [
         fail(
@@ -311,7 +312,7 @@ async function certificateChecks(patient: Patient): Promise<readonly Check[]> {
     ]
   return guarded(name, 'make the TLS listener reachable from this machine', async () => {
     const seen = await within(ANSWER_MS, peerOf(hostname, Number(port || '443'), patient.ca))
-    return judgeCertificate(patient.settings, seen, Date.now())
+    return judgeCertificate(patient.settings, seen, systemClock.now().getTime())
   })
 }
 

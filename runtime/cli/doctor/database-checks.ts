@@ -11,6 +11,7 @@ import { tlsOptions } from '../../../storage/platform/pool-plan.js'
 import type { DatabaseUrls } from '../../../storage/platform/settings.js'
 import { isUnixSocket } from '../../../storage/platform/tls-mode.js'
 import { databaseAddress } from '../../../storage/platform/unavailable.js'
+import { systemClock } from '../../kernel/clock.js'
 import {
   ANSWER_MS,
   type Check,
@@ -172,9 +173,9 @@ function clockChecks(patient: Patient, url: string): Promise<readonly Check[]> {
   const name = 'clock'
   return guarded(name, 'synchronise both clocks with NTP', () =>
     connected(patient, url, async (client) => {
-      const from = Date.now()
+      const from = systemClock.now().getTime()
       const { rows } = await client.query<{ now: Date }>('select clock_timestamp() as now')
-      return judgeClock((from + Date.now()) / 2, rows[0]!.now.getTime())
+      return judgeClock((from + systemClock.now().getTime()) / 2, rows[0]!.now.getTime())
     }),
   )
 }

@@ -139,7 +139,10 @@ test.serial('a stopped mail server delays no request', async (t) => {
   const port = await freePort()
   const child = spawn(
     process.execPath,
-    ['-e', `require('net').createServer((s) => s.write('220 x\\r\\n')).listen(${port}, '127.0.0.1', () => console.log('up'))`],
+    [
+      '-e',
+      `require('net').createServer((s) => s.write('220 x\\r\\n')).listen(${port}, '127.0.0.1', () => process.stdout.write('up'))`,
+    ],
     { stdio: ['ignore', 'pipe', 'ignore'] },
   )
   t.teardown(() => ended(child))
