@@ -911,6 +911,7 @@ create table audit_events (
 );
 CREATE INDEX audit_events_by_type ON public.audit_events USING btree (tenant_id, type, occurred_at DESC, id DESC);
 CREATE INDEX audit_events_listed ON public.audit_events USING btree (tenant_id, occurred_at DESC, id DESC);
+CREATE INDEX audit_events_time ON public.audit_events USING brin (occurred_at);
 alter table audit_events enable row level security;
 alter table audit_events force row level security;
 create policy tenant on audit_events using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
