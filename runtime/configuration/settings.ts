@@ -29,8 +29,14 @@ import {
   verifiedDomainsSettings,
 } from '../../actors/identity/federated-login/settings.js'
 import { tenantSettings } from '../../actors/identity/tenants/settings.js'
-import { dpopSettings, jwtSettings, oidcSettings } from '../../actors/oauth/tokens/settings.js'
+import {
+  dpopSettings,
+  jwtSettings,
+  oidcSettings,
+  refreshFamilyCacheSettings,
+} from '../../actors/oauth/tokens/settings.js'
 import { credentialsSettings } from '../../actors/oauth/credential-issuance/settings.js'
+import { proxySettings } from '../../actors/platform/outbound-http/proxy-settings.js'
 import { vaultSettings } from '../../actors/vault/vault/settings.js'
 import { openapiSettings, serverSettings } from '../../gateway/settings.js'
 import { kmsSettings } from '../../storage/platform/kms/settings.js'
@@ -55,6 +61,7 @@ export const sections = [
   jwtSettings,
   oidcSettings,
   dpopSettings,
+  refreshFamilyCacheSettings,
   credentialsSettings,
   authSettings,
   sessionCookieSettings,
@@ -74,6 +81,7 @@ export const sections = [
   openapiSettings,
   deviceAuthorizationSettings,
   vaultSettings,
+  proxySettings,
   webhooksSettings,
   commerceSettings,
   chainsSettings,

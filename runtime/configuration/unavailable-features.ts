@@ -25,8 +25,6 @@ export const unavailableSections = [
   named('billing', 'Plans and billing.'),
   named('oauth_proxy', 'Relay of OAuth callbacks; never in production.'),
   named('organizations', 'Policies of organizations.'),
-  named('proxy', 'An outbound proxy.'),
-  named('refresh_family_cache', 'Cache of refresh token families.'),
   named('telemetry', 'Traces to a collector.'),
   named('wallet', 'Wallets and budgets.'),
 ] as const
@@ -58,9 +56,6 @@ function isOn(settings: unknown, key: string): boolean {
  * build may read it. The start lists them.
  */
 const WITHOUT_EFFECT: readonly string[] = [
-  'server.tls.ca_pem_path',
-  'server.egress_url',
-  'deployment.database_topology',
   ...unavailableSwitches.map((key) => `${key.slice(0, key.indexOf('.'))}.`),
 ]
 

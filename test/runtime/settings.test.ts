@@ -204,6 +204,8 @@ const BUILT = new Set([
   'anonymous.enabled',
   'scim.enabled',
   'i18n.enabled',
+  'proxy.enabled',
+  'refresh_family_cache.enabled',
 ])
 
 test('every feature that is not built is refused when it is turned on', (t) => {
