@@ -6,6 +6,7 @@ import { INTERFACE_VERSION } from '../gateway/request/interface-version.js'
 const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
   serve: async () => (await import('./cli/serve.js')).serveCommand,
   migrate: async () => (await import('./cli/migrate.js')).migrateCommand,
+  health: async () => (await import('./cli/health.js')).healthCommand,
   config: async () => (await import('./cli/config.js')).configCommand,
   kms: async () => (await import('./cli/kms.js')).kmsCommand,
   keys: async () => (await import('./cli/keys.js')).keysCommand,
