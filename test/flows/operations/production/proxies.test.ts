@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
+import { apiOf } from '../../../support/api.js'
 import { program, testWithProgram } from '../../../support/service/programs.js'
 import { freePort } from '../../../support/service.js'
 import { type Certificate, makeCertificate } from '../../../support/service/certificates.js'
@@ -259,7 +260,8 @@ for (const proxy of PROXIES) {
       agent.destroy()
 
       // The bytes of a stream come before its end.
-      const setting = await settingOf(house)
+      const api = apiOf({ ...house.running, baseUrl: `https://localhost:${port}`, ca: stage.ca })
+      const setting = await settingOf({ ...house, api })
       const { answer, cut } = await begin(stage, '/v1/proxy/body', {
         method: 'POST',
         headers: {
