@@ -25,6 +25,7 @@ import { scimSettings } from '../../actors/identity/scim/settings.js'
 import {
   enterpriseSsoSettings,
   genericOauthSettings,
+  oauthProxySettings,
   socialSettings,
   verifiedDomainsSettings,
 } from '../../actors/identity/federated-login/settings.js'
@@ -74,6 +75,7 @@ export const sections = [
   socialSettings,
   genericOauthSettings,
   enterpriseSsoSettings,
+  oauthProxySettings,
   verifiedDomainsSettings,
   consoleSettings,
   challengeSettings,

@@ -23,7 +23,6 @@ export const unavailableSections = [
   named('admin', 'Administration of the deployment.'),
   named('api_keys', 'API keys of tenants.'),
   named('billing', 'Plans and billing.'),
-  named('oauth_proxy', 'Relay of OAuth callbacks; never in production.'),
   named('organizations', 'Policies of organizations.'),
   named('telemetry', 'Traces to a collector.'),
   named('wallet', 'Wallets and budgets.'),
