@@ -17,7 +17,7 @@ const DOMAIN = 'svc-oauth-relay-v1'
 const STATE = /^([A-Za-z0-9_-]{43})\.([A-Za-z0-9_-]{1,400})\.([0-9]{1,12})\.([A-Za-z0-9_-]{43})$/
 const PROVIDER = /^[A-Za-z0-9_-]{1,64}$/
 
-/** True for a state of this shape, whoever signed it. */
+/** True for a state of this shape. Its signature is not checked. */
 export const isRelayState = (state: string): boolean => STATE.test(state)
 
 export interface CallbackRelay {

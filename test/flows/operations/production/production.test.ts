@@ -4,12 +4,13 @@
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
 import { loadSettings } from '../../../../runtime/configuration/load-settings.js'
+import { docsPage } from '../../../support/pages/docs-page.js'
 import { program } from '../../../support/service/programs.js'
 
 const ROOT = fileURLToPath(new URL('../../../../../', import.meta.url))
@@ -26,7 +27,7 @@ function mayIsolate(): boolean {
   }
 }
 
-const missing = ['bash', 'curl', 'openssl', 'initdb', 'unshare', 'ip'].filter(
+const missing = ['bash', 'curl', 'jq', 'openssl', 'initdb', 'unshare', 'ip'].filter(
   (name) => program(name) === undefined,
 )
 if (missing.length === 0 && !mayIsolate()) missing.push('the right to make a network')
@@ -81,6 +82,35 @@ testProduction(
     const log = readFileSync(join(run.folder, 'svc.log'), 'utf8')
     t.regex(log, /"transport":"tls"/)
     t.true(log.includes('stopped'), 'it stops in order')
+  },
+)
+
+testProduction(
+  'docs/guides/operations/production.md starts the service in production mode',
+  async (t) => {
+    t.timeout(240_000)
+    const page = docsPage(t, 'guides/operations/production')
+    const commands = join(page.folder, 'commands.sh')
+    writeFileSync(commands, page.blocks('sh').join('\n'))
+    const places =
+      'export CERT=$DIR/service.pem KEY=$DIR/service.key ETC=$DIR/etc KMS_RUN=$DIR/run ISSUER=$BASE; ' +
+      'export SVC_SERVER__TLS__CA_PEM_PATH=$DIR/ca.pem; cd "$DIR"; exec bash -euo pipefail "$@"'
+    const run = await onLoopback(
+      t,
+      ['--port', '8446', '--without-service', '--', 'bash', '-c', places, 'bash', commands],
+      {
+        CLONE: ROOT,
+        NAME: 'localhost',
+        SVC_SERVER__HOST: '127.0.0.1',
+        SVC_SERVER__PORT: '8446',
+        SVC_SERVER__ALLOWED_HOSTS: 'localhost:8446',
+        SVC_OIDC__ISSUER_URL: 'https://localhost:8446',
+      },
+    )
+    t.is(run.code, 0, `${run.err}\n${run.out}`)
+    t.regex(run.out, /^The configuration is valid\.$/m)
+    t.regex(run.out, /^ready: 200\nhttps:\/\/localhost:8446$/m)
+    t.regex(run.out, /^https:\/\/localhost:8446\/.*…$/m)
   },
 )
 
