@@ -54,9 +54,9 @@ function isOn(settings: unknown, key: string): boolean {
  * Keys that this build accepts and does not read. Setting one is not an error, because another
  * build may read it. The start lists them.
  */
-const WITHOUT_EFFECT: readonly string[] = [
-  ...unavailableSwitches.map((key) => `${key.slice(0, key.indexOf('.'))}.`),
-]
+const WITHOUT_EFFECT: readonly string[] = unavailableSwitches.map(
+  (key) => `${key.slice(0, key.indexOf('.'))}.`,
+)
 
 /**
  * Whether setting the dotted key changes anything. A key that is refused when it is on has an

@@ -131,7 +131,8 @@ test('a dead refresh token is refused from memory once the process has seen it',
       body: new URLSearchParams(fields),
     })
     const text = await answer.text()
-    const { request_id: _, ...body } = text === '' ? {} : (JSON.parse(text) as Record<string, unknown>)
+    const { request_id: _, ...body } =
+      text === '' ? {} : (JSON.parse(text) as Record<string, unknown>)
     return { status: answer.status, body }
   }
   const refresh = { grant_type: 'refresh_token', refresh_token: tokens.refresh_token! }
