@@ -49,6 +49,8 @@ class Connection {
   readonly exchanges = new Set<Http1Exchange>()
   /** Further requests are ignored. The parser still emits those that it has received. */
   isEnded = false
+  /** The request line of the current head is in an earlier TLS record. */
+  hasHeadLine = false
   private last: (() => void) | null = null
 
   /** Sends the last answer of the connection, after the answers of the earlier requests. */
@@ -311,6 +313,7 @@ function createHttp1({
       // Ends the wait for the first byte. node:http would cut the connection while its first answer is prepared.
       socket.setTimeout(0)
       const connection = connectionOf(socket)
+      connection.hasHeadLine = false
       if (connection.isEnded) return
       const headers = fieldsOf(message)
       const method = message.method ?? ''
@@ -361,7 +364,7 @@ function createHttp1({
   server.on('clientError', (error: ParserError, stream) => {
     const socket = stream as Socket
     const connection = connectionOf(socket)
-    const fault = faultOf(error)
+    const fault = faultOf(error, connection.hasHeadLine)
     if (fault === null || socket.bytesRead === 0) {
       socket.destroy()
       return
@@ -382,6 +385,11 @@ function createHttp1({
       // As the sockets of node:http: a client may close its side before it reads the answer.
       socket.allowHalfOpen = true
       server.emit('connection', socket)
+      // A TLS record has 16 KiB, less than a head that is refused. The parser reports the last record only.
+      const connection = connectionOf(socket)
+      socket.on('data', (record: Buffer) => {
+        connection.hasHeadLine ||= record.includes(0x0a)
+      })
     },
     async drain(deadlineMs) {
       if (!shared.draining) server.close()
@@ -398,11 +406,15 @@ function createHttp1({
 
 type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer }
 
-/** The fault of bytes that the parser refused, or null if the connection failed. */
-function faultOf({ code = '', rawPacket }: ParserError): HeadFault | null {
+/**
+ * The fault of bytes that the parser refused, or null if the connection failed.
+ * @param hasHeadLine the request line ended before these bytes.
+ */
+function faultOf({ code = '', rawPacket }: ParserError, hasHeadLine: boolean): HeadFault | null {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'late'
   if (code === 'HPE_INVALID_EOF_STATE' || !code.startsWith('HPE_')) return null
   if (code !== 'HPE_HEADER_OVERFLOW') return 'malformed'
+  if (hasHeadLine) return 'too_large'
   // If the target is too long, the first line exceeds the limit.
   const lineEnd = rawPacket?.indexOf('\n') ?? -1
   return lineEnd < 0 || lineEnd > TARGET_BYTES_MAX ? 'target_too_long' : 'too_large'

@@ -130,6 +130,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
         }
   const server = z.object(serverSettings.shape).parse({
     egress_url: issuer,
+    drain_secs: 0,
     errors_base_url: issuer,
     port: 0,
     http1_parser: transport === 'uws' ? 'uwebsockets' : 'node',
