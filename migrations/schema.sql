@@ -795,6 +795,42 @@ alter table agents enable row level security;
 alter table agents force row level security;
 create policy tenant on agents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table api_keys (
+  tenant_id uuid not null,
+  id uuid not null,
+  name text not null,
+  scopes text[] not null,
+  allowed_addresses text[] default '{}'::text[] not null,
+  maker_type text not null,
+  maker_id text not null,
+  parent_id uuid,
+  token_sha256 bytea not null,
+  previous_sha256 bytea,
+  previous_expires_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  rotated_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  constraint api_keys_pkey PRIMARY KEY (tenant_id, id),
+  constraint api_keys_id_key UNIQUE (id),
+  constraint api_keys_previous_sha256_key UNIQUE (previous_sha256),
+  constraint api_keys_token_sha256_key UNIQUE (token_sha256),
+  constraint api_keys_check CHECK (((previous_sha256 IS NULL) = (previous_expires_at IS NULL))),
+  constraint api_keys_maker_type_check CHECK ((maker_type = ANY (ARRAY['human'::text, 'agent'::text, 'service'::text]))),
+  constraint api_keys_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 255))),
+  constraint api_keys_previous_sha256_check CHECK ((length(previous_sha256) = 32)),
+  constraint api_keys_scopes_check CHECK ((cardinality(scopes) > 0)),
+  constraint api_keys_token_sha256_check CHECK ((length(token_sha256) = 32)),
+  constraint api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE,
+  constraint api_keys_tenant_id_parent_id_fkey FOREIGN KEY (tenant_id, parent_id) REFERENCES api_keys(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX api_keys_expiring ON public.api_keys USING btree (expires_at);
+CREATE INDEX api_keys_listed ON public.api_keys USING btree (tenant_id, created_at DESC, id DESC);
+CREATE INDEX api_keys_of_parent ON public.api_keys USING btree (tenant_id, parent_id) WHERE (parent_id IS NOT NULL);
+alter table api_keys enable row level security;
+alter table api_keys force row level security;
+create policy tenant on api_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table api_resources (
   tenant_id uuid not null,
   id uuid not null,
@@ -1754,6 +1790,7 @@ create table organization_members (
   created_at timestamp with time zone not null,
   id uuid default gen_random_uuid() not null,
   email text,
+  expires_at timestamp with time zone,
   constraint organization_members_pkey PRIMARY KEY (organization_id, member_type, member_id),
   constraint organization_members_id_key UNIQUE (id),
   constraint organization_members_invited CHECK (((member_type = 'invitation'::text) = (email IS NOT NULL))),
@@ -1780,8 +1817,14 @@ create table organizations (
   updated_at timestamp with time zone not null,
   made_in_tenant_id uuid,
   support_contact text,
+  max_members integer,
+  max_tenants integer,
+  invitation_ttl_secs integer,
   constraint organizations_pkey PRIMARY KEY (id),
   constraint organizations_slug_key UNIQUE (slug),
+  constraint organizations_invitation_ttl_secs_check CHECK ((invitation_ttl_secs > 0)),
+  constraint organizations_max_members_check CHECK ((max_members > 0)),
+  constraint organizations_max_tenants_check CHECK ((max_tenants > 0)),
   constraint organizations_slug_check CHECK ((slug ~ '^[a-z0-9-]{3,63}$'::text)),
   constraint organizations_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text]))),
   constraint organizations_made_in_tenant_id_fkey FOREIGN KEY (made_in_tenant_id) REFERENCES tenants(id)
@@ -2530,6 +2573,29 @@ create table svc_migrations (
   constraint svc_migrations_pkey PRIMARY KEY (name)
 );
 
+create table tenant_transfers (
+  tenant_id uuid not null,
+  id uuid not null,
+  from_organization_id uuid not null,
+  to_organization_id uuid not null,
+  status text not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  decided_at timestamp with time zone,
+  constraint tenant_transfers_pkey PRIMARY KEY (id),
+  constraint tenant_transfers_check CHECK ((from_organization_id <> to_organization_id)),
+  constraint tenant_transfers_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'accepted'::text, 'canceled'::text, 'declined'::text, 'expired'::text]))),
+  constraint tenant_transfers_from_organization_id_fkey FOREIGN KEY (from_organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint tenant_transfers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE,
+  constraint tenant_transfers_to_organization_id_fkey FOREIGN KEY (to_organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+CREATE INDEX tenant_transfers_from ON public.tenant_transfers USING btree (from_organization_id, created_at DESC, id DESC);
+CREATE UNIQUE INDEX tenant_transfers_pending ON public.tenant_transfers USING btree (tenant_id) WHERE (status = 'pending'::text);
+CREATE INDEX tenant_transfers_to ON public.tenant_transfers USING btree (to_organization_id, created_at DESC, id DESC);
+alter table tenant_transfers enable row level security;
+alter table tenant_transfers force row level security;
+create policy tenant on tenant_transfers using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table tenant_users (
   tenant_id uuid not null,
   id uuid not null,
@@ -2967,6 +3033,7 @@ CREATE TRIGGER agent_suspensions_standing AFTER INSERT OR DELETE ON public.agent
 CREATE TRIGGER agents_delegations_deleted AFTER DELETE ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_end_delegations_of_agent();
 CREATE TRIGGER agents_delegations_suspended AFTER UPDATE OF status ON public.agents FOR EACH ROW WHEN ((new.status <> 'active'::text)) EXECUTE FUNCTION svc_end_delegations_of_agent();
 CREATE TRIGGER agents_standing AFTER DELETE OR UPDATE OF status ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
+CREATE TRIGGER api_keys_standing AFTER DELETE OR UPDATE OF token_sha256, previous_expires_at ON public.api_keys FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER api_resources_standing AFTER DELETE OR UPDATE ON public.api_resources FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER application_secrets_standing AFTER INSERT OR DELETE OR UPDATE ON public.application_secrets FOR EACH ROW EXECUTE FUNCTION svc_announce_secret();
 CREATE TRIGGER applications_standing AFTER DELETE OR UPDATE ON public.applications FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();

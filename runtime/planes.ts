@@ -7,6 +7,7 @@ import { accountActor } from '../actors/identity/accounts/actor.js'
 import { agentDocumentsActor } from '../actors/agents/documents/actor.js'
 import { observedClientsActor } from '../actors/oauth/client-id-metadata/actor.js'
 import { agentsActor } from '../actors/agents/agents/actor.js'
+import { apiKeysActor } from '../actors/oauth/api-keys/actor.js'
 import { apiResourcesActor } from '../actors/oauth/api-resources/actor.js'
 import { applicationsActor } from '../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../actors/oauth/authorization/actor.js'
@@ -104,6 +105,7 @@ export const placements = [
   placement(observedClientsActor, inline,                                                   C   ),
   placement(applicationsActor, inline,                                                      C   ),
   placement(apiResourcesActor, inline,                                                      C   ),
+  placement(apiKeysActor,      inline,                                                      C   ),
   placement(organizationsActor, inline,                                                     C   ),
   placement(identityProvidersActor, inline,                                                 C   ),
   placement(scimActor,         inline,                                                      C   ),
@@ -150,6 +152,7 @@ const WORKERS: ReadonlySet<string> = new Set([
 type PlacementSettings = Pick<
   Settings,
   | 'anonymous'
+  | 'api_keys'
   | 'commerce'
   | 'console'
   | 'deployment'
@@ -163,7 +166,18 @@ type PlacementSettings = Pick<
 /** Actors of features that are off in this deployment. */
 const isAbsent = (
   actor: string,
-  { anonymous, commerce, console, deployment, oidc, passkey, phone, scim, siwe }: PlacementSettings,
+  {
+    anonymous,
+    api_keys,
+    commerce,
+    console,
+    deployment,
+    oidc,
+    passkey,
+    phone,
+    scim,
+    siwe,
+  }: PlacementSettings,
 ): boolean =>
   (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
   (actor === renewalsWorker.address.name && !commerce.enabled) ||
@@ -171,6 +185,7 @@ const isAbsent = (
   (actor === scimActor.address.name && !scim.enabled) ||
   (actor === scimGroupsActor.address.name && !(scim.enabled && scim.groups_enabled)) ||
   (actor === passkeysActor.address.name && !passkey.enabled) ||
+  (actor === apiKeysActor.address.name && !api_keys.enabled) ||
   (actor === guestsActor.address.name && !anonymous.enabled) ||
   (actor === siweActor.address.name && !siwe.enabled) ||
   (actor === phoneActor.address.name && !hasPhone(phone)) ||

@@ -76,6 +76,7 @@ export const AUDIT_ONLY_TYPES = [
   'org.domain.changed',
   'org.domain.removed',
   'org.domain.verified',
+  'org.policy.changed',
   'org.tenant.created',
   'org.tenant.updated',
   'org.updated',

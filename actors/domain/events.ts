@@ -17,6 +17,7 @@ export const EVENT_CATALOGUE = {
     'tenant_user.suspended',
     'tenant_user.removed',
   ],
+  'API keys': ['api_key.created', 'api_key.rotated', 'api_key.revoked'],
   Administration: ['admin.user.created', 'admin.agent.registered', 'admin.delegation.revoked'],
   Vault: [
     'vault.credential.created',
@@ -31,6 +32,9 @@ export const EVENT_CATALOGUE = {
     'org.reactivated',
     'org.tenant.suspended',
     'org.tenant.reactivated',
+    'org.tenant.transfer_requested',
+    'org.tenant.transfer_closed',
+    'org.tenant.transferred',
     'org.member.invited',
     'org.member.added',
     'org.member.role_changed',
@@ -79,6 +83,8 @@ export type EventFeatures = {
   readonly adaptiveMfa: boolean
   /** Provisioning by directories. */
   readonly scim: boolean
+  /** API keys of tenants. */
+  readonly apiKeys: boolean
 }
 
 /** The event types of a deployment, in catalogue order. */
@@ -87,6 +93,7 @@ export function offeredEventTypes(features: EventFeatures): readonly EventType[]
     if (type.startsWith('commerce.')) return features.commerce
     if (type === 'sso.user.provisioned') return features.sso || features.scim
     if (type === 'auth.adaptive_mfa.triggered') return features.adaptiveMfa
+    if (type.startsWith('api_key.')) return features.apiKeys
     if (type === 'sso.configured') return features.enterpriseSso
     return !type.startsWith('sso.') || features.sso
   })

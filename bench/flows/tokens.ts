@@ -110,6 +110,7 @@ async function run(url: string): Promise<void> {
     dpop: { enabled: true, require_nonce: false, proof_max_age_secs: 300 },
     console: true,
     credentials: true,
+    apiKeys: true,
   })
 
   const tenantId = random.uuid()

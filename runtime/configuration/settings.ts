@@ -32,7 +32,7 @@ import { tenantSettings } from '../../actors/identity/tenants/settings.js'
 import { dpopSettings, jwtSettings, oidcSettings } from '../../actors/oauth/tokens/settings.js'
 import { credentialsSettings } from '../../actors/oauth/credential-issuance/settings.js'
 import { vaultSettings } from '../../actors/vault/vault/settings.js'
-import { openapiSettings, serverSettings } from '../../gateway/settings.js'
+import { adminSettings, openapiSettings, serverSettings } from '../../gateway/settings.js'
 import { kmsSettings } from '../../storage/platform/kms/settings.js'
 import {
   databaseSettings,
@@ -42,6 +42,8 @@ import {
 
 import { deploymentSettings, securitySettings } from './deployment.js'
 import type { SettingsTree } from '../kernel/config/assemble.js'
+import { apiKeysSettings } from '../../actors/oauth/api-keys/settings.js'
+import { organizationsSettings } from '../../actors/identity/organizations/settings.js'
 import { unavailableSections } from './unavailable-features.js'
 
 export const sections = [
@@ -86,6 +88,9 @@ export const sections = [
   siweSettings,
   anonymousSettings,
   adaptiveMfaSettings,
+  organizationsSettings,
+  apiKeysSettings,
+  adminSettings,
   ...unavailableSections,
 ] as const
 

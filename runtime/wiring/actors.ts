@@ -9,6 +9,7 @@ import { observedClientsActor } from '../../actors/oauth/client-id-metadata/acto
 import { createMetadataClients } from '../../actors/oauth/client-id-metadata/metadata-clients.js'
 import { createRemoteDocuments } from '../../actors/oauth/client-id-metadata/remote-documents.js'
 import { agents } from '../../actors/agents/agents/protocol.js'
+import { apiKeysActor } from '../../actors/oauth/api-keys/actor.js'
 import { apiResourcesActor } from '../../actors/oauth/api-resources/actor.js'
 import { applicationsActor } from '../../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../../actors/oauth/authorization/actor.js'
@@ -162,6 +163,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         dpop,
         console: settings.console.enabled,
         credentials: settings.credentials.enabled,
+        apiKeys: settings.api_keys.enabled,
         vault,
         tenants: ref(tenants),
         documented: {
@@ -428,6 +430,12 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       tokens: ref(tokens),
       issuer,
     })),
+    wireActor(apiKeysActor, ({ ref }) => ({
+      ...common,
+      tenants: ref(tenants),
+      tokens: ref(tokens),
+      settings: settings.api_keys,
+    })),
     wireActor(clientRegistrationActor, ({ ref }) => ({
       database,
       clock,
@@ -468,6 +476,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       random,
       tenants: ref(tenants),
       tokens: ref(tokens),
+      limits: settings.organizations,
     })),
     wireActor(webhooksActor, ({ onStop }) => {
       const sending = senderSettingsOf(settings)

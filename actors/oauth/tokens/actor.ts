@@ -18,6 +18,7 @@ import { grantOrganization } from './grants/organization-token.js'
 import { grantCode } from './grants/authorization-code.js'
 import { readAssertion } from './clients/client-assertion.js'
 import { grantBackchannel } from './grants/device-and-ciba.js'
+import { createApiKeyVerifier } from './verify/api-key-verifier.js'
 import { createAccessTokenVerifier } from './verify/access-token-verifier.js'
 import { ttlCache } from '../../platform/batching/ttl-cache.js'
 import {
@@ -104,6 +105,8 @@ export type TokensNeeds = {
   readonly console: boolean
   /** `credentials.enabled`: whether pre-authorized codes are redeemed. */
   readonly credentials: boolean
+  /** `api_keys.enabled`: whether API keys are accepted. */
+  readonly apiKeys: boolean
   /** Exports vault credentials by token exchange. */
   readonly vault: Pick<VaultExports, 'export'>
 }
@@ -143,7 +146,9 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     const origins = ttlCache<boolean>(clock)
     const knownResources = ttlCache<ApiResourceRow>(clock)
     const clients = createClients({ ...needs, memory: knownClients, origins })
+    const apiKeys = needs.apiKeys ? createApiKeyVerifier({ database, clock, issuer }) : null
     const verifier = createAccessTokenVerifier({
+      apiKeys,
       keys: needs.keys,
       database,
       clock,
@@ -156,6 +161,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       knownClients.invalidate(ids)
       origins.invalidate(ids)
       knownResources.invalidate(ids)
+      apiKeys?.invalidate(ids)
     }
     const issuing = {
       ...needs,
@@ -369,7 +375,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           const scheme = accessToken[1]!.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer'
           const token = accessToken[2]!
           const caller = await verifier.authenticate(
-            { token, scheme, dpopProof, httpMethod, httpUrl },
+            { token, scheme, dpopProof, httpMethod, httpUrl, address: request.address },
             context,
           )
           if (caller.tag === 'refused') return caller
@@ -380,7 +386,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         const token = form.get('token')
         if (token === null) return refuse('invalid_request', 'token is missing')
         const answer = await introspect(
-          { database, verifier, clock, issuer },
+          { database, verifier, apiKeys, clock, issuer },
           inspector,
           token,
           context,

@@ -72,6 +72,8 @@ export type Authenticate = {
   readonly httpMethod: string
   /** Absolute public URL of the request. Query and fragment are ignored (RFC 9449 section 4.3). */
   readonly httpUrl: string
+  /** Address of the client. Without it an API key that is limited to addresses is refused. */
+  readonly address?: string | undefined
   /** Accepts any audience: for /userinfo, which applications call with tokens for their own API. */
   readonly anyAudience?: boolean | undefined
 }
@@ -80,6 +82,8 @@ export type Unauthenticated = {
   readonly tag: 'refused'
   readonly error:
     | 'unauthorized'
+    /** An API key that is limited to other addresses. */
+    | 'policy_denied'
     | 'token_expired'
     | 'token_revoked'
     /** The token and its delegation have expired. */

@@ -105,6 +105,7 @@ export async function buildTokensFixture() {
         dpop,
         console: true,
         credentials: true,
+        apiKeys: true,
       },
       // Deadlines use real time, so that moving the test clock does not end other asks.
       { cloneMessages: true },
