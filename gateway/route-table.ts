@@ -2,6 +2,7 @@
 import { accountOperatorRoutes } from './routes/identity/accounts.js'
 import { accountRoutes } from './routes/identity/account.js'
 import { agentRoutes } from './routes/agents/agents.js'
+import { accessPolicyRoutes } from './routes/oauth/access-policies.js'
 import { apiKeyRoutes } from './routes/oauth/api-keys.js'
 import { apiResourceRoutes } from './routes/oauth/api-resources.js'
 import { applicationRoutes } from './routes/oauth/clients.js'
@@ -74,6 +75,7 @@ export const routes: readonly Route[] = [
   ...observedClientRoutes,
   ...apiResourceRoutes,
   ...apiKeyRoutes,
+  ...accessPolicyRoutes,
   ...organizationRoutes,
   ...organizationRecordRoutes,
   ...organizationMemberRoutes,

@@ -20,6 +20,16 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_announce_policies()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_notify('svc_standing', coalesce(new.tenant_id, old.tenant_id)::text);
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_announce_secret()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -631,6 +641,31 @@ AS $function$
   select tenant_id = nullif(current_setting('svc.tenant_id', true), '')::uuid
       or current_setting('svc.scope', true) = 'system'
 $function$;
+
+create table access_policies (
+  tenant_id uuid not null,
+  id uuid not null,
+  name text not null,
+  enabled boolean not null,
+  actions text[] not null,
+  client_ids text[] not null,
+  scopes text[] not null,
+  allowed_networks text[] not null,
+  denied_networks text[] not null,
+  required_level smallint,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint access_policies_pkey PRIMARY KEY (tenant_id, id),
+  constraint access_policies_id_key UNIQUE (id),
+  constraint access_policies_actions_check CHECK (((cardinality(actions) > 0) AND (actions <@ ARRAY['sign_in'::text, 'token'::text]))),
+  constraint access_policies_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 255))),
+  constraint access_policies_required_level_check CHECK (((required_level >= 1) AND (required_level <= 3))),
+  constraint access_policies_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX access_policies_listed ON public.access_policies USING btree (tenant_id, created_at DESC, id DESC);
+alter table access_policies enable row level security;
+alter table access_policies force row level security;
+create policy tenant on access_policies using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table account_phones (
   account_id uuid not null,
@@ -3025,6 +3060,7 @@ alter table x402_payments enable row level security;
 alter table x402_payments force row level security;
 create policy tenant on x402_payments using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+CREATE TRIGGER access_policies_standing AFTER INSERT OR DELETE OR UPDATE ON public.access_policies FOR EACH ROW EXECUTE FUNCTION svc_announce_policies();
 CREATE TRIGGER accounts_credentials AFTER UPDATE OF email_key, email_verified ON public.accounts FOR EACH ROW WHEN (((old.email_key <> new.email_key) OR (old.email_verified AND (NOT new.email_verified)))) EXECUTE FUNCTION svc_revoke_credentials_of_email();
 CREATE TRIGGER accounts_tenant_users AFTER UPDATE OF status ON public.accounts FOR EACH ROW EXECUTE FUNCTION svc_tenant_users_follow();
 CREATE TRIGGER agent_keys_standing AFTER INSERT OR DELETE OR UPDATE OF status ON public.agent_keys FOR EACH ROW EXECUTE FUNCTION svc_announce_agent();

@@ -7,6 +7,7 @@ import { accountActor } from '../actors/identity/accounts/actor.js'
 import { agentDocumentsActor } from '../actors/agents/documents/actor.js'
 import { observedClientsActor } from '../actors/oauth/client-id-metadata/actor.js'
 import { agentsActor } from '../actors/agents/agents/actor.js'
+import { accessPoliciesActor } from '../actors/oauth/access-policies/actor.js'
 import { apiKeysActor } from '../actors/oauth/api-keys/actor.js'
 import { apiResourcesActor } from '../actors/oauth/api-resources/actor.js'
 import { applicationsActor } from '../actors/oauth/clients/actor.js'
@@ -105,6 +106,7 @@ export const placements = [
   placement(observedClientsActor, inline,                                                   C   ),
   placement(applicationsActor, inline,                                                      C   ),
   placement(apiResourcesActor, inline,                                                      C   ),
+  placement(accessPoliciesActor, inline,                                                    C   ),
   placement(apiKeysActor,      inline,                                                      C   ),
   placement(organizationsActor, inline,                                                     C   ),
   placement(identityProvidersActor, inline,                                                 C   ),
@@ -151,6 +153,7 @@ const WORKERS: ReadonlySet<string> = new Set([
 
 type PlacementSettings = Pick<
   Settings,
+  | 'access_control'
   | 'anonymous'
   | 'api_keys'
   | 'commerce'
@@ -167,6 +170,7 @@ type PlacementSettings = Pick<
 const isAbsent = (
   actor: string,
   {
+    access_control,
     anonymous,
     api_keys,
     commerce,
@@ -185,6 +189,7 @@ const isAbsent = (
   (actor === scimActor.address.name && !scim.enabled) ||
   (actor === scimGroupsActor.address.name && !(scim.enabled && scim.groups_enabled)) ||
   (actor === passkeysActor.address.name && !passkey.enabled) ||
+  (actor === accessPoliciesActor.address.name && !access_control.enabled) ||
   (actor === apiKeysActor.address.name && !api_keys.enabled) ||
   (actor === guestsActor.address.name && !anonymous.enabled) ||
   (actor === siweActor.address.name && !siwe.enabled) ||

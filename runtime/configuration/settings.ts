@@ -42,6 +42,7 @@ import {
 
 import { deploymentSettings, securitySettings } from './deployment.js'
 import type { SettingsTree } from '../kernel/config/assemble.js'
+import { accessControlSettings } from '../../actors/oauth/access-policies/settings.js'
 import { apiKeysSettings } from '../../actors/oauth/api-keys/settings.js'
 import { organizationsSettings } from '../../actors/identity/organizations/settings.js'
 import { unavailableSections } from './unavailable-features.js'
@@ -90,6 +91,7 @@ export const sections = [
   adaptiveMfaSettings,
   organizationsSettings,
   apiKeysSettings,
+  accessControlSettings,
   adminSettings,
   ...unavailableSections,
 ] as const

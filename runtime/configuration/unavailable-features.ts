@@ -27,11 +27,6 @@ function refused<const Name extends string>(
  * configuration.
  */
 export const unavailableSections = [
-  refused(
-    'access_control',
-    'Access control policies.',
-    'policies are not evaluated at sign-in and at the issue of tokens',
-  ),
   refused('billing', 'Plans and billing.', 'features are not switched by plans'),
   refused(
     'oauth_proxy',

@@ -9,6 +9,8 @@ import { observedClientsActor } from '../../actors/oauth/client-id-metadata/acto
 import { createMetadataClients } from '../../actors/oauth/client-id-metadata/metadata-clients.js'
 import { createRemoteDocuments } from '../../actors/oauth/client-id-metadata/remote-documents.js'
 import { agents } from '../../actors/agents/agents/protocol.js'
+import { accessPoliciesActor } from '../../actors/oauth/access-policies/actor.js'
+import { createAccessPolicies } from '../../actors/oauth/access-policies/enforcement.js'
 import { apiKeysActor } from '../../actors/oauth/api-keys/actor.js'
 import { apiResourcesActor } from '../../actors/oauth/api-resources/actor.js'
 import { applicationsActor } from '../../actors/oauth/clients/actor.js'
@@ -163,6 +165,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         dpop,
         console: settings.console.enabled,
         credentials: settings.credentials.enabled,
+        accessControl: settings.access_control.enabled,
         apiKeys: settings.api_keys.enabled,
         vault,
         tenants: ref(tenants),
@@ -373,6 +376,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       tenancy,
       metadataClients: metadataClientsOf(ref(tenants)),
       console: settings.console.enabled,
+      accessPolicies: settings.access_control.enabled ? createAccessPolicies(common) : null,
       oidc: settings.oidc,
       levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
       // Until the last refresh token of the last code would have expired.
@@ -429,6 +433,12 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       tenants: ref(tenants),
       tokens: ref(tokens),
       issuer,
+    })),
+    wireActor(accessPoliciesActor, ({ ref }) => ({
+      ...common,
+      tokens: ref(tokens),
+      settings: settings.access_control,
+      levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
     })),
     wireActor(apiKeysActor, ({ ref }) => ({
       ...common,

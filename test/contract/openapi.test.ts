@@ -19,6 +19,7 @@ const running = await testService({
     SVC_COMMERCE__X402_ENABLED: 'true',
     SVC_COMMERCE__X402_FACILITATOR_URL: 'https://facilitator.example',
     SVC_OIDC__DYNAMIC_REGISTRATION_ENABLED: 'true',
+    SVC_ACCESS_CONTROL__ENABLED: 'true',
     SVC_API_KEYS__ENABLED: 'true',
     SVC_SCIM__ENABLED: 'true',
     SVC_SCIM__GROUPS_ENABLED: 'true',

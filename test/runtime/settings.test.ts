@@ -204,6 +204,7 @@ const BUILT = new Set([
   'anonymous.enabled',
   'scim.enabled',
   'i18n.enabled',
+  'access_control.enabled',
   'admin.enabled',
   'api_keys.enabled',
   'organizations.enabled',

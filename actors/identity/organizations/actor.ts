@@ -124,13 +124,13 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
 
     /** Issues a token for the tenant with the given scopes, on the basis of an agent's login. */
     async function issue(
-      { principal }: Caller,
+      { principal, address }: Caller,
       tenantId: string,
       organizationId: string,
       scopes: readonly string[],
       context: MessageContext,
     ) {
-      const { accessToken, tokenType, expiresInSecs } = await tokens.grantAgent(
+      const granted = await tokens.grantAgent(
         {
           tenantId,
           organizationId,
@@ -138,9 +138,12 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
           scopes,
           keyFingerprint: await keyOf(principal, context),
           jkt: principal.jkt,
+          address,
         },
         context,
       )
+      if (granted.tag === 'policy_denied') return granted
+      const { accessToken, tokenType, expiresInSecs } = granted
       return { accessToken, tokenType, expiresInSecs, scopes, organizationId }
     }
 
@@ -228,6 +231,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
           subjectType === 'human'
             ? await issueToPerson(principal, organizationId, scopes, context)
             : await issue(caller, tenantId, organizationId, scopes, context)
+        if ('tag' in issued) return issued
         return { tag: 'issued', ...issued }
       },
 
@@ -296,6 +300,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
         )
         const scopes = agentScopes({ controlPlane: false, role: within.role, granted })
         const issued = await issue(caller, tenantId, organizationId, scopes, context)
+        if ('tag' in issued) return issued
         return { tag: 'issued', ...issued, tenantId, tenantSlug: tenant.slug }
       },
     }

@@ -17,7 +17,10 @@ export type OrganizationsProtocol = {
     OrganizationCreated | NotOperator | SlugRefused | IdempotencyRefused | OrganizationsOff
   >
   /** A control-plane token bound to one organization. */
-  token: Ask<OfOrganization, OrganizationToken | NotOperator | UnknownOrganization | Suspended>
+  token: Ask<
+    OfOrganization,
+    OrganizationToken | NotOperator | UnknownOrganization | Suspended | PolicyRefusal
+  >
   listTenants: Ask<ListTenants, TenantsListed | NotOperator | UnknownOrganization>
   createTenant: Ask<
     CreateTenant,
@@ -110,9 +113,17 @@ export type OrganizationsProtocol = {
   /** A token of one of the organization's tenants, with the caller's rights there. */
   switch: Ask<
     OfOrganization & { readonly tenantId: string },
-    TenantToken | NotOperator | UnknownOrganization | { tag: 'unknown_tenant' } | Suspended
+    | TenantToken
+    | NotOperator
+    | UnknownOrganization
+    | { tag: 'unknown_tenant' }
+    | Suspended
+    | PolicyRefusal
   >
 }
+
+/** An access policy of the tenant refuses the token. */
+export type PolicyRefusal = { readonly tag: 'policy_denied' }
 
 export type OrganizationRecord = {
   readonly id: OrganizationId

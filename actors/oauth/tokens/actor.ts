@@ -18,6 +18,7 @@ import { grantOrganization } from './grants/organization-token.js'
 import { grantCode } from './grants/authorization-code.js'
 import { readAssertion } from './clients/client-assertion.js'
 import { grantBackchannel } from './grants/device-and-ciba.js'
+import { createAccessPolicies, DENIED, PolicyDenied } from '../access-policies/enforcement.js'
 import { createApiKeyVerifier } from './verify/api-key-verifier.js'
 import { createAccessTokenVerifier } from './verify/access-token-verifier.js'
 import { ttlCache } from '../../platform/batching/ttl-cache.js'
@@ -46,6 +47,7 @@ import {
   type GrantType,
   INTROSPECTION_SCOPE,
   PRE_AUTHORIZED_CODE,
+  type PolicyRefusal,
   type Issued,
   type OAuthRefused,
   type ProofRefused,
@@ -105,6 +107,8 @@ export type TokensNeeds = {
   readonly console: boolean
   /** `credentials.enabled`: whether pre-authorized codes are redeemed. */
   readonly credentials: boolean
+  /** `access_control.enabled`: whether access policies are evaluated. */
+  readonly accessControl: boolean
   /** `api_keys.enabled`: whether API keys are accepted. */
   readonly apiKeys: boolean
   /** Exports vault credentials by token exchange. */
@@ -146,6 +150,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     const origins = ttlCache<boolean>(clock)
     const knownResources = ttlCache<ApiResourceRow>(clock)
     const clients = createClients({ ...needs, memory: knownClients, origins })
+    const accessPolicies = needs.accessControl ? createAccessPolicies(needs) : null
     const apiKeys = needs.apiKeys ? createApiKeyVerifier({ database, clock, issuer }) : null
     const verifier = createAccessTokenVerifier({
       apiKeys,
@@ -162,6 +167,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       origins.invalidate(ids)
       knownResources.invalidate(ids)
       apiKeys?.invalidate(ids)
+      accessPolicies?.invalidate(ids)
     }
     const issuing = {
       ...needs,
@@ -175,24 +181,33 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       invalidate,
     }
 
+    type Issuing = typeof issuing
     const proofOf = (jkt: string | null) => ({ jkt, refusal: dpopVerifier.missing })
-    const grants: Record<GrantType, Grant> = {
+    /** The needs of a request: with access policies, a signer that refuses what they refuse. */
+    const issuingFor = (address: string | null, { requestId }: MessageContext) =>
+      accessPolicies === null || address === null
+        ? issuing
+        : { ...issuing, signer: accessPolicies.guard(signer, address, requestId) }
+
+    const grantsWith = (issuing: Issuing): Record<GrantType, Grant> => ({
       authorization_code: (client, form, jkt, context) =>
         grantCode(issuing, client, form, proofOf(jkt), context),
       client_credentials: (client, form, jkt, context) =>
         grantClientCredentials(issuing, client, form, proofOf(jkt), context),
       refresh_token: (client, form, jkt, context) =>
         grantRefresh(issuing, client, form, proofOf(jkt), context),
-      [TOKEN_EXCHANGE]: (...request) => exchangeToken(...request),
+      [TOKEN_EXCHANGE]: (...request) => exchangeToken(issuing, ...request),
       [DEVICE_CODE]: (client, form, jkt, context) =>
         grantBackchannel(issuing, DEVICE_CODE, client, form, proofOf(jkt), context),
       [CIBA]: (client, form, jkt, context) =>
         grantBackchannel(issuing, CIBA, client, form, proofOf(jkt), context),
       [PRE_AUTHORIZED_CODE]: (client, form, jkt, context) =>
         grantPreAuthorized(issuing, client, form, jkt, context),
-    }
+    })
+    const grants = grantsWith(issuing)
 
     function exchangeToken(
+      issuing: Issuing,
       client: Client | null,
       form: OAuthForm,
       jkt: string | null,
@@ -303,11 +318,12 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           'this grant does not support authorization_details',
         )
       const address = request.address ?? ''
+      const own = issuingFor(address, context)
       if (grantType === PRE_AUTHORIZED_CODE)
-        return grantPreAuthorized(issuing, client, form, proof.jkt, context)
-      return client === null
-        ? exchangeToken(null, form, proof.jkt, context, address)
-        : grants[grantType](client, form, proof.jkt, context, address)
+        return grantPreAuthorized(own, client, form, proof.jkt, context)
+      if (client === null) return exchangeToken(own, null, form, proof.jkt, context, address)
+      const granting = own === issuing ? grants : grantsWith(own)
+      return granting[grantType](client, form, proof.jkt, context, address)
     }
 
     return {
@@ -315,11 +331,13 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       proveKey: (proof) => dpopVerifier.verify({ accessToken: null, boundTo: null, ...proof }),
 
-      grantAgent: (message, context) => grantAgent(issuing, message, context),
+      grantAgent: (message, context) =>
+        grantAgent(issuingFor(message.address, context), message, context).catch(asRefusal),
 
       grantOrganization: (message, context) => grantOrganization(issuing, message, context),
 
-      grantDelegated: (message, context) => grantDelegated(issuing, message, context),
+      grantDelegated: (message, context) =>
+        grantDelegated(issuingFor(message.address, context), message, context).catch(asRefusal),
 
       async issue(request, context) {
         const form = readForm(request.form)
@@ -328,7 +346,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           grantType: form.get('grant_type'),
           client: null,
         }
-        const outcome = await runGrant(request, form, requester, context)
+        const outcome = await runGrant(request, form, requester, context).catch(asOAuthRefusal)
         if (outcome.tag === 'oauth_refused' || outcome.tag === 'proof_refused')
           logRefusal(
             context.log,
@@ -413,6 +431,17 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     }
   },
 })
+
+/** @throws any other error unchanged. */
+function asRefusal(error: unknown): PolicyRefusal {
+  if (!(error instanceof PolicyDenied)) throw error
+  return { tag: 'policy_denied' }
+}
+
+function asOAuthRefusal(error: unknown): OAuthRefused {
+  if (!(error instanceof PolicyDenied)) throw error
+  return refuse('policy_denied', DENIED)
+}
 
 function isGrantType(text: string): text is GrantType {
   return (GRANT_TYPES as readonly string[]).includes(text)

@@ -5,6 +5,8 @@ const APPLICATIONS = '/api/v1/applications'
 const APPLICATION = `${APPLICATIONS}/{application_id}`
 const APIS = '/api/v1/api-resources'
 const AGENT = '/api/v1/agents/{agent_id}'
+const ACCESS_POLICIES = '/api/v1/access-policies'
+const ACCESS_POLICY = `${ACCESS_POLICIES}/{id}`
 const API_KEYS = '/api/v1/api-keys'
 const API_KEY = `${API_KEYS}/{id}`
 const KEY = `${AGENT}/keys/{key_id}`
@@ -109,6 +111,25 @@ export const accessResources: readonly ConsoleResource[] = [
         when: isActive,
       },
       { name: 'revoke', on: 'item', method: 'DELETE', path: API_KEY, danger: true },
+    ],
+  },
+  {
+    name: 'access-policies',
+    group: 'access',
+    list: get(ACCESS_POLICIES),
+    item: get(ACCESS_POLICY),
+    named: ['name'],
+    columns: ['name', 'enabled', 'actions', 'allowed_networks', 'denied_networks', 'required_aal'],
+    actions: [
+      {
+        name: 'create',
+        on: 'list',
+        method: 'POST',
+        path: ACCESS_POLICIES,
+        first: ['name', 'allowed_networks', 'denied_networks', 'required_aal'],
+      },
+      { name: 'change', on: 'item', method: 'PATCH', path: ACCESS_POLICY, fills: true },
+      { name: 'delete', on: 'item', method: 'DELETE', path: ACCESS_POLICY, danger: true },
     ],
   },
   {

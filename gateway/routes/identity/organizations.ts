@@ -81,6 +81,9 @@ const TenantTokenBody = z
 
 const OrganizationParams = z.object({ organization_id: z.string().max(64) })
 
+const policyDenied = problem(403, 'policy-denied', {
+  detail: 'An access policy of the tenant refuses this token.',
+})
 const slugRefusals = {
   slug_taken: problem(409, 'conflict', { detail: 'The slug is already in use.' }),
   slug_invalid: problem<{ detail: string }, 'bad-request'>(400, 'bad-request', ({ detail }) => ({
@@ -176,6 +179,7 @@ export const organizationRoutes: readonly Route[] = [
       issued: reply(200, BoundToken, tokenJson),
       not_operator: notOperator,
       unknown_organization: unknownOrganization,
+      policy_denied: policyDenied,
       suspended,
     },
   }),
@@ -282,6 +286,7 @@ export const organizationRoutes: readonly Route[] = [
       not_operator: notOperator,
       unknown_organization: unknownOrganization,
       unknown_tenant: problem(404, 'not-found', { detail: 'The tenant does not exist.' }),
+      policy_denied: policyDenied,
       suspended,
     },
   }),

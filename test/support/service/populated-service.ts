@@ -89,6 +89,11 @@ export async function populateTenant(
     '/api/v1/applications/{application_id}': String(body['application_id']),
     '/api/v1/observed-clients/{id}': await observed(api.at, tenantId),
     '/api/v1/api-resources/{id}': await apiResource(api, token),
+    '/api/v1/access-policies/{id}': await make('/api/v1/access-policies', {
+      name: 'Office',
+      enabled: false,
+      required_aal: 'aal2',
+    }),
     '/api/v1/api-keys/{id}': await make('/api/v1/api-keys', {
       name: 'Export',
       scopes: ['users:read'],

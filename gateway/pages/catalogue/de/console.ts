@@ -87,6 +87,7 @@ export const consoleTexts = {
   'console.of.organizations': 'Organisationen',
   'console.of.members': 'Mitglieder',
   'console.of.tenants': 'Umgebungen',
+  'console.of.access-policies': 'Zugriffsrichtlinien',
   'console.of.api-keys': 'API-Schlüssel',
   'console.of.scim-tokens': 'SCIM-Token',
   'console.of.identity-providers': 'Identitätsanbieter',

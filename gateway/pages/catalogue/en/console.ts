@@ -82,6 +82,7 @@ export const consoleTexts = {
   'console.of.organizations': 'Organizations',
   'console.of.members': 'Members',
   'console.of.tenants': 'Environments',
+  'console.of.access-policies': 'Access policies',
   'console.of.api-keys': 'API keys',
   'console.of.scim-tokens': 'SCIM tokens',
   'console.of.identity-providers': 'Identity providers',

@@ -87,6 +87,7 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'console.of.organizations': 'Organizaciones',
   'console.of.members': 'Miembros',
   'console.of.tenants': 'Entornos',
+  'console.of.access-policies': 'Políticas de acceso',
   'console.of.api-keys': 'Claves de API',
   'console.of.scim-tokens': 'Tokens de SCIM',
   'console.of.identity-providers': 'Proveedores de identidad',
