@@ -19,7 +19,7 @@ export type MemberRow = {
   readonly role: MemberRole
   readonly status: 'active' | 'invited'
   readonly createdAt: Date
-  /** Of an invitation that expires. */
+  /** When an invitation ends; null for members. */
   readonly expiresAt: Date | null
 }
 

@@ -283,7 +283,7 @@ export type MemberRecord = {
   readonly role: OrganizationRole
   readonly status: 'active' | 'invited'
   readonly createdAt: Date
-  /** Of an invitation that expires. */
+  /** When an invitation ends; null for members. */
   readonly expiresAt: Date | null
 }
 export type AddMember = OfOrganization & {
