@@ -12,13 +12,15 @@ alter table organization_members add column expires_at timestamptz;
 -- The offer of an owner to move a tenant to another organization, and what became of it.
 create table tenant_transfers (
   tenant_id uuid not null references tenants (id) on delete cascade,
-  id uuid not null primary key,
+  id uuid not null,
   from_organization_id uuid not null references organizations (id) on delete cascade,
   to_organization_id uuid not null references organizations (id) on delete cascade,
   status text not null check (status in ('pending', 'accepted', 'canceled', 'declined', 'expired')),
   created_at timestamptz not null,
   expires_at timestamptz not null,
   decided_at timestamptz,
+  primary key (tenant_id, id),
+  unique (id),
   check (from_organization_id <> to_organization_id)
 );
 -- A tenant has at most one open offer.

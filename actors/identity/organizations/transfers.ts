@@ -111,17 +111,16 @@ export function transfers(needs: TransfersNeeds) {
         : undefined
       const from = tenant?.organizationId ?? null
       if (tenant === undefined || from === null) return UNKNOWN_TENANT
+      const asOwner = (id: string) =>
+        access.inOrganization(caller, id, OWNERS, context, async () => ({ tag: 'owner' as const }))
+      const giving = await asOwner(from)
+      // A caller without access to the organization of the tenant must not learn that the tenant exists.
+      if (giving.tag === 'unknown_organization') return UNKNOWN_TENANT
+      if (giving.tag !== 'owner') return giving
       if (from === organizationId) return { tag: 'unknown_organization' }
-      // The receiving organization first: its owner learns nothing about tenants of others.
-      const receiving = await access.inOrganization(
-        caller,
-        organizationId,
-        OWNERS,
-        context,
-        async () => ({ tag: 'owner' as const }),
-      )
+      const receiving = await asOwner(organizationId)
       if (receiving.tag !== 'owner') return receiving
-      const outcome = await access.inOrganization(caller, from, OWNERS, context, (tx) =>
+      return access.inOrganization(caller, from, OWNERS, context, (tx) =>
         idempotently(
           tx,
           idempotency,
@@ -144,8 +143,6 @@ export function transfers(needs: TransfersNeeds) {
           (done) => (done.tag === 'transfer' ? done : undefined),
         ),
       )
-      // A caller without access to the organization of the tenant must not learn that the tenant exists.
-      return outcome.tag === 'unknown_organization' ? UNKNOWN_TENANT : outcome
     },
 
     async listTransfers(
