@@ -13,6 +13,7 @@ import type { Random } from '../runtime/kernel/random.js'
 import type { Responder } from './response/respond.js'
 import { type Authenticator, refuseAuthority, scopesOf } from './request/authenticate.js'
 import type { Administration } from './request/administration.js'
+import type { BillingCheck } from './request/billing.js'
 import type { ClientAddresses } from './request/client-address.js'
 import { quotaAddress } from '../actors/domain/quota-address.js'
 import type { CompiledRoute } from './compile-route.js'
@@ -50,6 +51,8 @@ export type PipelineNeeds = {
   readonly scimAuthenticator: Authenticator
   /** Null: deployment operators may use their scopes from everywhere. */
   readonly administration: Administration | null
+  /** Null where plans are off. */
+  readonly billing: BillingCheck | null
   readonly sessionGuard: BrowserSessionGuard
   readonly input: InputReader
   readonly originOf: RequestOrigin
@@ -270,7 +273,7 @@ export class Pipeline {
       respond.problem(context, result.problem)
       return false
     }
-    const { baseUrl, administration } = this.needs
+    const { baseUrl, administration, billing } = this.needs
     const principal = administration?.(result.principal, address) ?? result.principal
     const refusal = refuseAuthority(security, principal, baseUrl)
     if (refusal !== null) {
@@ -279,6 +282,13 @@ export class Pipeline {
         refuseAuthority(security, result.principal, baseUrl) === null
       respond.problem(context, isElsewhere ? NOT_FROM_HERE : refusal)
       return false
+    }
+    if (billing !== null) {
+      const unpaid = await billing(route, principal, context)
+      if (unpaid !== null) {
+        respond.problem(context, unpaid)
+        return false
+      }
     }
     context.principal = principal
     return true

@@ -23,6 +23,7 @@ import { Site } from './console/site.js'
 import { Responder } from './response/respond.js'
 import { administration } from './request/administration.js'
 import { authenticator, scimAuthenticator } from './request/authenticate.js'
+import { billingCheck } from './request/billing.js'
 import { browserReader } from './request/browser.js'
 import {
   type CapabilitiesOptions,
@@ -87,6 +88,8 @@ export interface GatewayOptions {
   readonly sessionCookieSecs?: number | undefined
   /** `[admin]`. Default: on, from everywhere. */
   readonly admin?: AdminSettings | undefined
+  /** `billing.enabled`: whether plans decide features. Default: no. */
+  readonly billing?: boolean | undefined
   /** `[i18n]`. Default: `I18N_DEFAULTS`. */
   readonly i18n?: I18nSettings | undefined
   /** Keeps the browser cookie beyond the browser session. Default: no. */
@@ -262,6 +265,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     authenticator: authenticator(tokens, issuer, checkTokenHost),
     scimAuthenticator: scimAuthenticator(scim, checkTokenHost),
     administration: administration(admin),
+    billing: options.billing === true && tenants !== undefined ? billingCheck(tenants) : null,
     sessionGuard: new BrowserSessionGuard({ browsers, sessions: browserSessions }),
     input: new InputReader(addresses),
     originOf: requestOrigin({

@@ -25,6 +25,7 @@ import { oauthRoutes } from './routes/oauth/oauth.js'
 import { organizationMemberRoutes } from './routes/identity/organization-members.js'
 import { organizationRecordRoutes } from './routes/identity/organization-records.js'
 import { organizationRoutes } from './routes/identity/organizations.js'
+import { billingRoutes } from './routes/identity/organization/billing.js'
 import { organizationTransferRoutes } from './routes/identity/organization/transfers.js'
 import { guestRoutes } from './routes/identity/guests.js'
 import { siweRoutes } from './routes/identity/siwe.js'
@@ -80,6 +81,7 @@ export const routes: readonly Route[] = [
   ...organizationRecordRoutes,
   ...organizationMemberRoutes,
   ...organizationTransferRoutes,
+  ...billingRoutes,
   ...accountOperatorRoutes,
   ...vaultRoutes,
   ...egressRoutes,

@@ -184,6 +184,26 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_billing_follows()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update tenants set billing = svc_billing_of(new.id) where organization_id = new.id;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_billing_of(organization uuid)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select case when o.billing_plan_id is null and o.billing_suspended_at is null then null
+    else jsonb_build_object('features', to_jsonb(p.features), 'suspended', o.billing_suspended_at is not null) end
+  from organizations o left join billing_plans p on p.id = o.billing_plan_id where o.id = organization
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_claim_idempotency_key(claim_tenant_id uuid, claim_key bytea, claim_fingerprint bytea, lifetime interval)
  RETURNS TABLE(state text, kept bytea)
  LANGUAGE plpgsql
@@ -474,6 +494,17 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_plan_follows()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update tenants t set billing = svc_billing_of(t.organization_id)
+    from organizations o where o.id = t.organization_id and o.billing_plan_id = new.id;
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_refuse_audit_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -573,6 +604,16 @@ begin
       into allowed, used, reset_secs;
     return next;
   end loop;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_tenant_billing()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.billing := svc_billing_of(new.organization_id);
+  return new;
 end
 $function$;
 
@@ -1082,6 +1123,25 @@ CREATE UNIQUE INDEX backchannel_requests_user_code ON public.backchannel_request
 alter table backchannel_requests enable row level security;
 alter table backchannel_requests force row level security;
 create policy tenant on backchannel_requests using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table billing_plans (
+  id uuid not null,
+  name text not null,
+  features text[] not null,
+  max_members integer,
+  max_tenants integer,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint billing_plans_pkey PRIMARY KEY (id),
+  constraint billing_plans_name_key UNIQUE (name),
+  constraint billing_plans_max_members_check CHECK ((max_members > 0)),
+  constraint billing_plans_max_tenants_check CHECK ((max_tenants > 0)),
+  constraint billing_plans_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 255)))
+);
+CREATE INDEX billing_plans_listed ON public.billing_plans USING btree (created_at DESC, id DESC);
+alter table billing_plans enable row level security;
+alter table billing_plans force row level security;
+create policy everyone on billing_plans using (true) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
 
 create table browser_sessions (
   tenant_id uuid not null,
@@ -1855,6 +1915,8 @@ create table organizations (
   max_members integer,
   max_tenants integer,
   invitation_ttl_secs integer,
+  billing_plan_id uuid,
+  billing_suspended_at timestamp with time zone,
   constraint organizations_pkey PRIMARY KEY (id),
   constraint organizations_slug_key UNIQUE (slug),
   constraint organizations_invitation_ttl_secs_check CHECK ((invitation_ttl_secs > 0)),
@@ -1862,8 +1924,10 @@ create table organizations (
   constraint organizations_max_tenants_check CHECK ((max_tenants > 0)),
   constraint organizations_slug_check CHECK ((slug ~ '^[a-z0-9-]{3,63}$'::text)),
   constraint organizations_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text]))),
+  constraint organizations_billing_plan_id_fkey FOREIGN KEY (billing_plan_id) REFERENCES billing_plans(id),
   constraint organizations_made_in_tenant_id_fkey FOREIGN KEY (made_in_tenant_id) REFERENCES tenants(id)
 );
+CREATE INDEX organizations_of_plan ON public.organizations USING btree (billing_plan_id) WHERE (billing_plan_id IS NOT NULL);
 alter table organizations enable row level security;
 alter table organizations force row level security;
 create policy tenant on organizations using ((svc_visible('00000000-0000-0000-0000-000000000000'::uuid) OR (EXISTS ( SELECT
@@ -2694,6 +2758,7 @@ create table tenants (
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
   suspended_at timestamp with time zone,
+  billing jsonb,
   constraint tenants_pkey PRIMARY KEY (id),
   constraint tenants_slug_key UNIQUE (slug),
   constraint tenants_check CHECK ((control_plane = (organization_id IS NULL))),
@@ -3076,6 +3141,7 @@ CREATE TRIGGER application_secrets_standing AFTER INSERT OR DELETE OR UPDATE ON 
 CREATE TRIGGER applications_standing AFTER DELETE OR UPDATE ON public.applications FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER audit_events_kept BEFORE DELETE OR UPDATE ON public.audit_events FOR EACH ROW EXECUTE FUNCTION svc_refuse_audit_change();
 CREATE TRIGGER audit_events_never_emptied BEFORE TRUNCATE ON public.audit_events FOR EACH STATEMENT EXECUTE FUNCTION svc_refuse_audit_change();
+CREATE TRIGGER billing_plans_tenants AFTER UPDATE OF features ON public.billing_plans FOR EACH ROW EXECUTE FUNCTION svc_plan_follows();
 CREATE TRIGGER browser_sessions_tokens AFTER UPDATE OF ended_at ON public.browser_sessions FOR EACH ROW WHEN (((new.ended_at IS NOT NULL) AND (old.ended_at IS NULL) AND (new.ended_reason <> 'replaced'::text))) EXECUTE FUNCTION svc_end_tokens_of_session();
 CREATE TRIGGER delegations_credentials AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_revoke_credentials_of_delegation();
 CREATE TRIGGER delegations_standing AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_end_tokens_of_delegation();
@@ -3085,6 +3151,7 @@ CREATE TRIGGER ledger_entries_kept BEFORE DELETE OR UPDATE ON public.ledger_entr
 CREATE TRIGGER ledger_balance AFTER INSERT ON public.ledger_lines FOR EACH ROW EXECUTE FUNCTION svc_ledger_balance();
 CREATE CONSTRAINT TRIGGER ledger_lines_balanced AFTER INSERT ON public.ledger_lines DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION svc_ledger_balanced();
 CREATE TRIGGER ledger_lines_kept BEFORE DELETE OR UPDATE ON public.ledger_lines FOR EACH ROW EXECUTE FUNCTION svc_ledger_kept();
+CREATE TRIGGER organizations_billing AFTER UPDATE OF billing_plan_id, billing_suspended_at ON public.organizations FOR EACH ROW EXECUTE FUNCTION svc_billing_follows();
 CREATE TRIGGER organizations_standing AFTER UPDATE OF status ON public.organizations FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER organizations_tenants AFTER UPDATE OF status, support_contact ON public.organizations FOR EACH ROW EXECUTE FUNCTION svc_tenants_follow();
 CREATE TRIGGER refresh_families_standing AFTER UPDATE OF revoked_at ON public.refresh_families FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
@@ -3100,5 +3167,6 @@ CREATE TRIGGER tenant_users_inherit BEFORE INSERT ON public.tenant_users FOR EAC
 CREATE TRIGGER tenant_users_scim AFTER UPDATE OF status ON public.tenant_users FOR EACH ROW WHEN (((new.status = 'removed'::text) AND (old.status <> 'removed'::text))) EXECUTE FUNCTION svc_scim_user_removed();
 CREATE TRIGGER tenant_users_standing AFTER DELETE OR UPDATE OF status, account_active ON public.tenant_users FOR EACH ROW EXECUTE FUNCTION svc_announce_person();
 CREATE TRIGGER tenants_announced AFTER INSERT OR DELETE OR UPDATE ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_tenant();
+CREATE TRIGGER tenants_billing BEFORE INSERT OR UPDATE OF organization_id ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_tenant_billing();
 CREATE TRIGGER tenants_inherit BEFORE INSERT OR UPDATE OF suspended_at, support_contact ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_tenant_inherits();
 CREATE TRIGGER tenants_standing AFTER DELETE OR UPDATE OF status, suspended_at ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();

@@ -8,6 +8,7 @@ import { agentDocumentsActor } from '../actors/agents/documents/actor.js'
 import { observedClientsActor } from '../actors/oauth/client-id-metadata/actor.js'
 import { agentsActor } from '../actors/agents/agents/actor.js'
 import { accessPoliciesActor } from '../actors/oauth/access-policies/actor.js'
+import { billingActor } from '../actors/identity/billing/actor.js'
 import { apiKeysActor } from '../actors/oauth/api-keys/actor.js'
 import { apiResourcesActor } from '../actors/oauth/api-resources/actor.js'
 import { applicationsActor } from '../actors/oauth/clients/actor.js'
@@ -107,6 +108,7 @@ export const placements = [
   placement(applicationsActor, inline,                                                      C   ),
   placement(apiResourcesActor, inline,                                                      C   ),
   placement(accessPoliciesActor, inline,                                                    C   ),
+  placement(billingActor,      inline,                                                      C   ),
   placement(apiKeysActor,      inline,                                                      C   ),
   placement(organizationsActor, inline,                                                     C   ),
   placement(identityProvidersActor, inline,                                                 C   ),
@@ -156,6 +158,7 @@ type PlacementSettings = Pick<
   | 'access_control'
   | 'anonymous'
   | 'api_keys'
+  | 'billing'
   | 'commerce'
   | 'console'
   | 'deployment'
@@ -173,6 +176,7 @@ const isAbsent = (
     access_control,
     anonymous,
     api_keys,
+    billing,
     commerce,
     console,
     deployment,
@@ -190,6 +194,7 @@ const isAbsent = (
   (actor === scimGroupsActor.address.name && !(scim.enabled && scim.groups_enabled)) ||
   (actor === passkeysActor.address.name && !passkey.enabled) ||
   (actor === accessPoliciesActor.address.name && !access_control.enabled) ||
+  (actor === billingActor.address.name && !billing.enabled) ||
   (actor === apiKeysActor.address.name && !api_keys.enabled) ||
   (actor === guestsActor.address.name && !anonymous.enabled) ||
   (actor === siweActor.address.name && !siwe.enabled) ||

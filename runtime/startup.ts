@@ -318,6 +318,7 @@ async function openListener(context: StartContext): Promise<Undo> {
     events: eventTypesOf(loaded.settings),
     i18n: loaded.settings.i18n,
     admin: loaded.settings.admin,
+    billing: loaded.settings.billing.enabled,
     devMailbox: context.caughtMail,
     keepsBrowserCookie: adaptive_mfa.enabled,
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,

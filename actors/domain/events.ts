@@ -28,6 +28,7 @@ export const EVENT_CATALOGUE = {
   SSO: ['sso.configured', 'sso.login.success', 'sso.login.failed', 'sso.user.provisioned'],
   Organizations: [
     'org.created',
+    'org.billing.changed',
     'org.suspended',
     'org.reactivated',
     'org.tenant.suspended',
@@ -85,6 +86,8 @@ export type EventFeatures = {
   readonly scim: boolean
   /** API keys of tenants. */
   readonly apiKeys: boolean
+  /** Plans of organizations. */
+  readonly billing: boolean
 }
 
 /** The event types of a deployment, in catalogue order. */
@@ -94,6 +97,7 @@ export function offeredEventTypes(features: EventFeatures): readonly EventType[]
     if (type === 'sso.user.provisioned') return features.sso || features.scim
     if (type === 'auth.adaptive_mfa.triggered') return features.adaptiveMfa
     if (type.startsWith('api_key.')) return features.apiKeys
+    if (type === 'org.billing.changed') return features.billing
     if (type === 'sso.configured') return features.enterpriseSso
     return !type.startsWith('sso.') || features.sso
   })

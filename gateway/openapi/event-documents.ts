@@ -153,6 +153,10 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
     fixture: [z.boolean().optional(), false],
   },
   'org.created': { name: [text, 'Acme Robotics'], slug: [text, 'acme-robotics'] },
+  'org.billing.changed': {
+    plan: [nullable, 'Team'],
+    suspended: [z.boolean(), false],
+  },
   'org.suspended': {},
   'org.reactivated': {},
   'org.tenant.suspended': {},

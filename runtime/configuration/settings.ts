@@ -44,6 +44,7 @@ import { deploymentSettings, securitySettings } from './deployment.js'
 import type { SettingsTree } from '../kernel/config/assemble.js'
 import { accessControlSettings } from '../../actors/oauth/access-policies/settings.js'
 import { apiKeysSettings } from '../../actors/oauth/api-keys/settings.js'
+import { billingSettings } from '../../actors/identity/billing/settings.js'
 import { organizationsSettings } from '../../actors/identity/organizations/settings.js'
 import { unavailableSections } from './unavailable-features.js'
 
@@ -90,6 +91,7 @@ export const sections = [
   anonymousSettings,
   adaptiveMfaSettings,
   organizationsSettings,
+  billingSettings,
   apiKeysSettings,
   accessControlSettings,
   adminSettings,

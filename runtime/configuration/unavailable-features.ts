@@ -27,7 +27,6 @@ function refused<const Name extends string>(
  * configuration.
  */
 export const unavailableSections = [
-  refused('billing', 'Plans and billing.', 'features are not switched by plans'),
   refused(
     'oauth_proxy',
     'Relay of OAuth callbacks; never in production.',

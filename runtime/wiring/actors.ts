@@ -11,6 +11,7 @@ import { createRemoteDocuments } from '../../actors/oauth/client-id-metadata/rem
 import { agents } from '../../actors/agents/agents/protocol.js'
 import { accessPoliciesActor } from '../../actors/oauth/access-policies/actor.js'
 import { createAccessPolicies } from '../../actors/oauth/access-policies/enforcement.js'
+import { billingActor } from '../../actors/identity/billing/actor.js'
 import { apiKeysActor } from '../../actors/oauth/api-keys/actor.js'
 import { apiResourcesActor } from '../../actors/oauth/api-resources/actor.js'
 import { applicationsActor } from '../../actors/oauth/clients/actor.js'
@@ -440,6 +441,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       settings: settings.access_control,
       levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
     })),
+    wireActor(billingActor, ({ ref }) => ({ ...common, tenants: ref(tenants) })),
     wireActor(apiKeysActor, ({ ref }) => ({
       ...common,
       tenants: ref(tenants),

@@ -97,9 +97,10 @@ export type NotAdded = 'is_member' | 'full'
 
 /** SQL: whether the organization $1 has fewer members and open invitations than its limit, at most $2, at the time $3. */
 const ROOM = `select (select count(*) from organization_members c where c.organization_id = o.id
-    and (c.expires_at is null or c.expires_at > $3)) < coalesce(o.max_members, $2::int) as free,
+    and (c.expires_at is null or c.expires_at > $3)) <
+      least(coalesce(o.max_members, $2::int), p.max_members) as free,
     o.invitation_ttl_secs as ttl
-  from organizations o where o.id = $1`
+  from organizations o left join billing_plans p on p.id = o.billing_plan_id where o.id = $1`
 
 /** Removes the expired invitations of an organization, so that their addresses can be invited again. */
 export async function removeExpiredInvitations(

@@ -21,6 +21,7 @@ const running = await testService({
     SVC_OIDC__DYNAMIC_REGISTRATION_ENABLED: 'true',
     SVC_ACCESS_CONTROL__ENABLED: 'true',
     SVC_API_KEYS__ENABLED: 'true',
+    SVC_BILLING__ENABLED: 'true',
     SVC_SCIM__ENABLED: 'true',
     SVC_SCIM__GROUPS_ENABLED: 'true',
   },

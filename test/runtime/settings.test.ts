@@ -206,6 +206,7 @@ const BUILT = new Set([
   'i18n.enabled',
   'access_control.enabled',
   'admin.enabled',
+  'billing.enabled',
   'api_keys.enabled',
   'organizations.enabled',
 ])

@@ -61,8 +61,9 @@ export function members({ clock, random, tokens, access, limits, refuseOff }: Me
     invitationTtlSecs: limits.invitation_ttl_secs,
   }
   const full = async (tx: Transaction, organizationId: string) => {
-    const { maxMembers } = await findOrganizationPolicy(tx, organizationId, clock.now())
-    const most = maxMembers ?? limits.max_members
+    const found = await findOrganizationPolicy(tx, organizationId, clock.now())
+    const own = found.maxMembers ?? limits.max_members
+    const most = found.planMembers === null ? own : Math.min(own, found.planMembers)
     return { tag: 'limit_reached', what: 'members', most } as const
   }
 

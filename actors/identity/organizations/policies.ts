@@ -35,8 +35,8 @@ export function policies({ clock, random, access, limits }: PoliciesNeeds) {
   async function policyOf(tx: Transaction, organizationId: string): Promise<OrganizationPolicy> {
     const row = await findOrganizationPolicy(tx, organizationId, clock.now())
     return {
-      maxMembers: row.maxMembers ?? limits.max_members,
-      maxTenants: row.maxTenants ?? limits.max_tenants,
+      maxMembers: least(row.maxMembers ?? limits.max_members, row.planMembers),
+      maxTenants: least(row.maxTenants ?? limits.max_tenants, row.planTenants),
       invitationTtlSecs: row.invitationTtlSecs ?? limits.invitation_ttl_secs,
       members: row.members,
       tenants: row.tenants,
@@ -80,6 +80,11 @@ export function policies({ clock, random, access, limits }: PoliciesNeeds) {
       })
     },
   }
+}
+
+/** A plan lowers a limit and never raises it. */
+function least(limit: number, ofPlan: number | null): number {
+  return ofPlan === null ? limit : Math.min(limit, ofPlan)
 }
 
 /** The first limit that is above that of the deployment. */

@@ -9,6 +9,9 @@ export type OrganizationPolicyRow = {
   readonly maxMembers: number | null
   readonly maxTenants: number | null
   readonly invitationTtlSecs: number | null
+  /** The ceilings of the plan. Null: none. */
+  readonly planMembers: number | null
+  readonly planTenants: number | null
   /** Members and open invitations. */
   readonly members: number
   readonly tenants: number
@@ -23,10 +26,11 @@ export async function findOrganizationPolicy(
     name: 'organization.policy',
     text: `select o.max_members as "maxMembers", o.max_tenants as "maxTenants",
              o.invitation_ttl_secs as "invitationTtlSecs",
+             p.max_members as "planMembers", p.max_tenants as "planTenants",
              (select count(*)::int from organization_members m where m.organization_id = o.id
                and (m.expires_at is null or m.expires_at > $2)) as members,
              (select count(*)::int from tenants t where t.organization_id = o.id) as tenants
-           from organizations o where o.id = $1`,
+           from organizations o left join billing_plans p on p.id = o.billing_plan_id where o.id = $1`,
     values: [organizationId, now],
   })
   return rows[0]!
@@ -77,8 +81,9 @@ export async function fullOfTenants(
 ): Promise<number | undefined> {
   const { rows } = await tx.query<{ most: number }>({
     name: 'organization.hold_tenants',
-    text: `select coalesce(max_tenants, $2::int) as most from organizations
-           where id = $1 for no key update`,
+    text: `select least(coalesce(o.max_tenants, $2::int), (select p.max_tenants from billing_plans p
+             where p.id = o.billing_plan_id)) as most
+           from organizations o where o.id = $1 for no key update`,
     values: [organizationId, limit],
   })
   const most = rows[0]?.most ?? 0

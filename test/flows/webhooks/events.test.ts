@@ -58,6 +58,7 @@ const receiver = await startReceiver()
 const webhooks = {
   SVC_ADAPTIVE_MFA__ENABLED: 'true',
   SVC_API_KEYS__ENABLED: 'true',
+  SVC_BILLING__ENABLED: 'true',
   SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
   SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
   SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
@@ -254,6 +255,8 @@ const usersAndOrganizations = once(async () => {
   const member = `${members}/${String(added['id'])}`
   await done(200, api.call('PATCH', member, { token: operator, json: { role: 'admin' } }))
   await done(204, api.call('DELETE', member, { token: operator }))
+  const billing = `/api/v1/organizations/${organizationId}/billing`
+  await done(200, api.call('PUT', billing, { token: ops.token, json: { plan_id: null } }))
   for (const path of [`/api/v1/organizations/${organizationId}`, `/api/v1/tenants/${tenantId}`])
     for (const verb of ['suspend', 'reactivate'])
       await done(200, api.post(`${path}/${verb}`, ops.token))
@@ -444,6 +447,7 @@ const PROVOKED: Readonly<Record<EventType, () => Promise<void>>> = {
   'vault.grant.revoked': vaultAndEgress,
   'egress.stream.closed': vaultAndEgress,
   'org.created': usersAndOrganizations,
+  'org.billing.changed': usersAndOrganizations,
   'org.suspended': usersAndOrganizations,
   'org.reactivated': usersAndOrganizations,
   'org.tenant.suspended': usersAndOrganizations,
@@ -515,7 +519,9 @@ test('a deployment offers the event types of its features', async (t) => {
     const isAdaptive = type === 'auth.adaptive_mfa.triggered'
     t.is(withCommerce.has(type), !type.startsWith('sso.'), type)
     t.is(withProviders.has(type), !type.startsWith('commerce.'), type)
-    const isOptional = ['commerce.', 'sso.', 'api_key.'].some((prefix) => type.startsWith(prefix))
+    const isOptional = ['commerce.', 'sso.', 'api_key.', 'org.billing.'].some((prefix) =>
+      type.startsWith(prefix),
+    )
     const isPlain = !isOptional && !isAdaptive
     t.is(without.has(type), isPlain, type)
   }
