@@ -90,6 +90,7 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'console.of.members': 'الأعضاء',
   'console.of.tenants': 'البيئات',
   'console.of.access-policies': 'سياسات الوصول',
+  'console.of.billing-plans': 'الخطط',
   'console.of.api-keys': 'مفاتيح API',
   'console.of.scim-tokens': 'رموز SCIM',
   'console.of.identity-providers': 'موفّرو الهوية',

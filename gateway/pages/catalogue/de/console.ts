@@ -88,6 +88,7 @@ export const consoleTexts = {
   'console.of.members': 'Mitglieder',
   'console.of.tenants': 'Umgebungen',
   'console.of.access-policies': 'Zugriffsrichtlinien',
+  'console.of.billing-plans': 'Tarife',
   'console.of.api-keys': 'API-Schlüssel',
   'console.of.scim-tokens': 'SCIM-Token',
   'console.of.identity-providers': 'Identitätsanbieter',

@@ -83,6 +83,7 @@ export const consoleTexts = {
   'console.of.members': 'Members',
   'console.of.tenants': 'Environments',
   'console.of.access-policies': 'Access policies',
+  'console.of.billing-plans': 'Plans',
   'console.of.api-keys': 'API keys',
   'console.of.scim-tokens': 'SCIM tokens',
   'console.of.identity-providers': 'Identity providers',

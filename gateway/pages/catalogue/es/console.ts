@@ -88,6 +88,7 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'console.of.members': 'Miembros',
   'console.of.tenants': 'Entornos',
   'console.of.access-policies': 'Políticas de acceso',
+  'console.of.billing-plans': 'Planes',
   'console.of.api-keys': 'Claves de API',
   'console.of.scim-tokens': 'Tokens de SCIM',
   'console.of.identity-providers': 'Proveedores de identidad',

@@ -89,6 +89,7 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'console.of.members': 'Membres',
   'console.of.tenants': 'Environnements',
   'console.of.access-policies': 'Règles d’accès',
+  'console.of.billing-plans': 'Offres',
   'console.of.api-keys': 'Clés d’API',
   'console.of.scim-tokens': 'Jetons SCIM',
   'console.of.identity-providers': 'Fournisseurs d’identité',

@@ -88,6 +88,7 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'console.of.members': 'Membri',
   'console.of.tenants': 'Ambienti',
   'console.of.access-policies': 'Criteri di accesso',
+  'console.of.billing-plans': 'Piani',
   'console.of.api-keys': 'Chiavi API',
   'console.of.scim-tokens': 'Token SCIM',
   'console.of.identity-providers': 'Provider di identità',

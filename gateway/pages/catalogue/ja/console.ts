@@ -84,6 +84,7 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'console.of.members': 'メンバー',
   'console.of.tenants': '環境',
   'console.of.access-policies': 'アクセスポリシー',
+  'console.of.billing-plans': 'プラン',
   'console.of.api-keys': 'API キー',
   'console.of.scim-tokens': 'SCIM トークン',
   'console.of.identity-providers': 'ID プロバイダー',

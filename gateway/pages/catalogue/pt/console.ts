@@ -88,6 +88,7 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'console.of.members': 'Membros',
   'console.of.tenants': 'Ambientes',
   'console.of.access-policies': 'Políticas de acesso',
+  'console.of.billing-plans': 'Planos',
   'console.of.api-keys': 'Chaves de API',
   'console.of.scim-tokens': 'Tokens SCIM',
   'console.of.identity-providers': 'Provedores de identidade',

@@ -37,13 +37,9 @@ const Plan = z
 const PlanMembers = z
   .object({
     name: DisplayName,
-    features: z
-      .array(z.enum(BILLED_FEATURES))
-      .max(BILLED_FEATURES.length)
-      .meta({
-        description:
-          'What organizations of the plan may use. Other features of the list are refused',
-      }),
+    features: z.array(z.enum(BILLED_FEATURES)).max(BILLED_FEATURES.length).meta({
+      description: 'What organizations of the plan may use. Other features of the list are refused',
+    }),
     max_members: ceiling().default(null).meta({ description: 'null: no ceiling' }),
     max_tenants: ceiling().default(null).meta({ description: 'null: no ceiling' }),
   })
