@@ -33,6 +33,8 @@ const healthActor = defineActor<HealthProtocol, Record<string, never>>({
     live: async () => ({ tag: 'ok' }),
     startup: async () => ({ tag: 'ok' }),
     ready: async () => ({ tag: 'ok' }),
+    planes: async () => ({ tag: 'planes', planes: [] }),
+    actors: async () => ({ tag: 'actors', actors: [] }),
   }),
 })
 

@@ -26,6 +26,8 @@ export type ConsoleAction = Operation & {
   readonly danger?: boolean | undefined
   /** Whether the action applies to the object. Default: always. */
   readonly when?: ((item: Item) => boolean) | undefined
+  /** The body is a file of one of these media types. */
+  readonly upload?: readonly string[] | undefined
   /** The answer is a page of its own, as a result of a check. */
   readonly shows?: boolean | undefined
 }

@@ -31,13 +31,7 @@ export const unavailableSections = [
   named('wallet', 'Wallets and budgets.'),
 ] as const
 
-/** Switches of absent features, in sections that are declared elsewhere. */
-const unavailableSwitches = ['tenant_assets.enabled'] as const
-
-const switches = [
-  ...unavailableSections.map(({ name }) => `${name}.enabled`),
-  ...unavailableSwitches,
-]
+const switches = unavailableSections.map(({ name }) => `${name}.enabled`)
 
 export const unavailableRules: readonly SectionRule<unknown>[] = switches.map((key) => ({
   keys: [key],
@@ -61,7 +55,6 @@ const WITHOUT_EFFECT: readonly string[] = [
   'server.tls.ca_pem_path',
   'server.egress_url',
   'deployment.database_topology',
-  ...unavailableSwitches.map((key) => `${key.slice(0, key.indexOf('.'))}.`),
 ]
 
 /**
@@ -70,7 +63,7 @@ const WITHOUT_EFFECT: readonly string[] = [
  */
 export function hasEffect(key: string): boolean {
   if (switches.includes(key)) return true
-  return !WITHOUT_EFFECT.some((name) => (name.endsWith('.') ? key.startsWith(name) : key === name))
+  return !WITHOUT_EFFECT.includes(key)
 }
 
 /** Keys without effect that are set in the file or the environment. */

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type ActorRef, defineActor } from '../../../runtime/kernel/actor.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { signingKeys, type SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
-import { type HealthProtocol, health } from './protocol.js'
+import { type ActorReport, type HealthProtocol, health, type PlaneReport } from './protocol.js'
 
 /** Pause between checks. With the time limit below, a failure is detected within 1.6 s. */
 const PAUSE_MS = 500
@@ -25,10 +25,17 @@ export interface ProcessState {
   unfit(): readonly string[]
 }
 
+/** What runs in the process. */
+export interface ProcessReport {
+  planes(): readonly PlaneReport[]
+  actors(): readonly ActorReport[]
+}
+
 export type HealthNeeds = {
   readonly database: Pick<Database, 'ping'>
   readonly keys: ActorRef<SigningKeysProtocol>
   readonly process: ProcessState
+  readonly report: ProcessReport
 }
 
 type Findings = { readonly faults: readonly string[]; readonly keysLoaded: boolean }
@@ -37,7 +44,7 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
   address: health,
   asks: { keys: signingKeys },
   mailbox: { capacity: 4096, inflightMax: 1024 },
-  create: ({ database, keys, process }, { signal, log }) => {
+  create: ({ database, keys, process, report }, { signal, log }) => {
     let seen: Findings = { faults: ['not checked yet'], keysLoaded: false }
     let logged = 'not checked yet'
 
@@ -96,6 +103,8 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
           process.unfit().length === 0
         return { tag: fit ? 'ok' : 'unavailable' }
       },
+      planes: async () => ({ tag: 'planes', planes: report.planes() }),
+      actors: async () => ({ tag: 'actors', actors: report.actors() }),
     }
   },
 })
