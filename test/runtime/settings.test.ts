@@ -203,6 +203,7 @@ const BUILT = new Set([
   'adaptive_mfa.enabled',
   'anonymous.enabled',
   'scim.enabled',
+  'tenant_assets.enabled',
   'i18n.enabled',
 ])
 

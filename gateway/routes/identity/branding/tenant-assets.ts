@@ -1,6 +1,6 @@
 /** The logo and the favicon of a tenant. See docs/guides/identity/hosted-pages.md. */
 import { z } from 'zod'
-import { ASSET_FILE, assetFiles } from '../../../actors/identity/asset-files/protocol.js'
+import { ASSET_FILE, assetFiles } from '../../../../actors/identity/asset-files/protocol.js'
 import {
   ASSET_KINDS,
   type AssetInvalid,
@@ -8,9 +8,9 @@ import {
   PIXELS_MAX,
   tenantAssets,
   UPLOAD_BYTES_MAX,
-} from '../../../actors/identity/tenant-assets/protocol.js'
-import { callerOf } from '../../request/caller.js'
-import { bytes, empty, problem, raw, type Route, reply, route } from '../../route.js'
+} from '../../../../actors/identity/tenant-assets/protocol.js'
+import { callerOf } from '../../../request/caller.js'
+import { bytes, empty, problem, raw, type Route, reply, route } from '../../../route.js'
 
 const PATH = '/api/v1/tenant/branding/assets'
 const ONE = `${PATH}/{kind}`
