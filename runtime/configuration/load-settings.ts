@@ -194,13 +194,14 @@ function misplacedAssetSecrets({ tenant_assets }: Partially<Settings>): Failure[
 
 /** Other planes need them where assets are in an object store. */
 function missingAssetSecrets({ tenant_assets }: Partially<Settings>): Failure[] {
-  if (tenant_assets?.enabled !== true || tenant_assets.s3_endpoint === undefined) return []
+  const { enabled = false, folder, s3_endpoint: endpoint } = tenant_assets ?? {}
+  if (!enabled || folder !== undefined || endpoint === undefined) return []
   return (['access_key_id', 'secret_access_key'] as const)
-    .filter((name) => tenant_assets[name] === undefined)
+    .filter((name) => tenant_assets?.[name] === undefined)
     .map((name) => ({
       key: `tenant_assets.${name}`,
       source: DEFAULT,
-      rule: 'be set when tenant_assets.s3_endpoint is set',
+      rule: 'be set when tenant_assets.enabled is true and tenant_assets.folder is not set',
       fix: `set SVC_TENANT_ASSETS__${name.toUpperCase()}`,
     }))
 }

@@ -232,10 +232,7 @@ test('the other planes need them where assets are in an object store', (t) => {
   const secrets = ['tenant_assets.access_key_id', 'tenant_assets.secret_access_key']
   for (const plane of ['all', 'control', 'async']) t.deepEqual(keys(plane), secrets, plane)
   t.deepEqual(keys('auth'), [])
-  t.deepEqual(keys('all', { SVC_TENANT_ASSETS__FOLDER: '/tmp/assets' }), [
-    'tenant_assets.folder',
-    ...secrets,
-  ])
+  t.deepEqual(keys('all', { SVC_TENANT_ASSETS__FOLDER: '/tmp/assets' }), [], 'a folder needs none')
 })
 
 test('tenant assets need a store and keep their window', (t) => {

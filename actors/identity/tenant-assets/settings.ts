@@ -51,24 +51,16 @@ export const tenantAssetsSettings = section(
   },
   {
     about: 'Logos and favicons of tenants, in an S3-compatible object store or a folder.',
-    rules: [
-      ...S3_KEYS.map((key) => ({
-        keys: [key, 'enabled', 'folder'] as [string, string, string],
-        holds: (
-          assets: { readonly enabled: boolean; readonly folder?: string | undefined } & {
-            readonly [K in (typeof S3_KEYS)[number]]?: string | undefined
-          },
-        ) => !assets.enabled || assets.folder !== undefined || assets[key] !== undefined,
-        rule: 'be set when tenant_assets.enabled is true and tenant_assets.folder is not set',
-        fix: `set tenant_assets.${key}, or tenant_assets.folder`,
-      })),
-      {
-        keys: ['folder', 's3_endpoint'],
-        holds: (assets) => assets.folder === undefined || assets.s3_endpoint === undefined,
-        rule: 'not be set together with tenant_assets.s3_endpoint',
-        fix: 'remove tenant_assets.folder or tenant_assets.s3_endpoint',
-      },
-    ],
+    rules: S3_KEYS.map((key) => ({
+      keys: [key, 'enabled', 'folder'] as [string, string, string],
+      holds: (
+        assets: { readonly enabled: boolean; readonly folder?: string | undefined } & {
+          readonly [K in (typeof S3_KEYS)[number]]?: string | undefined
+        },
+      ) => !assets.enabled || assets.folder !== undefined || assets[key] !== undefined,
+      rule: 'be set when tenant_assets.enabled is true and tenant_assets.folder is not set',
+      fix: `set tenant_assets.${key}, or tenant_assets.folder`,
+    })),
   },
 )
 
