@@ -75,6 +75,8 @@ export type ConsoleResource = {
   readonly opens?: boolean | undefined
   /** A template with the name of the resource, shown above the list or the object. */
   readonly extra?: string | undefined
+  /** Whether the overview shows how many there are. Default: true. */
+  readonly counted?: boolean | undefined
   /** The page may reload itself every ten seconds. */
   readonly live?: boolean | undefined
   /** For deployment operators: shown only to tokens with one of these scopes. */

@@ -35,8 +35,12 @@ export class ConsolePages extends ConsoleActions {
     const language = languageOf(visit.request)
     const resources = site.resources(visit.session.scopes)
     const counted = resources.filter(
-      ({ list, query: fixed, asks, within }) =>
-        list !== undefined && fixed === undefined && asks === undefined && within === undefined,
+      ({ list, query: fixed, asks, within, counted: isCounted = true }) =>
+        isCounted &&
+        list !== undefined &&
+        fixed === undefined &&
+        asks === undefined &&
+        within === undefined,
     )
     const audit = resources.find(({ name }) => name === 'audit')
     const own = counted.filter(({ name }) => name !== 'audit')

@@ -298,6 +298,7 @@ export const identityResources: readonly ConsoleResource[] = [
     id: 'kind',
     named: ['kind'],
     columns: ['kind', 'url', 'width', 'height', 'created_at'],
+    counted: false,
     actions: [
       {
         name: 'upload',
