@@ -1,30 +1,44 @@
-/** GET /errors/{name}: the page of a problem type, at its type URI (RFC 9457 section 3.1.1). */
+/**
+ * GET /errors/{name}: the page of a problem type, at its type URI (RFC 9457 section 3.1.1), in the language of the
+ * browser. Problem documents themselves are in English.
+ */
 import { z } from 'zod'
+import type { I18nSettings } from '../../actors/domain/i18n/settings.js'
+import { filledIn } from '../../actors/domain/i18n/languages.js'
+import type { Locale } from '../../actors/domain/i18n/locales.js'
 import { strongTag } from '../capabilities.js'
+import { chooseLanguage } from '../pages/platform/language.js'
 import { renderPage } from '../pages/platform/render.js'
 import { problemCode, PROBLEM_TYPES, type ProblemName } from '../response/problems.js'
 import { NO_CONTEXT } from '../response/replies.js'
 import { ownRoute, problem, type Rendered, type ResponseDoc, type Route } from '../route.js'
-import { PROBLEM_ADVICE, RETRY_RULES } from './problem-advice.js'
+import { PROBLEM_ADVICE } from './problem-advice.js'
+import { PROBLEM_TEXTS } from './problems/texts.js'
 
 const Params = z.object({ name: z.string().max(64) })
+const Headers = z.object({ 'accept-language': z.string().max(1024).optional() })
 const PAGE_DOCS: readonly ResponseDoc[] = [{ status: 200, contentType: 'text/html', schema: null }]
 
-export function errorPageRoutes(): readonly Route[] {
+export function errorPageRoutes(i18n: I18nSettings): readonly Route[] {
   const unknown = problem(404, 'not-found', { detail: 'There is no such problem type.' })
   const shared = {
     method: 'GET',
     tags: ['Operations'],
     exposure: 'public',
     security: { scheme: 'anonymous' },
+    headers: Headers,
   } as const
+  const localeOf = (headers: unknown): Locale => {
+    const header = (headers as z.infer<typeof Headers>)['accept-language'] ?? ''
+    return chooseLanguage(null, { header, i18n }).locale
+  }
   const list = ownRoute({
     ...shared,
     path: '/errors',
     operationId: 'listProblemTypes',
     summary: 'All problem types, as a page',
     responses: PAGE_DOCS,
-    answer: () => pageOf(null),
+    answer: ({ headers }) => pageOf(null, localeOf(headers)),
   })
   const one = ownRoute({
     ...shared,
@@ -33,9 +47,11 @@ export function errorPageRoutes(): readonly Route[] {
     summary: 'Explain a problem type: its cause, what to do, and whether to repeat the request',
     params: Params,
     responses: [...PAGE_DOCS, ...unknown.docs],
-    answer: (request) => {
-      const { name } = request.params as z.infer<typeof Params>
-      return isProblemName(name) ? pageOf(name) : unknown.render(null, NO_CONTEXT)
+    answer: ({ params, headers }) => {
+      const { name } = params as z.infer<typeof Params>
+      return isProblemName(name)
+        ? pageOf(name, localeOf(headers))
+        : unknown.render(null, NO_CONTEXT)
     },
   })
   return [list, one]
@@ -45,12 +61,14 @@ function isProblemName(name: string): name is ProblemName {
   return Object.hasOwn(PROBLEM_TYPES, name)
 }
 
-const pages = new Map<ProblemName | null, Rendered>()
+/** A page for each type and language. */
+const pages = new Map<string, Rendered>()
 
-function pageOf(name: ProblemName | null): Rendered {
-  const known = pages.get(name)
+function pageOf(name: ProblemName | null, locale: Locale): Rendered {
+  const key = `${locale} ${name ?? ''}`
+  const known = pages.get(key)
   if (known !== undefined) return known
-  const body = name === null ? listText() : typeText(name)
+  const body = name === null ? listText(locale) : typeText(name, locale)
   const rendered: Rendered = {
     form: 'body',
     status: 200,
@@ -58,27 +76,41 @@ function pageOf(name: ProblemName | null): Rendered {
     body,
     etag: strongTag(body),
     cacheControl: 'public, max-age=3600',
+    headers: { vary: 'Accept-Language' },
   }
-  pages.set(name, rendered)
+  pages.set(key, rendered)
   return rendered
 }
 
-/** In English, as problem documents are. */
-const frame = (title: string) =>
-  ({ titleKey: 'error.title', title, branding: null, acceptLanguage: 'en' }) as const
+const frame = (title: string, locale: Locale) =>
+  ({ titleKey: 'error.title', title, branding: null, acceptLanguage: locale }) as const
 
-function typeText(name: ProblemName): string {
-  const { status, title, meaning } = PROBLEM_TYPES[name]
-  const { remedy, retry } = PROBLEM_ADVICE[name]
-  const content = { status, code: problemCode(name), meaning, remedy, retry: RETRY_RULES[retry] }
-  return renderPage('problem-type', frame(title), content)
+/** HTML of a text of ours, with the words between backticks as code. */
+function marked(text: string): string {
+  const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;')
+  return escaped.replaceAll(/`([^`]+)`/g, '<code translate="no" dir="ltr">$1</code>')
 }
 
-function listText(): string {
-  const types = Object.entries(PROBLEM_TYPES).map(([name, { status, title }]) => ({
+function typeText(name: ProblemName, locale: Locale): string {
+  const { words, types, retry } = PROBLEM_TEXTS[locale]
+  const [title, meaning, remedy] = types[name]
+  return renderPage('problem-type', frame(title, locale), {
+    words,
+    status: filledIn(words.status, { status: String(PROBLEM_TYPES[name].status) }),
+    code: problemCode(name),
+    meaning: marked(meaning),
+    remedy: marked(remedy),
+    rule: marked(retry[PROBLEM_ADVICE[name].retry]),
+  })
+}
+
+function listText(locale: Locale): string {
+  const { words, types } = PROBLEM_TEXTS[locale]
+  const rows = (Object.keys(PROBLEM_TYPES) as ProblemName[]).map((name) => ({
     name,
-    status,
-    title,
+    status: PROBLEM_TYPES[name].status,
+    title: types[name][0],
   }))
-  return renderPage('problem-types', frame('Problem types'), { types })
+  const content = { intro: marked(words.intro), types: rows }
+  return renderPage('problem-types', frame(words.all, locale), content)
 }

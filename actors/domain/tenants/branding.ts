@@ -57,7 +57,7 @@ export function brandingOf(
   }
 }
 
-/** The URL of an uploaded image (storage/identity/tenant-assets.ts). */
+/** The URL of an uploaded image (storage/identity/branding/tenant-assets.ts). */
 function assetOf(settings: Readonly<Record<string, unknown>>, kind: string): string | null {
   const url = memberText(memberOf(settings, 'assets'), kind)
   return url !== undefined && /^(?:\/assets\/|https:\/\/)/.test(url) ? url : null

@@ -18,7 +18,7 @@ import {
   retireTenantAsset,
   showTenantAsset,
   type TenantAssetRow,
-} from '../../../storage/identity/tenant-assets.js'
+} from '../../../storage/identity/branding/tenant-assets.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { audited, type Caller } from '../../domain/audit.js'

@@ -4,7 +4,7 @@ import {
   alignAssetUrls,
   deleteEndedAsset,
   findEndedAssets,
-} from '../../../storage/identity/tenant-assets.js'
+} from '../../../storage/identity/branding/tenant-assets.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { keyOf, type ObjectStore } from './store.js'
 

@@ -1,5 +1,5 @@
 /** Logos and favicons of tenants. The content is in the object store, or in the folder. */
-import type { Transaction } from '../platform/sql.js'
+import type { Transaction } from '../../platform/sql.js'
 
 export type TenantAssetRow = {
   readonly kind: 'logo' | 'favicon'
