@@ -64,6 +64,7 @@ import { scimActor } from '../../actors/identity/scim/actor.js'
 import { scimGroupsActor } from '../../actors/identity/scim-groups/actor.js'
 import { assetFilesActor } from '../../actors/identity/asset-files/actor.js'
 import {
+  checkImageEngine,
   type ImageModule,
   imagePool,
   tenantAssetsActor,
@@ -533,8 +534,9 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       return x402Needs(resources, compute, context.onStop)
     }),
     wireActor(reconciliationWorker, ({ onStop }) => reconciliationNeeds(resources, onStop)),
-    wireActor(tenantAssetsActor, (context) => {
+    wireActor(tenantAssetsActor, async (context) => {
       const compute = pooled<ImageModule>(context, resources, imagePool(processors(context)))
+      await checkImageEngine(compute)
       return tenantAssetsNeeds(resources, compute, context.onStop)
     }),
     wireActor(assetFilesActor, () => ({ folder: settings.tenant_assets.folder! })),

@@ -60,6 +60,17 @@ export function imagePool(processors: number): PoolOptions {
   }
 }
 
+/** A PNG of one pixel. */
+const PIXEL =
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+
+/** Encodes a pixel. @throws if the decoder does not work on this machine: then every upload would be refused. */
+export async function checkImageEngine(compute: ImageCompute): Promise<void> {
+  const bytes = Uint8Array.from(Buffer.from(PIXEL, 'base64'))
+  const { tag } = await compute.run('encode', { kind: 'favicon', bytes })
+  if (tag !== 'image') throw new Error(`the image decoder failed its smoke test: ${tag}`)
+}
+
 export type UploadOutcome = 'shown' | 'unchanged' | AssetInvalid['why'] | 'full'
 
 export type TenantAssetsNeeds = {
