@@ -1,0 +1,175 @@
+/**
+ * Examples of the OpenAPI document: each satisfies its schema, and the recorded ones are sent to a running service again,
+ * with ids of existing objects. `RECORD_EXAMPLES=missing` records those that are missing (test/support/examples.ts).
+ */
+import { createRequire } from 'node:module'
+import type { Ajv } from 'ajv'
+import test from 'ava'
+import { type RecordedExample, recordedExamples } from '../../gateway/openapi/examples.js'
+import type { Answer, Json } from '../support/api.js'
+import { isRecording } from '../support/examples.js'
+import { startPopulatedService } from '../support/service/populated-service-parts.js'
+import { populateTenant } from '../support/service/populated-service.js'
+
+const require = createRequire(import.meta.url)
+const Ajv2020 = require('ajv/dist/2020.js') as new (options: object) => Ajv
+
+const service = await startPopulatedService()
+const { api, receiver, running } = service
+const mine = await populateTenant(api, 'Mine', receiver)
+test.after.always(async () => {
+  await mine.person.browser.close()
+  await service.close()
+})
+
+type Media = { readonly schema?: object; readonly example?: unknown }
+type Operation = {
+  readonly operationId: string
+  readonly security?: readonly Json[]
+  readonly requestBody?: { readonly content: Readonly<Record<string, Media>> }
+  readonly responses: Readonly<Record<string, { readonly content?: Record<string, Media> }>>
+}
+type Case = { readonly method: string; readonly path: string; readonly operation: Operation }
+
+const document = (await api.get('/openapi.json')).body
+const cases = Object.entries(document['paths'] as Record<string, Record<string, Operation>>)
+  .flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]): Case => ({ method, path, operation })),
+  )
+  .toSorted((a, b) => place(a) - place(b))
+const recorded = recordedExamples(running.issuer)
+
+/** Reads first, then changes, then what ends an object. */
+function place({ method, path }: Case): number {
+  if (method === 'get') return 0
+  if (method === 'delete') return 5
+  if (/\/(?:revoke|suspend|deny|close|cancel|deprecate)$/.test(path)) return 4
+  if (/\/(?:rotate[a-z-]*|reactivate|activate|removal)$/.test(path)) return 3
+  return method === 'post' ? 2 : 1
+}
+
+const FORM = 'application/x-www-form-urlencoded'
+const isJson = (type: string) => /^application\/(?:[a-z.-]+\+)?json\b/.test(type)
+
+test('every request body and every JSON answer has an example that satisfies its schema', (t) => {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false })
+  ajv.addSchema({ $id: 'https://id.test/openapi', components: document['components'] })
+  const rooted = (schema: object) =>
+    JSON.parse(
+      JSON.stringify(schema).replaceAll('"$ref":"#/', '"$ref":"https://id.test/openapi#/'),
+    ) as object
+  const faults: string[] = []
+  const judge = (at: string, { schema, example }: Media) => {
+    if (example === undefined) faults.push(`${at}: no example`)
+    else if (schema !== undefined) {
+      const validate = ajv.compile(rooted(schema))
+      if (!validate(example)) faults.push(`${at}: ${ajv.errorsText(validate.errors)}`)
+    }
+  }
+  let judged = 0
+  for (const { operation } of cases) {
+    const { operationId, requestBody, responses } = operation
+    for (const [type, media] of Object.entries(requestBody?.content ?? {})) {
+      if (!isJson(type) && type !== FORM) continue
+      judge(`${operationId} request`, media)
+      judged += 1
+    }
+    for (const [status, { content = {} }] of Object.entries(responses)) {
+      for (const [type, media] of Object.entries(content)) {
+        if (!isJson(type)) continue
+        judge(`${operationId} ${status}`, media)
+        judged += 1
+      }
+    }
+  }
+  t.true(judged > 500, String(judged))
+  t.deepEqual(faults, [])
+})
+
+test('examples are recorded for operations that exist', (t) => {
+  const known = new Set(cases.map(({ operation }) => operation.operationId))
+  const unknown = Object.keys(recorded).filter((operationId) => !known.has(operationId))
+  t.deepEqual(unknown, [], 'remove them from gateway/openapi/examples')
+})
+
+/** Recorded examples that one request cannot repeat, with the reason. Their request is sent and must be well-formed. */
+const STEPS: Readonly<Record<string, string>> = {}
+
+const { objects, workspace } = mine
+const objectAt = (path: string) => objects[path] ?? ''
+/** Ids of existing objects, by the name of the member. */
+const MEMBERS: Readonly<Record<string, string>> = {
+  credential_id: objectAt('/api/v1/vault/credentials/{credential_id}'),
+  product_id: objectAt('/api/v1/commerce/products/{id}'),
+  price_id: objectAt('/api/v1/commerce/prices/{id}'),
+  grantee_id: objectAt('/api/v1/agents/{agent_id}'),
+  recipient_id: objectAt('/api/v1/agents/{agent_id}'),
+  tenant_id: workspace.tenantId,
+  user_id: objectAt('/api/v1/tenant-users/{user_id}'),
+}
+
+function withOwnIds(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withOwnIds)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [name, MEMBERS[name] ?? withOwnIds(inner)]),
+  )
+}
+
+const filled = (path: string) =>
+  path.replace(/\{([a-z_]+)\}/g, (_all, name: string, at: number) => {
+    const object = objects[path.slice(0, path.indexOf('}', at) + 1)]
+    return object ?? MEMBERS[name] ?? (name === 'tenant_slug' ? String(workspace.body['tenant_slug']) : 'x')
+  })
+
+function tokenFor(path: string): string {
+  if (path.startsWith('/oauth/register/')) return mine.registrationToken
+  if (path.startsWith('/scim/v2/')) return mine.scimToken
+  if (path === '/userinfo' || /ciba|delegations\/\{/.test(path)) return mine.personToken
+  return /^\/api\/v1\/(?:control-plane|organizations|tenants|accounts|signing-keys)\b/.test(path)
+    ? workspace.operator
+    : workspace.token
+}
+
+async function send({ method, path, operation }: Case, example?: RecordedExample): Promise<Answer> {
+  const anonymous = (operation.security ?? []).length === 0
+  const token = anonymous ? undefined : tokenFor(path)
+  const headers = path.includes('/fulfillment/')
+    ? { 'x-svc-fulfillment-secret': mine.fulfillmentSecret }
+    : {}
+  const types = Object.keys(operation.requestBody?.content ?? {})
+  const body = example?.request ?? Object.values(operation.requestBody?.content ?? {})[0]?.example
+  if (types.includes(FORM)) {
+    const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    return api.form(filled(path), body as Record<string, string>, authorization)
+  }
+  const json = types.length === 0 ? undefined : withOwnIds(body)
+  return api.call(method.toUpperCase(), filled(path), { token, headers, json })
+}
+
+/** Operations of browsers have pages and redirects. */
+const isApi = ({ operation, path }: Case) =>
+  !/^\/(?:auth|console|device|dev|pay|documentation)\//.test(path) &&
+  Object.values(operation.responses).some(({ content = {} }) => Object.keys(content).some(isJson))
+
+if (isRecording) {
+  test.serial('each operation is called, so that its answer can be recorded', async (t) => {
+    for (const one of cases.filter(isApi)) {
+      const { status } = await send(one, recorded[one.operation.operationId])
+      t.log(`${one.operation.operationId} ${status}`)
+    }
+    t.pass()
+  })
+} else {
+  for (const one of cases) {
+    const { operationId } = one.operation
+    const example = recorded[operationId]
+    if (example === undefined || !isApi(one)) continue
+    test.serial(`the example of ${operationId} works`, async (t) => {
+      const { status, body } = await send(one, example)
+      const said = JSON.stringify(body)
+      if (STEPS[operationId] === undefined) t.is(status, example.status, said)
+      else t.false([415, 422].includes(status) || body['errors'] !== undefined, said)
+    })
+  }
+}
