@@ -3,7 +3,7 @@
  * and sent to it again by a test (test/contract/openapi-examples.test.ts). An operation without a recorded example gets one
  * that is composed from its schemas.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { composed, type JsonSchema } from './composed-example.js'
 
 /** What a service was sent and what it answered. */
@@ -40,7 +40,7 @@ export function recordedExamples(issuer: string): Readonly<Record<string, Record
   files ??= JSON.stringify(
     Object.assign(
       {},
-      ...readdirSync(FOLDER)
+      ...(existsSync(FOLDER) ? readdirSync(FOLDER) : [])
         .filter((name) => name.endsWith('.json'))
         .map((name) => JSON.parse(readFileSync(new URL(name, FOLDER), 'utf8')) as object),
     ),

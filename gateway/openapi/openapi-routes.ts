@@ -39,8 +39,7 @@ export function documentRoutes({
     security: { scheme: 'anonymous' },
   } as const
   const described: Route[] = []
-  const describe = () =>
-    openapiDocument({ issuer, exposure, routes: described, policies, events })
+  const describe = () => openapiDocument({ issuer, exposure, routes: described, policies, events })
   const document = once(() => JSON.stringify(describe()))
   const page = once(() => referencePage(describe(), issuer, docsPath))
   const files = new Map(

@@ -155,7 +155,9 @@ onEachTransport(test, {}, ({ on, call }) => {
     const page = await call({ path: '/api/docs' })
     t.is(page.status, 200)
     t.regex(page.headers['content-type'] ?? '', /^text\/html/)
-    const files = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, file]) => file!).filter((file) => !file.startsWith('#'))
+    const files = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)]
+      .map(([, file]) => file!)
+      .filter((file) => !file.startsWith('#'))
     t.true(files.length >= 3)
     for (const file of files) {
       t.true(file.startsWith('/'), file)

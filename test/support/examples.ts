@@ -15,6 +15,8 @@ const FOLDER = new URL('../../../gateway/openapi/examples/', import.meta.url)
 /** Longer answers are recorded only if there is no shorter one. */
 const CHARACTERS_GOOD = 2_500
 const ITEMS_MAX = 2
+/** Documents of this size show nothing. */
+const CHARACTERS_MAX = 12_000
 
 const MODE = process.env['RECORD_EXAMPLES']
 type Found = RecordedExample & { readonly tag: string }
@@ -45,6 +47,7 @@ export function considerExample(
   if (contentType !== null && !/^application\/(?:[a-z.-]+\+)?json\b/.test(contentType)) return
   const text = body === null ? undefined : Buffer.from(body as string).toString('utf8')
   const issuer = `http://${exchange.host}`
+  if (text !== undefined && text.length > CHARACTERS_MAX) return
   const answer = text === undefined ? undefined : shortened(JSON.parse(clean(text, issuer)))
   const request = requestOf(route.route, bodies.get(exchange), issuer)
   const { operationId, tags } = route.route
@@ -56,6 +59,14 @@ export function considerExample(
   }
   const kept = found.get(operationId)
   if (kept === undefined || rank(example) > rank(kept)) found.set(operationId, example)
+}
+
+/** Forgets what was found for an operation, so that the next good answer is its example. */
+export async function recordAnew(operationId: string, send: () => Promise<unknown>): Promise<void> {
+  const kept = found.get(operationId)
+  found.delete(operationId)
+  await send()
+  if (!found.has(operationId) && kept !== undefined) found.set(operationId, kept)
 }
 
 /** Longer examples show more, until they are too long. */
@@ -76,7 +87,10 @@ function clean(text: string, issuer: string): string {
   return text
     .replaceAll(issuer, EXAMPLE_ISSUER)
     .replaceAll(encodeURIComponent(issuer), encodeURIComponent(EXAMPLE_ISSUER))
-    .replaceAll(/eyJ[\w-]{20,}\.[\w-]+\.[\w-]+/g, 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl')
+    .replaceAll(
+      /eyJ[\w-]{20,}\.[\w-]+\.[\w-]+/g,
+      'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl',
+    )
     .replaceAll(
       /-----BEGIN ([A-Z ]*PRIVATE KEY)-----.*?-----END/gs,
       '-----BEGIN $1-----\\n…\\n-----END',

@@ -6,9 +6,23 @@
  *     BASE=http://localhost:8080 TENANT_ID=... CREDENTIAL_ID=... API_URL=https://api.example.com/ node agent.mjs call
  */
 import { readFile, writeFile } from 'node:fs/promises'
-import { agentSession, createAgentKey, egressFetch, httpClient, openAgentKey, readMetadata, registerAgent } from '@svc/client'
+import {
+  agentSession,
+  createAgentKey,
+  egressFetch,
+  httpClient,
+  openAgentKey,
+  readMetadata,
+  registerAgent,
+} from '@svc/client'
 
-const { BASE = 'http://localhost:8080', TENANT_ID, CREDENTIAL_ID, API_URL, KEY_FILE = 'agent-key.pem' } = process.env
+const {
+  BASE = 'http://localhost:8080',
+  TENANT_ID,
+  CREDENTIAL_ID,
+  API_URL,
+  KEY_FILE = 'agent-key.pem',
+} = process.env
 const http = httpClient(BASE)
 
 async function register() {

@@ -14,7 +14,12 @@ import {
 
 const { ISSUER, AUDIENCE, TENANT_ID, WEBHOOK_SECRET, PORT = '3000' } = process.env
 // One object for all requests: the keys of the issuer are cached with it.
-const accepted = { issuer: ISSUER, audience: AUDIENCE, tenantId: TENANT_ID, scopes: ['applications:read'] }
+const accepted = {
+  issuer: ISSUER,
+  audience: AUDIENCE,
+  tenantId: TENANT_ID,
+  scopes: ['applications:read'],
+}
 
 /** Middleware: puts the claims of a valid access token into `request.caller`. */
 async function authenticated(request, response, next) {
@@ -28,7 +33,10 @@ async function authenticated(request, response, next) {
       response.set('www-authenticate', 'Bearer error="invalid_token"').sendStatus(401)
     else if (error instanceof InsufficientScope)
       response
-        .set('www-authenticate', `Bearer error="insufficient_scope", scope="${accepted.scopes.join(' ')}"`)
+        .set(
+          'www-authenticate',
+          `Bearer error="insufficient_scope", scope="${accepted.scopes.join(' ')}"`,
+        )
         .sendStatus(403)
     else response.set('retry-after', '1').sendStatus(503)
   }
@@ -43,17 +51,21 @@ app.get('/me', authenticated, ({ caller }, response) => {
 })
 
 // The signature is of the bytes, so the body must not be parsed before.
-app.post('/webhooks', express.raw({ type: 'application/json', limit: '1mb' }), (request, response) => {
-  try {
-    const { headers, body } = request
-    const delivery = verifyWebhook({ headers, body, secret: WEBHOOK_SECRET })
-    if (!seen.has(delivery.deliveryId)) console.log(`event ${delivery.eventType}`)
-    seen.add(delivery.deliveryId)
-    response.sendStatus(200)
-  } catch (error) {
-    if (!(error instanceof InvalidWebhook)) throw error
-    response.sendStatus(400)
-  }
-})
+app.post(
+  '/webhooks',
+  express.raw({ type: 'application/json', limit: '1mb' }),
+  (request, response) => {
+    try {
+      const { headers, body } = request
+      const delivery = verifyWebhook({ headers, body, secret: WEBHOOK_SECRET })
+      if (!seen.has(delivery.deliveryId)) console.log(`event ${delivery.eventType}`)
+      seen.add(delivery.deliveryId)
+      response.sendStatus(200)
+    } catch (error) {
+      if (!(error instanceof InvalidWebhook)) throw error
+      response.sendStatus(400)
+    }
+  },
+)
 
 app.listen(Number(PORT), '127.0.0.1', () => console.log(`ready: http://localhost:${PORT}`))

@@ -58,7 +58,9 @@ export async function protectedApi(api: Api): Promise<ProtectedApi> {
       t.is(bare.status, 401)
       t.regex(bare.challenge, /^Bearer/)
       const [head = '', payload = '', signature = ''] = token.split('.')
-      const changed = Buffer.from(payload, 'base64url').toString('utf8').replace(SCOPE, 'users:read')
+      const changed = Buffer.from(payload, 'base64url')
+        .toString('utf8')
+        .replace(SCOPE, 'users:read')
       for (const [what, invalid] of Object.entries({
         'a changed signature': `${head}.${payload}.${signature.slice(0, -4)}AAAA`,
         'changed claims': `${head}.${Buffer.from(changed).toString('base64url')}.${signature}`,
@@ -87,7 +89,13 @@ export async function deliveredTo(
 ): Promise<void> {
   const body = JSON.stringify({ type: 'org.created', data: { name: 'Zoë' } })
   const key = Buffer.from(
-    hkdfSync('sha256', environment['WEBHOOK_SECRET']!, 'svc:webhook-mac:v1', 'svc-webhook-mac-v1', 32),
+    hkdfSync(
+      'sha256',
+      environment['WEBHOOK_SECRET']!,
+      'svc:webhook-mac:v1',
+      'svc-webhook-mac-v1',
+      32,
+    ),
   )
   const deliver = async ({ ageSecs = 0, sent = body, secret = key } = {}) => {
     const timestamp = String(Math.floor(Date.now() / 1000) - ageSecs)
