@@ -64,13 +64,7 @@ export interface ResourceServer {
 /** @throws TypeError that names an option with an invalid value. */
 export function createResourceServer(options: ResourceServerOptions): ResourceServer {
   checkOptions(options)
-  const {
-    issuer,
-    resource,
-    scopes,
-    dpop = {},
-    clock = systemClock,
-  } = options
+  const { issuer, resource, scopes, dpop = {}, clock = systemClock } = options
   const here = new URL(resource)
   const ownPath = here.pathname === '/' ? '' : here.pathname
   const metadataPaths = new Set([

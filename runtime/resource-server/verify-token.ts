@@ -1,6 +1,11 @@
 /** Verifies an access token without a request, for queues, sockets and frameworks of all kinds. */
 import { systemClock } from '../kernel/clock.js'
-import { type AccessToken, InvalidToken, type TokenRules, verifyAccessToken } from './access-token.js'
+import {
+  type AccessToken,
+  InvalidToken,
+  type TokenRules,
+  verifyAccessToken,
+} from './access-token.js'
 import { issuerKeys } from './issuer-keys.js'
 import { ACCESS_TOKEN_ALGORITHMS, checkOptions, type ResourceServerOptions } from './options.js'
 import { statusLists } from './status-list.js'
@@ -41,7 +46,10 @@ const kept = new WeakMap<VerifyTokenOptions, TokenRules>()
  * @throws Unavailable while the keys or the status list cannot be fetched: answer 503.
  * @throws TypeError for invalid options.
  */
-export async function verifyToken(token: string, options: VerifyTokenOptions): Promise<AccessToken> {
+export async function verifyToken(
+  token: string,
+  options: VerifyTokenOptions,
+): Promise<AccessToken> {
   let rules = kept.get(options)
   if (rules === undefined) {
     checkOptions({ ...options, resource: options.issuer, scopes: options.scopes ?? [] })

@@ -18,6 +18,7 @@ const service = await startPopulatedService()
 const { api, receiver, running } = service
 const mine = await populateTenant(api, 'Mine', receiver)
 const document = (await api.get('/openapi.json')).body
+const { rows: prices } = await api.list('/api/v1/commerce/prices', mine.workspace.token)
 test.after.always(async () => {
   await mine.person.browser.close()
   await service.close()
@@ -42,11 +43,13 @@ const recorded = recordedExamples(running.issuer)
 /** Reads first, then changes, then what ends an object. */
 function place({ method, path }: Case): number {
   if (method === 'get') return 0
+  // The application is replaced later, without its grants.
+  if (path.startsWith('/oauth/')) return path === '/oauth/revoke' ? 3 : 0
   // Without its token nothing of SCIM works.
   if (method === 'delete' && path.startsWith('/api/v1/scim/tokens')) return 7
   if (method === 'delete' && /\{[a-z_]+\}$/.test(path) && path.startsWith('/api/v1/organizations/'))
     return 6
-  if (method === 'delete') return 5
+  if (method === 'delete') return path.startsWith('/scim/') ? 4 : 5
   if (/\/(?:revoke|suspend|deny|close|cancel|deprecate)$/.test(path)) return 4
   if (/\/(?:rotate[a-z-]*|reactivate|activate|removal)$/.test(path)) return 3
   return method === 'post' ? 2 : 1
@@ -96,8 +99,44 @@ test('examples are recorded for operations that exist', (t) => {
   t.deepEqual(unknown, [], 'remove them from gateway/openapi/examples')
 })
 
-/** Recorded examples that one request cannot repeat, with the reason. Their request is sent and must be well-formed. */
-const STEPS: Readonly<Record<string, string>> = {}
+/**
+ * Recorded examples that need a step before them, with the status without that step. The flow tests of these operations do
+ * the whole flow, and their answers are compared with the document too.
+ */
+const STEPS: Readonly<Record<string, readonly [status: number, reason: string]>> = {
+  ...Object.fromEntries(
+    [
+      ...['findAccounts', 'readAccount', 'suspendAccount', 'reactivateAccount'],
+      ...['suspendOrganization', 'reactivateOrganization', 'suspendTenant', 'reactivateTenant'],
+    ].map((operationId) => [operationId, [403, 'for operators of the deployment'] as const]),
+  ),
+  ...Object.fromEntries(
+    ['startWorkspaceBootstrap', 'startAgentRegistration', 'addAgentKey'].map((operationId) => [
+      operationId,
+      [400, 'the proof of ownership signs the issuer and the tenant'] as const,
+    ]),
+  ),
+  ...Object.fromEntries(
+    [
+      ...['completeWorkspaceBootstrap', 'completeAgentRegistration', 'verifyAgent'],
+      ...['challengeAgent', 'pollDelegation'],
+    ].map((operationId) => [operationId, [400, 'needs a challenge or a code of its own'] as const]),
+  ),
+  requestTenantCredential: [401, 'needs the token of an offer'],
+  notifyTenantCredentialIssuer: [401, 'needs the token of an offer'],
+  registerClient: [401, 'needs an initial access token'],
+  authorizeBackchannel: [403, 'needs an application with this grant'],
+  approveBackchannelRequest: [403, 'people do this on a page'],
+  activateTenant: [403, 'people do this'],
+  revokeSshCertificate: [404, 'needs a certificate of this run'],
+  receiveCardEvent: [404, 'needs a provider of card payments'],
+  payByX402: [404, 'needs a link that x402 can pay'],
+  replaceRegistration: [400, 'the body names the id of the registration'],
+  denyBackchannelRequest: [401, 'the token of the person ended with the sessions'],
+  removeTenantUser: [404, 'the directory has removed the user before'],
+  removeOrganizationMember: [409, 'an organization keeps one owner'],
+  createPayout: [400, 'needs a balance'],
+}
 
 const { objects, workspace } = mine
 const objectAt = (path: string) => objects[path] ?? ''
@@ -110,6 +149,8 @@ const MEMBERS: Readonly<Record<string, string>> = {
   recipient_id: objectAt('/api/v1/agents/{agent_id}'),
   tenant_id: workspace.tenantId,
   user_id: objectAt('/api/v1/tenant-users/{user_id}'),
+  agent_id: objectAt('/api/v1/agents/{agent_id}'),
+  tenant_slug: String(workspace.body['tenant_slug']),
 }
 
 function withOwnIds(value: unknown): unknown {
@@ -122,12 +163,10 @@ function withOwnIds(value: unknown): unknown {
 
 const filled = (path: string) =>
   path.replace(/\{([a-z_]+)\}/g, (_all, name: string, at: number) => {
-    const object = objects[path.slice(0, path.indexOf('}', at) + 1)]
-    return (
-      object ??
-      MEMBERS[name] ??
-      (name === 'tenant_slug' ? String(workspace.body['tenant_slug']) : 'x')
-    )
+    // The other credential is an SSH certificate authority, which cannot be leased.
+    if (path.endsWith('/{credential_id}/leases')) return mine.apiKeyId
+    if (name === 'credential_type') return 'TenantMembership'
+    return objects[path.slice(0, path.indexOf('}', at) + 1)] ?? MEMBERS[name] ?? 'x'
   })
 
 function tokenFor(path: string): string {
@@ -139,8 +178,14 @@ function tokenFor(path: string): string {
     : workspace.token
 }
 
+/** The credentials of the workspace's application. */
+const BASIC = `Basic ${Buffer.from(
+  [workspace.body['client_id'], workspace.body['client_secret']].join(':'),
+).toString('base64')}`
+
 async function send({ method, path, operation }: Case, example?: RecordedExample): Promise<Answer> {
-  const anonymous = (operation.security ?? []).length === 0
+  const { security = [], operationId } = operation
+  const anonymous = security.length === 0 && !path.startsWith('/oauth/register/')
   const token = anonymous ? undefined : tokenFor(path)
   const headers = path.includes('/fulfillment/')
     ? { 'x-svc-fulfillment-secret': mine.fulfillmentSecret }
@@ -148,10 +193,19 @@ async function send({ method, path, operation }: Case, example?: RecordedExample
   const types = Object.keys(operation.requestBody?.content ?? {})
   const body = example?.request ?? Object.values(operation.requestBody?.content ?? {})[0]?.example
   if (types.includes(FORM)) {
-    const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` }
-    return api.form(filled(path), body as Record<string, string>, authorization)
+    const isClient = security.some((way) => 'client_basic' in way) && path !== '/userinfo'
+    const authorization = isClient ? BASIC : `Bearer ${token}`
+    return api.form(
+      filled(path),
+      body as Record<string, string>,
+      anonymous ? {} : { authorization },
+    )
   }
   const json = types.length === 0 ? undefined : withOwnIds(body)
+  if (operationId === 'createSubscriptionCheckoutSession')
+    Object.assign(json as Json, {
+      price_id: prices.find((one) => one['recurring'] !== null)?.['id'],
+    })
   return api.call(method.toUpperCase(), filled(path), { token, headers, json })
 }
 
@@ -179,8 +233,7 @@ if (isRecording) {
     test.serial(`the example of ${operationId} works`, async (t) => {
       const { status, body } = await send(one, example)
       const said = JSON.stringify(body)
-      if (STEPS[operationId] === undefined) t.is(status, example.status, said)
-      else t.false([415, 422].includes(status) || body['errors'] !== undefined, said)
+      t.is(status, STEPS[operationId]?.[0] ?? example.status, said)
     })
   }
 }
