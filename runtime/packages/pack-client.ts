@@ -23,7 +23,9 @@ const ENTRIES = {
   './resource-server': 'runtime/resource-server/exports',
 }
 /** Imports, exports from, dynamic imports, and threads (`new URL('./x.js', import.meta.url)`). */
-const REFERENCES = /(?:from|import|import\(|new URL\()\s*['"]([^'"]+)['"]/g
+const REFERENCES =
+  /\b(?:from|import|import\()\s*['"](?<name>[^'"]+)['"]|new URL\(['"](?<thread>\.[^'"]+\.js)['"]/g
+const COMMENTS = /\/\*[^]*?\*\//g
 
 type Manifest = {
   readonly version: string
@@ -39,7 +41,9 @@ function closure(): { files: ReadonlySet<string>; packages: readonly string[] } 
   for (let name = open.pop(); name !== undefined; name = open.pop()) {
     if (files.has(name)) continue
     files.add(name)
-    for (const [, target = ''] of readFileSync(join(DIST, name), 'utf8').matchAll(REFERENCES)) {
+    const text = readFileSync(join(DIST, name), 'utf8').replaceAll(COMMENTS, '')
+    for (const { groups = {} } of text.matchAll(REFERENCES)) {
+      const target = groups['name'] ?? groups['thread'] ?? ''
       if (target.startsWith('node:')) continue
       if (!target.startsWith('.')) {
         packages.add(target.split('/', target.startsWith('@') ? 2 : 1).join('/'))
