@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import {
   baseUrl,
+  dependentTimerSeconds,
   flag,
   list,
   notes,
@@ -106,6 +107,9 @@ export const serverSettings = section(
     ),
     shutdown_deadline_secs: timerSeconds(30, 0).describe(
       'Time for requests to finish at shutdown; 0 closes at once, outside production only.',
+    ),
+    drain_secs: dependentTimerSeconds().describe(
+      'Time at shutdown in which readiness answers 503 and requests are still accepted, so that proxies send none any more.',
     ),
     egress_url: baseUrl().describe(
       'Base URL of the egress proxy. Not used by this version: the proxy is served at every host of the service.',

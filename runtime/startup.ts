@@ -75,7 +75,8 @@ export interface Service {
   readonly dataDir: string | undefined
   ref<P extends Protocol>(address: Address<P>): ActorRef<P>
   /**
-   * Finishes running requests within server.shutdown_deadline_secs. False when that was too short.
+   * Is not ready for server.drain_secs, then finishes running requests within server.shutdown_deadline_secs. False when
+   * that was too short.
    */
   stop(): Promise<boolean>
 }
@@ -84,7 +85,7 @@ const MAINTAIN_LIMIT_MS = 20_000
 const KEYS_WITHIN_MS = 30_000
 const KEYS_RETRY_MS = 250
 /** The start does not wait longer for readiness: a later fault is the readiness probe's concern. */
-const FIT_WITHIN_MS = 2_000
+const FIT_WITHIN_MS = 10_000
 const FIT_RETRY_MS = 10
 /** Names of errors whose message tells an operator what to change. */
 const MENDABLE = new Set([
@@ -168,7 +169,11 @@ export async function startService(options: StartOptions): Promise<Service> {
   return serviceOf(
     context,
     once(async () => {
-      log.info({ plane: loaded.plane }, 'stopping')
+      const { drain_secs } = loaded.settings.server
+      log.info({ plane: loaded.plane, drain_secs }, 'stopping')
+      // Readiness answers 503 from now on. Proxies that read it send their requests elsewhere before the port closes.
+      context.state.stopping = true
+      await sleep(drain_secs * 1000)
       const began = clock.monotonicMs()
       const clean = await takeBack(deadlineMs)
       const ended = { plane: loaded.plane, ms: Math.round(clock.monotonicMs() - began) }

@@ -15,6 +15,8 @@ export type HomePageOptions = {
   readonly issuer: string
   /** Path of the API page, or null if it is not served. */
   readonly docsPath: string | null
+  /** Path of the documentation, or null if it is not installed. */
+  readonly guidesPath: string | null
   /** Paths that this process serves. Links to other paths are left out. */
   readonly paths: ReadonlySet<string>
   /** Names of GET /api/v1/capabilities. */
@@ -23,11 +25,12 @@ export type HomePageOptions = {
 }
 
 export function homePageRoute(options: HomePageOptions): Route {
-  const { issuer, docsPath, paths, capabilities, i18n } = options
+  const { issuer, docsPath, guidesPath, paths, capabilities, i18n } = options
   const served = (path: string) => (paths.has(path) ? path : null)
   const links = {
     account: served('/auth/account'),
     console: capabilities.has(CONSOLE.capability) ? CONSOLE.path : null,
+    guides: guidesPath,
     docs: docsPath,
     mail: served('/dev/mail'),
     agents: served('/auth.md'),

@@ -8,7 +8,7 @@ import { strongTag } from '../capabilities.js'
 import { NO_CONTEXT } from '../response/replies.js'
 import { ownRoute, problem, type Rendered, type ResponseDoc, type Route } from '../route.js'
 
-const FOLDER = fileURLToPath(new URL('../../../docs/', import.meta.url))
+export const DOCUMENTATION_FOLDER = fileURLToPath(new URL('../../../docs/', import.meta.url))
 const MAX_AGE_SECS = 3_600
 export const DOCUMENTATION = '/documentation'
 
@@ -51,8 +51,8 @@ export function textBody(
 
 /** The paths of all pages below docs/, with slashes. Empty if the folder is not installed. */
 export function documentationPages(): readonly string[] {
-  if (!existsSync(FOLDER)) return []
-  return readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })
+  if (!existsSync(DOCUMENTATION_FOLDER)) return []
+  return readdirSync(DOCUMENTATION_FOLDER, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => name.split(sep).join('/'))
     .toSorted()
@@ -70,7 +70,7 @@ export function documentationRoutes(): readonly Route[] {
   const textOf = (name: string): string => {
     const known = texts.get(name)
     if (known !== undefined) return known
-    const text = readFileSync(join(FOLDER, name), 'utf8')
+    const text = readFileSync(join(DOCUMENTATION_FOLDER, name), 'utf8')
     texts.set(name, text)
     return text
   }

@@ -5,6 +5,8 @@ import { OPENAPI_PATH } from '../openapi/openapi-routes.js'
 import type { Route } from '../route.js'
 import type { OpenapiSettings } from '../settings.js'
 import { type DevMailbox, devMailRoutes } from './dev-mail.js'
+import { DOCS } from './docs/library.js'
+import { docsRoutes } from './docs/routes.js'
 import { errorPageRoutes } from './error-pages.js'
 import { homePageRoute } from './home-page.js'
 import { documentationPages, documentationRoutes } from './markdown.js'
@@ -36,6 +38,7 @@ export function siteRoutes(options: SiteOptions): readonly Route[] {
   const known = [...served, ...errors, ...mail].map(({ path }) => path)
   const paths = new Set([...known, ...(openapi.enabled ? [OPENAPI_PATH] : [])])
   const pages = openapi.enabled ? documentationPages() : []
+  const guidesPath = pages.length > 0 ? DOCS : null
   const files = wellKnownRoutes({
     text: { issuer, paths, capabilities, docsPath, pages },
     securityContact,
@@ -43,10 +46,10 @@ export function siteRoutes(options: SiteOptions): readonly Route[] {
   })
   for (const { path } of files) paths.add(path)
   return [
-    homePageRoute({ issuer, docsPath, paths, capabilities, i18n: options.i18n }),
+    homePageRoute({ issuer, docsPath, guidesPath, paths, capabilities, i18n: options.i18n }),
     ...errors,
     ...files,
-    ...(openapi.enabled ? documentationRoutes() : []),
+    ...(openapi.enabled ? [...documentationRoutes(), ...docsRoutes()] : []),
     ...mail,
   ]
 }

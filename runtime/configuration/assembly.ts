@@ -48,6 +48,12 @@ export const assembly = assemble(sections, {
     },
     { key: 'server.egress_url', reads: ['oidc.issuer_url'], value: (s) => s.oidc.issuer_url },
     { key: 'server.errors_base_url', reads: ['oidc.issuer_url'], value: (s) => s.oidc.issuer_url },
+    {
+      key: 'server.drain_secs',
+      reads: ['security.production'],
+      from: 'security.production (5 in production, 0 outside of it)',
+      value: ({ security }) => (security.production ? 5 : 0),
+    },
     ...databaseFallbacks,
     ...(['user_self_service', 'email_otp', 'magic_link', 'invitations'] as const).map((name) => ({
       key: `${name}.enabled`,

@@ -64,6 +64,21 @@ export async function findScimUser(
   return rows[0]
 }
 
+/** Those of the users that exist and are not removed. */
+export async function findScimUsers(
+  tx: Transaction,
+  tenantId: string,
+  ids: readonly string[],
+): Promise<readonly ScimUserRow[]> {
+  const { rows } = await tx.query<ScimUserRow>({
+    name: 'scim_user.find_many',
+    text: `select ${COLUMNS} from ${TABLES}
+           where u.tenant_id = $1 and u.id = any ($2::uuid[]) and u.status <> 'removed'`,
+    values: [tenantId, ids],
+  })
+  return rows
+}
+
 /** The users that fulfil a condition, oldest first, and how many there are in all. */
 export async function listScimUsers(
   tx: Transaction,

@@ -44,6 +44,7 @@ import { patched } from './patch.js'
 import { type Person, personOf, presentedUser, resourceOf } from './person.js'
 import { pageOf } from './paging.js'
 import { isMatch } from './precondition.js'
+import { scimProvisioning } from './provisioning.js'
 import { projection } from './projection.js'
 import { membersOf, readResource, type Resource } from './resource.js'
 import { USER_RESOURCE } from './schema.js'
@@ -86,6 +87,7 @@ export function scimUsers(needs: ScimUsersNeeds) {
   const { database, clock, random, groups } = needs
   const base = `${needs.issuer}/scim/v2`
   const messages = invitationMessages(needs)
+  const provisioning = scimProvisioning(needs)
 
   /** Runs a change in one transaction. Faults and violated constraints become refusals. */
   async function changing<T>(
@@ -144,6 +146,21 @@ export function scimUsers(needs: ScimUsersNeeds) {
       fields,
       clock.now(),
       requestId,
+    )
+
+  const provisionedEvent = (
+    caller: Caller,
+    id: string,
+    person: Person,
+    status: string,
+    context: MessageContext,
+  ) =>
+    event(
+      caller,
+      id,
+      'sso.user.provisioned',
+      { provider: 'scim', ...eventFields(person, status) },
+      context,
     )
 
   /** @throws {ScimFault} 403 */
@@ -218,10 +235,8 @@ export function scimUsers(needs: ScimUsersNeeds) {
     ])
     if (!isWritten) throw notUnique('userName')
     if (row === undefined) throw new Error('a user that was inserted is missing')
-    const fields = { email: person.email ?? person.userName, status: initial, fixture: false }
-    const events = [
-      event(caller, id, 'sso.user.provisioned', { provider: 'scim', ...fields }, context),
-    ]
+    const fields = eventFields(person, initial)
+    const events = [provisionedEvent(caller, id, person, initial, context)]
     if (initial === 'invited') {
       events.push(event(caller, id, 'tenant_user.invited', fields, context))
       if (invitation !== null && invitation !== 'unprepared')
@@ -376,12 +391,19 @@ export function scimUsers(needs: ScimUsersNeeds) {
         const person = personOf(readResource(message.body))
         const { tenantId } = message.caller.principal
         const project = projection(message, USER_RESOURCE)
+        const createdOf = (row: ScimUserRow) => {
+          const { resource, version } = presentedUser(row, base, groups)
+          return { tag: 'created' as const, id: row.id, resource: project(resource), version }
+        }
+        const provisioned = await provisioning.create(tenantId, person, (id) => [
+          provisionedEvent(message.caller, id, person, 'pre_provisioned', context),
+        ])
+        if (provisioned !== undefined) return createdOf(provisioned)
         const insertWith = (sent: PreparedInvitation | 'unprepared' | null) =>
-          changing(async (tx) => {
-            const row = await insert(tx, message, person, sent, context)
-            const { resource, version } = presentedUser(row, base, groups)
-            return { tag: 'created' as const, id: row.id, resource: project(resource), version }
-          }, context)
+          changing(
+            async (tx) => createdOf(await insert(tx, message, person, sent, context)),
+            context,
+          )
         try {
           // Most users need no invitation, and a message is sealed before the transaction that sends it.
           return await insertWith(needs.invitations.enabled ? 'unprepared' : null)
@@ -472,6 +494,10 @@ export function scimUsers(needs: ScimUsersNeeds) {
 
 /** Rolls the transaction back: the user is invited, and the message is not prepared yet. */
 class InvitationNeeded extends Error {}
+
+function eventFields({ email, userName }: Person, status: string) {
+  return { email: email ?? userName, status, fixture: false }
+}
 
 /** The names of the different parts, for the audit record. */
 function changedMembers(before: Person, after: Person): readonly string[] {

@@ -72,7 +72,15 @@ type Waiting = {
 }
 type TenantQueue = { readonly waiting: Waiting[]; running: number; planned: boolean }
 
-export function groupCommit(database: Database): GroupCommit {
+/**
+ * @param options.crossesTenants the changes write global rows too. Their statements filter by tenant themselves.
+ */
+export function groupCommit(
+  database: Database,
+  { crossesTenants = false }: { readonly crossesTenants?: boolean } = {},
+): GroupCommit {
+  const transaction = <T>(tenantId: string, work: (tx: Transaction) => Promise<T>) =>
+    crossesTenants ? database.system(work) : database.tenant(tenantId, work)
   const queues = new Map<string, TenantQueue>()
   let waiting = 0
 
@@ -91,7 +99,7 @@ export function groupCommit(database: Database): GroupCommit {
       for (const { committed } of batch) committed(undefined)
       return
     }
-    const results = await database.tenant(tenantId, async (tx) => {
+    const results = await transaction(tenantId, async (tx) => {
       const found = new Map<AnyChange, unknown>()
       const decide = async () => {
         for (const changes of kindsOf(batch)) {

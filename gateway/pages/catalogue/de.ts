@@ -22,6 +22,7 @@ export const de: Catalogue = {
   'home.lead':
     'svc ist ein Identitätsanbieter für Menschen und Software-Agenten. Sie melden sich hier an, und Anwendungen erfahren, wer sie sind und was sie dürfen.',
   'home.account': 'Im Konto anmelden',
+  'home.guides': 'Dokumentation',
   'home.docs': 'API-Dokumentation',
   'home.programs': 'Für Programme',
   'home.issuer': 'Aussteller (issuer)',

@@ -22,6 +22,7 @@ export const en = {
   'home.lead':
     'svc is an identity provider for people and software agents. They sign in here, and applications learn who they are and what they may do.',
   'home.account': 'Sign in to your account',
+  'home.guides': 'Documentation',
   'home.docs': 'API documentation',
   'home.programs': 'For programs',
   'home.issuer': 'Issuer',

@@ -22,6 +22,7 @@ export const es: Catalogue = {
   'home.lead':
     'svc es un proveedor de identidad para personas y agentes de software. Inician sesión aquí, y las aplicaciones saben quiénes son y qué pueden hacer.',
   'home.account': 'Iniciar sesión en su cuenta',
+  'home.guides': 'Documentación',
   'home.docs': 'Documentación de la API',
   'home.programs': 'Para programas',
   'home.issuer': 'Emisor (issuer)',

@@ -22,6 +22,7 @@ export const fr: Catalogue = {
   'home.lead':
     'svc est un fournisseur d’identité pour les personnes et les agents logiciels. Ils s’y connectent, et les applications y apprennent qui ils sont et ce qu’ils peuvent faire.',
   'home.account': 'Se connecter à votre compte',
+  'home.guides': 'Documentation',
   'home.docs': 'Documentation de l’API',
   'home.programs': 'Pour les programmes',
   'home.issuer': 'Émetteur (issuer)',

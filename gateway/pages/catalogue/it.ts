@@ -22,6 +22,7 @@ export const it: Catalogue = {
   'home.lead':
     'svc è un provider di identità per persone e agenti software. Accedono qui e le applicazioni sanno chi sono e che cosa possono fare.',
   'home.account': 'Accedi al Suo account',
+  'home.guides': 'Documentazione',
   'home.docs': 'Documentazione dell’API',
   'home.programs': 'Per i programmi',
   'home.issuer': 'Emittente (issuer)',

@@ -22,6 +22,7 @@ export const ja: Catalogue = {
   'home.lead':
     'svc は、ユーザーとソフトウェアエージェントのための ID プロバイダーです。ここでログインすると、アプリケーションは相手が誰で、何を許可されているかを確認できます。',
   'home.account': 'アカウントにログイン',
+  'home.guides': 'ドキュメント',
   'home.docs': 'API ドキュメント',
   'home.programs': 'プログラム向け',
   'home.issuer': '発行者 (issuer)',

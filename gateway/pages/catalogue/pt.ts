@@ -22,6 +22,7 @@ export const pt: Catalogue = {
   'home.lead':
     'svc é um provedor de identidade para pessoas e agentes de software. Eles entram aqui, e os aplicativos sabem quem são e o que podem fazer.',
   'home.account': 'Entrar na sua conta',
+  'home.guides': 'Documentação',
   'home.docs': 'Documentação da API',
   'home.programs': 'Para programas',
   'home.issuer': 'Emissor (issuer)',

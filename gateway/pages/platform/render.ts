@@ -178,3 +178,35 @@ export function renderPage(
     brand: color === null ? null : `${BRAND_PATH}/${color.slice(1)}`,
   })
 }
+
+/** The frame of the documentation: title, stylesheet and navigation. */
+export type DocsFrame = {
+  readonly title: string
+  /** Path of its stylesheet, besides that of the hosted pages. */
+  readonly style: string
+  readonly groups: readonly {
+    readonly title: string
+    readonly links: readonly {
+      readonly path: string
+      readonly title: string
+      readonly here: boolean
+    }[]
+  }[]
+}
+
+/** Renders a page of the documentation, which is in English. */
+export function renderDocsPage(
+  template: 'docs-page' | 'docs-search',
+  frame: DocsFrame,
+  content: Readonly<Record<string, unknown>>,
+): string {
+  return eta.render('@docs-frame', {
+    ...frame,
+    page: template,
+    words: content['words'] ?? '',
+    body: eta.render(`@${template}`, content),
+    base: STYLE_PATH,
+    font: PRELOADED_FONT,
+    mark: MARK,
+  })
+}

@@ -31,6 +31,11 @@ export function timerSeconds(defaultSecs: number, min = 1) {
   return z.int().min(min).max(TIMER_SECS_MAX).default(defaultSecs)
 }
 
+/** A timer without a default of its own, from 0. The assembly computes its default from other keys. */
+export function dependentTimerSeconds() {
+  return z.int().min(0).max(TIMER_SECS_MAX).register(notes, { example: 5 })
+}
+
 export function count(defaultCount: number, min = 1, max = INTEGER_MAX) {
   return z.int().min(min).max(max).default(defaultCount)
 }

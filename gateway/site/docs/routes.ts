@@ -1,0 +1,175 @@
+/** GET /docs/...: the documentation as HTML pages, with a search that needs no script. */
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { strongTag } from '../../capabilities.js'
+import { renderDocsPage } from '../../pages/platform/render.js'
+import { NO_CONTEXT } from '../../response/replies.js'
+import { ownRoute, problem, type Rendered, type Route } from '../../route.js'
+import { DOCUMENTATION, DOCUMENTATION_FOLDER } from '../markdown.js'
+import type { DocsContent } from './html.js'
+import { DOCS, docsGroups, type DocsPage, docsPages } from './library.js'
+import type { DocsSearch } from './search.js'
+
+const MAX_AGE_SECS = 3_600
+const QUERY_CHARS_MAX = 200
+const PICTURE_TYPES: Readonly<Record<string, string>> = {
+  png: 'image/png',
+  svg: 'image/svg+xml',
+}
+
+const STYLE = readFileSync(
+  new URL('../../../../gateway/pages/templates/docs/style.css', import.meta.url),
+  'utf8',
+)
+const STYLE_DIGEST = createHash('sha256').update(STYLE).digest('hex').slice(0, 16)
+
+const unknown = problem(404, 'not-found', { detail: 'There is no such page.' })
+const part = z.string().max(100)
+const DEPTHS = [['page'], ['group', 'page'], ['group', 'area', 'page']] as const
+const Query = z.object({ q: z.string().max(QUERY_CHARS_MAX).optional() })
+
+const shared = {
+  method: 'GET',
+  tags: ['First steps'],
+  exposure: 'internal',
+  security: { scheme: 'anonymous' },
+} as const
+
+/** Empty if the documentation is not installed. */
+export function docsRoutes(): readonly Route[] {
+  const pages = docsPages()
+  if (pages.size === 0) return []
+  const groups = docsGroups(pages.values())
+  const files = new Set([...pages.values()].map(({ file }) => file))
+  const contents = new Map<string, Promise<DocsContent>>()
+  const contentOf = (page: DocsPage): Promise<DocsContent> => {
+    // The reader of Markdown is loaded with the first page.
+    const read = async () => (await import('./html.js')).docsContent(page.file, files)
+    const content = contents.get(page.path) ?? read()
+    contents.set(page.path, content)
+    return content
+  }
+  let searching: Promise<DocsSearch> | undefined
+  const search = () => {
+    searching ??= import('./search.js').then(({ openDocsSearch }) =>
+      openDocsSearch(pages.values(), contentOf),
+    )
+    return searching
+  }
+  const frame = (here: string | null, title: string) => ({
+    title,
+    style: `${DOCS}/style/${STYLE_DIGEST}`,
+    groups: groups.map((group) => ({
+      title: group.title,
+      links: group.pages.map(({ path, title: name }) => ({
+        path,
+        title: name,
+        here: path === here,
+      })),
+    })),
+  })
+
+  async function pageAt(path: string): Promise<Rendered> {
+    const page = pages.get(path)
+    if (page === undefined) return unknown.render(null, NO_CONTEXT)
+    const { html, headings } = await contentOf(page)
+    const source = `${DOCUMENTATION}/${page.file}`
+    const body = renderDocsPage('docs-page', frame(path, page.title), { html, headings, source })
+    return htmlBody(body, strongTag(body))
+  }
+
+  const index = ownRoute({
+    ...shared,
+    path: DOCS,
+    operationId: 'getDocs',
+    summary: 'The documentation as pages',
+    responses: [{ status: 200, contentType: 'text/html', schema: null }],
+    answer: () => pageAt(DOCS),
+  })
+  const byDepth = DEPTHS.map((names, depth) =>
+    ownRoute({
+      ...shared,
+      path: `${DOCS}/${names.map((name) => `{${name}}`).join('/')}`,
+      operationId: `getDocsPage${depth + 1}`,
+      summary: 'A page of the documentation',
+      params: z.object(Object.fromEntries(names.map((name) => [name, part]))),
+      responses: [{ status: 200, contentType: 'text/html', schema: null }, ...unknown.docs],
+      answer: ({ params }) => {
+        const given = params as Readonly<Record<string, string>>
+        return pageAt(`${DOCS}/${names.map((name) => given[name]).join('/')}`)
+      },
+    }),
+  )
+  const found = ownRoute({
+    ...shared,
+    path: `${DOCS}/search`,
+    operationId: 'searchDocs',
+    summary: 'Search the documentation',
+    query: Query,
+    responses: [{ status: 200, contentType: 'text/html', schema: null }],
+    answer: async ({ query }) => {
+      const words = ((query as z.infer<typeof Query>).q ?? '').trim()
+      const results = words === '' ? [] : (await search()).find(words)
+      const title = words === '' ? 'Search' : `Search: ${words}`
+      return htmlBody(renderDocsPage('docs-search', frame(null, title), { words, results }), null)
+    },
+  })
+  return [index, found, styleRoute, pictureRoute, ...byDepth]
+}
+
+function htmlBody(body: string, etag: string | null): Rendered {
+  return {
+    form: 'body',
+    status: 200,
+    contentType: 'text/html; charset=utf-8',
+    body,
+    ...(etag === null ? {} : { etag }),
+    cacheControl: etag === null ? 'no-store' : `public, max-age=${MAX_AGE_SECS}`,
+  }
+}
+
+const styleRoute = ownRoute({
+  ...shared,
+  path: `${DOCS}/style/{digest}`,
+  operationId: 'readDocsStyle',
+  summary: 'The stylesheet of the documentation',
+  params: z.object({ digest: z.string().max(64) }),
+  responses: [{ status: 200, contentType: 'text/css', schema: null }, ...unknown.docs],
+  answer: ({ params }) =>
+    (params as { readonly digest: string }).digest === STYLE_DIGEST
+      ? {
+          form: 'body',
+          status: 200,
+          contentType: 'text/css; charset=utf-8',
+          body: STYLE,
+          cacheControl: 'public, max-age=31536000, immutable',
+        }
+      : unknown.render(null, NO_CONTEXT),
+})
+
+const pictureRoute = ownRoute({
+  ...shared,
+  path: `${DOCS}/pictures/{name}`,
+  operationId: 'readDocsPicture',
+  summary: 'A picture of the documentation',
+  params: z.object({ name: z.string().regex(/^[a-z0-9-]{1,80}\.(?:png|svg)$/) }),
+  responses: [{ status: 200, contentType: 'image/png', schema: null }, ...unknown.docs],
+  answer: ({ params }) => {
+    const { name } = params as { readonly name: string }
+    // The pattern of the name has no slash, so a path cannot leave the folder.
+    const file = join(DOCUMENTATION_FOLDER, 'pictures', name)
+    if (!existsSync(file)) return unknown.render(null, NO_CONTEXT)
+    const body = readFileSync(file)
+    const type = PICTURE_TYPES[name.slice(name.lastIndexOf('.') + 1)]!
+    return {
+      form: 'body',
+      status: 200,
+      contentType: type,
+      body,
+      etag: strongTag(createHash('sha256').update(body).digest('hex')),
+      cacheControl: `public, max-age=${MAX_AGE_SECS}`,
+    }
+  },
+})
