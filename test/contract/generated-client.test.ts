@@ -14,7 +14,7 @@ const PACKAGES = ['openapi-typescript@7.13.0', 'openapi-fetch@0.17.0', 'typescri
 
 const PROGRAM = `
 import createClient from 'openapi-fetch'
-import type { components, paths } from './svc.js'
+import type { components, paths } from "./svc.js"
 
 const { BASE = '', TOKEN = '' } = process.env
 const client = createClient<paths>({ baseUrl: BASE, headers: { authorization: \`Bearer \${TOKEN}\` } })
@@ -32,7 +32,7 @@ const problem: components['schemas']['Problem'] | undefined =
 await client.POST('/api/v1/applications', { body: {} })
 // @ts-expect-error: there is no such operation
 await client.GET('/api/v1/nothing')
-console.log(read.data?.name, problem?.detail)
+process.stdout.write(\`\${read.data?.name} \${problem?.detail}\\n\`)
 `
 
 test('a generated TypeScript client compiles and creates an application', async (t) => {
@@ -55,7 +55,16 @@ test('a generated TypeScript client compiles and creates an application', async 
   await run(bin('openapi-typescript'), ['openapi.json', '-o', 'svc.d.ts'], { cwd: made })
   const types = new URL('../../../node_modules/@types', import.meta.url).pathname
   const options = '--strict --exactOptionalPropertyTypes --noUncheckedIndexedAccess --target es2022'
-  const more = ['--module', 'nodenext', '--lib', 'es2022,dom', '--typeRoots', types, '--types', 'node']
+  const more = [
+    '--module',
+    'nodenext',
+    '--lib',
+    'es2022,dom',
+    '--typeRoots',
+    types,
+    '--types',
+    'node',
+  ]
   await run(bin('tsc'), [...options.split(' '), ...more, 'program.ts'], { cwd: made }).catch(
     (error: { stdout: string }) => {
       throw new Error(error.stdout)

@@ -8,7 +8,12 @@ import { basename } from 'node:path'
 import test from 'ava'
 import { openChromium } from '../../support/pages/chromium.js'
 import { byKeyboard, accessibilityFindings } from '../../support/pages/accessibility.js'
-import { PICTURE_FOLDER, type PictureName, PICTURES, SCHEMES } from '../../support/gallery/pictures.js'
+import {
+  PICTURE_FOLDER,
+  type PictureName,
+  PICTURES,
+  SCHEMES,
+} from '../../support/gallery/pictures.js'
 import { openStage, setScene } from '../../support/gallery/stage.js'
 import { walkGallery } from '../../support/gallery/walk.js'
 import { faultsOf, inEveryLanguage, shownInEveryLanguage } from '../../support/pages/languages.js'

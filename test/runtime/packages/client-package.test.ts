@@ -43,7 +43,7 @@ test('TypeScript programs compile against it', async (t) => {
     const event: string = verifyWebhook({ headers: new Headers(), body: '', secret: 'x'.repeat(16) }).eventType
     const call: typeof fetch = egressFetch({ baseUrl: 'https://id.example.com', credentialId: 'x', token: 'x' })
     const session = agentSession({ http: httpClient('https://id.example.com'), key: createAgentKey(), issuer: 'x' })
-    console.log(token.subject, event, call, session, createResourceServer)
+    void [token.subject, event, call, session, createResourceServer]
     // @ts-expect-error: options are checked
     await verifyToken('x', { issuer: 7 })
   `

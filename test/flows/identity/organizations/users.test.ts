@@ -144,7 +144,8 @@ test('a fixture password is rotated by id, and recovered without one for the old
   // Deprecated, and said so with its end and its replacement (RFC 9745, RFC 8594).
   t.is(recovered.headers['deprecation'], `@${Date.parse('2026-11-23') / 1000}`)
   t.is(recovered.headers['sunset'], 'Sat, 01 Jan 2028 00:00:00 GMT')
-  const [, guide = ''] = /^<([^>]+)>; rel="deprecation"$/.exec(recovered.headers['link'] ?? '') ?? []
+  const [, guide = ''] =
+    /^<([^>]+)>; rel="deprecation"$/.exec(recovered.headers['link'] ?? '') ?? []
   t.is((await api.get(guide)).status, 200, guide)
   const { paths } = (await api.get('/openapi.json')).body as { paths: Record<string, Json> }
   const described = (paths['/api/v1/sandbox/fixture-user/rotate-password'] as Json)['post'] as Json
