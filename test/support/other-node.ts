@@ -17,6 +17,8 @@ export const OTHER_NODE_MISSING =
   process.platform === 'linux' && process.arch === 'x64' ? null : 'no linux x64'
 
 /** The path of the program. The first call installs it. */
-/** By major version. */
-const VERSIONS = { 22: '22.23.3', 24: '24.21.0' } as const
+export async function otherNode(major: OtherMajor): Promise<string> {
+  const named = `${PACKAGE}-${VERSIONS[major]}`
+  const folder = await installedPackages(named, [`${PACKAGE}@${VERSIONS[major]}`])
+  return join(folder, 'node_modules', PACKAGE, 'bin', 'node')
 }
