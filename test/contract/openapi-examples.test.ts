@@ -53,7 +53,7 @@ function place({ method, path }: Case): number {
   // Without its token nothing of SCIM works.
   if (method === 'delete' && path.startsWith('/api/v1/scim/tokens')) return 7
   if (method === 'delete' && /\{[a-z_]+\}$/.test(path) && path.startsWith('/api/v1/organizations/'))
-    return 6
+    return 8
   if (method === 'delete') return path.startsWith('/scim/') ? 4 : 5
   if (/\/(?:revoke|suspend|deny|close|cancel|deprecate)$/.test(path)) return 4
   if (/\/(?:rotate[a-z-]*|reactivate|activate|removal)$/.test(path)) return 3

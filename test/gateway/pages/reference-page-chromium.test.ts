@@ -1,8 +1,8 @@
 /** The page of the API in a real browser: accessible in both schemes, at 320 px, and offline. */
-import { openChromium, violations } from '../support/pages/chromium.js'
-import { accessibilityFindings } from '../support/pages/accessibility.js'
-import { testWithProgram } from '../support/service/programs.js'
-import { testService } from '../support/service.js'
+import { openChromium, violations } from '../../support/pages/chromium.js'
+import { accessibilityFindings } from '../../support/pages/accessibility.js'
+import { testWithProgram } from '../../support/service/programs.js'
+import { testService } from '../../support/service.js'
 
 testWithProgram(
   'chromium',
