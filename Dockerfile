@@ -33,6 +33,8 @@ COPY package.json LICENSE NOTICE ./
 COPY docs ./docs
 COPY actors/agents/workspaces/samples ./actors/agents/workspaces/samples
 COPY gateway/pages/templates ./gateway/pages/templates
+COPY gateway/openapi/page ./gateway/openapi/page
+COPY gateway/openapi/examples ./gateway/openapi/examples
 COPY migrations/*.sql ./migrations/
 COPY runtime/svc.cjs runtime/thread-pool.cjs ./runtime/
 COPY deploy/image/healthcheck.mjs ./deploy/image/healthcheck.mjs

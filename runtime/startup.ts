@@ -26,7 +26,6 @@ import { systemRandom } from './kernel/random.js'
 import { startSystem, type System } from './kernel/system.js'
 import type { ThreadOptions } from './kernel/threads/thread.js'
 import { type LoadedSettings, loadSettings } from './configuration/load-settings.js'
-import { settingsWithoutEffect } from './configuration/unavailable-features.js'
 import { explainedBy } from './process/which-database.js'
 import { isServed, planesOf, placementsWith } from './planes.js'
 import {
@@ -129,9 +128,6 @@ export async function startService(options: StartOptions): Promise<Service> {
     throw new StartRefused('the configuration is invalid', { failures: loaded.failures })
   }
   options.onSettings?.(loaded.settings)
-  for (const key of settingsWithoutEffect(loaded.sources)) {
-    log.warn({ key }, 'this setting has no effect in this build')
-  }
   const context: StartContext = {
     options,
     loaded,

@@ -1,5 +1,5 @@
 /** The dependencies of each actor and worker. Rows in the order of `planes.ts`. */
-import { availableParallelism } from 'node:os'
+import { pooled, processors } from './pools.js'
 import { offeredLocales } from '../../actors/domain/i18n/languages.js'
 import { accountActor } from '../../actors/identity/accounts/actor.js'
 import { agentsActor } from '../../actors/agents/agents/actor.js'
@@ -93,8 +93,7 @@ import { reconciliationWorker } from '../../actors/commerce/reconciliation/worke
 import { x402Actor, x402Pool } from '../../actors/commerce/x402/actor.js'
 import type { X402Module } from '../../actors/commerce/x402/needs.js'
 import { commerceWirings } from './commerce.js'
-import { type ActorWiring, wireActor, type ActorContext } from '../kernel/wiring.js'
-import { openPool, type Pool, type PoolOptions } from '../kernel/threads/pool.js'
+import { type ActorWiring, wireActor } from '../kernel/wiring.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
 import { captchaOf, mailQueueOf, mailRunnerOf, textSenderOf } from './mail.js'
 import { assetRetirementOf, tenantAssetsNeeds } from './tenant-assets.js'
@@ -584,21 +583,4 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       },
     })),
   ]
-}
-
-/** A pool that closes with its actor. */
-function pooled<M>(
-  context: ActorContext,
-  { metrics, log }: ProcessResources,
-  options: PoolOptions,
-): Pool<M> {
-  const opened = openPool<M>({ ...options, metrics, log })
-  context.onStop(() => opened.close())
-  return opened
-}
-
-/** At most the threads in the table, and at most one per processor. */
-function processors({ place }: ActorContext): number {
-  const most = place.tag === 'pool' ? place.threadsMax : 1
-  return Math.min(availableParallelism(), most)
 }
