@@ -74,6 +74,8 @@ export interface GatewayOptions {
   readonly refs: Refs
   /** Name of the plane, for the log. */
   readonly plane: string
+  /** `telemetry.sample_ratio`. Default 1. */
+  readonly sampleRatio?: number | undefined
   readonly log: Logger
   readonly metrics: Metrics
   readonly clock: Clock
@@ -143,6 +145,9 @@ export function openGateway(options: GatewayOptions): Gateway {
       .map((url) => new URL(url).origin),
   )
   const secure = issuer.startsWith('https:')
+  const egressHost = new URL(server.egress_url).host
+  // Empty allows all hosts.
+  const servedHosts = server.allowed_hosts.length === 0 ? [] : [...server.allowed_hosts, egressHost]
   const browsers = browserReader(
     { secure, keptSecs: sessionCookieSecs, keepsBrowser: options.keepsBrowserCookie },
     i18n,
@@ -212,6 +217,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     routes: documented,
     policies,
     events: options.events,
+    egressUrl: server.egress_url,
   })
   // The document describes its own route, but not the files of its page.
   documented.push(...descriptions.filter(({ path }) => path === OPENAPI_PATH))
@@ -253,7 +259,7 @@ export function openGateway(options: GatewayOptions): Gateway {
       monotonicMs: () => clock.monotonicMs(),
       observeUnrouted: (status, ms) => unrouted.observe(status, ms),
     }),
-    hosts: hostPolicy(server.allowed_hosts, server.base_domain),
+    hosts: hostPolicy(servedHosts, server.base_domain),
     addresses,
     cors: corsOf({
       allowedOrigins: server.cors_allowed_origins,
@@ -271,7 +277,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     originOf: requestOrigin({
       issuer: new URL(issuer),
       baseDomain: server.base_domain,
-      allowedHosts: server.allowed_hosts,
+      allowedHosts: servedHosts,
       port: server.port,
       addresses,
     }),
@@ -284,6 +290,7 @@ export function openGateway(options: GatewayOptions): Gateway {
             const named = await tenants.resolve({ tenantId }, asking)
             return named.tag === 'resolved' && isSandbox(named.tenant)
           },
+    sampleRatio: options.sampleRatio ?? 1,
     metricsToken: metricsTokenCheck(server.metrics_bearer_token),
     started: () => isStarted,
     clock,

@@ -47,6 +47,7 @@ import { followChanges } from './wiring/announcements.js'
 import type { EgressThreadData } from './threads/egress-thread.js'
 import type { ThreadAccess } from './wiring/thread-access.js'
 import type { ThreadData } from './threads/delivery-thread.js'
+import { startTelemetry } from './telemetry/start.js'
 import { egressSettingsOf, senderSettingsOf } from './wiring/egress-settings.js'
 import { createServer } from 'node:net'
 import { checkout } from '../actors/commerce/checkout/protocol.js'
@@ -102,6 +103,7 @@ const MENDABLE = new Set([
 
 const steps: readonly Step[] = [
   ['port', requireFreePort],
+  ['telemetry', openTraces],
   ['database server', provideDatabase],
   ['database', openPools],
   ['schema', requireSchema],
@@ -189,6 +191,14 @@ export async function startService(options: StartOptions): Promise<Service> {
   )
 }
 
+async function openTraces({ loaded, metrics, log }: StartContext): Promise<Undo> {
+  const { telemetry } = loaded.settings
+  const source = { plane: loaded.plane, thread: 'main' }
+  const end = await startTelemetry(telemetry, source, metrics.registry)
+  if (telemetry.enabled) log.info({ endpoint: telemetry.otlp_endpoint }, 'traces are sent')
+  return () => end()
+}
+
 async function startActors(context: StartContext): Promise<Undo> {
   const { loaded, log, clock, random, metrics, state } = context
   const database = context.database!
@@ -198,6 +208,8 @@ async function startActors(context: StartContext): Promise<Undo> {
     database: settings.database,
     urls: context.urls!,
     kms: context.kmsAccess!,
+    telemetry: settings.telemetry,
+    plane: loaded.plane,
   }
   const sending = senderSettingsOf(settings)
   const webhooks: ThreadData = { ...access, webhooks: settings.webhooks, sending }
@@ -279,6 +291,7 @@ function enabledCapabilities(settings: StartContext['loaded']['settings']): read
     'identity.sign_up': user_self_service.enabled,
     admin: settings.admin.enabled,
     organizations: settings.organizations.enabled,
+    telemetry: settings.telemetry.enabled,
   }
   return Object.entries(names)
     .filter(([, isOn]) => isOn)
@@ -328,6 +341,7 @@ async function openListener(context: StartContext): Promise<Undo> {
     ),
     refs,
     plane: loaded.plane,
+    sampleRatio: loaded.settings.telemetry.sample_ratio,
     log,
     metrics,
     clock,

@@ -25,12 +25,19 @@ import { scimSettings } from '../../actors/identity/scim/settings.js'
 import {
   enterpriseSsoSettings,
   genericOauthSettings,
+  oauthProxySettings,
   socialSettings,
   verifiedDomainsSettings,
 } from '../../actors/identity/federated-login/settings.js'
 import { tenantSettings } from '../../actors/identity/tenants/settings.js'
-import { dpopSettings, jwtSettings, oidcSettings } from '../../actors/oauth/tokens/settings.js'
+import {
+  dpopSettings,
+  jwtSettings,
+  oidcSettings,
+  refreshFamilyCacheSettings,
+} from '../../actors/oauth/tokens/settings.js'
 import { credentialsSettings } from '../../actors/oauth/credential-issuance/settings.js'
+import { proxySettings } from '../../actors/platform/outbound-http/proxy-settings.js'
 import { vaultSettings } from '../../actors/vault/vault/settings.js'
 import { adminSettings, openapiSettings, serverSettings } from '../../gateway/settings.js'
 import { kmsSettings } from '../../storage/platform/kms/settings.js'
@@ -46,6 +53,7 @@ import { accessControlSettings } from '../../actors/oauth/access-policies/settin
 import { apiKeysSettings } from '../../actors/oauth/api-keys/settings.js'
 import { billingSettings } from '../../actors/identity/billing/settings.js'
 import { organizationsSettings } from '../../actors/identity/organizations/settings.js'
+import { telemetrySettings } from '../telemetry/settings.js'
 import { unavailableSections } from './unavailable-features.js'
 
 export const sections = [
@@ -59,6 +67,7 @@ export const sections = [
   jwtSettings,
   oidcSettings,
   dpopSettings,
+  refreshFamilyCacheSettings,
   credentialsSettings,
   authSettings,
   sessionCookieSettings,
@@ -71,6 +80,7 @@ export const sections = [
   socialSettings,
   genericOauthSettings,
   enterpriseSsoSettings,
+  oauthProxySettings,
   verifiedDomainsSettings,
   consoleSettings,
   challengeSettings,
@@ -78,6 +88,7 @@ export const sections = [
   openapiSettings,
   deviceAuthorizationSettings,
   vaultSettings,
+  proxySettings,
   webhooksSettings,
   commerceSettings,
   chainsSettings,
@@ -95,6 +106,7 @@ export const sections = [
   apiKeysSettings,
   accessControlSettings,
   adminSettings,
+  telemetrySettings,
   ...unavailableSections,
 ] as const
 

@@ -27,18 +27,6 @@ function refused<const Name extends string>(
  * configuration.
  */
 export const unavailableSections = [
-  refused(
-    'oauth_proxy',
-    'Relay of OAuth callbacks; never in production.',
-    'callbacks are not relayed',
-  ),
-  refused('proxy', 'An outbound proxy.', 'outbound connections are made directly'),
-  refused(
-    'refresh_family_cache',
-    'Cache of refresh token families.',
-    'families are read from the database at each use',
-  ),
-  refused('telemetry', 'Traces to a collector.', 'traces are not collected'),
   refused('wallet', 'Wallets and budgets.', 'no wallet can sign'),
 ] as const
 
@@ -74,12 +62,9 @@ function isOn(settings: unknown, key: string): boolean {
  * Keys that this build accepts and does not read. Setting one is not an error, because another
  * build may read it. The start lists them.
  */
-const WITHOUT_EFFECT: readonly string[] = [
-  'server.tls.ca_pem_path',
-  'server.egress_url',
-  'deployment.database_topology',
-  ...unavailableSwitches.map((key) => `${key.slice(0, key.indexOf('.'))}.`),
-]
+const WITHOUT_EFFECT: readonly string[] = unavailableSwitches.map(
+  (key) => `${key.slice(0, key.indexOf('.'))}.`,
+)
 
 /**
  * Whether setting the dotted key changes anything. A key that is refused when it is on has an

@@ -135,7 +135,12 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       const watch = openChainWatch(settings)
       if (watch !== null) onStop(() => watch.close())
       const unfit = () => [...resources.process.unfit(), ...(watch?.unfit() ?? [])]
-      return { database, keys: ref(signingKeys), process: { ...resources.process, unfit } }
+      return {
+        database,
+        keys: ref(signingKeys),
+        coordination,
+        process: { ...resources.process, unfit },
+      }
     }),
     wireActor(signingKeysActor, () => ({ database, sealer, kms, clock, random, settings: jwt })),
     wireActor(tenantsActor, () => ({
@@ -164,6 +169,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         issuer,
         jwt,
         dpop,
+        refreshFamilyCache: settings.refresh_family_cache,
         console: settings.console.enabled,
         credentials: settings.credentials.enabled,
         accessControl: settings.access_control.enabled,

@@ -203,12 +203,16 @@ const BUILT = new Set([
   'adaptive_mfa.enabled',
   'anonymous.enabled',
   'scim.enabled',
+  'telemetry.enabled',
   'i18n.enabled',
   'access_control.enabled',
   'admin.enabled',
   'billing.enabled',
   'api_keys.enabled',
   'organizations.enabled',
+  'proxy.enabled',
+  'oauth_proxy.enabled',
+  'refresh_family_cache.enabled',
 ])
 
 test('every feature that is not built is refused when it is turned on', (t) => {

@@ -59,9 +59,10 @@ import {
 } from './protocol.js'
 import { grantPreAuthorized } from './grants/pre-authorized-code.js'
 import { grantRefresh } from './grants/refresh-token.js'
-import { type Requester, logRefusal, refuse, refuseScope } from './refusals.js'
+import { type Requester, refuse, refusedRequester, refuseScope } from './refusals.js'
 import { revoke } from './verify/revocation.js'
-import type { DpopSettings, JwtSettings } from './settings.js'
+import type { DpopSettings, JwtSettings, RefreshFamilyCacheSettings } from './settings.js'
+import { DeadFamilies } from './grants/dead-families.js'
 import { PreparedGrantsCache } from './issue/prepared-grants-cache.js'
 import { groupCommit } from '../../platform/batching/group-commit.js'
 import { grantExchange } from './grants/token-exchange.js'
@@ -96,6 +97,8 @@ export type TokensNeeds = {
   readonly issuer: string
   readonly jwt: JwtSettings
   readonly dpop: DpopSettings
+  /** Default: off. */
+  readonly refreshFamilyCache?: RefreshFamilyCacheSettings | undefined
   /** The tenant of a request by a client that its metadata document identifies. */
   readonly tenants: ActorRef<TenantsProtocol>
   /** Clients that are identified by their metadata documents. Absent if there are none. */
@@ -176,6 +179,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       commits: groupCommit(database),
       preparedGrants: new PreparedGrantsCache(issuer),
       lookups: batchedLookups(database),
+      deadFamilies: new DeadFamilies(needs.refreshFamilyCache),
       resources: resourceLookup(database, knownResources),
       verifier,
       invalidate,
@@ -226,7 +230,12 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     ): Client | OAuthRefused | Promise<Client | OAuthRefused> {
       const authentication = readClientAuthentication(authorization, form)
       if (authentication.method === 'refused')
-        return refuse(authentication.error, authentication.description, triesBasic(authorization))
+        return refuse(
+          authentication.error,
+          authentication.description,
+          authentication.reason,
+          triesBasic(authorization),
+        )
       const assertion =
         authentication.method === 'assertion'
           ? readAssertion(authentication.assertion, issuer, clock.nowSecs())
@@ -245,7 +254,13 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       if (needs.console && authentication.clientId === CONSOLE_CLIENT_ID)
         return consoleClient(authentication, form)
       const orRefused = (client: Client | null) =>
-        client ?? refuse('invalid_client', failureOf(authentication), triesBasic(authorization))
+        client ??
+        refuse(
+          'invalid_client',
+          failureOf(authentication),
+          'client_authentication_failed',
+          triesBasic(authorization),
+        )
       const client = clients.authenticate(authentication)
       return client instanceof Promise ? client.then(orRefused) : orRefused(client)
     }
@@ -255,7 +270,10 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       form: OAuthForm,
     ): Promise<Client | OAuthRefused> {
       const client = method === 'none' ? await consoleClientOf(issuing, form) : null
-      return client ?? refuse('invalid_client', 'client authentication failed')
+      return (
+        client ??
+        refuse('invalid_client', 'client authentication failed', 'client_authentication_failed')
+      )
     }
 
     /** The fault in the content of an assertion. It never reveals whether the client or its key exists. */
@@ -292,9 +310,14 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       context: MessageContext,
     ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
       const { grantType } = requester
-      if (grantType === null) return refuse('invalid_request', 'grant_type is missing')
+      if (grantType === null)
+        return refuse('invalid_request', 'grant_type is missing', 'parameter_missing')
       if (!isGrantType(grantType) || (grantType === PRE_AUTHORIZED_CODE && !needs.credentials))
-        return refuse('unsupported_grant_type', 'this grant type is not supported')
+        return refuse(
+          'unsupported_grant_type',
+          'this grant type is not supported',
+          'grant_type_unsupported',
+        )
       // In a token exchange the actor token alone can identify the agent.
       const byActor = grantType === TOKEN_EXCHANGE && form.get('actor_token') !== null
       // OpenID4VCI section 6.1: a wallet may be unknown. Its code is what authorizes it.
@@ -316,6 +339,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         return refuse(
           'invalid_authorization_details',
           'this grant does not support authorization_details',
+          'details_unsupported',
         )
       const address = request.address ?? ''
       const own = issuingFor(address, context)
@@ -341,25 +365,22 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       async issue(request, context) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
+        if ('repeated' in form)
+          return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
         const requester: Requester = {
           grantType: form.get('grant_type'),
           client: null,
         }
         const outcome = await runGrant(request, form, requester, context).catch(asOAuthRefusal)
-        if (outcome.tag === 'oauth_refused' || outcome.tag === 'proof_refused')
-          logRefusal(
-            context.log,
-            outcome,
-            requester,
-            readClientAuthentication(request.authorization, form),
-          )
-        return outcome
+        if (outcome.tag !== 'oauth_refused' && outcome.tag !== 'proof_refused') return outcome
+        const presented = readClientAuthentication(request.authorization, form)
+        return { ...outcome, requester: refusedRequester(requester, presented) }
       },
 
       async identifyClient(request, context) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
+        if ('repeated' in form)
+          return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
         const client = await clientOf(request, form, context)
         if ('tag' in client) return client
         const { dpopProof } = request
@@ -373,7 +394,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       async introspect(request, context) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
+        if ('repeated' in form)
+          return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
         const { authorization, dpopProof, httpMethod, httpUrl } = request
         const accessToken = ACCESS_SCHEME.exec(authorization ?? '')
         let inspector: Inspector | null
@@ -388,7 +410,11 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           if ('tag' in client) return client
           inspector = inspectorOf(client, publicClientId(client))
           if (inspector === null)
-            return refuse('invalid_client', 'a public client cannot introspect tokens')
+            return refuse(
+              'invalid_client',
+              'a public client cannot introspect tokens',
+              'client_method_wrong',
+            )
         } else {
           const scheme = accessToken[1]!.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer'
           const token = accessToken[2]!
@@ -402,7 +428,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           inspector = { tenantId: caller.principal.tenantId, clientId: null }
         }
         const token = form.get('token')
-        if (token === null) return refuse('invalid_request', 'token is missing')
+        if (token === null)
+          return refuse('invalid_request', 'token is missing', 'parameter_missing')
         const answer = await introspect(
           { database, verifier, apiKeys, clock, issuer },
           inspector,
@@ -418,7 +445,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       async revoke(request, context) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
+        if ('repeated' in form)
+          return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
         const client = await clientOf(request, form, context)
         if ('tag' in client) return client
         return revoke({ database, verifier, clock, random, invalidate }, client, form, context)
@@ -440,7 +468,7 @@ function asRefusal(error: unknown): PolicyRefusal {
 
 function asOAuthRefusal(error: unknown): OAuthRefused {
   if (!(error instanceof PolicyDenied)) throw error
-  return refuse('policy_denied', DENIED)
+  return refuse('policy_denied', DENIED, 'access_policy')
 }
 
 function isGrantType(text: string): text is GrantType {
