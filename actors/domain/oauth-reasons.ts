@@ -244,8 +244,8 @@ export const OAUTH_ERRORS = {
         'Use the egress proxy, or ask the owner of the credential.',
       ],
       access_policy: [
-        'An access policy of the tenant refuses the network, or the assurance level of the user.',
-        'Use an allowed network, sign in with a second factor, or ask an owner of the tenant.',
+        'An access policy of the tenant forbids the sign-in or the token.',
+        'Ask an owner or admin of the tenant, who can evaluate the policies.',
       ],
     },
   },
