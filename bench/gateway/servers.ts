@@ -34,6 +34,8 @@ const healthActor = defineActor<HealthProtocol, Record<string, never>>({
     describeRequest: async () => ({ tag: 'not_admitted' }),
     startup: async () => ({ tag: 'ok' }),
     ready: async () => ({ tag: 'ok' }),
+    planes: async () => ({ tag: 'planes', planes: [] }),
+    actors: async () => ({ tag: 'actors', actors: [] }),
   }),
 })
 
@@ -75,9 +77,10 @@ function gatewayOptions(parser: 'uwebsockets' | 'node' = 'uwebsockets'): Gateway
     // Quotas stay on, as in production; only the limit of the generator's one address is lifted.
     endpoint_throttle: { enabled: process.argv[3] !== 'unlimited' },
     egress_url: issuer,
+    drain_secs: 0,
     errors_base_url: issuer,
   })
-  const openapi = z.object(openapiSettings.shape).parse({})
+  const openapi = z.object(openapiSettings.shape).parse({ exposure: 'public' })
   const refs = new Map<string, ActorRef<never>>([
     ['health', spawnInline(healthActor, {}).ref as unknown as ActorRef<never>],
     ['workspaces', spawnInline(workspacesActor, {}).ref as unknown as ActorRef<never>],

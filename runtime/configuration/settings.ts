@@ -1,6 +1,6 @@
 /** All sections of the configuration, in the order of the reference page. */
 import { i18nSettings } from '../../actors/domain/i18n/settings.js'
-import { tenantAssetsSettings } from '../../actors/identity/tenants/assets-settings.js'
+import { tenantAssetsSettings } from '../../actors/identity/tenant-assets/settings.js'
 import { consoleSettings } from '../../actors/identity/console-sessions/settings.js'
 import { sessionCookieSettings } from '../../actors/identity/sessions/settings.js'
 import { chainsSettings, commerceSettings } from '../../actors/commerce/payments/settings.js'
@@ -25,14 +25,21 @@ import { scimSettings } from '../../actors/identity/scim/settings.js'
 import {
   enterpriseSsoSettings,
   genericOauthSettings,
+  oauthProxySettings,
   socialSettings,
   verifiedDomainsSettings,
 } from '../../actors/identity/federated-login/settings.js'
 import { tenantSettings } from '../../actors/identity/tenants/settings.js'
-import { dpopSettings, jwtSettings, oidcSettings } from '../../actors/oauth/tokens/settings.js'
+import {
+  dpopSettings,
+  jwtSettings,
+  oidcSettings,
+  refreshFamilyCacheSettings,
+} from '../../actors/oauth/tokens/settings.js'
 import { credentialsSettings } from '../../actors/oauth/credential-issuance/settings.js'
+import { proxySettings } from '../../actors/platform/outbound-http/proxy-settings.js'
 import { vaultSettings } from '../../actors/vault/vault/settings.js'
-import { openapiSettings, serverSettings } from '../../gateway/settings.js'
+import { adminSettings, openapiSettings, serverSettings } from '../../gateway/settings.js'
 import { kmsSettings } from '../../storage/platform/kms/settings.js'
 import {
   databaseSettings,
@@ -43,6 +50,10 @@ import {
 import { deploymentSettings, securitySettings } from './deployment.js'
 import type { SettingsTree } from '../kernel/config/assemble.js'
 import { telemetrySettings } from '../telemetry/settings.js'
+import { accessControlSettings } from '../../actors/oauth/access-policies/settings.js'
+import { apiKeysSettings } from '../../actors/oauth/api-keys/settings.js'
+import { billingSettings } from '../../actors/identity/billing/settings.js'
+import { organizationsSettings } from '../../actors/identity/organizations/settings.js'
 import { unavailableSections } from './unavailable-features.js'
 
 export const sections = [
@@ -56,6 +67,7 @@ export const sections = [
   jwtSettings,
   oidcSettings,
   dpopSettings,
+  refreshFamilyCacheSettings,
   credentialsSettings,
   authSettings,
   sessionCookieSettings,
@@ -68,6 +80,7 @@ export const sections = [
   socialSettings,
   genericOauthSettings,
   enterpriseSsoSettings,
+  oauthProxySettings,
   verifiedDomainsSettings,
   consoleSettings,
   challengeSettings,
@@ -75,6 +88,7 @@ export const sections = [
   openapiSettings,
   deviceAuthorizationSettings,
   vaultSettings,
+  proxySettings,
   webhooksSettings,
   commerceSettings,
   chainsSettings,
@@ -88,6 +102,11 @@ export const sections = [
   anonymousSettings,
   adaptiveMfaSettings,
   telemetrySettings,
+  organizationsSettings,
+  billingSettings,
+  apiKeysSettings,
+  accessControlSettings,
+  adminSettings,
   ...unavailableSections,
 ] as const
 

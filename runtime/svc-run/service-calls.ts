@@ -3,10 +3,9 @@ import type { Readable } from 'node:stream'
 import { type Dispatcher, request } from 'undici'
 import { serviceAgent } from '../client/connections.js'
 import { injectionPoint } from '../../actors/vault/egress/inject/injection.js'
+import { type HeaderPairs, relayedFields, withoutParameter } from '../client/egress-fields.js'
 import type { TokenSource } from '../client/token-source.js'
 import type { ChosenCredential } from './credential-choice.js'
-
-export type HeaderPairs = readonly (readonly [name: string, value: string])[]
 
 export type OutboundCall = {
   readonly method: string
@@ -29,31 +28,18 @@ export interface ServiceCalls {
   close(): Promise<void>
 }
 
-/** Hop-by-hop fields and fields that this module sets. */
-const NOT_SENT = new Set([
-  'connection',
-  'content-length',
-  'expect',
-  'host',
-  'keep-alive',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
-
 export function serviceCalls(baseUrl: string, token: TokenSource): ServiceCalls {
   // Without timeouts, because the service has its own for a call.
   const agent = serviceAgent({ headersTimeout: 0, bodyTimeout: 0 })
-  const address = new URL('/v1/proxy/body', baseUrl)
+  const home = new URL('/v1/proxy/body', baseUrl)
+  let named: URL | undefined
   return {
     close: () => agent.destroy(),
     async send({ method, url, headers, body, bodyBytes, credential, stream, signal }) {
       const point = injectionPoint(credential.authScheme)
       const own = point?.in === 'header' ? point.name : null
-      const answer = await request(address, {
+      named ??= await namedAddress(home, agent)
+      const answer = await request(named ?? home, {
         dispatcher: agent,
         method: 'POST',
         signal,
@@ -80,49 +66,23 @@ export function serviceCalls(baseUrl: string, token: TokenSource): ServiceCalls 
   }
 }
 
-/** The program's fields in the form of the service, without the field that the service injects. */
-function relayedFields(headers: HeaderPairs, own: string | null): Record<string, string> {
-  const fields: Record<string, string> = {}
-  const others: [string, string][] = []
-  for (const [name, value] of headers) {
-    const lower = name.toLowerCase()
-    // CGI servers do not distinguish `_` and `-`.
-    const isOwn = own !== null && lower.replaceAll('_', '-') === own.replaceAll('_', '-')
-    if (NOT_SENT.has(lower) || isOwn) continue
-    if (!PLAIN_NAME.test(lower) || !PLAIN_VALUE.test(value)) {
-      others.push([lower, value])
-      continue
+/**
+ * The URL of the egress proxy. The capabilities of the service name `server.egress_url`. Where that is the issuer, the
+ * proxy is used at the address of the service that the caller knows. A token is never sent without TLS to a proxy of a
+ * service with TLS. Undefined when the service is unavailable: the call itself reports that.
+ */
+async function namedAddress(own: URL, agent: Dispatcher): Promise<URL | undefined> {
+  try {
+    const answer = await request(new URL('/api/v1/capabilities', own), { dispatcher: agent })
+    const { issuer, features } = (await answer.body.json()) as {
+      readonly issuer?: string
+      readonly features?: Readonly<Record<string, { readonly url?: unknown }>>
     }
-    const as = lower === 'content-type' ? lower : `x-svc-header-${lower}`
-    fields[as] = fields[as] === undefined ? value : `${fields[as]}, ${value}`
+    const url = features?.['vault.egress']?.url
+    if (typeof url !== 'string' || url === issuer || !URL.canParse(url)) return own
+    const named = new URL(own.pathname, url)
+    return own.protocol === 'https:' && named.protocol !== 'https:' ? own : named
+  } catch {
+    return undefined
   }
-  if (others.length > 0) fields['x-svc-headers'] = asciiJson(others)
-  return fields
-}
-
-/** Names and values that every HTTP server supports: uWebSockets ignores others and truncates values. */
-const PLAIN_NAME = /^[a-z0-9-]+$/
-const PLAIN_VALUE = /^[\t -~]*$/
-
-/** ASCII-only JSON, which a field value can hold. */
-function asciiJson(value: unknown): string {
-  return JSON.stringify(value).replaceAll(
-    /[^ -~]/g,
-    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )
-}
-
-/** Removes every parameter of a name from a URL and leaves the rest unchanged. */
-export function withoutParameter(url: string, key: string): string {
-  const start = url.indexOf('?')
-  if (start < 0) return url
-  const wanted = key.toLowerCase()
-  const kept = url
-    .slice(start + 1)
-    .split('&')
-    .filter(
-      (part) =>
-        ![...new URLSearchParams(part).keys()].some((name) => name.toLowerCase() === wanted),
-    )
-  return url.slice(0, start) + (kept.length === 0 ? '' : `?${kept.join('&')}`)
 }
