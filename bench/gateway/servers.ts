@@ -71,7 +71,6 @@ const TOOLS = resultText(1, JSON.stringify({ tools: TOOL_LIST }))
 function gatewayOptions(parser: 'uwebsockets' | 'node' = 'uwebsockets'): GatewayOptions {
   const issuer = 'https://id.example.com'
   const server = z.object(serverSettings.shape).parse({
-    drain_secs: 0,
     port: 0,
     http1_parser: parser,
     // Quotas stay on, as in production; only the limit of the generator's one address is lifted.
