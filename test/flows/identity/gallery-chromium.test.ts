@@ -90,8 +90,8 @@ for (const [colorScheme, locale] of WALKS) {
         // The checks below change attributes of the page.
         const html = await page.content()
         t.is(await page.getAttribute('main', 'data-page'), PICTURES.get(name)!.page, name)
-        // Problem types are in English, like the documents that link to them.
-        const language = name.startsWith('problem-type') ? 'en' : locale
+        // The errors of OAuth are in English, like the answers that link to them.
+        const language = name.startsWith('oauth-error') ? 'en' : locale
         t.is(await page.getAttribute('html', 'lang'), language, name)
         await looksRight(t, page, `${name}-${colorScheme}`)
         // The tab order is the same in every scheme and language.
