@@ -69,6 +69,7 @@ function storeOf({ settings, clock, metrics, log }: ProcessResources, onStop: On
       secretAccessKey: secret_access_key!,
       region: region!,
     },
+    proxy: settings.proxy,
     clock,
     log,
     count: (operation, outcome) => calls.inc({ operation, outcome }),
