@@ -43,6 +43,7 @@ import {
   type Step,
   type Undo,
 } from './process/start-context.js'
+import { actorReports, planeReports } from './process/process-report.js'
 import { followChanges } from './wiring/announcements.js'
 import type { EgressThreadData } from './threads/egress-thread.js'
 import type { ThreadAccess } from './wiring/thread-access.js'
@@ -54,6 +55,7 @@ import { checkout } from '../actors/commerce/checkout/protocol.js'
 import { commerce } from '../actors/commerce/payments/protocol.js'
 import { payouts } from '../actors/commerce/payouts/protocol.js'
 import { x402 } from '../actors/commerce/x402/protocol.js'
+import { isForOperators } from '../gateway/request/administration.js'
 import type { Route } from '../gateway/route.js'
 import type { Settings } from './configuration/settings.js'
 
@@ -232,11 +234,13 @@ async function startActors(context: StartContext): Promise<Undo> {
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     },
   }
+  const placed = placementsWith(settings)
+  const planes = planesOf(loaded.plane)
   if (keepsMail(loaded)) context.caughtMail = new CaughtMail(clock)
   const system: System = await startSystem({
-    placements: placementsWith(settings),
+    placements: placed,
     thread: (name) => threads[name]!,
-    planes: planesOf(loaded.plane),
+    planes,
     actorWirings: actorWirings({
       settings: loaded.settings,
       database,
@@ -252,6 +256,10 @@ async function startActors(context: StartContext): Promise<Undo> {
         started: () => state.started,
         stopping: () => state.stopping,
         unfit: () => context.system?.readiness().unready ?? [],
+      },
+      report: {
+        planes: () => planeReports(placed, planes),
+        actors: () => actorReports(placed, context.system?.stats() ?? []),
       },
     }),
     clock,
@@ -289,6 +297,8 @@ function enabledCapabilities(settings: StartContext['loaded']['settings']): read
     'sso.verified_domains': verified_domains.enabled,
     'identity.sign_up': user_self_service.enabled,
     telemetry: settings.telemetry.enabled,
+    admin: settings.admin.enabled,
+    organizations: settings.organizations.enabled,
   }
   return Object.entries(names)
     .filter(([, isOn]) => isOn)
@@ -327,8 +337,11 @@ async function openListener(context: StartContext): Promise<Undo> {
     featureDetails: featureDetails(loaded.settings),
     events: eventTypesOf(loaded.settings),
     i18n: loaded.settings.i18n,
+    admin: loaded.settings.admin,
+    billing: loaded.settings.billing.enabled,
     devMailbox: context.caughtMail,
     keepsBrowserCookie: adaptive_mfa.enabled,
+    imageOrigin: assetOrigin(loaded.settings),
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     described,
     routes: described.filter(
@@ -360,6 +373,12 @@ async function openListener(context: StartContext): Promise<Undo> {
     await gateway.close()
     return drained
   }
+}
+
+/** The origin of the object store's images. Undefined if the service serves them, or if there are none. */
+function assetOrigin({ tenant_assets: assets }: Settings): string | undefined {
+  const { enabled, folder, public_base_url: base } = assets
+  return enabled && folder === undefined && base !== undefined ? new URL(base).origin : undefined
 }
 
 /** The very first start creates the control-plane tenant and the signing keys. */
@@ -456,6 +475,8 @@ const SWITCHES: ReadonlyMap<string, (settings: Settings) => boolean> = new Map([
 ])
 
 /** Feature switches: the routes of a feature's actors exist only when its setting is on. */
-function isRouteEnabled({ target }: Route, settings: Settings): boolean {
+function isRouteEnabled(route: Route, settings: Settings): boolean {
+  const { target } = route
+  if (!settings.admin.enabled && isForOperators(route)) return false
   return target.via === 'gateway' || (SWITCHES.get(target.address.name)?.(settings) ?? true)
 }
