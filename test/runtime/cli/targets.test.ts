@@ -43,6 +43,12 @@ const UUID = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
 const COMMANDS: readonly (readonly [command: string, args: readonly string[], line: string])[] = [
   ['serve', [], OF_CONFIGURATION],
   ['migrate', [], OF_CONFIGURATION],
+  ['migrate up', [], OF_CONFIGURATION],
+  ['migrate status', [], OF_CONFIGURATION],
+  ['migrate check', [], OF_CONFIGURATION],
+  ['backup', ['--to', join(folder, 'backup')], OF_CONFIGURATION],
+  ['restore', ['--from', join(folder, 'none')], OF_CONFIGURATION],
+  ['admin recover', ['owner@example.com'], OF_CONFIGURATION],
   ['doctor', [], OF_CONFIGURATION],
   ['trace', [UUID], OF_CONFIGURATION],
   ['tour', ['--base-url', AT], OF_BASE_URL],
