@@ -55,8 +55,11 @@ async function recover(email: string, { tenant, json = false }: Wishes): Promise
     const { url, tenantSlug, notified } = issued
     const expiresAt = issued.expiresAt.toISOString()
     if (json) {
-      const issuedAs = { url, expires_at: expiresAt, tenant_slug: tenantSlug, notified }
-      return JSON.stringify(withTarget(issuedAs), null, 2)
+      return JSON.stringify(
+        withTarget({ url, expires_at: expiresAt, tenant_slug: tenantSlug, notified }),
+        null,
+        2,
+      )
     }
     return [
       `Give this link to ${email}, on a channel where you know the person. It works once:`,
