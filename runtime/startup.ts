@@ -54,6 +54,7 @@ import { checkout } from '../actors/commerce/checkout/protocol.js'
 import { commerce } from '../actors/commerce/payments/protocol.js'
 import { payouts } from '../actors/commerce/payouts/protocol.js'
 import { x402 } from '../actors/commerce/x402/protocol.js'
+import { isForOperators } from '../gateway/request/administration.js'
 import type { Route } from '../gateway/route.js'
 import type { Settings } from './configuration/settings.js'
 
@@ -289,6 +290,8 @@ function enabledCapabilities(settings: StartContext['loaded']['settings']): read
     'sso.verified_domains': verified_domains.enabled,
     'identity.sign_up': user_self_service.enabled,
     telemetry: settings.telemetry.enabled,
+    admin: settings.admin.enabled,
+    organizations: settings.organizations.enabled,
   }
   return Object.entries(names)
     .filter(([, isOn]) => isOn)
@@ -327,6 +330,8 @@ async function openListener(context: StartContext): Promise<Undo> {
     featureDetails: featureDetails(loaded.settings),
     events: eventTypesOf(loaded.settings),
     i18n: loaded.settings.i18n,
+    admin: loaded.settings.admin,
+    billing: loaded.settings.billing.enabled,
     devMailbox: context.caughtMail,
     keepsBrowserCookie: adaptive_mfa.enabled,
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
@@ -456,6 +461,8 @@ const SWITCHES: ReadonlyMap<string, (settings: Settings) => boolean> = new Map([
 ])
 
 /** Feature switches: the routes of a feature's actors exist only when its setting is on. */
-function isRouteEnabled({ target }: Route, settings: Settings): boolean {
+function isRouteEnabled(route: Route, settings: Settings): boolean {
+  const { target } = route
+  if (!settings.admin.enabled && isForOperators(route)) return false
   return target.via === 'gateway' || (SWITCHES.get(target.address.name)?.(settings) ?? true)
 }

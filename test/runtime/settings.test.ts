@@ -208,6 +208,11 @@ const BUILT = new Set([
   'proxy.enabled',
   'oauth_proxy.enabled',
   'refresh_family_cache.enabled',
+  'access_control.enabled',
+  'admin.enabled',
+  'billing.enabled',
+  'api_keys.enabled',
+  'organizations.enabled',
 ])
 
 test('every feature that is not built is refused when it is turned on', (t) => {
