@@ -96,6 +96,8 @@ export interface GatewayOptions {
   readonly i18n?: I18nSettings | undefined
   /** Keeps the browser cookie beyond the browser session. Default: no. */
   readonly keepsBrowserCookie?: boolean | undefined
+  /** Origin of the images of tenants, where it is not that of the service. Default: none. */
+  readonly imageOrigin?: string | undefined
   /** Event types of this deployment. Default: all. */
   readonly events?: readonly EventType[] | undefined
   /** Default: `POLICIES`. */
@@ -250,7 +252,7 @@ export function openGateway(options: GatewayOptions): Gateway {
   const pipeline = new Pipeline({
     router,
     respond: new Responder({
-      blocks: new HeaderBlocks(secure),
+      blocks: new HeaderBlocks(secure, options.imageOrigin),
       errorsBaseUrl: server.errors_base_url,
       i18n,
       sessionCookie: (token) => browsers.sessionCookie(token),

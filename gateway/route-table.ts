@@ -43,6 +43,7 @@ import { webhookRoutes } from './routes/webhooks/webhooks.js'
 import { scimRoutes } from './routes/identity/scim.js'
 import { scimGroupRoutes } from './routes/identity/scim-groups.js'
 import { scimTokenRoutes } from './routes/identity/scim-tokens.js'
+import { tenantAssetRoutes } from './routes/identity/branding/tenant-assets.js'
 import { tenantRoutes } from './routes/identity/tenants.js'
 import { userRoutes } from './routes/identity/users.js'
 import { userinfoRoutes } from './routes/oauth/userinfo.js'
@@ -106,6 +107,7 @@ export const routes: readonly Route[] = [
   ...scimRoutes,
   ...scimGroupRoutes,
   ...tenantRoutes,
+  ...tenantAssetRoutes,
   ...auditRoutes,
   ...checkoutRoutes,
   ...commerceRoutes,

@@ -2697,6 +2697,32 @@ CREATE INDEX tenant_transfers_to ON public.tenant_transfers USING btree (to_orga
 alter table tenant_transfers enable row level security;
 alter table tenant_transfers force row level security;
 create policy tenant on tenant_transfers using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+create table tenant_assets (
+  tenant_id uuid not null,
+  kind text not null,
+  sha256 bytea not null,
+  media_type text not null,
+  width integer not null,
+  height integer not null,
+  size_bytes integer not null,
+  begun_at timestamp with time zone not null,
+  shown_since timestamp with time zone,
+  retired_at timestamp with time zone,
+  constraint tenant_assets_pkey PRIMARY KEY (tenant_id, kind, sha256),
+  constraint tenant_assets_check CHECK (((retired_at IS NULL) OR (shown_since IS NOT NULL))),
+  constraint tenant_assets_height_check CHECK (((height >= 1) AND (height <= 512))),
+  constraint tenant_assets_kind_check CHECK ((kind = ANY (ARRAY['logo'::text, 'favicon'::text]))),
+  constraint tenant_assets_media_type_check CHECK ((media_type = ANY (ARRAY['image/webp'::text, 'image/png'::text]))),
+  constraint tenant_assets_sha256_check CHECK ((length(sha256) = 32)),
+  constraint tenant_assets_size_bytes_check CHECK ((size_bytes > 0)),
+  constraint tenant_assets_width_check CHECK (((width >= 1) AND (width <= 512))),
+  constraint tenant_assets_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX tenant_assets_ended ON public.tenant_assets USING btree (COALESCE(retired_at, begun_at)) WHERE ((shown_since IS NULL) OR (retired_at IS NOT NULL));
+CREATE UNIQUE INDEX tenant_assets_shown ON public.tenant_assets USING btree (tenant_id, kind) WHERE ((shown_since IS NOT NULL) AND (retired_at IS NULL));
+alter table tenant_assets enable row level security;
+alter table tenant_assets force row level security;
+create policy tenant on tenant_assets using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table tenant_users (
   tenant_id uuid not null,

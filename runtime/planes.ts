@@ -46,6 +46,8 @@ import { sshCertificatesActor } from '../actors/vault/ssh-certificates/actor.js'
 import { federatedLoginActor } from '../actors/identity/federated-login/actor.js'
 import { scimActor } from '../actors/identity/scim/actor.js'
 import { scimGroupsActor } from '../actors/identity/scim-groups/actor.js'
+import { assetFilesActor } from '../actors/identity/asset-files/actor.js'
+import { tenantAssetsActor } from '../actors/identity/tenant-assets/actor.js'
 import { tenantsActor } from '../actors/identity/tenants/actor.js'
 import { rateLimitsActor } from '../actors/operations/rate-limits/actor.js'
 import { tokensActor } from '../actors/oauth/tokens/actor.js'
@@ -73,6 +75,7 @@ const POW_THREADS_MAX = 4
 const PASSWORD_THREADS_MAX = 8
 const SSH_THREADS_MAX = 2
 const X402_THREADS_MAX = 2
+const IMAGE_THREADS_MAX = 2
 
 // biome-ignore format: the alignment is the information
 export const placements = [
@@ -116,6 +119,8 @@ export const placements = [
   placement(scimGroupsActor,   inline,                                                      C   ),
   placement(consoleSessionsActor, inline,                                                   C   ),
   placement(auditActor,        inline,                                                      C   ),
+  placement(tenantAssetsActor, pool('images', { threadsMax: IMAGE_THREADS_MAX }),           C   ),
+  placement(assetFilesActor,   inline,                                                   A, C   ),
   placement(agentManagementActor, inline,                                                   C   ),
   placement(webhooksActor,     inline,                                                      C   ),
   placement(sequencerWorker,   inline,                                                         J),
@@ -167,40 +172,32 @@ type PlacementSettings = Pick<
   | 'phone'
   | 'scim'
   | 'siwe'
+  | 'tenant_assets'
 >
 
 /** Actors of features that are off in this deployment. */
-const isAbsent = (
-  actor: string,
-  {
-    access_control,
-    anonymous,
-    api_keys,
-    billing,
-    commerce,
-    console,
-    deployment,
-    oidc,
-    passkey,
-    phone,
-    scim,
-    siwe,
-  }: PlacementSettings,
-): boolean =>
-  (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
-  (actor === renewalsWorker.address.name && !commerce.enabled) ||
-  (actor === consoleSessionsActor.address.name && !console.enabled) ||
-  (actor === scimActor.address.name && !scim.enabled) ||
-  (actor === scimGroupsActor.address.name && !(scim.enabled && scim.groups_enabled)) ||
-  (actor === passkeysActor.address.name && !passkey.enabled) ||
-  (actor === accessPoliciesActor.address.name && !access_control.enabled) ||
-  (actor === billingActor.address.name && !billing.enabled) ||
-  (actor === apiKeysActor.address.name && !api_keys.enabled) ||
-  (actor === guestsActor.address.name && !anonymous.enabled) ||
-  (actor === siweActor.address.name && !siwe.enabled) ||
-  (actor === phoneActor.address.name && !hasPhone(phone)) ||
-  (actor === observedClientsActor.address.name && !oidc.client_id_metadata_enabled) ||
-  (actor === clientRegistrationActor.address.name && !oidc.dynamic_registration_enabled)
+const isAbsent = (actor: string, settings: PlacementSettings): boolean => {
+  const { anonymous, commerce, console, deployment, oidc, passkey, phone, scim, siwe } = settings
+  const { access_control, api_keys, billing, tenant_assets: assets } = settings
+  return (
+    (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
+    (actor === renewalsWorker.address.name && !commerce.enabled) ||
+    (actor === consoleSessionsActor.address.name && !console.enabled) ||
+    (actor === scimActor.address.name && !scim.enabled) ||
+    (actor === scimGroupsActor.address.name && !(scim.enabled && scim.groups_enabled)) ||
+    (actor === passkeysActor.address.name && !passkey.enabled) ||
+    (actor === accessPoliciesActor.address.name && !access_control.enabled) ||
+    (actor === billingActor.address.name && !billing.enabled) ||
+    (actor === apiKeysActor.address.name && !api_keys.enabled) ||
+    (actor === guestsActor.address.name && !anonymous.enabled) ||
+    (actor === siweActor.address.name && !siwe.enabled) ||
+    (actor === phoneActor.address.name && !hasPhone(phone)) ||
+    (actor === observedClientsActor.address.name && !oidc.client_id_metadata_enabled) ||
+    (actor === clientRegistrationActor.address.name && !oidc.dynamic_registration_enabled) ||
+    (actor === tenantAssetsActor.address.name && !assets.enabled) ||
+    (actor === assetFilesActor.address.name && !(assets.enabled && assets.folder !== undefined))
+  )
+}
 
 /** The placements that apply. The routes of the other actors do not exist. */
 export function placementsWith(settings: PlacementSettings): typeof placements {

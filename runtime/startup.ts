@@ -43,6 +43,7 @@ import {
   type Step,
   type Undo,
 } from './process/start-context.js'
+import { actorReports, planeReports } from './process/process-report.js'
 import { followChanges } from './wiring/announcements.js'
 import type { EgressThreadData } from './threads/egress-thread.js'
 import type { ThreadAccess } from './wiring/thread-access.js'
@@ -233,11 +234,13 @@ async function startActors(context: StartContext): Promise<Undo> {
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     },
   }
+  const placed = placementsWith(settings)
+  const planes = planesOf(loaded.plane)
   if (keepsMail(loaded)) context.caughtMail = new CaughtMail(clock)
   const system: System = await startSystem({
-    placements: placementsWith(settings),
+    placements: placed,
     thread: (name) => threads[name]!,
-    planes: planesOf(loaded.plane),
+    planes,
     actorWirings: actorWirings({
       settings: loaded.settings,
       database,
@@ -253,6 +256,10 @@ async function startActors(context: StartContext): Promise<Undo> {
         started: () => state.started,
         stopping: () => state.stopping,
         unfit: () => context.system?.readiness().unready ?? [],
+      },
+      report: {
+        planes: () => planeReports(placed, planes),
+        actors: () => actorReports(placed, context.system?.stats() ?? []),
       },
     }),
     clock,
@@ -334,6 +341,7 @@ async function openListener(context: StartContext): Promise<Undo> {
     billing: loaded.settings.billing.enabled,
     devMailbox: context.caughtMail,
     keepsBrowserCookie: adaptive_mfa.enabled,
+    imageOrigin: assetOrigin(loaded.settings),
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     described,
     routes: described.filter(
@@ -365,6 +373,12 @@ async function openListener(context: StartContext): Promise<Undo> {
     await gateway.close()
     return drained
   }
+}
+
+/** The origin of the object store's images. Undefined if the service serves them, or if there are none. */
+function assetOrigin({ tenant_assets: assets }: Settings): string | undefined {
+  const { enabled, folder, public_base_url: base } = assets
+  return enabled && folder === undefined && base !== undefined ? new URL(base).origin : undefined
 }
 
 /** The very first start creates the control-plane tenant and the signing keys. */

@@ -34,6 +34,8 @@ const healthActor = defineActor<HealthProtocol, Record<string, never>>({
     describeRequest: async () => ({ tag: 'not_admitted' }),
     startup: async () => ({ tag: 'ok' }),
     ready: async () => ({ tag: 'ok' }),
+    planes: async () => ({ tag: 'planes', planes: [] }),
+    actors: async () => ({ tag: 'actors', actors: [] }),
   }),
 })
 
@@ -77,7 +79,7 @@ function gatewayOptions(parser: 'uwebsockets' | 'node' = 'uwebsockets'): Gateway
     drain_secs: 0,
     errors_base_url: issuer,
   })
-  const openapi = z.object(openapiSettings.shape).parse({})
+  const openapi = z.object(openapiSettings.shape).parse({ exposure: 'public' })
   const refs = new Map<string, ActorRef<never>>([
     ['health', spawnInline(healthActor, {}).ref as unknown as ActorRef<never>],
     ['workspaces', spawnInline(workspacesActor, {}).ref as unknown as ActorRef<never>],

@@ -1,6 +1,6 @@
 /** All sections of the configuration, in the order of the reference page. */
 import { i18nSettings } from '../../actors/domain/i18n/settings.js'
-import { tenantAssetsSettings } from '../../actors/identity/tenants/assets-settings.js'
+import { tenantAssetsSettings } from '../../actors/identity/tenant-assets/settings.js'
 import { consoleSettings } from '../../actors/identity/console-sessions/settings.js'
 import { sessionCookieSettings } from '../../actors/identity/sessions/settings.js'
 import { chainsSettings, commerceSettings } from '../../actors/commerce/payments/settings.js'

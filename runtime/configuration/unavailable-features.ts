@@ -30,13 +30,7 @@ export const unavailableSections = [
   refused('wallet', 'Wallets and budgets.', 'no wallet can sign'),
 ] as const
 
-/** Switches of absent features, in sections that are declared elsewhere. */
-const unavailableSwitches = ['tenant_assets.enabled'] as const
-
-const switches = [
-  ...unavailableSections.map(({ name }) => `${name}.enabled`),
-  ...unavailableSwitches,
-]
+const switches = unavailableSections.map(({ name }) => `${name}.enabled`)
 
 export const unavailableRules: readonly SectionRule<unknown>[] = switches.map((key) => ({
   keys: [key],
@@ -62,9 +56,7 @@ function isOn(settings: unknown, key: string): boolean {
  * Keys that this build accepts and does not read. Setting one is not an error, because another
  * build may read it. The start lists them.
  */
-const WITHOUT_EFFECT: readonly string[] = unavailableSwitches.map(
-  (key) => `${key.slice(0, key.indexOf('.'))}.`,
-)
+const WITHOUT_EFFECT: readonly string[] = []
 
 /**
  * Whether setting the dotted key changes anything. A key that is refused when it is on has an
@@ -72,7 +64,7 @@ const WITHOUT_EFFECT: readonly string[] = unavailableSwitches.map(
  */
 export function hasEffect(key: string): boolean {
   if (switches.includes(key)) return true
-  return !WITHOUT_EFFECT.some((name) => (name.endsWith('.') ? key.startsWith(name) : key === name))
+  return !WITHOUT_EFFECT.includes(key)
 }
 
 /** Keys without effect that are set in the file or the environment. */

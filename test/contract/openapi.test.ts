@@ -2,6 +2,8 @@
  * Compares tables of the public API with the OpenAPI document of a running service. All answers of flow tests are compared
  * with that document too (test/support/contract.ts).
  */
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import test from 'ava'
 import { routes } from '../../gateway/route-table.js'
 import { openapiDocument } from '../../gateway/openapi/openapi.js'
@@ -24,6 +26,8 @@ const running = await testService({
     SVC_BILLING__ENABLED: 'true',
     SVC_SCIM__ENABLED: 'true',
     SVC_SCIM__GROUPS_ENABLED: 'true',
+    SVC_TENANT_ASSETS__ENABLED: 'true',
+    SVC_TENANT_ASSETS__FOLDER: join(tmpdir(), 'svc-openapi-assets'),
   },
 })
 test.after.always(() => running.end())

@@ -132,14 +132,13 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     egress_url: issuer,
     drain_secs: 0,
     errors_base_url: issuer,
-    drain_secs: 0,
     port: 0,
     http1_parser: transport === 'uws' ? 'uwebsockets' : 'node',
     endpoint_throttle: {},
     ...tls,
     ...options.server,
   })
-  const openapi = z.object(openapiSettings.shape).parse({ ...options.openapi })
+  const openapi = z.object(openapiSettings.shape).parse({ exposure: 'public', ...options.openapi })
   const notes: ProbeNotes = { ran: [], aborted: 0, release: new Set() }
   const probe = spawnInline(probeActor, { notes })
   const judge = spawnInline(tokensActor, {})

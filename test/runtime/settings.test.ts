@@ -204,6 +204,7 @@ const BUILT = new Set([
   'anonymous.enabled',
   'scim.enabled',
   'telemetry.enabled',
+  'tenant_assets.enabled',
   'i18n.enabled',
   'proxy.enabled',
   'oauth_proxy.enabled',

@@ -64,12 +64,9 @@ export async function populateTenant(
   const kept = await vault(make, agentId)
   const directory = await openDirectory(api, {}, workspace)
   const requestId = await askedByCiba(api, workspace, person)
+  const signedIn = await sessionOf(api, tenantId)
   const objects: Objects = {
-    ...account(
-      await person.browser.get('/auth/account'),
-      delegated,
-      await sessionOf(api, tenantId),
-    ),
+    ...account(await person.browser.get('/auth/account'), delegated, signedIn),
     ...kept.objects,
     ...commerce,
     ...(await credentials(api, workspace)),
@@ -99,6 +96,7 @@ export async function populateTenant(
       scopes: ['users:read'],
     }),
     '/api/v1/tenant-users/{user_id}': userId,
+    '/api/v1/tenant-users/{user_id}/sessions/{session_id}': signedIn,
     '/api/v1/sandbox/fixture-users/{user_id}': userId,
     '/api/v1/scim/tokens/{token_id}': directory.tokenId,
     '/scim/v2/Users/{user_id}': userId,
