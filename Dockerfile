@@ -32,6 +32,7 @@ WORKDIR /app
 COPY package.json LICENSE NOTICE ./
 COPY docs ./docs
 COPY actors/agents/workspaces/samples ./actors/agents/workspaces/samples
+COPY gateway/openapi/page ./gateway/openapi/page
 COPY gateway/pages/templates ./gateway/pages/templates
 COPY migrations/*.sql ./migrations/
 COPY runtime/svc.cjs runtime/thread-pool.cjs ./runtime/

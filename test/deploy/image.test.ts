@@ -6,6 +6,7 @@ import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -63,6 +64,26 @@ test('the build copies every source that it compiles', (t) => {
   for (const folder of folders) t.true(copied.includes(folder), folder)
   const ignored = readFileSync(join(ROOT, '.dockerignore'), 'utf8')
   for (const path of copied) t.regex(ignored, new RegExp(`^!${path.replaceAll('.', '\\.')}`, 'm'))
+})
+
+test('the image has every file that the service reads besides compiled code', (t) => {
+  const copied = stage('image')
+    .instructions.filter(({ name, words }) => name === 'COPY' && !words.startsWith('--from'))
+    .flatMap(({ words }) => words.split(' ').slice(0, -1))
+  const files = SOURCES.flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((path) =>
+      join(folder, path),
+    ),
+  )
+  const missed = files.filter(
+    (path) =>
+      /\.\w+$/.test(path) &&
+      !/\.ts$|tsconfig[\w.]*\.json$|^migrations\/|launch\.mjs$/.test(path) &&
+      statSync(join(ROOT, path)).isFile() &&
+      !existsSync(join(ROOT, 'dist', path)) &&
+      !copied.some((one) => path === one || path.startsWith(`${one}/`)),
+  )
+  t.deepEqual(missed, [])
 })
 
 const missing = !isRoot()
