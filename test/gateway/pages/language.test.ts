@@ -17,6 +17,7 @@ const SAME_AS_ENGLISH: Readonly<Record<Locale, readonly string[]>> = {
   de: [
     'APIs',
     'Agent',
+    'Browser',
     'Bytes',
     'Code',
     'Domain',
@@ -71,8 +72,10 @@ const SAME_AS_ENGLISH: Readonly<Record<Locale, readonly string[]>> = {
     'svc',
   ],
   it: [
+    'Browser',
     'Console',
     'Email',
+    'File',
     'Host',
     'JSON.',
     'Logo',
