@@ -10,8 +10,18 @@ import {
 import { type Clock, systemClock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { Random } from '../runtime/kernel/random.js'
+import {
+  isSampledAt,
+  readTraceparent,
+  type Span,
+  traceIdOf,
+  tracing,
+  writeTraceparent,
+} from '../runtime/kernel/tracing.js'
 import type { Responder } from './response/respond.js'
 import { type Authenticator, refuseAuthority, scopesOf } from './request/authenticate.js'
+import type { Administration } from './request/administration.js'
+import type { BillingCheck } from './request/billing.js'
 import type { ClientAddresses } from './request/client-address.js'
 import { quotaAddress } from '../actors/domain/quota-address.js'
 import type { CompiledRoute } from './compile-route.js'
@@ -47,6 +57,10 @@ export type PipelineNeeds = {
   readonly authenticator: Authenticator
   /** Verifies SCIM tokens. */
   readonly scimAuthenticator: Authenticator
+  /** Null: deployment operators may use their scopes from everywhere. */
+  readonly administration: Administration | null
+  /** Null where plans are off. */
+  readonly billing: BillingCheck | null
   readonly sessionGuard: BrowserSessionGuard
   readonly input: InputReader
   readonly originOf: RequestOrigin
@@ -54,6 +68,8 @@ export type PipelineNeeds = {
   readonly requestTimeoutMs: number
   /** True for a sandbox tenant. Without this function no warnings are sent. */
   readonly isSandbox?: ((tenantId: string, options: AskOptions) => Promise<boolean>) | undefined
+  /** `telemetry.sample_ratio`. */
+  readonly sampleRatio: number
   readonly metricsToken: ((authorization: string) => boolean) | null
   /** False while the service starts: only health probes are served then. */
   readonly started: () => boolean
@@ -73,13 +89,45 @@ export class Pipeline {
 
   /** Handles one exchange. Never throws. */
   handle(exchange: HttpExchange): void {
-    const { clock, requestTimeoutMs, respond, hosts, router } = this.needs
+    const { clock, requestTimeoutMs } = this.needs
     const now = clock.monotonicMs()
     // Deadlines of actors are in real time, also if a test stops the clock.
     const realMs = clock === systemClock ? now : systemClock.monotonicMs()
     const deadlineMs = requestTimeoutMs > 0 ? realMs + requestTimeoutMs : undefined
     const requestId = this.ids.idOf(exchange.headers.get('x-request-id'), now)
     const context = new RequestContext(exchange, requestId, now, deadlineMs)
+    if (tracing === undefined) this.serve(context)
+    else {
+      context.span = this.beginSpan(context)
+      tracing.within(context.span, () => this.serve(context))
+    }
+  }
+
+  /** The span of a request. Senders behind trusted proxies decide whether their trace is recorded. */
+  private beginSpan({ exchange, requestId }: RequestContext): Span {
+    const { addresses, sampleRatio } = this.needs
+    const sent = readTraceparent(exchange.headers.get('traceparent'))
+    const parent =
+      sent === undefined || addresses.trusts(exchange.peerAddress)
+        ? sent
+        : { ...sent, isSampled: sent.isSampled && isSampledAt(sampleRatio, sent.traceId) }
+    return tracing!.begin(exchange.method, {
+      role: 'server',
+      parent: parent === undefined ? undefined : writeTraceparent(parent),
+      traceId: traceIdOf(requestId),
+      attributes: {
+        'http.request.method': exchange.method,
+        'url.path': exchange.path,
+        'url.scheme': exchange.secure ? 'https' : 'http',
+        'svc.request_id': requestId,
+      },
+    })
+  }
+
+  /** Matches the route and runs the pipeline. Never throws. */
+  private serve(context: RequestContext): void {
+    const { respond, hosts, router } = this.needs
+    const { exchange } = context
     try {
       if (exchange.fault !== null) {
         respond.problem(context, FAULT_PROBLEMS[exchange.fault], true)
@@ -193,6 +241,8 @@ export class Pipeline {
       respond.problem(context, parts.problem, parts.close === true)
       return null
     }
+    if (route.route.errors === 'oauth' && Array.isArray(parts.value.body))
+      context.form = parts.value.body
     const foreign = sessionGuard.refuseForm(context, route.route.security, parts.value.body)
     if (foreign !== null) {
       respond.problem(context, foreign)
@@ -254,18 +304,37 @@ export class Pipeline {
     const credentials = credentialsOf(context, originOf)
     const { host } = context.exchange
     const verifier = security.scheme === 'scim' ? this.needs.scimAuthenticator : authenticator
-    const result = await verifier.authenticate(credentials, host, scopesOf(security), context)
+    const address = clientAddressOf(context, this.needs.addresses)
+    const result = await verifier.authenticate(
+      credentials,
+      host,
+      address,
+      scopesOf(security),
+      context,
+    )
     if (result.tag === 'problem') {
       if (guesses !== null && authorization !== undefined) quotas.takeDefault(guesses)
       respond.problem(context, result.problem)
       return false
     }
-    const refusal = refuseAuthority(security, result.principal, this.needs.baseUrl)
+    const { baseUrl, administration, billing } = this.needs
+    const principal = administration?.(result.principal, address) ?? result.principal
+    const refusal = refuseAuthority(security, principal, baseUrl)
     if (refusal !== null) {
-      respond.problem(context, refusal)
+      const isElsewhere =
+        principal !== result.principal &&
+        refuseAuthority(security, result.principal, baseUrl) === null
+      respond.problem(context, isElsewhere ? NOT_FROM_HERE : refusal)
       return false
     }
-    context.principal = result.principal
+    if (billing !== null) {
+      const unpaid = await billing(route, principal, context)
+      if (unpaid !== null) {
+        respond.problem(context, unpaid)
+        return false
+      }
+    }
+    context.principal = principal
     return true
   }
 
@@ -448,6 +517,10 @@ const ALLOW_ALL = ['allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] as c
 const MALFORMED: Problem = {
   name: 'bad-request',
   detail: 'The request line, a header field or the host is malformed.',
+}
+const NOT_FROM_HERE: Problem = {
+  name: 'policy-denied',
+  detail: 'The scopes of deployment operators may not be used from this address.',
 }
 const FAULT_PROBLEMS: { readonly [F in NonNullable<HttpExchange['fault']>]: Problem } = {
   ambiguous: MALFORMED,

@@ -21,7 +21,9 @@ import { consoleApi } from './console/api.js'
 import { consoleRoutes } from './console/routes.js'
 import { Site } from './console/site.js'
 import { Responder } from './response/respond.js'
+import { administration } from './request/administration.js'
 import { authenticator, scimAuthenticator } from './request/authenticate.js'
+import { billingCheck } from './request/billing.js'
 import { browserReader } from './request/browser.js'
 import {
   type CapabilitiesOptions,
@@ -52,7 +54,7 @@ import type { DevMailbox } from './site/dev-mail.js'
 import { siteRoutes } from './site/site.js'
 import { Router } from './router.js'
 import { mcpRoute } from './routes/operations/mcp.js'
-import type { OpenapiSettings, ServerSettings } from './settings.js'
+import type { AdminSettings, OpenapiSettings, ServerSettings } from './settings.js'
 import { tokenHostCheck } from './request/tenant-hosts.js'
 import type { Listener } from './transports/open.js'
 
@@ -72,6 +74,8 @@ export interface GatewayOptions {
   readonly refs: Refs
   /** Name of the plane, for the log. */
   readonly plane: string
+  /** `telemetry.sample_ratio`. Default 1. */
+  readonly sampleRatio?: number | undefined
   readonly log: Logger
   readonly metrics: Metrics
   readonly clock: Clock
@@ -84,6 +88,10 @@ export interface GatewayOptions {
   readonly applicationOrigins?: ApplicationOrigins | undefined
   /** Max-Age of session cookies. Without it they end with the browser session. */
   readonly sessionCookieSecs?: number | undefined
+  /** `[admin]`. Default: on, from everywhere. */
+  readonly admin?: AdminSettings | undefined
+  /** `billing.enabled`: whether plans decide features. Default: no. */
+  readonly billing?: boolean | undefined
   /** `[i18n]`. Default: `I18N_DEFAULTS`. */
   readonly i18n?: I18nSettings | undefined
   /** Keeps the browser cookie beyond the browser session. Default: no. */
@@ -119,12 +127,15 @@ export interface Gateway {
   readonly routes: readonly Route[]
 }
 
+const ADMIN_DEFAULTS: AdminSettings = { enabled: true, allowed_addresses: [] }
+
 const isSandbox = ({ environment, controlPlane }: Tenant): boolean =>
   environment === 'sandbox' && !controlPlane
 
 export function openGateway(options: GatewayOptions): Gateway {
   const { server, openapi, issuer, refs, log, metrics, clock, random } = options
   const { policies = POLICIES, i18n = I18N_DEFAULTS, sessionCookieSecs = null } = options
+  const { admin = ADMIN_DEFAULTS } = options
   const http = httpMetrics(metrics.registry)
   const present = options.routes.filter(
     ({ target }) => target.via === 'gateway' || refs.has(target.address.name),
@@ -136,6 +147,9 @@ export function openGateway(options: GatewayOptions): Gateway {
       .map((url) => new URL(url).origin),
   )
   const secure = issuer.startsWith('https:')
+  const egressHost = new URL(server.egress_url).host
+  // Empty allows all hosts.
+  const servedHosts = server.allowed_hosts.length === 0 ? [] : [...server.allowed_hosts, egressHost]
   const browsers = browserReader(
     { secure, keptSecs: sessionCookieSecs, keepsBrowser: options.keepsBrowserCookie },
     i18n,
@@ -205,6 +219,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     routes: documented,
     policies,
     events: options.events,
+    egressUrl: server.egress_url,
   })
   // The document describes its own route, but not the files of its page.
   documented.push(...descriptions.filter(({ path }) => path === OPENAPI_PATH))
@@ -246,7 +261,7 @@ export function openGateway(options: GatewayOptions): Gateway {
       monotonicMs: () => clock.monotonicMs(),
       observeUnrouted: (status, ms) => unrouted.observe(status, ms),
     }),
-    hosts: hostPolicy(server.allowed_hosts, server.base_domain),
+    hosts: hostPolicy(servedHosts, server.base_domain),
     addresses,
     cors: corsOf({
       allowedOrigins: server.cors_allowed_origins,
@@ -257,12 +272,14 @@ export function openGateway(options: GatewayOptions): Gateway {
     quotas,
     authenticator: authenticator(tokens, issuer, checkTokenHost),
     scimAuthenticator: scimAuthenticator(scim, checkTokenHost),
+    administration: administration(admin),
+    billing: options.billing === true && tenants !== undefined ? billingCheck(tenants) : null,
     sessionGuard: new BrowserSessionGuard({ browsers, sessions: browserSessions }),
     input: new InputReader(addresses),
     originOf: requestOrigin({
       issuer: new URL(issuer),
       baseDomain: server.base_domain,
-      allowedHosts: server.allowed_hosts,
+      allowedHosts: servedHosts,
       port: server.port,
       addresses,
     }),
@@ -275,6 +292,7 @@ export function openGateway(options: GatewayOptions): Gateway {
             const named = await tenants.resolve({ tenantId }, asking)
             return named.tag === 'resolved' && isSandbox(named.tenant)
           },
+    sampleRatio: options.sampleRatio ?? 1,
     metricsToken: metricsTokenCheck(server.metrics_bearer_token),
     started: () => isStarted,
     clock,

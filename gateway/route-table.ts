@@ -2,6 +2,8 @@
 import { accountOperatorRoutes } from './routes/identity/accounts.js'
 import { accountRoutes } from './routes/identity/account.js'
 import { agentRoutes } from './routes/agents/agents.js'
+import { accessPolicyRoutes } from './routes/oauth/access-policies.js'
+import { apiKeyRoutes } from './routes/oauth/api-keys.js'
 import { apiResourceRoutes } from './routes/oauth/api-resources.js'
 import { applicationRoutes } from './routes/oauth/clients.js'
 import { auditRoutes } from './routes/operations/audit.js'
@@ -23,6 +25,8 @@ import { oauthRoutes } from './routes/oauth/oauth.js'
 import { organizationMemberRoutes } from './routes/identity/organization-members.js'
 import { organizationRecordRoutes } from './routes/identity/organization-records.js'
 import { organizationRoutes } from './routes/identity/organizations.js'
+import { billingRoutes } from './routes/identity/organization/billing.js'
+import { organizationTransferRoutes } from './routes/identity/organization/transfers.js'
 import { guestRoutes } from './routes/identity/guests.js'
 import { siweRoutes } from './routes/identity/siwe.js'
 import { phoneRoutes } from './routes/identity/phone.js'
@@ -72,9 +76,13 @@ export const routes: readonly Route[] = [
   ...applicationRoutes,
   ...observedClientRoutes,
   ...apiResourceRoutes,
+  ...apiKeyRoutes,
+  ...accessPolicyRoutes,
   ...organizationRoutes,
   ...organizationRecordRoutes,
   ...organizationMemberRoutes,
+  ...organizationTransferRoutes,
+  ...billingRoutes,
   ...accountOperatorRoutes,
   ...vaultRoutes,
   ...egressRoutes,

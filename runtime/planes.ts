@@ -7,6 +7,9 @@ import { accountActor } from '../actors/identity/accounts/actor.js'
 import { agentDocumentsActor } from '../actors/agents/documents/actor.js'
 import { observedClientsActor } from '../actors/oauth/client-id-metadata/actor.js'
 import { agentsActor } from '../actors/agents/agents/actor.js'
+import { accessPoliciesActor } from '../actors/oauth/access-policies/actor.js'
+import { billingActor } from '../actors/identity/billing/actor.js'
+import { apiKeysActor } from '../actors/oauth/api-keys/actor.js'
 import { apiResourcesActor } from '../actors/oauth/api-resources/actor.js'
 import { applicationsActor } from '../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../actors/oauth/authorization/actor.js'
@@ -107,6 +110,9 @@ export const placements = [
   placement(observedClientsActor, inline,                                                   C   ),
   placement(applicationsActor, inline,                                                      C   ),
   placement(apiResourcesActor, inline,                                                      C   ),
+  placement(accessPoliciesActor, inline,                                                    C   ),
+  placement(billingActor,      inline,                                                      C   ),
+  placement(apiKeysActor,      inline,                                                      C   ),
   placement(organizationsActor, inline,                                                     C   ),
   placement(identityProvidersActor, inline,                                                 C   ),
   placement(scimActor,         inline,                                                      C   ),
@@ -154,7 +160,10 @@ const WORKERS: ReadonlySet<string> = new Set([
 
 type PlacementSettings = Pick<
   Settings,
+  | 'access_control'
   | 'anonymous'
+  | 'api_keys'
+  | 'billing'
   | 'commerce'
   | 'console'
   | 'deployment'
@@ -169,7 +178,7 @@ type PlacementSettings = Pick<
 /** Actors of features that are off in this deployment. */
 const isAbsent = (actor: string, settings: PlacementSettings): boolean => {
   const { anonymous, commerce, console, deployment, oidc, passkey, phone, scim, siwe } = settings
-  const { tenant_assets: assets } = settings
+  const { access_control, api_keys, billing, tenant_assets: assets } = settings
   return (
     (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
     (actor === renewalsWorker.address.name && !commerce.enabled) ||
@@ -177,6 +186,9 @@ const isAbsent = (actor: string, settings: PlacementSettings): boolean => {
     (actor === scimActor.address.name && !scim.enabled) ||
     (actor === scimGroupsActor.address.name && !(scim.enabled && scim.groups_enabled)) ||
     (actor === passkeysActor.address.name && !passkey.enabled) ||
+    (actor === accessPoliciesActor.address.name && !access_control.enabled) ||
+    (actor === billingActor.address.name && !billing.enabled) ||
+    (actor === apiKeysActor.address.name && !api_keys.enabled) ||
     (actor === guestsActor.address.name && !anonymous.enabled) ||
     (actor === siweActor.address.name && !siwe.enabled) ||
     (actor === phoneActor.address.name && !hasPhone(phone)) ||

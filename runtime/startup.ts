@@ -48,12 +48,14 @@ import { followChanges } from './wiring/announcements.js'
 import type { EgressThreadData } from './threads/egress-thread.js'
 import type { ThreadAccess } from './wiring/thread-access.js'
 import type { ThreadData } from './threads/delivery-thread.js'
+import { startTelemetry } from './telemetry/start.js'
 import { egressSettingsOf, senderSettingsOf } from './wiring/egress-settings.js'
 import { createServer } from 'node:net'
 import { checkout } from '../actors/commerce/checkout/protocol.js'
 import { commerce } from '../actors/commerce/payments/protocol.js'
 import { payouts } from '../actors/commerce/payouts/protocol.js'
 import { x402 } from '../actors/commerce/x402/protocol.js'
+import { isForOperators } from '../gateway/request/administration.js'
 import type { Route } from '../gateway/route.js'
 import type { Settings } from './configuration/settings.js'
 
@@ -102,6 +104,7 @@ const MENDABLE = new Set([
 
 const steps: readonly Step[] = [
   ['port', requireFreePort],
+  ['telemetry', openTraces],
   ['database server', provideDatabase],
   ['database', openPools],
   ['schema', requireSchema],
@@ -189,6 +192,14 @@ export async function startService(options: StartOptions): Promise<Service> {
   )
 }
 
+async function openTraces({ loaded, metrics, log }: StartContext): Promise<Undo> {
+  const { telemetry } = loaded.settings
+  const source = { plane: loaded.plane, thread: 'main' }
+  const end = await startTelemetry(telemetry, source, metrics.registry)
+  if (telemetry.enabled) log.info({ endpoint: telemetry.otlp_endpoint }, 'traces are sent')
+  return () => end()
+}
+
 async function startActors(context: StartContext): Promise<Undo> {
   const { loaded, log, clock, random, metrics, state } = context
   const database = context.database!
@@ -198,6 +209,8 @@ async function startActors(context: StartContext): Promise<Undo> {
     database: settings.database,
     urls: context.urls!,
     kms: context.kmsAccess!,
+    telemetry: settings.telemetry,
+    plane: loaded.plane,
   }
   const sending = senderSettingsOf(settings)
   const webhooks: ThreadData = { ...access, webhooks: settings.webhooks, sending }
@@ -283,6 +296,9 @@ function enabledCapabilities(settings: StartContext['loaded']['settings']): read
     'sso.enterprise': enterprise_sso.enabled,
     'sso.verified_domains': verified_domains.enabled,
     'identity.sign_up': user_self_service.enabled,
+    telemetry: settings.telemetry.enabled,
+    admin: settings.admin.enabled,
+    organizations: settings.organizations.enabled,
   }
   return Object.entries(names)
     .filter(([, isOn]) => isOn)
@@ -321,6 +337,8 @@ async function openListener(context: StartContext): Promise<Undo> {
     featureDetails: featureDetails(loaded.settings),
     events: eventTypesOf(loaded.settings),
     i18n: loaded.settings.i18n,
+    admin: loaded.settings.admin,
+    billing: loaded.settings.billing.enabled,
     devMailbox: context.caughtMail,
     keepsBrowserCookie: adaptive_mfa.enabled,
     imageOrigin: assetOrigin(loaded.settings),
@@ -331,6 +349,7 @@ async function openListener(context: StartContext): Promise<Undo> {
     ),
     refs,
     plane: loaded.plane,
+    sampleRatio: loaded.settings.telemetry.sample_ratio,
     log,
     metrics,
     clock,
@@ -456,6 +475,8 @@ const SWITCHES: ReadonlyMap<string, (settings: Settings) => boolean> = new Map([
 ])
 
 /** Feature switches: the routes of a feature's actors exist only when its setting is on. */
-function isRouteEnabled({ target }: Route, settings: Settings): boolean {
+function isRouteEnabled(route: Route, settings: Settings): boolean {
+  const { target } = route
+  if (!settings.admin.enabled && isForOperators(route)) return false
   return target.via === 'gateway' || (SWITCHES.get(target.address.name)?.(settings) ?? true)
 }

@@ -31,6 +31,7 @@ const healthActor = defineActor<HealthProtocol, Record<string, never>>({
   mailbox: { capacity: 4096, inflightMax: 256 },
   create: () => ({
     live: async () => ({ tag: 'ok' }),
+    describeRequest: async () => ({ tag: 'not_admitted' }),
     startup: async () => ({ tag: 'ok' }),
     ready: async () => ({ tag: 'ok' }),
     planes: async () => ({ tag: 'planes', planes: [] }),
@@ -75,6 +76,7 @@ function gatewayOptions(parser: 'uwebsockets' | 'node' = 'uwebsockets'): Gateway
     // Quotas stay on, as in production; only the limit of the generator's one address is lifted.
     endpoint_throttle: { enabled: process.argv[3] !== 'unlimited' },
     egress_url: issuer,
+    drain_secs: 0,
     errors_base_url: issuer,
   })
   const openapi = z.object(openapiSettings.shape).parse({})

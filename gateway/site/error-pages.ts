@@ -6,6 +6,7 @@ import { z } from 'zod'
 import type { I18nSettings } from '../../actors/domain/i18n/settings.js'
 import { filledIn } from '../../actors/domain/i18n/languages.js'
 import type { Locale } from '../../actors/domain/i18n/locales.js'
+import { OAUTH_ERRORS } from '../../actors/domain/oauth-reasons.js'
 import { strongTag } from '../capabilities.js'
 import { chooseLanguage } from '../pages/platform/language.js'
 import { renderPage } from '../pages/platform/render.js'
@@ -44,14 +45,17 @@ export function errorPageRoutes(i18n: I18nSettings): readonly Route[] {
     ...shared,
     path: '/errors/{name}',
     operationId: 'getProblemType',
-    summary: 'Explain a problem type: its cause, what to do, and whether to repeat the request',
+    summary: 'Explain a problem type or OAuth error: its cause and what to do',
+    description:
+      'The type of a problem document and the error_uri of an OAuth error lead here. The page of an OAuth error ' +
+      'has one anchor for each reason.',
     params: Params,
     responses: [...PAGE_DOCS, ...unknown.docs],
     answer: ({ params, headers }) => {
       const { name } = params as z.infer<typeof Params>
-      return isProblemName(name)
-        ? pageOf(name, localeOf(headers))
-        : unknown.render(null, NO_CONTEXT)
+      if (isProblemName(name)) return pageOf(name, localeOf(headers))
+      const code = name.replaceAll('-', '_')
+      return isOAuthCode(code) ? oauthPageOf(code) : unknown.render(null, NO_CONTEXT)
     },
   })
   return [list, one]
@@ -61,14 +65,31 @@ function isProblemName(name: string): name is ProblemName {
   return Object.hasOwn(PROBLEM_TYPES, name)
 }
 
+type OAuthCode = keyof typeof OAUTH_ERRORS
+
+function isOAuthCode(code: string): code is OAuthCode {
+  return Object.hasOwn(OAUTH_ERRORS, code)
+}
+
 /** A page for each type and language. */
 const pages = new Map<string, Rendered>()
 
 function pageOf(name: ProblemName | null, locale: Locale): Rendered {
-  const key = `${locale} ${name ?? ''}`
+  return kept(`${locale} ${name ?? ''}`, () =>
+    name === null ? listText(locale) : typeText(name, locale),
+  )
+}
+
+/** In English, as error_description is. */
+function oauthPageOf(code: OAuthCode): Rendered {
+  return kept(code, () => oauthText(code))
+}
+
+/** Renders a page once. */
+function kept(key: string, text: () => string): Rendered {
   const known = pages.get(key)
   if (known !== undefined) return known
-  const body = name === null ? listText(locale) : typeText(name, locale)
+  const body = text()
   const rendered: Rendered = {
     form: 'body',
     status: 200,
@@ -94,14 +115,27 @@ function marked(text: string): string {
 function typeText(name: ProblemName, locale: Locale): string {
   const { words, types, retry } = PROBLEM_TEXTS[locale]
   const [title, meaning, remedy] = types[name]
+  const code = problemCode(name)
   return renderPage('problem-type', frame(title, locale), {
     words,
     status: filledIn(words.status, { status: String(PROBLEM_TYPES[name].status) }),
-    code: problemCode(name),
+    code,
     meaning: marked(meaning),
     remedy: marked(remedy),
     rule: marked(retry[PROBLEM_ADVICE[name].retry]),
+    reasons: isOAuthCode(code) ? reasonsOf(code) : [],
   })
+}
+
+function oauthText(code: OAuthCode): string {
+  const { meaning } = OAUTH_ERRORS[code]
+  return renderPage('oauth-error', frame(code, 'en'), { code, meaning, reasons: reasonsOf(code) })
+}
+
+function reasonsOf(code: OAuthCode) {
+  const { reasons } = OAUTH_ERRORS[code]
+  const explained = Object.entries(reasons as Readonly<Record<string, readonly [string, string]>>)
+  return explained.map(([reason, [cause, remedy]]) => ({ reason, cause, remedy }))
 }
 
 function listText(locale: Locale): string {
@@ -111,6 +145,7 @@ function listText(locale: Locale): string {
     status: PROBLEM_TYPES[name].status,
     title: types[name][0],
   }))
-  const content = { intro: marked(words.intro), types: rows }
+  const codes = Object.keys(OAUTH_ERRORS).map((code) => ({ name: code.replaceAll('_', '-'), code }))
+  const content = { intro: marked(words.intro), types: rows, codes }
   return renderPage('problem-types', frame(words.all, locale), content)
 }

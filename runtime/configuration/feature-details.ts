@@ -9,7 +9,14 @@ export type FeatureDetails = Readonly<Record<string, Readonly<Record<string, unk
 
 type EventSettings = Pick<
   Settings,
-  'adaptive_mfa' | 'commerce' | 'social' | 'generic_oauth' | 'enterprise_sso' | 'scim'
+  | 'billing'
+  | 'adaptive_mfa'
+  | 'api_keys'
+  | 'commerce'
+  | 'social'
+  | 'generic_oauth'
+  | 'enterprise_sso'
+  | 'scim'
 >
 
 /** The event types that can occur in this deployment. */
@@ -21,12 +28,16 @@ export function eventTypesOf(settings: EventSettings): readonly EventType[] {
     enterpriseSso: enterprise.enabled,
     adaptiveMfa: settings.adaptive_mfa.enabled,
     scim: settings.scim.enabled,
+    apiKeys: settings.api_keys.enabled,
+    billing: settings.billing.enabled,
   })
 }
 
-export function featureDetails(settings: EventSettings & Pick<Settings, 'chains'>) {
-  const { commerce, chains } = settings
+export function featureDetails(settings: EventSettings & Pick<Settings, 'chains' | 'server'>) {
+  const { commerce, chains, server } = settings
   return {
+    // The base URL of POST /v1/proxy and /v1/proxy/body.
+    'vault.egress': { url: server.egress_url },
     webhooks: {
       signature_suites: ['svc-webhook-v1', 'standard-webhooks-v1'],
       event_feed: true,

@@ -25,14 +25,21 @@ import { scimSettings } from '../../actors/identity/scim/settings.js'
 import {
   enterpriseSsoSettings,
   genericOauthSettings,
+  oauthProxySettings,
   socialSettings,
   verifiedDomainsSettings,
 } from '../../actors/identity/federated-login/settings.js'
 import { tenantSettings } from '../../actors/identity/tenants/settings.js'
-import { dpopSettings, jwtSettings, oidcSettings } from '../../actors/oauth/tokens/settings.js'
+import {
+  dpopSettings,
+  jwtSettings,
+  oidcSettings,
+  refreshFamilyCacheSettings,
+} from '../../actors/oauth/tokens/settings.js'
 import { credentialsSettings } from '../../actors/oauth/credential-issuance/settings.js'
+import { proxySettings } from '../../actors/platform/outbound-http/proxy-settings.js'
 import { vaultSettings } from '../../actors/vault/vault/settings.js'
-import { openapiSettings, serverSettings } from '../../gateway/settings.js'
+import { adminSettings, openapiSettings, serverSettings } from '../../gateway/settings.js'
 import { kmsSettings } from '../../storage/platform/kms/settings.js'
 import {
   databaseSettings,
@@ -42,6 +49,11 @@ import {
 
 import { deploymentSettings, securitySettings } from './deployment.js'
 import type { SettingsTree } from '../kernel/config/assemble.js'
+import { telemetrySettings } from '../telemetry/settings.js'
+import { accessControlSettings } from '../../actors/oauth/access-policies/settings.js'
+import { apiKeysSettings } from '../../actors/oauth/api-keys/settings.js'
+import { billingSettings } from '../../actors/identity/billing/settings.js'
+import { organizationsSettings } from '../../actors/identity/organizations/settings.js'
 import { unavailableSections } from './unavailable-features.js'
 
 export const sections = [
@@ -55,6 +67,7 @@ export const sections = [
   jwtSettings,
   oidcSettings,
   dpopSettings,
+  refreshFamilyCacheSettings,
   credentialsSettings,
   authSettings,
   sessionCookieSettings,
@@ -67,6 +80,7 @@ export const sections = [
   socialSettings,
   genericOauthSettings,
   enterpriseSsoSettings,
+  oauthProxySettings,
   verifiedDomainsSettings,
   consoleSettings,
   challengeSettings,
@@ -74,6 +88,7 @@ export const sections = [
   openapiSettings,
   deviceAuthorizationSettings,
   vaultSettings,
+  proxySettings,
   webhooksSettings,
   commerceSettings,
   chainsSettings,
@@ -86,6 +101,12 @@ export const sections = [
   siweSettings,
   anonymousSettings,
   adaptiveMfaSettings,
+  telemetrySettings,
+  organizationsSettings,
+  billingSettings,
+  apiKeysSettings,
+  accessControlSettings,
+  adminSettings,
   ...unavailableSections,
 ] as const
 

@@ -9,6 +9,10 @@ import { observedClientsActor } from '../../actors/oauth/client-id-metadata/acto
 import { createMetadataClients } from '../../actors/oauth/client-id-metadata/metadata-clients.js'
 import { createRemoteDocuments } from '../../actors/oauth/client-id-metadata/remote-documents.js'
 import { agents } from '../../actors/agents/agents/protocol.js'
+import { accessPoliciesActor } from '../../actors/oauth/access-policies/actor.js'
+import { createAccessPolicies } from '../../actors/oauth/access-policies/enforcement.js'
+import { billingActor } from '../../actors/identity/billing/actor.js'
+import { apiKeysActor } from '../../actors/oauth/api-keys/actor.js'
 import { apiResourcesActor } from '../../actors/oauth/api-resources/actor.js'
 import { applicationsActor } from '../../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../../actors/oauth/authorization/actor.js'
@@ -139,8 +143,13 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       const watch = openChainWatch(settings)
       if (watch !== null) onStop(() => watch.close())
       const unfit = () => [...resources.process.unfit(), ...(watch?.unfit() ?? [])]
-      const { report } = resources
-      return { database, keys: ref(signingKeys), process: { ...resources.process, unfit }, report }
+      return {
+        database,
+        keys: ref(signingKeys),
+        coordination,
+        process: { ...resources.process, unfit },
+        report: resources.report,
+      }
     }),
     wireActor(signingKeysActor, () => ({ database, sealer, kms, clock, random, settings: jwt })),
     wireActor(tenantsActor, () => ({
@@ -169,8 +178,11 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         issuer,
         jwt,
         dpop,
+        refreshFamilyCache: settings.refresh_family_cache,
         console: settings.console.enabled,
         credentials: settings.credentials.enabled,
+        accessControl: settings.access_control.enabled,
+        apiKeys: settings.api_keys.enabled,
         vault,
         tenants: ref(tenants),
         documented: {
@@ -380,6 +392,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       tenancy,
       metadataClients: metadataClientsOf(ref(tenants)),
       console: settings.console.enabled,
+      accessPolicies: settings.access_control.enabled ? createAccessPolicies(common) : null,
       oidc: settings.oidc,
       levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
       // Until the last refresh token of the last code would have expired.
@@ -437,6 +450,19 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       tokens: ref(tokens),
       issuer,
     })),
+    wireActor(accessPoliciesActor, ({ ref }) => ({
+      ...common,
+      tokens: ref(tokens),
+      settings: settings.access_control,
+      levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
+    })),
+    wireActor(billingActor, ({ ref }) => ({ ...common, tenants: ref(tenants) })),
+    wireActor(apiKeysActor, ({ ref }) => ({
+      ...common,
+      tenants: ref(tenants),
+      tokens: ref(tokens),
+      settings: settings.api_keys,
+    })),
     wireActor(clientRegistrationActor, ({ ref }) => ({
       database,
       clock,
@@ -477,6 +503,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       random,
       tenants: ref(tenants),
       tokens: ref(tokens),
+      limits: settings.organizations,
     })),
     wireActor(webhooksActor, ({ onStop }) => {
       const sending = senderSettingsOf(settings)

@@ -92,6 +92,8 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
     [
       '/api/v1/organizations/{organization_id}/suspend',
       '/api/v1/organizations/{organization_id}/reactivate',
+      '/api/v1/billing/plans/{plan_id}',
+      '/api/v1/organizations/{organization_id}/billing',
       '/api/v1/tenants/{tenant_id}/suspend',
       '/api/v1/tenants/{tenant_id}/reactivate',
       '/api/v1/accounts/{account_id}',

@@ -18,6 +18,8 @@ import { grantOrganization } from './grants/organization-token.js'
 import { grantCode } from './grants/authorization-code.js'
 import { readAssertion } from './clients/client-assertion.js'
 import { grantBackchannel } from './grants/device-and-ciba.js'
+import { createAccessPolicies, DENIED, PolicyDenied } from '../access-policies/enforcement.js'
+import { createApiKeyVerifier } from './verify/api-key-verifier.js'
 import { createAccessTokenVerifier } from './verify/access-token-verifier.js'
 import { ttlCache } from '../../platform/batching/ttl-cache.js'
 import {
@@ -45,6 +47,7 @@ import {
   type GrantType,
   INTROSPECTION_SCOPE,
   PRE_AUTHORIZED_CODE,
+  type PolicyRefusal,
   type Issued,
   type OAuthRefused,
   type ProofRefused,
@@ -56,9 +59,10 @@ import {
 } from './protocol.js'
 import { grantPreAuthorized } from './grants/pre-authorized-code.js'
 import { grantRefresh } from './grants/refresh-token.js'
-import { type Requester, logRefusal, refuse, refuseScope } from './refusals.js'
+import { type Requester, refuse, refusedRequester, refuseScope } from './refusals.js'
 import { revoke } from './verify/revocation.js'
-import type { DpopSettings, JwtSettings } from './settings.js'
+import type { DpopSettings, JwtSettings, RefreshFamilyCacheSettings } from './settings.js'
+import { DeadFamilies } from './grants/dead-families.js'
 import { PreparedGrantsCache } from './issue/prepared-grants-cache.js'
 import { groupCommit } from '../../platform/batching/group-commit.js'
 import { grantExchange } from './grants/token-exchange.js'
@@ -93,6 +97,8 @@ export type TokensNeeds = {
   readonly issuer: string
   readonly jwt: JwtSettings
   readonly dpop: DpopSettings
+  /** Default: off. */
+  readonly refreshFamilyCache?: RefreshFamilyCacheSettings | undefined
   /** The tenant of a request by a client that its metadata document identifies. */
   readonly tenants: ActorRef<TenantsProtocol>
   /** Clients that are identified by their metadata documents. Absent if there are none. */
@@ -104,6 +110,10 @@ export type TokensNeeds = {
   readonly console: boolean
   /** `credentials.enabled`: whether pre-authorized codes are redeemed. */
   readonly credentials: boolean
+  /** `access_control.enabled`: whether access policies are evaluated. */
+  readonly accessControl: boolean
+  /** `api_keys.enabled`: whether API keys are accepted. */
+  readonly apiKeys: boolean
   /** Exports vault credentials by token exchange. */
   readonly vault: Pick<VaultExports, 'export'>
 }
@@ -143,7 +153,10 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     const origins = ttlCache<boolean>(clock)
     const knownResources = ttlCache<ApiResourceRow>(clock)
     const clients = createClients({ ...needs, memory: knownClients, origins })
+    const accessPolicies = needs.accessControl ? createAccessPolicies(needs) : null
+    const apiKeys = needs.apiKeys ? createApiKeyVerifier({ database, clock, issuer }) : null
     const verifier = createAccessTokenVerifier({
+      apiKeys,
       keys: needs.keys,
       database,
       clock,
@@ -156,6 +169,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       knownClients.invalidate(ids)
       origins.invalidate(ids)
       knownResources.invalidate(ids)
+      apiKeys?.invalidate(ids)
+      accessPolicies?.invalidate(ids)
     }
     const issuing = {
       ...needs,
@@ -164,29 +179,39 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       commits: groupCommit(database),
       preparedGrants: new PreparedGrantsCache(issuer),
       lookups: batchedLookups(database),
+      deadFamilies: new DeadFamilies(needs.refreshFamilyCache),
       resources: resourceLookup(database, knownResources),
       verifier,
       invalidate,
     }
 
+    type Issuing = typeof issuing
     const proofOf = (jkt: string | null) => ({ jkt, refusal: dpopVerifier.missing })
-    const grants: Record<GrantType, Grant> = {
+    /** The needs of a request: with access policies, a signer that refuses what they refuse. */
+    const issuingFor = (address: string | null, { requestId }: MessageContext) =>
+      accessPolicies === null || address === null
+        ? issuing
+        : { ...issuing, signer: accessPolicies.guard(signer, address, requestId) }
+
+    const grantsWith = (issuing: Issuing): Record<GrantType, Grant> => ({
       authorization_code: (client, form, jkt, context) =>
         grantCode(issuing, client, form, proofOf(jkt), context),
       client_credentials: (client, form, jkt, context) =>
         grantClientCredentials(issuing, client, form, proofOf(jkt), context),
       refresh_token: (client, form, jkt, context) =>
         grantRefresh(issuing, client, form, proofOf(jkt), context),
-      [TOKEN_EXCHANGE]: (...request) => exchangeToken(...request),
+      [TOKEN_EXCHANGE]: (...request) => exchangeToken(issuing, ...request),
       [DEVICE_CODE]: (client, form, jkt, context) =>
         grantBackchannel(issuing, DEVICE_CODE, client, form, proofOf(jkt), context),
       [CIBA]: (client, form, jkt, context) =>
         grantBackchannel(issuing, CIBA, client, form, proofOf(jkt), context),
       [PRE_AUTHORIZED_CODE]: (client, form, jkt, context) =>
         grantPreAuthorized(issuing, client, form, jkt, context),
-    }
+    })
+    const grants = grantsWith(issuing)
 
     function exchangeToken(
+      issuing: Issuing,
       client: Client | null,
       form: OAuthForm,
       jkt: string | null,
@@ -205,7 +230,12 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     ): Client | OAuthRefused | Promise<Client | OAuthRefused> {
       const authentication = readClientAuthentication(authorization, form)
       if (authentication.method === 'refused')
-        return refuse(authentication.error, authentication.description, triesBasic(authorization))
+        return refuse(
+          authentication.error,
+          authentication.description,
+          authentication.reason,
+          triesBasic(authorization),
+        )
       const assertion =
         authentication.method === 'assertion'
           ? readAssertion(authentication.assertion, issuer, clock.nowSecs())
@@ -224,7 +254,13 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       if (needs.console && authentication.clientId === CONSOLE_CLIENT_ID)
         return consoleClient(authentication, form)
       const orRefused = (client: Client | null) =>
-        client ?? refuse('invalid_client', failureOf(authentication), triesBasic(authorization))
+        client ??
+        refuse(
+          'invalid_client',
+          failureOf(authentication),
+          'client_authentication_failed',
+          triesBasic(authorization),
+        )
       const client = clients.authenticate(authentication)
       return client instanceof Promise ? client.then(orRefused) : orRefused(client)
     }
@@ -234,7 +270,10 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       form: OAuthForm,
     ): Promise<Client | OAuthRefused> {
       const client = method === 'none' ? await consoleClientOf(issuing, form) : null
-      return client ?? refuse('invalid_client', 'client authentication failed')
+      return (
+        client ??
+        refuse('invalid_client', 'client authentication failed', 'client_authentication_failed')
+      )
     }
 
     /** The fault in the content of an assertion. It never reveals whether the client or its key exists. */
@@ -271,9 +310,14 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       context: MessageContext,
     ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
       const { grantType } = requester
-      if (grantType === null) return refuse('invalid_request', 'grant_type is missing')
+      if (grantType === null)
+        return refuse('invalid_request', 'grant_type is missing', 'parameter_missing')
       if (!isGrantType(grantType) || (grantType === PRE_AUTHORIZED_CODE && !needs.credentials))
-        return refuse('unsupported_grant_type', 'this grant type is not supported')
+        return refuse(
+          'unsupported_grant_type',
+          'this grant type is not supported',
+          'grant_type_unsupported',
+        )
       // In a token exchange the actor token alone can identify the agent.
       const byActor = grantType === TOKEN_EXCHANGE && form.get('actor_token') !== null
       // OpenID4VCI section 6.1: a wallet may be unknown. Its code is what authorizes it.
@@ -295,13 +339,15 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         return refuse(
           'invalid_authorization_details',
           'this grant does not support authorization_details',
+          'details_unsupported',
         )
       const address = request.address ?? ''
+      const own = issuingFor(address, context)
       if (grantType === PRE_AUTHORIZED_CODE)
-        return grantPreAuthorized(issuing, client, form, proof.jkt, context)
-      return client === null
-        ? exchangeToken(null, form, proof.jkt, context, address)
-        : grants[grantType](client, form, proof.jkt, context, address)
+        return grantPreAuthorized(own, client, form, proof.jkt, context)
+      if (client === null) return exchangeToken(own, null, form, proof.jkt, context, address)
+      const granting = own === issuing ? grants : grantsWith(own)
+      return granting[grantType](client, form, proof.jkt, context, address)
     }
 
     return {
@@ -309,33 +355,32 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       proveKey: (proof) => dpopVerifier.verify({ accessToken: null, boundTo: null, ...proof }),
 
-      grantAgent: (message, context) => grantAgent(issuing, message, context),
+      grantAgent: (message, context) =>
+        grantAgent(issuingFor(message.address, context), message, context).catch(asRefusal),
 
       grantOrganization: (message, context) => grantOrganization(issuing, message, context),
 
-      grantDelegated: (message, context) => grantDelegated(issuing, message, context),
+      grantDelegated: (message, context) =>
+        grantDelegated(issuingFor(message.address, context), message, context).catch(asRefusal),
 
       async issue(request, context) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
+        if ('repeated' in form)
+          return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
         const requester: Requester = {
           grantType: form.get('grant_type'),
           client: null,
         }
-        const outcome = await runGrant(request, form, requester, context)
-        if (outcome.tag === 'oauth_refused' || outcome.tag === 'proof_refused')
-          logRefusal(
-            context.log,
-            outcome,
-            requester,
-            readClientAuthentication(request.authorization, form),
-          )
-        return outcome
+        const outcome = await runGrant(request, form, requester, context).catch(asOAuthRefusal)
+        if (outcome.tag !== 'oauth_refused' && outcome.tag !== 'proof_refused') return outcome
+        const presented = readClientAuthentication(request.authorization, form)
+        return { ...outcome, requester: refusedRequester(requester, presented) }
       },
 
       async identifyClient(request, context) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
+        if ('repeated' in form)
+          return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
         const client = await clientOf(request, form, context)
         if ('tag' in client) return client
         const { dpopProof } = request
@@ -349,7 +394,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       async introspect(request, context) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
+        if ('repeated' in form)
+          return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
         const { authorization, dpopProof, httpMethod, httpUrl } = request
         const accessToken = ACCESS_SCHEME.exec(authorization ?? '')
         let inspector: Inspector | null
@@ -364,12 +410,16 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           if ('tag' in client) return client
           inspector = inspectorOf(client, publicClientId(client))
           if (inspector === null)
-            return refuse('invalid_client', 'a public client cannot introspect tokens')
+            return refuse(
+              'invalid_client',
+              'a public client cannot introspect tokens',
+              'client_method_wrong',
+            )
         } else {
           const scheme = accessToken[1]!.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer'
           const token = accessToken[2]!
           const caller = await verifier.authenticate(
-            { token, scheme, dpopProof, httpMethod, httpUrl },
+            { token, scheme, dpopProof, httpMethod, httpUrl, address: request.address },
             context,
           )
           if (caller.tag === 'refused') return caller
@@ -378,9 +428,10 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           inspector = { tenantId: caller.principal.tenantId, clientId: null }
         }
         const token = form.get('token')
-        if (token === null) return refuse('invalid_request', 'token is missing')
+        if (token === null)
+          return refuse('invalid_request', 'token is missing', 'parameter_missing')
         const answer = await introspect(
-          { database, verifier, clock, issuer },
+          { database, verifier, apiKeys, clock, issuer },
           inspector,
           token,
           context,
@@ -394,7 +445,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       async revoke(request, context) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
+        if ('repeated' in form)
+          return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
         const client = await clientOf(request, form, context)
         if ('tag' in client) return client
         return revoke({ database, verifier, clock, random, invalidate }, client, form, context)
@@ -407,6 +459,17 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     }
   },
 })
+
+/** @throws any other error unchanged. */
+function asRefusal(error: unknown): PolicyRefusal {
+  if (!(error instanceof PolicyDenied)) throw error
+  return { tag: 'policy_denied' }
+}
+
+function asOAuthRefusal(error: unknown): OAuthRefused {
+  if (!(error instanceof PolicyDenied)) throw error
+  return refuse('policy_denied', DENIED, 'access_policy')
+}
 
 function isGrantType(text: string): text is GrantType {
   return (GRANT_TYPES as readonly string[]).includes(text)

@@ -134,4 +134,30 @@ export const deploymentResources: readonly ConsoleResource[] = [
       },
     ],
   },
+  {
+    name: 'billing-plans',
+    group: 'deployment',
+    needs: ['deployment:manage'],
+    list: get('/api/v1/billing/plans'),
+    item: get('/api/v1/billing/plans/{plan_id}'),
+    named: ['name'],
+    columns: ['name', 'features', 'max_members', 'max_tenants'],
+    actions: [
+      { name: 'create', on: 'list', method: 'POST', path: '/api/v1/billing/plans' },
+      {
+        name: 'change',
+        on: 'item',
+        method: 'PUT',
+        path: '/api/v1/billing/plans/{plan_id}',
+        fills: true,
+      },
+      {
+        name: 'delete',
+        on: 'item',
+        method: 'DELETE',
+        path: '/api/v1/billing/plans/{plan_id}',
+        danger: true,
+      },
+    ],
+  },
 ]

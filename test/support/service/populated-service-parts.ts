@@ -36,6 +36,9 @@ export async function startPopulatedService(
   const assets = await mkdtemp(join(tmpdir(), 'svc-assets-'))
   const running = await testService({
     environment: {
+      SVC_ACCESS_CONTROL__ENABLED: 'true',
+      SVC_API_KEYS__ENABLED: 'true',
+      SVC_BILLING__ENABLED: 'true',
       SVC_OPENAPI__EXPOSURE: 'internal',
       SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
       SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,

@@ -18,6 +18,7 @@ async function becomes(ask: () => Promise<{ tag: string }>, tag: string, withinM
 }
 
 const report = { planes: () => [], actors: () => [] }
+const NO_TICKETS = { get: async () => undefined }
 
 test.serial('readiness follows the database both ways, and liveness does not', async (t) => {
   const fixture = await buildTokensFixture()
@@ -29,6 +30,7 @@ test.serial('readiness follows the database both ways, and liveness does not', a
   const health = spawnInline(healthActor, {
     database: { ping },
     keys: fixture.keys,
+    coordination: NO_TICKETS,
     process,
     report,
   })
@@ -51,6 +53,7 @@ test.serial('a process that starts, stops or has an unfit actor is not ready', a
   const health = spawnInline(healthActor, {
     database: fixture.database,
     keys: fixture.keys,
+    coordination: NO_TICKETS,
     process: {
       started: () => state.started,
       stopping: () => state.stopping,
