@@ -2700,6 +2700,7 @@ CREATE UNIQUE INDEX tenant_assets_shown ON public.tenant_assets USING btree (ten
 alter table tenant_assets enable row level security;
 alter table tenant_assets force row level security;
 create policy tenant on tenant_assets using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table tenant_transfers (
   tenant_id uuid not null,
   id uuid not null,

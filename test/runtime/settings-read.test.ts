@@ -68,7 +68,7 @@ test('keys without effect are those that no code reads', (t) => {
   )
 })
 
-test('given keys without effect are named, and no others', (t) => {
+test('every given key has an effect', (t) => {
   const environment = {
     SVC_TENANT_ASSETS__BUCKET: 'logos',
     SVC_SERVER__PORT: '8081',
@@ -76,5 +76,5 @@ test('given keys without effect are named, and no others', (t) => {
   const result = loadSettings({ environment, cwd: '/nowhere' })
   t.is(result.tag, 'loaded')
   const named = result.tag === 'loaded' ? [...settingsWithoutEffect(result.sources)] : []
-  t.deepEqual(named.toSorted(), ['tenant_assets.bucket'])
+  t.deepEqual(named, [])
 })
