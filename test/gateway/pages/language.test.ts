@@ -43,6 +43,7 @@ const SAME_AS_ENGLISH: Readonly<Record<Locale, readonly string[]>> = {
     'Commerce',
     'Console',
     'Description',
+    'Documentation',
     'Invitations',
     'JSON.',
     'Logo',
