@@ -66,13 +66,7 @@ import { sshCertificates } from '../../actors/vault/ssh-certificates/protocol.js
 import { federatedLogin } from '../../actors/identity/federated-login/protocol.js'
 import { scimActor } from '../../actors/identity/scim/actor.js'
 import { scimGroupsActor } from '../../actors/identity/scim-groups/actor.js'
-import { assetFilesActor } from '../../actors/identity/asset-files/actor.js'
-import {
-  checkImageEngine,
-  type ImageModule,
-  imagePool,
-  tenantAssetsActor,
-} from '../../actors/identity/tenant-assets/actor.js'
+import { type ImageModule, imagePool } from '../../actors/identity/tenant-assets/actor.js'
 import { tenantsActor } from '../../actors/identity/tenants/actor.js'
 import { tenants, type TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
 import type { ActorRef } from '../kernel/actor.js'
@@ -96,7 +90,7 @@ import { commerceWirings } from './commerce.js'
 import { type ActorWiring, wireActor } from '../kernel/wiring.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
 import { captchaOf, mailQueueOf, mailRunnerOf, textSenderOf } from './mail.js'
-import { assetRetirementOf, tenantAssetsNeeds } from './tenant-assets.js'
+import { assetRetirementOf, tenantAssetWirings } from './tenant-assets.js'
 import { resealOf, vaultExportsOf } from './vault.js'
 import { federatedLoginWirings } from './federated-login.js'
 import type { ProcessResources } from '../process/process-resources.js'
@@ -561,12 +555,9 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       return x402Needs(resources, compute, context.onStop)
     }),
     wireActor(reconciliationWorker, ({ onStop }) => reconciliationNeeds(resources, onStop)),
-    wireActor(tenantAssetsActor, async (context) => {
-      const compute = pooled<ImageModule>(context, resources, imagePool(processors(context)))
-      await checkImageEngine(compute)
-      return tenantAssetsNeeds(resources, compute, context.onStop)
-    }),
-    wireActor(assetFilesActor, () => ({ folder: settings.tenant_assets.folder! })),
+    ...tenantAssetWirings(resources, (context) =>
+      pooled<ImageModule>(context, resources, imagePool(processors(context))),
+    ),
     wireActor(retentionWorker, ({ ref, onStop }) => ({
       database,
       keys: ref(signingKeys),
