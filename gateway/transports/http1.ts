@@ -35,6 +35,7 @@ import {
   type ListenOptions,
   type Listener,
   OpenExchanges,
+  REUSE_PORT,
   REPEATABLE_FIELDS,
   urlOf,
 } from './open.js'
@@ -240,6 +241,7 @@ export async function openHttp1({
   host,
   port,
   handler,
+  isShared = false,
   unreadMs = UNREAD_MS_MAX,
   idleMs = IDLE_MS_MAX,
 }: ListenOptions): Promise<Listener> {
@@ -334,7 +336,7 @@ export async function openHttp1({
     server.once('error', (error) =>
       reject(new ListenFailed(`cannot listen on ${host} port ${port}: ${error.message}`)),
     )
-    server.listen({ host, port, exclusive: true }, resolve)
+    server.listen({ host, port, exclusive: true, ...(isShared ? REUSE_PORT : {}) }, resolve)
   })
   const bound = (server.address() as AddressInfo).port
 

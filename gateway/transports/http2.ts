@@ -50,6 +50,7 @@ import {
   type ListenOptions,
   type Listener,
   OpenExchanges,
+  REUSE_PORT,
   REPEATABLE_FIELDS,
   urlOf,
 } from './open.js'
@@ -260,7 +261,8 @@ function fieldsOf(
 }
 
 export async function openHttp2(options: Http2Options): Promise<Listener> {
-  const { host, port, handler, tls, monotonicMs, renewal, unreadMs = UNREAD_MS_MAX } = options
+  const { host, port, handler, tls, monotonicMs, renewal, isShared = false } = options
+  const { unreadMs = UNREAD_MS_MAX } = options
   const shared: Shared = {
     draining: false,
     open: new OpenExchanges(),
@@ -340,7 +342,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     server.once('error', (error) =>
       reject(new ListenFailed(`cannot listen on ${host} port ${port}: ${error.message}`)),
     )
-    server.listen({ host, port, exclusive: true }, resolve)
+    server.listen({ host, port, exclusive: true, ...(isShared ? REUSE_PORT : {}) }, resolve)
   })
   const unwatch =
     tls === null || pair === null || renewal === undefined

@@ -62,6 +62,8 @@ export interface StartContext {
   readonly random: Random
   readonly metrics: Metrics
   readonly state: { started: boolean; stopping: boolean }
+  /** Gateway threads of this process, the main thread included. */
+  threads: number
   urls?: PoolUrls
   embedded?: boolean
   /** The master keys are stored in the data directory. */
@@ -74,6 +76,9 @@ export interface StartContext {
   system?: System
   gateway?: Gateway
   url?: string
+  /** The port of the listener. */
+  port?: number
+  gatewayThreads?: { unready(): readonly string[] }
   controlPlaneTenantId?: string
 }
 

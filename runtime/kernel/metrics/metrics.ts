@@ -7,6 +7,7 @@ import type { UnavailableReason } from '../actor.js'
 import { ShareCounts } from '../fairness/fair-share.js'
 import type { LoopStats } from '../loops.js'
 import {
+  type Aggregator,
   Durations,
   type MetricFamily,
   type MetricSample,
@@ -164,9 +165,10 @@ function family(
   name: string,
   help: string,
   value: (meter: ActorMeter) => number,
+  aggregator?: Aggregator,
 ): ActorFamily {
   const read = (meter: ActorMeter) => [{ labels: { actor: meter.actor }, value: value(meter) }]
-  return { type, name, help, read }
+  return { type, name, help, read, aggregator }
 }
 
 const actorFamilies: readonly ActorFamily[] = [
@@ -177,8 +179,12 @@ const actorFamilies: readonly ActorFamily[] = [
     (m) => m.stats().waiting,
   ),
   family('gauge', 'svc_actor_inflight', 'Messages being worked on.', (m) => m.stats().inflight),
-  family('gauge', 'svc_actor_ready', '1 while the actor is fit for service.', (m) =>
-    m.readiness() ? 1 : 0,
+  family(
+    'gauge',
+    'svc_actor_ready',
+    '1 while the actor is fit for service, on all threads where it runs.',
+    (m) => (m.readiness() ? 1 : 0),
+    'min',
   ),
   family('counter', 'svc_actor_accepted_total', 'Messages taken in.', (m) => m.accepted),
   family('counter', 'svc_actor_answered_total', 'Messages answered in time.', (m) => m.answered),
@@ -199,6 +205,7 @@ const actorFamilies: readonly ActorFamily[] = [
     type: 'gauge',
     name: 'svc_loop_failing',
     help: '1 while all rounds of a background loop have failed for a minute.',
+    aggregator: 'max',
     read: ({ actor, loops }) =>
       loops().map(({ loop, failing }) => ({ labels: { actor, loop }, value: failing ? 1 : 0 })),
   },
@@ -223,7 +230,10 @@ const actorFamilies: readonly ActorFamily[] = [
   },
 ]
 
-/** One family per name. Samples with the same labels from different threads are added up. */
+/**
+ * One family per name. Samples with the same labels from different threads are added up, unless the family names
+ * another aggregator (prom-client has the same names).
+ */
 export function mergeFamilies(gathered: readonly (readonly MetricFamily[])[]): MetricFamily[] {
   const merged = new Map<string, { family: MetricFamily; samples: Map<string, MetricSample> }>()
   for (const family of gathered.flat()) {
@@ -236,13 +246,21 @@ export function mergeFamilies(gathered: readonly (readonly MetricFamily[])[]): M
       const key = JSON.stringify([sample.metricName, Object.entries(sample.labels).toSorted()])
       const same = entry.samples.get(key)
       if (same === undefined) entry.samples.set(key, { ...sample })
-      else same.value += sample.value
+      else same.value = combined(entry.family.aggregator, same.value, sample.value)
     }
   }
   return [...merged.values()].map(({ family, samples }) => ({
     ...family,
     values: [...samples.values()],
   }))
+}
+
+function combined(aggregator: string | undefined, one: number, other: number): number {
+  if (aggregator === 'min') return Math.min(one, other)
+  if (aggregator === 'max') return Math.max(one, other)
+  // A value of one of the threads, such as the version in a label.
+  if (aggregator === 'first') return one
+  return one + other
 }
 
 function formatFamilies(families: readonly MetricFamily[]): string {

@@ -36,6 +36,13 @@ export interface ThreadPlacements {
   /** Closes what the actors share, after they have been drained. */
   readonly close?: (() => Promise<void>) | undefined
   readonly reconfigure?: ((data: unknown) => Promise<void>) | undefined
+  /** What is not ready besides the actors above. */
+  readonly unready?: (() => readonly string[]) | undefined
+  /**
+   * Ends what arrives from outside of the process, such as HTTP requests, before anything is drained. False at the
+   * time limit.
+   */
+  readonly finishRequests?: ((withinMs: number) => Promise<boolean>) | undefined
 }
 
 /**
@@ -92,7 +99,7 @@ export function serveThread(options: {
       return {
         utilization,
         heapUsedBytes: process.memoryUsage().heapUsed,
-        unready: stats.flatMap(unreadyOf),
+        unready: [...stats.flatMap(unreadyOf), ...(placed?.unready?.() ?? [])],
         loops: stats.map(({ actor, loops }) => ({ actor, loops })),
       }
     },
@@ -101,6 +108,8 @@ export function serveThread(options: {
     },
     stats: () => [...actors.values()].map((actor) => actor.stats()),
     metrics: () => start.metrics.snapshot(),
+    finishRequests: async (withinMs) => (await placed?.finishRequests?.(withinMs)) ?? true,
+    exit: () => process.exit(),
     async drain(withinMs) {
       let drained = true
       for (const actor of [...actors.values()].toReversed()) {

@@ -29,6 +29,8 @@ import {
 
 const STOP_MS = 1_000
 const METRICS_MS = 1_000
+/** A thread that cannot be killed gets this time for its exit. */
+const EXIT_MS = 10_000
 
 export interface ThreadOptions {
   readonly name: string
@@ -54,6 +56,14 @@ export interface ThreadOptions {
   /** From spawn until the actors are placed. Default 30,000. */
   readonly startMs?: number | undefined
   readonly resourceLimits?: ResourceLimits | undefined
+  /**
+   * False for a thread whose native handles only the thread can close: Node aborts the process when such a thread is
+   * terminated. It ends by its own `process.exit`, and a hung one is reported as not ready and not killed. Default:
+   * true.
+   */
+  readonly canBeKilled?: boolean | undefined
+  /** Requests also arrive from outside of the process. They are finished first in a drain. Default: false. */
+  readonly listens?: boolean | undefined
   /** Environment of the thread. Default: a copy of the process's. */
   readonly env?: Record<string, string> | undefined
 }
@@ -84,6 +94,7 @@ export async function spawnThread(options: ThreadOptions): Promise<SpawnedThread
 /** One worker thread: replaced as a whole after a crash. */
 type Incarnation = {
   worker: Worker
+  exited: Promise<void>
   link: Link
   control: Remote<ThreadControl>
   controlPort: MessagePort
@@ -101,6 +112,7 @@ class ThreadHost implements SpawnedThread {
   #now: Incarnation | undefined = undefined
   #health: ThreadHealth | undefined = undefined
   #restarts = 0
+  #hung = false
   #timer: NodeJS.Timeout | undefined = undefined
   #ending = false
 
@@ -135,9 +147,14 @@ class ThreadHost implements SpawnedThread {
   }
 
   readiness(): { ready: boolean; unready: readonly string[] } {
-    const fit = this.#now !== undefined && this.#supervisor.ready
-    const unready = fit ? (this.#health?.unready ?? []) : [...this.#placements.keys()]
+    const fit = this.#now !== undefined && this.#supervisor.ready && !this.#hung
+    const unready = fit ? (this.#health?.unready ?? []) : this.#all()
     return { ready: unready.length === 0, unready }
+  }
+
+  /** The actors of the thread, or the thread when it only asks. */
+  #all(): readonly string[] {
+    return this.#placements.size > 0 ? [...this.#placements.keys()] : [this.name]
   }
 
   stats(): readonly ActorStats[] {
@@ -172,12 +189,12 @@ class ThreadHost implements SpawnedThread {
       }
     } catch (error) {
       link.close('stopped')
-      await worker.terminate()
+      await this.#end(incarnation)
       throw error
     }
     failed = undefined
     if (this.#ending) {
-      await worker.terminate()
+      await this.#end(incarnation)
       return
     }
     this.#now = incarnation
@@ -207,6 +224,7 @@ class ThreadHost implements SpawnedThread {
       ...(resourceLimits === undefined ? {} : { resourceLimits }),
       ...(env === undefined ? {} : { env }),
     })
+    const exited = new Promise<void>((resolve) => void worker.once('exit', () => resolve()))
     const link = new Link(data.port1, {
       clock: this.#clock,
       log: this.#log,
@@ -214,7 +232,19 @@ class ThreadHost implements SpawnedThread {
       onLine: lineWriter(this.#log),
     })
     const control = wrap<ThreadControl>(endpointOf(commands.port1))
-    return { worker, link, control, controlPort: commands.port1 }
+    return { worker, exited, link, control, controlPort: commands.port1 }
+  }
+
+  /** Ends a thread: by force, or where that is not possible, by its own exit. */
+  async #end({ worker, control, exited }: Incarnation): Promise<void> {
+    if (this.#options.canBeKilled !== false) {
+      await worker.terminate()
+      return
+    }
+    control.exit().catch(() => undefined)
+    await within(EXIT_MS, exited, 'not ended').catch((error: unknown) =>
+      this.#log.error({ err: error }, 'thread does not end'),
+    )
   }
 
   /** The thread has exited, for whatever reason. */
@@ -225,6 +255,7 @@ class ThreadHost implements SpawnedThread {
     incarnation.controlPort.close()
     if (this.#now !== incarnation) return
     this.#now = undefined
+    this.#hung = false
     clearTimeout(this.#timer)
     for (const { endpoint } of this.#placements.values()) endpoint.pause()
     for (const job of unanswered) this.#placements.get(job.owner.name)!.executor.lost(job)
@@ -263,9 +294,17 @@ class ThreadHost implements SpawnedThread {
     const { hungMs = 15_000 } = this.#options
     try {
       this.#health = await within(hungMs, incarnation.control.health(), 'no heartbeat')
+      if (this.#hung) this.#log.warn('thread answers again')
+      this.#hung = false
       if (this.#now === incarnation && !this.#ending) this.#scheduleHeartbeat()
     } catch (error) {
       if (this.#now !== incarnation || this.#ending) return
+      if (this.#options.canBeKilled === false) {
+        if (!this.#hung) this.#log.error({ err: error }, 'thread is hung')
+        this.#hung = true
+        this.#scheduleHeartbeat()
+        return
+      }
       this.#log.error({ err: error }, 'thread is hung, killing it')
       // The handler of its exit does the rest.
       await incarnation.worker.terminate()
@@ -275,8 +314,9 @@ class ThreadHost implements SpawnedThread {
   async drain(withinMs: number): Promise<boolean> {
     const endMs = this.#clock.monotonicMs() + withinMs
     const leftMs = () => Math.max(0, endMs - this.#clock.monotonicMs())
+    const finished = await this.#finishRequests(withinMs)
     const endpoints = [...this.#placements.values()].map(({ endpoint }) => endpoint)
-    const drained = await Promise.all(endpoints.map((endpoint) => endpoint.drain(withinMs)))
+    const drained = await Promise.all(endpoints.map((endpoint) => endpoint.drain(leftMs())))
     const incarnation = this.#now
     if (incarnation !== undefined) {
       while (incarnation.link.openStreams > 0 && leftMs() > 0 && this.#now === incarnation) {
@@ -287,9 +327,18 @@ class ThreadHost implements SpawnedThread {
         this.#log.warn({ err: error }, 'thread did not drain'),
       )
     }
-    const clean = drained.every(Boolean) && (incarnation?.link.openStreams ?? 0) === 0
+    const clean = finished && drained.every(Boolean) && (incarnation?.link.openStreams ?? 0) === 0
     await this.stop()
     return clean
+  }
+
+  async #finishRequests(withinMs: number): Promise<boolean> {
+    if (this.#now === undefined || this.#options.listens !== true) return true
+    const finished = this.#now.control.finishRequests(withinMs)
+    return within(withinMs + STOP_MS, finished, 'not finished').catch((error: unknown) => {
+      this.#log.warn({ err: error }, 'thread did not finish its requests')
+      return false
+    })
   }
 
   async stop(): Promise<void> {
@@ -298,7 +347,7 @@ class ThreadHost implements SpawnedThread {
     clearTimeout(this.#timer)
     this.#excluded?.()
     for (const { endpoint } of this.#placements.values()) endpoint.stop()
-    await this.#now?.worker.terminate()
+    if (this.#now !== undefined) await this.#end(this.#now)
   }
 
   async #families(): Promise<readonly MetricFamily[]> {
