@@ -50,6 +50,22 @@ test('actors, own counters and other threads share one exposition', async (t) =>
   t.false((await metrics.exposition()).includes('another'))
 })
 
+test('a family names how samples of several threads become one', (t) => {
+  for (const [aggregator, expected] of [
+    ['sum', 4],
+    ['min', 1],
+    ['max', 3],
+    [undefined, 4],
+  ] as const) {
+    const family = (value: number) => ({
+      ...{ name: 'x', help: 'h', type: 'gauge', values: [{ labels: {}, value }] },
+      ...(aggregator === undefined ? {} : { aggregator }),
+    })
+    const [merged] = mergeFamilies([[family(3)], [family(1)]])
+    t.is(merged!.values[0]!.value, expected, aggregator)
+  }
+})
+
 test('merging keeps families and adds up samples with the same labels', (t) => {
   const family = (value: number, labels: Record<string, string>) => ({
     name: 'x',
