@@ -58,7 +58,10 @@ test('a family names how samples of several threads become one', (t) => {
     [undefined, 4],
   ] as const) {
     const family = (value: number) => ({
-      ...{ name: 'x', help: 'h', type: 'gauge', values: [{ labels: {}, value }] },
+      name: 'x',
+      help: 'h',
+      type: 'gauge',
+      values: [{ labels: {}, value }],
       ...(aggregator === undefined ? {} : { aggregator }),
     })
     const [merged] = mergeFamilies([[family(3)], [family(1)]])

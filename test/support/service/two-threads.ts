@@ -28,6 +28,9 @@ type LogLine = {
   readonly request_id?: string
 }
 
+/** node:http can share a port from Node.js 22.12. */
+const SHARED_PARSER = Number(process.versions.node.split('.')[0]) > 20 ? 'node' : 'uwebsockets'
+
 const WITHIN_MS = 60_000
 
 export async function twoThreads(
@@ -39,8 +42,7 @@ export async function twoThreads(
     transport: 'plain_http',
     environment: {
       SVC_SERVER__GATEWAY_THREADS: '2',
-      // node:http can share a port only from Node.js 22.12.
-      SVC_SERVER__HTTP1_PARSER: 'uwebsockets',
+      SVC_SERVER__HTTP1_PARSER: SHARED_PARSER,
       SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,
       ...environment,
     },
@@ -65,11 +67,12 @@ export async function twoThreads(
   const agentAt = (thread: ThreadName) =>
     new Agent({
       connections: 16,
-      connect: (_, callback) => {
-        connectionTo(thread).then(
-          (socket) => callback(null, socket),
-          (error: Error) => callback(error, null),
-        )
+      connect: async (_, callback) => {
+        try {
+          callback(null, await connectionTo(thread))
+        } catch (error) {
+          callback(error as Error, null)
+        }
       },
     })
   const first = apiOf(running, agentAt('main'))
