@@ -16,6 +16,9 @@ const AUTO_CONNECTIONS_MIN = 4
 /** A transaction and the invalidation of what it changes may run at the same time. */
 const CONNECTIONS_MIN = 2
 
+/** A thread loads the whole service, while the main thread may be busy. */
+const START_WITHIN_MS = 60_000
+
 /** What the number of gateway threads depends on besides the settings. */
 export interface Machine {
   readonly processors: number
@@ -139,6 +142,7 @@ export async function startGatewayThreads(context: StartContext): Promise<Undo |
         definitions: [],
         entry: new URL('../threads/gateway-thread.js', import.meta.url),
         listens: true,
+        startMs: START_WITHIN_MS,
         // The native sockets of uWebSockets can only be closed by their thread.
         canBeKilled: !usesNative,
       }),

@@ -314,7 +314,8 @@ class ThreadHost implements SpawnedThread {
   async drain(withinMs: number): Promise<boolean> {
     const endMs = this.#clock.monotonicMs() + withinMs
     const leftMs = () => Math.max(0, endMs - this.#clock.monotonicMs())
-    const finished = await this.#finishRequests(withinMs)
+    // Without requests from outside the actors refuse at once.
+    const finished = this.#options.listens === true ? await this.#finishRequests(withinMs) : true
     const endpoints = [...this.#placements.values()].map(({ endpoint }) => endpoint)
     const drained = await Promise.all(endpoints.map((endpoint) => endpoint.drain(leftMs())))
     const incarnation = this.#now
@@ -333,7 +334,7 @@ class ThreadHost implements SpawnedThread {
   }
 
   async #finishRequests(withinMs: number): Promise<boolean> {
-    if (this.#now === undefined || this.#options.listens !== true) return true
+    if (this.#now === undefined) return true
     const finished = this.#now.control.finishRequests(withinMs)
     return within(withinMs + STOP_MS, finished, 'not finished').catch((error: unknown) => {
       this.#log.warn({ err: error }, 'thread did not finish its requests')

@@ -22,6 +22,8 @@ import {
 } from '../../support/service/two-threads.js'
 
 const WITHIN_MS = 60_000
+/** Whether node:http shares a port. */
+const CAN_SHARE = Number(process.versions.node.split('.')[0]) > 20
 const DISCOVERY = '/.well-known/openid-configuration'
 
 const receiver = await startReceiver()
@@ -184,6 +186,14 @@ for (const [name, api] of both) {
   })
 }
 
+test.serial('another process with several threads cannot take part of the port', async (t) => {
+  const { port } = new URL(threads.running.baseUrl)
+  const parser = { SVC_SERVER__HTTP1_PARSER: 'uwebsockets', SVC_SERVER__GATEWAY_THREADS: '2' }
+  const environment = { ...(CAN_SHARE ? {} : parser), SVC_SERVER__PORT: port }
+  const refused = await t.throwsAsync(testService({ transport: 'plain_http', environment }))
+  t.regex(refused.message, /cannot listen on .*: it is taken by another program/)
+})
+
 test.serial('a thread that fails is replaced while the other one serves', async (t) => {
   const caller = callerOf(threads.running.baseUrl)
   t.is((await samples(threads.first, 'svc_thread_up', 'thread'))[OTHER_THREAD], 1)
@@ -250,8 +260,7 @@ test('a stop answers what both threads have accepted', async (t) => {
 })
 
 test('several threads on a parser that cannot share a port are refused', async (t) => {
-  const [major = 0] = process.versions.node.split('.').map(Number)
-  if (major > 20) return t.pass('this version of Node.js can share a port')
+  if (CAN_SHARE) return t.pass('this version of Node.js can share a port')
   const refused = await t.throwsAsync(
     testService({
       transport: 'plain_http',
