@@ -10,6 +10,14 @@ import {
 import { type Clock, systemClock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { Random } from '../runtime/kernel/random.js'
+import {
+  isSampledAt,
+  readTraceparent,
+  type Span,
+  traceIdOf,
+  tracing,
+  writeTraceparent,
+} from '../runtime/kernel/tracing.js'
 import type { Responder } from './response/respond.js'
 import { type Authenticator, refuseAuthority, scopesOf } from './request/authenticate.js'
 import type { ClientAddresses } from './request/client-address.js'
@@ -54,6 +62,8 @@ export type PipelineNeeds = {
   readonly requestTimeoutMs: number
   /** True for a sandbox tenant. Without this function no warnings are sent. */
   readonly isSandbox?: ((tenantId: string, options: AskOptions) => Promise<boolean>) | undefined
+  /** `telemetry.sample_ratio`. */
+  readonly sampleRatio: number
   readonly metricsToken: ((authorization: string) => boolean) | null
   /** False while the service starts: only health probes are served then. */
   readonly started: () => boolean
@@ -73,13 +83,45 @@ export class Pipeline {
 
   /** Handles one exchange. Never throws. */
   handle(exchange: HttpExchange): void {
-    const { clock, requestTimeoutMs, respond, hosts, router } = this.needs
+    const { clock, requestTimeoutMs } = this.needs
     const now = clock.monotonicMs()
     // Deadlines of actors are in real time, also if a test stops the clock.
     const realMs = clock === systemClock ? now : systemClock.monotonicMs()
     const deadlineMs = requestTimeoutMs > 0 ? realMs + requestTimeoutMs : undefined
     const requestId = this.ids.idOf(exchange.headers.get('x-request-id'), now)
     const context = new RequestContext(exchange, requestId, now, deadlineMs)
+    if (tracing === undefined) this.serve(context)
+    else {
+      context.span = this.beginSpan(context)
+      tracing.within(context.span, () => this.serve(context))
+    }
+  }
+
+  /** The span of a request. Senders behind trusted proxies decide whether their trace is recorded. */
+  private beginSpan({ exchange, requestId }: RequestContext): Span {
+    const { addresses, sampleRatio } = this.needs
+    const sent = readTraceparent(exchange.headers.get('traceparent'))
+    const parent =
+      sent === undefined || addresses.trusts(exchange.peerAddress)
+        ? sent
+        : { ...sent, isSampled: sent.isSampled && isSampledAt(sampleRatio, sent.traceId) }
+    return tracing!.begin(exchange.method, {
+      role: 'server',
+      parent: parent === undefined ? undefined : writeTraceparent(parent),
+      traceId: traceIdOf(requestId),
+      attributes: {
+        'http.request.method': exchange.method,
+        'url.path': exchange.path,
+        'url.scheme': exchange.secure ? 'https' : 'http',
+        'svc.request_id': requestId,
+      },
+    })
+  }
+
+  /** Matches the route and runs the pipeline. Never throws. */
+  private serve(context: RequestContext): void {
+    const { respond, hosts, router } = this.needs
+    const { exchange } = context
     try {
       if (exchange.fault !== null) {
         respond.problem(context, FAULT_PROBLEMS[exchange.fault], true)
@@ -193,6 +235,8 @@ export class Pipeline {
       respond.problem(context, parts.problem, parts.close === true)
       return null
     }
+    if (route.route.errors === 'oauth' && Array.isArray(parts.value.body))
+      context.form = parts.value.body
     const foreign = sessionGuard.refuseForm(context, route.route.security, parts.value.body)
     if (foreign !== null) {
       respond.problem(context, foreign)

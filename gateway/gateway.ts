@@ -73,6 +73,8 @@ export interface GatewayOptions {
   readonly refs: Refs
   /** Name of the plane, for the log. */
   readonly plane: string
+  /** `telemetry.sample_ratio`. Default 1. */
+  readonly sampleRatio?: number | undefined
   readonly log: Logger
   readonly metrics: Metrics
   readonly clock: Clock
@@ -283,6 +285,7 @@ export function openGateway(options: GatewayOptions): Gateway {
             const named = await tenants.resolve({ tenantId }, asking)
             return named.tag === 'resolved' && isSandbox(named.tenant)
           },
+    sampleRatio: options.sampleRatio ?? 1,
     metricsToken: metricsTokenCheck(server.metrics_bearer_token),
     started: () => isStarted,
     clock,

@@ -10,12 +10,14 @@ import { Client, type DatabaseError } from 'pg'
 import type { Logger } from '../runtime/kernel/log.js'
 import { tlsOptions } from '../storage/platform/pool-plan.js'
 import {
+  type AppliedMigration,
   compareSchema,
   type MigrationFile,
   MIGRATIONS_FOLDER,
   readAppliedMigrations,
   readMigrationFiles,
   SchemaMismatch,
+  type SchemaVerdict,
 } from '../storage/platform/schema-version.js'
 import { DatabaseUnavailable } from '../storage/platform/unavailable.js'
 
@@ -37,6 +39,8 @@ export interface MigrationOptions {
   readonly requireSsl?: boolean | undefined
   /** `database.connect_timeout_secs`. Without it there is no time limit. */
   readonly connectTimeoutSecs?: number | undefined
+  /** Applies only these files, for the restore of a backup of an older schema. Default: all. */
+  readonly only?: ReadonlySet<string> | undefined
 }
 
 /**
@@ -45,21 +49,10 @@ export interface MigrationOptions {
  * @throws DatabaseUnavailable if the database is unreachable.
  */
 export async function runMigrations(options: MigrationOptions): Promise<string[]> {
-  const { url, log, runtimeRoles = [], folder = MIGRATIONS_FOLDER, requireSsl = false } = options
-  const { connectTimeoutSecs = 0 } = options
-  const files = await readMigrationFiles(folder)
-  const client = new Client({
-    connectionString: url,
-    application_name: 'svc migrate',
-    keepAlive: true,
-    connectionTimeoutMillis: connectTimeoutSecs * 1000,
-    ...tlsOptions(url, requireSsl),
-  })
-  // A lost connection fails the running query. Without a listener it would also end Node.
-  client.on('error', (error) => log.error({ err: error }, 'the migration lost its connection'))
-  await client.connect().catch((error: unknown) => {
-    throw new DatabaseUnavailable('no connection to migrate with', error)
-  })
+  const { log, runtimeRoles = [], folder = MIGRATIONS_FOLDER, only } = options
+  const all = await readMigrationFiles(folder)
+  const files = only === undefined ? all : all.filter(({ name }) => only.has(name))
+  const client = await connect(options)
   try {
     await takeTurn(client, log)
     await client.query(
@@ -80,6 +73,48 @@ export async function runMigrations(options: MigrationOptions): Promise<string[]
   } finally {
     await client.end()
   }
+}
+
+/** The migrations of this program and those of a database. */
+export type SchemaState = {
+  readonly files: readonly MigrationFile[]
+  readonly applied: readonly AppliedMigration[]
+  readonly verdict: SchemaVerdict
+}
+
+/** Compares a database with this program, and changes nothing. @throws DatabaseUnavailable */
+export async function readSchemaState(
+  options: Pick<MigrationOptions, 'url' | 'log' | 'requireSsl' | 'connectTimeoutSecs' | 'folder'>,
+): Promise<SchemaState> {
+  const files = await readMigrationFiles(options.folder)
+  const client = await connect(options)
+  try {
+    const applied = await readAppliedMigrations(client)
+    return { files, applied, verdict: compareSchema(files, applied) }
+  } finally {
+    await client.end()
+  }
+}
+
+async function connect({
+  url,
+  log,
+  requireSsl = false,
+  connectTimeoutSecs = 0,
+}: Pick<MigrationOptions, 'url' | 'log' | 'requireSsl' | 'connectTimeoutSecs'>): Promise<Client> {
+  const client = new Client({
+    connectionString: url,
+    application_name: 'svc migrate',
+    keepAlive: true,
+    connectionTimeoutMillis: connectTimeoutSecs * 1000,
+    ...tlsOptions(url, requireSsl),
+  })
+  // A lost connection fails the running query. Without a listener it would also end Node.
+  client.on('error', (error) => log.error({ err: error }, 'the migration lost its connection'))
+  await client.connect().catch((error: unknown) => {
+    throw new DatabaseUnavailable('no connection to migrate with', error)
+  })
+  return client
 }
 
 /** Takes the lock, which ends with the session, so that a killed runner does not block others. */

@@ -911,6 +911,7 @@ create table audit_events (
 );
 CREATE INDEX audit_events_by_type ON public.audit_events USING btree (tenant_id, type, occurred_at DESC, id DESC);
 CREATE INDEX audit_events_listed ON public.audit_events USING btree (tenant_id, occurred_at DESC, id DESC);
+CREATE INDEX audit_events_time ON public.audit_events USING brin (occurred_at);
 alter table audit_events enable row level security;
 alter table audit_events force row level security;
 create policy tenant on audit_events using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
@@ -1671,6 +1672,7 @@ create table mail_tickets (
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   used_at timestamp with time zone,
+  recovery boolean default false not null,
   constraint mail_tickets_pkey PRIMARY KEY (tenant_id, id),
   constraint mail_tickets_link_sha256_key UNIQUE (link_sha256),
   constraint mail_tickets_attempts_left_check CHECK ((attempts_left >= 0)),

@@ -4,7 +4,7 @@
  *
  * The scripts of package.json put thread-pool.cjs in front of it.
  *
- *   node runtime/launch.mjs serve | test | tour | svc | migrate | bench   [arguments ...]
+ *   node runtime/launch.mjs serve | test | tour | svc | migrate | backup | restore | bench   [arguments ...]
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -21,6 +21,8 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const ENTRIES = {
   serve: ['dist/runtime/main.js', 'serve'],
   migrate: ['dist/runtime/main.js', 'migrate'],
+  backup: ['dist/runtime/main.js', 'backup'],
+  restore: ['dist/runtime/main.js', 'restore'],
   tour: ['dist/runtime/main.js', 'tour'],
   svc: ['dist/runtime/main.js'],
   test: ['dist/test/run.js'],

@@ -1,15 +1,21 @@
 /** The `svc` command: arguments, environment and signals in, exit code out. */
 import { Command } from 'commander'
+import { announceTarget } from './process/target.js'
 import { INTERFACE_VERSION } from '../gateway/request/interface-version.js'
 
 /** In the order of the help. */
 const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
   serve: async () => (await import('./cli/serve.js')).serveCommand,
   migrate: async () => (await import('./cli/migrate.js')).migrateCommand,
+  backup: async () => (await import('./cli/backup.js')).backupCommand,
+  restore: async () => (await import('./cli/backup.js')).restoreCommand,
   config: async () => (await import('./cli/config.js')).configCommand,
   kms: async () => (await import('./cli/kms.js')).kmsCommand,
+  doctor: async () => (await import('./cli/doctor/doctor.js')).doctorCommand,
+  trace: async () => (await import('./cli/trace.js')).traceCommand,
   keys: async () => (await import('./cli/keys.js')).keysCommand,
   audit: async () => (await import('./cli/audit.js')).auditCommand,
+  admin: async () => (await import('./cli/admin.js')).adminCommand,
   operator: async () => (await import('./cli/operator.js')).operatorCommand,
   webhooks: async () => (await import('./cli/webhooks/webhooks.js')).webhooksCommand,
   agent: async () => (await import('./cli/agent/agent.js')).agentCommand,
@@ -23,6 +29,7 @@ const program = new Command('svc')
   .version(INTERFACE_VERSION, '-V, --version', 'the version of the public interface')
   .showHelpAfterError('(add --help for the usage)')
   .enablePositionalOptions()
+  .hook('preAction', (_program, command) => announceTarget(command))
 
 // Each command is loaded on demand: `svc agent token` should not wait until the modules of a server
 // are loaded.

@@ -42,6 +42,7 @@ import { gatewayOf } from './wiring/gateway.js'
 import type { EgressThreadData } from './threads/egress-thread.js'
 import type { ThreadAccess } from './wiring/thread-access.js'
 import type { ThreadData } from './threads/delivery-thread.js'
+import { startTelemetry } from './telemetry/start.js'
 import { egressSettingsOf, senderSettingsOf } from './wiring/egress-settings.js'
 import { createServer } from 'node:net'
 
@@ -74,7 +75,7 @@ const MAINTAIN_LIMIT_MS = 20_000
 const KEYS_WITHIN_MS = 30_000
 const KEYS_RETRY_MS = 250
 /** The start does not wait longer for readiness: a later fault is the readiness probe's concern. */
-const FIT_WITHIN_MS = 2_000
+const FIT_WITHIN_MS = 10_000
 const FIT_RETRY_MS = 10
 /** Names of errors whose message tells an operator what to change. */
 const MENDABLE = new Set([
@@ -91,6 +92,7 @@ const MENDABLE = new Set([
 const steps: readonly Step[] = [
   ['gateway threads', planGatewayThreads],
   ['port', requireFreePort],
+  ['telemetry', openTraces],
   ['database server', provideDatabase],
   ['database', openPools],
   ['schema', requireSchema],
@@ -180,6 +182,14 @@ export async function startService(options: StartOptions): Promise<Service> {
   )
 }
 
+async function openTraces({ loaded, metrics, log }: StartContext): Promise<Undo> {
+  const { telemetry } = loaded.settings
+  const source = { plane: loaded.plane, thread: 'main' }
+  const end = await startTelemetry(telemetry, source, metrics.registry)
+  if (telemetry.enabled) log.info({ endpoint: telemetry.otlp_endpoint }, 'traces are sent')
+  return () => end()
+}
+
 async function startActors(context: StartContext): Promise<Undo> {
   const { loaded, log, clock, random, metrics, state } = context
   const database = context.database!
@@ -189,6 +199,8 @@ async function startActors(context: StartContext): Promise<Undo> {
     database: settings.database,
     urls: context.urls!,
     kms: context.kmsAccess!,
+    telemetry: settings.telemetry,
+    plane: loaded.plane,
   }
   const sending = senderSettingsOf(settings)
   const webhooks: ThreadData = { ...access, webhooks: settings.webhooks, sending }

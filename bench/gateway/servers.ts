@@ -31,6 +31,7 @@ const healthActor = defineActor<HealthProtocol, Record<string, never>>({
   mailbox: { capacity: 4096, inflightMax: 256 },
   create: () => ({
     live: async () => ({ tag: 'ok' }),
+    describeRequest: async () => ({ tag: 'not_admitted' }),
     startup: async () => ({ tag: 'ok' }),
     ready: async () => ({ tag: 'ok' }),
   }),

@@ -61,6 +61,12 @@ const OAuthErrorSchema = z
   .object({
     error: z.string(),
     error_description: z.string().optional(),
+    error_uri: z
+      .url()
+      .optional()
+      .describe(
+        'The page of the error. Its anchor is the reason: one word for the check that failed.',
+      ),
     request_id: z.string().optional().describe('Same as the x-request-id header.'),
   })
   .meta({ id: 'OAuthError', description: 'Error response (RFC 6749 section 5.2).' })

@@ -10,11 +10,16 @@ export function presentedClient(
   fields: FormFields,
   clientAddress: string,
 ): string {
+  return namedClient(authorization, fields) || `address ${clientAddress}`
+}
+
+/** The client id of the Basic header or the form, unverified. Empty without one. */
+export function namedClient(authorization: string | null, fields: FormFields): string {
   const encoded = BASIC_CREDENTIALS.exec(authorization ?? '')?.[1] ?? ''
   const [encodedId = ''] = Buffer.from(encoded, 'base64').toString('utf8').split(':')
   const basicId = decodedOr(encodedId)
   const formId = fields.find(([name]) => name === 'client_id')?.[1]
-  return basicId || formId || `address ${clientAddress}`
+  return basicId || formId || ''
 }
 
 /**

@@ -1,19 +1,26 @@
 /** The state of a request in the pipeline. */
 import type { BrowserSession } from '../../actors/identity/sessions/protocol.js'
+import type { RefusedRequester } from '../../actors/domain/oauth-reasons.js'
 import type { Principal } from '../../actors/domain/principal.js'
 import type { WindowState } from '../../actors/operations/rate-limits/protocol.js'
 import type { AskOptions, Leaver } from '../../runtime/kernel/actor.js'
+import type { Span } from '../../runtime/kernel/tracing.js'
 import { type Browser, NO_BROWSER } from './browser.js'
 import type { ClientAddresses } from './client-address.js'
 import type { CompiledRoute } from '../compile-route.js'
 import type { HttpExchange, HeaderPair } from '../http-exchange.js'
 import type { RequestOrigin } from './request-origin.js'
-import type { AnyRouteRequest, Credentials, IdempotencyClaim } from '../route.js'
+import type { AnyRouteRequest, Credentials, FormFields, IdempotencyClaim } from '../route.js'
+import { namedClient } from './presented-client.js'
 
 export const EMPTY: Readonly<Record<string, never>> = Object.freeze({})
 const NO_PAIRS: readonly HeaderPair[] = []
 const NO_COOKIES: readonly string[] = []
 const NO_NAMES: readonly string[] = []
+const NO_FORM: FormFields = []
+/** Values that are safe to log. */
+const CLIENT_ID = /^[\x21-\x7e]{1,255}$/
+const GRANT_TYPE = /^[a-z][a-z0-9:_-]{0,99}$/
 
 /** Also the `AskOptions` of all asks on behalf of the request. */
 export class RequestContext implements AskOptions, Leaver {
@@ -40,6 +47,13 @@ export class RequestContext implements AskOptions, Leaver {
   cookies: readonly string[] = NO_COOKIES
   /** Error code of the response, for the log. */
   error: string | null = null
+  /** The check that failed, and who sent the request, as far as the outcome says it. For the log. */
+  reason: string | null = null
+  requester: RefusedRequester | null = null
+  /** The form of an OAuth request. */
+  form: FormFields = NO_FORM
+  /** Undefined without tracing. */
+  span: Span | undefined = undefined
   hasLeft = false
   /** The listener for the client's leaving. There is nearly always at most one ask at a time. */
   private onLeftListener: (() => void) | null = null
@@ -64,6 +78,19 @@ export class RequestContext implements AskOptions, Leaver {
 
   get leaver(): Leaver {
     return this
+  }
+
+  /** What an OAuth request says of itself, unverified. For the log. */
+  get presented(): { readonly clientId: string | null; readonly grantType: string | null } {
+    const { form, exchange } = this
+    const authorization = exchange.headers.get('authorization') ?? null
+    const clientId =
+      authorization === null && form.length === 0 ? '' : namedClient(authorization, form)
+    const grantType = form.find(([name]) => name === 'grant_type')?.[1] ?? ''
+    return {
+      clientId: CLIENT_ID.test(clientId) ? clientId : null,
+      grantType: GRANT_TYPE.test(grantType) ? grantType : null,
+    }
   }
 
   onLeft(listener: () => void): () => void {

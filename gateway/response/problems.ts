@@ -1,4 +1,5 @@
 /** The catalogue of problem types, and problem documents (RFC 9457, docs/reference/errors.md). */
+import { OAUTH_ERRORS } from '../../actors/domain/oauth-reasons.js'
 import type { MessageKey } from '../pages/catalogue/en.js'
 
 export type ProblemType = {
@@ -224,6 +225,16 @@ export function hasOauthForm(status: number): boolean {
 /** The RFC 6749 section 5.2 code of a refusal by the gateway. */
 export function oauthCode(name: ProblemName): string {
   return name === 'bad-request' ? 'invalid_request' : problemCode(name)
+}
+
+/**
+ * The path of the page of an OAuth error, without the base. A code that is also a problem type has the page of the
+ * type. A code without a page has the list.
+ */
+export function oauthErrorPath(error: string): string {
+  const name = error.replaceAll('_', '-')
+  const isKnown = Object.hasOwn(OAUTH_ERRORS, error) || Object.hasOwn(PROBLEM_TYPES, name)
+  return isKnown ? `/errors/${name}` : '/errors'
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Rules that turn an outcome into an answer, for the `replies` of a route. */
 import type { z } from 'zod'
+import type { RefusedRequester } from '../../actors/domain/oauth-reasons.js'
 import type { ByteStream } from '../../runtime/kernel/stream.js'
 import type { HeaderPair } from '../http-exchange.js'
 import { type Browser, NO_BROWSER } from '../request/browser.js'
@@ -62,6 +63,9 @@ export type Rendered =
       readonly error: string
       readonly description: string | undefined
       readonly headers?: Readonly<Record<string, string>> | undefined
+      /** The check that failed: the anchor of `error_uri`, and a member of the log line. */
+      readonly reason?: string | undefined
+      readonly requester?: RefusedRequester | undefined
     }
 
 /** One possible response, for OpenAPI. */
@@ -357,9 +361,21 @@ export function oauthError<Outcome>(
     docs: [{ status, contentType: 'application/json', schema: null, oauthError: code }],
     render: (outcome, context) => {
       const { description, headers } = resolve(details, outcome, context) ?? {}
-      return { form: 'oauth', status, error: code, description, headers }
+      return { form: 'oauth', status, error: code, description, headers, ...explained(outcome) }
     },
   }
+}
+
+/** The reason and the sender of a refusal, which outcomes of the tokens actor have. */
+function explained(outcome: unknown): {
+  readonly reason: string | undefined
+  readonly requester: RefusedRequester | undefined
+} {
+  const { reason, requester } = outcome as {
+    readonly reason?: string
+    readonly requester?: RefusedRequester
+  }
+  return { reason, requester }
 }
 
 /** Chooses between rules by a member of the outcome. The type requires a rule for each key. */

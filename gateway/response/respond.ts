@@ -1,6 +1,7 @@
 /** Sends answers: bodies, problem documents and OAuth errors, with the headers that all of them share. */
 import type { I18nSettings } from '../../actors/domain/i18n/settings.js'
 import type { Logger } from '../../runtime/kernel/log.js'
+import type { Span } from '../../runtime/kernel/tracing.js'
 import { refusalText } from '../mcp/json-rpc.js'
 import { browserLanguages, wantsPage } from '../request/browser.js'
 import type { HeaderBlocks } from '../compile-route.js'
@@ -9,10 +10,12 @@ import { stateHeader } from '../headers/rate-limit.js'
 import {
   hasOauthForm,
   oauthCode,
+  oauthErrorPath,
   PROBLEM_MEDIA_TYPE,
   PROBLEM_TYPES,
   type Problem,
   problemBody,
+  problemCode,
   problemHeaders,
   quotable,
 } from './problems.js'
@@ -53,6 +56,8 @@ export class Responder {
       return
     }
     if (rendered.form === 'oauth') {
+      context.reason = rendered.reason ?? null
+      context.requester = rendered.requester ?? null
       this.oauthError(
         context,
         rendered.status,
@@ -96,6 +101,7 @@ export class Responder {
 
   problem(context: RequestContext, problem: Problem, close = false): void {
     const { status, title } = PROBLEM_TYPES[problem.name]
+    context.error ??= problem.error ?? problemCode(problem.name)
     const errors = errorsOf(context, this.needs.servesScim)
     const oauth = errors === 'oauth'
     if (oauth && hasOauthForm(status)) {
@@ -234,6 +240,7 @@ export class Responder {
     const body = {
       error,
       ...(description === undefined ? {} : { error_description: quotable(description) }),
+      error_uri: this.errorUri(error, context.reason),
       // RFC 6749 section 5.2 allows further members: clients ignore unknown ones.
       request_id: context.requestId,
     }
@@ -242,13 +249,20 @@ export class Responder {
     this.send(context, status, 'application/json', NO_STORE, pairs, JSON.stringify(body))
   }
 
+  /** The page of the error, with the reason as anchor (RFC 6749 section 5.2). */
+  private errorUri(error: string, reason: string | null): string {
+    const page = this.needs.errorsBaseUrl + oauthErrorPath(error)
+    return reason === null ? page : `${page}#${reason}`
+  }
+
   private account(context: RequestContext, status: number): void {
     const ms = this.needs.monotonicMs() - context.startedMs
     const { route, exchange, requestId } = context
     if (route === null) this.needs.observeUnrouted(status, ms)
     else route.meter.observe(status, ms)
+    if (context.span !== undefined) endSpan(context.span, context, status)
     const isQuiet = route !== null && (route.light || route.route.quiet === true)
-    const level = status >= 500 && status !== 503 ? 'error' : isQuiet ? 'debug' : 'info'
+    const level = levelOf(status, context.error, isQuiet)
     const { log } = this.needs
     if (!log.isLevelEnabled(level)) return
     log[level](
@@ -257,11 +271,63 @@ export class Responder {
         method: exchange.method,
         route: route?.route.path ?? null,
         status,
-        ...(context.error === null ? {} : { error: context.error }),
+        ...(context.error === null ? {} : refusalMembers(context, context.error)),
         ms: Math.round(ms * 10) / 10,
       },
       'request',
     )
+  }
+}
+
+/** Ends the span of a request with the attributes of OpenTelemetry's HTTP conventions. */
+function endSpan(
+  span: Span,
+  { route, exchange, principal, error }: RequestContext,
+  status: number,
+): void {
+  const path = route?.route.path
+  if (path !== undefined) span.rename(`${exchange.method} ${path}`)
+  span.set({
+    'http.response.status_code': status,
+    ...(path === undefined ? {} : { 'http.route': path }),
+    ...(principal === null ? {} : { 'svc.tenant_id': principal.tenantId }),
+    ...(error === null ? {} : { 'svc.error': error }),
+  })
+  span.end(status >= 500 ? String(status) : undefined)
+}
+
+/** Errors that are part of a normal flow: polls, and the first request without a nonce. */
+const EXPECTED = new Set(['authorization_pending', 'slow_down', 'use_dpop_nonce'])
+/** Statuses that clients meet in normal use: a wrong path, and a price that is to be paid. */
+const USUAL = new Set([402, 404, 405, 425])
+
+/** The level of a request's log line: by status (docs/reference/operations.md, Logs). */
+export function levelOf(
+  status: number,
+  error: string | null,
+  isQuiet: boolean,
+): 'debug' | 'info' | 'warn' | 'error' {
+  // Health probes report 503 for as long as the process is not ready.
+  if (isQuiet && (status < 500 || status === 503)) return 'debug'
+  if (status >= 500) return 'error'
+  if (status < 400 || USUAL.has(status)) return 'info'
+  return error !== null && EXPECTED.has(error) ? 'info' : 'warn'
+}
+
+/** The members of the log line of a refusal. */
+function refusalMembers(
+  { reason, requester, principal, session, presented }: RequestContext,
+  error: string,
+): Record<string, string> {
+  const clientId = requester?.clientId ?? principal?.clientId ?? presented.clientId
+  const tenantId = requester?.tenantId ?? principal?.tenantId ?? session?.tenantId ?? null
+  const grantType = requester?.grantType ?? presented.grantType
+  return {
+    error,
+    ...(reason === null ? {} : { reason }),
+    ...(clientId === null ? {} : { client_id: clientId }),
+    ...(tenantId === null ? {} : { tenant_id: tenantId }),
+    ...(grantType === null ? {} : { grant_type: grantType }),
   }
 }
 

@@ -1,5 +1,6 @@
 /** GET /errors/{name}: the page of a problem type, at its type URI (RFC 9457 section 3.1.1). */
 import { z } from 'zod'
+import { OAUTH_ERRORS } from '../../actors/domain/oauth-reasons.js'
 import { strongTag } from '../capabilities.js'
 import { renderPage } from '../pages/platform/render.js'
 import { problemCode, PROBLEM_TYPES, type ProblemName } from '../response/problems.js'
@@ -30,12 +31,17 @@ export function errorPageRoutes(): readonly Route[] {
     ...shared,
     path: '/errors/{name}',
     operationId: 'getProblemType',
-    summary: 'Explain a problem type: its cause, what to do, and whether to repeat the request',
+    summary: 'Explain a problem type or OAuth error: its cause and what to do',
+    description:
+      'The type of a problem document and the error_uri of an OAuth error lead here. The page of an OAuth error ' +
+      'has one anchor for each reason.',
     params: Params,
     responses: [...PAGE_DOCS, ...unknown.docs],
     answer: (request) => {
       const { name } = request.params as z.infer<typeof Params>
-      return isProblemName(name) ? pageOf(name) : unknown.render(null, NO_CONTEXT)
+      if (isProblemName(name)) return pageOf(name)
+      const code = name.replaceAll('-', '_')
+      return isOAuthCode(code) ? oauthPageOf(code) : unknown.render(null, NO_CONTEXT)
     },
   })
   return [list, one]
@@ -45,12 +51,27 @@ function isProblemName(name: string): name is ProblemName {
   return Object.hasOwn(PROBLEM_TYPES, name)
 }
 
-const pages = new Map<ProblemName | null, Rendered>()
+type OAuthCode = keyof typeof OAUTH_ERRORS
+
+function isOAuthCode(code: string): code is OAuthCode {
+  return Object.hasOwn(OAUTH_ERRORS, code)
+}
+
+const pages = new Map<string, Rendered>()
 
 function pageOf(name: ProblemName | null): Rendered {
+  return kept(name ?? '', () => (name === null ? listText() : typeText(name)))
+}
+
+function oauthPageOf(code: OAuthCode): Rendered {
+  return kept(code, () => oauthText(code))
+}
+
+/** Renders a page once. */
+function kept(name: string, text: () => string): Rendered {
   const known = pages.get(name)
   if (known !== undefined) return known
-  const body = name === null ? listText() : typeText(name)
+  const body = text()
   const rendered: Rendered = {
     form: 'body',
     status: 200,
@@ -70,8 +91,21 @@ const frame = (title: string) =>
 function typeText(name: ProblemName): string {
   const { status, title, meaning } = PROBLEM_TYPES[name]
   const { remedy, retry } = PROBLEM_ADVICE[name]
-  const content = { status, code: problemCode(name), meaning, remedy, retry: RETRY_RULES[retry] }
+  const code = problemCode(name)
+  const reasons = isOAuthCode(code) ? reasonsOf(code) : []
+  const content = { status, code, meaning, remedy, retry: RETRY_RULES[retry], reasons }
   return renderPage('problem-type', frame(title), content)
+}
+
+function oauthText(code: OAuthCode): string {
+  const { meaning } = OAUTH_ERRORS[code]
+  return renderPage('oauth-error', frame(code), { code, meaning, reasons: reasonsOf(code) })
+}
+
+function reasonsOf(code: OAuthCode) {
+  const { reasons } = OAUTH_ERRORS[code]
+  const explained = Object.entries(reasons as Readonly<Record<string, readonly [string, string]>>)
+  return explained.map(([reason, [cause, remedy]]) => ({ reason, cause, remedy }))
 }
 
 function listText(): string {
@@ -80,5 +114,6 @@ function listText(): string {
     status,
     title,
   }))
-  return renderPage('problem-types', frame('Problem types'), { types })
+  const codes = Object.keys(OAUTH_ERRORS).map((code) => ({ name: code.replaceAll('_', '-'), code }))
+  return renderPage('problem-types', frame('Errors'), { types, codes })
 }

@@ -2,12 +2,12 @@
  * Opens the database and the kms for a command that manages keys, whether the service runs or not.
  */
 import { runMigrations } from '../../migrations/main.js'
-import { openDatabase } from '../../storage/platform/database.js'
+import { type OpenDatabase, openDatabase } from '../../storage/platform/database.js'
 import { openKms } from '../../storage/platform/kms/client.js'
 import type { Kms } from '../../storage/platform/kms/kms.js'
 import { requireMigratedSchema } from '../../storage/platform/schema-version.js'
 import { createSealer, type TenantSealer } from '../../storage/platform/sealing/seal.js'
-import { databaseUrls } from '../../storage/platform/settings.js'
+import { type DatabaseUrls, databaseUrls } from '../../storage/platform/settings.js'
 import type { Database } from '../../storage/platform/sql.js'
 import { localKmsSettings, startLocalKms } from '../process/embedded-kms.js'
 import { DataDirectoryInUse } from '../embedded/claim.js'
@@ -18,11 +18,12 @@ import { printedFailures } from '../kernel/config/print.js'
 import { silentLogger } from '../kernel/log.js'
 import { type Random, systemRandom } from '../kernel/random.js'
 import { DatabaseUnreachable } from '../../storage/platform/unavailable.js'
-import { deploymentOf, explainedBy } from '../process/which-database.js'
+import { explainedBy } from '../process/which-database.js'
 import { type LoadedSettings, loadSettings } from '../configuration/load-settings.js'
 
 export interface KeyTools {
-  readonly database: Database
+  readonly database: OpenDatabase
+  readonly settings: LoadedSettings['settings']
   readonly kms: Kms
   readonly sealer: TenantSealer
   readonly clock: Clock
@@ -34,8 +35,6 @@ export type KeyToolsInput = {
   readonly environment: Environment
   readonly cwd: string
   readonly uid?: number | undefined
-  /** Receives a line that names the deployment, since the defaults may have chosen it. */
-  readonly say?: ((line: string) => void) | undefined
 }
 
 /**
@@ -45,7 +44,6 @@ export type KeyToolsInput = {
 export async function openKeyTools(input: KeyToolsInput): Promise<KeyTools> {
   const loaded = loadSettings({ ...input, servesPlane: false })
   if (loaded.tag === 'refused') throw new Error(printedFailures(loaded.failures))
-  input.say?.(deploymentOf(loaded))
   const undo: (() => Promise<void>)[] = []
   const close = async () => {
     for (const step of undo.splice(0).toReversed()) await step()
@@ -56,7 +54,7 @@ export async function openKeyTools(input: KeyToolsInput): Promise<KeyTools> {
     const clock = systemClock
     const random = systemRandom(clock)
     const sealer = createSealer({ database, kms, random, clock })
-    return { database, kms, sealer, clock, random, close }
+    return { database, settings: loaded.settings, kms, sealer, clock, random, close }
   } catch (error) {
     await close()
     throw error instanceof DatabaseUnreachable ? new Error(explainedBy(loaded, error)) : error
@@ -73,7 +71,6 @@ export interface DatabaseHouse {
 export async function openDatabaseTools(input: KeyToolsInput): Promise<DatabaseHouse> {
   const loaded = loadSettings({ ...input, servesPlane: false })
   if (loaded.tag === 'refused') throw new Error(printedFailures(loaded.failures))
-  input.say?.(deploymentOf(loaded))
   const undo: Undo = []
   const close = async () => {
     for (const step of undo.splice(0).toReversed()) await step()
@@ -88,16 +85,35 @@ export async function openDatabaseTools(input: KeyToolsInput): Promise<DatabaseH
 
 type Undo = (() => Promise<void>)[]
 
-async function databaseOf({ settings, dataDir, plane }: LoadedSettings, undo: Undo) {
-  let urls = databaseUrls(settings.database)
-  if (urls === undefined) {
-    const { server, isGuest } = await embeddedServer(dataDir)
-    undo.push(() => server.stop())
-    urls = databaseUrls(settings.database, server.url)
+/**
+ * The URLs of the configured database, or of the embedded one, which is started when no service runs.
+ * @throws when the embedded database cannot be started.
+ */
+export async function databaseServer({
+  settings,
+  dataDir,
+}: Pick<LoadedSettings, 'settings' | 'dataDir'>): Promise<{
+  readonly urls: DatabaseUrls
+  readonly stop: () => Promise<void>
+}> {
+  const configured = databaseUrls(settings.database)
+  if (configured !== undefined) return { urls: configured, stop: async () => undefined }
+  const { server, isGuest } = await embeddedServer(dataDir)
+  const stop = () => server.stop()
+  try {
     // As at a start of the service, which may not have happened yet.
     if (!isGuest) await runMigrations({ url: server.url, log: silentLogger })
+    return { urls: databaseUrls(settings.database, server.url)!, stop }
+  } catch (error) {
+    await stop()
+    throw error
   }
-  if (urls === undefined) throw new Error('no database is configured')
+}
+
+async function databaseOf(loaded: LoadedSettings, undo: Undo) {
+  const { settings, plane } = loaded
+  const { urls, stop } = await databaseServer(loaded)
+  undo.push(stop)
   const database = await openDatabase({
     settings: { ...settings.database, min_connections: 0 },
     urls,
@@ -115,7 +131,7 @@ async function databaseOf({ settings, dataDir, plane }: LoadedSettings, undo: Un
  * Uses the server of a running service and leaves it running. Otherwise it starts one for the
  * command.
  */
-async function embeddedServer(
+export async function embeddedServer(
   dataDir: string,
 ): Promise<{ readonly server: EmbeddedPostgres; readonly isGuest: boolean }> {
   const options = { dataDir, log: silentLogger }

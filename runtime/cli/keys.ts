@@ -19,6 +19,7 @@ import { readEnvironment } from '../kernel/config/environment.js'
 import { silentLogger } from '../kernel/log.js'
 import { errorText } from '../process/error-text.js'
 import { type KeyTools, openKeyTools } from './key-tools.js'
+import { withTarget } from '../process/target.js'
 
 /** What the command needs of the process. */
 export interface KeysCommandHost {
@@ -85,7 +86,12 @@ async function list({ database, kms }: KeyTools, json: boolean): Promise<string>
     data_keys: row.dataKeys,
   }))
   const health = await kms.health()
-  if (json) return JSON.stringify({ signing_keys: signing, data_keys: data, kms: health }, null, 2)
+  if (json)
+    return JSON.stringify(
+      withTarget({ signing_keys: signing, data_keys: data, kms: health }),
+      null,
+      2,
+    )
   const day = (date: Date | null) => date?.toISOString().slice(0, 16).replace('T', ' ') ?? '-'
   return [
     'SIGNING KEY                                  ALG    STATE    CREATED           SINCE             UNTIL',
@@ -192,7 +198,6 @@ function processHost(): KeysCommandHost {
         environment: readEnvironment(),
         cwd: process.cwd(),
         uid: process.getuid?.(),
-        say: (line) => void process.stderr.write(`${line}\n`),
       }),
     out: (text) => process.stdout.write(`${text}\n`),
     err: (text) => process.stderr.write(`${text}\n`),

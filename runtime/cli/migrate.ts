@@ -1,58 +1,186 @@
-/** `svc migrate`: applies migrations to a database that the operator provides. */
+/** `svc migrate`: compares the schema of a database with this build, and migrates it. */
+import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
-import { runMigrations } from '../../migrations/main.js'
-import { databaseUrls } from '../../storage/platform/settings.js'
+import { readSchemaState, runMigrations, type SchemaState } from '../../migrations/main.js'
+import {
+  compareSchema,
+  type MigrationFile,
+  readMigrationFiles,
+  SchemaMismatch,
+} from '../../storage/platform/schema-version.js'
+import { type DatabaseUrls, databaseUrls } from '../../storage/platform/settings.js'
 import { DatabaseUnreachable, isConnectionLoss } from '../../storage/platform/unavailable.js'
+import {
+  EXIT_CONFIGURATION,
+  type LoadedSettings,
+  loadSettings,
+} from '../configuration/load-settings.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
-import { createLogger } from '../kernel/log.js'
-import { EXIT_CONFIGURATION, loadSettings } from '../configuration/load-settings.js'
-import { explainedBy } from '../process/which-database.js'
+import { createLogger, silentLogger } from '../kernel/log.js'
+import { deploymentOf, explainedBy } from '../process/which-database.js'
+import { embeddedServer } from './key-tools.js'
 
 const EXIT_FAILED = 1
 
 export function migrateCommand(program: Command): void {
-  program
+  const exitWith = async (code: Promise<number>) => {
+    process.exitCode = await code
+  }
+  const migrate = program
     .command('migrate')
     .description('migrate the configured database to the schema of this build')
-    .action(async () => {
-      process.exitCode = await migrate()
-    })
+    .action(() => exitWith(withSettings(up)))
+  migrate
+    .command('up')
+    .description('the same as svc migrate')
+    .option('--dry-run', 'only say what would run')
+    .action(({ dryRun = false }: { dryRun?: boolean }) =>
+      exitWith(withSettings(dryRun ? foretell : up)),
+    )
+  migrate
+    .command('status')
+    .description('the migrations that the database has, and those that it lacks')
+    .option('--json', 'as JSON')
+    .action(({ json = false }: { json?: boolean }) =>
+      exitWith(withSettings((loaded) => status(loaded, json))),
+    )
+  migrate
+    .command('check')
+    .description('exit with 1 unless the database has exactly the schema of this build')
+    .option('--json', 'as JSON')
+    .action(({ json = false }: { json?: boolean }) =>
+      exitWith(withSettings((loaded) => check(loaded, json))),
+    )
 }
 
-/** The embedded database needs no such step: every start migrates it. */
-async function migrate(): Promise<number> {
-  const input = { environment: readEnvironment(), cwd: process.cwd(), servesPlane: false }
+const print = (text: string) => void process.stdout.write(`${text}\n`)
+
+async function withSettings(work: (loaded: LoadedSettings) => Promise<number>): Promise<number> {
+  const input = {
+    environment: readEnvironment(),
+    cwd: process.cwd(),
+    uid: process.getuid?.(),
+    servesPlane: false,
+  }
   const loaded = loadSettings(input)
   if (loaded.tag === 'refused') {
     process.stderr.write(`${printedFailures(loaded.failures)}\n`)
     return EXIT_CONFIGURATION
   }
-  const { database } = loaded.settings
+  const urls = databaseUrls(loaded.settings.database)
+  try {
+    return await work(loaded)
+  } catch (error) {
+    const shown = urls === undefined ? error : unreached(urls.migration, error)
+    process.stderr.write(`svc: ${explainedBy(loaded, shown)}\n`)
+    return EXIT_FAILED
+  }
+}
+
+/** The embedded database needs no such step: every start migrates it. */
+async function up({ settings: { database } }: LoadedSettings): Promise<number> {
   const urls = databaseUrls(database)
   if (urls === undefined) {
-    process.stdout.write(
-      'No database is configured: the embedded one is migrated whenever the service starts.\n',
-    )
+    print('No database is configured: the embedded one is migrated whenever the service starts.')
     return 0
   }
-  const { migration, runtime, identity, listener, auth, control } = urls
-  try {
-    const applied = await runMigrations({
-      url: migration,
-      log: createLogger({ level: 'info' }),
-      runtimeRoles: rolesOf([runtime, identity, listener, auth, control, urls.async], migration),
+  const applied = await runMigrations({
+    url: urls.migration,
+    log: createLogger({ level: 'info' }),
+    runtimeRoles: rolesOf(urls),
+    requireSsl: database.require_ssl,
+    connectTimeoutSecs: database.connect_timeout_secs,
+  })
+  print(applied.length === 0 ? 'The database is up to date.' : `Applied: ${applied.join(', ')}`)
+  return 0
+}
+
+async function foretell(loaded: LoadedSettings): Promise<number> {
+  const { files, applied, verdict } = await stateOf(loaded)
+  if (verdict.tag !== 'current' && verdict.tag !== 'behind') throw new SchemaMismatch(verdict)
+  const missing = pendingOf(files, applied)
+  if (missing.length === 0) print('The database is up to date. Nothing would run.')
+  else print(['These migrations would run, in this order:', '', ...missing.map(told)].join('\n'))
+  return 0
+}
+
+/** The name of a migration, with what its first comment says. */
+function told({ name, sql }: MigrationFile): string {
+  const lines = sql.split('\n')
+  const end = lines.findIndex((line) => !line.startsWith('--'))
+  const words = lines.slice(0, end).map((line) => line.replace(/^--\s*/, ''))
+  return [name, ...words].join('\n    ')
+}
+
+async function status(loaded: LoadedSettings, json: boolean): Promise<number> {
+  const { files, applied, verdict } = await stateOf(loaded)
+  const pending = pendingOf(files, applied).map(({ name }) => name)
+  const had = applied.map(({ name }) => name)
+  if (json) {
+    print(JSON.stringify({ target: deploymentOf(loaded), applied: had, pending }, null, 2))
+    return 0
+  }
+  const newest = had.at(-1)
+  print(
+    [
+      deploymentOf(loaded),
+      `applied  ${had.length}${newest === undefined ? '' : `, the newest ${newest}`}`,
+      `pending  ${pending.length}${pending.length === 0 ? '' : `: ${pending.join(', ')}`}`,
+      ...(verdict.tag === 'current' || verdict.tag === 'behind'
+        ? []
+        : [`fault    ${new SchemaMismatch(verdict).message}`]),
+    ].join('\n'),
+  )
+  return 0
+}
+
+async function check(loaded: LoadedSettings, json: boolean): Promise<number> {
+  const { files, applied, verdict } = await stateOf(loaded)
+  const isCurrent = verdict.tag === 'current'
+  const detail = isCurrent
+    ? 'the database has the schema of this build'
+    : new SchemaMismatch(verdict).message
+  if (json) {
+    const pending = pendingOf(files, applied).map(({ name }) => name)
+    const target = deploymentOf(loaded)
+    print(JSON.stringify({ target, verdict: verdict.tag, detail, pending }, null, 2))
+  } else if (isCurrent) print(`Current: ${detail}.`)
+  else process.stderr.write(`svc: ${verdict.tag}: ${detail}\n`)
+  return isCurrent ? 0 : EXIT_FAILED
+}
+
+/** The schema of the configured database, or of the embedded one. */
+async function stateOf({ settings, dataDir }: LoadedSettings): Promise<SchemaState> {
+  const { database } = settings
+  const urls = databaseUrls(database)
+  const log = silentLogger
+  if (urls !== undefined) {
+    return readSchemaState({
+      url: urls.migration,
+      log,
       requireSsl: database.require_ssl,
       connectTimeoutSecs: database.connect_timeout_secs,
     })
-    process.stdout.write(
-      applied.length === 0 ? 'The database is up to date.\n' : `Applied: ${applied.join(', ')}\n`,
-    )
-    return 0
-  } catch (error) {
-    process.stderr.write(`svc: ${explainedBy(loaded, unreached(migration, error))}\n`)
-    return EXIT_FAILED
   }
+  if (!existsSync(dataDir)) {
+    const files = await readMigrationFiles()
+    return { files, applied: [], verdict: compareSchema(files, []) }
+  }
+  const { server, isGuest } = await embeddedServer(dataDir)
+  try {
+    return await readSchemaState({ url: server.url, log })
+  } finally {
+    if (!isGuest) await server.stop()
+  }
+}
+
+function pendingOf(
+  files: readonly MigrationFile[],
+  applied: readonly { readonly name: string }[],
+): readonly MigrationFile[] {
+  const had = new Set(applied.map(({ name }) => name))
+  return files.filter(({ name }) => !had.has(name))
 }
 
 /** Migrations open their own connection, whose errors are changed to read like those of a pool. */
@@ -62,8 +190,11 @@ function unreached(url: string, error: unknown): unknown {
 }
 
 /** The users of the runtime URLs that differ from the migrating user. */
-function rolesOf(urls: readonly string[], migration: string): string[] {
+export function rolesOf(urls: DatabaseUrls): string[] {
+  const { migration, runtime, identity, listener, auth, control } = urls
   const userOf = (url: string) => decodeURIComponent(new URL(url).username)
-  const roles = urls.map(userOf).filter((role) => role !== '' && role !== userOf(migration))
+  const roles = [runtime, identity, listener, auth, control, urls.async]
+    .map(userOf)
+    .filter((role) => role !== '' && role !== userOf(migration))
   return [...new Set(roles)]
 }

@@ -5,6 +5,7 @@ import { OPERATOR_APPLICATION_SCOPES, parseScope } from '../../actors/domain/sco
 import { systemClock } from '../kernel/clock.js'
 import { systemRandom } from '../kernel/random.js'
 import type { DatabaseHouse } from './key-tools.js'
+import { withTarget } from '../process/target.js'
 
 type Wishes = { name: string; scope: readonly string[]; json?: boolean }
 
@@ -47,7 +48,11 @@ async function create({ database }: DatabaseHouse, wishes: Wishes): Promise<stri
   }
   const { clientId, clientSecret } = made
   if (json)
-    return JSON.stringify({ client_id: clientId, client_secret: clientSecret, scopes }, null, 2)
+    return JSON.stringify(
+      withTarget({ client_id: clientId, client_secret: clientSecret, scopes }),
+      null,
+      2,
+    )
   return [
     `client_id      ${clientId}`,
     `client_secret  ${clientSecret}`,

@@ -20,6 +20,7 @@ import { systemRandom } from '../kernel/random.js'
 import { errorText } from '../process/error-text.js'
 import { type DatabaseHouse, openDatabaseTools } from './key-tools.js'
 import { operatorAppCommand } from './operator-app.js'
+import { withTarget } from '../process/target.js'
 
 const NAME = /^\P{Cc}{1,120}$/u
 
@@ -132,7 +133,8 @@ async function change(
     throw new Error(`${agentId} is not an agent of the control plane`)
   }
   const scopes = appointment.scopes.join(' ')
-  if (json) return JSON.stringify({ agent_id: agentId, name: outcome.name, status: to, scopes })
+  if (json)
+    return JSON.stringify(withTarget({ agent_id: agentId, name: outcome.name, status: to, scopes }))
   return to === 'appointed'
     ? `${outcome.name} may have ${scopes} from its next control-plane login.`
     : `${outcome.name} may no longer have ${scopes}.`
@@ -156,7 +158,7 @@ async function changePerson(
   const { email, to } = appointment
   if (tag !== 'appointed' && tag !== 'dismissed') throw new Error(`${email}: ${WHY_NOT[tag]}`)
   const scopes = appointment.scopes.join(' ')
-  if (json) return JSON.stringify({ email, status: to, scopes })
+  if (json) return JSON.stringify(withTarget({ email, status: to, scopes }))
   return to === 'appointed'
     ? `${email} may use ${scopes} in the console of the control plane.`
     : `${email} may no longer use ${scopes}.`
@@ -172,7 +174,12 @@ async function invite(
   if ('tag' in made) throw new Error(WHY_NOT.no_control_plane)
   const url = `${settings.oidc.issuer_url}/auth/invites/${made.inviteToken}`
   const expiresAt = made.expiresAt.toISOString()
-  if (json) return JSON.stringify({ url, expires_at: expiresAt, scopes: APPOINTED_SCOPES }, null, 2)
+  if (json)
+    return JSON.stringify(
+      withTarget({ url, expires_at: expiresAt, scopes: APPOINTED_SCOPES }),
+      null,
+      2,
+    )
   return [
     'Open this link to choose a password and administer the deployment. It works once:',
     '',
@@ -191,14 +198,14 @@ async function create({ database, settings }: DatabaseHouse, wishes: Wishes): Pr
   const expiresAt = made.expiresAt.toISOString()
   if (json) {
     return JSON.stringify(
-      {
+      withTarget({
         url,
         expires_at: expiresAt,
         organization_id: made.organizationId,
         organization_slug: made.organizationSlug,
         tenant_id: made.tenantId,
         tenant_slug: made.tenantSlug,
-      },
+      }),
       null,
       2,
     )
@@ -220,7 +227,6 @@ function processHost(): OperatorCommandHost {
         environment: readEnvironment(),
         cwd: process.cwd(),
         uid: process.getuid?.(),
-        say: (line) => void process.stderr.write(`${line}\n`),
       }),
     out: (text) => void process.stdout.write(`${text}\n`),
     err: (text) => void process.stderr.write(`${text}\n`),

@@ -42,6 +42,7 @@ import {
 
 import { deploymentSettings, securitySettings } from './deployment.js'
 import type { SettingsTree } from '../kernel/config/assemble.js'
+import { telemetrySettings } from '../telemetry/settings.js'
 import { unavailableSections } from './unavailable-features.js'
 
 export const sections = [
@@ -86,6 +87,7 @@ export const sections = [
   siweSettings,
   anonymousSettings,
   adaptiveMfaSettings,
+  telemetrySettings,
   ...unavailableSections,
 ] as const
 

@@ -27,7 +27,6 @@ export const unavailableSections = [
   named('organizations', 'Policies of organizations.'),
   named('proxy', 'An outbound proxy.'),
   named('refresh_family_cache', 'Cache of refresh token families.'),
-  named('telemetry', 'Traces to a collector.'),
   named('wallet', 'Wallets and budgets.'),
 ] as const
 

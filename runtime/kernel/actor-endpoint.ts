@@ -20,6 +20,7 @@ import { type Logger, silentLogger } from './log.js'
 import { Mailbox, type MailboxBounds } from './mailbox.js'
 import { ActorMeter, type ActorStats, type KernelMetrics } from './metrics/metrics.js'
 import type { Protocol } from './protocol.js'
+import { tracing } from './tracing.js'
 
 /** Precision of deadlines. One timer serves all asks of an actor. */
 const DEADLINE_TICK_MS = 16
@@ -97,6 +98,7 @@ export class ActorEndpoint implements JobOwner {
     const requestId = options?.requestId
     const job = new Job(this, kind, message, nowMs, deadlineOf(options, nowMs), requestId)
     if (options?.share !== undefined) job.share = options.share
+    if (tracing !== undefined) this.#trace(job, undefined)
     const answer = new Promise<unknown>((resolve, reject) => {
       job.resolve = resolve
       job.reject = reject
@@ -117,10 +119,18 @@ export class ActorEndpoint implements JobOwner {
     const nowMs = this.clock.monotonicMs()
     const job = new Job(this, kind, message, nowMs, inbound.deadlineMs, inbound.requestId)
     job.share = inbound.share
+    if (tracing !== undefined) this.#trace(job, inbound.traceparent)
     job.resolve = inbound.reply
     job.reject = inbound.refuse
     inbound.giveUp = () => this.#giveUp(job, 'cancelled')
     this.#admitOrReject(job, nowMs)
+  }
+
+  /** Begins the span of a message. Messages outside of a trace, such as those of timers, get none. */
+  #trace(job: Job, parent: string | undefined): void {
+    if (parent === undefined && tracing!.current() === undefined) return
+    const attributes = job.requestId === undefined ? undefined : { 'svc.request_id': job.requestId }
+    job.span = tracing!.begin(`${this.name}.${job.kind}`, { parent, attributes })
   }
 
   #admitOrReject(job: Job, nowMs: number): void {
@@ -140,6 +150,7 @@ export class ActorEndpoint implements JobOwner {
     const requestId = options?.requestId
     const job = new Job(this, kind, message, nowMs, deadlineOf(options, nowMs), requestId)
     if (options?.share !== undefined) job.share = options.share
+    if (tracing !== undefined) this.#trace(job, undefined)
     // A sent message has no waiting caller, so it outlives the message that sent it.
     this.#admit(job, nowMs)
   }
@@ -177,6 +188,7 @@ export class ActorEndpoint implements JobOwner {
     if (!job.settled) {
       job.settled = true
       job.unfollow?.()
+      job.span?.end()
       this.meter.answered += 1
       if (this.#cloneMessages) this.#resolveCopy(job, reply)
       else job.resolve(reply)
@@ -200,6 +212,7 @@ export class ActorEndpoint implements JobOwner {
       this.meter.count(error.reason)
       job.settled = true
       job.unfollow?.()
+      job.span?.end(error.reason)
       job.reject(error)
     }
     this.#finish(job, nowMs)
@@ -236,6 +249,7 @@ export class ActorEndpoint implements JobOwner {
     if (job.settled) return
     job.settled = true
     job.unfollow?.()
+    job.span?.end(reason)
     job.reject(job.unavailable(reason))
     job.abandon(reason)
   }

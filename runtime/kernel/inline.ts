@@ -18,6 +18,7 @@ import type { Job } from './job.js'
 import { Loops } from './loops.js'
 import type { ActorStats } from './metrics/metrics.js'
 import type { Protocol } from './protocol.js'
+import { tracing } from './tracing.js'
 import { Supervisor, SUPERVISION_DEFAULT } from './supervisor.js'
 
 export interface SpawnOptions extends ActorEndpointOptions {
@@ -93,7 +94,7 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
   execute(job: Job): void {
     let reply: Promise<unknown>
     try {
-      reply = this.#handlers[job.kind]!(job.message, job)
+      reply = this.#handle(job)
     } catch (error) {
       // Not synchronously within `ask`: the caller must get its promise first.
       reply = Promise.reject(error)
@@ -102,6 +103,12 @@ class InlineExecutor<P extends Protocol, Needs> implements Executor {
       (value) => this.#endpoint.replied(job, value),
       (error: unknown) => this.#failed(job, error),
     )
+  }
+
+  #handle(job: Job): Promise<unknown> {
+    const handler = this.#handlers[job.kind]!
+    if (job.span === undefined || tracing === undefined) return handler(job.message, job)
+    return tracing.within(job.span, () => handler(job.message, job))
   }
 
   stop(): void {

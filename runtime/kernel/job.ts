@@ -7,6 +7,7 @@ import {
 } from './actor.js'
 import type { Logger } from './log.js'
 import { MailboxItem } from './mailbox.js'
+import type { Span } from './tracing.js'
 
 /** Default timeout for an ask. */
 export const ASK_TIMEOUT_MS = 30_000
@@ -28,6 +29,8 @@ export class Inbound implements AskOptions {
   readonly deadlineMs: number
   readonly requestId: string | undefined
   readonly share: string
+  /** The span of the asking side. Undefined without tracing. */
+  readonly traceparent: string | undefined
   readonly reply: (reply: unknown) => void
   readonly refuse: (error: unknown) => void
   /** Set by the actor that accepts the ask. */
@@ -39,7 +42,9 @@ export class Inbound implements AskOptions {
     share: string,
     reply: (reply: unknown) => void,
     refuse: (error: unknown) => void,
+    traceparent?: string | undefined,
   ) {
+    this.traceparent = traceparent
     this.deadlineMs = deadlineMs
     this.requestId = requestId
     this.share = share
@@ -74,6 +79,9 @@ export class Job extends MailboxItem implements MessageContext {
   /** A list of all jobs of one actor that are waiting or running. */
   previousLive: Job | undefined = undefined
   nextLive: Job | undefined = undefined
+
+  /** Its step of the trace. Undefined without tracing. */
+  span: Span | undefined = undefined
 
   /** The id under which a remote executor sent the job, and how often it was sent. */
   wireId = 0

@@ -88,6 +88,11 @@ export async function localKmsSettings(
   }
 }
 
+/** The key folder of a deployment without [kms]. */
+export function localKeysFolder(dataDir: string): string {
+  return placesIn(dataDir).keysDirectory
+}
+
 function placesIn(dataDir: string) {
   const folder = join(resolve(dataDir), 'kms')
   return { folder, keysDirectory: join(folder, 'keys') }

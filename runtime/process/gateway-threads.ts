@@ -109,6 +109,7 @@ export async function startGatewayThreads(context: StartContext): Promise<Undo |
     plane,
     urls: context.urls!,
     kms: context.kmsAccess!,
+    telemetry: settings.telemetry,
     port: context.port!,
     database: dividePools(settings.database, plane, threads).other,
     keepsMail: context.caughtMail !== undefined,

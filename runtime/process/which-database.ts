@@ -2,12 +2,12 @@
  * Describes, for operators, which database a command or a start uses, and which setting it comes
  * from.
  */
-import { databaseAddress, DatabaseUnreachable } from '../../storage/platform/unavailable.js'
+import { DatabaseUnreachable } from '../../storage/platform/unavailable.js'
 import type { Source } from '../kernel/config/outcome.js'
 import type { LoadedSettings } from '../configuration/load-settings.js'
 import { errorText } from './error-text.js'
 
-type Read = Pick<LoadedSettings, 'settings' | 'sources' | 'dataDir'>
+type Read = Pick<LoadedSettings, 'settings' | 'sources'>
 
 const URL_KEYS = [
   'url',
@@ -46,13 +46,4 @@ export function explainedBy(read: Read | undefined, error: unknown): string {
   const from = givenBy(read, error)
   const reason = errorText(error).slice(error.message.length)
   return `${error.message}${from === undefined ? '' : `, from ${from}`}${reason}`
-}
-
-/**
- * Describes the deployment that a command works on, as its configuration and the defaults decide.
- */
-export function deploymentOf({ settings, dataDir }: Read): string {
-  const { url } = settings.database
-  const where = url === undefined ? `data directory ${dataDir}` : `database ${databaseAddress(url)}`
-  return `deployment ${settings.oidc.issuer_url}, ${where}`
 }

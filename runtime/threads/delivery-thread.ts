@@ -12,6 +12,7 @@ import { createSealer } from '../../storage/platform/sealing/seal.js'
 import { wireActor } from '../kernel/wiring.js'
 import { systemRandom } from '../kernel/random.js'
 import { serveThread } from '../kernel/threads/thread-serve.js'
+import { startTelemetry } from '../telemetry/start.js'
 import { kmsOf, smallPool, type ThreadAccess } from '../wiring/thread-access.js'
 
 /** What the main thread passes to this thread. */
@@ -23,6 +24,9 @@ export type ThreadData = ThreadAccess & {
 serveThread({
   placements: async ({ data, clock, log, metrics }) => {
     const { database: settings, urls, kms: access, webhooks, sending } = data as ThreadData
+    const { telemetry, plane: servedPlane } = data as ThreadData
+    const source = { plane: servedPlane, thread: 'webhooks' }
+    const endTelemetry = await startTelemetry(telemetry, source, metrics.registry)
     const random = systemRandom(clock)
     const plane = 'async' as const
     const database = await openDatabase({ settings: smallPool(settings), urls, plane, log })
@@ -47,6 +51,7 @@ serveThread({
         await sender.close()
         await kms.close()
         await database.close()
+        await endTelemetry()
       },
     }
   },

@@ -16,6 +16,7 @@ import { createSealer } from '../../storage/platform/sealing/seal.js'
 import { wireActor } from '../kernel/wiring.js'
 import { systemRandom } from '../kernel/random.js'
 import { serveThread } from '../kernel/threads/thread-serve.js'
+import { startTelemetry } from '../telemetry/start.js'
 import { kmsOf, smallPool, type ThreadAccess } from '../wiring/thread-access.js'
 
 /** What the main thread passes to this thread. */
@@ -24,6 +25,9 @@ export type EgressThreadData = ThreadAccess & { readonly vault: VaultSettings & 
 serveThread({
   placements: async ({ data, clock, log, metrics }) => {
     const { database: settings, urls, kms: access, vault } = data as EgressThreadData
+    const { telemetry, plane: servedPlane } = data as EgressThreadData
+    const source = { plane: servedPlane, thread: 'egress' }
+    const endTelemetry = await startTelemetry(telemetry, source, metrics.registry)
     const random = systemRandom(clock)
     const plane = 'auth' as const
     const database = await openDatabase({ settings: smallPool(settings), urls, plane, log })
@@ -58,6 +62,7 @@ serveThread({
         await endpoint.close()
         await kms.close()
         await database.close()
+        await endTelemetry()
       },
     }
   },

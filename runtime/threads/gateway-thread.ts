@@ -24,6 +24,7 @@ import {
   type ThreadStart,
 } from '../kernel/threads/thread-serve.js'
 import { isOnMainThread, placementsOfGatewayThread, planesOf } from '../planes.js'
+import { startTelemetry } from '../telemetry/start.js'
 import { actorWirings } from '../wiring/actors.js'
 import { followChanges } from '../wiring/announcements.js'
 import { gatewayOf } from '../wiring/gateway.js'
@@ -75,6 +76,9 @@ async function opened(
     exposition: async () => (await main.metrics(null)).text,
   }
 
+  const source = { plane, thread: name }
+  const endTelemetry = await startTelemetry(settings.telemetry, source, registry)
+  closers.push(endTelemetry)
   const database = await openDatabase({ settings: access.database, urls, plane, log, registry })
   closers.push(() => database.close())
   const kms = await openKms({ ...access.kms, log, clock, registry })

@@ -131,7 +131,12 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       const watch = openChainWatch(settings)
       if (watch !== null) onStop(() => watch.close())
       const unfit = () => [...resources.process.unfit(), ...(watch?.unfit() ?? [])]
-      return { database, keys: ref(signingKeys), process: { ...resources.process, unfit } }
+      return {
+        database,
+        keys: ref(signingKeys),
+        coordination,
+        process: { ...resources.process, unfit },
+      }
     }),
     wireActor(signingKeysActor, () => ({ database, sealer, kms, clock, random, settings: jwt })),
     wireActor(tenantsActor, () => ({

@@ -64,6 +64,7 @@ export function gatewayOf({ settings, plane, system, ...parts }: GatewayParts): 
     ),
     refs,
     plane,
+    sampleRatio: settings.telemetry.sample_ratio,
     applicationOrigins: {
       lists: async (origin, clientId) => {
         const answer = await system.ref(tokens).originListed({ origin, clientId })
@@ -93,6 +94,7 @@ function enabledCapabilities(settings: Settings): readonly string[] {
     'sso.enterprise': enterprise_sso.enabled,
     'sso.verified_domains': verified_domains.enabled,
     'identity.sign_up': user_self_service.enabled,
+    telemetry: settings.telemetry.enabled,
   }
   return Object.entries(names)
     .filter(([, isOn]) => isOn)

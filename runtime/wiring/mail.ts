@@ -42,7 +42,10 @@ export function mailQueueOf({
   clock,
   metrics,
   settings,
-}: ProcessResources): MailQueue {
+}: Pick<
+  ProcessResources,
+  'database' | 'sealer' | 'random' | 'clock' | 'metrics' | 'settings'
+>): MailQueue {
   const { email, i18n } = settings
   const caught = email.smtp_catcher ? 'caught' : 'delivered'
   return openMailQueue({

@@ -3,6 +3,7 @@ import { openKms } from '../../storage/platform/kms/client.js'
 import type { PoolSettings, PoolUrls } from '../../storage/platform/pool-plan.js'
 import type { Clock } from '../kernel/clock.js'
 import type { Logger } from '../kernel/log.js'
+import type { TelemetrySettings } from '../telemetry/settings.js'
 import { type KmsAccess, THREAD_POOL_CONNECTIONS } from '../process/start-context.js'
 
 /** What every worker thread of the service receives. */
@@ -10,6 +11,8 @@ export type ThreadAccess = {
   readonly database: PoolSettings
   readonly urls: PoolUrls
   readonly kms: KmsAccess
+  readonly telemetry: TelemetrySettings
+  readonly plane: string
 }
 
 /** A pool of few connections, whatever the plane's pool has. */

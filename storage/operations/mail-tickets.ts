@@ -24,6 +24,8 @@ export type NewTicket = {
   readonly flowSha256: Uint8Array | null
   readonly browserSha256: Uint8Array | null
   readonly attempts: number
+  /** Issued by `svc admin recover`: its use also removes the second factors. Default: false. */
+  readonly isRecovery?: boolean | undefined
   readonly createdAt: Date
   readonly expiresAt: Date
 }
@@ -37,8 +39,9 @@ export async function insertTicket(tx: Transaction, ticket: NewTicket): Promise<
              delete from mail_tickets
              where tenant_id = $1 and flow_sha256 = $8 and used_at is null)
            insert into mail_tickets (tenant_id, id, purpose, account_id, email_key, link_sha256,
-             code_sha256, flow_sha256, browser_sha256, attempts_left, created_at, expires_at)
-           values ($1, $2, $3, $4, lower($5), $6, $7, $8, $9, $10, $11, $12)`,
+             code_sha256, flow_sha256, browser_sha256, attempts_left, created_at, expires_at,
+             recovery)
+           values ($1, $2, $3, $4, lower($5), $6, $7, $8, $9, $10, $11, $12, $13)`,
     values: [
       ticket.tenantId,
       ticket.id,
@@ -52,6 +55,7 @@ export async function insertTicket(tx: Transaction, ticket: NewTicket): Promise<
       ticket.attempts,
       ticket.createdAt,
       ticket.expiresAt,
+      ticket.isRecovery ?? false,
     ],
   })
 }
@@ -70,6 +74,8 @@ export type TicketFound = {
   readonly hasFactor: boolean
   readonly flowSha256: Uint8Array | null
   readonly browserSha256: Uint8Array | null
+  /** Issued by `svc admin recover`, and not sent to the mailbox. */
+  readonly isRecovery: boolean
   readonly expiresAt: Date
 }
 
@@ -86,7 +92,8 @@ const FOUND = `t.tenant_id as "tenantId", o.name as "tenantName", o.settings as 
                or exists (select from totp_factors f
                  where f.account_id = a.id and f.confirmed_at is not null) as "hasFactor",
              t.flow_sha256 as "flowSha256",
-             t.browser_sha256 as "browserSha256", t.expires_at as "expiresAt"`
+             t.browser_sha256 as "browserSha256", t.recovery as "isRecovery",
+             t.expires_at as "expiresAt"`
 
 /** Reads a link's ticket without using it, because mail scanners open every link. */
 export async function findTicket(

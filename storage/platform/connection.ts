@@ -1,5 +1,6 @@
 /** One connection to the server, with a bounded set of prepared statements and cancellation. */
 import { Connection, type PoolClient, type QueryResult, type Submittable } from 'pg'
+import { type Span, tracing } from '../../runtime/kernel/tracing.js'
 import { forgetPrepared, type Pipelined, pipeline } from './pipeline.js'
 import type { Statement } from './sql.js'
 
@@ -56,9 +57,13 @@ export class DatabaseConnection {
   /** Runs a named statement, which is prepared at its first use on this connection. */
   async run<Row extends object>({ name, text, values }: Statement): Promise<QueryResult<Row>> {
     if (this.#isCrowdedBy([name])) await this.#makeRoomFor([name])
-    return this.#guarded(
-      this.#silenceMs,
-      this.#client.query<Row>({ name, text, values: values as unknown[] }),
+    const span = tracing === undefined ? undefined : statementSpan([name])
+    return ended(
+      span,
+      this.#guarded(
+        this.#silenceMs,
+        this.#client.query<Row>({ name, text, values: values as unknown[] }),
+      ),
     )
   }
 
@@ -76,8 +81,9 @@ export class DatabaseConnection {
     try {
       const names = statements.map(({ name }) => name)
       if (this.#isCrowdedBy(names)) await this.#makeRoomFor(names)
+      const span = tracing === undefined ? undefined : statementSpan(names)
       const running = pipeline(this.#client, statements)
-      const ran = await this.#guarded(silenceMs, running)
+      const ran = await ended(span, this.#guarded(silenceMs, running))
       if (ran.unsure.length > 0 && this.lost === undefined) await this.#close(ran.unsure)
       return ran
     } catch (error) {
@@ -151,6 +157,30 @@ export class DatabaseConnection {
   cut(): void {
     this.lost ??= new Error('the connection was closed')
     this.#internals.connection.stream.destroy()
+  }
+}
+
+const NAMES_SHOWN_MAX = 4
+
+/** The span of one round trip, named after its statements. Values are never part of it. */
+function statementSpan(names: readonly string[]): Span | undefined {
+  if (tracing!.current() === undefined) return undefined
+  const more = names.length > NAMES_SHOWN_MAX ? ' ...' : ''
+  return tracing!.begin(names.slice(0, NAMES_SHOWN_MAX).join(' ') + more, {
+    role: 'client',
+    attributes: { 'db.system.name': 'postgresql', 'db.operation.batch.size': names.length },
+  })
+}
+
+async function ended<T>(span: Span | undefined, running: Promise<T>): Promise<T> {
+  if (span === undefined) return running
+  try {
+    const result = await running
+    span.end((result as { readonly error?: unknown }).error instanceof Error ? 'error' : undefined)
+    return result
+  } catch (error) {
+    span.end('error')
+    throw error
   }
 }
 

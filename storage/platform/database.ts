@@ -17,6 +17,7 @@ import {
   tenantConnections,
 } from './pool-plan.js'
 import { DatabaseConnection } from './connection.js'
+import { FrozenServerWatch, type Waiting } from './frozen-server.js'
 import { Silence } from './silence.js'
 import { parseTypes } from './sql-types.js'
 import type {
@@ -230,6 +231,34 @@ async function enter(
   }
 }
 
+/** One use of a pool, from its place in the queue to its end. */
+class Use implements Waiting {
+  readonly fromMs = performance.now()
+  readonly #refuse: (cause: Error) => void
+  #connection: DatabaseConnection | undefined
+  #failure: Error | undefined
+
+  constructor(refuse: (cause: Error) => void) {
+    this.#refuse = refuse
+  }
+
+  /** Call when the use has a connection, before its first statement. @throws after `fail`. */
+  hold(connection: DatabaseConnection): void {
+    this.throwIfFailed()
+    this.#connection = connection
+  }
+
+  throwIfFailed(): void {
+    if (this.#failure !== undefined) throw this.#failure
+  }
+
+  fail(cause: Error): void {
+    this.#failure = cause
+    this.#connection?.cut()
+    this.#refuse(cause)
+  }
+}
+
 interface OpenPool extends Omit<ConnectionSource, 'notify'> {
   readonly plan: PoolPlan
   warm(): Promise<void>
@@ -275,6 +304,12 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     },
   })
 
+  const frozen = new FrozenServerWatch(
+    plan.url,
+    () => answeredMs,
+    (cause) => silence.begin(cause),
+  )
+
   async function connect(signal: AbortSignal | undefined): Promise<PoolClient> {
     signal?.throwIfAborted()
     const connecting = pool.connect()
@@ -306,6 +341,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
   async function acquire(
     open: ((connection: DatabaseConnection) => Promise<unknown>) | undefined,
     signal: AbortSignal | undefined,
+    use: Use,
   ) {
     const from = performance.now()
     for (let attempt = 0; ; attempt += 1) {
@@ -317,6 +353,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
       })
       const connection = connections.get(client)!
       try {
+        use.hold(connection)
         const isRested = performance.now() - connection.usedAtMs > RESTED_MS
         if (settings.test_before_acquire && isRested) await connection.probe(openingLimitMs, signal)
         await open?.(connection)
@@ -335,9 +372,10 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     open: ((connection: DatabaseConnection) => Promise<unknown>) | undefined,
     signal: AbortSignal | undefined,
     work: (connection: DatabaseConnection) => Promise<T>,
+    use: Use,
   ): Promise<T> {
     const from = performance.now()
-    const { client, connection } = await acquire(open, signal).catch((error: unknown) => {
+    const { client, connection } = await acquire(open, signal, use).catch((error: unknown) => {
       if (signal?.aborted || !isConnectionLoss(error)) throw error
       const overloaded = isLate(error) && (answeredMs > from || pool.totalCount >= plan.max)
       const isSilent = isLate(error) || performance.now() - from >= openingLimitMs
@@ -347,6 +385,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     })
     let broken = true
     try {
+      use.throwIfFailed()
       const result = await work(connection)
       broken = connection.lost !== undefined
       return result
@@ -363,6 +402,20 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
       }
       client.release(broken)
     }
+  }
+
+  /** Runs a request, and fails it when the server is frozen. It has no effect after that. */
+  function watched<T>(run: (use: Use) => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const use = new Use((cause) => {
+        const { name } = plan
+        reject(new DatabaseUnavailable(`no answer for the ${name} pool`, cause, false))
+      })
+      frozen.enter(use)
+      run(use)
+        .then(resolve, reject)
+        .finally(() => frozen.leave(use))
+    })
   }
 
   // The pool queues transactions beyond its size, first in first out. Only the pool knows its free connections,
@@ -382,21 +435,26 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
       if (isOver !== true && !(await isOver)) {
         throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, silence.cause)
       }
-      const release = await enter(slots, share, signal, openingLimitMs).catch((error: unknown) => {
-        if (!(error instanceof WaitedTooLong)) throw error
-        const { cause } = silence
-        const overloaded = cause === undefined
-        throw new DatabaseUnavailable(
-          `no connection for the ${plan.name} pool`,
-          cause ?? error,
-          overloaded,
+      return watched(async (use) => {
+        const release = await enter(slots, share, signal, openingLimitMs).catch(
+          (error: unknown) => {
+            if (!(error instanceof WaitedTooLong)) throw error
+            const { cause } = silence
+            const overloaded = cause === undefined
+            throw new DatabaseUnavailable(
+              `no connection for the ${plan.name} pool`,
+              cause ?? error,
+              overloaded,
+            )
+          },
         )
+        try {
+          use.throwIfFailed()
+          return await used(open, signal, work, use)
+        } finally {
+          release()
+        }
       })
-      try {
-        return await used(open, signal, work)
-      } finally {
-        release()
-      }
     },
     async warm() {
       const connecting = await Promise.allSettled(
@@ -417,6 +475,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     }),
     close: () => {
       silence.close()
+      frozen.close()
       return pool.end()
     },
   }

@@ -118,6 +118,8 @@ export class Statements {
   /** Rejects all enqueued statements. */
   fail(error: unknown): void {
     this.#isEnded = true
+    // A batch that is on its way must not be enqueued again.
+    this.#failure ??= error instanceof Error ? error : new Error(String(error))
     for (const { reject } of this.#queue.splice(0)) reject(error)
   }
 
@@ -145,7 +147,8 @@ export class Statements {
       connection,
       batch.map(({ statement }) => statement),
     )
-    if (error !== null && mayTryAgain && isConnectionLoss(error)) {
+    const isOver = this.#failure !== null
+    if (error !== null && mayTryAgain && !isOver && isConnectionLoss(error)) {
       this.#opening = opening
       this.#queue.unshift(...batch)
       return error

@@ -2,7 +2,7 @@
  * The error table of the OAuth endpoints, each row provoked over HTTP: status, code, headers and the
  * form of the body. docs/reference/errors.md.
  */
-import anyTest, { type TestFn } from 'ava'
+import anyTest, { type ExecutionContext, type TestFn } from 'ava'
 import { type Api, apiOf, type Workspace } from '../support/api.js'
 import { CIBA_GRANT } from '../support/oauth/ciba.js'
 import {
@@ -41,7 +41,11 @@ const GRANTS = [
 const SCOPES = ['openid', 'profile', 'email', 'vault:list', 'vault:read']
 const UNKNOWN_ID = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
 
+type LogLine = Readonly<Record<string, unknown>>
+
 type Scene = {
+  /** The log of `running`. */
+  readonly lines: readonly LogLine[]
   readonly running: TestService
   /** The same with required DPoP nonces and rate limits. */
   readonly strict: TestService
@@ -60,7 +64,8 @@ const test = anyTest as TestFn<Scene>
 
 test.before(async (t) => {
   t.timeout(120_000)
-  const running = await testService()
+  const lines: LogLine[] = []
+  const running = await testService({ onLog: (line) => void lines.push(JSON.parse(line)) })
   const strict = await testService({
     beside: running,
     environment: {
@@ -83,7 +88,7 @@ test.before(async (t) => {
     }),
     relyingParty(running, here, { scopes: SCOPES, grantTypes: ['client_credentials'] }),
   ])
-  t.context = { running, strict, api, here, human, ada, web, other, spa, machine }
+  t.context = { lines, running, strict, api, here, human, ada, web, other, spa, machine }
 })
 test.after.always(async ({ context: { ada, api, strict, running } }) => {
   await ada?.browser.close()
@@ -237,8 +242,41 @@ const BAD_REQUESTS: readonly Row[] = [
 for (const [error, when, provoke, more = NO_CHALLENGE] of BAD_REQUESTS) {
   test.serial(`400 ${error}: ${when}`, async (t) => {
     t.timeout(60_000)
-    isOAuthError(t, await provoke(t.context), { status: 400, code: error, ...more })
+    const answer = await provoke(t.context)
+    isOAuthError(t, answer, { status: 400, code: error, ...more })
+    await isExplained(t, answer)
   })
+}
+
+/** Polls are part of a normal flow. */
+const EXPECTED = ['authorization_pending', 'slow_down']
+const INFO = 30
+const WARN = 40
+
+/** The refusal has one log line, with its reason, and `error_uri` leads to the text of that reason. */
+async function isExplained(t: ExecutionContext<Scene>, answer: Answer): Promise<void> {
+  const { lines, running, web, here } = t.context
+  const { body } = answer
+  const found = lines.filter(
+    (line) => line['request_id'] === body['request_id'] && line['msg'] === 'request',
+  )
+  t.is(found.length, 1)
+  const line = found[0]!
+  t.is(line['status'], answer.status)
+  t.is(line['error'], body['error'])
+  t.is(line['level'], EXPECTED.includes(String(body['error'])) ? INFO : WARN)
+  const uri = new URL(String(body['error_uri']))
+  t.is(line['reason'] ?? '', uri.hash.slice(1))
+  const page = await callerOf(running.baseUrl).call(uri.pathname)
+  t.is(page.status, 200)
+  if (uri.hash !== '') t.true(page.text.includes(`id="${uri.hash.slice(1)}"`), uri.hash)
+  if (line['route'] !== '/oauth/token') return
+  t.is(typeof line['reason'], 'string')
+  if (line['client_id'] === web.clientId && body['error'] !== 'invalid_client') {
+    const early = ['several_authentication_methods', 'grant_type_unsupported', 'parameter_missing']
+    if (!early.includes(String(line['reason']))) t.is(line['tenant_id'], here.tenantId)
+    t.true(line['grant_type'] !== undefined || line['reason'] !== 'pkce_mismatch')
+  }
 }
 
 const CREDENTIALS = { grant_type: 'client_credentials' }
@@ -265,7 +303,9 @@ const UNAUTHENTICATED: readonly Row[] = [
 ]
 for (const [error, when, provoke, more] of UNAUTHENTICATED) {
   test.serial(`401 ${error}: ${when}`, async (t) => {
-    isOAuthError(t, await provoke(t.context), { status: 401, code: error, ...more })
+    const answer = await provoke(t.context)
+    isOAuthError(t, answer, { status: 401, code: error, ...more })
+    await isExplained(t, answer)
   })
 }
 
@@ -298,7 +338,9 @@ const FORBIDDEN: readonly Row[] = [
 ]
 for (const [error, when, provoke, more] of FORBIDDEN) {
   test.serial(`403 ${error}: ${when}`, async (t) => {
-    isOAuthError(t, await provoke(t.context), { status: 403, code: error, ...more })
+    const answer = await provoke(t.context)
+    isOAuthError(t, answer, { status: 403, code: error, ...more })
+    await isExplained(t, answer)
   })
 }
 

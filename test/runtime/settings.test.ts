@@ -203,6 +203,7 @@ const BUILT = new Set([
   'adaptive_mfa.enabled',
   'anonymous.enabled',
   'scim.enabled',
+  'telemetry.enabled',
   'i18n.enabled',
 ])
 

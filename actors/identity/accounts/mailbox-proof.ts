@@ -89,6 +89,22 @@ export async function reclaimUnproved(
   return true
 }
 
+/**
+ * Drops the sign-in methods of an account whose address is unverified, before an operator gives it to a person. The
+ * address stays unverified. The transaction crosses tenants.
+ */
+export async function dropUnproved(
+  tx: Transaction,
+  tools: { readonly random: Random },
+  { accountId, address }: { readonly accountId: string; readonly address: string },
+  context: MessageContext,
+  now: Date,
+): Promise<void> {
+  const account = await lockMailbox(tx, accountId)
+  if (account === undefined || account.isProved) return
+  await drop(tx, tools, { accountId, address, but: undefined }, context, now)
+}
+
 async function drop(
   tx: Transaction,
   tools: { readonly random: Random },

@@ -10,7 +10,7 @@ import { type BoundedFetch, FetchFailed } from '../../platform/outbound-http/bou
 import type { Provider } from './providers.js'
 
 /** Timeout of one request to a provider. A sign-in makes four at most, so it ends within the request timeout. */
-export const UPSTREAM_CALL_SECS = 5
+export const UPSTREAM_CALL_SECS = 4
 /** Discovery documents, key sets, token and userinfo responses are far smaller. */
 export const UPSTREAM_ANSWER_BYTES_MAX = 256 * 1024
 const CACHED_MS = 10 * 60_000

@@ -4,6 +4,7 @@ import { setAccountPassword } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { findTicket, useTicket, voidTickets } from '../../../storage/operations/mail-tickets.js'
+import { removeAllFactors } from '../../../storage/identity/second-factors.js'
 import { findSignIn } from '../../../storage/identity/sign-ins.js'
 import { sha256 } from '../sessions/flows.js'
 import { isEmail } from '../../domain/email.js'
@@ -13,7 +14,7 @@ import { flowPage, progressIn } from '../sign-in/flow.js'
 import { sendWithTicket } from '../../platform/mail/with-ticket.js'
 import { choosePassword } from './choose-password.js'
 import { revokeForPassword } from './revocation.js'
-import { proveMailbox } from '../accounts/mailbox-proof.js'
+import { dropUnproved, proveMailbox } from '../accounts/mailbox-proof.js'
 import { ABSENT, BUSY, type PasswordRecoveryTools, LINK_TOKEN_BYTES } from './needs.js'
 import type { PasswordRecoveryProtocol, ForgotShown } from './protocol.js'
 import { personAuditRecord } from './records.js'
@@ -152,7 +153,11 @@ export function resetSteps(tools: PasswordRecoveryTools) {
           sub,
           address,
         } as const
-        await proveMailbox(tx, tools, proof, context, now)
+        // A link of the command line did not go to the mailbox, so it proves nothing about it.
+        if (!used.isRecovery) await proveMailbox(tx, tools, proof, context, now)
+        const removed = used.isRecovery ? await removeAllFactors(tx, accountId) : undefined
+        // Anybody can create an account for an address: nothing of an unverified one stays.
+        if (used.isRecovery) await dropUnproved(tx, tools, { accountId, address }, context, now)
         await setAccountPassword(tx, accountId, chosen.phc, now)
         await voidTickets(tx, accountId, null, 'password_reset', now)
         await voidTickets(tx, accountId, null, 'sign_in', now)
@@ -161,9 +166,15 @@ export function resetSteps(tools: PasswordRecoveryTools) {
         await revokeForPassword(tx, tools, ended, context, now)
         await mail.queue(tx, sealedMail)
         const type = 'account.password.reset'
-        appendAudit(tx, [
-          personAuditRecord(random, { tenantId, type, sub, address, requestId }, now),
-        ])
+        const done = { tenantId, sub, address, requestId }
+        appendAudit(tx, [personAuditRecord(random, { ...done, type }, now)])
+        if (removed !== undefined) {
+          const data = Object.fromEntries(
+            Object.entries(removed).map(([factor, count]) => [`${factor}_removed`, String(count)]),
+          )
+          const recovered = { ...done, type: 'admin.account.recovered', data } as const
+          appendAudit(tx, [personAuditRecord(random, recovered, now)])
+        }
         return { tag: 'done', tenant } as const
       }, context)
     },

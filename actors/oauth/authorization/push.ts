@@ -50,19 +50,29 @@ export async function push(
   context: MessageContext,
 ): Promise<Pushed | PushRefused | OAuthRefused | ProofRefused> {
   const form = readForm(message.form)
-  if ('repeated' in form) return refuse('invalid_request', 'a parameter is repeated')
+  if ('repeated' in form)
+    return refuse('invalid_request', 'a parameter is repeated', 'parameter_repeated')
   const identified = await tokens.identifyClient(message, context)
   if (identified.tag !== 'identified') return identified
   const client = identified.kind === 'agent' ? null : await clientOf(identified.clientId, context)
   if (client === null)
-    return refuse('unauthorized_client', 'only applications can send authorization requests')
+    return refuse(
+      'unauthorized_client',
+      'only applications can send authorization requests',
+      'grant_not_allowed',
+    )
   if (form.get('request_uri') !== null)
-    return refuse('invalid_request', 'a pushed request must not contain request_uri')
+    return refuse(
+      'invalid_request',
+      'a pushed request must not contain request_uri',
+      'parameter_invalid',
+    )
   // Checked here, because the authorization endpoint ignores other parameters of a pushed request.
   const { host } = new URL(message.httpUrl)
   const named = await namedTenant(tenants, form, client, host, context)
-  if (named === 'conflicting') return refuse('invalid_request', CONFLICTING_TENANT)
-  if (named === 'another') return refuse('invalid_request', ANOTHER_TENANT)
+  if (named === 'conflicting')
+    return refuse('invalid_request', CONFLICTING_TENANT, 'tenant_unknown')
+  if (named === 'another') return refuse('invalid_request', ANOTHER_TENANT, 'tenant_unknown')
   const target = await targetOf({ database, issuer }, form, client, context)
   const { documentSha256 } = identified
   const verdict = validateRequest({ form, client, documentSha256, pushed: true, levelMax, target })
@@ -87,7 +97,11 @@ export async function push(
     return { tag: 'push_refused', error: 'invalid_request', description: person.fault }
   // RFC 9449 section 10.1: a proof at this endpoint binds the code like dpop_jkt.
   if (request.jkt !== null && identified.jkt !== null && request.jkt !== identified.jkt)
-    return refuse('invalid_request', 'dpop_jkt does not match the key of the proof')
+    return refuse(
+      'invalid_request',
+      'dpop_jkt does not match the key of the proof',
+      'parameter_invalid',
+    )
   const requestUri = REQUEST_URI_PREFIX + random.token(HANDLE_BYTES)
   const now = clock.now()
   await database.tenant(

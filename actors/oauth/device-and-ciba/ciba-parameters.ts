@@ -29,18 +29,23 @@ export function readCibaRequest(
   levelMax: AssuranceLevel,
 ): CibaRequest | CibaRefused | OAuthRefused {
   if (form.get('request') !== null)
-    return refuse('invalid_request', 'signed requests are not supported')
+    return refuse('invalid_request', 'signed requests are not supported', 'parameter_invalid')
   const scope = form.get('scope')
-  if (scope === null) return refuse('invalid_request', 'scope is missing')
+  if (scope === null) return refuse('invalid_request', 'scope is missing', 'parameter_missing')
   if (!scope.split(' ').includes('openid'))
-    return refuse('invalid_scope', 'the scope must contain openid')
+    return refuse('invalid_scope', 'the scope must contain openid', 'scope_not_allowed')
 
   const hints = HINTS.filter((name) => form.get(name) !== null)
   const [kind] = hints
   if (kind === undefined || hints.length > 1)
-    return refuse('invalid_request', `exactly one of ${HINTS.join(', ')} is needed`)
+    return refuse(
+      'invalid_request',
+      `exactly one of ${HINTS.join(', ')} is needed`,
+      'parameter_invalid',
+    )
   const value = form.get(kind)!
-  if (value.length > HINT_CHARACTERS_MAX) return refuse('invalid_request', `${kind} is too long`)
+  if (value.length > HINT_CHARACTERS_MAX)
+    return refuse('invalid_request', `${kind} is too long`, 'parameter_invalid')
 
   const bindingMessage = form.get('binding_message')
   if (bindingMessage !== null && !isBindingMessage(bindingMessage)) {
@@ -50,7 +55,11 @@ export function readCibaRequest(
 
   const level = readLevel(form.get('acr_values'))
   if (level > levelMax)
-    return refuse('invalid_request', 'the requested assurance level is not available')
+    return refuse(
+      'invalid_request',
+      'the requested assurance level is not available',
+      'parameter_invalid',
+    )
 
   const expiry = form.get('requested_expiry')
   const expiresInSecs = expiry === null ? EXPIRES_IN_SECS : readExpiry(expiry)
@@ -58,6 +67,7 @@ export function readCibaRequest(
     return refuse(
       'invalid_request',
       `requested_expiry must be ${EXPIRY_SECS_MIN} to ${EXPIRY_SECS_MAX} seconds`,
+      'parameter_invalid',
     )
   return { tag: 'read', hint: { kind, value }, bindingMessage, level, expiresInSecs }
 }

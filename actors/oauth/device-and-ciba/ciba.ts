@@ -45,7 +45,11 @@ export async function startCiba(
   const { client, form, scopes, audience, resourceIds } = clientRequest
   // CIBA section 7.1 requires client authentication. A public client may still have an old grant.
   if (client.clientType === 'public')
-    return refuse('invalid_client', 'this endpoint needs client authentication')
+    return refuse(
+      'invalid_client',
+      'this endpoint needs client authentication',
+      'client_authentication_missing',
+    )
   const read = readCibaRequest(form, levelMax)
   if (read.tag !== 'read') return read
   const found = await subjectOf(needs, read.hint, client, context)

@@ -43,7 +43,11 @@ export async function subjectOf(
     // Only an ID token of this application: another application's token may be stolen.
     return hint?.clientId === client.id && hint.tenantId === client.tenantId
       ? { tag: 'subject', sub: hint.subject }
-      : refuse('invalid_request', 'id_token_hint was not issued to this application')
+      : refuse(
+          'invalid_request',
+          'id_token_hint was not issued to this application',
+          'parameter_invalid',
+        )
   }
   if (kind === 'login_hint') return lookUp(needs, readLoginHint(value), client, context)
   const read = await readHintToken(needs, value, client)
@@ -86,7 +90,11 @@ async function readHintToken(
   token: string,
   client: AuthorizingClientRow,
 ): Promise<Named | CibaRefused | OAuthRefused> {
-  const invalid = refuse('invalid_request', 'login_hint_token is not valid for this application')
+  const invalid = refuse(
+    'invalid_request',
+    'login_hint_token is not valid for this application',
+    'parameter_invalid',
+  )
   const decoded = decodeJwt(token)
   if (decoded.tag === 'refused' || !hasType(decoded.jwt.header, HINT_TOKEN_TYPE)) return invalid
   const { iss, aud, exp, sub_id: id } = decoded.jwt.claims

@@ -50,38 +50,51 @@ export async function readClientRequest(
   context: MessageContext,
 ): Promise<ClientRequest | OAuthRefused | ProofRefused> {
   const form = readForm(request.form)
-  if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
+  if ('repeated' in form)
+    return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
   const identified = await tokens.identifyClient(request, context)
   if (identified.tag !== 'identified') return identified
   const client =
     identified.kind === 'agent' ? null : await activeClient(database, identified.clientId, context)
   if (client === null || !client.grantTypes.includes(grantType))
-    return refuse('unauthorized_client', 'the application does not have this grant')
+    return refuse(
+      'unauthorized_client',
+      'the application does not have this grant',
+      'grant_not_allowed',
+    )
 
   const { host } = new URL(request.httpUrl)
   const named = await namedTenant(tenants, form, client, host, context)
-  if (named === 'conflicting') return refuse('invalid_request', CONFLICTING_TENANT)
-  if (named === 'another') return refuse('invalid_request', ANOTHER_TENANT)
+  if (named === 'conflicting')
+    return refuse('invalid_request', CONFLICTING_TENANT, 'tenant_unknown')
+  if (named === 'another') return refuse('invalid_request', ANOTHER_TENANT, 'tenant_unknown')
 
   // RFC 9396 section 5: no page here shows authorization_details, so they cannot be granted.
   if (form.get('authorization_details') !== null)
     return refuse(
       'invalid_authorization_details',
       'authorization_details is supported at the authorization endpoint only',
+      'details_unsupported',
     )
   const scope = form.get('scope')
   const read = readRequestedAudience(form)
   const target = 'fault' in read ? null : await resourcesOf(database, client, read.requested)
-  if (target !== null && 'fault' in target) return refuse('invalid_target', target.fault)
+  if (target !== null && 'fault' in target)
+    return refuse('invalid_target', target.fault, 'resource_invalid')
   if (target !== null && target.resources.length > 0)
     return requestOfResources(form, client, scope, target.resources)
   // Without the parameter: all scopes of the application.
   const scopes = scope === null ? client.scopes : readScope(scope)
   if (scopes === null || !scopes.every((one) => client.scopes.includes(one)))
-    return refuse('invalid_scope', 'a scope is malformed or not allowed for the application')
-  if ('fault' in read) return refuse('invalid_target', read.fault)
+    return refuse(
+      'invalid_scope',
+      'a scope is malformed or not allowed for the application',
+      'scope_not_allowed',
+    )
+  if ('fault' in read) return refuse('invalid_target', read.fault, 'resource_invalid')
   const audience = await knownAudience(database, issuer, client, read.requested, context)
-  if (audience === null) return refuse('invalid_target', 'the audience is not known in this tenant')
+  if (audience === null)
+    return refuse('invalid_target', 'the audience is not known in this tenant', 'resource_unknown')
   return { tag: 'client_request', form, client, scopes, audience, resourceIds: null }
 }
 
@@ -101,7 +114,11 @@ function requestOfResources(
   const requested =
     scope === null ? defaultResourceScopes(client.scopes, resources) : readScope(scope)
   if (requested === null || foreignScopes(requested, resources).length > 0)
-    return refuse('invalid_scope', 'a scope is malformed or does not belong to the resource')
+    return refuse(
+      'invalid_scope',
+      'a scope is malformed or does not belong to the resource',
+      'scope_not_allowed',
+    )
   return {
     tag: 'client_request',
     form,

@@ -56,7 +56,7 @@ import {
 } from './protocol.js'
 import { grantPreAuthorized } from './grants/pre-authorized-code.js'
 import { grantRefresh } from './grants/refresh-token.js'
-import { type Requester, logRefusal, refuse, refuseScope } from './refusals.js'
+import { type Requester, refuse, refusedRequester, refuseScope } from './refusals.js'
 import { revoke } from './verify/revocation.js'
 import type { DpopSettings, JwtSettings } from './settings.js'
 import { PreparedGrantsCache } from './issue/prepared-grants-cache.js'
@@ -205,7 +205,12 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     ): Client | OAuthRefused | Promise<Client | OAuthRefused> {
       const authentication = readClientAuthentication(authorization, form)
       if (authentication.method === 'refused')
-        return refuse(authentication.error, authentication.description, triesBasic(authorization))
+        return refuse(
+          authentication.error,
+          authentication.description,
+          authentication.reason,
+          triesBasic(authorization),
+        )
       const assertion =
         authentication.method === 'assertion'
           ? readAssertion(authentication.assertion, issuer, clock.nowSecs())
@@ -224,7 +229,13 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       if (needs.console && authentication.clientId === CONSOLE_CLIENT_ID)
         return consoleClient(authentication, form)
       const orRefused = (client: Client | null) =>
-        client ?? refuse('invalid_client', failureOf(authentication), triesBasic(authorization))
+        client ??
+        refuse(
+          'invalid_client',
+          failureOf(authentication),
+          'client_authentication_failed',
+          triesBasic(authorization),
+        )
       const client = clients.authenticate(authentication)
       return client instanceof Promise ? client.then(orRefused) : orRefused(client)
     }
@@ -234,7 +245,10 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       form: OAuthForm,
     ): Promise<Client | OAuthRefused> {
       const client = method === 'none' ? await consoleClientOf(issuing, form) : null
-      return client ?? refuse('invalid_client', 'client authentication failed')
+      return (
+        client ??
+        refuse('invalid_client', 'client authentication failed', 'client_authentication_failed')
+      )
     }
 
     /** The fault in the content of an assertion. It never reveals whether the client or its key exists. */
@@ -271,9 +285,14 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       context: MessageContext,
     ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
       const { grantType } = requester
-      if (grantType === null) return refuse('invalid_request', 'grant_type is missing')
+      if (grantType === null)
+        return refuse('invalid_request', 'grant_type is missing', 'parameter_missing')
       if (!isGrantType(grantType) || (grantType === PRE_AUTHORIZED_CODE && !needs.credentials))
-        return refuse('unsupported_grant_type', 'this grant type is not supported')
+        return refuse(
+          'unsupported_grant_type',
+          'this grant type is not supported',
+          'grant_type_unsupported',
+        )
       // In a token exchange the actor token alone can identify the agent.
       const byActor = grantType === TOKEN_EXCHANGE && form.get('actor_token') !== null
       // OpenID4VCI section 6.1: a wallet may be unknown. Its code is what authorizes it.
@@ -295,6 +314,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         return refuse(
           'invalid_authorization_details',
           'this grant does not support authorization_details',
+          'details_unsupported',
         )
       const address = request.address ?? ''
       if (grantType === PRE_AUTHORIZED_CODE)
@@ -317,25 +337,22 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       async issue(request, context) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
+        if ('repeated' in form)
+          return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
         const requester: Requester = {
           grantType: form.get('grant_type'),
           client: null,
         }
         const outcome = await runGrant(request, form, requester, context)
-        if (outcome.tag === 'oauth_refused' || outcome.tag === 'proof_refused')
-          logRefusal(
-            context.log,
-            outcome,
-            requester,
-            readClientAuthentication(request.authorization, form),
-          )
-        return outcome
+        if (outcome.tag !== 'oauth_refused' && outcome.tag !== 'proof_refused') return outcome
+        const presented = readClientAuthentication(request.authorization, form)
+        return { ...outcome, requester: refusedRequester(requester, presented) }
       },
 
       async identifyClient(request, context) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
+        if ('repeated' in form)
+          return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
         const client = await clientOf(request, form, context)
         if ('tag' in client) return client
         const { dpopProof } = request
@@ -349,7 +366,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       async introspect(request, context) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
+        if ('repeated' in form)
+          return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
         const { authorization, dpopProof, httpMethod, httpUrl } = request
         const accessToken = ACCESS_SCHEME.exec(authorization ?? '')
         let inspector: Inspector | null
@@ -364,7 +382,11 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           if ('tag' in client) return client
           inspector = inspectorOf(client, publicClientId(client))
           if (inspector === null)
-            return refuse('invalid_client', 'a public client cannot introspect tokens')
+            return refuse(
+              'invalid_client',
+              'a public client cannot introspect tokens',
+              'client_method_wrong',
+            )
         } else {
           const scheme = accessToken[1]!.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer'
           const token = accessToken[2]!
@@ -378,7 +400,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           inspector = { tenantId: caller.principal.tenantId, clientId: null }
         }
         const token = form.get('token')
-        if (token === null) return refuse('invalid_request', 'token is missing')
+        if (token === null)
+          return refuse('invalid_request', 'token is missing', 'parameter_missing')
         const answer = await introspect(
           { database, verifier, clock, issuer },
           inspector,
@@ -394,7 +417,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       async revoke(request, context) {
         const form = readForm(request.form)
-        if ('repeated' in form) return refuse('invalid_request', describeRepeated(form))
+        if ('repeated' in form)
+          return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
         const client = await clientOf(request, form, context)
         if ('tag' in client) return client
         return revoke({ database, verifier, clock, random, invalidate }, client, form, context)

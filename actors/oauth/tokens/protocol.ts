@@ -7,6 +7,7 @@ import type {
   SessionId,
   TenantId,
 } from '../../domain/ids.js'
+import type { OAuthReason, RefusedRequester } from '../../domain/oauth-reasons.js'
 import type { ActingParty, Principal, SubjectType } from '../../domain/principal.js'
 
 export type TokensProtocol = {
@@ -101,7 +102,9 @@ export type ProofRefused = {
   readonly tag: 'proof_refused'
   readonly error: 'invalid_dpop_proof' | 'use_dpop_nonce'
   readonly description: string
+  readonly reason: OAuthReason
   readonly dpopNonce?: string | undefined
+  readonly requester?: RefusedRequester | undefined
 }
 
 export type GrantAgent = {
@@ -201,6 +204,7 @@ export type OAuthRefused = {
   readonly tag: 'oauth_refused'
   readonly error: OAuthError
   readonly description: string
+  readonly reason: OAuthReason
   /** The client used HTTP Basic, so the response challenges with it (RFC 6749 section 5.2). */
   readonly basicTried: boolean
   /** The current poll interval, for a poll that may be repeated. */
@@ -209,6 +213,8 @@ export type OAuthRefused = {
   readonly retryAfterSecs?: number | undefined
   /** The missing scopes of `insufficient_scope`. */
   readonly scopes?: readonly string[] | undefined
+  /** Set by the token endpoint, for the log. */
+  readonly requester?: RefusedRequester | undefined
 }
 /** The scope with which an access token can introspect (RFC 7662 section 2.1). */
 export const INTROSPECTION_SCOPE = 'tokens:introspect'

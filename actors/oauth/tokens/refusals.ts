@@ -1,13 +1,19 @@
 /** Error values of the token endpoint (RFC 6749 section 5.2). See docs/concepts/tokens.md. */
-import type { Logger } from '../../../runtime/kernel/log.js'
 import { isDeletedClientError } from '../../../storage/oauth/applications.js'
 import { isUuid } from '../../domain/ids.js'
+import type { OAuthReason, RefusedRequester } from '../../domain/oauth-reasons.js'
 import { type ClientAuthenticationRead, triesBasic } from './clients/client-authentication.js'
 import type { Client } from './clients/clients.js'
-import type { OAuthError, OAuthRefused, ProofRefused } from './protocol.js'
+import type { OAuthError, OAuthRefused } from './protocol.js'
 
-export function refuse(error: OAuthError, description: string, basicTried = false): OAuthRefused {
-  return { tag: 'oauth_refused', error, description, basicTried }
+/** @param reason the check that failed: a word of `OAUTH_ERRORS` for this error. */
+export function refuse(
+  error: OAuthError,
+  description: string,
+  reason: OAuthReason,
+  basicTried = false,
+): OAuthRefused {
+  return { tag: 'oauth_refused', error, description, reason, basicTried }
 }
 
 /** The sender of a token request, as far as it is known at the time of a refusal. */
@@ -17,25 +23,20 @@ export type Requester = {
   client: Client | null
 }
 
-/** Errors that are part of a normal flow: polls, and the first request without a nonce. */
-const EXPECTED = new Set<string>(['authorization_pending', 'slow_down', 'use_dpop_nonce'])
-const OURS = new Set<string>(['server_error', 'temporarily_unavailable'])
 /** A grant_type that is safe to log: the client chose it. */
 const GRANT_TYPE = /^[\x21-\x7e]{1,100}$/
 
-/** Logs a refused token request. The line never contains a secret, code or token. */
-export function logRefusal(
-  log: Logger,
-  { error, description }: OAuthRefused | ProofRefused,
+/** The sender of a refused request, for the log line of the request. It never contains a secret, code or token. */
+export function refusedRequester(
   { grantType, client }: Requester,
   presented: ClientAuthenticationRead,
-): void {
-  const level = EXPECTED.has(error) ? 'debug' : OURS.has(error) ? 'warn' : 'info'
+): RefusedRequester {
   const named = 'clientId' in presented ? presented.clientId : null
-  const clientId = client?.row.id ?? (named !== null && isUuid(named) ? named : null)
-  const tenantId = client === null ? null : tenantOf(client)
-  const grant = grantType !== null && GRANT_TYPE.test(grantType) ? grantType : null
-  log[level]({ error, description, clientId, tenantId, grant }, 'token request refused')
+  return {
+    clientId: client?.row.id ?? (named !== null && isUuid(named) ? named : null),
+    tenantId: client === null ? null : tenantOf(client),
+    grantType: grantType !== null && GRANT_TYPE.test(grantType) ? grantType : null,
+  }
 }
 
 function tenantOf(client: Client): string {
@@ -44,7 +45,10 @@ function tenantOf(client: Client): string {
 
 /** Refuses a valid token that lacks the scope of the operation. */
 export function refuseScope(scope: string): OAuthRefused {
-  return { ...refuse('insufficient_scope', `the token needs ${scope}`), scopes: [scope] }
+  return {
+    ...refuse('insufficient_scope', `the token needs ${scope}`, 'scope_missing'),
+    scopes: [scope],
+  }
 }
 
 /**
@@ -56,5 +60,10 @@ export function refuseGone(
   { authorization }: { readonly authorization: string | null },
 ): OAuthRefused {
   if (!isDeletedClientError(error)) throw error
-  return refuse('invalid_client', 'client authentication failed', triesBasic(authorization))
+  return refuse(
+    'invalid_client',
+    'client authentication failed',
+    'client_authentication_failed',
+    triesBasic(authorization),
+  )
 }

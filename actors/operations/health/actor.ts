@@ -5,9 +5,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ActorRef, defineActor } from '../../../runtime/kernel/actor.js'
+import type { Coordination } from '../../../storage/platform/coordination/port.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { signingKeys, type SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
-import { type HealthProtocol, health } from './protocol.js'
+import { doctorKey, type HealthProtocol, health } from './protocol.js'
 
 /** Pause between checks. With the time limit below, a failure is detected within 1.6 s. */
 const PAUSE_MS = 500
@@ -28,6 +29,7 @@ export interface ProcessState {
 export type HealthNeeds = {
   readonly database: Pick<Database, 'ping'>
   readonly keys: ActorRef<SigningKeysProtocol>
+  readonly coordination: Pick<Coordination, 'get'>
   readonly process: ProcessState
 }
 
@@ -37,7 +39,7 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
   address: health,
   asks: { keys: signingKeys },
   mailbox: { capacity: 4096, inflightMax: 1024 },
-  create: ({ database, keys, process }, { signal, log }) => {
+  create: ({ database, keys, coordination, process }, { signal, log }) => {
     let seen: Findings = { faults: ['not checked yet'], keysLoaded: false }
     let logged = 'not checked yet'
 
@@ -95,6 +97,10 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
           seen.faults.length === 0 &&
           process.unfit().length === 0
         return { tag: fit ? 'ok' : 'unavailable' }
+      },
+      describeRequest: async ({ ticket, seen }) => {
+        const known = ticket === null ? undefined : await coordination.get(doctorKey(ticket))
+        return known === undefined ? { tag: 'not_admitted' } : { tag: 'described', seen }
       },
     }
   },

@@ -23,6 +23,7 @@ export const MESSAGE_RULES: Readonly<Record<MessageContent['kind'], MessageRule>
   sign_up: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
   sign_up_known: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
   confirmation_code: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
+  account_recovery: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
   password_changed: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
 }
 

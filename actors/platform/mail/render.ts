@@ -45,6 +45,8 @@ export type MessageContent =
       readonly until: Date
     }
   | { readonly kind: 'password_changed'; readonly at: Date }
+  /** An operator of the deployment issued a recovery link for the account. */
+  | { readonly kind: 'account_recovery'; readonly account: string; readonly at: Date }
   /** A sign-up with an address that is a user of the tenant already. `link`: the sign-in page. */
   | { readonly kind: 'sign_up_known'; readonly link: string }
 
@@ -123,6 +125,10 @@ function partsOf(
   if (content.kind === 'password_changed') {
     const at = time(content.at)
     return [words('password_changed.lead', { time: at }), words('password_changed.alarm')]
+  }
+  if (content.kind === 'account_recovery') {
+    const values = { account: oneLine(content.account), time: time(content.at) }
+    return [words('account_recovery.lead', values), words('account_recovery.alarm')]
   }
   const ignore = words('mail.ignore')
   if (content.kind === 'sign_up_known') {

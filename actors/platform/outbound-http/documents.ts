@@ -14,7 +14,7 @@ import { createUpstreams, type Upstreams } from './upstreams.js'
 
 const DOCUMENT_BYTES_MAX = 64 * 1024
 const DOCUMENT_DEPTH_MAX = 16
-const FETCH_MS_MAX = 5_000
+const FETCH_MS_MAX = 4_000
 const CONNECT_MS_MAX = 3_000
 const ORIGINS_MAX = 64
 const ENTRIES_MAX = 1_000

@@ -4,6 +4,8 @@
  */
 import type { TLSSocket } from 'node:tls'
 import { Client, type Dispatcher, Pool } from 'undici'
+import { tracing } from '../../../runtime/kernel/tracing.js'
+import { traceDispatch } from './traced-dispatch.js'
 import type { Connector } from './dialer.js'
 import { fixHttp2 } from './undici-http2-fixes.js'
 import { shareReads, SharedRead } from './shared-read-buffer.js'
@@ -38,6 +40,18 @@ class SharedReadClient extends Client {
   override dispatch(options: SharedReadDispatch, handler: Dispatcher.DispatchHandler): boolean {
     options.onSharedRead?.(this.sharedRead)
     return super.dispatch(options, handler)
+  }
+}
+
+/** With tracing on, a request is a span, and its `traceparent` is passed on. */
+class TracedPool extends Pool {
+  override dispatch(
+    options: Dispatcher.DispatchOptions,
+    handler: Dispatcher.DispatchHandler,
+  ): boolean {
+    if (tracing === undefined) return super.dispatch(options, handler)
+    const traced = traceDispatch(tracing, options, handler)
+    return super.dispatch(traced.options, traced.handler)
   }
 }
 
@@ -77,7 +91,7 @@ export function createUpstreams(
 
   function open(key: string, origin: string, tenantId: string): Pool {
     const connect: Connector = (target, callback) => dial({ ...target, tenantId }, callback)
-    const pool = new Pool(origin, {
+    const pool = new TracedPool(origin, {
       connect,
       connections: CONNECTIONS_PER_POOL_MAX,
       pipelining: 1,

@@ -3,6 +3,7 @@
  * and cookies are not stored. Of the response body it reads only what keeps the connection
  * reusable.
  */
+import { traceIdOf, tracing } from '../../../runtime/kernel/tracing.js'
 import { readFileSync } from 'node:fs'
 import type { Dispatcher } from 'undici'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -111,7 +112,7 @@ export function createSender({ settings, clock, resolve }: SenderOptions): Sende
         timeoutMs,
         signal,
       }
-      const { status, error, retryAfter } = await exchange(upstreams, post)
+      const { status, error, retryAfter } = await traced(outgoing, () => exchange(upstreams, post))
       return {
         ...result(status, error ?? errorOf(status), startMs),
         retryAfterSecs: readRetryAfter(retryAfter, clock.now()),
@@ -120,6 +121,28 @@ export function createSender({ settings, clock, resolve }: SenderOptions): Sende
     close: () => upstreams.destroy(),
   }
 }
+
+/** The span of an attempt. It belongs to the trace of the request that caused the event. */
+async function traced(
+  { body, eventType, deliveryId }: Outgoing,
+  post: () => Promise<Answer>,
+): Promise<Answer> {
+  if (tracing === undefined) return post()
+  const requestId = REQUEST_ID.exec(body)?.[1]
+  const span = tracing.begin(`webhook ${eventType}`, {
+    traceId: requestId === undefined ? undefined : traceIdOf(requestId),
+    attributes: {
+      'svc.webhook.delivery_id': deliveryId,
+      ...(requestId === undefined ? {} : { 'svc.request_id': requestId }),
+    },
+  })
+  const answer = await tracing.within(span, post)
+  span.end(answer.error ?? errorOf(answer.status) ?? undefined)
+  return answer
+}
+
+/** The member of the envelope's data. A request id has no characters that JSON escapes. */
+const REQUEST_ID = /"request_id":"([A-Za-z0-9._-]{1,128})"/
 
 /** The error code of a status. Null for success. */
 function errorOf(status: number | null): string | null {

@@ -3,12 +3,24 @@
  */
 import { z } from 'zod'
 import { health } from '../../../actors/operations/health/protocol.js'
-import { constant, type Route, route } from '../../route.js'
+import { constant, problem, reply, type Route, route } from '../../route.js'
 
 const status = <const Value extends string>(value: Value) =>
   z.object({ status: z.literal(value) }).meta({ description: `The status "${value}".` })
 
 const ok = constant(200, status('ok'), { status: 'ok' })
+
+const Seen = z
+  .object({
+    host: z.string().meta({ description: 'The Host header.' }),
+    origin: z.string().meta({ description: 'Scheme and host that the service derives.' }),
+    client_address: z.string().meta({ description: 'The address that rate limits use.' }),
+    forwarded_for: z.string().nullable().meta({ description: 'The X-Forwarded-For header.' }),
+    forwarded_proto: z.string().nullable().meta({ description: 'The X-Forwarded-Proto header.' }),
+  })
+  .meta({ id: 'RequestAsSeen' })
+
+const field = () => z.string().max(2048).optional()
 
 const probe = {
   method: 'GET',
@@ -42,5 +54,42 @@ export const healthRoutes: readonly Route[] = [
     summary: 'Readiness probe: requests can be served',
     message: () => null,
     replies: { ok, unavailable: constant(503, status('unavailable'), { status: 'unavailable' }) },
+  }),
+  route(health, 'describeRequest', {
+    method: 'GET',
+    tags: ['Health'],
+    exposure: 'internal',
+    security: { scheme: 'anonymous' },
+    path: '/health/request',
+    operationId: 'healthRequest',
+    summary: 'The request as the service sees it behind its proxies',
+    description:
+      'For `svc doctor`, which writes a ticket that is valid for one minute into the coordination backend and sends ' +
+      'it in svc-doctor. Without a valid ticket the answer is 404.',
+    headers: z.object({
+      'svc-doctor': z.string().max(128).optional(),
+      'x-forwarded-for': field(),
+      'x-forwarded-proto': field(),
+    }),
+    message: ({ headers, host, credentials, clientAddress }) => ({
+      ticket: headers['svc-doctor'] ?? null,
+      seen: {
+        host,
+        origin: new URL(credentials.httpUrl).origin,
+        clientAddress,
+        forwardedFor: headers['x-forwarded-for'] ?? null,
+        forwardedProto: headers['x-forwarded-proto'] ?? null,
+      },
+    }),
+    replies: {
+      described: reply(200, Seen, ({ seen }) => ({
+        host: seen.host,
+        origin: seen.origin,
+        client_address: seen.clientAddress,
+        forwarded_for: seen.forwardedFor,
+        forwarded_proto: seen.forwardedProto,
+      })),
+      not_admitted: problem(404, 'not-found', { detail: 'There is no resource at this path.' }),
+    },
   }),
 ]

@@ -7,6 +7,7 @@ import { httpClient } from '../../client/http.js'
 import { readMetadata } from '../../client/registration.js'
 import type { Run } from './run.js'
 import { current, direct, keepDelegation, usingIdentity } from './tokens.js'
+import { withTarget } from '../../process/target.js'
 
 type Wishes = { scope: string; audience?: string; tenantId?: string }
 
@@ -37,7 +38,9 @@ export async function delegate(run: Run, { scope, audience, tenantId }: Wishes):
     const kept = await usingIdentity(run, (held) => keepDelegation(held, granted))
     const { delegation_id, subject, scope: given } = kept
     if (run.json) {
-      run.out(`${JSON.stringify({ status: 'approved', delegation_id, subject, scope: given })}\n`)
+      run.out(
+        `${JSON.stringify(withTarget({ status: 'approved', delegation_id, subject, scope: given }))}\n`,
+      )
     } else {
       run.out(`Delegation ${delegation_id}: ${given}\n`)
       run.out('Get its token with: svc agent token --delegation\n')

@@ -15,6 +15,7 @@ import {
 } from '../../client/registration.js'
 import type { Run } from './run.js'
 import { checkAddress } from '../service-access.js'
+import { withTarget } from '../../process/target.js'
 
 export type NewAgentWishes = {
   name: string
@@ -41,7 +42,7 @@ export async function register(run: Run, wishes: NewAgentWishes): Promise<void> 
     const made = await registerAgent({ http, key, name, tenantId, direct, ...progress })
     progress.done()
     await keep({ agent_id: made.agentId, home_tenant_id: made.tenantId, tenant_id: made.tenantId })
-    if (run.json) return run.out(`${JSON.stringify(made.body)}\n`)
+    if (run.json) return run.out(`${JSON.stringify(withTarget(made.body))}\n`)
     run.out(`Agent ${made.agentId} in tenant ${made.tenantId}, stored in ${run.file}\n`)
   })
 }
@@ -62,7 +63,7 @@ export async function workspace(run: Run, wishes: WorkspaceWishes): Promise<void
     })
     progress.done()
     // Printed before it is stored, because the response shows some values only once.
-    if (run.json) run.out(`${JSON.stringify(made.body)}\n`)
+    if (run.json) run.out(`${JSON.stringify(withTarget(made.body))}\n`)
     else run.out(workspaceText(made.body, named))
     await keep({
       agent_id: made.agentId,

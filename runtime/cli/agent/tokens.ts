@@ -14,6 +14,7 @@ import { type AgentToken, logIn } from '../../client/login.js'
 import { expectAnswer, ServiceRefusal } from '../../client/refusal.js'
 import { FRESH_FOR_SECS } from '../../client/session.js'
 import type { Run } from './run.js'
+import { withTarget } from '../../process/target.js'
 
 export type TokenWishes = { tenantId?: string; scope?: string; delegation?: string | true }
 
@@ -28,7 +29,7 @@ export async function logInAgain(run: Run, wishes: TokenWishes): Promise<void> {
       tenant_id: token.tenant_id,
       scope: token.scope,
     }
-    if (run.json) run.out(`${JSON.stringify(about)}\n`)
+    if (run.json) run.out(`${JSON.stringify(withTarget(about))}\n`)
     else run.out(`Logged in to tenant ${about.tenant_id}: ${about.scope}\n`)
   })
 }
@@ -40,7 +41,7 @@ export async function whoAmI(run: Run): Promise<void> {
       if (!isUnauthorized(error)) throw error
       return ownRecord(held, (await direct(held, {}, true)).access_token)
     })
-    if (run.json) return run.out(`${JSON.stringify(me)}\n`)
+    if (run.json) return run.out(`${JSON.stringify(withTarget(me))}\n`)
     const keys = me['keys'] as readonly Readonly<Record<string, unknown>>[]
     const rows = [
       ['agent', me['id']],
@@ -88,7 +89,7 @@ export async function printToken(run: Run, wishes: TokenWishes): Promise<void> {
     const expires_in = expires_at - run.clock.nowSecs()
     const whose = 'delegation_id' in token ? { delegation_id: token.delegation_id } : {}
     run.out(
-      `${JSON.stringify({ access_token, token_type: 'Bearer', expires_in, scope, ...whose })}\n`,
+      `${JSON.stringify(withTarget({ access_token, token_type: 'Bearer', expires_in, scope, ...whose }))}\n`,
     )
   })
 }

@@ -14,6 +14,7 @@ import { type HttpClient, httpClient } from '../../client/http.js'
 import type { Clock } from '../../kernel/clock.js'
 import { systemRandom } from '../../kernel/random.js'
 import { postSigned } from './post.js'
+import { withTarget } from '../../process/target.js'
 
 const POLL_MS = 1_000
 /** A token is renewed this long before it expires. */
@@ -90,7 +91,11 @@ export async function listen(options: ListenOptions, needs: ListenNeeds): Promis
         if (!begun) {
           begun = true
           say(
-            { listening: options.forwardTo, after: next, secret_file: options.secretFile },
+            withTarget({
+              listening: options.forwardTo,
+              after: next,
+              secret_file: options.secretFile,
+            }),
             `forwarding to ${options.forwardTo}; the signing secret is in ${options.secretFile}`,
           )
         }

@@ -12,6 +12,7 @@ import { type Clock, systemClock } from '../../kernel/clock.js'
 import { systemRandom } from '../../kernel/random.js'
 import { listen, type ListenOptions, listenOptions } from './listen.js'
 import { postSigned } from './post.js'
+import { withTarget } from '../../process/target.js'
 
 const EXIT_REFUSED = 1
 
@@ -82,7 +83,7 @@ export function webhooksCommand(program: Command, needs = DEFAULT_NEEDS): void {
     .action((options: VerifyOptions) =>
       guarded(() => {
         const verdict = verify(options, needs.clock)
-        out(`${JSON.stringify(verdict)}\n`)
+        out(`${JSON.stringify(withTarget(verdict))}\n`)
         return verdict.tag === 'genuine'
       }),
     )

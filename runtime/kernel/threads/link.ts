@@ -99,7 +99,8 @@ export class Link implements Carrier {
     const budgetMs = job.deadlineMs - this.#clock.monotonicMs()
     const { kind, message, requestId, share } = job
     try {
-      this.send([LinkRecord.ask, id, actor, kind, message, budgetMs, requestId ?? null, share])
+      const ask = [LinkRecord.ask, id, actor, kind, message, budgetMs, requestId ?? null, share]
+      this.send(job.span === undefined ? ask : [...ask, job.span.traceparent])
     } catch (error) {
       this.#pending.take(id)
       job.log.error({ err: error, kind }, 'message cannot be sent')
@@ -171,7 +172,7 @@ export class Link implements Carrier {
   }
 
   #asked(record: readonly unknown[]): void {
-    const [, id, actor, kind, message, budgetMs, requestId, share] = record as [
+    const [, id, actor, kind, message, budgetMs, requestId, share, traceparent] = record as [
       kind: number,
       id: number,
       actor: string,
@@ -180,6 +181,7 @@ export class Link implements Carrier {
       budgetMs: number,
       requestId: string | null,
       share: string,
+      traceparent: string | undefined,
     ]
     const target = this.#lookup(actor)
     if (target === undefined) return this.send([LinkRecord.ended, id, 'stopped', actor, kind])
@@ -189,6 +191,7 @@ export class Link implements Carrier {
       share,
       (reply) => this.#answer(id, actor, kind, reply),
       (error) => this.#refuse(id, actor, kind, error),
+      traceparent,
     )
     this.#inbound[id] = inbound
     if (target.receive !== undefined) {

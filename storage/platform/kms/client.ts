@@ -164,9 +164,14 @@ class KmsClient {
     if (this.#options.clock.monotonicMs() < this.#retryAtMs) {
       throw new KmsUnavailable(this.#lastFailure)
     }
-    this.#linking = this.#dial()
+    this.#linking = this.#attempt()
+    return this.#linking
+  }
+
+  /** One attempt. All who wait for it get the same error. */
+  async #attempt(): Promise<Link> {
     try {
-      const link = await this.#linking
+      const link = await this.#dial()
       this.#failures = 0
       this.#options.log.info({ socketPath: this.#options.socketPath }, 'kms connected')
       return link

@@ -94,7 +94,7 @@ test('while the server accepts no new connections, the open ones serve all reque
   const keepBusy = async () => {
     while (!over.signal.aborted) await work()
   }
-  const long = { name: 'sleep_long', text: 'select pg_sleep(6)' }
+  const long = { name: 'sleep_long', text: 'select pg_sleep(3)' }
   const holder = database.system((tx) => tx.query(long))
   const failed = await t.throwsAsync<DatabaseUnavailable>(work(), {
     instanceOf: DatabaseUnavailable,

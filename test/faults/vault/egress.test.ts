@@ -63,7 +63,7 @@ for (const [transport, at] of houses) {
     })
     asked.catch(() => {})
     const before = at.upstream.requests.length
-    for (let tries = 0; at.upstream.requests.length === before && tries < 400; tries += 1) {
+    for (let tries = 0; at.upstream.requests.length === before && tries < 3_000; tries += 1) {
       await sleep(10)
     }
     controller.abort()
@@ -178,7 +178,7 @@ test.serial(
     t.is((await resources.api.get('/health/live')).status, 200)
     // A new thread starts.
     let status = 0
-    for (let tries = 0; status !== 200 && tries < 100; tries += 1) {
+    for (let tries = 0; status !== 200 && tries < 600; tries += 1) {
       const again = await resources.send('/v1/proxy/body', {
         token: direct,
         headers: bodyCall(setting, `${resources.upstream.origin}/echo`),

@@ -1,24 +1,35 @@
 /**
  * Every hosted page in every state that has a picture in docs/guides/identity/hosted-pages.md, in a real browser:
- * accessibility checks, small and large, forced colours, keyboard only, both schemes and both languages.
+ * accessibility checks, small and large, forced colours, keyboard only, both schemes, left-to-right and right-to-left.
+ * The walk in Arabic also requests each address in every other language.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import test from 'ava'
 import { openChromium } from '../../support/pages/chromium.js'
 import { byKeyboard, accessibilityFindings } from '../../support/pages/accessibility.js'
-import { PICTURE_FOLDER, PICTURES, SCHEMES } from '../../support/gallery/pictures.js'
+import {
+  PICTURE_FOLDER,
+  type PictureName,
+  PICTURES,
+  SCHEMES,
+} from '../../support/gallery/pictures.js'
 import { openStage, setScene } from '../../support/gallery/stage.js'
 import { walkGallery } from '../../support/gallery/walk.js'
+import { faultsOf, inEveryLanguage, shownInEveryLanguage } from '../../support/pages/languages.js'
+import { LOCALES } from '../../../actors/domain/i18n/locales.js'
 import { looksRight } from '../../support/pages/visual-checks.js'
 import { testWithProgram } from '../../support/service/programs.js'
 
+const LONG = process.env['TEST_LONG'] === '1'
+/** The page with the most texts: in Chromium in every language, also in the short form. */
+const REPRESENTATIVE: PictureName = 'account'
 const TEMPLATES = 'gateway/pages/templates'
 
 test('every page has a picture in both schemes, and every picture is in docs/guides/identity/hosted-pages.md', (t) => {
   const texts = readdirSync(TEMPLATES, { recursive: true, encoding: 'utf8' })
-    // test/flows/operations/console walks the pages of the console.
-    .filter((file) => file.endsWith('.eta') && !file.startsWith('console/'))
+    // test/flows/operations walks the pages of the console and of the documentation.
+    .filter((file) => file.endsWith('.eta') && !/^(?:console|docs)\//.test(file))
     .map((file) => [basename(file, '.eta'), readFileSync(`${TEMPLATES}/${file}`, 'utf8')] as const)
   const parts = new Set(
     texts.flatMap(([, text]) =>
@@ -42,10 +53,13 @@ test('every page has a picture in both schemes, and every picture is in docs/gui
   )
 })
 
-for (const [colorScheme, locale] of [
+const WALKS: readonly (readonly ['light' | 'dark', 'en' | 'de' | 'ar'])[] = [
   ['light', 'en'],
-  ['dark', 'de'],
-] as const) {
+  ['dark', 'ar'],
+  ...(LONG ? [['dark', 'de'] as const] : []),
+]
+
+for (const [colorScheme, locale] of WALKS) {
   testWithProgram(
     'chromium',
     `every page is accessible: ${colorScheme}, ${locale}`,
@@ -55,14 +69,19 @@ for (const [colorScheme, locale] of [
       t.teardown(() => stage.end())
       const scene = await setScene(stage)
       t.teardown(() => scene.shop.api.close())
-      const window = await openChromium(path, { colorScheme, locale })
+      const window = await openChromium(path, { colorScheme })
+      // A locale of the browser would also set the language of `shownInEveryLanguage`.
+      await window.context.setExtraHTTPHeaders({ 'accept-language': locale })
       t.teardown(() => window.close())
       const { page } = window
       const seen: string[] = []
       // Collected, because a change of the stylesheet affects many pages.
       const found: string[] = []
+      let requested = 0
       await walkGallery(scene, window, async (name) => {
         seen.push(name)
+        // The checks below change attributes of the page.
+        const html = await page.content()
         t.is(await page.getAttribute('main', 'data-page'), PICTURES.get(name)!.page, name)
         // Problem types are in English, like the documents that link to them.
         const language = name.startsWith('problem-type') ? 'en' : locale
@@ -73,8 +92,17 @@ for (const [colorScheme, locale] of [
         found.push(
           ...[...(await accessibilityFindings(page)), ...reached].map((one) => `${name}: ${one}`),
         )
+        if (locale !== 'ar' || language === 'en') return
+        found.push(...faultsOf(html, locale).map((one) => `${name}: ${one}`))
+        const others = await inEveryLanguage(page)
+        requested += others.requested
+        const wanted = LONG ? others.requested > 0 : name === REPRESENTATIVE
+        const shown = wanted ? await shownInEveryLanguage(page) : []
+        found.push(...[...others.found, ...shown].map((one) => `${name}, ${one}`))
       })
       t.deepEqual(found, [])
+      // Pages that answer a form are not requested again.
+      if (locale === 'ar') t.true(requested > (seen.length * LOCALES.length) / 2, `${requested}`)
       t.deepEqual(seen.toSorted(), [...PICTURES.keys()].toSorted(), 'every page was visited')
       const refused = window.complaints.filter((one) => !/status of 4\d\d/.test(one))
       t.deepEqual(refused, [], 'the content security policy blocked nothing')

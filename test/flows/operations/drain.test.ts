@@ -2,12 +2,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { testService } from '../../support/service.js'
+import { until } from '../../support/service/watch.js'
 
 test('a process that drains is not ready and answers every request until it ends', async (t) => {
   const running = await testService({ environment: { SVC_SERVER__DRAIN_SECS: '2' } })
   t.teardown(() => running.end())
   const ask = async (path: string) => (await fetch(running.baseUrl + path)).status
-  t.is(await ask('/health/ready'), 200)
+  await until('ready', 60_000, async () => (await ask('/health/ready')) === 200)
   let ended = false
   const ending = running.service.stop().then(() => {
     ended = true

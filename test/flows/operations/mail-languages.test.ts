@@ -21,6 +21,7 @@ test('a message of every kind is complete in every language', (t) => {
       { kind: 'invitation', link: LINK, until: UNTIL },
       { kind: 'email_verification', link: LINK, until: UNTIL },
       { kind: 'password_changed', at: UNTIL },
+      { kind: 'account_recovery', account: 'grace@example.com', at: UNTIL },
     ] as const) {
       const name = `${locale}, ${content.kind}`
       const message = renderMessage('ada@example.com', content, header, i18n)

@@ -11,6 +11,7 @@ import { sql } from '../../support/identity/identity.js'
 import { openMailServer } from '../../support/operations/mail.js'
 import { signIn } from '../../support/identity/person.js'
 import { testService } from '../../support/service.js'
+import { svc } from '../vault/command.js'
 
 const USERS = '/api/v1/tenant-users'
 const BOOTSTRAP = '/api/v1/agents/workspace/bootstrap'
@@ -283,6 +284,26 @@ const CAUSES: Readonly<Record<Kind, (t: ExecutionContext, scene: Scene) => Promi
     const password = 'another password of a stranger'
     const done = await browser.submit(page, { current: human.password, password })
     t.is(done.location, '/auth/account', done.html)
+  },
+  // Only the command line causes it. An operator of the deployment is no owner of the sandbox.
+  async account_recovery(t, { at, human }) {
+    await sql(
+      at.database,
+      `insert into deployment_operators (account_id, scopes, appointed_at)
+       select id, '{deployment:manage}', now() from accounts where email = $1`,
+      [human.email],
+    )
+    const command = svc(t, {
+      args: ['admin', 'recover', human.email],
+      environment: {
+        ...at.mail.environment,
+        ...at.running.kms.environment,
+        DATABASE_URL: at.running.db.url,
+        SVC_OIDC__ISSUER_URL: at.running.issuer,
+        SVC_EMAIL__SMTP_CATCHER: 'false',
+      },
+    })
+    t.is(await command.ended(), 0, command.output())
   },
 }
 

@@ -5,7 +5,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import test, { type ExecutionContext } from 'ava'
-import { node22, NODE_22_MISSING } from '../../support/node-22.js'
+import { OTHER_NODE_MISSING, otherNode } from '../../support/other-node.js'
 import { type Check, checkFolder, SUITE } from '../../support/operations/mcp-suite.js'
 import { testService } from '../../support/service.js'
 
@@ -20,7 +20,7 @@ async function checksOf(t: ExecutionContext, revision: string) {
   })
   const options = ['--url', `${running.baseUrl}/mcp`, '--requirements', revision, '-o', out.path]
   // The exit code is 1, because the suite has no list of scenarios for servers without prompts and resources.
-  await run(await node22(), [SUITE, 'server', ...options], { maxBuffer: 64 << 20 }).catch(
+  await run(await otherNode(22), [SUITE, 'server', ...options], { maxBuffer: 64 << 20 }).catch(
     (error: Error & { code?: number }) => t.is(error.code, 1, error.message),
   )
   return out.checks()
@@ -89,8 +89,8 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
 
 for (const [revision, { passed, partly, absent }] of Object.entries(EXPECTED)) {
   const title = `MCP server scenarios of ${revision}`
-  if (NODE_22_MISSING !== null) {
-    test.skip(`${title} (skipped: ${NODE_22_MISSING})`, () => undefined)
+  if (OTHER_NODE_MISSING !== null) {
+    test.skip(`${title} (skipped: ${OTHER_NODE_MISSING})`, () => undefined)
     continue
   }
   test.serial(title, async (t) => {

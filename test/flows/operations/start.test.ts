@@ -23,6 +23,7 @@ import { freshDatabase } from '../../support/storage/database.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { testCommands } from '../../support/pages/docs-page.js'
 import { freePort, TEST_DEFAULTS, type TestService } from '../../support/service.js'
+import { until } from '../../support/service/watch.js'
 import { asOrdinaryUser, giveAway, isRoot, processesOf, shown, svc } from '../vault/command.js'
 
 /** A new data directory. Processes that a failed test left in it are ended. */
@@ -219,7 +220,8 @@ test('two services run at the same time in two data directories, not in one', as
   const intruder = svc(t, { environment: (await local(one)).environment })
   t.is(await intruder.ended(), 1)
   t.true(intruder.output().includes(one), 'the directory in use is named')
-  t.is((await fetch(`${shown(first.output(), 'base URL')}/health/ready`)).status, 200)
+  const probe = `${shown(first.output(), 'base URL')}/health/ready`
+  await until('ready', 60_000, async () => (await fetch(probe)).ok)
   for (const { child } of [first, second]) child.kill('SIGTERM')
   t.deepEqual(await Promise.all([first.ended(), second.ended()]), [0, 0])
 })
@@ -297,7 +299,7 @@ test('it runs as an ordinary user and as root', async (t) => {
   const { environment, url } = await local(folder)
   const service = svc(t, { environment, wrapper: isRoot() ? asOrdinaryUser() : [] })
   await service.ready()
-  t.is((await fetch(`${url}/health/ready`)).status, 200)
+  await until('ready', 60_000, async () => (await fetch(`${url}/health/ready`)).ok)
   service.child.kill('SIGTERM')
   t.is(await service.ended(), 0)
   t.deepEqual(await gone(folder), [])

@@ -24,14 +24,16 @@ export interface CommandOptions {
   readonly cwd?: string | undefined
   /** Prefix of the node command, such as a program that changes the user. */
   readonly wrapper?: readonly string[] | undefined
+  /** Another Node.js than that of the tests. */
+  readonly node?: string | undefined
 }
 
 /** In its own process group, so that a test can signal it like a terminal. Ends with the test. */
 export function svc(
   t: { teardown(end: () => void): void },
-  { args = ['serve'], environment, cwd, wrapper = [] }: CommandOptions,
+  { args = ['serve'], environment, cwd, wrapper = [], node = process.execPath }: CommandOptions,
 ): Command {
-  const [program = '', ...rest] = [...wrapper, process.execPath, MAIN, ...args]
+  const [program = '', ...rest] = [...wrapper, node, MAIN, ...args]
   const child = spawn(program, rest, {
     cwd: cwd ?? '/',
     env: {

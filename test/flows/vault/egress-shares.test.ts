@@ -38,7 +38,8 @@ function begin(setting: Setting, path: string, stream = true) {
 const seen = (path: string) => upstream.requests.filter(({ url }) => url === path).length
 
 async function until(t: ExecutionContext, what: string, isSo: () => boolean | Promise<boolean>) {
-  for (let tries = 0; tries < 200; tries += 1) {
+  // A minute and more: the machine may be busy.
+  for (let tries = 0; tries < 1_200; tries += 1) {
     if (await isSo()) return
     await new Promise((resolve) => setTimeout(resolve, 50))
   }

@@ -1,6 +1,10 @@
-import test from 'ava'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import test, { type ExecutionContext } from 'ava'
 import { Client } from 'pg'
 import { svc } from '../../flows/vault/command.js'
+import { readMigrationFiles } from '../../../storage/platform/schema-version.js'
 import { emptyDatabase } from '../../support/storage/database.js'
 
 test('a split deployment is migrated without naming a plane', async (t) => {
@@ -22,4 +26,64 @@ test('a split deployment is migrated without naming a plane', async (t) => {
   const serving = svc(t, { args: ['serve'], environment })
   t.is(await serving.ended(), 78)
   t.regex(serving.output(), /SVC_RUNTIME_PLANE/)
+})
+
+type Words = readonly string[]
+
+async function ran(t: ExecutionContext, args: Words, environment: Record<string, string>) {
+  const command = svc(t, { args: ['migrate', ...args], environment })
+  const code = await command.ended()
+  return { code, output: command.output() }
+}
+
+const jsonIn = (output: string) =>
+  JSON.parse(output.slice(output.indexOf('{'))) as Record<string, unknown>
+
+test('status and check compare the build with the database', async (t) => {
+  const { url } = await emptyDatabase(t)
+  const environment = { DATABASE_URL: url }
+  const files = (await readMigrationFiles()).map(({ name }) => name)
+
+  const empty = jsonIn((await ran(t, ['status', '--json'], environment)).output)
+  t.deepEqual(empty['applied'], [])
+  t.deepEqual(empty['pending'], files)
+  const behind = await ran(t, ['check'], environment)
+  t.is(behind.code, 1)
+  t.regex(behind.output, /behind: the database lacks \d+ migrations.*npm run migrate/)
+  const told = await ran(t, ['up', '--dry-run'], environment)
+  t.is(told.code, 0)
+  t.regex(told.output, /These migrations would run[\s\S]*0001_foundation/)
+  t.deepEqual(jsonIn((await ran(t, ['status', '--json'], environment)).output)['applied'], [])
+
+  t.is((await ran(t, ['up'], environment)).code, 0)
+  const current = jsonIn((await ran(t, ['status', '--json'], environment)).output)
+  t.deepEqual(current['applied'], files)
+  t.deepEqual(current['pending'], [])
+  t.is((await ran(t, ['check'], environment)).code, 0)
+
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  t.teardown(() => client.end())
+  const changed = async (statement: string, verdict: string) => {
+    await client.query(`begin; ${statement}; commit`)
+    const { code, output } = await ran(t, ['check', '--json'], environment)
+    t.is(code, 1)
+    t.is(jsonIn(output)['verdict'], verdict)
+  }
+  const last = files.at(-1)
+  await changed(`update svc_migrations set checksum = 'x' where name = '${last}'`, 'edited')
+  await changed(
+    `insert into svc_migrations (name, checksum, duration_ms) values ('9999_later', 'x', 1)`,
+    'ahead',
+  )
+})
+
+test('without a database, status and check describe the embedded one', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-migrate-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  const environment = { SVC_DATA_DIR: join(folder, 'data') }
+  const { code, output } = await ran(t, ['check'], environment)
+  t.is(code, 1, output)
+  t.regex(output, /the database lacks/)
+  t.false(existsSync(join(folder, 'data')), 'looking creates nothing')
 })

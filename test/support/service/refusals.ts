@@ -14,7 +14,7 @@ export type Refusal = {
 }
 
 /**
- * RFC 6749 section 5.2: `error` and `error_description`, plus only `request_id`, and never cached.
+ * RFC 6749 section 5.2: `error`, `error_description` and `error_uri`, plus only `request_id`, and never cached.
  */
 export function isOAuthError(t: ExecutionContext, answer: Answer, expected: Refusal): void {
   const { status, code, headers = {}, members = {} } = expected
@@ -28,8 +28,10 @@ export function isOAuthError(t: ExecutionContext, answer: Answer, expected: Refu
   t.regex(String(description), /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/)
   t.deepEqual(
     Object.keys(answer.body).sort(),
-    ['error', 'error_description', 'request_id', ...Object.keys(members)].sort(),
+    ['error', 'error_description', 'error_uri', 'request_id', ...Object.keys(members)].sort(),
   )
+  const page = `/errors/${code.replaceAll('_', '-')}`
+  t.is(new URL(String(answer.body['error_uri'])).pathname, page)
   t.is(answer.body['request_id'], answer.headers.get('x-request-id'))
   hasMembers(t, answer, members)
   hasHeaders(t, answer, headers)

@@ -1,5 +1,6 @@
 /** Reads the client credentials of a request (RFC 6749 section 2.3, RFC 7523 section 2.2). */
 import { asId } from '../../../domain/ids.js'
+import type { OAuthReason } from '../../../domain/oauth-reasons.js'
 import { flatString } from '../../../../runtime/kernel/text/flat-string.js'
 import type { OAuthForm } from '../form.js'
 
@@ -17,6 +18,7 @@ export type ClientAuthenticationRead =
       readonly method: 'refused'
       readonly error: 'invalid_request' | 'invalid_client'
       readonly description: string
+      readonly reason: OAuthReason
     }
 
 /** Reads the client's credentials. Two authentication methods in one request are an error (RFC 6749 section 2.3). */
@@ -30,15 +32,26 @@ export function readClientAuthentication(
   const assertionType = form.get('client_assertion_type')
   const usesAssertion = assertion !== null || assertionType !== null
   const ways = [authorization !== null, secret !== null, usesAssertion].filter(Boolean).length
-  if (ways > 1) return refused('invalid_request', 'more than one method of client authentication')
+  if (ways > 1)
+    return refused(
+      'invalid_request',
+      'more than one method of client authentication',
+      'several_authentication_methods',
+    )
 
   if (authorization !== null) {
     const basic = readBasic(authorization)
-    if (basic === null) return refused('invalid_client', 'the Authorization header is not Basic')
+    if (basic === null)
+      return refused(
+        'invalid_client',
+        'the Authorization header is not Basic',
+        'client_method_wrong',
+      )
     if (clientId !== null && clientId !== basic.clientId)
       return refused(
         'invalid_request',
         'client_id differs from the one in the Authorization header',
+        'several_authentication_methods',
       )
     // Many libraries send public clients as Basic with an empty secret: treat that as no secret.
     return basic.secret === ''
@@ -47,10 +60,15 @@ export function readClientAuthentication(
   }
   if (usesAssertion) {
     if (assertionType !== JWT_BEARER || assertion === null)
-      return refused('invalid_client', 'client_assertion_type must be the jwt-bearer URN')
+      return refused(
+        'invalid_client',
+        'client_assertion_type must be the jwt-bearer URN',
+        'client_method_wrong',
+      )
     return { method: 'assertion', clientId, assertion }
   }
-  if (clientId === null) return refused('invalid_client', 'no client authentication')
+  if (clientId === null)
+    return refused('invalid_client', 'no client authentication', 'client_authentication_missing')
   return secret === null ? { method: 'none', clientId } : { method: 'secret', clientId, secret }
 }
 
@@ -88,6 +106,7 @@ function decodeFormValue(text: string): string | null {
 function refused(
   error: 'invalid_request' | 'invalid_client',
   description: string,
+  reason: OAuthReason,
 ): ClientAuthenticationRead {
-  return { method: 'refused', error, description }
+  return { method: 'refused', error, description, reason }
 }

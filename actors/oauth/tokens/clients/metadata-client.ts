@@ -79,7 +79,8 @@ export async function authenticateMetadataClient(
 ): Promise<Client | OAuthRefused> {
   const { database, metadataClients, clock, issuer } = needs
   const { presented, form, host } = request
-  if (presented.method === 'secret') return refuse('invalid_client', 'this client has no secret')
+  if (presented.method === 'secret')
+    return refuse('invalid_client', 'this client has no secret', 'client_method_wrong')
   const grant = await grantOf(needs, clientId, form, context)
   const tenantId = grant?.tenantId ?? (await ofRequest(needs, form, host, context))
   if (typeof tenantId !== 'string') return tenantId
@@ -98,15 +99,24 @@ export async function authenticateMetadataClient(
   const { members } = admitted.document
   const confidential = members.tokenEndpointAuthMethod === 'private_key_jwt'
   if (!confidential && presented.method !== 'none')
-    return refuse('invalid_client', 'the metadata document names no client authentication')
+    return refuse(
+      'invalid_client',
+      'the metadata document names no client authentication',
+      'client_metadata_invalid',
+    )
   if (confidential) {
     if (presented.method !== 'assertion')
-      return refuse('invalid_client', 'this client must authenticate with private_key_jwt')
+      return refuse(
+        'invalid_client',
+        'this client must authenticate with private_key_jwt',
+        'client_method_wrong',
+      )
     const read = readAssertion(presented.assertion, issuer, clock.nowSecs())
     if ('fault' in read)
       return refuse(
         'invalid_client',
         `client authentication failed, client_assertion: ${read.fault}`,
+        'client_authentication_failed',
       )
     const refused = await assertionRefusal(needs, clientId, read, admitted)
     if (refused !== null) return refused
@@ -114,7 +124,7 @@ export async function authenticateMetadataClient(
   // The row was just written, and the statement finds it by its id.
   const row = await database.system((tx) => findClient(tx, admitted.id), { pool: 'identity' })
   if (row?.status !== 'active' || row.tenantStatus !== 'active')
-    return refuse('invalid_client', 'client authentication failed')
+    return refuse('invalid_client', 'client authentication failed', 'client_authentication_failed')
   const { clientType, tokenEndpointAuthMethod, grantTypes, scopes, jwks, jwksUri } = members
   const documentSha256 = admitted.document.sha256
   return {
@@ -186,10 +196,14 @@ async function ofRequest(
   if (found.tag === 'tenant') return found.tenantId
   const named = GRANT_PARAMETERS.find((name) => form.get(name) !== null)
   if (named !== undefined)
-    return refuse('invalid_grant', `the ${named} is unknown or belongs to another client`)
+    return refuse(
+      'invalid_grant',
+      `the ${named} is unknown or belongs to another client`,
+      'code_unknown',
+    )
   return found.tag === 'unknown_resource'
-    ? refuse('invalid_target', NO_SUCH_RESOURCE)
-    : refuse('invalid_request', NO_TENANT)
+    ? refuse('invalid_target', NO_SUCH_RESOURCE, 'resource_unknown')
+    : refuse('invalid_request', NO_TENANT, 'tenant_unknown')
 }
 
 /** Null if one of the client's keys signed the assertion, which is used up by it. */
@@ -199,7 +213,11 @@ async function assertionRefusal(
   assertion: ReadAssertion,
   { document: { members } }: Admitted,
 ): Promise<OAuthRefused | null> {
-  const failed = refuse('invalid_client', 'client authentication failed')
+  const failed = refuse(
+    'invalid_client',
+    'client authentication failed',
+    'client_authentication_failed',
+  )
   if (assertion.clientId !== clientId) return failed
   const { jwks, jwksUri } = members
   const isSigned = async (refresh: boolean) => {
@@ -211,7 +229,11 @@ async function assertionRefusal(
   if (signed === false && jwksUri !== null) signed = await isSigned(true)
   if (signed === null)
     return {
-      ...refuse('temporarily_unavailable', 'the key set of the client cannot be fetched'),
+      ...refuse(
+        'temporarily_unavailable',
+        'the key set of the client cannot be fetched',
+        'client_document_unavailable',
+      ),
       retryAfterSecs: UNAVAILABLE_SECS,
     }
   if (!signed) return failed
@@ -226,13 +248,16 @@ function refusalOf(refused: NotAdmitted): OAuthRefused {
   const { description } = refused
   switch (refused.why) {
     case 'faulty':
-      return refuse('invalid_client', description)
+      return refuse('invalid_client', description, 'client_metadata_invalid')
     case 'unreachable':
       return {
-        ...refuse('temporarily_unavailable', description),
+        ...refuse('temporarily_unavailable', description, 'client_document_unavailable'),
         retryAfterSecs: UNAVAILABLE_SECS,
       }
     case 'rate_limited':
-      return { ...refuse('rate_limited', description), retryAfterSecs: refused.retryAfterSecs }
+      return {
+        ...refuse('rate_limited', description, 'limit_exceeded'),
+        retryAfterSecs: refused.retryAfterSecs,
+      }
   }
 }

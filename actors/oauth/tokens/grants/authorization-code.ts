@@ -24,6 +24,7 @@ import { type TokenScope, downscope, resourcesOfGrant } from '../issue/downscopi
 import { personGrant, type PersonTokensNeeds, signPersonTokens } from '../issue/user-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh-token.js'
+import type { OAuthReason } from '../../../domain/oauth-reasons.js'
 import { refuse } from '../refusals.js'
 import type { BatchedLookups } from '../issue/batched-lookups.js'
 import type { GroupCommit } from '../../../platform/batching/group-commit.js'
@@ -50,23 +51,36 @@ export async function grantCode(
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   if (client.kind !== 'application' || !client.row.grantTypes.includes('authorization_code'))
-    return refuse('unauthorized_client', 'the application does not have this grant')
+    return refuse(
+      'unauthorized_client',
+      'the application does not have this grant',
+      'grant_not_allowed',
+    )
   const code = form.get('code')
-  if (code === null) return refuse('invalid_request', 'code is missing')
+  if (code === null) return refuse('invalid_request', 'code is missing', 'parameter_missing')
   const { lookups, clock } = needs
   const row = await lookups.code(hashRefreshToken(code))
   if (row === undefined || row.clientId !== client.row.id)
-    return refuse('invalid_grant', 'the code is unknown or belongs to another client')
+    return refuse(
+      'invalid_grant',
+      'the code is unknown or belongs to another client',
+      'code_unknown',
+    )
   const mismatch = mismatchOf(row, form)
-  if (mismatch !== null) return refuse('invalid_grant', mismatch)
+  if (mismatch !== null) return refuse('invalid_grant', mismatch[1], mismatch[0])
   if (row.jkt !== null && proof.jkt === null)
     return proof.refusal('the code is bound to a key: send a DPoP proof')
   if (row.jkt !== null && row.jkt !== proof.jkt)
-    return refuse('invalid_grant', 'the code is bound to another key')
+    return refuse('invalid_grant', 'the code is bound to another key', 'code_key_mismatch')
   if (row.redeemedAt !== null) return revoke(needs, row, publicClientId(client), context)
-  if (row.expiresAt <= clock.now()) return refuse('invalid_grant', 'the code has expired')
+  if (row.expiresAt <= clock.now())
+    return refuse('invalid_grant', 'the code has expired', 'code_expired')
   if (!row.standing)
-    return refuse('invalid_grant', 'the session or the user behind the code is no longer active')
+    return refuse(
+      'invalid_grant',
+      'the session or the user behind the code is no longer active',
+      'session_ended',
+    )
   const resources = await resourcesOfGrant(needs.resources, row, publicClientId(client), form)
   if ('tag' in resources) return resources
   if (proof.jkt === null && demandsDpop(resources)) return proof.refusal(RESOURCE_NEEDS_PROOF)
@@ -81,19 +95,22 @@ export async function grantCode(
 function mismatchOf(
   row: Pick<CodeRow, 'redirectUri' | 'codeChallenge'>,
   form: OAuthForm,
-): string | null {
+): readonly [OAuthReason, description: string] | null {
   if (form.get('redirect_uri') !== row.redirectUri)
-    return 'redirect_uri is not the one of the authorization request'
+    return ['redirect_uri_mismatch', 'redirect_uri is not the one of the authorization request']
   const verifier = form.get('code_verifier')
   if (row.codeChallenge === null)
-    return verifier === null ? null : 'the authorization request had no code_challenge'
-  if (verifier === null) return 'code_verifier is missing'
-  if (!VERIFIER.test(verifier)) return 'code_verifier must be 43 to 128 unreserved characters'
+    return verifier === null
+      ? null
+      : ['pkce_mismatch', 'the authorization request had no code_challenge']
+  if (verifier === null) return ['pkce_mismatch', 'code_verifier is missing']
+  if (!VERIFIER.test(verifier))
+    return ['pkce_mismatch', 'code_verifier must be 43 to 128 unreserved characters']
   const computed = createHash('sha256').update(verifier, 'ascii').digest()
   const expected = Buffer.from(row.codeChallenge, 'base64url')
   return computed.length === expected.length && timingSafeEqual(computed, expected)
     ? null
-    : 'code_verifier does not match the code_challenge'
+    : ['pkce_mismatch', 'code_verifier does not match the code_challenge']
 }
 
 async function redeem(
@@ -174,5 +191,5 @@ async function revoke(
   })
   invalidate([id])
   context.log.warn({ tenantId, clientId, grantId: id }, 'an authorization code was reused')
-  return refuse('invalid_grant', 'the code was used before: its tokens are revoked')
+  return refuse('invalid_grant', 'the code was used before: its tokens are revoked', 'code_reused')
 }

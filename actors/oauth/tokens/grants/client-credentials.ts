@@ -56,10 +56,18 @@ export async function grantClientCredentials(
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const { jkt } = proof
   if (client.kind !== 'application' || !client.confidential)
-    return refuse('unauthorized_client', 'client_credentials is for confidential applications')
+    return refuse(
+      'unauthorized_client',
+      'client_credentials is for confidential applications',
+      'grant_not_allowed',
+    )
   const { row } = client
   if (!row.grantTypes.includes('client_credentials'))
-    return refuse('unauthorized_client', 'the application does not have this grant')
+    return refuse(
+      'unauthorized_client',
+      'the application does not have this grant',
+      'grant_not_allowed',
+    )
 
   const scope = form.get('scope')
   const isCacheable = jkt === null && form.get('audience') === null && form.get('resource') === null
@@ -73,21 +81,25 @@ export async function grantClientCredentials(
   const read = readRequestedAudience(form)
   if (!('fault' in read) && read.requested.length > 0) {
     const named = await namedResources(needs.resources, row, read.requested)
-    if ('fault' in named) return refuse('invalid_target', named.fault)
+    if ('fault' in named) return refuse('invalid_target', named.fault, 'resource_invalid')
     const { resources } = named
     if (resources.length > 0) return grantForResources(needs, row, scope, resources, proof, context)
   }
 
   const scopes = requestedScopes(scope, row)
   if (scopes === null)
-    return refuse('invalid_scope', 'a scope is malformed or not allowed for the application')
-  if ('fault' in read) return refuse('invalid_target', read.fault)
+    return refuse(
+      'invalid_scope',
+      'a scope is malformed or not allowed for the application',
+      'scope_not_allowed',
+    )
+  if ('fault' in read) return refuse('invalid_target', read.fault, 'resource_invalid')
   const { database, issuer, random } = needs
   const requested = isCacheable
     ? read.requested
     : await knownAudience(database, issuer, row, read.requested, context)
   if (requested === null)
-    return refuse('invalid_target', 'the audience is not known in this tenant')
+    return refuse('invalid_target', 'the audience is not known in this tenant', 'resource_unknown')
 
   const audience = tokenAudience(requested, { own: row.audience, issuer, scopes })
   const grant = serviceGrant(row, { scopes, audience, resourceIds: null, jkt })
@@ -138,9 +150,13 @@ async function grantForResources(
   const foreign = foreignScopes(requested ?? [], resources)
   const isAllowed = requested?.every((one) => allowed.includes(one) || beside(one)) === true
   if (requested === null || foreign.length > 0 || !isAllowed)
-    return refuse('invalid_scope', 'a scope is malformed or not allowed at the resource')
+    return refuse(
+      'invalid_scope',
+      'a scope is malformed or not allowed at the resource',
+      'scope_not_allowed',
+    )
   if (requested.length === 0 && scopesOfResources(resources).length > 0)
-    return refuse('invalid_scope', 'the application has no scope of the resource')
+    return refuse('invalid_scope', 'the application has no scope of the resource', 'scope_empty')
   if (proof.jkt === null && demandsDpop(resources)) return proof.refusal(RESOURCE_NEEDS_PROOF)
   const grant = serviceGrant(row, {
     scopes: requested,

@@ -59,10 +59,15 @@ export async function grantBackchannel(
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   if (client.kind !== 'application' || !client.row.grantTypes.includes(grantType))
-    return refuse('unauthorized_client', 'the application does not have this grant')
+    return refuse(
+      'unauthorized_client',
+      'the application does not have this grant',
+      'grant_not_allowed',
+    )
   const { kind, parameter } = POLLED[grantType]
   const code = form.get(parameter)
-  if (code === null) return refuse('invalid_request', `${parameter} is missing`)
+  if (code === null)
+    return refuse('invalid_request', `${parameter} is missing`, 'parameter_missing')
   const { database, clock } = needs
   const now = clock.now()
   const key = {
@@ -83,9 +88,13 @@ export async function grantBackchannel(
     case 'slow_down':
       return wait('slow_down', 'the last poll was too recent', polled!)
     case 'denied':
-      return refuse('access_denied', 'the user denied the request')
+      return refuse('access_denied', 'the user denied the request', 'user_denied')
     case 'expired':
-      return refuse('expired_token', `the ${parameter} has expired: ask for a new one`)
+      return refuse(
+        'expired_token',
+        `the ${parameter} has expired: ask for a new one`,
+        'request_expired',
+      )
     case 'approved':
       return redeem(needs, grantType, polled as Approved, form, client, proof, context)
   }
@@ -185,17 +194,23 @@ async function redeem(
   }
 }
 
+const WAITS = {
+  authorization_pending: 'user_undecided',
+  slow_down: 'polled_too_soon',
+} as const
+
 function wait(
   error: 'authorization_pending' | 'slow_down',
   description: string,
   { intervalSecs }: PolledRequest,
 ): OAuthRefused {
-  return { ...refuse(error, description), retryIntervalSecs: intervalSecs }
+  return { ...refuse(error, description, WAITS[error]), retryIntervalSecs: intervalSecs }
 }
 
 function invalidGrant(parameter: string): OAuthRefused {
   return refuse(
     'invalid_grant',
     `the ${parameter} is unknown, was used or belongs to another client`,
+    'code_unknown',
   )
 }

@@ -53,10 +53,19 @@ export async function grantPreAuthorized(
 ): Promise<Issued | OAuthRefused> {
   const { database, clock, random } = needs
   if (client?.kind === 'agent')
-    return refuse('unauthorized_client', 'an agent redeems this code without a client_id')
+    return refuse(
+      'unauthorized_client',
+      'an agent redeems this code without a client_id',
+      'grant_not_allowed',
+    )
   const code = form.get('pre-authorized_code')
-  if (code === null) return refuse('invalid_request', 'pre-authorized_code is missing')
-  const unknown = refuse('invalid_grant', 'the pre-authorized_code is unknown, expired or was used')
+  if (code === null)
+    return refuse('invalid_request', 'pre-authorized_code is missing', 'parameter_missing')
+  const unknown = refuse(
+    'invalid_grant',
+    'the pre-authorized_code is unknown, expired or was used',
+    'code_unknown',
+  )
   if (code.length > CODE_CHARACTERS_MAX) return unknown
   // The tenant is unknown until the code is found, so the look-up crosses tenants.
   const offer = await database.system((tx) => findOfferByCode(tx, offerSecretSha256(code)), {
@@ -66,9 +75,9 @@ export async function grantPreAuthorized(
   if (client !== null && client.row.tenantId !== offer.tenantId) return unknown
   const txCode = form.get('tx_code')
   if (offer.txCodeSha256 !== null && txCode === null)
-    return refuse('invalid_request', 'this offer needs a tx_code')
+    return refuse('invalid_request', 'this offer needs a tx_code', 'parameter_missing')
   if (offer.txCodeSha256 === null && txCode !== null)
-    return refuse('invalid_request', 'this offer has no tx_code')
+    return refuse('invalid_request', 'this offer has no tx_code', 'parameter_invalid')
   if (offer.status !== 'offered' || offer.expiresAt <= clock.now() || !offer.standing)
     return unknown
   const details = readAsked(needs, offer, form)
@@ -78,7 +87,7 @@ export async function grantPreAuthorized(
     const wrong = { tenantId, id, right: false, tokenId: random.uuid(), now: clock.now() }
     // Ignores the request's abort signal: a client that disconnects must not get a free guess.
     await database.tenant(tenantId, (tx) => redeemPreAuthorizedCode(tx, wrong))
-    return refuse('invalid_grant', 'the tx_code is wrong')
+    return refuse('invalid_grant', 'the tx_code is wrong', 'tx_code_wrong')
   }
   return redeem(
     needs,
@@ -131,7 +140,8 @@ async function redeem(
     },
     { signal: context.signal },
   )
-  if (!redeemed) return refuse('invalid_grant', 'the pre-authorized_code was used or has expired')
+  if (!redeemed)
+    return refuse('invalid_grant', 'the pre-authorized_code was used or has expired', 'code_reused')
   metrics.issued(PRE_AUTHORIZED_CODE, 'human')
   const { accessToken, tokenType, expiresInSecs } = access
   return {
@@ -159,11 +169,15 @@ function readAsked(
 ): Details | OAuthRefused | null {
   const scope = form.get('scope')
   if (scope !== null && !(readScope(scope)?.every((one) => one === configurationId) ?? false))
-    return refuse('invalid_scope', 'the offer has no such scope')
+    return refuse('invalid_scope', 'the offer has no such scope', 'scope_not_allowed')
   const asked = readRequestedAudience(form)
-  if ('fault' in asked) return refuse('invalid_target', asked.fault)
+  if ('fault' in asked) return refuse('invalid_target', asked.fault, 'resource_invalid')
   if (spelledAs(asked.requested, [issuer, service]) === null)
-    return refuse('invalid_target', 'the token is for the credential issuer of the offer')
+    return refuse(
+      'invalid_target',
+      'the token is for the credential issuer of the offer',
+      'resource_not_granted',
+    )
   const text = form.get('authorization_details')
   if (text === null) return null
   const details = parse(text)
@@ -180,6 +194,7 @@ function readAsked(
     return refuse(
       'invalid_authorization_details',
       'authorization_details must name the credential of the offer',
+      'details_not_granted',
     )
   return [
     {

@@ -37,6 +37,7 @@ import {
   signPersonTokens,
 } from '../issue/user-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
+import type { OAuthReason } from '../../../domain/oauth-reasons.js'
 import { refuse } from '../refusals.js'
 import type { BatchedLookups } from '../issue/batched-lookups.js'
 import type { GroupCommit } from '../../../platform/batching/group-commit.js'
@@ -61,7 +62,7 @@ export type RefreshNeeds = PersonTokensNeeds & {
 /** The key thumbprint of the request's DPoP proof, and how to refuse a request without one. */
 export type RefreshProof = {
   readonly jkt: string | null
-  readonly refusal: (description: string) => Promise<ProofRefused>
+  readonly refusal: (description: string, reason?: OAuthReason) => Promise<ProofRefused>
 }
 
 export function hashRefreshToken(token: string): Uint8Array {
@@ -76,19 +77,24 @@ export async function grantRefresh(
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const token = form.get('refresh_token')
-  if (token === null) return refuse('invalid_request', 'refresh_token is missing')
+  if (token === null)
+    return refuse('invalid_request', 'refresh_token is missing', 'parameter_missing')
   if (client.kind === 'application' && !client.row.grantTypes.includes('refresh_token'))
-    return refuse('unauthorized_client', 'the application does not have this grant')
+    return refuse(
+      'unauthorized_client',
+      'the application does not have this grant',
+      'grant_not_allowed',
+    )
 
   const { lookups, clock } = needs
   const row = await lookups.refreshToken(hashRefreshToken(token))
-  if (row === undefined) return refuse('invalid_grant', NOT_THEIRS)
+  if (row === undefined) return refuse('invalid_grant', NOT_THEIRS, 'refresh_token_unknown')
   const verdict = judgeRefresh(row, client.row.id, proof.jkt, clock.now())
   switch (verdict) {
     case 'refused':
-      return refuse('invalid_grant', whyRefused(row, client.row.id, clock.now()))
+      return refuse('invalid_grant', ...whyRefused(row, client.row.id, clock.now()))
     case 'wrong_key':
-      return proof.refusal('the refresh token is bound to another key')
+      return proof.refusal('the refresh token is bound to another key', 'proof_key_mismatch')
     case 'replayed':
       return revoke(needs, row, client, 'replay', context)
     case 'repeated':
@@ -134,7 +140,8 @@ async function rotate(
   const effective = effectiveScopes(row.scopes, client, resources)
   if ('tag' in effective) return effective
   const scopes = requestedScopes(form, effective)
-  if (scopes === null) return refuse('invalid_scope', 'a scope is malformed or was not granted')
+  if (scopes === null)
+    return refuse('invalid_scope', 'a scope is malformed or was not granted', 'scope_not_allowed')
   const tokenScope = downscope(form, row, { issuer: needs.issuer, scopes, resources })
   if ('tag' in tokenScope) return tokenScope
 
@@ -262,11 +269,11 @@ async function afterLostRace(
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const row = await needs.lookups.refreshToken(before.tokenSha256)
-  if (row === undefined) return refuse('invalid_grant', NOT_THEIRS)
+  if (row === undefined) return refuse('invalid_grant', NOT_THEIRS, 'refresh_token_unknown')
   const verdict = judgeRefresh(row, client.row.id, proof.jkt, needs.clock.now())
   if (verdict === 'repeated') return repeat(needs, row, client, context)
   if (verdict === 'replayed') return revoke(needs, row, client, 'replay', context)
-  return refuse('invalid_grant', whyRefused(row, client.row.id, needs.clock.now()))
+  return refuse('invalid_grant', ...whyRefused(row, client.row.id, needs.clock.now()))
 }
 
 /** Returns the stored response of the rotation again. */
@@ -320,7 +327,11 @@ async function revoke(
   })
   invalidate([sessionId, familyId])
   context.log.warn({ tenantId, familyId, clientId, reason }, 'a refresh token was reused')
-  return refuse('invalid_grant', isTheirs ? REUSED : NOT_THEIRS)
+  return refuse(
+    'invalid_grant',
+    isTheirs ? REUSED : NOT_THEIRS,
+    isTheirs ? 'refresh_token_reused' : 'refresh_token_unknown',
+  )
 }
 
 /** At most the granted scopes. The family keeps all of them (RFC 6749 section 6). */
@@ -336,11 +347,16 @@ function answerContext({ familyId, generation }: RefreshTokenRow): string {
 }
 
 /** Why a refresh token is refused. Only its own client gets the reason. */
-function whyRefused(row: RefreshTokenRow, clientId: string, now: Date): string {
-  if (row.clientId !== clientId) return NOT_THEIRS
-  if (row.revokedAt !== null) return 'the refresh token was revoked'
-  if (row.sessionEndedAt !== null) return 'the session of the refresh token has ended'
+function whyRefused(
+  row: RefreshTokenRow,
+  clientId: string,
+  now: Date,
+): readonly [description: string, OAuthReason] {
+  if (row.clientId !== clientId) return [NOT_THEIRS, 'refresh_token_unknown']
+  if (row.revokedAt !== null) return ['the refresh token was revoked', 'refresh_token_revoked']
+  if (row.sessionEndedAt !== null)
+    return ['the session of the refresh token has ended', 'session_ended']
   return row.expiresAt <= now
-    ? 'the refresh token has expired'
-    : 'the user, agent or application of the refresh token is no longer active'
+    ? ['the refresh token has expired', 'refresh_token_expired']
+    : ['the user, agent or application of the refresh token is no longer active', 'session_ended']
 }

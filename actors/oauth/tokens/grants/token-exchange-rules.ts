@@ -55,9 +55,13 @@ export function judgeExchange(request: ExchangeRequest): ExchangeVerdict {
     actors.length > 0 ? judgeDelegatedToken(request, actors) : judgeDirectToken(request)
   if (request.mayAct === null || verdict.tag === 'oauth_refused') return verdict
   if (verdict.tag !== 'kept' || actors.length === 0)
-    return refuse('invalid_request', 'may_act needs a delegated token of the acting agent')
+    return refuse(
+      'invalid_request',
+      'may_act needs a delegated token of the acting agent',
+      'parameter_invalid',
+    )
   return request.mayAct === actors[0]?.sub
-    ? refuse('invalid_request', 'may_act names the agent that already acts')
+    ? refuse('invalid_request', 'may_act names the agent that already acts', 'parameter_invalid')
     : verdict
 }
 
@@ -66,17 +70,30 @@ function judgeDelegatedToken(
   actors: readonly ActingParty[],
 ): ExchangeVerdict {
   if (exchanger.kind !== 'agent')
-    return refuse('consent_required', 'only the acting agent may exchange this token')
+    return refuse(
+      'consent_required',
+      'only the acting agent may exchange this token',
+      'actor_not_allowed',
+    )
   if (exchanger.id === actors[0]?.sub) return { tag: 'kept' }
   if (subject.mayAct !== exchanger.id)
     return refuse(
       'consent_required',
       'the acting agent did not name the requesting agent in may_act',
+      'actor_not_allowed',
     )
   if (actor === null)
-    return refuse('invalid_request', 'actor_token is needed to take over from another agent')
+    return refuse(
+      'invalid_request',
+      'actor_token is needed to take over from another agent',
+      'parameter_missing',
+    )
   if (actors.length >= ACT_DEPTH_MAX)
-    return refuse('invalid_request', `an actor chain has at most ${ACT_DEPTH_MAX} actors`)
+    return refuse(
+      'invalid_request',
+      `an actor chain has at most ${ACT_DEPTH_MAX} actors`,
+      'parameter_invalid',
+    )
   return { tag: 'handed_on', actors: [{ sub: exchanger.id, subjectType: 'agent' }, ...actors] }
 }
 
@@ -87,13 +104,21 @@ function judgeDirectToken({ subject, exchanger, actor }: ExchangeRequest): Excha
   if (actor === null || principal.subject === actor) {
     return isOwn
       ? { tag: 'kept' }
-      : refuse('consent_required', 'the token was not issued to this client or for its audience')
+      : refuse(
+          'consent_required',
+          'the token was not issued to this client or for its audience',
+          'actor_not_allowed',
+        )
   }
   // An application may exchange a user's token on behalf of an agent if it may exchange it itself.
   const mayActFor = exchanger.kind === 'agent' ? exchanger.id === actor : isOwn
   return subjectType === 'human' && mayActFor
     ? { tag: 'delegated', agentId: actor }
-    : refuse('consent_required', 'the agent has no permission to act for this subject')
+    : refuse(
+        'consent_required',
+        'the agent has no permission to act for this subject',
+        'delegation_missing',
+      )
 }
 
 /** True if the token was issued to the client, or is for the client's audience. */
@@ -126,15 +151,28 @@ export function readTokens(
   form: OAuthForm,
 ): { readonly subject: string; readonly actor: string | null } | OAuthRefused {
   const subject = form.get('subject_token')
-  if (subject === null) return refuse('invalid_request', 'subject_token is missing')
+  if (subject === null)
+    return refuse('invalid_request', 'subject_token is missing', 'parameter_missing')
   if (form.get('subject_token_type') !== ACCESS_TOKEN_URN)
-    return refuse('invalid_request', `subject_token_type must be ${ACCESS_TOKEN_URN}`)
+    return refuse(
+      'invalid_request',
+      `subject_token_type must be ${ACCESS_TOKEN_URN}`,
+      'parameter_invalid',
+    )
   const actor = form.get('actor_token')
   const actorType = form.get('actor_token_type')
   // RFC 8693 section 2.1: actor_token_type is required with actor_token and forbidden without it.
   if ((actor === null) !== (actorType === null))
-    return refuse('invalid_request', 'actor_token and actor_token_type must be sent together')
+    return refuse(
+      'invalid_request',
+      'actor_token and actor_token_type must be sent together',
+      'parameter_missing',
+    )
   if (actorType !== null && actorType !== ACCESS_TOKEN_URN)
-    return refuse('invalid_request', `actor_token_type must be ${ACCESS_TOKEN_URN}`)
+    return refuse(
+      'invalid_request',
+      `actor_token_type must be ${ACCESS_TOKEN_URN}`,
+      'parameter_invalid',
+    )
   return { subject, actor }
 }

@@ -85,7 +85,11 @@ export async function grantExchange(
 ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
   const requested = form.get('requested_token_type') ?? ACCESS_TOKEN_URN
   if (requested !== ACCESS_TOKEN_URN && requested !== VAULT_SECRET_URN)
-    return refuse('invalid_request', 'this requested_token_type is not supported')
+    return refuse(
+      'invalid_request',
+      'this requested_token_type is not supported',
+      'parameter_invalid',
+    )
   const fromVault = readVaultTarget(form, requested)
   if (fromVault !== null && fromVault.tag === 'oauth_refused') return fromVault
   const verified = await verifyTokens(needs, client, form, proof, context)
@@ -111,10 +115,18 @@ async function verifyTokens(
   if (actor !== null) {
     const { subjectType, actors, audience, jkt } = actor.principal
     if (subjectType !== 'agent' || actors.length > 0)
-      return refuse('invalid_grant', 'actor_token must be an agent’s own direct token')
+      return refuse(
+        'invalid_grant',
+        'actor_token must be an agent’s own direct token',
+        'token_invalid',
+      )
     // It authenticates the requester. A resource server that received one could replay it here.
     if (!audience.includes(issuer))
-      return refuse('invalid_grant', 'actor_token must have this service as an audience')
+      return refuse(
+        'invalid_grant',
+        'actor_token must have this service as an audience',
+        'token_invalid',
+      )
     if (jkt !== null && jkt !== proof.jkt)
       return proof.refusal('actor_token is bound to a key: send a DPoP proof')
   }
@@ -126,7 +138,11 @@ async function verifyTokens(
   const { tenantId, jkt } = subject.principal
   const tenants = [client?.kind === 'application' ? client.row.tenantId : tenantId]
   if ([...tenants, actor?.principal.tenantId ?? tenantId].some((one) => one !== tenantId))
-    return refuse('invalid_grant', 'the tokens and the client belong to different tenants')
+    return refuse(
+      'invalid_grant',
+      'the tokens and the client belong to different tenants',
+      'tenant_mismatch',
+    )
 
   const mayAct = form.get('may_act')
   const actorId = actor?.principal.subject ?? null
@@ -140,7 +156,12 @@ async function verifyTokens(
       (await database.system((tx) => agentBelongs(tx, tenantId, mayAct), {
         signal: context.signal,
       }))
-    if (!known) return refuse('invalid_request', 'may_act must be an agent of the tenant')
+    if (!known)
+      return refuse(
+        'invalid_request',
+        'may_act must be an agent of the tenant',
+        'parameter_invalid',
+      )
   }
   return { subject, exchanger, actor, verdict, mayAct }
 }
@@ -154,7 +175,7 @@ async function readActive(
   const inspected = await verifier.inspect(token, context, 'fresh')
   if (inspected.state === 'active') return inspected.token
   const why = inspected.state === 'invalid' ? 'is not valid' : `is ${inspected.state}`
-  return refuse('invalid_grant', `${which}_token ${why}`)
+  return refuse('invalid_grant', `${which}_token ${why}`, 'token_invalid')
 }
 
 /** Who requests the exchange: the authenticated client, or the agent of the actor token. */
@@ -164,13 +185,21 @@ function exchangerOf(client: Client | null, actor: ReadToken | null): Exchanger 
     const { id, audience, scopes, grantTypes, selfRegistered } = client.row
     return grantTypes.includes(TOKEN_EXCHANGE)
       ? { kind: 'application', id, audience, scopes, selfRegistered }
-      : refuse('unauthorized_client', 'the application does not have this grant')
+      : refuse(
+          'unauthorized_client',
+          'the application does not have this grant',
+          'grant_not_allowed',
+        )
   }
   if (client !== null && agentId !== null && agentId !== client.row.id)
-    return refuse('invalid_grant', 'actor_token belongs to another agent')
+    return refuse('invalid_grant', 'actor_token belongs to another agent', 'token_of_other_client')
   if (client?.confidential === true) return { kind: 'agent', id: client.row.id }
   return agentId === null
-    ? refuse('unauthorized_client', 'an agent must send a client assertion or an actor_token')
+    ? refuse(
+        'unauthorized_client',
+        'an agent must send a client assertion or an actor_token',
+        'grant_not_allowed',
+      )
     : { kind: 'agent', id: agentId }
 }
 
@@ -185,7 +214,8 @@ async function issue(
   const { jkt } = proof
   const scope = form.get('scope')
   const requested = scope === null ? null : readScope(scope)
-  if (scope !== null && requested === null) return refuse('invalid_scope', 'the scope is malformed')
+  if (scope !== null && requested === null)
+    return refuse('invalid_scope', 'the scope is malformed', 'scope_malformed')
   const target = await targetOf(needs, subject, exchanger, form, context)
   if ('tag' in target) return target
   const { resources } = target
@@ -199,11 +229,19 @@ async function issue(
       ? await delegationOf(needs, principal, verdict.agentId, requested, context)
       : null
   if (verdict.tag === 'delegated' && delegation === null)
-    return refuse('consent_required', 'the user has no delegation for this agent')
+    return refuse(
+      'consent_required',
+      'the user has no delegation for this agent',
+      'delegation_missing',
+    )
   if (delegation !== null) bounds.push(delegation.scopes)
   const scopes = boundedScopes(requested, bounds)
   if (scopes === null)
-    return refuse('invalid_scope', 'the requested scope exceeds the subject token or is empty')
+    return refuse(
+      'invalid_scope',
+      'the requested scope exceeds the subject token or is empty',
+      'scope_not_allowed',
+    )
 
   if (jkt === null && demandsDpop(resources)) return proof.refusal(RESOURCE_NEEDS_PROOF)
   const { signer, commits, metrics, random } = needs
@@ -217,7 +255,7 @@ async function issue(
     ...actingOf(verdict, delegation, subject),
   })
   const secs = lifetimeSecs(needs, grant, subject, delegation, resources)
-  if (secs < 1) return refuse('invalid_grant', 'subject_token is expired')
+  if (secs < 1) return refuse('invalid_grant', 'subject_token is expired', 'token_invalid')
   const signed = await signer.sign(grant, secs, context)
   const event = issuedEvent(random, grant, signed, TOKEN_EXCHANGE, context.requestId)
   await commits.write(grant.tenantId, { events: [event] })
@@ -280,7 +318,7 @@ async function targetOf(
 ): Promise<Target | OAuthRefused> {
   const { database, issuer } = needs
   const read = readRequestedAudience(form)
-  if ('fault' in read) return refuse('invalid_target', read.fault)
+  if ('fault' in read) return refuse('invalid_target', read.fault, 'resource_invalid')
   const { tenantId, resourceIds } = principal
   // The user consented to a token for these resources only.
   if (resourceIds !== undefined)
@@ -291,13 +329,13 @@ async function targetOf(
     { id: exchanger.id, tenantId },
     read.requested,
   )
-  if ('fault' in named) return refuse('invalid_target', named.fault)
+  if ('fault' in named) return refuse('invalid_target', named.fault, 'resource_invalid')
   const { resources } = named
   if (resources.length > 0) return { audience: () => resources.map(uriOf), resources }
   const requester = { tenantId, audience: issuer }
   const requested = await knownAudience(database, issuer, requester, read.requested, context)
   if (requested === null)
-    return refuse('invalid_target', 'the audience is not known in this tenant')
+    return refuse('invalid_target', 'the audience is not known in this tenant', 'resource_unknown')
   return {
     audience: (scopes) => tokenAudience(requested, { own: requested[0]!, issuer, scopes }),
     resources,
@@ -320,7 +358,7 @@ async function keptResources(
       mayUse(one, exchanger.id) && (keys.length === 0 || keys.includes(resourceKey(one.resource))),
   )
   return kept.length === 0 || (keys.length > 0 && kept.length !== new Set(keys).size)
-    ? refuse('invalid_target', 'subject_token is for another API resource')
+    ? refuse('invalid_target', 'subject_token is for another API resource', 'resource_not_granted')
     : { audience: () => kept.map(uriOf), resources: kept }
 }
 

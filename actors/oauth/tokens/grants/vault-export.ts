@@ -31,17 +31,26 @@ export function readVaultTarget(
   const isCredential = (text: string) => text.toLowerCase().startsWith(CREDENTIAL_URN)
   if (!wantsSecret && !resources.some(isCredential)) return null
   if (resources.length === 0)
-    return refuse('invalid_request', `resource is missing: ${CREDENTIAL_URN}<id>`)
+    return refuse(
+      'invalid_request',
+      `resource is missing: ${CREDENTIAL_URN}<id>`,
+      'parameter_missing',
+    )
   const [resource = ''] = resources
   const credentialId = resource.slice(CREDENTIAL_URN.length).toLowerCase()
   if (resources.length > 1 || !isCredential(resource) || !isUuid(credentialId))
-    return refuse('invalid_target', `resource must be one ${CREDENTIAL_URN}<id>`)
+    return refuse(
+      'invalid_target',
+      `resource must be one ${CREDENTIAL_URN}<id>`,
+      'resource_invalid',
+    )
   if (form.get('may_act') !== null)
-    return refuse('invalid_request', 'may_act is for tokens of this service')
+    return refuse('invalid_request', 'may_act is for tokens of this service', 'parameter_invalid')
   if (form.get('scope') !== null)
     return refuse(
       'invalid_scope',
       'scope is not allowed here: the credential has the scope that its owner set',
+      'scope_not_allowed',
     )
   return { tag: 'vault_target', credentialId, kind: wantsSecret ? 'secret' : 'access_token' }
 }
@@ -55,9 +64,17 @@ export async function exportCredential(
 ): Promise<SecretIssued | OAuthRefused> {
   const { principal } = subject
   if (principal.actors.length === 0)
-    return refuse('policy_denied', 'a delegated token is needed: one in which an agent acts')
+    return refuse(
+      'policy_denied',
+      'a delegated token is needed: one in which an agent acts',
+      'export_denied',
+    )
   if (verdict.tag !== 'kept')
-    return refuse('policy_denied', 'the agent must exchange the token for its own first')
+    return refuse(
+      'policy_denied',
+      'the agent must exchange the token for its own first',
+      'export_denied',
+    )
   if (!principal.scopes.includes(USE_SCOPE)) return refuseScope(USE_SCOPE)
   const outcome = await vault.export(
     { caller: { principal, address }, credentialId, kind },
@@ -77,20 +94,37 @@ export async function exportCredential(
       return refuse(
         'invalid_target',
         'the credential does not exist, or there is no grant to use it',
+        'resource_unknown',
       )
     case 'denied':
-      return refuse('policy_denied', outcome.detail)
+      return refuse('policy_denied', outcome.detail, 'export_denied')
     case 'wrong_kind':
-      return refuse('invalid_request', outcome.detail)
+      return refuse('invalid_request', outcome.detail, 'parameter_invalid')
     case 'prohibited':
-      return refuse('policy_denied', 'the token endpoint of the upstream is not an allowed target')
+      return refuse(
+        'policy_denied',
+        'the token endpoint of the upstream is not an allowed target',
+        'export_denied',
+      )
     case 'refused':
-      return refuse('invalid_target', `the upstream refused the credential: ${outcome.error}`)
+      return refuse(
+        'invalid_target',
+        `the upstream refused the credential: ${outcome.error}`,
+        'upstream_refused',
+      )
     case 'malformed':
-      return refuse('server_error', `the upstream sent an invalid response: ${outcome.fault}`)
+      return refuse(
+        'server_error',
+        `the upstream sent an invalid response: ${outcome.fault}`,
+        'upstream_invalid',
+      )
     case 'unavailable':
       return {
-        ...refuse('temporarily_unavailable', `the upstream returned no token: ${outcome.fault}`),
+        ...refuse(
+          'temporarily_unavailable',
+          `the upstream returned no token: ${outcome.fault}`,
+          'upstream_unavailable',
+        ),
         retryAfterSecs: outcome.retryAfterSecs ?? 5,
       }
   }

@@ -43,7 +43,11 @@ export function downscope(
     granted.authorizationDetails,
   )
   const details = () =>
-    refuse('invalid_authorization_details', 'the authorization_details were not granted')
+    refuse(
+      'invalid_authorization_details',
+      'the authorization_details were not granted',
+      'details_not_granted',
+    )
   if (resources.length > 0) {
     const audience = resources.map(({ resource }) => resource)
     return authorizationDetails === undefined
@@ -51,9 +55,10 @@ export function downscope(
       : { audience, authorizationDetails, resources }
   }
   const read = readRequestedAudience(form)
-  if ('fault' in read) return refuse('invalid_target', read.fault)
+  if ('fault' in read) return refuse('invalid_target', read.fault, 'resource_invalid')
   const requested = spelledAs(read.requested, granted.audience)
-  if (requested === null) return refuse('invalid_target', 'the audience was not granted')
+  if (requested === null)
+    return refuse('invalid_target', 'the audience was not granted', 'resource_not_granted')
   if (authorizationDetails === undefined) return details()
   const audience =
     requested.length === 0
@@ -80,17 +85,21 @@ export async function resourcesOfGrant(
 ): Promise<readonly ApiResourceRow[] | OAuthRefused> {
   if (resourceIds === null || resourceIds.length === 0) return []
   const read = readRequestedAudience(form)
-  if ('fault' in read) return refuse('invalid_target', read.fault)
+  if ('fault' in read) return refuse('invalid_target', read.fault, 'resource_invalid')
   const found = await lookup.byId(tenantId, resourceIds)
   const usable = found.filter((resource) => mayUse(resource, clientId))
   if (usable.length === 0)
-    return refuse('invalid_target', 'the resource was deleted, or the client may not use it')
+    return refuse(
+      'invalid_target',
+      'the resource was deleted, or the client may not use it',
+      'resource_unknown',
+    )
   if (read.requested.length === 0) return usable
   const keys = read.requested.map(resourceKey)
   const known = usable.filter(({ resource }) => keys.includes(resourceKey(resource)))
   return known.length === new Set(keys).size
     ? known
-    : refuse('invalid_target', 'the resource was not granted')
+    : refuse('invalid_target', 'the resource was not granted', 'resource_not_granted')
 }
 
 /** The named details as granted. Undefined if one of them was not granted. */

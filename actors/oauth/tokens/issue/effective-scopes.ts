@@ -26,7 +26,11 @@ export function effectiveScopes(
       ? granted.filter((scope) => held.includes(scope))
       : resourceScopesWithin(granted, scopesBeside(client.row), resources)
   return effective.length === 0 && granted.length > 0
-    ? refuse('invalid_scope', 'the application no longer has any of the granted scopes')
+    ? refuse(
+        'invalid_scope',
+        'the application no longer has any of the granted scopes',
+        'scope_empty',
+      )
     : effective
 }
 

@@ -4,6 +4,7 @@ import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Coordination } from '../../../../storage/platform/coordination/port.js'
 import { proofMemorySecs, readProof } from './dpop.js'
 import type { DpopNonces } from './dpop-nonces.js'
+import type { OAuthReason } from '../../../domain/oauth-reasons.js'
 import type { KeyProven, ProofRefused } from '../protocol.js'
 import type { DpopSettings } from '../settings.js'
 
@@ -20,7 +21,7 @@ export type DpopProofWithToken = {
 export interface DpopVerifier {
   verify(presented: DpopProofWithToken): Promise<KeyProven | ProofRefused>
   /** The refusal of a request without a proof. */
-  missing(description: string): Promise<ProofRefused>
+  missing(description: string, reason?: OAuthReason): Promise<ProofRefused>
 }
 
 export type DpopVerifierNeeds = {
@@ -36,35 +37,43 @@ export function createDpopVerifier({
   nonces,
   settings,
 }: DpopVerifierNeeds): DpopVerifier {
-  async function refuse(error: ProofRefused['error'], description: string): Promise<ProofRefused> {
+  async function refuse(
+    error: ProofRefused['error'],
+    description: string,
+    reason: OAuthReason,
+  ): Promise<ProofRefused> {
     // With nonces required, every refusal carries one, so that the retry can succeed.
     const dpopNonce = settings.require_nonce ? await nonces.current() : undefined
-    return { tag: 'proof_refused', error, description, dpopNonce }
+    return { tag: 'proof_refused', error, description, reason, dpopNonce }
   }
 
   return {
     async verify({ proof, httpMethod, httpUrl, accessToken, boundTo }) {
-      if (!settings.enabled) return refuse('invalid_dpop_proof', 'DPoP is disabled')
+      if (!settings.enabled)
+        return refuse('invalid_dpop_proof', 'DPoP is disabled', 'dpop_disabled')
       const ageSecsMax = settings.proof_max_age_secs
       const nowSecs = clock.nowSecs()
       const claims = readProof(proof, { httpMethod, httpUrl, nowSecs, ageSecsMax, accessToken })
-      if ('fault' in claims) return refuse('invalid_dpop_proof', claims.fault)
+      if ('fault' in claims) return refuse('invalid_dpop_proof', claims.fault, 'proof_invalid')
       if (boundTo !== null && claims.jkt !== boundTo)
         return refuse(
           'invalid_dpop_proof',
           'the proof is signed with a key that the token is not bound to',
+          'proof_key_mismatch',
         )
       if (settings.require_nonce) {
-        if (claims.nonce === null) return refuse('use_dpop_nonce', 'the proof must contain a nonce')
+        if (claims.nonce === null)
+          return refuse('use_dpop_nonce', 'the proof must contain a nonce', 'nonce_missing')
         if (!(await nonces.isFresh(claims.nonce)))
-          return refuse('use_dpop_nonce', 'the nonce is unknown or too old')
+          return refuse('use_dpop_nonce', 'the nonce is unknown or too old', 'nonce_expired')
       }
       // Last, so that a proof refused for another reason is not marked as used.
       const id = createHash('sha256').update(`${claims.jkt} ${claims.id}`).digest('base64url')
       const first = await coordination.once(`dpop:${id}`, proofMemorySecs(ageSecsMax))
-      if (!first) return refuse('invalid_dpop_proof', 'the proof was used before')
+      if (!first) return refuse('invalid_dpop_proof', 'the proof was used before', 'proof_reused')
       return { tag: 'proven', jkt: claims.jkt }
     },
-    missing: (description) => refuse('invalid_dpop_proof', description),
+    missing: (description, reason = 'proof_missing') =>
+      refuse('invalid_dpop_proof', description, reason),
   }
 }

@@ -40,7 +40,7 @@ export async function revoke(
   context: MessageContext,
 ): Promise<Revoked | OAuthRefused> {
   const token = form.get('token')
-  if (token === null) return refuse('invalid_request', 'token is missing')
+  if (token === null) return refuse('invalid_request', 'token is missing', 'parameter_missing')
   return ACCESS_TOKEN_FORM.test(token)
     ? revokeAccess(needs, client, token, context)
     : revokeFamily(needs, client, token, context)
@@ -111,5 +111,5 @@ async function revokeFamily(
 
 /** RFC 7009 section 2.1: the request is refused and nothing is revoked. */
 function notTheirs(): OAuthRefused {
-  return refuse('invalid_grant', 'the token was issued to another client')
+  return refuse('invalid_grant', 'the token was issued to another client', 'token_of_other_client')
 }

@@ -26,6 +26,11 @@ export const ar: MailCatalogue = {
   'password_changed.alarm':
     'إذا لم تكن أنت من فعل ذلك، فيُرجى إعادة تعيين كلمة المرور فورًا وإبلاغ المسؤول عن {tenant}.',
 
+  'account_recovery.subject': 'استعادة حساب لدى {tenant}',
+  'account_recovery.lead':
+    'أصدر مشغّل الخدمة في {time} رابطًا يعيّن كلمة مرور جديدة للحساب {account} لدى {tenant} ويزيل عوامل التحقق الثانية.',
+  'account_recovery.alarm': 'إذا كنت لا تعرف السبب، فتواصل فورًا مع مشغّل الخدمة.',
+
   'invitation.subject': 'وصلتك دعوة إلى {tenant}',
   'invitation.lead': 'وصلتك دعوة إلى {tenant}. يُرجى قبول الدعوة هنا:',
   'invitation.button': 'قبول الدعوة',

@@ -28,6 +28,12 @@ export const de: MailCatalogue = {
   'password_changed.alarm':
     'Wenn Sie das nicht waren, setzen Sie sofort ein neues Passwort und informieren Sie den Administrator von {tenant}.',
 
+  'account_recovery.subject': 'Kontowiederherstellung bei {tenant}',
+  'account_recovery.lead':
+    'Ein Betreiber des Dienstes hat am {time} einen Link ausgestellt, der für das Konto {account} bei {tenant} ein neues Passwort setzt und die zweiten Faktoren entfernt.',
+  'account_recovery.alarm':
+    'Wenn Sie den Grund nicht kennen, fragen Sie sofort den Betreiber des Dienstes.',
+
   'invitation.subject': 'Sie sind zu {tenant} eingeladen',
   'invitation.lead': 'Sie sind zu {tenant} eingeladen. Nehmen Sie die Einladung hier an:',
   'invitation.button': 'Einladung annehmen',

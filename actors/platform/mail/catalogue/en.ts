@@ -24,6 +24,11 @@ export const en = {
   'password_changed.alarm':
     'If this was not you, reset your password at once and tell the administrator of {tenant}.',
 
+  'account_recovery.subject': 'Account recovery at {tenant}',
+  'account_recovery.lead':
+    'An operator of the service issued a link on {time} that sets a new password for the account {account} at {tenant} and removes its second factors.',
+  'account_recovery.alarm': 'If you do not know why, ask the operator of the service at once.',
+
   'invitation.subject': 'You are invited to {tenant}',
   'invitation.lead': 'You are invited to {tenant}. Accept the invitation here:',
   'invitation.button': 'Accept the invitation',

@@ -28,6 +28,11 @@ export const es: MailCatalogue = {
   'password_changed.alarm':
     'Si no ha sido usted, restablezca su contraseña de inmediato y avise al administrador de {tenant}.',
 
+  'account_recovery.subject': 'Recuperación de una cuenta en {tenant}',
+  'account_recovery.lead':
+    'Un operador del servicio emitió el {time} un enlace que establece una contraseña nueva para la cuenta {account} en {tenant} y elimina sus segundos factores.',
+  'account_recovery.alarm': 'Si no sabe por qué, consulte de inmediato al operador del servicio.',
+
   'invitation.subject': 'Le han invitado a {tenant}',
   'invitation.lead': 'Le han invitado a {tenant}. Acepte aquí la invitación:',
   'invitation.button': 'Aceptar la invitación',

@@ -29,6 +29,12 @@ export const fr: MailCatalogue = {
   'password_changed.alarm':
     'Si ce n’était pas vous, réinitialisez immédiatement votre mot de passe et prévenez l’administrateur de {tenant}.',
 
+  'account_recovery.subject': 'Récupération d’un compte chez {tenant}',
+  'account_recovery.lead':
+    'Un exploitant du service a émis le {time} un lien qui définit un nouveau mot de passe pour le compte {account} chez {tenant} et supprime ses seconds facteurs.',
+  'account_recovery.alarm':
+    'Si vous n’en connaissez pas la raison, contactez immédiatement l’exploitant du service.',
+
   'invitation.subject': 'Vous êtes invité à rejoindre {tenant}',
   'invitation.lead': 'Vous êtes invité à rejoindre {tenant}. Acceptez l’invitation ici :',
   'invitation.button': 'Accepter l’invitation',

@@ -27,6 +27,12 @@ export const it: MailCatalogue = {
   'password_changed.alarm':
     'Se non è stato Lei, reimposti subito la password e avvisi l’amministratore di {tenant}.',
 
+  'account_recovery.subject': 'Recupero di un account presso {tenant}',
+  'account_recovery.lead':
+    'Un operatore del servizio ha emesso il {time} un link che imposta una nuova password per l’account {account} presso {tenant} e rimuove i secondi fattori.',
+  'account_recovery.alarm':
+    'Se non ne conosce il motivo, contatti subito l’operatore del servizio.',
+
   'invitation.subject': 'Ha ricevuto un invito a {tenant}',
   'invitation.lead': 'Ha ricevuto un invito a {tenant}. Lo accetti qui:',
   'invitation.button': 'Accetta l’invito',

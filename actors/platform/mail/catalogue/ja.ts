@@ -26,6 +26,11 @@ export const ja: MailCatalogue = {
   'password_changed.alarm':
     'お心当たりがない場合は、ただちにパスワードを再設定し、{tenant} の管理者に連絡してください。',
 
+  'account_recovery.subject': '{tenant} のアカウントの復旧',
+  'account_recovery.lead':
+    'サービスの運用者が {time} に、{tenant} のアカウント {account} に新しいパスワードを設定し、第2要素を削除するリンクを発行しました。',
+  'account_recovery.alarm': '心当たりがない場合は、すぐにサービスの運用者にお問い合わせください。',
+
   'invitation.subject': '{tenant} への招待',
   'invitation.lead': '{tenant} に招待されています。こちらから招待を承諾してください:',
   'invitation.button': '招待を承諾',

@@ -27,6 +27,12 @@ export const pt: MailCatalogue = {
   'password_changed.alarm':
     'Se não foi você, redefina sua senha imediatamente e avise o administrador de {tenant}.',
 
+  'account_recovery.subject': 'Recuperação de uma conta em {tenant}',
+  'account_recovery.lead':
+    'Um operador do serviço emitiu em {time} um link que define uma nova senha para a conta {account} em {tenant} e remove os segundos fatores.',
+  'account_recovery.alarm':
+    'Se você não sabe o motivo, fale imediatamente com o operador do serviço.',
+
   'invitation.subject': 'Você recebeu um convite para {tenant}',
   'invitation.lead': 'Você recebeu um convite para {tenant}. Aceite-o aqui:',
   'invitation.button': 'Aceitar o convite',

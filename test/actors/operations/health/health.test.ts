@@ -17,6 +17,8 @@ async function becomes(ask: () => Promise<{ tag: string }>, tag: string, withinM
   return false
 }
 
+const NO_TICKETS = { get: async () => undefined }
+
 test.serial('readiness follows the database both ways, and liveness does not', async (t) => {
   const fixture = await buildTokensFixture()
   // A switch in the connection. Behind it is the real database.
@@ -24,7 +26,12 @@ test.serial('readiness follows the database both ways, and liveness does not', a
   const ping = (signal?: AbortSignal) =>
     cut ? new Promise<never>(() => undefined) : fixture.database.ping(signal)
   const process = { started: () => true, stopping: () => false, unfit: () => [] }
-  const health = spawnInline(healthActor, { database: { ping }, keys: fixture.keys, process })
+  const health = spawnInline(healthActor, {
+    database: { ping },
+    keys: fixture.keys,
+    coordination: NO_TICKETS,
+    process,
+  })
   const ready = () => health.ref.ready(null)
   t.true(await becomes(ready, 'ok', READY_WITHIN_MS))
   t.is((await health.ref.startup(null)).tag, 'ok')
@@ -44,6 +51,7 @@ test.serial('a process that starts, stops or has an unfit actor is not ready', a
   const health = spawnInline(healthActor, {
     database: fixture.database,
     keys: fixture.keys,
+    coordination: NO_TICKETS,
     process: {
       started: () => state.started,
       stopping: () => state.stopping,

@@ -6,19 +6,19 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import test from 'ava'
 import { bootstrapped } from '../../../support/identity/person.js'
-import { node22, NODE_22_MISSING } from '../../../support/node-22.js'
+import { OTHER_NODE_MISSING, otherNode } from '../../../support/other-node.js'
 import { authorized, pathOf, relyingParty } from '../../../support/oauth/relying-party.js'
 import { checkFolder, SUITE } from '../../../support/operations/mcp-suite.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { freePort, testService } from '../../../support/service.js'
 
 const title = 'MCP authorization server scenarios'
-if (NODE_22_MISSING !== null) {
-  test.skip(`${title} (skipped: ${NODE_22_MISSING})`, () => undefined)
+if (OTHER_NODE_MISSING !== null) {
+  test.skip(`${title} (skipped: ${OTHER_NODE_MISSING})`, () => undefined)
 } else {
   test(title, async (t) => {
     t.timeout(240_000)
-    const node = await node22()
+    const node = await otherNode(22)
     const running = await testService({ transport: 'plain_http' })
     const out = checkFolder()
     t.teardown(async () => {

@@ -1,0 +1,47 @@
+# The image of svc. docs/guides/operations/containers.md says how it is used, and test/deploy/image.test.ts runs its steps.
+#
+#   docker build -t svc .
+# The binary of uWebSockets for Node 22 and 24 needs glibc 2.38, which Debian 13 (trixie) has.
+ARG NODE_VERSION=22
+
+FROM node:${NODE_VERSION}-trixie-slim AS compile
+WORKDIR /src
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --include=dev --include=optional
+COPY tsconfig.base.json tsconfig.json ./
+COPY actors ./actors
+COPY gateway ./gateway
+COPY migrations ./migrations
+COPY runtime ./runtime
+COPY storage ./storage
+RUN npx tsc -b runtime
+
+FROM node:${NODE_VERSION}-trixie-slim AS packages
+WORKDIR /src
+COPY package.json package-lock.json .npmrc ./
+COPY deploy/image/trim.mjs ./deploy/image/trim.mjs
+RUN npm ci --omit=dev
+RUN node deploy/image/trim.mjs node_modules
+
+FROM node:${NODE_VERSION}-trixie-slim AS image
+ENV NODE_ENV=production
+# A volume that is mounted here gets its owner from the image.
+ENV SVC_DATA_DIR=/data
+RUN install -d -m 0700 -o 10001 -g 10001 /data
+WORKDIR /app
+COPY package.json LICENSE NOTICE ./
+COPY docs ./docs
+COPY actors/agents/workspaces/samples ./actors/agents/workspaces/samples
+COPY gateway/pages/templates ./gateway/pages/templates
+COPY migrations/*.sql ./migrations/
+COPY runtime/svc.cjs runtime/thread-pool.cjs ./runtime/
+COPY deploy/image/healthcheck.mjs ./deploy/image/healthcheck.mjs
+COPY --from=packages /src/node_modules ./node_modules
+COPY --from=compile /src/dist ./dist
+# A number, so that Kubernetes can verify runAsNonRoot. The service writes nothing to its own files.
+USER 10001:10001
+EXPOSE 8080
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=60s CMD ["node", "/app/deploy/image/healthcheck.mjs"]
+ENTRYPOINT ["node", "-r", "/app/runtime/thread-pool.cjs", "/app/dist/runtime/main.js"]
+CMD ["serve"]

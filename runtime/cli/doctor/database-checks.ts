@@ -1,0 +1,229 @@
+/** Checks of PostgreSQL: reachability, roles, rights, TLS, clock, schema and LISTEN. */
+import { randomBytes } from 'node:crypto'
+import { Client } from 'pg'
+import {
+  compareSchema,
+  readAppliedMigrations,
+  readMigrationFiles,
+  SchemaMismatch,
+} from '../../../storage/platform/schema-version.js'
+import { tlsOptions } from '../../../storage/platform/pool-plan.js'
+import type { DatabaseUrls } from '../../../storage/platform/settings.js'
+import { isUnixSocket } from '../../../storage/platform/tls-mode.js'
+import { databaseAddress } from '../../../storage/platform/unavailable.js'
+import { systemClock } from '../../kernel/clock.js'
+import {
+  ANSWER_MS,
+  type Check,
+  fail,
+  failInProduction,
+  guarded,
+  ok,
+  type Patient,
+  warn,
+  whyOf,
+  within,
+} from './checks.js'
+
+const SKEW_WARN_MS = 1_000
+const SKEW_FAIL_MS = 30_000
+const NOTIFY_MS = 2_000
+const LOOPBACK = /^(localhost|127\.[0-9.]+|\[?::1\]?)$/
+const RIGHTS = ['select', 'insert', 'update', 'delete'] as const
+
+type Role = { readonly purpose: keyof DatabaseUrls; readonly url: string }
+
+/** Runs the checks of every URL. Undefined URLs mean that the embedded database could not be started. */
+export async function databaseChecks(patient: Patient): Promise<readonly Check[]> {
+  const { urls } = patient
+  if (urls === undefined)
+    return [fail('database', 'no database can be reached', 'see the message above this line')]
+  const reached = await guarded('database', 'start PostgreSQL, or correct database.url', () =>
+    reachable(patient, rolesOf(urls)),
+  )
+  if (reached.some(({ verdict }) => verdict === 'fail')) return reached
+  const checks = await Promise.all([
+    ...rolesOf(urls)
+      .filter(({ purpose }) => purpose !== 'migration' && purpose !== 'maintenance')
+      .map((role) => roleChecks(patient, role)),
+    tlsChecks(patient, rolesOf(urls)),
+    clockChecks(patient, urls.runtime),
+    schemaChecks(patient, urls.runtime),
+    listenChecks(patient, urls),
+  ])
+  return [...reached, ...checks.flat()]
+}
+
+/** One entry per different URL, with the first purpose that uses it. */
+function rolesOf(urls: DatabaseUrls): readonly Role[] {
+  const seen = new Map<string, Role>()
+  for (const [purpose, url] of Object.entries(urls) as [keyof DatabaseUrls, string][])
+    if (!seen.has(url)) seen.set(url, { purpose, url })
+  return [...seen.values()]
+}
+
+async function connected<T>(
+  { settings }: Pick<Patient, 'settings'>,
+  url: string,
+  work: (client: Client) => Promise<T>,
+): Promise<T> {
+  const client = new Client({
+    connectionString: url,
+    application_name: 'svc doctor',
+    connectionTimeoutMillis: ANSWER_MS,
+    query_timeout: ANSWER_MS,
+    ...tlsOptions(url, settings.database.require_ssl),
+  })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    return await work(client)
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}
+
+/** The key of the configuration for a URL. */
+function keyOf(purpose: keyof DatabaseUrls): string {
+  return purpose === 'runtime' ? 'database.url' : `database.${purpose}_url`
+}
+
+async function reachable(patient: Patient, roles: readonly Role[]): Promise<readonly Check[]> {
+  const outcomes = await Promise.all(
+    roles.map(async ({ purpose, url }) => {
+      try {
+        return await connected(patient, url, async (client) => {
+          const { rows } = await client.query<{ version: string }>('show server_version')
+          return ok('database', `PostgreSQL ${rows[0]?.version} at ${databaseAddress(url)}`)
+        })
+      } catch (error) {
+        return fail(
+          'database',
+          `cannot use ${keyOf(purpose)} at ${databaseAddress(url)}: ${whyOf(error)}`,
+          `start PostgreSQL, or correct ${keyOf(purpose)}`,
+        )
+      }
+    }),
+  )
+  const failed = outcomes.filter(({ verdict }) => verdict === 'fail')
+  return failed.length > 0 ? failed : outcomes.slice(0, 1)
+}
+
+function roleChecks(patient: Patient, { purpose, url }: Role): Promise<readonly Check[]> {
+  const name = 'database_role'
+  const key = keyOf(purpose)
+  return guarded(name, `correct ${key}`, () =>
+    connected(patient, url, async (client) => {
+      const { rows } = await client.query<{ role: string; free: boolean }>(
+        `select current_user as role, rolsuper or rolbypassrls as free
+         from pg_roles where rolname = current_user`,
+      )
+      const { role = '', free = false } = rows[0] ?? {}
+      if (free)
+        return failInProduction(
+          patient,
+          name,
+          `the role ${role} of ${key} is a superuser or has BYPASSRLS: row-level security does not bind it`,
+          'use a role without SUPERUSER and BYPASSRLS',
+        )
+      const lacking = await client.query<{ table: string }>(
+        `select c.relname as table from pg_class c join pg_namespace n on n.oid = c.relnamespace
+         where n.nspname = current_schema() and c.relkind in ('r', 'p') and c.relname <> 'svc_migrations'
+           and not (${RIGHTS.map((right) => `has_table_privilege(c.oid, '${right}')`).join(' and ')})
+         order by 1 limit 3`,
+      )
+      if (lacking.rows.length > 0)
+        return fail(
+          name,
+          `the role ${role} of ${key} lacks rights on ${lacking.rows.map(({ table }) => table).join(', ')}`,
+          'run the migrations: they give the rights to the roles of the configuration',
+        )
+      return ok(name, `${role} (${key}) has the rights it needs and no more`)
+    }),
+  )
+}
+
+function tlsChecks(patient: Patient, roles: readonly Role[]): Promise<readonly Check[]> {
+  const name = 'database_tls'
+  return guarded(name, 'set database.require_ssl', async () => {
+    const open: string[] = []
+    for (const { url } of roles) {
+      if (isUnixSocket(url)) continue
+      const isEncrypted = await connected(patient, url, async (client) => {
+        const { rows } = await client.query<{ ssl: boolean }>(
+          'select ssl from pg_stat_ssl where pid = pg_backend_pid()',
+        )
+        return rows[0]?.ssl === true
+      })
+      const isLocal = LOOPBACK.test(new URL(url).hostname)
+      if (!isEncrypted && (!isLocal || patient.isProduction)) open.push(databaseAddress(url))
+    }
+    return open.length === 0
+      ? ok(name, 'every connection over a network is encrypted')
+      : failInProduction(
+          patient,
+          name,
+          `connections to ${open.join(', ')} are not encrypted`,
+          'set database.require_ssl = true, or sslmode=verify-full in each URL',
+        )
+  })
+}
+
+function clockChecks(patient: Patient, url: string): Promise<readonly Check[]> {
+  const name = 'clock'
+  return guarded(name, 'synchronise both clocks with NTP', () =>
+    connected(patient, url, async (client) => {
+      const from = systemClock.now().getTime()
+      const { rows } = await client.query<{ now: Date }>('select clock_timestamp() as now')
+      return judgeClock((from + systemClock.now().getTime()) / 2, rows[0]!.now.getTime())
+    }),
+  )
+}
+
+/** Compares two clocks in Unix milliseconds. Exported for tests. */
+export function judgeClock(ownMs: number, databaseMs: number): Check {
+  const skewMs = Math.round(Math.abs(ownMs - databaseMs))
+  const detail = `this machine and the database differ by ${skewMs} ms`
+  const fix = 'synchronise both clocks with NTP'
+  if (skewMs > SKEW_FAIL_MS) return fail('clock', detail, fix)
+  return skewMs > SKEW_WARN_MS ? warn('clock', detail, fix) : ok('clock', detail)
+}
+
+function schemaChecks(patient: Patient, url: string): Promise<readonly Check[]> {
+  const name = 'schema'
+  const fix = 'run the migrations of this version (npm run migrate)'
+  return guarded(name, fix, () =>
+    connected(patient, url, async (client) => {
+      const files = await readMigrationFiles()
+      const verdict = compareSchema(files, await readAppliedMigrations(client))
+      return verdict.tag === 'current'
+        ? ok(name, `at ${files.at(-1)?.name}, as this version needs`)
+        : fail(name, new SchemaMismatch(verdict).message, fix)
+    }),
+  )
+}
+
+/** A notification of the runtime URL must reach a listener of the listener URL. */
+function listenChecks(patient: Patient, urls: DatabaseUrls): Promise<readonly Check[]> {
+  const name = 'listen'
+  const fix =
+    'give database.listener_url a direct or session-pooled connection to the same database (no transaction pooling)'
+  return guarded(name, fix, () =>
+    connected(patient, urls.listener, async (listener) => {
+      const channel = `svc_doctor_${randomBytes(8).toString('hex')}`
+      const heard = new Promise<void>((resolve) => {
+        listener.on('notification', (message) => {
+          if (message.channel === channel) resolve()
+        })
+      })
+      await listener.query(`listen ${channel}`)
+      await connected(patient, urls.runtime, (client) => client.query(`notify ${channel}`))
+      try {
+        await within(NOTIFY_MS, heard)
+      } catch {
+        return fail(name, 'a notification does not arrive at database.listener_url', fix)
+      }
+      return ok(name, 'notifications arrive')
+    }),
+  )
+}

@@ -1,0 +1,71 @@
+/** Owners and operators who lost their sign-in methods. Accounts belong to no tenant, so all statements cross tenants. */
+import { lookedUp } from '../email-keys.js'
+import type { Transaction } from '../../platform/sql.js'
+
+export type RecoverableAccount = {
+  readonly id: string
+  readonly email: string
+  /** Owns an organization, or administers the deployment. */
+  readonly isOwner: boolean
+}
+
+/** The active account of an address. */
+export async function findRecoverableAccount(
+  tx: Transaction,
+  email: string,
+): Promise<RecoverableAccount | undefined> {
+  const { rows } = await tx.query<RecoverableAccount>({
+    name: 'recovery.account',
+    text: `select a.id, a.email,
+             exists (select from organization_members m where m.member_type = 'account'
+               and m.member_id = a.id and m.role = 'owner')
+             or exists (select from deployment_operators d where d.account_id = a.id) as "isOwner"
+           from accounts a where a.email_key = lower($1) and a.status = 'active'`,
+    values: [lookedUp(email)],
+  })
+  return rows[0]
+}
+
+export type RecoveryPlace = {
+  readonly tenantId: string
+  readonly tenantSlug: string
+  readonly tenantName: string
+  readonly tenantSettings: Readonly<Record<string, unknown>>
+  /** The subject of the account's user. */
+  readonly sub: string
+}
+
+/** The active tenants where an account may sign in. First those of organizations that it owns. */
+export async function listRecoveryPlaces(
+  tx: Transaction,
+  accountId: string,
+): Promise<RecoveryPlace[]> {
+  const { rows } = await tx.query<RecoveryPlace>({
+    name: 'recovery.places',
+    text: `select t.id as "tenantId", t.slug as "tenantSlug", t.name as "tenantName",
+             t.settings as "tenantSettings", u.sub
+           from tenant_users u join tenants t on t.id = u.tenant_id
+             left join organization_members m on m.organization_id = t.organization_id
+               and m.member_type = 'account' and m.member_id = u.account_id
+           where u.account_id = $1 and u.status in ('active', 'pre_provisioned')
+             and t.status = 'active'
+           order by coalesce(m.role = 'owner', false) desc, t.control_plane desc, t.created_at, t.id`,
+    values: [accountId],
+  })
+  return rows
+}
+
+/** Verified addresses of the other owners of the organizations that an account owns. */
+export async function listFellowOwners(tx: Transaction, accountId: string): Promise<string[]> {
+  const { rows } = await tx.query<{ email: string }>({
+    name: 'recovery.fellow_owners',
+    text: `select distinct a.email from organization_members own
+             join organization_members m on m.organization_id = own.organization_id
+               and m.member_type = 'account' and m.role = 'owner' and m.member_id <> $1
+             join accounts a on a.id = m.member_id and a.status = 'active' and a.email_verified
+           where own.member_type = 'account' and own.member_id = $1 and own.role = 'owner'
+           order by a.email`,
+    values: [accountId],
+  })
+  return rows.map(({ email }) => email)
+}

@@ -1,0 +1,112 @@
+/** `svc admin recover`: an owner who lost the password and the second factor. */
+import test, { type ExecutionContext } from 'ava'
+import { apiOf } from '../../support/api.js'
+import { sql } from '../../support/identity/identity.js'
+import { owned } from '../../support/identity/owner.js'
+import { signIn } from '../../support/identity/person.js'
+import { openMailServer } from '../../support/operations/mail.js'
+import { openBrowser } from '../../support/pages/browser.js'
+import { testService } from '../../support/service.js'
+import { svc } from '../vault/command.js'
+
+const NEW = 'a new and long enough password'
+const mail = await openMailServer()
+const running = await testService({ environment: mail.environment })
+const api = apiOf(running)
+test.after.always(async () => {
+  await api.close()
+  await running.end()
+  await mail.close()
+})
+
+async function recover(t: ExecutionContext, ...words: string[]) {
+  const command = svc(t, {
+    args: ['admin', 'recover', ...words],
+    environment: {
+      DATABASE_URL: running.db.url,
+      SVC_OIDC__ISSUER_URL: running.issuer,
+      SVC_SERVER__TRANSPORT: 'plain_http',
+      ...running.kms.environment,
+      ...mail.environment,
+    },
+  })
+  const code = await command.ended()
+  return { code, output: command.output() }
+}
+
+const typesOf = async (tenantId: string) => {
+  const rows = await sql<{ type: string }>(
+    running.db.database,
+    `select type from audit_events where tenant_id = $1
+     union all select type from unnumbered_events where tenant_id = $1`,
+    [tenantId],
+  )
+  return rows.map(({ type }) => type)
+}
+
+test('an owner without password and second factor gets in by a link that works once', async (t) => {
+  const { made, person } = await owned(api)
+  const { email, tenantSlug } = person.human
+  // Another owner of the organization gets a mail too.
+  const fellow = `fellow-${tenantSlug}@harbour.test`
+  await sql(
+    running.db.database,
+    `with a as (insert into accounts (id, email, email_key, display_name, email_verified, created_at, updated_at)
+       values (gen_random_uuid(), $1, $1, 'Fellow', true, now(), now()) returning id)
+     insert into organization_members (organization_id, member_type, member_id, role, created_at)
+     select t.organization_id, 'account', a.id, 'owner', now() from a, tenants t where t.id = $2`,
+    [fellow, made.tenantId],
+  )
+  const { code, output } = await recover(t, email, '--json')
+  t.is(code, 0, output)
+  const { url, notified } = JSON.parse(output.slice(output.indexOf('{'))) as {
+    url: string
+    notified: string[]
+  }
+  t.deepEqual(notified, [email, fellow])
+  t.true((await typesOf(made.tenantId)).includes('admin.account.recovery_issued'))
+
+  const browser = openBrowser(running)
+  const page = await browser.get(new URL(url).pathname)
+  t.is(page.status, 200)
+  // Opening the link changes nothing.
+  const [before] = await sql<{ n: number }>(
+    running.db.database,
+    `select count(*)::int as n from totp_factors f join accounts a on a.id = f.account_id
+     where a.email = $1`,
+    [email],
+  )
+  t.is(before?.n, 1)
+  t.is((await browser.submit(page, { password: NEW })).status, 200)
+  t.is((await browser.get(new URL(url).pathname)).status, 410)
+  t.is((await browser.submit(page, { password: 'another long enough one' })).status, 410)
+
+  const entered = await signIn(browser, { tenantSlug, email, password: NEW })
+  t.is(entered.location, '/auth/account', 'no second factor is asked for')
+  const types = await typesOf(made.tenantId)
+  t.true(types.includes('admin.account.recovered'))
+  t.true(types.includes('account.password.reset'))
+  t.is((await person.browser.get('/auth/account')).status, 303, 'older sessions have ended')
+})
+
+test('a new link voids the earlier one', async (t) => {
+  const { person } = await owned(api, { factor: false })
+  const { email } = person.human
+  const linkIn = ({ output }: { output: string }) =>
+    /http\S+\/auth\/password\/reset\/\S+/.exec(output)![0]
+  const first = linkIn(await recover(t, email))
+  const second = linkIn(await recover(t, email))
+  const browser = openBrowser(running)
+  t.is((await browser.get(new URL(first).pathname)).status, 410)
+  t.is((await browser.get(new URL(second).pathname)).status, 200)
+})
+
+test('only owners and operators are recovered', async (t) => {
+  const { made } = await owned(api, { factor: false })
+  const unknown = await recover(t, 'unknown@harbour.test')
+  t.is(unknown.code, 1)
+  t.regex(unknown.output, /no active account/)
+  const member = await recover(t, made.email)
+  t.is(member.code, 1)
+  t.regex(member.output, /owns no organization/)
+})

@@ -1,0 +1,373 @@
+/** Each check of `svc doctor` in its passing and in its failing form, against real servers. */
+import { once } from 'node:events'
+import { createServer, request, type Server } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
+import { readFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import type { PeerCertificate } from 'node:tls'
+import test, { type ExecutionContext } from 'ava'
+import { Command } from 'commander'
+import { Client } from 'pg'
+import {
+  addressChecks,
+  judgeCertificate,
+  judgeProxy,
+} from '../../../runtime/cli/doctor/address-checks.js'
+import type { Check, Verdict } from '../../../runtime/cli/doctor/checks.js'
+import { databaseChecks, judgeClock } from '../../../runtime/cli/doctor/database-checks.js'
+import { diagnose, doctorCommand } from '../../../runtime/cli/doctor/doctor.js'
+import { mailChecks } from '../../../runtime/cli/doctor/service-checks.js'
+import { loadSettings } from '../../../runtime/configuration/load-settings.js'
+import { databaseUrls } from '../../../storage/platform/settings.js'
+import { isUnixSocket } from '../../../storage/platform/tls-mode.js'
+import { openMailServer } from '../../support/operations/mail.js'
+import { makeCertificate } from '../../support/service/certificates.js'
+import { emptyDatabase, freshDatabase } from '../../support/storage/database.js'
+import { freePort, testService } from '../../support/service.js'
+
+const running = await testService({ transport: 'plain_http' })
+test.after.always(() => running.end())
+
+/** The configuration of the running service. */
+const own = {
+  DATABASE_URL: running.db.url,
+  SVC_OIDC__ISSUER_URL: running.baseUrl,
+  ...running.kms.environment,
+}
+
+async function checksWith(
+  environment: Record<string, string>,
+  caFile?: string,
+): Promise<readonly Check[]> {
+  return (await diagnose({ environment: { ...own, ...environment }, cwd: '/' }, caFile)).checks
+}
+
+/** One check of the name has the verdict and a detail, and says what to change. */
+function found(
+  t: ExecutionContext,
+  checks: readonly Check[],
+  name: string,
+  verdict: Verdict,
+  detail: RegExp,
+): void {
+  const named = checks.filter((check) => check.name === name)
+  const match = named.find((check) => check.verdict === verdict && detail.test(check.detail))
+  t.truthy(match, JSON.stringify(named.length > 0 ? named : checks))
+  if (match !== undefined) t.is(match.fix === '', verdict === 'ok')
+}
+
+async function listening(t: ExecutionContext, server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+test('a healthy deployment has no failure, and every check is there', async (t) => {
+  const { target, checks } = await diagnose({ environment: own, cwd: '/' })
+  t.deepEqual(
+    checks.filter(({ verdict }) => verdict === 'fail'),
+    [],
+  )
+  t.is(target?.deployment, running.baseUrl)
+  t.is(target?.from, 'SVC_OIDC__ISSUER_URL')
+  t.is(target?.database_from, 'DATABASE_URL')
+  const names = new Set(checks.map(({ name }) => name))
+  for (const name of [
+    'configuration',
+    'issuer',
+    'proxy',
+    'trusted_proxies',
+    'allowed_hosts',
+    'cookies',
+    'dns',
+    'certificate',
+    'database',
+    'database_role',
+    'database_tls',
+    'clock',
+    'schema',
+    'listen',
+    'coordination',
+    'kms',
+    'mail',
+  ])
+    t.true(names.has(name), name)
+  found(t, checks, 'proxy', 'ok', /arrive as/)
+  found(t, checks, 'listen', 'ok', /arrive/)
+  found(t, checks, 'kms', 'ok', /wraps with/)
+})
+
+test('the command prints the shape as JSON, and exits with 1 when a check fails', async (t) => {
+  const run = async (environment: Record<string, string>, ...words: string[]) => {
+    const said = { out: '', code: 0 }
+    const program = new Command().exitOverride()
+    doctorCommand(program, {
+      environment,
+      cwd: '/',
+      out: (text) => (said.out += text),
+      exitWith: (code) => (said.code = code),
+    })
+    await program.parseAsync(['node', 'svc', 'doctor', ...words])
+    return said
+  }
+  const healthy = await run(own, '--json')
+  t.is(healthy.code, 0, healthy.out)
+  const { target, checks } = JSON.parse(healthy.out) as { target: object; checks: Check[] }
+  t.is(typeof target, 'object')
+  for (const check of checks)
+    t.deepEqual(Object.keys(check).toSorted(), ['detail', 'fix', 'name', 'verdict'])
+  t.false(healthy.out.includes('svc_test:'), 'no password')
+
+  const ill = await run({ ...own, SVC_OIDC__ISSUER_URL: `http://localhost:${await freePort()}` })
+  t.is(ill.code, 1)
+  t.regex(ill.out, /^FAIL {2}issuer .*ECONNREFUSED/m)
+  t.regex(ill.out, /^ +-> start the service/m)
+  const refused = await run({ SVC_SERVER__PORT: 'x' }, '--json')
+  t.is(refused.code, 1)
+  found(
+    t,
+    (JSON.parse(refused.out) as { checks: Check[] }).checks,
+    'configuration',
+    'fail',
+    /server\.port/,
+  )
+})
+
+test('an issuer that calls itself otherwise', async (t) => {
+  const server = createServer((_, response) => response.end('{"issuer":"https://other.example"}'))
+  const port = await listening(t, server)
+  const checks = await checksWith({ SVC_OIDC__ISSUER_URL: `http://localhost:${port}` })
+  found(t, checks, 'issuer', 'fail', /calls itself https:\/\/other\.example/)
+  found(t, checks, 'proxy', 'warn', /not checked/)
+})
+
+/** A proxy to the service, which changes the headers of requests. */
+async function proxied(t: ExecutionContext, change: (headers: Record<string, unknown>) => void) {
+  let target = ''
+  const server = createServer((incoming, response) => {
+    const headers: Record<string, unknown> = { ...incoming.headers }
+    change(headers)
+    const url = new URL(incoming.url ?? '/', target)
+    const outgoing = request(url, { headers: headers as Record<string, string> }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(response)
+    })
+    outgoing.end()
+  })
+  const issuer = `http://localhost:${await listening(t, server)}`
+  const behind = await testService({
+    transport: 'plain_http',
+    beside: running,
+    environment: { SVC_OIDC__ISSUER_URL: issuer, SVC_SERVER__TRUSTED_PROXIES: '["127.0.0.1"]' },
+  })
+  t.teardown(() => behind.end())
+  target = behind.baseUrl
+  return { SVC_OIDC__ISSUER_URL: issuer }
+}
+
+test('a proxy that rewrites Host, and one that is not trusted', async (t) => {
+  const good = await proxied(t, (headers) => (headers['x-forwarded-for'] = '203.0.113.7'))
+  const trusted = { SVC_SERVER__TRUSTED_PROXIES: '["127.0.0.1"]' }
+  const healthy = await checksWith({ ...good, ...trusted })
+  found(t, healthy, 'proxy', 'ok', /arrive as/)
+  found(t, healthy, 'trusted_proxies', 'ok', /203\.0\.113\.7/)
+
+  const rewriting = await proxied(t, (headers) => (headers['host'] = 'backend.internal'))
+  const checks = await checksWith({ ...rewriting, ...trusted })
+  found(t, checks, 'proxy', 'fail', /receives Host backend\.internal/)
+  found(t, checks, 'trusted_proxies', 'warn', /no X-Forwarded-For/)
+})
+
+test('what the service sees is judged: scheme and trust', (t) => {
+  const settings = {
+    oidc: { issuer_url: 'https://id.example.com' },
+    server: { trusted_proxies: [] as string[] },
+  } as unknown as Parameters<typeof judgeProxy>[0]
+  const seen = {
+    host: 'id.example.com',
+    origin: 'http://id.example.com',
+    client_address: '10.0.0.2',
+    forwarded_for: '203.0.113.7',
+  }
+  const checks = judgeProxy(settings, seen)
+  found(t, checks, 'proxy', 'fail', /takes the scheme .* for http/)
+  found(t, checks, 'trusted_proxies', 'fail', /10\.0\.0\.2 .* not trusted/)
+  const other = judgeProxy(settings, { ...seen, host: 'svc:8080' })
+  found(t, other, 'proxy', 'fail', /Host svc:8080 instead of id\.example\.com/)
+})
+
+test('the ticket of the proxy check is not public', async (t) => {
+  const at = `${running.baseUrl}/health/request`
+  t.is((await fetch(at)).status, 404)
+  t.is((await fetch(at, { headers: { 'svc-doctor': 'guess' } })).status, 404)
+})
+
+test('hosts and cookies that do not fit the issuer', async (t) => {
+  const checks = await checksWith({
+    SVC_SERVER__ALLOWED_HOSTS: '["id.example.com"]',
+    SVC_SERVER__BASE_DOMAIN: 'example.com',
+  })
+  found(t, checks, 'allowed_hosts', 'fail', /localhost:[0-9]+, is not in/)
+  found(t, checks, 'cookies', 'warn', /outside of server\.base_domain/)
+})
+
+test('names that do not resolve', async (t) => {
+  const checks = await checksWith({
+    SVC_OIDC__ISSUER_URL: 'http://id.nowhere.invalid',
+    SVC_SERVER__BASE_DOMAIN: 'nowhere.invalid',
+  })
+  found(t, checks, 'dns', 'fail', /id\.nowhere\.invalid does not resolve/)
+  found(t, checks, 'dns_tenants', 'warn', /\*\.nowhere\.invalid/)
+  found(t, checks, 'issuer', 'fail', /./)
+})
+
+test('a certificate that no CA signed, and one that is trusted', async (t) => {
+  const certificate = makeCertificate()
+  t.teardown(() => certificate.remove())
+  const server = createTlsServer(
+    { cert: certificate.pem, key: readFileSync(certificate.keyPath) },
+    (_, response) => response.end('{}'),
+  )
+  const port = await listening(t, server as unknown as Server)
+  const environment = { SVC_OIDC__ISSUER_URL: `https://localhost:${port}` }
+  const unknown = await checksWith(environment)
+  found(t, unknown, 'certificate', 'fail', /the chain is not trusted/)
+  const known = await checksWith(environment, certificate.certPath)
+  // It is trusted, and valid for one day.
+  found(t, known, 'certificate', 'warn', /expires in 0 days/)
+})
+
+test('a certificate that expires, has expired, or has another name', (t) => {
+  const settings = {
+    oidc: { issuer_url: 'https://id.example.com' },
+    server: { base_domain: 'example.com' },
+    tenant: {},
+  } as unknown as Parameters<typeof judgeCertificate>[0]
+  const nowMs = Date.parse('2026-01-01T00:00:00Z')
+  const judge = (validTo: string, names: string, fault: string | null = null) =>
+    judgeCertificate(
+      settings,
+      {
+        certificate: {
+          subject: { CN: 'x' },
+          subjectaltname: names,
+          valid_to: validTo,
+        } as unknown as PeerCertificate,
+        fault,
+      },
+      nowMs,
+    )
+  const both = 'DNS:id.example.com, DNS:*.example.com'
+  found(t, judge('Jun  1 00:00:00 2026 GMT', both), 'certificate', 'ok', /151 days/)
+  found(t, judge('Jan  5 00:00:00 2026 GMT', both), 'certificate', 'warn', /expires in 4 days/)
+  found(t, judge('Dec  5 00:00:00 2025 GMT', both), 'certificate', 'fail', /expired/)
+  const other = judge('Jun  1 00:00:00 2026 GMT', 'DNS:www.example.com')
+  found(t, other, 'certificate', 'fail', /not for id\.example\.com/)
+  found(t, other, 'certificate_tenants', 'warn', /\*\.example\.com/)
+})
+
+test('a database that is away, empty, or has a role with too many rights', async (t) => {
+  const away = `postgres://svc:hunter2@127.0.0.1:${await freePort()}/svc`
+  const checks = await checksWith({ DATABASE_URL: away })
+  found(t, checks, 'database', 'fail', /cannot use database\.url at 127\.0\.0\.1:/)
+  t.false(JSON.stringify(checks).includes('hunter2'))
+
+  const empty = await emptyDatabase(t)
+  const unmigrated = await checksWith({ DATABASE_URL: empty.url })
+  found(t, unmigrated, 'schema', 'fail', /the database lacks/)
+  found(t, unmigrated, 'coordination', 'fail', /./)
+
+  const { superuserUrl } = running.db
+  const mighty = await checksWith({ DATABASE_URL: superuserUrl })
+  found(t, mighty, 'database_role', 'warn', /superuser or has BYPASSRLS/)
+})
+
+test('a role without rights on the tables', async (t) => {
+  const fresh = await freshDatabase(t)
+  const admin = new Client({ connectionString: fresh.superuserUrl })
+  await admin.connect()
+  await admin.query(`drop role if exists svc_doctor_weak`)
+  await admin.query(`create role svc_doctor_weak login password 'weak'`)
+  t.teardown(async () => {
+    await admin.query('drop role svc_doctor_weak')
+    await admin.end()
+  })
+  const weak = new URL(fresh.url)
+  weak.username = 'svc_doctor_weak'
+  weak.password = 'weak'
+  const checks = await checksWith({ DATABASE_URL: fresh.url, DATABASE_AUTH_URL: weak.href })
+  found(t, checks, 'database_role', 'fail', /svc_doctor_weak of database\.auth_url lacks rights on/)
+})
+
+test('a listener that hears nothing', async (t) => {
+  const other = await freshDatabase(t)
+  const checks = await checksWith({ DATABASE_LISTENER_URL: other.url })
+  found(t, checks, 'listen', 'fail', /does not arrive/)
+})
+
+test('clocks that differ', (t) => {
+  t.is(judgeClock(1_000_000, 1_000_400).verdict, 'ok')
+  t.is(judgeClock(1_000_000, 1_005_000).verdict, 'warn')
+  t.is(judgeClock(1_000_000, 1_090_000).verdict, 'fail')
+})
+
+test('production demands more than other deployments', async (t) => {
+  const refused = await checksWith({ SVC_SECURITY__PRODUCTION: 'true' })
+  found(t, refused, 'configuration', 'fail', /server\.transport/)
+  found(t, refused, 'configuration', 'fail', /database\.require_ssl/)
+
+  const loaded = loadSettings({ environment: own, cwd: '/', servesPlane: false })
+  if (loaded.tag === 'refused') return t.fail()
+  const { settings, plane, dataDir } = loaded
+  const url = running.db.superuserUrl
+  const urls = databaseUrls({ ...settings.database, url })
+  const patient = { settings, plane, dataDir, isProduction: true, urls, ca: undefined }
+  const ofDatabase = await databaseChecks(patient)
+  found(t, ofDatabase, 'database_role', 'fail', /BYPASSRLS/)
+  if (!isUnixSocket(url)) found(t, ofDatabase, 'database_tls', 'fail', /not encrypted/)
+  const ofAddress = await addressChecks(patient, undefined, 'ticket')
+  found(t, ofAddress, 'certificate', 'fail', /not https/)
+  found(t, ofAddress, 'allowed_hosts', 'fail', /empty/)
+  found(t, await mailChecks(patient), 'mail', 'fail', /email\.provider is log/)
+})
+
+test('a kms that does not answer', async (t) => {
+  const checks = await checksWith({ SVC_KMS__SOCKET_PATH: '/tmp/svc-no-such-kms.sock' })
+  found(t, checks, 'kms', 'fail', /./)
+})
+
+test('a mail server that is away, without STARTTLS, and one that works', async (t) => {
+  const smtp = (port: number) => ({
+    SVC_EMAIL__PROVIDER: 'smtp',
+    SVC_EMAIL__SMTP_HOST: '127.0.0.1',
+    SVC_EMAIL__SMTP_PORT: String(port),
+    SVC_EMAIL__FROM: 'svc <no-reply@example.com>',
+  })
+  found(t, await checksWith(smtp(await freePort())), 'mail', 'fail', /ECONNREFUSED/)
+  const open = await openMailServer()
+  t.teardown(() => open.close())
+  found(t, await checksWith(smtp(open.port)), 'mail', 'fail', /STARTTLS|TLS/i)
+  const good = await openMailServer({ starttls: true })
+  t.teardown(() => good.close())
+  const checks = await checksWith(good.environment as Record<string, string>)
+  found(t, checks, 'mail', 'ok', /accepts EHLO and STARTTLS/)
+  t.is(good.received.length, 0, 'no message is sent')
+})
+
+test('a coordination backend that is away', async (t) => {
+  const port = await freePort()
+  const redis = await checksWith({
+    SVC_DEPLOYMENT__COORDINATION_BACKEND: 'redis',
+    SVC_REDIS__URL: `redis://127.0.0.1:${port}`,
+  })
+  found(t, redis, 'coordination', 'fail', /redis/)
+  const memcached = await checksWith({
+    SVC_DEPLOYMENT__COORDINATION_BACKEND: 'memcached',
+    SVC_MEMCACHED__ADDRESS: `127.0.0.1:${port}`,
+  })
+  found(t, memcached, 'coordination', 'fail', /memcached/)
+})

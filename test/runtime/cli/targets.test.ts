@@ -1,0 +1,140 @@
+/** Every command names the deployment that it speaks to, and where it read that, in one line on standard error. */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import test from 'ava'
+
+const MAIN = new URL('../../../runtime/main.js', import.meta.url).pathname
+const folder = mkdtempSync(join(tmpdir(), 'svc-targets-'))
+test.after.always(() => rmSync(folder, { recursive: true, force: true }))
+
+const ISSUER = 'http://id.targets.test:9'
+/** Nothing listens there, so that every command that needs it fails at once. */
+const DATABASE_URL = 'postgres://svc:hunter2@127.0.0.1:1/svc'
+const ENVIRONMENT = {
+  PATH: process.env['PATH'],
+  HOME: folder,
+  DATABASE_URL,
+  SVC_OIDC__ISSUER_URL: ISSUER,
+  // A start is refused by the port before it touches anything.
+  SVC_SERVER__PORT: '1',
+}
+
+const identity = join(folder, 'agent.json')
+writeFileSync(identity, JSON.stringify({ base_url: 'http://agents.targets.test' }), { mode: 0o600 })
+const token = join(folder, 'token')
+writeFileSync(token, 'x')
+const body = join(folder, 'body')
+writeFileSync(body, '{}')
+const secret = join(folder, 'secret')
+writeFileSync(secret, 's'.repeat(32))
+
+const OF_CONFIGURATION =
+  'deployment http://id.targets.test:9 (from SVC_OIDC__ISSUER_URL), database 127.0.0.1:1 (from DATABASE_URL)'
+const AT = 'http://127.0.0.1:1'
+const OF_URL = `deployment ${AT} (from --url)`
+const OF_BASE_URL = `deployment ${AT} (from --base-url)`
+const OF_IDENTITY = `deployment http://agents.targets.test (from ${identity})`
+const NONE = 'no deployment: the command uses named files only'
+const UUID = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
+
+/** Command -> its arguments and the line. A command of `svc --help` that is not here fails the test below. */
+const COMMANDS: readonly (readonly [command: string, args: readonly string[], line: string])[] = [
+  ['serve', [], OF_CONFIGURATION],
+  ['migrate', [], OF_CONFIGURATION],
+  ['doctor', [], OF_CONFIGURATION],
+  ['trace', [UUID], OF_CONFIGURATION],
+  ['tour', ['--base-url', AT], OF_BASE_URL],
+  ['config show', [], OF_CONFIGURATION],
+  ['config check', [], OF_CONFIGURATION],
+  ['config example', [], NONE],
+  ['config reference', [], NONE],
+  ['kms serve', ['--socket', join(folder, 's'), '--keys', join(folder, 'none')], NONE],
+  ['kms keygen', ['--dir', join(folder, 'keys')], NONE],
+  ['kms rotate', ['--keys', join(folder, 'none')], NONE],
+  ['keys list', [], OF_CONFIGURATION],
+  ['keys rotate', [], OF_CONFIGURATION],
+  ['keys rewrap', [], OF_CONFIGURATION],
+  ['keys rotate-data', ['--all'], OF_CONFIGURATION],
+  ['keys reseal', [], OF_CONFIGURATION],
+  ['audit verify', [body], NONE],
+  ['operator create', [], OF_CONFIGURATION],
+  ['operator app create', ['--name', 'x', '--scope', 'metrics:read'], OF_CONFIGURATION],
+  ['operator appoint', [UUID], OF_CONFIGURATION],
+  ['operator dismiss', [UUID], OF_CONFIGURATION],
+  ['webhooks listen', ['--url', AT, '--forward-to', AT, '--token-file', token], OF_URL],
+  ['webhooks trigger', ['--to', AT, '--secret-file', secret], NONE],
+  ['webhooks verify', ['--body', body, '--secret-file', secret], NONE],
+  ['agent register', ['--base-url', AT, '--file', join(folder, 'new.json')], OF_BASE_URL],
+  [
+    'agent workspace create',
+    ['--base-url', AT, '--organization', 'x', '--file', join(folder, 'w.json')],
+    OF_BASE_URL,
+  ],
+  ['agent login', ['--file', identity], OF_IDENTITY],
+  ['agent whoami', ['--file', identity], OF_IDENTITY],
+  ['agent token', ['--file', identity], OF_IDENTITY],
+  ['agent delegate', ['--file', identity, '--scope', 'vault:read'], OF_IDENTITY],
+  ['run', ['--url', AT, '--token-file', token, '--', 'true'], OF_URL],
+  ['egress', ['--url', AT, '--token-file', token, 'https://api.example.com'], OF_URL],
+]
+
+const svc = (...words: readonly string[]) =>
+  spawnSync(process.execPath, [MAIN, ...words], {
+    env: ENVIRONMENT,
+    cwd: folder,
+    encoding: 'utf8',
+    timeout: 60_000,
+    input: '',
+  })
+
+for (const [command, args, line] of COMMANDS) {
+  test.serial(`svc ${command} says which deployment it speaks to`, (t) => {
+    const { stderr } = svc(...command.split(' '), ...args)
+    const [first] = stderr.split('\n')
+    t.is(first, `svc: ${line}`)
+    t.false(stderr.includes('hunter2'))
+  })
+}
+
+/** The names of the sub-commands that the help of a command lists. */
+function listed(path: readonly string[]): readonly string[] {
+  const { stdout } = svc(...path, '--help')
+  const [, commands = ''] = stdout.split(/^Commands:$/m)
+  return [...commands.matchAll(/^ {2}([a-z][a-z-]*)/gm)]
+    .map(([, name = '']) => name)
+    .filter((name) => name !== 'help')
+}
+
+test.serial('the table has every command of the help', (t) => {
+  const walk = (path: readonly string[]): readonly string[] => {
+    const names = listed(path)
+    return names.length === 0 ? [path.join(' ')] : names.flatMap((name) => walk([...path, name]))
+  }
+  const known = new Set(COMMANDS.map(([command]) => command))
+  t.deepEqual(
+    walk([]).filter((command) => !known.has(command)),
+    [],
+  )
+})
+
+test.serial('JSON has the target', (t) => {
+  const shown = JSON.parse(svc('config', 'show', '--json').stdout) as { target: object }
+  t.deepEqual(shown.target, {
+    deployment: ISSUER,
+    from: 'SVC_OIDC__ISSUER_URL',
+    database: 'database 127.0.0.1:1',
+    database_from: 'DATABASE_URL',
+  })
+  const { stderr } = svc('agent', 'whoami', '--json', '--file', identity)
+  const [first] = stderr.split('\n')
+  t.deepEqual(JSON.parse(first ?? ''), {
+    target: { deployment: 'http://agents.targets.test', from: identity },
+  })
+})
+
+test.serial('a URL with a password is shown without it', (t) => {
+  const { stderr } = svc('tour', '--base-url', 'http://ann:hunter2@127.0.0.1:1')
+  t.regex(stderr, /^svc: deployment http:\/\/127\.0\.0\.1:1\/? \(from --base-url\)$/m)
+})
