@@ -427,7 +427,7 @@ export async function openUws(uws: Uws, options: ListenOptions): Promise<Listene
   const bound = uws.us_socket_local_port(socket)
   // Node aborts the process when a thread ends with open native handles.
   const close = () => app.close()
-  if (!isMainThread) process.once('exit', close)
+  if (!isMainThread) process.prependOnceListener('exit', close)
 
   return {
     url: urlOf('http', host, bound),

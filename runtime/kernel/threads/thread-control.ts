@@ -43,6 +43,8 @@ export type ThreadPorts = {
   readonly logLevel: LogLevel
   readonly link: MessagePort
   readonly control: MessagePort
+  /** One int32. The thread sets it to 1 at its exit, when its exit listeners have run. */
+  readonly exited: SharedArrayBuffer
 }
 
 /** Comlink's view of a Node port. */

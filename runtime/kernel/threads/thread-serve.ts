@@ -55,6 +55,11 @@ export function serveThread(options: {
   const ports = (workerData as { svcThread?: ThreadPorts } | null)?.svcThread
   invariant(ports !== undefined, 'this is a worker thread of spawnThread')
   const { name, data, logLevel } = ports
+  process.once('exit', () => {
+    const exited = new Int32Array(ports.exited)
+    Atomics.store(exited, 0, 1)
+    Atomics.notify(exited, 0)
+  })
   // One post per line, not batched, so that the last lines of a dying thread arrive.
   const destination = { write: (line: string) => ports.link.postMessage(line) }
   const log = createLogger({ level: logLevel, destination }).child({ thread: name })

@@ -29,6 +29,8 @@ import {
 
 const STOP_MS = 1_000
 const METRICS_MS = 1_000
+/** The end of a process waits this long for a thread that cannot be killed. */
+const PROCESS_EXIT_MS = 2_000
 /** A thread that cannot be killed gets this time for its exit. */
 const EXIT_MS = 10_000
 
@@ -95,6 +97,8 @@ export async function spawnThread(options: ThreadOptions): Promise<SpawnedThread
 type Incarnation = {
   worker: Worker
   exited: Promise<void>
+  /** 1 at the exit of the thread. */
+  lastWord: Int32Array
   link: Link
   control: Remote<ThreadControl>
   controlPort: MessagePort
@@ -137,6 +141,7 @@ class ThreadHost implements SpawnedThread {
         this.#health?.loops.find(({ actor }) => actor === address.name)?.loops ?? []
       this.#placements.set(address.name, { endpoint, executor })
     }
+    if (options.canBeKilled === false) process.once('exit', this.#atProcessExit)
     this.#excluded = options.metrics?.include(() => this.#families())
   }
 
@@ -215,6 +220,7 @@ class ThreadHost implements SpawnedThread {
       logLevel: this.#log.level as LogLevel,
       link: data.port2,
       control: commands.port2,
+      exited: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
     }
     const { entry, resourceLimits, env } = this.#options
     const worker = new Worker(entry, {
@@ -232,7 +238,8 @@ class ThreadHost implements SpawnedThread {
       onLine: lineWriter(this.#log),
     })
     const control = wrap<ThreadControl>(endpointOf(commands.port1))
-    return { worker, exited, link, control, controlPort: commands.port1 }
+    const lastWord = new Int32Array(svcThread.exited)
+    return { worker, exited, lastWord, link, control, controlPort: commands.port1 }
   }
 
   /** Ends a thread: by force, or where that is not possible, by its own exit. */
@@ -245,6 +252,14 @@ class ThreadHost implements SpawnedThread {
     await within(EXIT_MS, exited, 'not ended').catch((error: unknown) =>
       this.#log.error({ err: error }, 'thread does not end'),
     )
+  }
+
+  /** The process ends without a drain: native handles must be closed before Node ends the threads. */
+  readonly #atProcessExit = (): void => {
+    if (this.#now === undefined) return
+    const { control, lastWord } = this.#now
+    control.exit().catch(() => undefined)
+    Atomics.wait(lastWord, 0, 0, PROCESS_EXIT_MS)
   }
 
   /** The thread has exited, for whatever reason. */
@@ -345,6 +360,7 @@ class ThreadHost implements SpawnedThread {
   async stop(): Promise<void> {
     if (this.#ending) return
     this.#ending = true
+    process.off('exit', this.#atProcessExit)
     clearTimeout(this.#timer)
     this.#excluded?.()
     for (const { endpoint } of this.#placements.values()) endpoint.stop()
