@@ -1,4 +1,7 @@
 /** Two gateway threads in one process (docs/concepts/actor-runtime.md). */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
 import { request } from 'undici'
 import test from 'ava'
 import { callerOf } from '../../support/agents/journey.js'
@@ -257,6 +260,19 @@ test('a stop answers what both threads have accepted', async (t) => {
   t.true(await ended, 'the stop was clean')
   t.false(ending.lines.some(({ msg }) => msg.startsWith('stopped uncleanly')))
   await ending.end()
+})
+
+test('a process that ends without a stop has the exit code that it named', async (t) => {
+  const program = fileURLToPath(new URL('../../support/service/ends-at-once.js', import.meta.url))
+  const child = spawn(process.execPath, [program], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let complaints = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    complaints += text
+  })
+  const [code, signal] = (await once(child, 'close')) as [number | null, string | null]
+  t.deepEqual([code, signal], [7, null], complaints)
 })
 
 test('several threads on a parser that cannot share a port are refused', async (t) => {
