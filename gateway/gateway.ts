@@ -146,6 +146,9 @@ export function openGateway(options: GatewayOptions): Gateway {
       .map((url) => new URL(url).origin),
   )
   const secure = issuer.startsWith('https:')
+  const egressHost = new URL(server.egress_url).host
+  // Empty allows all hosts.
+  const servedHosts = server.allowed_hosts.length === 0 ? [] : [...server.allowed_hosts, egressHost]
   const browsers = browserReader(
     { secure, keptSecs: sessionCookieSecs, keepsBrowser: options.keepsBrowserCookie },
     i18n,
@@ -215,6 +218,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     routes: documented,
     policies,
     events: options.events,
+    egressUrl: server.egress_url,
   })
   // The document describes its own route, but not the files of its page.
   documented.push(...descriptions.filter(({ path }) => path === OPENAPI_PATH))
@@ -256,7 +260,7 @@ export function openGateway(options: GatewayOptions): Gateway {
       monotonicMs: () => clock.monotonicMs(),
       observeUnrouted: (status, ms) => unrouted.observe(status, ms),
     }),
-    hosts: hostPolicy(server.allowed_hosts, server.base_domain),
+    hosts: hostPolicy(servedHosts, server.base_domain),
     addresses,
     cors: corsOf({
       allowedOrigins: server.cors_allowed_origins,
@@ -272,7 +276,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     originOf: requestOrigin({
       issuer: new URL(issuer),
       baseDomain: server.base_domain,
-      allowedHosts: server.allowed_hosts,
+      allowedHosts: servedHosts,
       port: server.port,
       addresses,
     }),

@@ -151,8 +151,8 @@ export interface Listener {
   /** Base URL of the listener, for logs and tests. */
   readonly url: string
   readonly port: number
-  /** The transport in use: uws, http1 (the fallback) or http2. */
-  readonly transport: 'uws' | 'http1' | 'http2'
+  /** The transport in use. `tls` is HTTP/2 and HTTP/1.1 by ALPN. */
+  readonly transport: 'uws' | 'http1' | 'http2' | 'tls'
   /** Stops accepting connections. Resolves with true after the last answer, or with false at the deadline. */
   drain(deadlineMs: number): Promise<boolean>
   /** Closes all connections. */

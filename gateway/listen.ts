@@ -3,7 +3,7 @@ import type { Clock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { HttpExchangeHandler } from './http-exchange.js'
 import type { ServerSettings } from './settings.js'
-import { openHttp1 } from './transports/http1.js'
+import { createHttp1OverTls, openHttp1 } from './transports/http1.js'
 import { openHttp2 } from './transports/http2.js'
 import { loadNative, PINNED_NATIVE_SHA256 } from './transports/native.js'
 import { ListenFailed, type Listener } from './transports/open.js'
@@ -32,12 +32,13 @@ export async function listen(
   { log, clock, pins = PINNED_NATIVE_SHA256, isShared, unreadMs }: ListenNeeds,
 ): Promise<Listener> {
   const options = { host, port, handler, isShared, unreadMs }
-  if (transport === 'tls_h2_only') {
-    if (tls === undefined) throw new ListenFailed('tls_h2_only needs [server.tls]')
+  if (transport !== 'plain_http') {
+    if (tls === undefined) throw new ListenFailed(`${transport} needs [server.tls]`)
     const files = { certPath: tls.cert_pem_path, keyPath: tls.key_pem_path }
     const monotonicMs = () => clock.monotonicMs()
     const renewal = { log, everyMs: RENEWAL_EVERY_MS }
-    return openHttp2({ ...options, tls: files, monotonicMs, renewal })
+    const http1 = transport === 'tls' ? createHttp1OverTls({ handler, unreadMs }) : undefined
+    return openHttp2({ ...options, tls: files, http1, monotonicMs, renewal })
   }
   if (http1_parser === 'node') return openHttp1(options)
   const native = loadNative(pins)

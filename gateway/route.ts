@@ -264,7 +264,7 @@ export type CorsPolicy =
   | 'public'
   /** The allowed_origins of the requesting application. */
   | 'application-origins'
-  /** server.cors_allowed_origins, else the issuer's origin. */
+  /** server.cors_allowed_origins, else the issuer's origin. The origins of the two apps always. */
   | 'configured'
 
 type AskKind<P extends Protocol> = {

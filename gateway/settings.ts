@@ -55,9 +55,11 @@ export const serverSettings = section(
       .default(8080)
       .describe('Port to listen on. 0 picks a free port and requires oidc.issuer_url.'),
     transport: z
-      .enum(['plain_http', 'tls_h2_only'])
+      .enum(['plain_http', 'tls', 'tls_h2_only'])
       .default('plain_http')
-      .describe('plain_http is HTTP/1.1 without TLS; tls_h2_only is HTTP/2 over TLS only.'),
+      .describe(
+        'plain_http is HTTP/1.1 without TLS, not in production; tls is HTTP/2 and HTTP/1.1 over TLS; tls_h2_only is HTTP/2 over TLS only.',
+      ),
     gateway_threads: z
       .union([z.literal('auto'), z.int().min(1).max(GATEWAY_THREADS_MAX)])
       .register(notes, { words: `"auto" or an integer from 1 to ${GATEWAY_THREADS_MAX}` })
@@ -77,10 +79,10 @@ export const serverSettings = section(
         key_pem_path: path('/etc/svc/tls-key.pem').describe('Private key, PEM.'),
         ca_pem_path: path('/etc/svc/tls-ca.pem')
           .optional()
-          .describe('CA for local health checks, PEM. Not used by this version.'),
+          .describe('CA of the certificate, PEM, for `svc health`. Without it the system decides.'),
       })
       .optional()
-      .describe('Required by tls_h2_only.'),
+      .describe('Required by tls and tls_h2_only.'),
     base_domain: z
       .string()
       .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/)
@@ -89,13 +91,15 @@ export const serverSettings = section(
       .describe('Tenants are served at {slug}.{base_domain}.'),
     identity_app_origin: originOrNone()
       .default('')
-      .describe('Origin of a separate identity app, which may call POST /mcp from browsers.'),
+      .describe('Origin of a separate identity app, whose pages may call the API from browsers.'),
     dashboard_app_origin: originOrNone()
       .default('')
-      .describe('Origin of a separate dashboard, which may call POST /mcp from browsers.'),
+      .describe('Origin of a separate dashboard, whose pages may call the API from browsers.'),
     cors_allowed_origins: list(origin())
       .default([])
-      .describe('Origins that browsers may call from; empty means the issuer origin only.'),
+      .describe(
+        'Origins that browsers may call from; empty means the issuer origin only. The two app origins may always.',
+      ),
     allowed_hosts: list(host())
       .default([])
       .describe('Host header values served; empty allows all, outside production only.'),
@@ -121,7 +125,7 @@ export const serverSettings = section(
       'Time at shutdown in which readiness answers 503 and requests are still accepted, so that proxies send none any more.',
     ),
     egress_url: baseUrl().describe(
-      'Base URL of the egress proxy. Not used by this version: the proxy is served at every host of the service.',
+      'Base URL of the egress proxy, which documents and clients name. The service is served at its host too, and the proxy at every host of the service.',
     ),
     errors_base_url: baseUrl().describe('Base of problem type URIs.'),
     security_contact: securityContact()
@@ -135,8 +139,8 @@ export const serverSettings = section(
     rules: [
       {
         keys: ['transport', 'tls'],
-        holds: ({ transport, tls }) => transport !== 'tls_h2_only' || tls !== undefined,
-        rule: 'need [server.tls] when the transport is tls_h2_only',
+        holds: ({ transport, tls }) => transport === 'plain_http' || tls !== undefined,
+        rule: 'need [server.tls] when the transport is tls or tls_h2_only',
         fix: 'set server.tls.cert_pem_path and server.tls.key_pem_path',
       },
     ],
@@ -170,7 +174,7 @@ export function localOrigin({
   base_domain,
   port,
 }: Pick<ServerSettings, 'transport' | 'base_domain' | 'port'>): string | undefined {
-  const scheme = transport === 'tls_h2_only' ? 'https' : 'http'
+  const scheme = transport === 'plain_http' ? 'http' : 'https'
   const address = `${scheme}://${base_domain}:${port}`
   return URL.canParse(address) ? new URL(address).origin : undefined
 }

@@ -9,6 +9,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   migrate: async () => (await import('./cli/migrate.js')).migrateCommand,
   backup: async () => (await import('./cli/backup.js')).backupCommand,
   restore: async () => (await import('./cli/backup.js')).restoreCommand,
+  health: async () => (await import('./cli/health.js')).healthCommand,
   config: async () => (await import('./cli/config.js')).configCommand,
   kms: async () => (await import('./cli/kms.js')).kmsCommand,
   doctor: async () => (await import('./cli/doctor/doctor.js')).doctorCommand,

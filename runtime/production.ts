@@ -36,7 +36,7 @@ export const requirements: readonly Requirement[] = [
     keys: ['server.transport'],
     holds: ({ server }) => server.transport !== 'plain_http',
     rule: 'not be plain_http',
-    fix: 'set server.transport to "tls_h2_only" and give [server.tls]',
+    fix: 'set server.transport to "tls" and give [server.tls]',
   },
   {
     area: 'Hosts',

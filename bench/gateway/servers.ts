@@ -74,6 +74,7 @@ function gatewayOptions(parser: 'uwebsockets' | 'node' = 'uwebsockets'): Gateway
     // Quotas stay on, as in production; only the limit of the generator's one address is lifted.
     endpoint_throttle: { enabled: process.argv[3] !== 'unlimited' },
     egress_url: issuer,
+    drain_secs: 0,
     errors_base_url: issuer,
   })
   const openapi = z.object(openapiSettings.shape).parse({})

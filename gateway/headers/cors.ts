@@ -9,7 +9,7 @@ export interface ApplicationOrigins {
 }
 
 export interface CorsOptions {
-  /** server.cors_allowed_origins. Empty means the issuer's origin. */
+  /** server.cors_allowed_origins. Empty means the issuer's origin. The origins of the two apps are added. */
   readonly allowedOrigins: readonly string[]
   readonly issuer: string
   /** Origins of the service and its own apps. */
@@ -53,7 +53,9 @@ const REFUSED: readonly HeaderPair[] = [['vary', 'origin']]
 const NOTHING: readonly HeaderPair[] = []
 
 export function corsOf({ allowedOrigins, issuer, appOrigins, applications }: CorsOptions): Cors {
-  const origins = new Set(allowedOrigins.length === 0 ? [new URL(issuer).origin] : allowedOrigins)
+  const own = new URL(issuer).origin
+  const apps = [...appOrigins].filter((origin) => origin !== own)
+  const origins = new Set([...(allowedOrigins.length === 0 ? [own] : allowedOrigins), ...apps])
   const allowed = (origin: string): readonly HeaderPair[] => [
     ['access-control-allow-origin', origin],
     ['access-control-expose-headers', EXPOSED],

@@ -18,6 +18,8 @@ export type DocumentRoutesOptions = {
   readonly policies: Policies
   /** Event types of the deployment. Default: all. */
   readonly events?: readonly EventType[] | undefined
+  /** `server.egress_url`. */
+  readonly egressUrl: string
 }
 
 export const OPENAPI_PATH = '/openapi.json'
@@ -40,6 +42,7 @@ export function documentRoutes({
   routes,
   policies,
   events,
+  egressUrl,
 }: DocumentRoutesOptions): Route[] {
   if (!openapi.enabled) return []
   const { docs_path: docsPath, exposure } = openapi
@@ -51,7 +54,9 @@ export function documentRoutes({
   } as const
   const described: Route[] = []
   const document = once(() =>
-    JSON.stringify(openapiDocument({ issuer, exposure, routes: described, policies, events })),
+    JSON.stringify(
+      openapiDocument({ issuer, exposure, routes: described, policies, events, egressUrl }),
+    ),
   )
   const page = once(() => pageOf(docsPath))
   const start = once(() => START_SCRIPT)

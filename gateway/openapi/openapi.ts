@@ -32,6 +32,8 @@ export type OpenapiOptions = {
   readonly policies?: Policies | undefined
   /** Event types of the deployment. Default: all. */
   readonly events?: readonly EventType[] | undefined
+  /** `server.egress_url`: the server of the egress operations. Default: the issuer. */
+  readonly egressUrl?: string | undefined
 }
 
 const ErrorLocation = z.object({
@@ -97,11 +99,16 @@ const references = (...names: HeaderName[]) =>
 /** The document, as plain JSON. */
 export function openapiDocument(options: OpenapiOptions): object {
   const { issuer, exposure, routes, policies = POLICIES, events = EVENT_TYPES } = options
+  const { egressUrl = issuer } = options
   const shown = routes.filter((route) => exposure === 'internal' || route.exposure === 'public')
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {}
   for (const route of shown) {
     paths[route.path] ??= {}
-    paths[route.path]![route.method.toLowerCase()] = operationOf(route, policies)
+    const operation = operationOf(route, policies)
+    if (route.capabilities?.includes('vault.egress') === true && egressUrl !== issuer) {
+      operation.servers = [{ url: egressUrl }]
+    }
+    paths[route.path]![route.method.toLowerCase()] = operation
   }
   const hasWebhooks = shown.some(({ capabilities = [] }) => capabilities.includes('webhooks'))
   const tags = [

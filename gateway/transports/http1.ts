@@ -1,8 +1,9 @@
 /**
  * HTTP/1.1 on node:http. Used if `server.http1_parser` is `node`, or if the native uWebSockets binary does not
- * load or is not the pinned one. It is slower and parses all of RFC 9112.
+ * load or is not the pinned one. It is slower and parses all of RFC 9112. With `server.transport = tls` it parses
+ * the connections that do not choose HTTP/2.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { BodyReceiver } from '../body/body-receiver.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
@@ -49,6 +50,8 @@ class Connection {
   readonly exchanges = new Set<Http1Exchange>()
   /** Further requests are ignored. The parser still emits those that it has received. */
   isEnded = false
+  /** The request line of the current head is in an earlier TLS record. */
+  hasHeadLine = false
   private last: (() => void) | null = null
 
   /** Sends the last answer of the connection, after the answers of the earlier requests. */
@@ -67,6 +70,7 @@ class Connection {
 type Shared = {
   draining: boolean
   readonly open: OpenExchanges
+  readonly secure: boolean
   readonly unreadMs: number
   readonly connections: WeakMap<Socket, Connection>
 }
@@ -78,7 +82,7 @@ class Http1Exchange implements HttpExchange {
   readonly headers: HeaderFields
   readonly host: string
   readonly peerAddress: string
-  readonly secure = false
+  readonly secure: boolean
   readonly hasBody: boolean
   readonly fault: HeadFault | null
   done = false
@@ -101,6 +105,7 @@ class Http1Exchange implements HttpExchange {
     this.message = message
     this.response = response
     this.shared = shared
+    this.secure = shared.secure
     this.method = head.method
     this.path = head.path
     this.query = head.query
@@ -237,17 +242,59 @@ class Http1Exchange implements HttpExchange {
   }
 }
 
-export async function openHttp1({
-  host,
-  port,
+/** A parser of HTTP/1.1 without a listener. */
+export type Http1Parser = {
+  readonly server: Server
+  /** Serves a connection of another listener, after its TLS handshake. */
+  accept(socket: Socket): void
+  /** @returns whether all answers were given within the time. */
+  drain(deadlineMs: number): Promise<boolean>
+  close(): void
+}
+
+type ParserOptions = Pick<ListenOptions, 'handler' | 'unreadMs' | 'idleMs'> & {
+  /** The connections are encrypted. */
+  readonly secure: boolean
+}
+
+export async function openHttp1(options: ListenOptions): Promise<Listener> {
+  const { host, port, isShared } = options
+  const parser = createHttp1({ ...options, secure: false })
+  const { server } = parser
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) =>
+      reject(new ListenFailed(`cannot listen on ${host} port ${port}: ${error.message}`)),
+    )
+    server.listen({ host, port, exclusive: true, ...(isShared ? REUSE_PORT : {}) }, resolve)
+  })
+  const bound = (server.address() as AddressInfo).port
+  return {
+    url: urlOf('http', host, bound),
+    port: bound,
+    transport: 'http1',
+    drain: (deadlineMs) => parser.drain(deadlineMs),
+    close: async () => parser.close(),
+  }
+}
+
+/** The parser for connections that another listener accepts and decrypts. */
+export function createHttp1OverTls(options: Omit<ParserOptions, 'secure'>): Http1Parser {
+  const parser = createHttp1({ ...options, secure: true })
+  // node:http begins to watch for late heads when its server listens. This one never does.
+  parser.server.emit('listening')
+  return parser
+}
+
+function createHttp1({
   handler,
-  isShared = false,
+  secure,
   unreadMs = UNREAD_MS_MAX,
   idleMs = IDLE_MS_MAX,
-}: ListenOptions): Promise<Listener> {
+}: ParserOptions): Http1Parser {
   const shared: Shared = {
     draining: false,
     open: new OpenExchanges(),
+    secure,
     unreadMs,
     connections: new WeakMap(),
   }
@@ -268,6 +315,7 @@ export async function openHttp1({
       // Ends the wait for the first byte. node:http would cut the connection while its first answer is prepared.
       socket.setTimeout(0)
       const connection = connectionOf(socket)
+      connection.hasHeadLine = false
       if (connection.isEnded) return
       const headers = fieldsOf(message)
       const method = message.method ?? ''
@@ -293,6 +341,7 @@ export async function openHttp1({
     const onAnswered = () => linger(socket)
     const exchange = new RefusedExchange({
       socket,
+      secure,
       fault,
       method: message?.method,
       headers,
@@ -317,7 +366,7 @@ export async function openHttp1({
   server.on('clientError', (error: ParserError, stream) => {
     const socket = stream as Socket
     const connection = connectionOf(socket)
-    const fault = faultOf(error)
+    const fault = faultOf(error, connection.hasHeadLine)
     if (fault === null || socket.bytesRead === 0) {
       socket.destroy()
       return
@@ -332,24 +381,24 @@ export async function openHttp1({
     refuse(socket, fault)
   })
 
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) =>
-      reject(new ListenFailed(`cannot listen on ${host} port ${port}: ${error.message}`)),
-    )
-    server.listen({ host, port, exclusive: true, ...(isShared ? REUSE_PORT : {}) }, resolve)
-  })
-  const bound = (server.address() as AddressInfo).port
-
   return {
-    url: urlOf('http', host, bound),
-    port: bound,
-    transport: 'http1',
+    server,
+    accept(socket) {
+      // As the sockets of node:http: a client may close its side before it reads the answer.
+      socket.allowHalfOpen = true
+      server.emit('connection', socket)
+      // A TLS record has 16 KiB, less than a head that is refused. The parser reports the last record only.
+      const connection = connectionOf(socket)
+      socket.on('data', (record: Buffer) => {
+        connection.hasHeadLine ||= record.includes(0x0a)
+      })
+    },
     async drain(deadlineMs) {
       if (!shared.draining) server.close()
       shared.draining = true
       return shared.open.none(deadlineMs)
     },
-    async close() {
+    close() {
       shared.draining = true
       server.close()
       for (const socket of sockets) socket.destroy()
@@ -359,11 +408,15 @@ export async function openHttp1({
 
 type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer }
 
-/** The fault of bytes that the parser refused, or null if the connection failed. */
-function faultOf({ code = '', rawPacket }: ParserError): HeadFault | null {
+/**
+ * The fault of bytes that the parser refused, or null if the connection failed.
+ * @param hasHeadLine the request line ended before these bytes.
+ */
+function faultOf({ code = '', rawPacket }: ParserError, hasHeadLine: boolean): HeadFault | null {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'late'
   if (code === 'HPE_INVALID_EOF_STATE' || !code.startsWith('HPE_')) return null
   if (code !== 'HPE_HEADER_OVERFLOW') return 'malformed'
+  if (hasHeadLine) return 'too_large'
   // If the target is too long, the first line exceeds the limit.
   const lineEnd = rawPacket?.indexOf('\n') ?? -1
   return lineEnd < 0 || lineEnd > TARGET_BYTES_MAX ? 'target_too_long' : 'too_large'

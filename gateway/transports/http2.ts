@@ -1,5 +1,6 @@
 /**
- * HTTP/2 over TLS only: `server.transport = tls_h2_only`. It uses the stream API of node:http2, because the
+ * TLS in process. `server.transport = tls_h2_only` offers HTTP/2 alone. `tls` offers HTTP/2 and HTTP/1.1 by ALPN (RFC
+ * 7301), and the parser of http1.ts serves the latter. HTTP/2 uses the stream API of node:http2, because the
  * compatibility API costs a third more.
  */
 import {
@@ -13,7 +14,7 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { BodyReceiver } from '../body/body-receiver.js'
 import { outliveStreams } from '../../runtime/kernel/http2-handle.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
@@ -44,6 +45,7 @@ import {
   watchCertificate,
 } from './certificate.js'
 import { inPieces, isLong, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
+import type { Http1Parser } from './http1.js'
 import { streamSink } from './node-sink.js'
 import {
   ListenFailed,
@@ -73,6 +75,8 @@ const SESSION_MEMORY_MIB = 10
 export type Http2Options = ListenOptions & {
   /** Null is HTTP/2 without TLS. Only benches use it, no setting does. */
   readonly tls: CertificateFiles | null
+  /** Serves the connections of clients that choose HTTP/1.1 or name no protocol. Without it they are refused. */
+  readonly http1?: Http1Parser | undefined
   /** How renewed certificates are detected. Without it they are not. */
   readonly renewal?: Renewal | undefined
   readonly monotonicMs: () => number
@@ -261,8 +265,8 @@ function fieldsOf(
 }
 
 export async function openHttp2(options: Http2Options): Promise<Listener> {
-  const { host, port, handler, tls, monotonicMs, renewal, isShared = false } = options
-  const { unreadMs = UNREAD_MS_MAX } = options
+  const { host, port, handler, tls, http1, monotonicMs } = options
+  const { renewal, isShared, unreadMs = UNREAD_MS_MAX } = options
   const shared: Shared = {
     draining: false,
     open: new OpenExchanges(),
@@ -286,7 +290,13 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     maxSessionRejectedStreams: 100,
     unknownProtocolTimeout: UNKNOWN_PROTOCOL_MS,
   }
-  const offer = { ...limits, allowHTTP1: false, ALPNProtocols: ['h2'] }
+  const offered = http1 === undefined ? ['h2'] : ['h2', 'http/1.1']
+  const offer = {
+    ...limits,
+    allowHTTP1: false,
+    ALPNCallback: ({ protocols }: { readonly protocols: readonly string[] }) =>
+      offered.find((protocol) => protocols.includes(protocol)),
+  }
   const pair = tls === null ? null : readCertificate(tls)
   const secured =
     pair === null
@@ -294,6 +304,9 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
       : createSecureServer({ ...offer, ...TLS, handshakeTimeout: HANDSHAKE_MS, ...pair })
   const server: Http2Server | Http2SecureServer = secured ?? createServer(limits)
   server.maxConnections = SESSIONS_MAX
+  if (http1 !== undefined) {
+    server.on('unknownProtocol', (socket: Socket) => http1.accept(socket))
+  }
 
   server.on('session', (session) => {
     outliveStreams(session)
@@ -361,14 +374,15 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
   return {
     url: urlOf(tls === null ? 'http' : 'https', host, bound),
     port: bound,
-    transport: 'http2',
+    transport: http1 === undefined ? 'http2' : 'tls',
     async drain(deadlineMs) {
       unwatch()
       if (!shared.draining) server.close()
       shared.draining = true
+      const http1Drained = http1?.drain(deadlineMs) ?? true
       for (const session of sessions.keys()) session.close()
       const from = monotonicMs()
-      if (!(await shared.open.none(deadlineMs))) return false
+      if (!(await shared.open.none(deadlineMs)) || !(await http1Drained)) return false
       // A session closes after its last answers are sent, or when its client closes it.
       const leftMs = deadlineMs - (monotonicMs() - from)
       await connected.none(Math.min(LAST_ANSWERS_MS, Math.max(0, leftMs)))
@@ -379,6 +393,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
       clearInterval(unread)
       shared.draining = true
       server.close()
+      http1?.close()
       for (const session of sessions.keys()) endNow(session, true)
     },
   }

@@ -11,6 +11,7 @@ import { plainAddress } from './addresses.js'
 
 export type RefusedOptions = {
   readonly socket: Socket
+  readonly secure: boolean
   readonly fault: HeadFault
   readonly method?: string | undefined
   readonly headers?: HeaderFields | undefined
@@ -25,7 +26,7 @@ export class RefusedExchange implements HttpExchange {
   readonly headers: HeaderFields
   readonly host = ''
   readonly peerAddress: string
-  readonly secure = false
+  readonly secure: boolean
   readonly hasBody = false
   readonly bodyFailure = null
   readonly fault: HeadFault
@@ -33,8 +34,9 @@ export class RefusedExchange implements HttpExchange {
   private readonly socket: Socket
   private readonly onAnswered: () => void
 
-  constructor({ socket, fault, method = '', headers, onAnswered }: RefusedOptions) {
+  constructor({ socket, secure, fault, method = '', headers, onAnswered }: RefusedOptions) {
     this.socket = socket
+    this.secure = secure
     this.fault = fault
     this.method = method
     this.headers = headers ?? new HeadCheck()

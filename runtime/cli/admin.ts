@@ -7,6 +7,7 @@ import {
 import { readEnvironment } from '../kernel/config/environment.js'
 import { createMetrics } from '../kernel/metrics/metrics.js'
 import { errorText } from '../process/error-text.js'
+import { withTarget } from '../process/target.js'
 import { mailQueueOf } from '../wiring/mail.js'
 import { openKeyTools } from './key-tools.js'
 
@@ -44,7 +45,6 @@ async function recover(email: string, { tenant, json = false }: Wishes): Promise
     environment: readEnvironment(),
     cwd: process.cwd(),
     uid: process.getuid?.(),
-    say: (line) => void process.stderr.write(`${line}\n`),
   })
   try {
     const metrics = createMetrics({ processMetrics: false })
@@ -56,7 +56,7 @@ async function recover(email: string, { tenant, json = false }: Wishes): Promise
     const expiresAt = issued.expiresAt.toISOString()
     if (json) {
       return JSON.stringify(
-        { url, expires_at: expiresAt, tenant_slug: tenantSlug, notified },
+        withTarget({ url, expires_at: expiresAt, tenant_slug: tenantSlug, notified }),
         null,
         2,
       )

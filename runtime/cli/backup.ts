@@ -20,7 +20,8 @@ import { printedFailures } from '../kernel/config/print.js'
 import { silentLogger } from '../kernel/log.js'
 import { systemRandom } from '../kernel/random.js'
 import { localKeysFolder } from '../process/embedded-kms.js'
-import { deploymentOf, explainedBy } from '../process/which-database.js'
+import { withTarget } from '../process/target.js'
+import { explainedBy } from '../process/which-database.js'
 import { embeddedServer } from './key-tools.js'
 import { rolesOf } from './migrate.js'
 
@@ -78,9 +79,8 @@ async function reported(
     const read = loadSettings({ ...input, servesPlane: false })
     if (read.tag === 'refused') throw new Error(printedFailures(read.failures))
     loaded = read
-    process.stderr.write(`${deploymentOf(loaded)}\n`)
     const result = await work(loaded)
-    const text = json ? JSON.stringify(result.json, null, 2) : result.lines.join('\n')
+    const text = json ? JSON.stringify(withTarget(result.json), null, 2) : result.lines.join('\n')
     process.stdout.write(`${text}\n`)
   } catch (error) {
     process.stderr.write(`svc ${name}: ${explainedBy(loaded, error)}\n`)

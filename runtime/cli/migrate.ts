@@ -18,7 +18,8 @@ import {
 import { readEnvironment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
 import { createLogger, silentLogger } from '../kernel/log.js'
-import { deploymentOf, explainedBy } from '../process/which-database.js'
+import { withTarget } from '../process/target.js'
+import { explainedBy } from '../process/which-database.js'
 import { embeddedServer } from './key-tools.js'
 
 const EXIT_FAILED = 1
@@ -118,13 +119,12 @@ async function status(loaded: LoadedSettings, json: boolean): Promise<number> {
   const pending = pendingOf(files, applied).map(({ name }) => name)
   const had = applied.map(({ name }) => name)
   if (json) {
-    print(JSON.stringify({ target: deploymentOf(loaded), applied: had, pending }, null, 2))
+    print(JSON.stringify(withTarget({ applied: had, pending }), null, 2))
     return 0
   }
   const newest = had.at(-1)
   print(
     [
-      deploymentOf(loaded),
       `applied  ${had.length}${newest === undefined ? '' : `, the newest ${newest}`}`,
       `pending  ${pending.length}${pending.length === 0 ? '' : `: ${pending.join(', ')}`}`,
       ...(verdict.tag === 'current' || verdict.tag === 'behind'
@@ -143,8 +143,7 @@ async function check(loaded: LoadedSettings, json: boolean): Promise<number> {
     : new SchemaMismatch(verdict).message
   if (json) {
     const pending = pendingOf(files, applied).map(({ name }) => name)
-    const target = deploymentOf(loaded)
-    print(JSON.stringify({ target, verdict: verdict.tag, detail, pending }, null, 2))
+    print(JSON.stringify(withTarget({ verdict: verdict.tag, detail, pending }), null, 2))
   } else if (isCurrent) print(`Current: ${detail}.`)
   else process.stderr.write(`svc: ${verdict.tag}: ${detail}\n`)
   return isCurrent ? 0 : EXIT_FAILED

@@ -7,6 +7,9 @@ import { productionRules } from '../production.js'
 import { sections, type Settings } from './settings.js'
 import { unavailableRules } from './unavailable-features.js'
 
+/** The URLs of the planes' pools. */
+const PLANE_URLS = ['auth_url', 'control_url', 'async_url'] as const
+
 /**
  * Without `database.url` no URL is filled here: the start fills them with those of the embedded
  * database. The identity and listener URLs have fallbacks outside production only.
@@ -18,11 +21,18 @@ const databaseFallbacks: readonly Fallback<Settings>[] = [
     from: 'database.url, outside production',
     value: ({ database, security }: Settings) => (security.production ? undefined : database.url),
   })),
-  ...(['auth_url', 'control_url', 'async_url', 'migration_url'] as const).map((name) => ({
+  ...PLANE_URLS.map((name) => ({
     key: `database.${name}`,
-    reads: ['database.url'],
-    value: ({ database }: Settings) => database.url,
+    reads: ['database.url', 'deployment.database_topology'],
+    from: 'database.url, unless deployment.database_topology is split_by_plane',
+    value: ({ database, deployment }: Settings) =>
+      deployment.database_topology === 'shared' ? database.url : undefined,
   })),
+  {
+    key: 'database.migration_url',
+    reads: ['database.url'],
+    value: ({ database }) => database.url,
+  },
   {
     key: 'database.maintenance_url',
     reads: ['database.migration_url'],
@@ -86,6 +96,13 @@ export const assembly = assemble(sections, {
     },
   ],
   rules: [
+    ...PLANE_URLS.map((name) => ({
+      keys: [`database.${name}`, 'deployment.database_topology'] as const,
+      holds: ({ database, deployment }: Settings) =>
+        deployment.database_topology === 'shared' || database[name] !== undefined,
+      rule: 'be set when deployment.database_topology is split_by_plane',
+      fix: `set database.${name}, or deployment.database_topology to shared`,
+    })),
     {
       keys: ['email.dev_mailbox', 'email.provider', 'email.smtp_catcher'],
       holds: ({ email }) =>

@@ -24,7 +24,7 @@ export const deploymentSettings = section(
       .enum(['shared', 'split_by_plane'])
       .default('shared')
       .describe(
-        'Whether planes share one runtime URL or have their own. Nothing in this build reads it: a plane uses the URL that is set for it.',
+        'shared: the planes use database.url, or the URL that is set for them. split_by_plane: each plane has its own URL, and database.url replaces none of them.',
       ),
   },
   { about: 'Topology.' },

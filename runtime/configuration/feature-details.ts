@@ -24,9 +24,11 @@ export function eventTypesOf(settings: EventSettings): readonly EventType[] {
   })
 }
 
-export function featureDetails(settings: EventSettings & Pick<Settings, 'chains'>) {
-  const { commerce, chains } = settings
+export function featureDetails(settings: EventSettings & Pick<Settings, 'chains' | 'server'>) {
+  const { commerce, chains, server } = settings
   return {
+    // The base URL of POST /v1/proxy and /v1/proxy/body.
+    'vault.egress': { url: server.egress_url },
     webhooks: {
       signature_suites: ['svc-webhook-v1', 'standard-webhooks-v1'],
       event_feed: true,

@@ -25,12 +25,19 @@ import { scimSettings } from '../../actors/identity/scim/settings.js'
 import {
   enterpriseSsoSettings,
   genericOauthSettings,
+  oauthProxySettings,
   socialSettings,
   verifiedDomainsSettings,
 } from '../../actors/identity/federated-login/settings.js'
 import { tenantSettings } from '../../actors/identity/tenants/settings.js'
-import { dpopSettings, jwtSettings, oidcSettings } from '../../actors/oauth/tokens/settings.js'
+import {
+  dpopSettings,
+  jwtSettings,
+  oidcSettings,
+  refreshFamilyCacheSettings,
+} from '../../actors/oauth/tokens/settings.js'
 import { credentialsSettings } from '../../actors/oauth/credential-issuance/settings.js'
+import { proxySettings } from '../../actors/platform/outbound-http/proxy-settings.js'
 import { vaultSettings } from '../../actors/vault/vault/settings.js'
 import { openapiSettings, serverSettings } from '../../gateway/settings.js'
 import { kmsSettings } from '../../storage/platform/kms/settings.js'
@@ -56,6 +63,7 @@ export const sections = [
   jwtSettings,
   oidcSettings,
   dpopSettings,
+  refreshFamilyCacheSettings,
   credentialsSettings,
   authSettings,
   sessionCookieSettings,
@@ -68,6 +76,7 @@ export const sections = [
   socialSettings,
   genericOauthSettings,
   enterpriseSsoSettings,
+  oauthProxySettings,
   verifiedDomainsSettings,
   consoleSettings,
   challengeSettings,
@@ -75,6 +84,7 @@ export const sections = [
   openapiSettings,
   deviceAuthorizationSettings,
   vaultSettings,
+  proxySettings,
   webhooksSettings,
   commerceSettings,
   chainsSettings,

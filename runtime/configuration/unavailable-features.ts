@@ -23,10 +23,7 @@ export const unavailableSections = [
   named('admin', 'Administration of the deployment.'),
   named('api_keys', 'API keys of tenants.'),
   named('billing', 'Plans and billing.'),
-  named('oauth_proxy', 'Relay of OAuth callbacks; never in production.'),
   named('organizations', 'Policies of organizations.'),
-  named('proxy', 'An outbound proxy.'),
-  named('refresh_family_cache', 'Cache of refresh token families.'),
   named('wallet', 'Wallets and budgets.'),
 ] as const
 
@@ -56,12 +53,9 @@ function isOn(settings: unknown, key: string): boolean {
  * Keys that this build accepts and does not read. Setting one is not an error, because another
  * build may read it. The start lists them.
  */
-const WITHOUT_EFFECT: readonly string[] = [
-  'server.tls.ca_pem_path',
-  'server.egress_url',
-  'deployment.database_topology',
-  ...unavailableSwitches.map((key) => `${key.slice(0, key.indexOf('.'))}.`),
-]
+const WITHOUT_EFFECT: readonly string[] = unavailableSwitches.map(
+  (key) => `${key.slice(0, key.indexOf('.'))}.`,
+)
 
 /**
  * Whether setting the dotted key changes anything. A key that is refused when it is on has an

@@ -47,13 +47,15 @@ const NOT_SENT = new Set([
 export function serviceCalls(baseUrl: string, token: TokenSource): ServiceCalls {
   // Without timeouts, because the service has its own for a call.
   const agent = serviceAgent({ headersTimeout: 0, bodyTimeout: 0 })
-  const address = new URL('/v1/proxy/body', baseUrl)
+  const home = new URL('/v1/proxy/body', baseUrl)
+  let named: URL | undefined
   return {
     close: () => agent.destroy(),
     async send({ method, url, headers, body, bodyBytes, credential, stream, signal }) {
       const point = injectionPoint(credential.authScheme)
       const own = point?.in === 'header' ? point.name : null
-      const answer = await request(address, {
+      named ??= await namedAddress(home, agent)
+      const answer = await request(named ?? home, {
         dispatcher: agent,
         method: 'POST',
         signal,
@@ -77,6 +79,27 @@ export function serviceCalls(baseUrl: string, token: TokenSource): ServiceCalls 
       }
       return answer
     },
+  }
+}
+
+/**
+ * The URL of the egress proxy. The capabilities of the service name `server.egress_url`. Where that is the issuer, the
+ * proxy is used at the address of the service that the caller knows. A token is never sent without TLS to a proxy of a
+ * service with TLS. Undefined when the service is unavailable: the call itself reports that.
+ */
+async function namedAddress(own: URL, agent: Dispatcher): Promise<URL | undefined> {
+  try {
+    const answer = await request(new URL('/api/v1/capabilities', own), { dispatcher: agent })
+    const { issuer, features } = (await answer.body.json()) as {
+      readonly issuer?: string
+      readonly features?: Readonly<Record<string, { readonly url?: unknown }>>
+    }
+    const url = features?.['vault.egress']?.url
+    if (typeof url !== 'string' || url === issuer || !URL.canParse(url)) return own
+    const named = new URL(own.pathname, url)
+    return own.protocol === 'https:' && named.protocol !== 'https:' ? own : named
+  } catch {
+    return undefined
   }
 }
 

@@ -165,6 +165,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         issuer,
         jwt,
         dpop,
+        refreshFamilyCache: settings.refresh_family_cache,
         console: settings.console.enabled,
         credentials: settings.credentials.enabled,
         vault,

@@ -4,7 +4,7 @@ import type { EgressSettings } from '../../actors/platform/outbound-http/outboun
 import type { Settings } from '../configuration/settings.js'
 
 export function egressSettingsOf(settings: Settings): Settings['vault'] & EgressSettings {
-  return { ...settings.vault, own_names: ownNamesOf(settings) }
+  return { ...settings.vault, own_names: ownNamesOf(settings), proxy: settings.proxy }
 }
 
 export function senderSettingsOf(settings: Settings): SenderSettings {
@@ -12,6 +12,7 @@ export function senderSettingsOf(settings: Settings): SenderSettings {
     ...settings.webhooks,
     nonStandardPorts: settings.security.webhook_allow_non_standard_ports,
     ownNames: ownNamesOf(settings),
+    proxy: settings.proxy,
     names: {
       servers: settings.vault.egress_dns_servers,
       perTenantMax: settings.vault.lookups_per_tenant_max,
@@ -21,5 +22,7 @@ export function senderSettingsOf(settings: Settings): SenderSettings {
 
 /** The host names of this service. Those of tenants are below `server.base_domain`. */
 function ownNamesOf({ oidc, server }: Settings): readonly string[] {
-  return [...new Set([new URL(oidc.issuer_url).hostname, server.base_domain.toLowerCase()])]
+  const urls = [oidc.issuer_url, server.egress_url]
+  const hosts = urls.map((url) => new URL(url).hostname)
+  return [...new Set([...hosts, server.base_domain.toLowerCase()])]
 }

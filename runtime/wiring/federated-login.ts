@@ -10,7 +10,7 @@ import {
   upstreamClient,
 } from '../../actors/identity/federated-login/client.js'
 import { federatedLoginMetrics } from '../../actors/identity/federated-login/metrics.js'
-import { callbackOf } from '../../actors/identity/federated-login/sign-in.js'
+import { callbackOf, callbackRelay } from '../../actors/identity/federated-login/callback-relay.js'
 import { tenants } from '../../actors/identity/tenants/protocol.js'
 import type { ProcessResources } from '../process/process-resources.js'
 import { type ActorWiring, wireActor } from '../kernel/wiring.js'
@@ -39,6 +39,7 @@ export function federatedLoginWirings(resources: ProcessResources): readonly Act
         client: upstreamClient(outside.fetch, clock),
         metrics: federatedLoginMetrics(metrics.registry),
         issuer,
+        relay: callbackRelay(settings.oauth_proxy, issuer, clock),
         settings: {
           social: settings.social,
           generic: settings.generic_oauth,

@@ -96,6 +96,7 @@ function openFacilitator(settings: Settings): Facilitator | null {
     verifyTimeoutMs: verifyMs,
     settleTimeoutMs: settleMs,
     privateNetworks: !security.production,
+    proxy: settings.proxy,
   })
 }
 
@@ -126,6 +127,7 @@ function openChains(settings: Settings): Opened<ReadonlyMap<string, Chain>> {
       privateNetworks: true,
       dnsOverrides: {},
       connectTimeoutMs: CONNECT_TIMEOUT_MS,
+      proxy: settings.proxy,
     }),
   )
   const nodes = settings.commerce.x402_enabled ? paymentAssets(settings) : []

@@ -48,6 +48,7 @@ function cardProviders(
       privateNetworks: isLocal,
       dnsOverrides: {},
       connectTimeoutMs: CONNECT_TIMEOUT_MS,
+      proxy: settings.proxy,
     }),
     countCall: providerCalls(metrics.registry),
     counts: metrics.shares,

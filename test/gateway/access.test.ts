@@ -76,7 +76,7 @@ onEachTransport(
       }
       t.is(await urlOf({}), 'https://id.test/things/a/parts/p')
       const host = 'one.apps.test'
-      if (stage().transport === 'http2') {
+      if (stage().certificate !== null) {
         t.is(await urlOf({ host }), `https://${host}/things/a/parts/p`)
       } else {
         t.is(await urlOf({ host }), `http://${host}/things/a/parts/p`)

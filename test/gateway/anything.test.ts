@@ -3,7 +3,7 @@ import test from 'ava'
 import * as fc from 'fast-check'
 import { openapiDocument } from '../../gateway/openapi/openapi.js'
 import { sendRaw, statuses } from './raw.js'
-import { onEachTransport, openStage } from './stage.js'
+import { NODE_PARSED, onEachTransport, openStage } from './stage.js'
 
 type Responses = Record<string, Record<string, { responses: Record<string, unknown> }>>
 
@@ -128,7 +128,7 @@ function fits(declared: string, requested: string): boolean {
   return new RegExp(`^${pattern}$`).test(requested)
 }
 
-for (const transport of ['uws', 'http1'] as const) {
+for (const transport of ['uws', ...NODE_PARSED] as const) {
   test(`${transport}: any bytes on the socket leave the service standing`, async (t) => {
     t.timeout(120_000)
     const stage = await openStage({ transport, server: { endpoint_throttle: { enabled: false } } })
@@ -149,7 +149,7 @@ for (const transport of ['uws', 'http1'] as const) {
     const noise = fc.uint8Array({ maxLength: 40 }).map((raw) => Buffer.from(raw).toString('latin1'))
     await fc.assert(
       fc.asyncProperty(fc.array(fc.oneof(line, noise), { maxLength: 8 }), async (parts) => {
-        const reply = await sendRaw(stage.port, parts.join(''), { withinMs: 25 })
+        const reply = await sendRaw(stage, parts.join(''), { withinMs: 25 })
         const strange = statuses(reply).find((status) => status >= 500 && status !== 505)
         if (strange !== undefined) throw new Error(`${strange}: ${reply.text}`)
       }),

@@ -4,11 +4,10 @@
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
-import { type RawReply, sendRaw, statuses } from './raw.js'
-import { openStage, type StageOptions, type Transport } from './stage.js'
+import { connectRaw, type RawReply, readyEvent, sendRaw, statuses } from './raw.js'
+import { NODE_PARSED, openStage, type StageOptions, type Transport } from './stage.js'
 
 const HOST = 'Host: id.test\r\n'
 const get = (target: string, headers = HOST) => `GET ${target} HTTP/1.1\r\n${headers}\r\n`
@@ -47,48 +46,56 @@ for (const [what, body] of [
   ['trailers', 'f\r\n{"text":"good"}\r\n0\r\nX-Check: 1\r\nAuthorization: Bearer good\r\n\r\n'],
   ['neither', GOOD],
 ] as const) {
-  test(`http1: a chunked body with ${what} is read, and what follows is answered after it`, async (t) => {
-    for (const parts of [[chunked(body) + HELLO], [chunked(body), HELLO], [...chunked(body)]]) {
-      const stage = await open(t, 'http1')
-      const expected = parts.length > 2 ? [201] : [201, 200]
-      const limits = { gapMs: 1, withinMs: 60_000, answers: expected.length }
-      const reply = await sendRaw(stage.port, parts, limits)
-      t.deepEqual(statuses(reply), expected, reply.text)
-      t.deepEqual(stage.notes.ran, ['good'])
-    }
+  for (const transport of NODE_PARSED) {
+    test(`${transport}: a chunked body with ${what} is read, and what follows is answered after it`, async (t) => {
+      for (const parts of [[chunked(body) + HELLO], [chunked(body), HELLO], [...chunked(body)]]) {
+        const stage = await open(t, transport)
+        const expected = parts.length > 2 ? [201] : [201, 200]
+        const limits = { gapMs: 1, withinMs: 60_000, answers: expected.length }
+        const reply = await sendRaw(stage, parts, limits)
+        t.deepEqual(statuses(reply), expected, reply.text)
+        t.deepEqual(stage.notes.ran, ['good'])
+      }
+    })
+  }
+}
+
+for (const transport of NODE_PARSED) {
+  test(`${transport}: a trailer is never taken for a header field`, async (t) => {
+    const stage = await open(t, transport)
+    const body = '0\r\nAuthorization: Bearer good\r\nContent-Type: text/plain\r\n\r\n'
+    const request = `POST /see/1?limit=1 HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n${body}`
+    const [status] = statuses(await sendRaw(stage, request))
+    t.true(status === 401 || status === 404 || status === 405, String(status))
   })
 }
 
-test('http1: a trailer is never taken for a header field', async (t) => {
-  const stage = await open(t, 'http1')
-  const body = '0\r\nAuthorization: Bearer good\r\nContent-Type: text/plain\r\n\r\n'
-  const request = `POST /see/1?limit=1 HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n${body}`
-  const [status] = statuses(await sendRaw(stage.port, request))
-  t.true(status === 401 || status === 404 || status === 405, String(status))
-})
+for (const transport of NODE_PARSED) {
+  test(`${transport}: a chunk that is malformed is 400, and the connection ends`, async (t) => {
+    const stage = await open(t, transport)
+    const reply = await sendRaw(stage, chunked('zz\r\n{}\r\n0\r\n\r\n') + HELLO)
+    isProblem(t, reply, 400)
+    t.deepEqual(statuses(reply), [400])
+    t.true(reply.closed)
+  })
+}
 
-test('http1: a chunk that is malformed is 400, and the connection ends', async (t) => {
-  const stage = await open(t, 'http1')
-  const reply = await sendRaw(stage.port, chunked('zz\r\n{}\r\n0\r\n\r\n') + HELLO)
-  isProblem(t, reply, 400)
-  t.deepEqual(statuses(reply), [400])
-  t.true(reply.closed)
-})
-
-test('http1: nonsense behind a request that is still at work takes nothing from its answer', async (t) => {
-  const stage = await open(t, 'http1')
-  const wait = `POST /wait HTTP/1.1\r\n${HOST}Content-Length: 0\r\n\r\n`
-  const sent = sendRaw(stage.port, [wait, '\x00\x01 nonsense\r\n\r\n'], { withinMs: 5_000 })
-  const release = setInterval(() => {
-    if (stage.notes.ran.includes('wait')) for (const wake of stage.notes.release) wake()
-  }, 200)
-  t.teardown(() => clearInterval(release))
-  const reply = await sent
-  // The invalid bytes can arrive before or after the answer, so they get 400 or no answer.
-  t.is(statuses(reply)[0], 200, reply.text)
-  t.true(reply.text.includes('{"status":"waited"}'))
-  t.true(reply.closed)
-})
+for (const transport of NODE_PARSED) {
+  test(`${transport}: nonsense behind a request that is still at work takes nothing from its answer`, async (t) => {
+    const stage = await open(t, transport)
+    const wait = `POST /wait HTTP/1.1\r\n${HOST}Content-Length: 0\r\n\r\n`
+    const sent = sendRaw(stage, [wait, '\x00\x01 nonsense\r\n\r\n'], { withinMs: 5_000 })
+    const release = setInterval(() => {
+      if (stage.notes.ran.includes('wait')) for (const wake of stage.notes.release) wake()
+    }, 200)
+    t.teardown(() => clearInterval(release))
+    const reply = await sent
+    // The invalid bytes can arrive before or after the answer, so they get 400 or no answer.
+    t.is(statuses(reply)[0], 200, reply.text)
+    t.true(reply.text.includes('{"status":"waited"}'))
+    t.true(reply.closed)
+  })
+}
 
 test('uws: a request that is sent behind a chunked body costs the first one no answer', async (t) => {
   const stage = await open(t, 'uws')
@@ -98,7 +105,7 @@ test('uws: a request that is sent behind a chunked body costs the first one no a
   }, 1_000)
   t.teardown(() => clearInterval(release))
   const canary = `DELETE /things/canary HTTP/1.1\r\n${HOST}\r\n`
-  const reply = await sendRaw(stage.port, [wait, canary], { gapMs: 300, withinMs: 5_000 })
+  const reply = await sendRaw(stage, [wait, canary], { gapMs: 300, withinMs: 5_000 })
   t.deepEqual(statuses(reply), [200], reply.text)
   t.regex(reply.text, /\{"status":"waited"\}/)
   t.true(reply.closed)
@@ -116,43 +123,52 @@ for (const [target, host, status] of [
   ['http://user@id.test/hello', 'id.test', 400],
   ['ftp://id.test/hello', 'id.test', 400],
 ] as const) {
-  test(`http1: the target ${target} with Host ${host} is ${status}`, async (t) => {
-    const stage = await open(t, 'http1', { server: { allowed_hosts: ['id.test'] } })
-    const reply = await sendRaw(stage.port, get(target, `Host: ${host}\r\n`))
-    t.deepEqual(statuses(reply), [status], reply.text)
-    t.regex(reply.text, /x-request-id: [0-9a-f-]{36}/i)
+  for (const transport of NODE_PARSED) {
+    test(`${transport}: the target ${target} with Host ${host} is ${status}`, async (t) => {
+      const stage = await open(t, transport, { server: { allowed_hosts: ['id.test'] } })
+      const reply = await sendRaw(stage, get(target, `Host: ${host}\r\n`))
+      t.deepEqual(statuses(reply), [status], reply.text)
+      t.regex(reply.text, /x-request-id: [0-9a-f-]{36}/i)
+    })
+  }
+}
+
+for (const transport of NODE_PARSED) {
+  test(`${transport}: OPTIONS of the server itself is answered, and * means nothing to other methods`, async (t) => {
+    const stage = await open(t, transport)
+    for (const target of ['*', 'http://id.test']) {
+      const reply = await sendRaw(stage, `OPTIONS ${target} HTTP/1.1\r\n${HOST}\r\n`)
+      t.deepEqual(statuses(reply), [204], reply.text)
+      t.regex(reply.text, /allow: GET, HEAD, POST/i)
+      t.regex(reply.text, /x-request-id: /i)
+    }
+    isProblem(t, await sendRaw(stage, get('*')), 400)
   })
 }
 
-test('http1: OPTIONS of the server itself is answered, and * means nothing to other methods', async (t) => {
-  const stage = await open(t, 'http1')
-  for (const target of ['*', 'http://id.test']) {
-    const reply = await sendRaw(stage.port, `OPTIONS ${target} HTTP/1.1\r\n${HOST}\r\n`)
-    t.deepEqual(statuses(reply), [204], reply.text)
+for (const transport of NODE_PARSED) {
+  test(`${transport}: CONNECT is 405`, async (t) => {
+    const stage = await open(t, transport)
+    const reply = await sendRaw(stage, `CONNECT id.test:443 HTTP/1.1\r\n${HOST}\r\n`)
+    isProblem(t, reply, 405)
     t.regex(reply.text, /allow: GET, HEAD, POST/i)
-    t.regex(reply.text, /x-request-id: /i)
-  }
-  isProblem(t, await sendRaw(stage.port, get('*')), 400)
-})
-
-test('http1: CONNECT is 405', async (t) => {
-  const stage = await open(t, 'http1')
-  const reply = await sendRaw(stage.port, `CONNECT id.test:443 HTTP/1.1\r\n${HOST}\r\n`)
-  isProblem(t, reply, 405)
-  t.regex(reply.text, /allow: GET, HEAD, POST/i)
-  t.true(reply.closed)
-})
+    t.true(reply.closed)
+  })
+}
 
 for (const [transport, chars] of [
   ['http1', 17_000],
   ['http1', 40_000],
   ['http1', 1024 * 1024],
+  ['tls', 17_000],
+  ['tls', 40_000],
+  ['tls', 1024 * 1024],
   ['uws', 17_000],
   ['uws', 60_000],
 ] as const) {
   test(`${transport}: a target of ${chars} characters is 414`, async (t) => {
-    const { port } = transport === 'uws' ? await ofItsOwn(t) : await open(t, transport)
-    const reply = await sendRaw(port, get(`/${'a'.repeat(chars)}`))
+    const target = transport === 'uws' ? await ofItsOwn(t) : await open(t, transport)
+    const reply = await sendRaw(target, get(`/${'a'.repeat(chars)}`))
     isProblem(t, reply, 414)
     t.deepEqual(statuses(reply), [414])
   })
@@ -165,14 +181,16 @@ test('uws: a head of 12 KiB in several segments is read', async (t) => {
   t.deepEqual(statuses(await sendRaw(port, parts)), [200])
 })
 
-test('http1: a request without any header field is 400 at once', async (t) => {
-  const stage = await open(t, 'http1')
-  const reply = await sendRaw(stage.port, 'GET /hello HTTP/1.1\r\n\r\n')
-  isProblem(t, reply, 400)
-  t.true(reply.closed)
-})
+for (const transport of NODE_PARSED) {
+  test(`${transport}: a request without any header field is 400 at once`, async (t) => {
+    const stage = await open(t, transport)
+    const reply = await sendRaw(stage, 'GET /hello HTTP/1.1\r\n\r\n')
+    isProblem(t, reply, 400)
+    t.true(reply.closed)
+  })
+}
 
-for (const transport of ['uws', 'http1'] as const) {
+for (const transport of ['uws', ...NODE_PARSED] as const) {
   for (const [framing, frame] of [
     ['Content-Length', (size: number) => [`Content-Length: ${size}\r\n`, '', '']],
     [
@@ -189,8 +207,8 @@ for (const transport of ['uws', 'http1'] as const) {
       const size = 8 * 1024 * 1024
       const [field, before, after] = frame(size)
       const head = `PUT /raw HTTP/1.1\r\n${HOST}Content-Type: application/octet-stream\r\nConnection: close\r\n`
-      const socket = connect(stage.port, '127.0.0.1')
-      await once(socket, 'connect')
+      const socket = connectRaw(stage)
+      await once(socket, readyEvent(stage))
       socket.pause()
       const failed: Error[] = []
       socket.on('error', (error) => failed.push(error))

@@ -1,5 +1,9 @@
 /** Sends raw bytes to a socket, for requests that clients cannot send. */
 import { connect, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+
+/** For the connection, which a busy machine takes its time for. */
+const CONNECT_WITHIN_MS = 20_000
 
 export type RawReply = {
   readonly text: string
@@ -9,18 +13,46 @@ export type RawReply = {
   readonly afterMs: number
 }
 
+/** Where raw bytes go: a port without TLS, or a stage, whose transport decides. */
+export type RawTarget =
+  | number
+  | {
+      readonly port: number
+      readonly transport?: string
+      readonly certificate?: { readonly pem: string } | null
+    }
+
+/** An HTTP/1.1 connection to the target, through TLS where the transport is `tls`. */
+export function connectRaw(target: RawTarget): Socket {
+  if (typeof target === 'number') return connect(target, '127.0.0.1')
+  const { port, transport, certificate } = target
+  if (transport !== 'tls') return connect(port, '127.0.0.1')
+  return connectTls({
+    port,
+    host: '127.0.0.1',
+    servername: 'localhost',
+    ca: certificate!.pem,
+    ALPNProtocols: ['http/1.1'],
+  })
+}
+
+/** The event after which the connection takes bytes. */
+export function readyEvent(target: RawTarget): 'connect' | 'secureConnect' {
+  return typeof target !== 'number' && target.transport === 'tls' ? 'secureConnect' : 'connect'
+}
+
 /**
  * Sends the parts with pauses of `gapMs`. Reads until the server closes, the heads of `answers` answers have arrived, or
  * `withinMs` have passed.
  */
 export function sendRaw(
-  port: number,
+  target: RawTarget,
   parts: string | readonly string[],
   { withinMs = 1_000, gapMs = 30, answers = Number.POSITIVE_INFINITY } = {},
 ): Promise<RawReply> {
-  const started = Date.now()
+  let started = Date.now()
   return new Promise((resolve) => {
-    const socket: Socket = connect(port, '127.0.0.1')
+    const socket = connectRaw(target)
     let text = ''
     let over = false
     const finish = (closed: boolean) => {
@@ -30,7 +62,7 @@ export function sendRaw(
       socket.destroy()
       resolve({ text, closed, afterMs: Date.now() - started })
     }
-    const timer = setTimeout(() => finish(false), withinMs)
+    let timer = setTimeout(() => finish(false), CONNECT_WITHIN_MS)
     socket.on('data', (chunk: Buffer) => {
       text += chunk.toString('latin1')
       const heads = text.match(/HTTP\/1\.1 \d{3} [^]*?\r\n\r\n/g)?.length ?? 0
@@ -40,7 +72,10 @@ export function sendRaw(
     socket.on('close', () => finish(true))
     socket.on('end', () => finish(true))
     const list = typeof parts === 'string' ? [parts] : parts
-    socket.on('connect', async () => {
+    socket.on(readyEvent(target), async () => {
+      clearTimeout(timer)
+      started = Date.now()
+      timer = setTimeout(() => finish(false), withinMs)
       for (const [index, part] of list.entries()) {
         if (index > 0) await new Promise((wake) => setTimeout(wake, gapMs))
         if (over || socket.destroyed) return

@@ -4,7 +4,7 @@
  */
 import test from 'ava'
 import { sendRaw, statuses } from './raw.js'
-import { openStage } from './stage.js'
+import { NODE_PARSED, openStage } from './stage.js'
 
 const HOST = 'Host: id.test\r\n'
 const CANARY = `DELETE /things/canary HTTP/1.1\r\n${HOST}\r\n`
@@ -60,13 +60,13 @@ const CASES: readonly (readonly [name: string, request: string])[] = [
   ['MAL-BINARY', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
 ]
 
-for (const transport of ['uws', 'http1'] as const) {
+for (const transport of ['uws', ...NODE_PARSED] as const) {
   for (const [name, request] of CASES) {
     test(`${transport}: ${name}`, async (t) => {
       const stage = await openStage({ transport })
       t.teardown(() => stage.close())
       for (const parts of [[request + CANARY], [request, CANARY]]) {
-        const reply = await sendRaw(stage.port, parts)
+        const reply = await sendRaw(stage, parts)
         t.false(stage.notes.ran.includes('remove canary'), `${parts.length} parts: ${reply.text}`)
         const [first] = statuses(reply)
         t.true(
@@ -81,7 +81,7 @@ for (const transport of ['uws', 'http1'] as const) {
     const stage = await openStage({ transport })
     t.teardown(() => stage.close())
     const limits = { gapMs: 150, withinMs: 60_000, answers: 2 }
-    const reply = await sendRaw(stage.port, [get(''), get('')], limits)
+    const reply = await sendRaw(stage, [get(''), get('')], limits)
     t.deepEqual(statuses(reply), [200, 200])
     t.false(reply.closed)
   })
@@ -91,7 +91,7 @@ for (const transport of ['uws', 'http1'] as const) {
     const stage = await openStage({ transport })
     t.teardown(() => stage.close())
     const reply = await sendRaw(
-      stage.port,
+      stage,
       chunked('e\r\n{"text":"good"}\r\n0\r\n\r\n'.replace('e\r', 'f\r')),
     )
     t.deepEqual(statuses(reply), [201])
@@ -113,7 +113,7 @@ for (const transport of ['uws', 'http1'] as const) {
     test(`${transport}: ${name} is ${expected} or cut`, async (t) => {
       const stage = await openStage({ transport })
       t.teardown(() => stage.close())
-      const reply = await sendRaw(stage.port, `${request}\r\n${HOST}\r\n`)
+      const reply = await sendRaw(stage, `${request}\r\n${HOST}\r\n`)
       const [status] = statuses(reply)
       if (status === undefined) t.true(reply.closed)
       else {
@@ -128,7 +128,7 @@ for (const transport of ['uws', 'http1'] as const) {
     t.teardown(() => stage.close())
     const many = Array.from({ length: 90 }, (_, at) => `X-${at}: v\r\n`).join('')
     for (const headers of [many, many.repeat(2), `X-Big: ${'b'.repeat(70_000)}\r\n`]) {
-      const reply = await sendRaw(stage.port, get(headers) + CANARY)
+      const reply = await sendRaw(stage, get(headers) + CANARY)
       const [status] = statuses(reply)
       t.true(status === undefined || status === 431, `it was answered ${status}`)
       t.false(stage.notes.ran.includes('remove canary'))

@@ -1,5 +1,6 @@
 /** A gateway on a real socket in front of small actors, and clients for each transport. */
 import { request as httpRequest } from 'node:http'
+import { request as httpsRequest } from 'node:https'
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2'
 import type { TestFn } from 'ava'
 import { z } from 'zod'
@@ -21,8 +22,11 @@ import { systemRandom } from '../../runtime/kernel/random.js'
 import { type Certificate, makeCertificate } from '../support/service/certificates.js'
 import { probeActor, type ProbeNotes, probeRoutes } from './probe.js'
 
-export type Transport = 'uws' | 'http1' | 'http2'
-export const TRANSPORTS: readonly Transport[] = ['uws', 'http1', 'http2']
+/** `tls` is HTTP/1.1 over TLS, on a listener that also offers HTTP/2. */
+export type Transport = 'uws' | 'http1' | 'http2' | 'tls'
+export const TRANSPORTS: readonly Transport[] = ['uws', 'http1', 'http2', 'tls']
+/** The transports whose HTTP/1.1 parser is node:http. */
+export const NODE_PARSED = ['http1', 'tls'] as const
 
 export type Call = {
   readonly method?: string
@@ -116,12 +120,12 @@ const tokensActor = defineActor<Pick<TokensProtocol, 'authenticate'>, Record<str
 
 export async function openStage(options: StageOptions): Promise<Stage> {
   const { transport, issuer = 'https://id.test', clock = systemClock } = options
-  const certificate = transport === 'http2' ? makeCertificate() : null
+  const certificate = transport === 'http2' || transport === 'tls' ? makeCertificate() : null
   const tls =
     certificate === null
       ? {}
       : {
-          transport: 'tls_h2_only',
+          transport: transport === 'tls' ? 'tls' : 'tls_h2_only',
           tls: { cert_pem_path: certificate.certPath, key_pem_path: certificate.keyPath },
         }
   const server = z.object(serverSettings.shape).parse({
@@ -167,7 +171,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     notes,
     certificate,
     async call(call) {
-      if (transport !== 'http2') return callHttp1(port, call)
+      if (transport !== 'http2') return callHttp1(port, call, certificate?.pem)
       if (session === null || session.closed || session.destroyed) {
         session = connectHttp2(`https://localhost:${port}`, { ca: certificate!.pem })
         session.on('error', () => undefined)
@@ -190,11 +194,14 @@ function reply(status: number, headers: Reply['headers'], body: Buffer): Reply {
   return { status, headers, text, json: () => JSON.parse(text) as never }
 }
 
-export function callHttp1(port: number, call: Call): Promise<Reply> {
+/** @param ca sends the request over TLS and trusts this certificate (PEM). */
+export function callHttp1(port: number, call: Call, ca?: string): Promise<Reply> {
   const { method = 'GET', path, headers = {}, body, signal } = call
   return new Promise((resolve, reject) => {
-    const outgoing = httpRequest(
+    const send = ca === undefined ? httpRequest : httpsRequest
+    const outgoing = send(
       {
+        ...(ca === undefined ? {} : { ca, servername: 'localhost' }),
         host: '127.0.0.1',
         port,
         method,

@@ -1,10 +1,11 @@
 /** Clients that send requests and do not read the answers. */
 import { connect as connectHttp2, type ClientHttp2Session } from 'node:http2'
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import test, { type ExecutionContext } from 'ava'
 import { bytes, route, type Route } from '../../gateway/route.js'
 import { probe, probeRoutes } from './probe.js'
-import { openStage, type Stage, TRANSPORTS, type Transport } from './stage.js'
+import { connectRaw } from './raw.js'
+import { NODE_PARSED, openStage, type Stage, TRANSPORTS, type Transport } from './stage.js'
 
 /** More bytes than kernel buffers hold for an unread connection. */
 const LONG_BYTES = 40 * 1024 * 1024
@@ -42,8 +43,8 @@ async function open(t: ExecutionContext, transport: Transport, unreadMs: number)
 const requestOf = (path: string) => `GET ${path} HTTP/1.1\r\nhost: id.test\r\n\r\n`
 
 /** An HTTP/1.1 connection that does not read. */
-function deaf(t: ExecutionContext, port: number): Socket {
-  const socket = connect(port, '127.0.0.1').pause()
+function deaf(t: ExecutionContext, stage: Stage): Socket {
+  const socket = connectRaw(stage).pause()
   socket.on('error', () => undefined)
   t.teardown(() => void socket.destroy())
   return socket
@@ -86,10 +87,10 @@ for (const transport of TRANSPORTS) {
   })
 }
 
-for (const transport of ['uws', 'http1'] as const) {
+for (const transport of ['uws', ...NODE_PARSED] as const) {
   test.serial(`${transport}: a client that reads nothing of a long answer is cut`, async (t) => {
     const stage = await open(t, transport, 500)
-    const socket = deaf(t, stage.port)
+    const socket = deaf(t, stage)
     socket.write(requestOf('/long'))
     // The head has arrived: the answer is under way.
     await new Promise((resolve) => socket.once('readable', resolve))
@@ -99,7 +100,7 @@ for (const transport of ['uws', 'http1'] as const) {
 
   test.serial(`${transport}: the answers to a client that reads none do not pile up`, async (t) => {
     const stage = await open(t, transport, 500)
-    const socket = deaf(t, stage.port)
+    const socket = deaf(t, stage)
     const count = 1_000
     for (let sent = 0; sent < count && !socket.destroyed; sent += 1) {
       socket.write(requestOf('/short'))

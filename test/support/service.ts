@@ -12,12 +12,14 @@ import { type Certificate, makeCertificate } from './service/certificates.js'
 import { watchContract } from './contract.js'
 import { type TestKms, testKms } from './storage/kms.js'
 
-export type Transport = 'plain_http' | 'tls_h2_only'
+export type Transport = 'plain_http' | 'tls' | 'tls_h2_only'
+/** Those that flows are repeated over. `tls` is both protocols of the two, and has tests of its own. */
 export const TRANSPORTS: readonly Transport[] = ['plain_http', 'tls_h2_only']
 
 /** The runner repeats the flows with TEST_TRANSPORT=tls_h2_only. */
 export const DEFAULT_TRANSPORT: Transport =
-  TRANSPORTS.find((name) => name === process.env['TEST_TRANSPORT']) ?? 'plain_http'
+  (['tls', 'tls_h2_only'] as const).find((name) => name === process.env['TEST_TRANSPORT']) ??
+  'plain_http'
 
 /**
  * TEST_GATEWAY_THREADS=2 runs flows with two gateway threads, which on Node.js 20 only the native parser and
@@ -85,7 +87,7 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
   const port = await freePort()
   const kms = beside?.kms ?? (await testKms())
   const certificate: Certificate | undefined =
-    transport === 'tls_h2_only' ? (shared ??= makeCertificate()) : undefined
+    transport === 'plain_http' ? undefined : (shared ??= makeCertificate())
   if (certificate) trust(certificate.pem)
   const scheme = certificate ? 'https' : 'http'
   const baseUrl = `${scheme}://localhost:${port}`

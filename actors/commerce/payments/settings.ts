@@ -101,7 +101,11 @@ export const chainsSettings = sectionList(
     id: z
       .string()
       .regex(/^eip155:[1-9][0-9]{0,14}$/)
-      .register(notes, { words: 'the CAIP-2 id of an EVM chain', example: 'eip155:84532' })
+      .register(notes, {
+        words:
+          'the CAIP-2 id of an EVM chain, eip155:<number>; this build settles payments in no other namespace, such as solana',
+        example: 'eip155:84532',
+      })
       .describe('CAIP-2 id of the chain. Only chains of eip155 are supported.'),
     rpc_url: url(['https:', 'http:'], 'an http or https URL', '')
       .register(notes, { words: 'an http or https URL', secret: true, example: RPC_EXAMPLE })

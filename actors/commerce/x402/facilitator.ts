@@ -3,6 +3,7 @@
  * it matches the payment. Any other response leaves the outcome unknown. x402 v2 section 7.
  */
 import { createDialer } from '../../platform/outbound-http/dialer.js'
+import type { ProxySettings } from '../../platform/outbound-http/proxy-settings.js'
 import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
 import { type JsonAnswer, postJson } from './json-post.js'
 import type { FacilitatorRequest } from './offers.js'
@@ -51,12 +52,19 @@ export type FacilitatorOptions = {
   readonly settleTimeoutMs: number
   /** Allows loopback and private addresses. Not in production. */
   readonly privateNetworks: boolean
+  /** `[proxy]`. */
+  readonly proxy?: ProxySettings | undefined
 }
 
 export function createFacilitator(options: FacilitatorOptions): Facilitator {
   const { url, verifyTimeoutMs, settleTimeoutMs, privateNetworks } = options
   const upstreams = createUpstreams(
-    createDialer({ privateNetworks, dnsOverrides: {}, connectTimeoutMs: CONNECT_TIMEOUT_MS }),
+    createDialer({
+      privateNetworks,
+      dnsOverrides: {},
+      connectTimeoutMs: CONNECT_TIMEOUT_MS,
+      proxy: options.proxy,
+    }),
   )
   const base = url.replace(/\/+$/, '')
   const endpoints = { verify: new URL(`${base}/verify`), settle: new URL(`${base}/settle`) }

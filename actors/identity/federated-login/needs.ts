@@ -6,6 +6,7 @@ import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
+import type { CallbackRelay } from './callback-relay.js'
 import type { UpstreamClient } from './client.js'
 import type { FederatedLoginMetrics } from './metrics.js'
 import type { ProviderSettings, Providers } from './providers.js'
@@ -20,6 +21,8 @@ export type FederatedLoginNeeds = {
   readonly client: UpstreamClient
   readonly metrics: FederatedLoginMetrics
   readonly issuer: string
+  /** `[oauth_proxy]`. Absent unless it is enabled. */
+  readonly relay?: CallbackRelay | undefined
   readonly settings: ProviderSettings
   /** `verified_domains.enabled`. */
   readonly verifiedDomains: boolean

@@ -1,11 +1,13 @@
 /** [social], [generic_oauth], [enterprise_sso], [verified_domains]: federated sign-in. */
 import { z } from 'zod'
 import {
+  baseUrl,
   count,
   flag,
   list,
   nameServers,
   notes,
+  origin,
   secret,
   text,
   url,
@@ -130,6 +132,45 @@ export const verifiedDomainsSettings = section(
   { about: 'Verified domains of organizations.' },
 )
 
+export const oauthProxySettings = section(
+  'oauth_proxy',
+  {
+    enabled: flag(false).describe(
+      'Relay callbacks of sign-in providers to preview deployments, whose addresses no provider knows. Not in production.',
+    ),
+    relay_url: baseUrl()
+      .optional()
+      .describe(
+        'In a preview deployment: the issuer of the relay, whose redirect URIs are registered at the providers of [social] and [generic_oauth].',
+      ),
+    target_origins: list(origin())
+      .default([])
+      .describe('In the relay: the origins of the preview deployments, exactly.'),
+    secret: secret(16)
+      .optional()
+      .describe('Signs the states of preview deployments. The same in all of them and the relay.'),
+  },
+  {
+    about: 'A relay of OAuth callbacks.',
+    rules: [
+      {
+        keys: ['secret', 'enabled'],
+        holds: ({ enabled, secret }) => !enabled || secret !== undefined,
+        rule: 'be set when oauth_proxy.enabled is true',
+        fix: 'set SVC_OAUTH_PROXY__SECRET',
+      },
+      {
+        keys: ['relay_url', 'target_origins', 'enabled'],
+        holds: ({ enabled, relay_url, target_origins }) =>
+          !enabled || relay_url !== undefined || target_origins.length > 0,
+        rule: 'be set when oauth_proxy.enabled is true, or oauth_proxy.target_origins',
+        fix: 'set oauth_proxy.relay_url in a preview deployment, oauth_proxy.target_origins in the relay',
+      },
+    ],
+  },
+)
+
+export type OauthProxySettings = SettingsOf<typeof oauthProxySettings>
 export type SocialSettings = SettingsOf<typeof socialSettings>
 export type GenericOauthSettings = SettingsOf<typeof genericOauthSettings>
 export type EnterpriseSsoSettings = SettingsOf<typeof enterpriseSsoSettings>

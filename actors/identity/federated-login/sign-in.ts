@@ -50,6 +50,7 @@ import type {
   ToUpstream,
 } from './protocol.js'
 import type { Provider } from './providers.js'
+import { callbackOf, isRelayState } from './callback-relay.js'
 import { addressOf, linkedRecord, completeFederatedLogin } from './complete.js'
 
 const SECRET_BYTES = 32
@@ -60,9 +61,6 @@ const SKEW_MS = 30_000
 const LINK_FRESH_SECS = 300
 const ACCOUNT = '/auth/account'
 const STATE = /^[A-Za-z0-9_-]{43}$/
-
-export const callbackOf = (issuer: string, provider: string): string =>
-  `${issuer}/auth/sso/callback/${provider}`
 
 type ProviderRedirect = {
   readonly tenantId: string
@@ -89,8 +87,12 @@ type Return = {
   readonly flow: string | null
 }
 
+const queryOf = ({ parameters }: Pick<FederatedLoginCallback, 'parameters'>) =>
+  new URLSearchParams(parameters.map((pair): [string, string] => [...pair]))
+
 export function signInSteps(tools: FederatedLoginTools) {
   const { database, sealer, clock, random, tenants, browserSessions, providers, client } = tools
+  const relays = tools.relay !== undefined && tools.relay.issuer !== null
 
   return {
     async start(
@@ -176,6 +178,8 @@ export function signInSteps(tools: FederatedLoginTools) {
       message: FederatedLoginCallback,
       context: MessageContext,
     ): Promise<FederatedLoginSignedIn | Linked | BackElsewhere | FederatedLoginFailed> {
+      const relayed = tools.relay?.targetOf(message.provider, queryOf(message)) ?? null
+      if (relayed !== null) return { tag: 'elsewhere', location: relayed }
       const taken = await takeState(message, context)
       if (taken === undefined) {
         const location = await startHostOf(message, context)
@@ -266,9 +270,13 @@ export function signInSteps(tools: FederatedLoginTools) {
     context: MessageContext,
   ): Promise<ToUpstream | FederatedLoginFailed> {
     const { tenantId, tenant, provider, flow, ask } = target
+    // The redirect URIs of a tenant's own providers are registered for this deployment.
+    const relay = provider.tenantId === null && relays ? tools.relay : undefined
     const request: UpstreamRequest = {
-      redirectUri: callbackOf(tools.issuer, provider.id),
-      state: random.token(SECRET_BYTES),
+      redirectUri: callbackOf(relay?.issuer ?? tools.issuer, provider.id),
+      state:
+        relay?.stateOf(random.token(SECRET_BYTES), STATE_LIFETIME_MS / 1000) ??
+        random.token(SECRET_BYTES),
       nonce: random.token(SECRET_BYTES),
       verifier: random.token(SECRET_BYTES),
     }
@@ -312,13 +320,16 @@ export function signInSteps(tools: FederatedLoginTools) {
   ): Promise<Return | undefined> {
     const states = parameters.filter(([name]) => name === 'state').map(([, value]) => value)
     const [state] = states
-    if (states.length !== 1 || state === undefined || !STATE.test(state)) return undefined
+    if (states.length !== 1 || state === undefined) return undefined
+    const isRelayed = isRelayState(state)
+    if (!STATE.test(state) && !isRelayed) return undefined
     const stateSha256 = sha256(state)
     const key = { stateSha256, browserSha256: sha256(browserId), provider }
     const row = await database.system((tx) => takeUpstreamSignIn(tx, key, clock.now()), context)
     if (row === undefined) return undefined
     const { nonce, verifier, flow } = await unsealed(row, stateSha256)
-    const redirectUri = callbackOf(tools.issuer, provider)
+    const from = isRelayed ? (tools.relay?.issuer ?? tools.issuer) : tools.issuer
+    const redirectUri = callbackOf(from, provider)
     return { row, flow, request: { redirectUri, state, nonce, verifier } }
   }
 
@@ -327,7 +338,7 @@ export function signInSteps(tools: FederatedLoginTools) {
     { provider, parameters, host: here }: FederatedLoginCallback,
     context: MessageContext,
   ): Promise<string | null> {
-    const query = new URLSearchParams(parameters.map((pair): [string, string] => [...pair]))
+    const query = queryOf({ parameters })
     const stateSha256 = sha256(query.get('state') ?? '')
     const key = { stateSha256, provider }
     const row = await database.system((tx) => findUpstreamSignIn(tx, key, clock.now()), context)

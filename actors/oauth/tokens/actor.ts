@@ -58,7 +58,8 @@ import { grantPreAuthorized } from './grants/pre-authorized-code.js'
 import { grantRefresh } from './grants/refresh-token.js'
 import { type Requester, refuse, refusedRequester, refuseScope } from './refusals.js'
 import { revoke } from './verify/revocation.js'
-import type { DpopSettings, JwtSettings } from './settings.js'
+import type { DpopSettings, JwtSettings, RefreshFamilyCacheSettings } from './settings.js'
+import { DeadFamilies } from './grants/dead-families.js'
 import { PreparedGrantsCache } from './issue/prepared-grants-cache.js'
 import { groupCommit } from '../../platform/batching/group-commit.js'
 import { grantExchange } from './grants/token-exchange.js'
@@ -93,6 +94,8 @@ export type TokensNeeds = {
   readonly issuer: string
   readonly jwt: JwtSettings
   readonly dpop: DpopSettings
+  /** Default: off. */
+  readonly refreshFamilyCache?: RefreshFamilyCacheSettings | undefined
   /** The tenant of a request by a client that its metadata document identifies. */
   readonly tenants: ActorRef<TenantsProtocol>
   /** Clients that are identified by their metadata documents. Absent if there are none. */
@@ -164,6 +167,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       commits: groupCommit(database),
       preparedGrants: new PreparedGrantsCache(issuer),
       lookups: batchedLookups(database),
+      deadFamilies: new DeadFamilies(needs.refreshFamilyCache),
       resources: resourceLookup(database, knownResources),
       verifier,
       invalidate,

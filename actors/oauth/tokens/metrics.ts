@@ -9,6 +9,8 @@ export type IssuedFor = GrantType | 'agent_login' | 'delegation' | 'organization
 
 export interface TokenMetrics {
   issued(grant: IssuedFor, subjectType: SubjectType): void
+  /** A refresh token of a dead family was refused from memory. */
+  deadFamilyRemembered(): void
 }
 
 export function tokenMetrics(registry: Registry): TokenMetrics {
@@ -16,5 +18,14 @@ export function tokenMetrics(registry: Registry): TokenMetrics {
     'grant',
     'subject_type',
   ])
-  return { issued: (grant, subject_type) => issued.inc({ grant, subject_type }) }
+  const remembered = counter(
+    registry,
+    'svc_refresh_family_cache_hits_total',
+    'Refresh tokens of dead families that were refused from memory.',
+    [],
+  )
+  return {
+    issued: (grant, subject_type) => issued.inc({ grant, subject_type }),
+    deadFamilyRemembered: () => remembered.inc(),
+  }
 }

@@ -88,6 +88,23 @@ export const dpopSettings = section(
   { about: 'DPoP: tokens bound to a key of the client.' },
 )
 
+export const refreshFamilyCacheSettings = section(
+  'refresh_family_cache',
+  {
+    enabled: flag(false).describe(
+      'Refuses refresh tokens of revoked families and ended sessions from memory, without a statement, once a process has seen them.',
+    ),
+    max_entries: z
+      .int()
+      .min(1)
+      .max(1_000_000)
+      .default(10_000)
+      .describe('Refresh tokens that a process remembers.'),
+  },
+  { about: 'For clients that repeat dead refresh tokens.' },
+)
+
+export type RefreshFamilyCacheSettings = SettingsOf<typeof refreshFamilyCacheSettings>
 export type JwtSettings = SettingsOf<typeof jwtSettings>
 export type OidcSettings = SettingsOf<typeof oidcSettings>
 export type DpopSettings = SettingsOf<typeof dpopSettings>

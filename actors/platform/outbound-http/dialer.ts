@@ -2,7 +2,8 @@
  * Connects to upstreams on the public internet only, and not to this service itself. undici does not
  * call `lookup` for IP literals, so there are three checks: the name or literal before connecting, every
  * resolved address, and the peer address once connected. A name is resolved once and the checked address
- * is the one that is dialled, which prevents DNS rebinding.
+ * is the one that is dialled, which prevents DNS rebinding. With `[proxy]` the checked address is what the proxy
+ * connects to; the peer is the proxy then, and is not checked.
  */
 import { lookup as resolve, type LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
@@ -11,6 +12,8 @@ import { isPublicAddress } from './addresses.js'
 import { SHARED_READS } from './shared-read-buffer.js'
 import { deferEof } from './deferred-eof.js'
 import { networkInterfaces } from 'node:os'
+import type { ProxySettings } from './proxy-settings.js'
+import { tunnelsOf, type Tunnels } from './tunnels.js'
 
 /** Opens a connection to an origin. */
 export type Connector = (target: DialTarget, callback: buildConnector.Callback) => void
@@ -34,6 +37,8 @@ export type DialerOptions = {
   readonly sharedReads?: boolean | undefined
   /** Default: the system resolver, for host names of the operator. For others: `createNameLookup`. */
   readonly resolve?: Resolver | undefined
+  /** `[proxy]`: connects through the proxy of the operator. */
+  readonly proxy?: ProxySettings | undefined
   /** True for addresses of this machine; for tests. */
   readonly isOwn?: ((address: string) => boolean) | undefined
 }
@@ -64,6 +69,7 @@ export function createDialer(options: DialerOptions): Connector {
   const { ownNames = [], isOwn = isOwnAddress } = options
   const overrides = new Map(Object.entries(options.dnsOverrides))
   const resolver = options.resolve ?? resolveAll
+  const tunnels = tunnelsOf(options.proxy)
   const isAllowed = (address: string) =>
     privateNetworks || (isPublicAddress(address) && !isOwn(address))
 
@@ -79,6 +85,13 @@ export function createDialer(options: DialerOptions): Connector {
     const override = overrides.get(hostname)
     if (override === undefined) return resolver(hostname, answer, tenantId)
     queueMicrotask(() => answer(null, [{ address: override, family: isIP(override) }]))
+  }
+
+  /** The checked address of a name. */
+  const namedLookup = (hostname: string, tenant: string, done: FoundAddress) => {
+    tenantId = tenant
+    lookup(hostname, { all: false }, (error, address) => done(error, String(address)))
+    tenantId = ''
   }
 
   const connect = buildConnector({
@@ -97,6 +110,10 @@ export function createDialer(options: DialerOptions): Connector {
     if (isIP(literal) !== 0 && !isAllowed(literal)) {
       return callback(new AddressRefused(literal), null)
     }
+    if (tunnels !== undefined && !tunnels.skips(literal)) {
+      const through = { tunnels, lookup: namedLookup, timeoutMs: connectTimeoutMs, connect }
+      return throughProxy(target, literal, through, callback)
+    }
     tenantId = target.tenantId ?? ''
     connect(target, (...[error, socket]) => {
       if (error !== null) return callback(error, null)
@@ -109,6 +126,49 @@ export function createDialer(options: DialerOptions): Connector {
     })
     tenantId = ''
   }
+}
+
+type FoundAddress = (error: Error | null, address: string) => void
+
+type Through = {
+  readonly tunnels: Tunnels
+  readonly lookup: (hostname: string, tenantId: string, done: FoundAddress) => void
+  readonly timeoutMs: number
+  readonly connect: buildConnector.connector
+}
+
+/** Connects by a tunnel of the proxy, after the same checks of name and addresses. */
+function throughProxy(
+  target: DialTarget,
+  literal: string,
+  { tunnels, lookup, timeoutMs, connect }: Through,
+  callback: buildConnector.Callback,
+): void {
+  const isTls = target.protocol === 'https:'
+  const port = target.port === '' ? (isTls ? 443 : 80) : Number(target.port)
+  const dial = (address: string) =>
+    tunnels.open(
+      tunnels.connectTo === 'name' ? literal : address,
+      port,
+      timeoutMs,
+      (error, tunnel) => {
+        if (tunnel === null) return callback(error ?? new Error('there is no tunnel'), null)
+        const ready = (socket: Socket) => {
+          deferEof(socket)
+          callback(null, socket)
+        }
+        if (!isTls) return ready(tunnel)
+        connect({ ...target, httpSocket: tunnel }, (...[failure, socket]) => {
+          if (failure !== null) return callback(failure, null)
+          ready(socket)
+        })
+      },
+    )
+  if (isIP(literal) !== 0) return dial(literal)
+  lookup(literal, target.tenantId ?? '', (error, address) => {
+    if (error === null) dial(address)
+    else callback(error, null)
+  })
 }
 
 /** One forbidden address refuses the name: a connection attempt could fall back to it. */

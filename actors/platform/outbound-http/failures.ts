@@ -1,6 +1,7 @@
 /** Maps connection errors to error types of RFC 9209 section 2.3. */
 import { LOOKUPS_IN_USE } from './name-lookup.js'
 import { CONNECTION_RESET } from './deferred-eof.js'
+import { PROXY_REFUSED } from './tunnels.js'
 
 /** A share of a limited resource is exhausted, of the tenant or of all. */
 export const SHARE_IN_USE = 'connection_limit_reached'
@@ -12,6 +13,7 @@ const BY_CODE: Readonly<Record<string, string>> = {
   EAI_AGAIN: 'dns_timeout',
   EAI_FAIL: 'dns_error',
   ECONNREFUSED: 'connection_refused',
+  [PROXY_REFUSED]: 'connection_refused',
   ENETUNREACH: 'destination_ip_unroutable',
   EHOSTUNREACH: 'destination_ip_unroutable',
   ETIMEDOUT: 'connection_timeout',

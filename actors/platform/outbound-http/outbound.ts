@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
 import { createDialer, type DialerOptions } from './dialer.js'
 import { createNameLookup } from './name-lookup.js'
+import type { ProxySettings } from './proxy-settings.js'
 import type { TargetRules } from './targets.js'
 
 /** Members of [vault] that apply to all outbound requests to hosts that callers choose. */
@@ -15,6 +16,8 @@ export type EgressSettings = {
   readonly lookups_per_tenant_max?: number | undefined
   /** Host names of this service, which outbound requests must not reach. */
   readonly own_names: readonly string[]
+  /** `[proxy]`. */
+  readonly proxy?: ProxySettings | undefined
 }
 
 export type Outbound = {
@@ -48,6 +51,7 @@ export function outbound(
       ownNames: settings.own_names,
       dnsOverrides: settings.egress_dns_overrides,
       ca: caPath === undefined ? undefined : readFileSync(caPath, 'utf8'),
+      proxy: settings.proxy,
       resolve: resolve ?? (isOperators ? undefined : callersNames()),
       ...rest,
     }),

@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs'
 import type { Dispatcher } from 'undici'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { createDialer, type Resolver } from '../../platform/outbound-http/dialer.js'
+import type { ProxySettings } from '../../platform/outbound-http/proxy-settings.js'
 import { proxyErrorOf } from '../../platform/outbound-http/failures.js'
 import {
   createNameLookup,
@@ -34,6 +35,8 @@ export type SenderSettings = Pick<
 > & {
   readonly nonStandardPorts: boolean
   readonly ownNames: readonly string[]
+  /** `[proxy]`. */
+  readonly proxy?: ProxySettings | undefined
   /** Options of the DNS look-ups. */
   readonly names?: NameLookupOptions | undefined
 }
@@ -71,6 +74,7 @@ export function createSender({ settings, clock, resolve }: SenderOptions): Sende
       dnsOverrides: {},
       ca: caPath === undefined ? undefined : readFileSync(caPath, 'utf8'),
       connectTimeoutMs: CONNECT_TIMEOUT_MS,
+      proxy: settings.proxy,
       resolve: resolve ?? createNameLookup(settings.names),
     }),
     ORIGINS_MAX,

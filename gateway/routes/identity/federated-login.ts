@@ -124,7 +124,8 @@ const confirm = route(federatedLogin, 'start', {
 })
 
 const Callback = z.object({
-  state: z.string().max(256).optional(),
+  // A relayed state names an origin.
+  state: z.string().max(640).optional(),
   code: z.string().max(4096).optional(),
   iss: z.string().max(2048).optional(),
   error: z.string().max(256).optional(),

@@ -136,7 +136,7 @@ testCommands(
     })
     const facts = [
       /^The configuration is valid\.$/m,
-      /^server\.transport = "tls_h2_only" +# svc\.toml:4$/m,
+      /^server\.transport = "tls" +# svc\.toml:4$/m,
       /^ok\n\d{2,}$/m, // readiness, then the number of metrics
       new RegExp(`^https://localhost:${PORT}/auth/invites/[\\w-]+$`, 'm'),
       /^suspended\nactive\ntrue$/m,

@@ -8,7 +8,7 @@ import { DEFAULT_TRANSPORT, type TestService } from '../service.js'
 
 /** The session cookie of services on the default transport. */
 export const SESSION_COOKIE =
-  DEFAULT_TRANSPORT === 'tls_h2_only' ? '__Host-svc_session' : 'svc_session'
+  DEFAULT_TRANSPORT === 'plain_http' ? 'svc_session' : '__Host-svc_session'
 
 export type Workspace = {
   readonly tenantId: string

@@ -21,9 +21,10 @@ export interface TestDns {
   close(): Promise<void>
 }
 
-export async function startDns(): Promise<TestDns> {
+/** @param port 0 picks a free port. */
+export async function startDns(port = 0): Promise<TestDns> {
   const socket = createSocket('udp4')
-  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve) => socket.bind(port, '127.0.0.1', resolve))
   const dns: TestDns = {
     server: `127.0.0.1:${socket.address().port}`,
     records: new Map(),
@@ -33,12 +34,12 @@ export async function startDns(): Promise<TestDns> {
     asked: [],
     close: () => new Promise((resolve) => socket.close(() => resolve())),
   }
-  socket.on('message', (query, { port, address }) => {
+  socket.on('message', (query, { port: from, address }) => {
     if (dns.silent) return
     const name = nameOf(query)
     dns.asked.push(name)
     if (dns.silentBelow !== null && name.endsWith(dns.silentBelow)) return
-    socket.send(answerTo(query, name, dns), port, address)
+    socket.send(answerTo(query, name, dns), from, address)
   })
   return dns
 }

@@ -25,6 +25,7 @@ import { byClient, delegationsRevoked } from '../../../domain/revocation.js'
 import type { AccessGrant } from '../issue/access-token.js'
 import { type Client, publicClientId } from '../clients/clients.js'
 import { type OAuthForm, readScope } from '../form.js'
+import type { DeadFamilies, DeadFamily } from './dead-families.js'
 import { effectiveClaims, effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent, reuseEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
@@ -52,6 +53,7 @@ export type RefreshNeeds = PersonTokensNeeds & {
   readonly lookups: BatchedLookups
   readonly resources: ResourceLookup
   readonly sealer: Sealer
+  readonly deadFamilies: DeadFamilies
   readonly metrics: TokenMetrics
   readonly clock: Clock
   readonly random: Random
@@ -86,9 +88,16 @@ export async function grantRefresh(
       'grant_not_allowed',
     )
 
-  const { lookups, clock } = needs
-  const row = await lookups.refreshToken(hashRefreshToken(token))
+  const { lookups, clock, deadFamilies } = needs
+  const hash = hashRefreshToken(token)
+  const dead = deadFamilies.find(hash)
+  if (dead !== undefined) {
+    needs.metrics.deadFamilyRemembered()
+    return refuse('invalid_grant', ...whyRefused(dead, client.row.id, clock.now()))
+  }
+  const row = await lookups.refreshToken(hash)
   if (row === undefined) return refuse('invalid_grant', NOT_THEIRS, 'refresh_token_unknown')
+  deadFamilies.note(hash, row)
   const verdict = judgeRefresh(row, client.row.id, proof.jkt, clock.now())
   switch (verdict) {
     case 'refused':
@@ -348,7 +357,7 @@ function answerContext({ familyId, generation }: RefreshTokenRow): string {
 
 /** Why a refresh token is refused. Only its own client gets the reason. */
 function whyRefused(
-  row: RefreshTokenRow,
+  row: DeadFamily,
   clientId: string,
   now: Date,
 ): readonly [description: string, OAuthReason] {

@@ -43,6 +43,7 @@ test.before(async () => {
     openGateway({
       server: z.object(serverSettings.shape).parse({
         egress_url: ISSUER,
+        drain_secs: 0,
         errors_base_url: ISSUER,
         port: 0,
         endpoint_throttle: { enabled: false },
