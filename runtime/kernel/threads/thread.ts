@@ -141,7 +141,6 @@ class ThreadHost implements SpawnedThread {
         this.#health?.loops.find(({ actor }) => actor === address.name)?.loops ?? []
       this.#placements.set(address.name, { endpoint, executor })
     }
-    if (options.canBeKilled === false) process.once('exit', this.#atProcessExit)
     this.#excluded = options.metrics?.include(() => this.#families())
   }
 
@@ -203,6 +202,7 @@ class ThreadHost implements SpawnedThread {
       return
     }
     this.#now = incarnation
+    if (this.#options.canBeKilled === false) endAtProcessExit(this)
     this.#health = undefined
     for (const { endpoint, executor } of this.#placements.values()) {
       executor.attach(link)
@@ -254,12 +254,10 @@ class ThreadHost implements SpawnedThread {
     )
   }
 
-  /** The process ends without a drain: native handles must be closed before Node ends the threads. */
-  readonly #atProcessExit = (): void => {
-    if (this.#now === undefined) return
-    const { control, lastWord } = this.#now
-    control.exit().catch(() => undefined)
-    Atomics.wait(lastWord, 0, 0, PROCESS_EXIT_MS)
+  /** Asks the thread to exit, and returns the word that it sets at its exit. */
+  askToExit(): Int32Array | undefined {
+    this.#now?.control.exit().catch(() => undefined)
+    return this.#now?.lastWord
   }
 
   /** The thread has exited, for whatever reason. */
@@ -360,7 +358,7 @@ class ThreadHost implements SpawnedThread {
   async stop(): Promise<void> {
     if (this.#ending) return
     this.#ending = true
-    process.off('exit', this.#atProcessExit)
+    unkillable.delete(this)
     clearTimeout(this.#timer)
     this.#excluded?.()
     for (const { endpoint } of this.#placements.values()) endpoint.stop()
@@ -403,6 +401,21 @@ class ThreadHost implements SpawnedThread {
     const theirs = await within(METRICS_MS, incarnation.control.metrics(), 'late').catch(() => [])
     return [...own, ...theirs]
   }
+}
+
+/** Threads whose native handles must be closed before Node ends the threads of a process. */
+const unkillable = new Set<ThreadHost>()
+let watchesProcess = false
+
+/** For a process that ends without a drain, such as by an error on its main thread. */
+function endAtProcessExit(host: ThreadHost): void {
+  unkillable.add(host)
+  if (watchesProcess) return
+  watchesProcess = true
+  process.once('exit', () => {
+    const words = [...unkillable].flatMap((one) => one.askToExit() ?? [])
+    for (const word of words) Atomics.wait(word, 0, 0, PROCESS_EXIT_MS)
+  })
 }
 
 /** Sends messages to the thread, and keeps those that may be sent again after a crash. */
