@@ -5,7 +5,7 @@ import { type HeaderBlock, type HeaderPair, headerBlock } from './http-exchange.
 import { checked, type Parsed, queryPointer } from './body/read.js'
 import { policyHeader } from './headers/rate-limit.js'
 import type { HttpMetrics, RouteMeter } from './metrics/http-metrics.js'
-import type { ResponseDoc } from './response/replies.js'
+import { type ResponseDoc, withImagesOf } from './response/replies.js'
 import { SCIM_MEDIA_TYPE } from './response/scim-errors.js'
 import {
   type AnyRouteRequest,
@@ -145,14 +145,21 @@ const DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 export class HeaderBlocks {
   private readonly blocks = new Map<string, Map<string, HeaderBlock>>()
   private readonly secure: boolean
+  private readonly imageOrigin: string | undefined
 
-  constructor(secure: boolean) {
+  /** @param imageOrigin an origin of images that pages may show besides their own. */
+  constructor(secure: boolean, imageOrigin?: string) {
     this.secure = secure
+    this.imageOrigin = imageOrigin
   }
 
   /** @param policy replaces the policy of the content type. Such blocks are not cached. */
   block(contentType: string | null, cacheControl: string, policy?: string): HeaderBlock {
-    if (policy !== undefined) return this.build(contentType, cacheControl, policy)
+    if (policy !== undefined) {
+      const { imageOrigin } = this
+      const whole = imageOrigin === undefined ? policy : withImagesOf(policy, imageOrigin)
+      return this.build(contentType, cacheControl, whole)
+    }
     let byCache = this.blocks.get(contentType ?? '')
     if (byCache === undefined) this.blocks.set(contentType ?? '', (byCache = new Map()))
     let block = byCache.get(cacheControl)

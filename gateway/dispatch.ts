@@ -20,6 +20,8 @@ import {
 } from '../runtime/kernel/tracing.js'
 import type { Responder } from './response/respond.js'
 import { type Authenticator, refuseAuthority, scopesOf } from './request/authenticate.js'
+import type { Administration } from './request/administration.js'
+import type { BillingCheck } from './request/billing.js'
 import type { ClientAddresses } from './request/client-address.js'
 import { quotaAddress } from '../actors/domain/quota-address.js'
 import type { CompiledRoute } from './compile-route.js'
@@ -55,6 +57,10 @@ export type PipelineNeeds = {
   readonly authenticator: Authenticator
   /** Verifies SCIM tokens. */
   readonly scimAuthenticator: Authenticator
+  /** Null: deployment operators may use their scopes from everywhere. */
+  readonly administration: Administration | null
+  /** Null where plans are off. */
+  readonly billing: BillingCheck | null
   readonly sessionGuard: BrowserSessionGuard
   readonly input: InputReader
   readonly originOf: RequestOrigin
@@ -298,18 +304,37 @@ export class Pipeline {
     const credentials = credentialsOf(context, originOf)
     const { host } = context.exchange
     const verifier = security.scheme === 'scim' ? this.needs.scimAuthenticator : authenticator
-    const result = await verifier.authenticate(credentials, host, scopesOf(security), context)
+    const address = clientAddressOf(context, this.needs.addresses)
+    const result = await verifier.authenticate(
+      credentials,
+      host,
+      address,
+      scopesOf(security),
+      context,
+    )
     if (result.tag === 'problem') {
       if (guesses !== null && authorization !== undefined) quotas.takeDefault(guesses)
       respond.problem(context, result.problem)
       return false
     }
-    const refusal = refuseAuthority(security, result.principal, this.needs.baseUrl)
+    const { baseUrl, administration, billing } = this.needs
+    const principal = administration?.(result.principal, address) ?? result.principal
+    const refusal = refuseAuthority(security, principal, baseUrl)
     if (refusal !== null) {
-      respond.problem(context, refusal)
+      const isElsewhere =
+        principal !== result.principal &&
+        refuseAuthority(security, result.principal, baseUrl) === null
+      respond.problem(context, isElsewhere ? NOT_FROM_HERE : refusal)
       return false
     }
-    context.principal = result.principal
+    if (billing !== null) {
+      const unpaid = await billing(route, principal, context)
+      if (unpaid !== null) {
+        respond.problem(context, unpaid)
+        return false
+      }
+    }
+    context.principal = principal
     return true
   }
 
@@ -492,6 +517,10 @@ const ALLOW_ALL = ['allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] as c
 const MALFORMED: Problem = {
   name: 'bad-request',
   detail: 'The request line, a header field or the host is malformed.',
+}
+const NOT_FROM_HERE: Problem = {
+  name: 'policy-denied',
+  detail: 'The scopes of deployment operators may not be used from this address.',
 }
 const FAULT_PROBLEMS: { readonly [F in NonNullable<HttpExchange['fault']>]: Problem } = {
   ambiguous: MALFORMED,

@@ -22,7 +22,9 @@ import { consoleApi } from './console/api.js'
 import { consoleRoutes } from './console/routes.js'
 import { Site } from './console/site.js'
 import { Responder } from './response/respond.js'
+import { administration } from './request/administration.js'
 import { authenticator, scimAuthenticator } from './request/authenticate.js'
+import { billingCheck } from './request/billing.js'
 import { browserReader } from './request/browser.js'
 import {
   type CapabilitiesOptions,
@@ -53,7 +55,7 @@ import type { DevMailbox } from './site/dev-mail.js'
 import { siteRoutes } from './site/site.js'
 import { Router } from './router.js'
 import { mcpRoute } from './routes/operations/mcp.js'
-import type { OpenapiSettings, ServerSettings } from './settings.js'
+import type { AdminSettings, OpenapiSettings, ServerSettings } from './settings.js'
 import { tokenHostCheck } from './request/tenant-hosts.js'
 import type { Listener } from './transports/open.js'
 
@@ -87,10 +89,16 @@ export interface GatewayOptions {
   readonly applicationOrigins?: ApplicationOrigins | undefined
   /** Max-Age of session cookies. Without it they end with the browser session. */
   readonly sessionCookieSecs?: number | undefined
+  /** `[admin]`. Default: on, from everywhere. */
+  readonly admin?: AdminSettings | undefined
+  /** `billing.enabled`: whether plans decide features. Default: no. */
+  readonly billing?: boolean | undefined
   /** `[i18n]`. Default: `I18N_DEFAULTS`. */
   readonly i18n?: I18nSettings | undefined
   /** Keeps the browser cookie beyond the browser session. Default: no. */
   readonly keepsBrowserCookie?: boolean | undefined
+  /** Origin of the images of tenants, where it is not that of the service. Default: none. */
+  readonly imageOrigin?: string | undefined
   /** Event types of this deployment. Default: all. */
   readonly events?: readonly EventType[] | undefined
   /** Default: `POLICIES`. */
@@ -129,12 +137,15 @@ export interface Gateway {
   readonly routes: readonly Route[]
 }
 
+const ADMIN_DEFAULTS: AdminSettings = { enabled: true, allowed_addresses: [] }
+
 const isSandbox = ({ environment, controlPlane }: Tenant): boolean =>
   environment === 'sandbox' && !controlPlane
 
 export function openGateway(options: GatewayOptions): Gateway {
   const { server, openapi, issuer, refs, log, metrics, clock, random } = options
   const { policies = POLICIES, i18n = I18N_DEFAULTS, sessionCookieSecs = null } = options
+  const { admin = ADMIN_DEFAULTS } = options
   const http = httpMetrics(metrics.registry)
   const present = options.routes.filter(
     ({ target }) => target.via === 'gateway' || refs.has(target.address.name),
@@ -251,7 +262,7 @@ export function openGateway(options: GatewayOptions): Gateway {
   const pipeline = new Pipeline({
     router,
     respond: new Responder({
-      blocks: new HeaderBlocks(secure),
+      blocks: new HeaderBlocks(secure, options.imageOrigin),
       errorsBaseUrl: server.errors_base_url,
       i18n,
       sessionCookie: (token) => browsers.sessionCookie(token),
@@ -271,6 +282,8 @@ export function openGateway(options: GatewayOptions): Gateway {
     quotas,
     authenticator: authenticator(tokens, issuer, checkTokenHost),
     scimAuthenticator: scimAuthenticator(scim, checkTokenHost),
+    administration: administration(admin),
+    billing: options.billing === true && tenants !== undefined ? billingCheck(tenants) : null,
     sessionGuard: new BrowserSessionGuard({ browsers, sessions: browserSessions }),
     input: new InputReader(addresses),
     originOf: requestOrigin({

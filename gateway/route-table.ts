@@ -2,6 +2,8 @@
 import { accountOperatorRoutes } from './routes/identity/accounts.js'
 import { accountRoutes } from './routes/identity/account.js'
 import { agentRoutes } from './routes/agents/agents.js'
+import { accessPolicyRoutes } from './routes/oauth/access-policies.js'
+import { apiKeyRoutes } from './routes/oauth/api-keys.js'
 import { apiResourceRoutes } from './routes/oauth/api-resources.js'
 import { applicationRoutes } from './routes/oauth/clients.js'
 import { auditRoutes } from './routes/operations/audit.js'
@@ -23,6 +25,8 @@ import { oauthRoutes } from './routes/oauth/oauth.js'
 import { organizationMemberRoutes } from './routes/identity/organization-members.js'
 import { organizationRecordRoutes } from './routes/identity/organization-records.js'
 import { organizationRoutes } from './routes/identity/organizations.js'
+import { billingRoutes } from './routes/identity/organization/billing.js'
+import { organizationTransferRoutes } from './routes/identity/organization/transfers.js'
 import { guestRoutes } from './routes/identity/guests.js'
 import { siweRoutes } from './routes/identity/siwe.js'
 import { phoneRoutes } from './routes/identity/phone.js'
@@ -39,6 +43,7 @@ import { webhookRoutes } from './routes/webhooks/webhooks.js'
 import { scimRoutes } from './routes/identity/scim.js'
 import { scimGroupRoutes } from './routes/identity/scim-groups.js'
 import { scimTokenRoutes } from './routes/identity/scim-tokens.js'
+import { tenantAssetRoutes } from './routes/identity/branding/tenant-assets.js'
 import { tenantRoutes } from './routes/identity/tenants.js'
 import { userRoutes } from './routes/identity/users.js'
 import { userinfoRoutes } from './routes/oauth/userinfo.js'
@@ -71,9 +76,13 @@ export const routes: readonly Route[] = [
   ...applicationRoutes,
   ...observedClientRoutes,
   ...apiResourceRoutes,
+  ...apiKeyRoutes,
+  ...accessPolicyRoutes,
   ...organizationRoutes,
   ...organizationRecordRoutes,
   ...organizationMemberRoutes,
+  ...organizationTransferRoutes,
+  ...billingRoutes,
   ...accountOperatorRoutes,
   ...vaultRoutes,
   ...egressRoutes,
@@ -98,6 +107,7 @@ export const routes: readonly Route[] = [
   ...scimRoutes,
   ...scimGroupRoutes,
   ...tenantRoutes,
+  ...tenantAssetRoutes,
   ...auditRoutes,
   ...checkoutRoutes,
   ...commerceRoutes,

@@ -163,6 +163,13 @@ export type BodyRule<Body> =
       readonly withinSecs?: number | undefined
       readonly bytes?: Body
     }
+  /** multipart/form-data of a page: the hidden `csrf_token` and one file (RFC 7578). */
+  | {
+      readonly kind: 'upload'
+      readonly schema: z.ZodType
+      readonly maxBytes: number
+      readonly upload?: Body
+    }
   /** Read by the actor as a stream, with back pressure. */
   | { readonly kind: 'stream'; readonly maxBytes: number; readonly streamed?: Body }
 
@@ -248,6 +255,25 @@ export function raw(
 export function streamed({ maxBytes }: { maxBytes: number }): BodyRule<StreamedBody> {
   return { kind: 'stream', maxBytes }
 }
+
+/** A form with a file, as a browser sends it. */
+export type UploadedForm = {
+  readonly csrf_token: string
+  /** Null if the user chose none. */
+  readonly file: { readonly mediaType: string; readonly bytes: Uint8Array } | null
+}
+
+/** The form of a page with one file of at most `maxBytes`, in the field `file`. */
+export function uploadForm({ maxBytes }: { maxBytes: number }): BodyRule<UploadedForm> {
+  const schema = z.object({
+    csrf_token: z.string().max(128),
+    file: z.string().meta({ format: 'binary' }),
+  })
+  return { kind: 'upload', schema, maxBytes: maxBytes + UPLOAD_FRAME_BYTES_MAX }
+}
+
+/** Boundaries, headers and the other field of an upload. */
+const UPLOAD_FRAME_BYTES_MAX = 4 * 1024
 
 /** The key of a rate limit: the client's address, the caller (token, else address), or a function. */
 export type ThrottleKey<Request> = 'address' | 'caller' | ((request: Request) => string)

@@ -1,4 +1,4 @@
-/** Settings of the HTTP surface: [server] and [openapi]. */
+/** Settings of the HTTP surface: [server], [admin] and [openapi]. */
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import {
@@ -146,6 +146,23 @@ export const serverSettings = section(
     ],
   },
 )
+
+export const adminSettings = section(
+  'admin',
+  {
+    enabled: flag(true).describe(
+      'Serve the operations and console pages of deployment operators, and accept their scopes.',
+    ),
+    allowed_addresses: list(addressOrCidr())
+      .default([])
+      .describe(
+        'Addresses and CIDRs from which the scopes of deployment operators may be used; empty allows all.',
+      ),
+  },
+  { about: 'Administration of the deployment by its operators.' },
+)
+
+export type AdminSettings = SettingsOf<typeof adminSettings>
 
 export const openapiSettings = section(
   'openapi',

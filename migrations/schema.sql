@@ -20,6 +20,16 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_announce_policies()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_notify('svc_standing', coalesce(new.tenant_id, old.tenant_id)::text);
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_announce_secret()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -172,6 +182,26 @@ begin
   end loop;
   return waiting;
 end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_billing_follows()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update tenants set billing = svc_billing_of(new.id) where organization_id = new.id;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_billing_of(organization uuid)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select case when o.billing_plan_id is null and o.billing_suspended_at is null then null
+    else jsonb_build_object('features', to_jsonb(p.features), 'suspended', o.billing_suspended_at is not null) end
+  from organizations o left join billing_plans p on p.id = o.billing_plan_id where o.id = organization
 $function$;
 
 CREATE OR REPLACE FUNCTION public.svc_claim_idempotency_key(claim_tenant_id uuid, claim_key bytea, claim_fingerprint bytea, lifetime interval)
@@ -464,6 +494,17 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_plan_follows()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update tenants t set billing = svc_billing_of(t.organization_id)
+    from organizations o where o.id = t.organization_id and o.billing_plan_id = new.id;
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_refuse_audit_change()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -566,6 +607,16 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_tenant_billing()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.billing := svc_billing_of(new.organization_id);
+  return new;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_tenant_inherits()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -631,6 +682,31 @@ AS $function$
   select tenant_id = nullif(current_setting('svc.tenant_id', true), '')::uuid
       or current_setting('svc.scope', true) = 'system'
 $function$;
+
+create table access_policies (
+  tenant_id uuid not null,
+  id uuid not null,
+  name text not null,
+  enabled boolean not null,
+  actions text[] not null,
+  client_ids text[] not null,
+  scopes text[] not null,
+  allowed_networks text[] not null,
+  denied_networks text[] not null,
+  required_level smallint,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint access_policies_pkey PRIMARY KEY (tenant_id, id),
+  constraint access_policies_id_key UNIQUE (id),
+  constraint access_policies_actions_check CHECK (((cardinality(actions) > 0) AND (actions <@ ARRAY['sign_in'::text, 'token'::text]))),
+  constraint access_policies_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 255))),
+  constraint access_policies_required_level_check CHECK (((required_level >= 1) AND (required_level <= 3))),
+  constraint access_policies_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX access_policies_listed ON public.access_policies USING btree (tenant_id, created_at DESC, id DESC);
+alter table access_policies enable row level security;
+alter table access_policies force row level security;
+create policy tenant on access_policies using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table account_phones (
   account_id uuid not null,
@@ -794,6 +870,42 @@ CREATE INDEX agents_listed ON public.agents USING btree (tenant_id, created_at D
 alter table agents enable row level security;
 alter table agents force row level security;
 create policy tenant on agents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table api_keys (
+  tenant_id uuid not null,
+  id uuid not null,
+  name text not null,
+  scopes text[] not null,
+  allowed_addresses text[] default '{}'::text[] not null,
+  maker_type text not null,
+  maker_id text not null,
+  parent_id uuid,
+  token_sha256 bytea not null,
+  previous_sha256 bytea,
+  previous_expires_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  rotated_at timestamp with time zone,
+  last_used_at timestamp with time zone,
+  constraint api_keys_pkey PRIMARY KEY (tenant_id, id),
+  constraint api_keys_id_key UNIQUE (id),
+  constraint api_keys_previous_sha256_key UNIQUE (previous_sha256),
+  constraint api_keys_token_sha256_key UNIQUE (token_sha256),
+  constraint api_keys_check CHECK (((previous_sha256 IS NULL) = (previous_expires_at IS NULL))),
+  constraint api_keys_maker_type_check CHECK ((maker_type = ANY (ARRAY['human'::text, 'agent'::text, 'service'::text]))),
+  constraint api_keys_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 255))),
+  constraint api_keys_previous_sha256_check CHECK ((length(previous_sha256) = 32)),
+  constraint api_keys_scopes_check CHECK ((cardinality(scopes) > 0)),
+  constraint api_keys_token_sha256_check CHECK ((length(token_sha256) = 32)),
+  constraint api_keys_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE,
+  constraint api_keys_tenant_id_parent_id_fkey FOREIGN KEY (tenant_id, parent_id) REFERENCES api_keys(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX api_keys_expiring ON public.api_keys USING btree (expires_at);
+CREATE INDEX api_keys_listed ON public.api_keys USING btree (tenant_id, created_at DESC, id DESC);
+CREATE INDEX api_keys_of_parent ON public.api_keys USING btree (tenant_id, parent_id) WHERE (parent_id IS NOT NULL);
+alter table api_keys enable row level security;
+alter table api_keys force row level security;
+create policy tenant on api_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table api_resources (
   tenant_id uuid not null,
@@ -1012,6 +1124,25 @@ CREATE UNIQUE INDEX backchannel_requests_user_code ON public.backchannel_request
 alter table backchannel_requests enable row level security;
 alter table backchannel_requests force row level security;
 create policy tenant on backchannel_requests using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table billing_plans (
+  id uuid not null,
+  name text not null,
+  features text[] not null,
+  max_members integer,
+  max_tenants integer,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint billing_plans_pkey PRIMARY KEY (id),
+  constraint billing_plans_name_key UNIQUE (name),
+  constraint billing_plans_max_members_check CHECK ((max_members > 0)),
+  constraint billing_plans_max_tenants_check CHECK ((max_tenants > 0)),
+  constraint billing_plans_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 255)))
+);
+CREATE INDEX billing_plans_listed ON public.billing_plans USING btree (created_at DESC, id DESC);
+alter table billing_plans enable row level security;
+alter table billing_plans force row level security;
+create policy everyone on billing_plans using (true) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
 
 create table browser_sessions (
   tenant_id uuid not null,
@@ -1756,6 +1887,7 @@ create table organization_members (
   created_at timestamp with time zone not null,
   id uuid default gen_random_uuid() not null,
   email text,
+  expires_at timestamp with time zone,
   constraint organization_members_pkey PRIMARY KEY (organization_id, member_type, member_id),
   constraint organization_members_id_key UNIQUE (id),
   constraint organization_members_invited CHECK (((member_type = 'invitation'::text) = (email IS NOT NULL))),
@@ -1782,12 +1914,22 @@ create table organizations (
   updated_at timestamp with time zone not null,
   made_in_tenant_id uuid,
   support_contact text,
+  max_members integer,
+  max_tenants integer,
+  invitation_ttl_secs integer,
+  billing_plan_id uuid,
+  billing_suspended_at timestamp with time zone,
   constraint organizations_pkey PRIMARY KEY (id),
   constraint organizations_slug_key UNIQUE (slug),
+  constraint organizations_invitation_ttl_secs_check CHECK ((invitation_ttl_secs > 0)),
+  constraint organizations_max_members_check CHECK ((max_members > 0)),
+  constraint organizations_max_tenants_check CHECK ((max_tenants > 0)),
   constraint organizations_slug_check CHECK ((slug ~ '^[a-z0-9-]{3,63}$'::text)),
   constraint organizations_status_check CHECK ((status = ANY (ARRAY['active'::text, 'suspended'::text]))),
+  constraint organizations_billing_plan_id_fkey FOREIGN KEY (billing_plan_id) REFERENCES billing_plans(id),
   constraint organizations_made_in_tenant_id_fkey FOREIGN KEY (made_in_tenant_id) REFERENCES tenants(id)
 );
+CREATE INDEX organizations_of_plan ON public.organizations USING btree (billing_plan_id) WHERE (billing_plan_id IS NOT NULL);
 alter table organizations enable row level security;
 alter table organizations force row level security;
 create policy tenant on organizations using ((svc_visible('00000000-0000-0000-0000-000000000000'::uuid) OR (EXISTS ( SELECT
@@ -2532,6 +2674,56 @@ create table svc_migrations (
   constraint svc_migrations_pkey PRIMARY KEY (name)
 );
 
+create table tenant_transfers (
+  tenant_id uuid not null,
+  id uuid not null,
+  from_organization_id uuid not null,
+  to_organization_id uuid not null,
+  status text not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  decided_at timestamp with time zone,
+  constraint tenant_transfers_pkey PRIMARY KEY (tenant_id, id),
+  constraint tenant_transfers_id_key UNIQUE (id),
+  constraint tenant_transfers_check CHECK ((from_organization_id <> to_organization_id)),
+  constraint tenant_transfers_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'accepted'::text, 'canceled'::text, 'declined'::text, 'expired'::text]))),
+  constraint tenant_transfers_from_organization_id_fkey FOREIGN KEY (from_organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint tenant_transfers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE,
+  constraint tenant_transfers_to_organization_id_fkey FOREIGN KEY (to_organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+CREATE INDEX tenant_transfers_from ON public.tenant_transfers USING btree (from_organization_id, created_at DESC, id DESC);
+CREATE UNIQUE INDEX tenant_transfers_pending ON public.tenant_transfers USING btree (tenant_id) WHERE (status = 'pending'::text);
+CREATE INDEX tenant_transfers_to ON public.tenant_transfers USING btree (to_organization_id, created_at DESC, id DESC);
+alter table tenant_transfers enable row level security;
+alter table tenant_transfers force row level security;
+create policy tenant on tenant_transfers using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+create table tenant_assets (
+  tenant_id uuid not null,
+  kind text not null,
+  sha256 bytea not null,
+  media_type text not null,
+  width integer not null,
+  height integer not null,
+  size_bytes integer not null,
+  begun_at timestamp with time zone not null,
+  shown_since timestamp with time zone,
+  retired_at timestamp with time zone,
+  constraint tenant_assets_pkey PRIMARY KEY (tenant_id, kind, sha256),
+  constraint tenant_assets_check CHECK (((retired_at IS NULL) OR (shown_since IS NOT NULL))),
+  constraint tenant_assets_height_check CHECK (((height >= 1) AND (height <= 512))),
+  constraint tenant_assets_kind_check CHECK ((kind = ANY (ARRAY['logo'::text, 'favicon'::text]))),
+  constraint tenant_assets_media_type_check CHECK ((media_type = ANY (ARRAY['image/webp'::text, 'image/png'::text]))),
+  constraint tenant_assets_sha256_check CHECK ((length(sha256) = 32)),
+  constraint tenant_assets_size_bytes_check CHECK ((size_bytes > 0)),
+  constraint tenant_assets_width_check CHECK (((width >= 1) AND (width <= 512))),
+  constraint tenant_assets_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX tenant_assets_ended ON public.tenant_assets USING btree (COALESCE(retired_at, begun_at)) WHERE ((shown_since IS NULL) OR (retired_at IS NOT NULL));
+CREATE UNIQUE INDEX tenant_assets_shown ON public.tenant_assets USING btree (tenant_id, kind) WHERE ((shown_since IS NOT NULL) AND (retired_at IS NULL));
+alter table tenant_assets enable row level security;
+alter table tenant_assets force row level security;
+create policy tenant on tenant_assets using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table tenant_users (
   tenant_id uuid not null,
   id uuid not null,
@@ -2594,6 +2786,7 @@ create table tenants (
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
   suspended_at timestamp with time zone,
+  billing jsonb,
   constraint tenants_pkey PRIMARY KEY (id),
   constraint tenants_slug_key UNIQUE (slug),
   constraint tenants_check CHECK ((control_plane = (organization_id IS NULL))),
@@ -2961,6 +3154,7 @@ alter table x402_payments enable row level security;
 alter table x402_payments force row level security;
 create policy tenant on x402_payments using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+CREATE TRIGGER access_policies_standing AFTER INSERT OR DELETE OR UPDATE ON public.access_policies FOR EACH ROW EXECUTE FUNCTION svc_announce_policies();
 CREATE TRIGGER accounts_credentials AFTER UPDATE OF email_key, email_verified ON public.accounts FOR EACH ROW WHEN (((old.email_key <> new.email_key) OR (old.email_verified AND (NOT new.email_verified)))) EXECUTE FUNCTION svc_revoke_credentials_of_email();
 CREATE TRIGGER accounts_tenant_users AFTER UPDATE OF status ON public.accounts FOR EACH ROW EXECUTE FUNCTION svc_tenant_users_follow();
 CREATE TRIGGER agent_keys_standing AFTER INSERT OR DELETE OR UPDATE OF status ON public.agent_keys FOR EACH ROW EXECUTE FUNCTION svc_announce_agent();
@@ -2969,11 +3163,13 @@ CREATE TRIGGER agent_suspensions_standing AFTER INSERT OR DELETE ON public.agent
 CREATE TRIGGER agents_delegations_deleted AFTER DELETE ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_end_delegations_of_agent();
 CREATE TRIGGER agents_delegations_suspended AFTER UPDATE OF status ON public.agents FOR EACH ROW WHEN ((new.status <> 'active'::text)) EXECUTE FUNCTION svc_end_delegations_of_agent();
 CREATE TRIGGER agents_standing AFTER DELETE OR UPDATE OF status ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
+CREATE TRIGGER api_keys_standing AFTER DELETE OR UPDATE OF token_sha256, previous_expires_at ON public.api_keys FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER api_resources_standing AFTER DELETE OR UPDATE ON public.api_resources FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER application_secrets_standing AFTER INSERT OR DELETE OR UPDATE ON public.application_secrets FOR EACH ROW EXECUTE FUNCTION svc_announce_secret();
 CREATE TRIGGER applications_standing AFTER DELETE OR UPDATE ON public.applications FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER audit_events_kept BEFORE DELETE OR UPDATE ON public.audit_events FOR EACH ROW EXECUTE FUNCTION svc_refuse_audit_change();
 CREATE TRIGGER audit_events_never_emptied BEFORE TRUNCATE ON public.audit_events FOR EACH STATEMENT EXECUTE FUNCTION svc_refuse_audit_change();
+CREATE TRIGGER billing_plans_tenants AFTER UPDATE OF features ON public.billing_plans FOR EACH ROW EXECUTE FUNCTION svc_plan_follows();
 CREATE TRIGGER browser_sessions_tokens AFTER UPDATE OF ended_at ON public.browser_sessions FOR EACH ROW WHEN (((new.ended_at IS NOT NULL) AND (old.ended_at IS NULL) AND (new.ended_reason <> 'replaced'::text))) EXECUTE FUNCTION svc_end_tokens_of_session();
 CREATE TRIGGER delegations_credentials AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_revoke_credentials_of_delegation();
 CREATE TRIGGER delegations_standing AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_end_tokens_of_delegation();
@@ -2983,6 +3179,7 @@ CREATE TRIGGER ledger_entries_kept BEFORE DELETE OR UPDATE ON public.ledger_entr
 CREATE TRIGGER ledger_balance AFTER INSERT ON public.ledger_lines FOR EACH ROW EXECUTE FUNCTION svc_ledger_balance();
 CREATE CONSTRAINT TRIGGER ledger_lines_balanced AFTER INSERT ON public.ledger_lines DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION svc_ledger_balanced();
 CREATE TRIGGER ledger_lines_kept BEFORE DELETE OR UPDATE ON public.ledger_lines FOR EACH ROW EXECUTE FUNCTION svc_ledger_kept();
+CREATE TRIGGER organizations_billing AFTER UPDATE OF billing_plan_id, billing_suspended_at ON public.organizations FOR EACH ROW EXECUTE FUNCTION svc_billing_follows();
 CREATE TRIGGER organizations_standing AFTER UPDATE OF status ON public.organizations FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER organizations_tenants AFTER UPDATE OF status, support_contact ON public.organizations FOR EACH ROW EXECUTE FUNCTION svc_tenants_follow();
 CREATE TRIGGER refresh_families_standing AFTER UPDATE OF revoked_at ON public.refresh_families FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
@@ -2998,5 +3195,6 @@ CREATE TRIGGER tenant_users_inherit BEFORE INSERT ON public.tenant_users FOR EAC
 CREATE TRIGGER tenant_users_scim AFTER UPDATE OF status ON public.tenant_users FOR EACH ROW WHEN (((new.status = 'removed'::text) AND (old.status <> 'removed'::text))) EXECUTE FUNCTION svc_scim_user_removed();
 CREATE TRIGGER tenant_users_standing AFTER DELETE OR UPDATE OF status, account_active ON public.tenant_users FOR EACH ROW EXECUTE FUNCTION svc_announce_person();
 CREATE TRIGGER tenants_announced AFTER INSERT OR DELETE OR UPDATE ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_tenant();
+CREATE TRIGGER tenants_billing BEFORE INSERT OR UPDATE OF organization_id ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_tenant_billing();
 CREATE TRIGGER tenants_inherit BEFORE INSERT OR UPDATE OF suspended_at, support_contact ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_tenant_inherits();
 CREATE TRIGGER tenants_standing AFTER DELETE OR UPDATE OF status, suspended_at ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();

@@ -7,6 +7,9 @@ import { accountActor } from '../actors/identity/accounts/actor.js'
 import { agentDocumentsActor } from '../actors/agents/documents/actor.js'
 import { observedClientsActor } from '../actors/oauth/client-id-metadata/actor.js'
 import { agentsActor } from '../actors/agents/agents/actor.js'
+import { accessPoliciesActor } from '../actors/oauth/access-policies/actor.js'
+import { billingActor } from '../actors/identity/billing/actor.js'
+import { apiKeysActor } from '../actors/oauth/api-keys/actor.js'
 import { apiResourcesActor } from '../actors/oauth/api-resources/actor.js'
 import { applicationsActor } from '../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../actors/oauth/authorization/actor.js'
@@ -43,6 +46,8 @@ import { sshCertificatesActor } from '../actors/vault/ssh-certificates/actor.js'
 import { federatedLoginActor } from '../actors/identity/federated-login/actor.js'
 import { scimActor } from '../actors/identity/scim/actor.js'
 import { scimGroupsActor } from '../actors/identity/scim-groups/actor.js'
+import { assetFilesActor } from '../actors/identity/asset-files/actor.js'
+import { tenantAssetsActor } from '../actors/identity/tenant-assets/actor.js'
 import { tenantsActor } from '../actors/identity/tenants/actor.js'
 import { rateLimitsActor } from '../actors/operations/rate-limits/actor.js'
 import { tokensActor } from '../actors/oauth/tokens/actor.js'
@@ -70,6 +75,7 @@ const POW_THREADS_MAX = 4
 const PASSWORD_THREADS_MAX = 8
 const SSH_THREADS_MAX = 2
 const X402_THREADS_MAX = 2
+const IMAGE_THREADS_MAX = 2
 
 // biome-ignore format: the alignment is the information
 export const placements = [
@@ -104,12 +110,17 @@ export const placements = [
   placement(observedClientsActor, inline,                                                   C   ),
   placement(applicationsActor, inline,                                                      C   ),
   placement(apiResourcesActor, inline,                                                      C   ),
+  placement(accessPoliciesActor, inline,                                                    C   ),
+  placement(billingActor,      inline,                                                      C   ),
+  placement(apiKeysActor,      inline,                                                      C   ),
   placement(organizationsActor, inline,                                                     C   ),
   placement(identityProvidersActor, inline,                                                 C   ),
   placement(scimActor,         inline,                                                      C   ),
   placement(scimGroupsActor,   inline,                                                      C   ),
   placement(consoleSessionsActor, inline,                                                   C   ),
   placement(auditActor,        inline,                                                      C   ),
+  placement(tenantAssetsActor, pool('images', { threadsMax: IMAGE_THREADS_MAX }),           C   ),
+  placement(assetFilesActor,   inline,                                                   A, C   ),
   placement(agentManagementActor, inline,                                                   C   ),
   placement(webhooksActor,     inline,                                                      C   ),
   placement(sequencerWorker,   inline,                                                         J),
@@ -162,7 +173,10 @@ export function placementsOfGatewayThread(settings: PlacementSettings): typeof p
 
 type PlacementSettings = Pick<
   Settings,
+  | 'access_control'
   | 'anonymous'
+  | 'api_keys'
+  | 'billing'
   | 'commerce'
   | 'console'
   | 'deployment'
@@ -171,24 +185,32 @@ type PlacementSettings = Pick<
   | 'phone'
   | 'scim'
   | 'siwe'
+  | 'tenant_assets'
 >
 
 /** Actors of features that are off in this deployment. */
-const isAbsent = (
-  actor: string,
-  { anonymous, commerce, console, deployment, oidc, passkey, phone, scim, siwe }: PlacementSettings,
-): boolean =>
-  (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
-  (actor === renewalsWorker.address.name && !commerce.enabled) ||
-  (actor === consoleSessionsActor.address.name && !console.enabled) ||
-  (actor === scimActor.address.name && !scim.enabled) ||
-  (actor === scimGroupsActor.address.name && !(scim.enabled && scim.groups_enabled)) ||
-  (actor === passkeysActor.address.name && !passkey.enabled) ||
-  (actor === guestsActor.address.name && !anonymous.enabled) ||
-  (actor === siweActor.address.name && !siwe.enabled) ||
-  (actor === phoneActor.address.name && !hasPhone(phone)) ||
-  (actor === observedClientsActor.address.name && !oidc.client_id_metadata_enabled) ||
-  (actor === clientRegistrationActor.address.name && !oidc.dynamic_registration_enabled)
+const isAbsent = (actor: string, settings: PlacementSettings): boolean => {
+  const { anonymous, commerce, console, deployment, oidc, passkey, phone, scim, siwe } = settings
+  const { access_control, api_keys, billing, tenant_assets: assets } = settings
+  return (
+    (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
+    (actor === renewalsWorker.address.name && !commerce.enabled) ||
+    (actor === consoleSessionsActor.address.name && !console.enabled) ||
+    (actor === scimActor.address.name && !scim.enabled) ||
+    (actor === scimGroupsActor.address.name && !(scim.enabled && scim.groups_enabled)) ||
+    (actor === passkeysActor.address.name && !passkey.enabled) ||
+    (actor === accessPoliciesActor.address.name && !access_control.enabled) ||
+    (actor === billingActor.address.name && !billing.enabled) ||
+    (actor === apiKeysActor.address.name && !api_keys.enabled) ||
+    (actor === guestsActor.address.name && !anonymous.enabled) ||
+    (actor === siweActor.address.name && !siwe.enabled) ||
+    (actor === phoneActor.address.name && !hasPhone(phone)) ||
+    (actor === observedClientsActor.address.name && !oidc.client_id_metadata_enabled) ||
+    (actor === clientRegistrationActor.address.name && !oidc.dynamic_registration_enabled) ||
+    (actor === tenantAssetsActor.address.name && !assets.enabled) ||
+    (actor === assetFilesActor.address.name && !(assets.enabled && assets.folder !== undefined))
+  )
+}
 
 /** The placements that apply. The routes of the other actors do not exist. */
 export function placementsWith(settings: PlacementSettings): typeof placements {

@@ -37,6 +37,7 @@ import {
   type Step,
   type Undo,
 } from './process/start-context.js'
+import { actorReports, planeReports } from './process/process-report.js'
 import { followChanges } from './wiring/announcements.js'
 import { gatewayOf } from './wiring/gateway.js'
 import type { EgressThreadData } from './threads/egress-thread.js'
@@ -224,11 +225,13 @@ async function startActors(context: StartContext): Promise<Undo> {
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     },
   }
+  const placed = placementsWith(settings)
+  const planes = planesOf(loaded.plane)
   if (keepsMail(loaded)) context.caughtMail = new CaughtMail(clock)
   const system: System = await startSystem({
-    placements: placementsWith(settings),
+    placements: placed,
     thread: (name) => threads[name]!,
-    planes: planesOf(loaded.plane),
+    planes,
     actorWirings: actorWirings({
       settings: loaded.settings,
       database,
@@ -247,6 +250,10 @@ async function startActors(context: StartContext): Promise<Undo> {
           ...(context.system?.readiness().unready ?? []),
           ...(context.gatewayThreads?.unready() ?? []),
         ],
+      },
+      report: {
+        planes: () => planeReports(placed, planes),
+        actors: () => actorReports(placed, context.system?.stats() ?? []),
       },
     }),
     clock,

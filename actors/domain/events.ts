@@ -17,6 +17,7 @@ export const EVENT_CATALOGUE = {
     'tenant_user.suspended',
     'tenant_user.removed',
   ],
+  'API keys': ['api_key.created', 'api_key.rotated', 'api_key.revoked'],
   Administration: ['admin.user.created', 'admin.agent.registered', 'admin.delegation.revoked'],
   Vault: [
     'vault.credential.created',
@@ -27,10 +28,14 @@ export const EVENT_CATALOGUE = {
   SSO: ['sso.configured', 'sso.login.success', 'sso.login.failed', 'sso.user.provisioned'],
   Organizations: [
     'org.created',
+    'org.billing.changed',
     'org.suspended',
     'org.reactivated',
     'org.tenant.suspended',
     'org.tenant.reactivated',
+    'org.tenant.transfer_requested',
+    'org.tenant.transfer_closed',
+    'org.tenant.transferred',
     'org.member.invited',
     'org.member.added',
     'org.member.role_changed',
@@ -79,6 +84,10 @@ export type EventFeatures = {
   readonly adaptiveMfa: boolean
   /** Provisioning by directories. */
   readonly scim: boolean
+  /** API keys of tenants. */
+  readonly apiKeys: boolean
+  /** Plans of organizations. */
+  readonly billing: boolean
 }
 
 /** The event types of a deployment, in catalogue order. */
@@ -87,6 +96,8 @@ export function offeredEventTypes(features: EventFeatures): readonly EventType[]
     if (type.startsWith('commerce.')) return features.commerce
     if (type === 'sso.user.provisioned') return features.sso || features.scim
     if (type === 'auth.adaptive_mfa.triggered') return features.adaptiveMfa
+    if (type.startsWith('api_key.')) return features.apiKeys
+    if (type === 'org.billing.changed') return features.billing
     if (type === 'sso.configured') return features.enterpriseSso
     return !type.startsWith('sso.') || features.sso
   })

@@ -243,6 +243,10 @@ export const OAUTH_ERRORS = {
         'The credential of the vault cannot be exported to this caller.',
         'Use the egress proxy, or ask the owner of the credential.',
       ],
+      access_policy: [
+        'An access policy of the tenant forbids the sign-in or the token.',
+        'Ask an owner or admin of the tenant, who can evaluate the policies.',
+      ],
     },
   },
   insufficient_scope: {

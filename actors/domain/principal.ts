@@ -33,6 +33,8 @@ export type Principal = {
   readonly amr?: readonly string[] | undefined
   /** Thumbprint of the key a DPoP-bound token needs (RFC 9449 section 6.1). */
   readonly jkt: string | null
+  /** True for an API key. The subject is the id of the key. */
+  readonly apiKey?: boolean | undefined
   readonly tokenId: string
   readonly expiresAtSecs: number
 }

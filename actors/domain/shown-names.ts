@@ -5,6 +5,9 @@
  */
 export const SHOWN_NAME = /^[^\p{Cc}\p{Cs}\u202A-\u202E\u2066-\u2069]{1,120}$/u
 
+/** The characters of a name, in a text of any length. */
+export const SHOWN_TEXT = /^[^\p{Cc}\p{Cs}\u202A-\u202E\u2066-\u2069]+$/u
+
 const UNSHOWN = /[\p{Cc}\p{Cs}\u202A-\u202E\u2066-\u2069]/gu
 const LENGTH_MAX = 120
 

@@ -110,6 +110,8 @@ async function run(url: string): Promise<void> {
     dpop: { enabled: true, require_nonce: false, proof_max_age_secs: 300 },
     console: true,
     credentials: true,
+    accessControl: false,
+    apiKeys: true,
   })
 
   const tenantId = random.uuid()
@@ -165,15 +167,19 @@ async function run(url: string): Promise<void> {
       await tokens.ref.issue(form({ grant_type: 'client_credentials', ...secretFields })),
       'issued',
     )
-  const login = () =>
-    tokens.ref.grantAgent({
+  const login = async () => {
+    const granted = await tokens.ref.grantAgent({
       tenantId,
       organizationId: null,
       agentId,
       scopes: ['vault:read'],
       keyFingerprint: 'bench',
       jkt: null,
+      address: null,
     })
+    if (granted.tag !== 'granted') throw new Error(granted.tag)
+    return granted
+  }
   const reference = async () => {
     const signed = await keys.ref.sign({
       typ: 'at+jwt',

@@ -15,7 +15,9 @@ const tenant = {
   color: '#0b7285',
   logo: null,
   locale: null,
+  favicon: null,
   links: [],
+  texts: {},
   supportContact: 'help@harbour.example',
 } as const
 

@@ -34,6 +34,8 @@ const healthActor = defineActor<HealthProtocol, Record<string, never>>({
     describeRequest: async () => ({ tag: 'not_admitted' }),
     startup: async () => ({ tag: 'ok' }),
     ready: async () => ({ tag: 'ok' }),
+    planes: async () => ({ tag: 'planes', planes: [] }),
+    actors: async () => ({ tag: 'actors', actors: [] }),
   }),
 })
 

@@ -8,6 +8,7 @@ import type { HttpExchange } from '../http-exchange.js'
 import { mediaTypeOf } from '../headers/accept.js'
 import type { PointedError, Problem } from '../response/problems.js'
 import type { BodyRule, FormFields } from '../route.js'
+import { parseUpload } from './upload.js'
 import { unknownMembers } from './unknown-members.js'
 
 const JSON_DEPTH_MAX = 64
@@ -51,6 +52,7 @@ function expectedMedia(rule: BodyRule<unknown>): readonly string[] {
   if (rule.kind === 'stream') return []
   if (rule.kind === 'raw') return rule.contentTypes
   if (rule.kind === 'json') return [...(rule.contentTypes ?? []), 'application/json']
+  if (rule.kind === 'upload') return ['multipart/form-data']
   return ['application/x-www-form-urlencoded']
 }
 
@@ -61,6 +63,10 @@ export function parseBody(
   onUnknown?: (pointers: readonly string[]) => void,
 ): Parsed<unknown> {
   if (rule.kind === 'raw' || rule.kind === 'stream') return good(bytes)
+  if (rule.kind === 'upload') {
+    const form = parseUpload(bytes)
+    return form === null ? badBody('The body is not valid multipart/form-data.') : good(form)
+  }
   let text: string
   try {
     text = utf8.decode(bytes)

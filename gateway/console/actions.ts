@@ -1,5 +1,5 @@
 /** Actions of the console: the form of an API operation, its call, and what came of it. */
-import type { FormFields } from '../route.js'
+import type { FormFields, UploadedForm } from '../route.js'
 import type { ApiCall } from './api.js'
 import { type ConsoleAction, filled, isItem, type Item } from './declaration.js'
 import {
@@ -18,6 +18,9 @@ import { languageOf, type Outcome, refusedToken, type Visit, VisitedPages } from
 import { labelOf, membersOf, nameOf, problemOf, shownOnce, type ShownProblem } from './values.js'
 
 type Typed = Readonly<Record<string, string>>
+
+/** The field of a file. */
+const FILE = 'file'
 
 export class ConsoleActions extends VisitedPages {
   protected async form(
@@ -75,7 +78,12 @@ export class ConsoleActions extends VisitedPages {
         title: `${say(label)}: ${name}`,
         place,
         name,
-        call: { method: action.method, path: filled(action.path, ids), body: example },
+        call: {
+          method: action.method,
+          path: filled(action.path, ids),
+          body: example,
+          file: action.upload?.[0],
+        },
         status: again === undefined ? 200 : (again.problem?.status ?? 400),
       },
       {
@@ -91,6 +99,8 @@ export class ConsoleActions extends VisitedPages {
         first: shown.filter(isFirst).toSorted((a, b) => order(a.name) - order(b.name)),
         more,
         open: more.some(({ fault }) => fault !== undefined),
+        upload: action.upload ?? null,
+        fileMissing: again?.malformed === FILE,
       },
     )
   }
@@ -125,6 +135,20 @@ export class ConsoleActions extends VisitedPages {
       },
       { page: `${base}/do/${action.name}`, typed },
     )
+  }
+
+  /** A form with a file was sent: calls the API with the file as the body. */
+  async upload(visit: Visit, place: Place, { file }: UploadedForm): Promise<Outcome> {
+    const action = place.action!
+    const found = await this.target(visit, place)
+    if ('answer' in found) return this.missing(visit, place, found.answer)
+    if (file === null)
+      return this.form(visit, place, action, { typed: {}, problem: null, malformed: FILE })
+    const page = `${itemPath(place, place.ids.at(-1)!)}/do/${action.name}`
+    const { method } = action
+    const path = filled(action.path, place.ids)
+    const call = { method, path, body: file.bytes, contentType: file.mediaType }
+    return this.perform(visit, place, call, { page })
   }
 
   /** Calls the API for an action that the user confirmed, and shows what came of it. */
@@ -170,7 +194,7 @@ export class ConsoleActions extends VisitedPages {
   ): Outcome {
     const language = languageOf(visit.request)
     const { method, path, body } = call
-    const sent: unknown = body == null ? null : JSON.parse(body)
+    const sent: unknown = typeof body === 'string' ? JSON.parse(body) : null
     const title = language.say(`do.${place.action!.name}`)
     return this.page(
       visit,

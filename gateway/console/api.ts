@@ -15,8 +15,8 @@ export type ApiCall = {
   readonly method: string
   /** With its query. */
   readonly path: string
-  /** JSON text, or null. */
-  readonly body?: string | null | undefined
+  /** JSON text, the bytes of a file, or null. */
+  readonly body?: string | Uint8Array | null | undefined
   /** The access token. Without one the call is anonymous. */
   readonly token?: string | undefined
   readonly idempotencyKey?: string | undefined
@@ -74,7 +74,7 @@ class InnerExchange implements HttpExchange {
     this.peerAddress = clientAddress
     this.secure = secure
     this.hasBody = body !== null
-    this.body = Buffer.from(body ?? '')
+    this.body = typeof body === 'string' ? Buffer.from(body) : (body ?? new Uint8Array(0))
     this.resolve = resolve
     this.headers = fields({
       'x-request-id': requestId,

@@ -26,6 +26,8 @@ export type ConsoleAction = Operation & {
   readonly danger?: boolean | undefined
   /** Whether the action applies to the object. Default: always. */
   readonly when?: ((item: Item) => boolean) | undefined
+  /** The body is a file of one of these media types. */
+  readonly upload?: readonly string[] | undefined
   /** The answer is a page of its own, as a result of a check. */
   readonly shows?: boolean | undefined
 }
@@ -73,6 +75,8 @@ export type ConsoleResource = {
   readonly opens?: boolean | undefined
   /** A template with the name of the resource, shown above the list or the object. */
   readonly extra?: string | undefined
+  /** Whether the overview shows how many there are. Default: true. */
+  readonly counted?: boolean | undefined
   /** The page may reload itself every ten seconds. */
   readonly live?: boolean | undefined
   /** For deployment operators: shown only to tokens with one of these scopes. */

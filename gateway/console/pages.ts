@@ -6,10 +6,10 @@ import {
   type ConsoleAction,
   type ConsoleResource,
   filled,
+  get,
   isItem,
   type Item,
 } from './declaration.js'
-import type { SignedIn } from './session.js'
 import { itemPath, listPath, type Place } from './site.js'
 import { labelOf, labelText, membersOf, nameOf, problemOf, valueOf } from './values.js'
 import {
@@ -26,6 +26,7 @@ import {
 
 const COUNT_MAX = 50
 const RECENT = 8
+const LOGO = get('/api/v1/tenant/branding/assets/{kind}')
 
 export class ConsolePages extends ConsoleActions {
   /** GET /console. */
@@ -34,8 +35,12 @@ export class ConsolePages extends ConsoleActions {
     const language = languageOf(visit.request)
     const resources = site.resources(visit.session.scopes)
     const counted = resources.filter(
-      ({ list, query: fixed, asks, within }) =>
-        list !== undefined && fixed === undefined && asks === undefined && within === undefined,
+      ({ list, query: fixed, asks, within, counted: isCounted = true }) =>
+        isCounted &&
+        list !== undefined &&
+        fixed === undefined &&
+        asks === undefined &&
+        within === undefined,
     )
     const audit = resources.find(({ name }) => name === 'audit')
     const own = counted.filter(({ name }) => name !== 'audit')
@@ -183,13 +188,14 @@ export class ConsolePages extends ConsoleActions {
           .filter((child) => site.isVisible(child, scopes))
           .map((child) => ({ path: `${here}/${child.name}`, title: `console.of.${child.name}` })),
         extra: resource.extra ?? null,
-        ...this.extra(resource, item, visit.session),
+        ...(await this.extra(visit, resource, item)),
       },
     )
   }
 
   /** What the templates of single resources need. */
-  private extra({ name }: ConsoleResource, item: Item, session: SignedIn): Content {
+  private async extra(visit: Visit, { name }: ConsoleResource, item: Item): Promise<Content> {
+    const { session } = visit
     if (name === 'applications') return { tryPath: tryPath(item) }
     if (name !== 'settings') return {}
     const branding = isItem(item['branding']) ? item['branding'] : {}
@@ -198,10 +204,21 @@ export class ConsolePages extends ConsoleActions {
     return {
       preview: {
         name: shownName ?? session.tokens.tenantName,
-        logo: typeof logo === 'string' && logo.startsWith('data:image/') ? logo : null,
+        logo:
+          (await this.uploadedLogo(visit)) ??
+          (typeof logo === 'string' && logo.startsWith('data:image/') ? logo : null),
         brand: isColor ? `${BRAND_PATH}/${color.slice(1)}` : null,
       },
     }
+  }
+
+  /** The URL of the uploaded logo, or null. */
+  private async uploadedLogo(visit: Visit): Promise<string | null> {
+    if (this.needs.site.routeOf(LOGO) === null) return null
+    const path = filled(LOGO.path, ['logo'])
+    const answer = await this.call(visit, { method: 'GET', path })
+    const url = isItem(answer.json) ? answer.json['url'] : null
+    return typeof url === 'string' ? url : null
   }
 
   /** An action that only reads: the check of the audit chain, and its export. */

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { ConsoleAction as KeptAction } from '../../actors/identity/console-sessions/protocol.js'
 import type { ConsoleSessionsProtocol } from '../../actors/identity/console-sessions/protocol.js'
+import { UPLOAD_BYTES_MAX } from '../../actors/identity/tenant-assets/protocol.js'
 import type { TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
 import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
@@ -17,10 +18,12 @@ import {
   queryFields,
   type Rendered,
   type Route,
+  type UploadedForm,
+  uploadForm,
 } from '../route.js'
 import type { ConsoleApi } from './api.js'
 import { ConsolePages } from './pages.js'
-import { ConsoleSignIn, ownPage, redirect, type SignedIn } from './session.js'
+import { completedAt, ConsoleSignIn, ownPage, redirect, type SignedIn } from './session.js'
 import type { Site } from './site.js'
 import { consoleStyleRoute } from './style.js'
 import { isInterrupted, type Outcome } from './visit.js'
@@ -63,9 +66,14 @@ const Form = formFields(z.looseObject({ csrf_token: z.string().max(128) }), {
 })
 const Segment = z.string().max(512)
 
+/** The action that uploads a file. */
+const UPLOAD_PATH = '/console/assets/{id}/do/upload'
+const Upload = uploadForm({ maxBytes: UPLOAD_BYTES_MAX })
+
 /** The pages by their path, with the operation ids of reading and of sending them. */
 const PLACES = [
   ['/console/{resource}', 'showConsoleList', null],
+  [UPLOAD_PATH, 'showConsoleUpload', 'sendConsoleUpload'],
   ['/console/{resource}/do/{action}', 'showConsoleListAction', 'sendConsoleListAction'],
   ['/console/{resource}/{id}', 'showConsoleItem', null],
   ['/console/{resource}/{id}/do/{action}', 'showConsoleItemAction', 'sendConsoleItemAction'],
@@ -139,7 +147,9 @@ export function consoleRoutes(needs: ConsoleNeeds): readonly Route[] {
       return toSignIn(returnTo, tenantId)
     }
     const { call, page, stepUp } = outcome
-    if (call === null) return signIn.begin({ tenantId, returnTo: page, resumes: false }, stepUp)
+    // An upload is not kept: the user chooses the file again.
+    if (call === null || call.body instanceof Uint8Array)
+      return signIn.begin({ tenantId, returnTo: page, resumes: false }, stepUp)
     const action: KeptAction = {
       method: call.method,
       path: call.path,
@@ -306,7 +316,7 @@ export function consoleRoutes(needs: ConsoleNeeds): readonly Route[] {
       const error = answer.get('error')
       if (error !== undefined) return failedPage(request, error, answer.get('error_description'))
       const done = await signIn.complete(request, answer, asking)
-      if (done === null) return failedPage(request)
+      if (done === null) return (await reloaded(request, asking)) ?? failedPage(request)
       const { flow, cookies, token } = done
       const read = flow.resumes ? await sessions.read({ token }, asking) : null
       const rendered =
@@ -316,6 +326,13 @@ export function consoleRoutes(needs: ConsoleNeeds): readonly Route[] {
       return rendered.form === 'body' ? { ...rendered, cookies } : rendered
     },
   })
+
+  /** The page of a callback was loaded again. Its sign-in is complete, so the user goes to the page of the action. */
+  async function reloaded(request: AnyRouteRequest, asking: AskOptions): Promise<Rendered | null> {
+    const returnTo = completedAt(request)
+    if (returnTo === null || (await signIn.read(request, asking)) === null) return null
+    return redirect(returnTo.replace(/\/do\/[^/]*$/, ''))
+  }
 
   function failedPage({ browser }: AnyRouteRequest, error?: string, detail?: string): Rendered {
     const html = renderPage(
@@ -371,19 +388,21 @@ export function consoleRoutes(needs: ConsoleNeeds): readonly Route[] {
       },
     })
     if (sends === null) return [show]
+    const isUpload = path === UPLOAD_PATH
     const send = ownRoute({
       ...one,
       method: 'POST',
       operationId: sends,
       summary: 'An action of the console: one call of the API',
-      body: Form,
+      body: isUpload ? Upload : Form,
       answer: (request, asking) => {
         const segments = segmentsIn(path, request.params)
         return withSession(request, asking, pathOf(segments), (session) => {
           const place = site.place(segments, session.scopes)
           const visit = { request, session }
-          return place === null
-            ? pages.missing(visit, null, null)
+          if (place === null) return pages.missing(visit, null, null)
+          return isUpload
+            ? pages.upload(visit, place, request.body as UploadedForm)
             : pages.act(visit, place, request.body as FormFields)
         })
       },

@@ -43,6 +43,9 @@ export type SignedIn = Omit<ConsoleSessionFound, 'tag'>
 /** What an API asks for when it needs a fresh second factor (RFC 9470 section 3). */
 export type StepUp = { readonly acrValues: string | null; readonly maxAgeSecs: string | null }
 
+/** Takes the place of the secret in the cookie of a complete sign-in. No state is derived from it. */
+const COMPLETED = 'complete'
+
 type Flow = { readonly tenantId: string; readonly returnTo: string; readonly resumes: boolean }
 
 export class ConsoleSignIn {
@@ -125,7 +128,7 @@ export class ConsoleSignIn {
     const [secret = '', kept = ''] = (request.browser.consoleFlow ?? '').split('.')
     const flow = flowOf(kept)
     const code = answer.get('code')
-    if (flow === null || code === undefined) return null
+    if (flow === null || code === undefined || secret === COMPLETED) return null
     // RFC 9700 section 4.7 (state), RFC 9207 section 2.4 (iss).
     if (answer.get('state') !== derived(secret, 'state') || answer.get('iss') !== issuer)
       return null
@@ -172,7 +175,8 @@ export class ConsoleSignIn {
       cookies: [
         browsers.consoleCookie('session', opened.token),
         browsers.consoleCookie('tenant', flow.tenantId),
-        browsers.consoleCookie('flow', null),
+        // Only a resumed action answers the callback with a page, which the user may load again.
+        browsers.consoleCookie('flow', flow.resumes ? `${COMPLETED}.${kept}` : null),
       ],
     }
   }
@@ -221,6 +225,12 @@ export function redirect(location: string): Extract<Rendered, { form: 'body' }> 
 /** State, nonce and verifier of a sign-in, from the secret in its cookie. Nothing is stored. */
 function derived(secret: string, what: 'state' | 'nonce' | 'verifier'): string {
   return createHmac('sha256', secret).update(`svc-console-${what}-v1`).digest('base64url')
+}
+
+/** The page of the last complete sign-in of the browser, or null. */
+export function completedAt({ browser }: AnyRouteRequest): string | null {
+  const [secret = '', kept = ''] = (browser.consoleFlow ?? '').split('.')
+  return secret === COMPLETED ? (flowOf(kept)?.returnTo ?? null) : null
 }
 
 function flowOf(kept: string): Flow | null {

@@ -58,7 +58,9 @@ export function valueOf(item: Item, member: string, language: Language): Value {
   if (name.endsWith('_minor') && typeof value === 'number' && typeof currency === 'string')
     return { kind: 'text', text: language.money(value, currency) }
   if (TIME.test(text)) return { kind: 'time', iso: text, text: language.time(new Date(text)) }
-  if (text.startsWith('data:image/')) return { kind: 'image', text }
+  const { media_type: mediaType } = item
+  const isImage = name === 'url' && typeof mediaType === 'string' && mediaType.startsWith('image/')
+  if (isImage || text.startsWith('data:image/')) return { kind: 'image', text }
   if (STATUS.has(name)) return { kind: 'status', text }
   return { kind: CODE.test(name) ? 'code' : 'text', text }
 }
@@ -128,7 +130,12 @@ export function problemOf(
 /** A curl line for a call, with a placeholder for the token. */
 export function curlOf(
   issuer: string,
-  { method, path, body }: { method: string; path: string; body?: Item | null },
+  {
+    method,
+    path,
+    body,
+    file,
+  }: { method: string; path: string; body?: Item | null; file?: string | undefined },
 ): string {
   const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
   const lines = [
@@ -137,5 +144,7 @@ export function curlOf(
   ]
   if (body !== undefined && body !== null)
     lines.push(`  -H 'Content-Type: application/json'`, `  -d ${quoted(JSON.stringify(body))}`)
+  if (file !== undefined)
+    lines.push(`  -H 'Content-Type: ${file}'`, `  --data-binary @logo.${file.split('/')[1]}`)
   return lines.join(' \\\n')
 }

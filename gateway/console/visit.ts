@@ -40,7 +40,9 @@ type Shown = {
   /** Name of the object, where the page is below its list. */
   readonly name?: string | undefined
   readonly status?: number | undefined
-  readonly call?: { method: string; path: string; body?: Item | null } | undefined
+  readonly call?:
+    | { method: string; path: string; body?: Item | null; file?: string | undefined }
+    | undefined
   readonly refreshes?: boolean | undefined
 }
 

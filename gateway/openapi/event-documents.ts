@@ -37,6 +37,16 @@ const member = (type: string, role: string): Fields => ({
   member_id: [text.optional(), EXAMPLE_OTHER],
   role: [text, role],
 })
+const apiKey: Fields = {
+  name: [text, 'Nightly export'],
+  scopes: [z.array(text), ['users:read']],
+  expires_at: [z.iso.datetime(), '2026-04-01T00:00:00.000Z'],
+}
+const transfer: Fields = {
+  transfer_id: [text, EXAMPLE_OTHER],
+  from_organization_id: [text, EXAMPLE_ID],
+  to_organization_id: [text, EXAMPLE_OTHER],
+}
 const credential: Fields = { credential_id: [text.optional(), EXAMPLE_OTHER] }
 
 /** Members of `data` by event type. */
@@ -73,6 +83,9 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
   'tenant_user.activated': user,
   'tenant_user.suspended': user,
   'tenant_user.removed': user,
+  'api_key.created': apiKey,
+  'api_key.rotated': apiKey,
+  'api_key.revoked': apiKey,
   'admin.user.created': user,
   'admin.agent.registered': {
     name: [text, 'Buyer'],
@@ -140,10 +153,17 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
     fixture: [z.boolean().optional(), false],
   },
   'org.created': { name: [text, 'Acme Robotics'], slug: [text, 'acme-robotics'] },
+  'org.billing.changed': {
+    plan: [nullable, 'Team'],
+    suspended: [z.boolean(), false],
+  },
   'org.suspended': {},
   'org.reactivated': {},
   'org.tenant.suspended': {},
   'org.tenant.reactivated': {},
+  'org.tenant.transfer_requested': transfer,
+  'org.tenant.transfer_closed': transfer,
+  'org.tenant.transferred': transfer,
   'org.member.invited': { ...member('invitation', 'admin'), email },
   'org.member.added': member('agent', 'owner'),
   'org.member.role_changed': { ...member('agent', 'admin'), role_before: [text, 'owner'] },

@@ -282,7 +282,7 @@ function requestBodyOf(body: BodyRule<unknown>) {
       : Object.fromEntries(
           (body.kind === 'json'
             ? [...(body.contentTypes ?? []), 'application/json']
-            : ['application/x-www-form-urlencoded']
+            : [body.kind === 'upload' ? 'multipart/form-data' : 'application/x-www-form-urlencoded']
           ).map((type) => [type, { schema: body.schema }]),
         )
   return {

@@ -19,6 +19,7 @@ export type AuthenticationResult =
 
 const PROBLEM_OF: Readonly<Record<Unauthenticated['error'], ProblemName>> = {
   unauthorized: 'unauthorized',
+  policy_denied: 'policy-denied',
   token_expired: 'token-expired',
   token_revoked: 'token-revoked',
   delegation_expired: 'delegation-expired',
@@ -30,11 +31,13 @@ export interface Authenticator {
   /**
    * Verifies the access token of a request.
    * @param host the Host of the request. On a tenant's host only tokens of that tenant are valid.
+   * @param address of the client. API keys may be limited to addresses.
    * @param scopes of the operation, for the challenge.
    */
   authenticate(
     credentials: Credentials,
     host: string,
+    address: string,
     scopes: readonly string[],
     options: AskOptions,
   ): Promise<AuthenticationResult>
@@ -83,7 +86,7 @@ export function authenticator(
 ): Authenticator {
   const refuse = (problem: Problem): AuthenticationResult => ({ tag: 'problem', problem })
   return {
-    async authenticate(credentials, host, scopes, options) {
+    async authenticate(credentials, host, address, scopes, options) {
       const { authorization, dpopProof, httpMethod, httpUrl } = credentials
       const hints = () => challengeHints(baseUrl, scopes)
       if (authorization === null) return refuse({ name: 'unauthorized', ...missingToken(hints()) })
@@ -93,10 +96,19 @@ export function authenticator(
         return { tag: 'problem', problem: { name: 'service-unavailable', retryAfterSecs: 1 } }
       }
       const verdict = await tokens.authenticate(
-        { scheme: presented.scheme, token: presented.token, dpopProof, httpMethod, httpUrl },
+        {
+          scheme: presented.scheme,
+          token: presented.token,
+          dpopProof,
+          httpMethod,
+          httpUrl,
+          address,
+        },
         options,
       )
       if (verdict.tag !== 'authenticated') {
+        if (verdict.error === 'policy_denied')
+          return refuse({ name: 'policy-denied', detail: `${verdict.description}.` })
         return {
           tag: 'problem',
           problem: { name: PROBLEM_OF[verdict.error], ...refusedToken(verdict, hints()) },
@@ -126,7 +138,7 @@ export function scimAuthenticator(
     },
   })
   return {
-    async authenticate({ authorization }, host, _scopes, options) {
+    async authenticate({ authorization }, host, _address, _scopes, options) {
       if (authorization === null)
         return refuse('This operation needs a SCIM token in the Authorization header.', '')
       const presented = presentedToken(authorization)

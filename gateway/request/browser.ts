@@ -173,7 +173,7 @@ function tokenIn(cookies: Cookies, name: string): string | null {
   return value !== undefined && TOKEN.test(value) ? value : null
 }
 
-const FLOW = /^[A-Za-z0-9_-]{43}\.[A-Za-z0-9_-]{0,1400}$/
+const FLOW = /^(?:[A-Za-z0-9_-]{43}|complete)\.[A-Za-z0-9_-]{0,1400}$/
 
 function flowIn(cookies: Cookies, name: string): string | null {
   const value = cookies[name]

@@ -12,10 +12,11 @@ export interface ClientAddresses {
 
 const VERDICTS_KEPT_MAX = 1_024
 
-export function clientAddresses(trustedProxies: readonly string[]): ClientAddresses {
-  const ranges = trustedProxies.map(rangeOf)
+/** Tests whether an address is one of these addresses, or lies in one of these networks. None: never. */
+export function addressTest(listed: readonly string[]): (address: string) => boolean {
+  const ranges = listed.map(rangeOf)
   const kept = new Map<string, boolean>()
-  const trusts = (address: string): boolean => {
+  return (address) => {
     if (ranges.length === 0) return false
     const known = kept.get(address)
     if (known !== undefined) return known
@@ -24,6 +25,10 @@ export function clientAddresses(trustedProxies: readonly string[]): ClientAddres
     kept.set(address, verdict)
     return verdict
   }
+}
+
+export function clientAddresses(trustedProxies: readonly string[]): ClientAddresses {
+  const trusts = addressTest(trustedProxies)
   return {
     trusts,
     clientOf(peer, forwardedFor) {

@@ -251,6 +251,13 @@ function formSources(target: string): readonly string[] {
   return target.startsWith('http://') ? ['http:', 'https:'] : [target]
 }
 
+const OWN_IMAGES = "img-src 'self' data:"
+
+/** A page policy that also admits images of an origin, such as the object store of tenant assets. */
+export function withImagesOf(policy: string, origin: string): string {
+  return policy.replace(OWN_IMAGES, `${OWN_IMAGES} ${origin}`)
+}
+
 /** The content security policy of hosted pages (docs/reference/http.md, Headers). */
 export function pagePolicy(
   formTargets: readonly string[],
@@ -268,7 +275,7 @@ export function pagePolicy(
   const types = scripted && sources.length === 0 ? TRUSTED_TYPES : ''
   const styles = ["'self'", ...sources].join(' ')
   return (
-    `default-src 'none'; style-src ${styles}; img-src 'self' data:; font-src 'self'; ${script}${frames}${types}` +
+    `default-src 'none'; style-src ${styles}; ${OWN_IMAGES}; font-src 'self'; ${script}${frames}${types}` +
     `form-action ${["'self'", ...targets].join(' ')}; base-uri 'none'; frame-ancestors 'none'`
   )
 }

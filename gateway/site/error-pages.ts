@@ -1,31 +1,45 @@
-/** GET /errors/{name}: the page of a problem type, at its type URI (RFC 9457 section 3.1.1). */
+/**
+ * GET /errors/{name}: the page of a problem type, at its type URI (RFC 9457 section 3.1.1), in the language of the
+ * browser. Problem documents themselves are in English.
+ */
 import { z } from 'zod'
 import { OAUTH_ERRORS } from '../../actors/domain/oauth-reasons.js'
+import type { I18nSettings } from '../../actors/domain/i18n/settings.js'
+import { filledIn } from '../../actors/domain/i18n/languages.js'
+import type { Locale } from '../../actors/domain/i18n/locales.js'
 import { strongTag } from '../capabilities.js'
+import { chooseLanguage } from '../pages/platform/language.js'
 import { renderPage } from '../pages/platform/render.js'
 import { problemCode, PROBLEM_TYPES, type ProblemName } from '../response/problems.js'
 import { NO_CONTEXT } from '../response/replies.js'
 import { ownRoute, problem, type Rendered, type ResponseDoc, type Route } from '../route.js'
-import { PROBLEM_ADVICE, RETRY_RULES } from './problem-advice.js'
+import { PROBLEM_ADVICE } from './problem-advice.js'
+import { PROBLEM_TEXTS } from './problems/texts.js'
 
 const Params = z.object({ name: z.string().max(64) })
+const Headers = z.object({ 'accept-language': z.string().max(1024).optional() })
 const PAGE_DOCS: readonly ResponseDoc[] = [{ status: 200, contentType: 'text/html', schema: null }]
 
-export function errorPageRoutes(): readonly Route[] {
+export function errorPageRoutes(i18n: I18nSettings): readonly Route[] {
   const unknown = problem(404, 'not-found', { detail: 'There is no such problem type.' })
   const shared = {
     method: 'GET',
     tags: ['Operations'],
     exposure: 'public',
     security: { scheme: 'anonymous' },
+    headers: Headers,
   } as const
+  const localeOf = (headers: unknown): Locale => {
+    const header = (headers as z.infer<typeof Headers>)['accept-language'] ?? ''
+    return chooseLanguage(null, { header, i18n }).locale
+  }
   const list = ownRoute({
     ...shared,
     path: '/errors',
     operationId: 'listProblemTypes',
     summary: 'All problem types, as a page',
     responses: PAGE_DOCS,
-    answer: () => pageOf(null),
+    answer: ({ headers }) => pageOf(null, localeOf(headers)),
   })
   const one = ownRoute({
     ...shared,
@@ -37,9 +51,9 @@ export function errorPageRoutes(): readonly Route[] {
       'has one anchor for each reason.',
     params: Params,
     responses: [...PAGE_DOCS, ...unknown.docs],
-    answer: (request) => {
-      const { name } = request.params as z.infer<typeof Params>
-      if (isProblemName(name)) return pageOf(name)
+    answer: ({ params, headers }) => {
+      const { name } = params as z.infer<typeof Params>
+      if (isProblemName(name)) return pageOf(name, localeOf(headers))
       const code = name.replaceAll('-', '_')
       return isOAuthCode(code) ? oauthPageOf(code) : unknown.render(null, NO_CONTEXT)
     },
@@ -57,19 +71,23 @@ function isOAuthCode(code: string): code is OAuthCode {
   return Object.hasOwn(OAUTH_ERRORS, code)
 }
 
+/** A page for each type and language, and one for each OAuth error. */
 const pages = new Map<string, Rendered>()
 
-function pageOf(name: ProblemName | null): Rendered {
-  return kept(name ?? '', () => (name === null ? listText() : typeText(name)))
+function pageOf(name: ProblemName | null, locale: Locale): Rendered {
+  return kept(`${locale} ${name ?? ''}`, () =>
+    name === null ? listText(locale) : typeText(name, locale),
+  )
 }
 
+/** In English, as the answers with this code are. */
 function oauthPageOf(code: OAuthCode): Rendered {
   return kept(code, () => oauthText(code))
 }
 
 /** Renders a page once. */
-function kept(name: string, text: () => string): Rendered {
-  const known = pages.get(name)
+function kept(key: string, text: () => string): Rendered {
+  const known = pages.get(key)
   if (known !== undefined) return known
   const body = text()
   const rendered: Rendered = {
@@ -79,27 +97,39 @@ function kept(name: string, text: () => string): Rendered {
     body,
     etag: strongTag(body),
     cacheControl: 'public, max-age=3600',
+    headers: { vary: 'Accept-Language' },
   }
-  pages.set(name, rendered)
+  pages.set(key, rendered)
   return rendered
 }
 
-/** In English, as problem documents are. */
-const frame = (title: string) =>
-  ({ titleKey: 'error.title', title, branding: null, acceptLanguage: 'en' }) as const
+const frame = (title: string, locale: Locale) =>
+  ({ titleKey: 'error.title', title, branding: null, acceptLanguage: locale }) as const
 
-function typeText(name: ProblemName): string {
-  const { status, title, meaning } = PROBLEM_TYPES[name]
-  const { remedy, retry } = PROBLEM_ADVICE[name]
+/** HTML of a text of ours, with the words between backticks as code. */
+function marked(text: string): string {
+  const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;')
+  return escaped.replaceAll(/`([^`]+)`/g, '<code translate="no" dir="ltr">$1</code>')
+}
+
+function typeText(name: ProblemName, locale: Locale): string {
+  const { words, types, retry } = PROBLEM_TEXTS[locale]
+  const [title, meaning, remedy] = types[name]
   const code = problemCode(name)
-  const reasons = isOAuthCode(code) ? reasonsOf(code) : []
-  const content = { status, code, meaning, remedy, retry: RETRY_RULES[retry], reasons }
-  return renderPage('problem-type', frame(title), content)
+  return renderPage('problem-type', frame(title, locale), {
+    words,
+    status: filledIn(words.status, { status: String(PROBLEM_TYPES[name].status) }),
+    code,
+    meaning: marked(meaning),
+    remedy: marked(remedy),
+    rule: marked(retry[PROBLEM_ADVICE[name].retry]),
+    reasons: isOAuthCode(code) ? reasonsOf(code) : [],
+  })
 }
 
 function oauthText(code: OAuthCode): string {
   const { meaning } = OAUTH_ERRORS[code]
-  return renderPage('oauth-error', frame(code), { code, meaning, reasons: reasonsOf(code) })
+  return renderPage('oauth-error', frame(code, 'en'), { code, meaning, reasons: reasonsOf(code) })
 }
 
 function reasonsOf(code: OAuthCode) {
@@ -108,12 +138,14 @@ function reasonsOf(code: OAuthCode) {
   return explained.map(([reason, [cause, remedy]]) => ({ reason, cause, remedy }))
 }
 
-function listText(): string {
-  const types = Object.entries(PROBLEM_TYPES).map(([name, { status, title }]) => ({
+function listText(locale: Locale): string {
+  const { words, types } = PROBLEM_TEXTS[locale]
+  const rows = (Object.keys(PROBLEM_TYPES) as ProblemName[]).map((name) => ({
     name,
-    status,
-    title,
+    status: PROBLEM_TYPES[name].status,
+    title: types[name][0],
   }))
   const codes = Object.keys(OAUTH_ERRORS).map((code) => ({ name: code.replaceAll('_', '-'), code }))
-  return renderPage('problem-types', frame('Errors'), { types, codes })
+  const content = { intro: marked(words.intro), types: rows, codes }
+  return renderPage('problem-types', frame(words.all, locale), content)
 }

@@ -18,6 +18,23 @@ export const RETRY_RULES = {
     'idempotency-key.',
 } as const
 
+/** The texts of a language. Words of the protocol stand between backticks. Pages show them as code. */
+export type ProblemTexts = {
+  readonly words: {
+    /** Precedes the error code. `{status}` is the HTTP status. */
+    readonly status: string
+    readonly cause: string
+    readonly remedy: string
+    readonly retry: string
+    readonly all: string
+    readonly intro: string
+  }
+  readonly retry: Readonly<Record<keyof typeof RETRY_RULES, string>>
+  readonly types: Readonly<
+    Record<ProblemName, readonly [title: string, meaning: string, remedy: string]>
+  >
+}
+
 export const PROBLEM_ADVICE: Readonly<Record<ProblemName, Advice>> = {
   'bad-request': {
     remedy:

@@ -32,7 +32,7 @@ export function siteRoutes(options: SiteOptions): readonly Route[] {
   const { issuer, openapi, served, securityContact, devMailbox, baseDomain, clock } = options
   const capabilities = new Set(options.capabilities)
   const docsPath = openapi.enabled ? openapi.docs_path : null
-  const errors = errorPageRoutes()
+  const errors = errorPageRoutes(options.i18n)
   const mail =
     devMailbox === undefined ? [] : devMailRoutes({ mailbox: devMailbox, issuer, baseDomain })
   const known = [...served, ...errors, ...mail].map(({ path }) => path)

@@ -9,7 +9,14 @@ export type FeatureDetails = Readonly<Record<string, Readonly<Record<string, unk
 
 type EventSettings = Pick<
   Settings,
-  'adaptive_mfa' | 'commerce' | 'social' | 'generic_oauth' | 'enterprise_sso' | 'scim'
+  | 'billing'
+  | 'adaptive_mfa'
+  | 'api_keys'
+  | 'commerce'
+  | 'social'
+  | 'generic_oauth'
+  | 'enterprise_sso'
+  | 'scim'
 >
 
 /** The event types that can occur in this deployment. */
@@ -21,6 +28,8 @@ export function eventTypesOf(settings: EventSettings): readonly EventType[] {
     enterpriseSso: enterprise.enabled,
     adaptiveMfa: settings.adaptive_mfa.enabled,
     scim: settings.scim.enabled,
+    apiKeys: settings.api_keys.enabled,
+    billing: settings.billing.enabled,
   })
 }
 

@@ -92,6 +92,7 @@ export function loadSettings(input: LoadSettingsInput): LoadedSettings | Refused
   const plane = runtimePlane(environment, mayBeAll, failures)
   const dataDir = dataDirectory(input, failures)
   if (plane === 'auth') failures.push(...misplacedAssetSecrets(readable))
+  else if (servesPlane) failures.push(...missingAssetSecrets(readable))
   if (loaded.tag === 'refused' || failures.length > 0 || plane === undefined) {
     return { tag: 'refused', failures }
   }
@@ -188,6 +189,20 @@ function misplacedAssetSecrets({ tenant_assets }: Partially<Settings>): Failure[
       source: variable('SVC_RUNTIME_PLANE'),
       rule: 'must not be given to the auth plane',
       fix: 'give it to control and async processes only',
+    }))
+}
+
+/** Other planes need them where assets are in an object store. */
+function missingAssetSecrets({ tenant_assets }: Partially<Settings>): Failure[] {
+  const { enabled = false, folder, s3_endpoint: endpoint } = tenant_assets ?? {}
+  if (!enabled || folder !== undefined || endpoint === undefined) return []
+  return (['access_key_id', 'secret_access_key'] as const)
+    .filter((name) => tenant_assets?.[name] === undefined)
+    .map((name) => ({
+      key: `tenant_assets.${name}`,
+      source: DEFAULT,
+      rule: 'be set when tenant_assets.enabled is true and tenant_assets.folder is not set',
+      fix: `set SVC_TENANT_ASSETS__${name.toUpperCase()}`,
     }))
 }
 

@@ -1,6 +1,6 @@
 /** All sections of the configuration, in the order of the reference page. */
 import { i18nSettings } from '../../actors/domain/i18n/settings.js'
-import { tenantAssetsSettings } from '../../actors/identity/tenants/assets-settings.js'
+import { tenantAssetsSettings } from '../../actors/identity/tenant-assets/settings.js'
 import { consoleSettings } from '../../actors/identity/console-sessions/settings.js'
 import { sessionCookieSettings } from '../../actors/identity/sessions/settings.js'
 import { chainsSettings, commerceSettings } from '../../actors/commerce/payments/settings.js'
@@ -39,7 +39,7 @@ import {
 import { credentialsSettings } from '../../actors/oauth/credential-issuance/settings.js'
 import { proxySettings } from '../../actors/platform/outbound-http/proxy-settings.js'
 import { vaultSettings } from '../../actors/vault/vault/settings.js'
-import { openapiSettings, serverSettings } from '../../gateway/settings.js'
+import { adminSettings, openapiSettings, serverSettings } from '../../gateway/settings.js'
 import { kmsSettings } from '../../storage/platform/kms/settings.js'
 import {
   databaseSettings,
@@ -50,6 +50,10 @@ import {
 import { deploymentSettings, securitySettings } from './deployment.js'
 import type { SettingsTree } from '../kernel/config/assemble.js'
 import { telemetrySettings } from '../telemetry/settings.js'
+import { accessControlSettings } from '../../actors/oauth/access-policies/settings.js'
+import { apiKeysSettings } from '../../actors/oauth/api-keys/settings.js'
+import { billingSettings } from '../../actors/identity/billing/settings.js'
+import { organizationsSettings } from '../../actors/identity/organizations/settings.js'
 import { unavailableSections } from './unavailable-features.js'
 
 export const sections = [
@@ -98,6 +102,11 @@ export const sections = [
   anonymousSettings,
   adaptiveMfaSettings,
   telemetrySettings,
+  organizationsSettings,
+  billingSettings,
+  apiKeysSettings,
+  accessControlSettings,
+  adminSettings,
   ...unavailableSections,
 ] as const
 

@@ -12,35 +12,38 @@ type EnabledOnly<Name extends string> = Section<
   'always'
 >
 
-function named<const Name extends string>(name: Name, about: string): EnabledOnly<Name> {
-  const enabled = flag(false).describe('Not available in this build.')
-  return section(name, { enabled }, { about })
+/** A section of which this build knows only the name, the switch, and why it is refused. */
+function refused<const Name extends string>(
+  name: Name,
+  about: string,
+  reason: string,
+): EnabledOnly<Name> {
+  const enabled = flag(false).describe(`Refused: ${reason}.`)
+  return section(name, { enabled }, { about: `${about} Not available in this build: ${reason}.` })
 }
 
-/** Sections of which this build knows only the name and the switch. */
+/**
+ * The refused sections with the reason of each. The start names the reason, and so does the reference page of the
+ * configuration.
+ */
 export const unavailableSections = [
-  named('access_control', 'Access control policies.'),
-  named('admin', 'Administration of the deployment.'),
-  named('api_keys', 'API keys of tenants.'),
-  named('billing', 'Plans and billing.'),
-  named('organizations', 'Policies of organizations.'),
-  named('wallet', 'Wallets and budgets.'),
+  refused('wallet', 'Wallets and budgets.', 'no wallet can sign'),
 ] as const
 
-/** Switches of absent features, in sections that are declared elsewhere. */
-const unavailableSwitches = ['tenant_assets.enabled'] as const
-
-const switches = [
-  ...unavailableSections.map(({ name }) => `${name}.enabled`),
-  ...unavailableSwitches,
-]
+const switches = unavailableSections.map(({ name }) => `${name}.enabled`)
 
 export const unavailableRules: readonly SectionRule<unknown>[] = switches.map((key) => ({
   keys: [key],
   holds: (settings) => !isOn(settings, key),
-  rule: 'be false: the feature is not available in this build',
+  rule: `be false: the feature is not available in this build${because(key)}`,
   fix: `remove ${key} or set it to false`,
 }))
+
+function because(key: string): string {
+  const refusedSection = unavailableSections.find(({ name }) => key === `${name}.enabled`)
+  const reason = refusedSection?.about.split('Not available in this build: ')[1]?.slice(0, -1)
+  return reason === undefined ? '' : `, because ${reason}`
+}
 
 function isOn(settings: unknown, key: string): boolean {
   const value = key
@@ -53,9 +56,7 @@ function isOn(settings: unknown, key: string): boolean {
  * Keys that this build accepts and does not read. Setting one is not an error, because another
  * build may read it. The start lists them.
  */
-const WITHOUT_EFFECT: readonly string[] = unavailableSwitches.map(
-  (key) => `${key.slice(0, key.indexOf('.'))}.`,
-)
+const WITHOUT_EFFECT: readonly string[] = []
 
 /**
  * Whether setting the dotted key changes anything. A key that is refused when it is on has an
@@ -63,7 +64,7 @@ const WITHOUT_EFFECT: readonly string[] = unavailableSwitches.map(
  */
 export function hasEffect(key: string): boolean {
   if (switches.includes(key)) return true
-  return !WITHOUT_EFFECT.some((name) => (name.endsWith('.') ? key.startsWith(name) : key === name))
+  return !WITHOUT_EFFECT.includes(key)
 }
 
 /** Keys without effect that are set in the file or the environment. */

@@ -1,6 +1,6 @@
 /** The open resources of one process, from which its actors are wired. */
 import type { CaughtMail } from '../../actors/operations/mail/caught-mail.js'
-import type { ProcessState } from '../../actors/operations/health/actor.js'
+import type { ProcessReport, ProcessState } from '../../actors/operations/health/actor.js'
 import type { Coordination } from '../../storage/platform/coordination/port.js'
 import type { OpenDatabase } from '../../storage/platform/database.js'
 import type { Kms } from '../../storage/platform/kms/kms.js'
@@ -23,6 +23,7 @@ export interface ProcessResources {
   readonly metrics: Metrics
   readonly log: Logger
   readonly process: ProcessState
+  readonly report: ProcessReport
   /** Keeps sent mail for /dev/mail. Absent: it is not kept. */
   readonly caughtMail?: CaughtMail | undefined
 }

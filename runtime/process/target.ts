@@ -50,12 +50,13 @@ export async function announceTarget(
   if (announced === undefined) return
   // Agents read standard error as JSON too.
   const isJson = pathOf(command).startsWith('agent ') && command.opts()['json'] === true
-  err(isJson ? `${JSON.stringify({ target: announced })}\n` : `svc: ${targetLine(announced)}\n`)
+  const line = targetLine(announced)
+  err(isJson ? `${JSON.stringify({ target: line })}\n` : `svc: ${line}\n`)
 }
 
-/** The value of a command's JSON output, with the target of this process. */
-export function withTarget<T extends object>(value: T): T | (T & { readonly target: Target }) {
-  return announced === undefined ? value : { target: announced, ...value }
+/** The value of a command's JSON output, with the line of this process as `target`. */
+export function withTarget<T extends object>(value: T): T | (T & { readonly target: string }) {
+  return announced === undefined ? value : { target: targetLine(announced), ...value }
 }
 
 export function targetLine({ deployment, from, database, database_from }: Target): string {

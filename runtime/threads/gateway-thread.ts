@@ -103,8 +103,9 @@ async function opened(
       metrics,
       log,
       sealer: createSealer({ database, kms, random, clock }),
-      // Only the health actor reads it, which runs on the main thread.
+      // Only the health actor reads the next two, and it runs on the main thread.
       process: { started: () => true, stopping: () => false, unfit: () => [] },
+      report: { planes: () => [], actors: () => [] },
     }),
     clock,
     log,

@@ -9,6 +9,10 @@ import { observedClientsActor } from '../../actors/oauth/client-id-metadata/acto
 import { createMetadataClients } from '../../actors/oauth/client-id-metadata/metadata-clients.js'
 import { createRemoteDocuments } from '../../actors/oauth/client-id-metadata/remote-documents.js'
 import { agents } from '../../actors/agents/agents/protocol.js'
+import { accessPoliciesActor } from '../../actors/oauth/access-policies/actor.js'
+import { createAccessPolicies } from '../../actors/oauth/access-policies/enforcement.js'
+import { billingActor } from '../../actors/identity/billing/actor.js'
+import { apiKeysActor } from '../../actors/oauth/api-keys/actor.js'
 import { apiResourcesActor } from '../../actors/oauth/api-resources/actor.js'
 import { applicationsActor } from '../../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../../actors/oauth/authorization/actor.js'
@@ -62,6 +66,13 @@ import { sshCertificates } from '../../actors/vault/ssh-certificates/protocol.js
 import { federatedLogin } from '../../actors/identity/federated-login/protocol.js'
 import { scimActor } from '../../actors/identity/scim/actor.js'
 import { scimGroupsActor } from '../../actors/identity/scim-groups/actor.js'
+import { assetFilesActor } from '../../actors/identity/asset-files/actor.js'
+import {
+  checkImageEngine,
+  type ImageModule,
+  imagePool,
+  tenantAssetsActor,
+} from '../../actors/identity/tenant-assets/actor.js'
 import { tenantsActor } from '../../actors/identity/tenants/actor.js'
 import { tenants, type TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
 import type { ActorRef } from '../kernel/actor.js'
@@ -86,6 +97,7 @@ import { type ActorWiring, wireActor, type ActorContext } from '../kernel/wiring
 import { openPool, type Pool, type PoolOptions } from '../kernel/threads/pool.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
 import { captchaOf, mailQueueOf, mailRunnerOf, textSenderOf } from './mail.js'
+import { assetRetirementOf, tenantAssetsNeeds } from './tenant-assets.js'
 import { resealOf, vaultExportsOf } from './vault.js'
 import { federatedLoginWirings } from './federated-login.js'
 import type { ProcessResources } from '../process/process-resources.js'
@@ -131,11 +143,13 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       const watch = openChainWatch(settings)
       if (watch !== null) onStop(() => watch.close())
       const unfit = () => [...resources.process.unfit(), ...(watch?.unfit() ?? [])]
+      const { report } = resources
       return {
         database,
         keys: ref(signingKeys),
         coordination,
         process: { ...resources.process, unfit },
+        report,
       }
     }),
     wireActor(signingKeysActor, () => ({ database, sealer, kms, clock, random, settings: jwt })),
@@ -168,6 +182,8 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         refreshFamilyCache: settings.refresh_family_cache,
         console: settings.console.enabled,
         credentials: settings.credentials.enabled,
+        accessControl: settings.access_control.enabled,
+        apiKeys: settings.api_keys.enabled,
         vault,
         tenants: ref(tenants),
         documented: {
@@ -377,6 +393,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       tenancy,
       metadataClients: metadataClientsOf(ref(tenants)),
       console: settings.console.enabled,
+      accessPolicies: settings.access_control.enabled ? createAccessPolicies(common) : null,
       oidc: settings.oidc,
       levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
       // Until the last refresh token of the last code would have expired.
@@ -434,6 +451,19 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       tokens: ref(tokens),
       issuer,
     })),
+    wireActor(accessPoliciesActor, ({ ref }) => ({
+      ...common,
+      tokens: ref(tokens),
+      settings: settings.access_control,
+      levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
+    })),
+    wireActor(billingActor, ({ ref }) => ({ ...common, tenants: ref(tenants) })),
+    wireActor(apiKeysActor, ({ ref }) => ({
+      ...common,
+      tenants: ref(tenants),
+      tokens: ref(tokens),
+      settings: settings.api_keys,
+    })),
     wireActor(clientRegistrationActor, ({ ref }) => ({
       database,
       clock,
@@ -474,6 +504,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       random,
       tenants: ref(tenants),
       tokens: ref(tokens),
+      limits: settings.organizations,
     })),
     wireActor(webhooksActor, ({ onStop }) => {
       const sending = senderSettingsOf(settings)
@@ -531,13 +562,20 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       return x402Needs(resources, compute, context.onStop)
     }),
     wireActor(reconciliationWorker, ({ onStop }) => reconciliationNeeds(resources, onStop)),
-    wireActor(retentionWorker, ({ ref }) => ({
+    wireActor(tenantAssetsActor, async (context) => {
+      const compute = pooled<ImageModule>(context, resources, imagePool(processors(context)))
+      await checkImageEngine(compute)
+      return tenantAssetsNeeds(resources, compute, context.onStop)
+    }),
+    wireActor(assetFilesActor, () => ({ folder: settings.tenant_assets.folder! })),
+    wireActor(retentionWorker, ({ ref, onStop }) => ({
       database,
       keys: ref(signingKeys),
       clock,
       registry,
       reseal: resealOf(resources),
       closeLostCalls: (signal) => closeLostCalls(resources, signal),
+      removeRetiredAssets: assetRetirementOf(resources, onStop),
       random,
       retention: {
         ...webhooks,

@@ -7,6 +7,7 @@ import { hasPhone } from '../../actors/identity/phone/settings.js'
 import { tokens } from '../../actors/oauth/tokens/protocol.js'
 import { policiesWith } from '../../actors/operations/rate-limits/protocol.js'
 import { type Gateway, type GatewayOptions, openGateway } from '../../gateway/gateway.js'
+import { isForOperators } from '../../gateway/request/administration.js'
 import type { Route } from '../../gateway/route.js'
 import { routes } from '../../gateway/route-table.js'
 import { withEgressSizes } from '../../gateway/routes/vault/egress.js'
@@ -56,7 +57,10 @@ export function gatewayOf({ settings, plane, system, ...parts }: GatewayParts): 
     featureDetails: featureDetails(settings),
     events: eventTypesOf(settings),
     i18n: settings.i18n,
+    admin: settings.admin,
+    billing: settings.billing.enabled,
     keepsBrowserCookie: adaptive_mfa.enabled,
+    imageOrigin: assetOrigin(settings),
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     described,
     routes: described.filter(
@@ -72,6 +76,12 @@ export function gatewayOf({ settings, plane, system, ...parts }: GatewayParts): 
       },
     },
   })
+}
+
+/** The origin of the object store's images. Undefined if the service serves them, or if there are none. */
+function assetOrigin({ tenant_assets: assets }: Settings): string | undefined {
+  const { enabled, folder, public_base_url: base } = assets
+  return enabled && folder === undefined && base !== undefined ? new URL(base).origin : undefined
 }
 
 /** Capabilities that depend on settings and not on routes. */
@@ -95,6 +105,8 @@ function enabledCapabilities(settings: Settings): readonly string[] {
     'sso.verified_domains': verified_domains.enabled,
     'identity.sign_up': user_self_service.enabled,
     telemetry: settings.telemetry.enabled,
+    admin: settings.admin.enabled,
+    organizations: settings.organizations.enabled,
   }
   return Object.entries(names)
     .filter(([, isOn]) => isOn)
@@ -109,6 +121,8 @@ const SWITCHES: ReadonlyMap<string, (settings: Settings) => boolean> = new Map([
 ])
 
 /** Feature switches: the routes of a feature's actors exist only when its setting is on. */
-function isRouteEnabled({ target }: Route, settings: Settings): boolean {
+function isRouteEnabled(route: Route, settings: Settings): boolean {
+  const { target } = route
+  if (!settings.admin.enabled && isForOperators(route)) return false
   return target.via === 'gateway' || (SWITCHES.get(target.address.name)?.(settings) ?? true)
 }

@@ -19,6 +19,8 @@ export type MemberRow = {
   readonly role: MemberRole
   readonly status: 'active' | 'invited'
   readonly createdAt: Date
+  /** When an invitation ends; null for members. */
+  readonly expiresAt: Date | null
 }
 
 /** Shows of a person only what the organization already knows: its own invitation or its member. */
@@ -32,7 +34,7 @@ const MEMBER = `select m.id, m.organization_id as "organizationId",
     coalesce(m.email, c.email) as email,
     coalesce(g.name, c.display_name, '') as "displayName", m.role,
     case m.member_type when 'invitation' then 'invited' else 'active' end as status,
-    m.created_at as "createdAt"
+    m.created_at as "createdAt", m.expires_at as "expiresAt"
   from organization_members m
     left join accounts c on m.member_type = 'account' and c.id = m.member_id
     left join agents g on m.member_type = 'agent' and g.id = m.member_id`
@@ -87,49 +89,97 @@ export type NewMember = {
   readonly createdAt: Date
 }
 
-/** Invites an address; undefined when it is already invited or belongs to a member. */
+/** The limits of an organization that has none of its own. */
+export type MemberLimits = { readonly maxMembers: number; readonly invitationTtlSecs: number }
+
+/** Why a member was not added. */
+export type NotAdded = 'is_member' | 'full'
+
+/** SQL: whether the organization $1 has fewer members and open invitations than its limit, at most $2, at the time $3. */
+const ROOM = `select (select count(*) from organization_members c where c.organization_id = o.id
+    and (c.expires_at is null or c.expires_at > $3)) <
+      least(coalesce(o.max_members, $2::int), p.max_members) as free,
+    o.invitation_ttl_secs as ttl
+  from organizations o left join billing_plans p on p.id = o.billing_plan_id where o.id = $1`
+
+/** Removes the expired invitations of an organization, so that their addresses can be invited again. */
+export async function removeExpiredInvitations(
+  tx: Transaction,
+  organizationId: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'organization_member.expire',
+    text: `delete from organization_members
+           where organization_id = $1 and member_type = 'invitation' and expires_at <= $2`,
+    values: [organizationId, now],
+  })
+}
+
+/** Invites an address. Call `lockMembers` first. */
 export async function inviteMember(
   tx: Transaction,
   { id, organizationId, role, createdAt }: NewMember,
   email: string,
-): Promise<MemberRow | undefined> {
-  const { rowCount } = await tx.query({
+  { maxMembers, invitationTtlSecs }: MemberLimits,
+): Promise<MemberRow | NotAdded> {
+  const { rows } = await tx.query<{ free: boolean; added: boolean }>({
     name: 'organization_member.invite',
-    text: `insert into organization_members (organization_id, member_type, member_id, id, role, email,
-             created_at)
-           select $1, 'invitation', $2::uuid, $2::uuid, $3, $4, $5
-           where not exists (select from organization_members m join accounts a on a.id = m.member_id
-             where m.organization_id = $1 and m.member_type = 'account' and a.email_key = lower($6))
-           on conflict do nothing`,
-    values: [organizationId, id, role, email, createdAt, lookedUp(email)],
+    text: `with room as (${ROOM}),
+           added as (
+             insert into organization_members (organization_id, member_type, member_id, id, role, email,
+               created_at, expires_at)
+             select $1, 'invitation', $4::uuid, $4::uuid, $5, $6, $3,
+               $3::timestamptz + make_interval(secs => coalesce(room.ttl, $8::int))
+             from room
+             where room.free
+               and not exists (select from organization_members m join accounts a on a.id = m.member_id
+                 where m.organization_id = $1 and m.member_type = 'account' and a.email_key = lower($7))
+             on conflict do nothing returning 1)
+           select room.free, exists (select from added) as added from room`,
+    values: [
+      organizationId,
+      maxMembers,
+      createdAt,
+      id,
+      role,
+      email,
+      lookedUp(email),
+      invitationTtlSecs,
+    ],
   })
-  return rowCount === 1 ? findMember(tx, organizationId, id) : undefined
+  if (rows[0]?.added === true) return (await findMember(tx, organizationId, id))!
+  return rows[0]?.free === true ? 'is_member' : 'full'
 }
 
 /**
  * Adds an agent registered in the control plane or in an environment of the organization. Any other agent is unknown.
+ * Call `lockMembers` first.
  */
 export async function addAgentMember(
   tx: Transaction,
   { id, organizationId, role, createdAt }: NewMember,
   agentId: string,
-): Promise<MemberRow | 'unknown_agent' | 'is_member'> {
-  const { rows } = await tx.query<{ known: boolean; added: boolean }>({
+  { maxMembers }: MemberLimits,
+): Promise<MemberRow | 'unknown_agent' | NotAdded> {
+  const { rows } = await tx.query<{ known: boolean; free: boolean; added: boolean }>({
     name: 'organization_member.add_agent',
     text: `with known as (
              select a.id from agents a join tenants t on t.id = a.tenant_id
-             where a.id = $4 and (t.control_plane or t.organization_id = $1)
+             where a.id = $6 and (t.control_plane or t.organization_id = $1)
                and ${agentInForce('a.id')}),
+           room as (${ROOM}),
            added as (
              insert into organization_members (organization_id, member_type, member_id, id, role,
                created_at)
-             select $1, 'agent', known.id, $2, $3, $5 from known
+             select $1, 'agent', known.id, $4, $5, $3 from known, room where room.free
              on conflict do nothing returning 1)
-           select exists (select from known) as known, exists (select from added) as added`,
-    values: [organizationId, id, role, agentId, createdAt],
+           select exists (select from known) as known, exists (select from added) as added, room.free
+           from room`,
+    values: [organizationId, maxMembers, createdAt, id, role, agentId],
   })
   if (rows[0]?.known !== true) return 'unknown_agent'
-  if (!rows[0].added) return 'is_member'
+  if (!rows[0].added) return rows[0].free ? 'is_member' : 'full'
   return (await findMember(tx, organizationId, id))!
 }
 
@@ -201,18 +251,20 @@ export async function acceptMemberInvitation(
   tx: Transaction,
   tenantId: string,
   accountId: string,
+  now: Date,
 ): Promise<JoinedMember | undefined> {
   const { rows } = await tx.query<JoinedMember>({
     name: 'organization_member.accept',
-    text: `update organization_members m set member_type = 'account', member_id = a.id, email = null
+    text: `update organization_members m set member_type = 'account', member_id = a.id, email = null,
+             expires_at = null
            from accounts a, tenants t
-           where a.id = $2 and a.email_verified and t.id = $1
+           where (m.expires_at is null or m.expires_at > $3) and a.id = $2 and a.email_verified and t.id = $1
              and m.organization_id = t.organization_id and lower(m.email) = a.email_key
              and not exists (select from organization_members o
                where o.organization_id = m.organization_id and o.member_type = 'account'
                  and o.member_id = a.id)
            returning m.id, m.organization_id as "organizationId", m.role`,
-    values: [tenantId, accountId],
+    values: [tenantId, accountId, now],
   })
   return rows[0]
 }

@@ -13,6 +13,8 @@ export type TenantRow = {
   directAgentRegistration: boolean
   credentialIssuerEnabled: boolean
   supportContact: string | null
+  /** What the plan of the organization comes to. Null: everything is permitted. */
+  billing: { features: string[] | null; suspended: boolean } | null
   createdAt: Date
   updatedAt: Date
 }
@@ -244,4 +246,4 @@ const COLUMNS = `id, organization_id as "organizationId", name, slug, environmen
   control_plane as "controlPlane", admit_agents as "admitAgents",
   direct_agent_registration as "directAgentRegistration",
   credential_issuer_enabled as "credentialIssuerEnabled", support_contact as "supportContact",
-  created_at as "createdAt", updated_at as "updatedAt"`
+  billing, created_at as "createdAt", updated_at as "updatedAt"`

@@ -92,6 +92,8 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
     [
       '/api/v1/organizations/{organization_id}/suspend',
       '/api/v1/organizations/{organization_id}/reactivate',
+      '/api/v1/billing/plans/{plan_id}',
+      '/api/v1/organizations/{organization_id}/billing',
       '/api/v1/tenants/{tenant_id}/suspend',
       '/api/v1/tenants/{tenant_id}/reactivate',
       '/api/v1/accounts/{account_id}',
@@ -114,6 +116,9 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
       '/{id}/{child}/{child_id}/do/{action}',
     ].map((path) => [`/console/{resource}${path}`, 'tested below, by resource']),
   ),
+  '/console/assets/{id}/do/upload': 'a kind of image, of the own tenant',
+  '/api/v1/tenant/branding/assets/{kind}': 'a kind of image, of the own tenant',
+  '/assets/{tenant_id}/{file}': 'a file for everybody',
   '/console/style/{digest}': 'a file for everybody',
   '/auth/style/{digest}': 'a file for everybody',
   '/auth/font/{digest}': 'a file for everybody',

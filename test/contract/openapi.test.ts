@@ -2,6 +2,8 @@
  * Compares tables of the public API with the OpenAPI document of a running service. All answers of flow tests are compared
  * with that document too (test/support/contract.ts).
  */
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import test from 'ava'
 import { routes } from '../../gateway/route-table.js'
 import { openapiDocument } from '../../gateway/openapi/openapi.js'
@@ -19,8 +21,13 @@ const running = await testService({
     SVC_COMMERCE__X402_ENABLED: 'true',
     SVC_COMMERCE__X402_FACILITATOR_URL: 'https://facilitator.example',
     SVC_OIDC__DYNAMIC_REGISTRATION_ENABLED: 'true',
+    SVC_ACCESS_CONTROL__ENABLED: 'true',
+    SVC_API_KEYS__ENABLED: 'true',
+    SVC_BILLING__ENABLED: 'true',
     SVC_SCIM__ENABLED: 'true',
     SVC_SCIM__GROUPS_ENABLED: 'true',
+    SVC_TENANT_ASSETS__ENABLED: 'true',
+    SVC_TENANT_ASSETS__FOLDER: join(tmpdir(), 'svc-openapi-assets'),
   },
 })
 test.after.always(() => running.end())

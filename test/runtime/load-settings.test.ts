@@ -219,6 +219,36 @@ test('object store credentials are refused on the auth plane only', (t) => {
   }
 })
 
+test('the other planes need them where assets are in an object store', (t) => {
+  const environment = {
+    SVC_TENANT_ASSETS__ENABLED: 'true',
+    SVC_TENANT_ASSETS__S3_ENDPOINT: 'https://s3.example.com',
+    SVC_TENANT_ASSETS__PUBLIC_BASE_URL: 'https://assets.example.com',
+    SVC_TENANT_ASSETS__BUCKET: 'svc-assets',
+    SVC_TENANT_ASSETS__REGION: 'eu-central-1',
+  }
+  const keys = (plane: string, more = {}) =>
+    failuresOf({ ...environment, ...more, SVC_RUNTIME_PLANE: plane }).map(({ key }) => key)
+  const secrets = ['tenant_assets.access_key_id', 'tenant_assets.secret_access_key']
+  for (const plane of ['all', 'control', 'async']) t.deepEqual(keys(plane), secrets, plane)
+  t.deepEqual(keys('auth'), [])
+  t.deepEqual(keys('all', { SVC_TENANT_ASSETS__FOLDER: '/tmp/assets' }), [], 'a folder needs none')
+})
+
+test('tenant assets need a store and keep their window', (t) => {
+  const keys = (environment: Readonly<Record<string, string>>) =>
+    failuresOf(environment).map(({ key }) => key)
+  t.deepEqual(
+    keys({ SVC_TENANT_ASSETS__ENABLED: 'true' }),
+    ['public_base_url', 's3_endpoint', 'bucket', 'region'].map((key) => `tenant_assets.${key}`),
+  )
+  const folder = { SVC_TENANT_ASSETS__ENABLED: 'true', SVC_TENANT_ASSETS__FOLDER: '/tmp/assets' }
+  t.deepEqual(keys(folder), [])
+  const days = (count: string) => keys({ ...folder, SVC_TENANT_ASSETS__RETIREMENT_DAYS: count })
+  t.deepEqual(days('364'), ['tenant_assets.retirement_days'])
+  t.deepEqual(days('730'), [])
+})
+
 test('variables of other programs are ignored', (t) => {
   t.is(loaded({ PATH: '/bin', MY_SVC_PORT: '1', SVCPORT: '2' }).tag, 'loaded')
 })

@@ -204,10 +204,16 @@ const BUILT = new Set([
   'anonymous.enabled',
   'scim.enabled',
   'telemetry.enabled',
+  'tenant_assets.enabled',
   'i18n.enabled',
   'proxy.enabled',
   'oauth_proxy.enabled',
   'refresh_family_cache.enabled',
+  'access_control.enabled',
+  'admin.enabled',
+  'billing.enabled',
+  'api_keys.enabled',
+  'organizations.enabled',
 ])
 
 test('every feature that is not built is refused when it is turned on', (t) => {

@@ -92,7 +92,7 @@ export function login(needs: LoginNeeds) {
       message: VerifyChallenge,
       context: MessageContext,
     ): Promise<AgentVerified | VerifyRefused> {
-      const { challengeId, signature, keyId, scope, dpop } = message
+      const { challengeId, signature, keyId, scope, dpop, address } = message
       // The DPoP proof is checked first: a client that gets use_dpop_nonce repeats the request with
       // the same challenge.
       const bound = dpop === null ? null : await tokens.proveKey(dpop, context)
@@ -117,11 +117,20 @@ export function login(needs: LoginNeeds) {
       const jkt = bound?.jkt ?? null
       const [granted] = await Promise.all([
         tokens.grantAgent(
-          { tenantId, organizationId: null, agentId, scopes, keyFingerprint: fingerprint, jkt },
+          {
+            tenantId,
+            organizationId: null,
+            agentId,
+            scopes,
+            keyFingerprint: fingerprint,
+            jkt,
+            address,
+          },
           context,
         ),
         database.tenant(spent.homeTenantId, (tx) => touchAgent(tx, agentId, clock.now()), context),
       ])
+      if (granted.tag === 'policy_denied') return granted
       return {
         tag: 'verified',
         accessToken: granted.accessToken,

@@ -129,6 +129,8 @@ export type VerifyChallenge = {
   readonly scope?: string | undefined
   /** The DPoP header and the request it was sent with (RFC 9449 section 4.3). */
   readonly dpop: DpopProof | null
+  /** Of the client. */
+  readonly address: string
 }
 export type AgentVerified = {
   tag: 'verified'
@@ -142,7 +144,11 @@ export type AgentVerified = {
 }
 export type VerifyRefused =
   /** Does not disclose which check failed. */
-  { tag: 'invalid_grant' } | { tag: 'invalid_scope' } | ProofRefused
+  | { tag: 'invalid_grant' }
+  | { tag: 'invalid_scope' }
+  /** An access policy of the tenant refuses the login. */
+  | { tag: 'policy_denied' }
+  | ProofRefused
 
 /** An agent as the API shows it. */
 export type AgentRecord = {

@@ -50,7 +50,12 @@ export type Started = {
 }
 export type InvalidTarget = { readonly tag: 'invalid_target' }
 
-export type PollDelegation = { readonly principal: Principal; readonly deviceCode: string }
+export type PollDelegation = {
+  readonly principal: Principal
+  readonly deviceCode: string
+  /** Of the client. */
+  readonly address: string
+}
 export type PollOutcome =
   | {
       readonly tag: 'granted'
@@ -66,6 +71,8 @@ export type PollOutcome =
   | { readonly tag: 'expired' }
   /** Unknown, issued to another agent, or redeemed already. */
   | { readonly tag: 'invalid' }
+  /** An access policy of the tenant refuses the token. The delegation stays approved. */
+  | { readonly tag: 'policy_denied' }
 
 /** A page load. `userCode` is as typed. */
 export type ShowRequest = { readonly userCode: string; readonly sessionToken: string | null }

@@ -94,7 +94,7 @@ export function requestHandlers(needs: DelegationNeeds) {
   }
 
   async function outcomeOf(
-    { principal, deviceCode }: PollDelegation,
+    { principal, deviceCode, address }: PollDelegation,
     context: MessageContext,
   ): Promise<PollOutcome> {
     const { tenantId, subject: agentId, sessionId, jkt } = principal
@@ -117,6 +117,7 @@ export function requestHandlers(needs: DelegationNeeds) {
       {
         tenantId,
         delegationId: request.id,
+        address,
         agentSessionId: sessionId,
         jkt,
         lifetimeSecs: settings.delegation_ttl_secs,

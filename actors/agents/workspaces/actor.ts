@@ -124,8 +124,8 @@ async function issueTokens(
   password: string,
   context: MessageContext,
 ): Promise<WorkspaceProvisioned> {
-  const token = (tenantId: string, controlPlane: boolean) =>
-    tokens.grantAgent(
+  const token = async (tenantId: string, controlPlane: boolean) => {
+    const granted = await tokens.grantAgent(
       {
         tenantId,
         organizationId: null,
@@ -133,9 +133,13 @@ async function issueTokens(
         scopes: agentScopes({ controlPlane, role: 'owner', granted: [] }),
         keyFingerprint: agent.fingerprint,
         jkt: null,
+        address: null,
       },
       context,
     )
+    invariant(granted.tag === 'granted', 'no access policy applies to a new workspace')
+    return granted
+  }
   const [controlPlane, sandbox, read] = await Promise.all([
     token(agent.tenantId, true),
     token(provisioned.tenant.id, false),

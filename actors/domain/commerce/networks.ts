@@ -1,4 +1,4 @@
-/** Networks in CIDR notation, for the `source-address` option of SSH certificates. */
+/** Networks in CIDR notation: the `source-address` option of SSH certificates, and addresses that callers may have. */
 import ipaddr from 'ipaddr.js'
 
 export const SOURCES_MAX = 32
@@ -40,4 +40,12 @@ function parseNetwork(text: string): Network | undefined {
   } catch {
     return undefined
   }
+}
+
+/** True if the address lies in one of the networks, which must be valid. An IPv4-mapped address counts as IPv4. */
+export function isAddressWithin(address: string, networks: readonly string[]): boolean {
+  if (!ipaddr.isValid(address)) return false
+  const parsed = ipaddr.process(address)
+  const single = `${parsed.toString()}/${parsed.kind() === 'ipv4' ? 32 : 128}`
+  return networks.some((network) => networkContains(network, single))
 }

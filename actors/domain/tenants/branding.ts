@@ -8,14 +8,26 @@ export type PageTenant = {
   readonly name: string
   /** `#rrggbb`, lower case, or null for the default. */
   readonly color: string | null
-  /** A `data:` URI of a PNG, JPEG or WebP image, or null. */
+  /** The uploaded image (a path of the service or an https URL), otherwise the `data:` URI of the settings, or null. */
   readonly logo: string | null
+  /** A path of the service or an https URL, or null. */
+  readonly favicon: string | null
   /** The language for browsers that request no supported one. Null: English. */
   readonly locale: Locale | null
   /** An address or page for support, or null. */
   readonly supportContact: string | null
   /** Links at the end of each page. */
   readonly links: readonly PageLink[]
+  /** Texts of the tenant on its pages, by language. */
+  readonly texts: PageTexts
+}
+
+/** Plain text. An absent one is ours. */
+export type PageTexts = {
+  readonly [L in Locale]?: {
+    readonly sign_in_heading?: string | undefined
+    readonly sign_in_note?: string | undefined
+  }
 }
 
 export type PageLink = { readonly label: string; readonly url: string }
@@ -36,11 +48,34 @@ export function brandingOf(
     id,
     name: shown === undefined || shown.trim() === '' ? name : shown.slice(0, 120),
     color: color !== undefined && /^#[0-9a-f]{6}$/.test(color) ? color : null,
-    logo: logo !== undefined && isPicture(logo) ? logo : null,
+    logo: assetOf(settings, 'logo') ?? (logo !== undefined && isPicture(logo) ? logo : null),
+    favicon: assetOf(settings, 'favicon'),
     locale: locale ?? null,
     supportContact: memberText(settings, 'support_contact') ?? null,
     links: linksOf(memberOf(branding, 'links')),
+    texts: textsOf(memberOf(branding, 'texts')),
   }
+}
+
+/** The URL of an uploaded image (storage/identity/branding/tenant-assets.ts). */
+function assetOf(settings: Readonly<Record<string, unknown>>, kind: string): string | null {
+  const url = memberText(memberOf(settings, 'assets'), kind)
+  return url !== undefined && /^(?:\/assets\/|https:\/\/)/.test(url) ? url : null
+}
+
+export const SIGN_IN_HEADING_CHARS_MAX = 80
+export const SIGN_IN_NOTE_CHARS_MAX = 300
+
+function textsOf(texts: unknown): PageTexts {
+  const own = LOCALES.flatMap((locale) => {
+    const of = memberOf(texts, locale)
+    const heading = memberText(of, 'sign_in_heading')?.slice(0, SIGN_IN_HEADING_CHARS_MAX)
+    const note = memberText(of, 'sign_in_note')?.slice(0, SIGN_IN_NOTE_CHARS_MAX)
+    return heading === undefined && note === undefined
+      ? []
+      : [[locale, { sign_in_heading: heading, sign_in_note: note }] as const]
+  })
+  return Object.fromEntries(own)
 }
 
 const LINKS_MAX = 5

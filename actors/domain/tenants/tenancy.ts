@@ -17,6 +17,15 @@ export type Tenant = {
   /** True if POST /api/v1/agents/auth/register is enabled, for trusted environments only. */
   readonly directAgentRegistration: boolean
   readonly credentialIssuerEnabled: boolean
+  /** What the plan of the organization comes to. Null or absent: everything is permitted. */
+  readonly billing?: TenantBilling | null | undefined
+}
+
+export type TenantBilling = {
+  /** Null: all. */
+  readonly features: readonly string[] | null
+  /** For non-payment. */
+  readonly suspended: boolean
 }
 
 /** The tenant selector of a request. `tenantId` and `tenantSlug` are mutually exclusive. */

@@ -23,9 +23,12 @@ import { page } from '../../platform/paging.js'
 import type { ListCursor } from '../../domain/paging.js'
 import { type TenantsProtocol, tenants } from '../tenants/protocol.js'
 import { type TokensProtocol, tokens } from '../../oauth/tokens/protocol.js'
-import { organizationAccess } from './access.js'
+import { isOperatorOfDeployment, organizationAccess } from './access.js'
 import { activation } from './activation.js'
 import { members } from './members.js'
+import { policies } from './policies.js'
+import type { OrganizationsSettings } from './settings.js'
+import { transfers } from './transfers.js'
 import { records } from './records.js'
 import { suspension } from './suspension.js'
 import { createOrganization, createTenant, tenantRecord } from './creation.js'
@@ -40,6 +43,7 @@ import {
 } from './rules.js'
 
 const UNKNOWN = { tag: 'unknown_organization' } as const
+const OFF = { tag: 'organizations_off' } as const
 const NO_ACCOUNT: NotOperator = { tag: 'not_operator', detail: 'The caller has no account.' }
 
 export type OrganizationsNeeds = {
@@ -48,6 +52,7 @@ export type OrganizationsNeeds = {
   readonly random: Random
   readonly tenants: ActorRef<TenantsProtocol>
   readonly tokens: ActorRef<TokensProtocol>
+  readonly limits: OrganizationsSettings
 }
 
 export const organizationsActor = defineActor<OrganizationsProtocol, OrganizationsNeeds>({
@@ -63,11 +68,15 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
     addMember: ({ organizationId }) => organizationId,
     updateMember: ({ organizationId }) => organizationId,
     removeMember: ({ organizationId }) => organizationId,
+    updatePolicy: ({ organizationId }) => organizationId,
+    startTransfer: ({ tenantId }) => tenantId,
+    acceptTransfer: ({ organizationId }) => organizationId,
+    closeTransfer: ({ organizationId }) => organizationId,
     activate: ({ caller }) => caller.principal.tenantId,
   },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
-    const { database, clock, random, tenants, tokens } = needs
+    const { database, clock, random, tenants, tokens, limits } = needs
     let controlPlaneId: string | undefined
     const activate = activation({ database, clock, random })
 
@@ -115,13 +124,13 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
 
     /** Issues a token for the tenant with the given scopes, on the basis of an agent's login. */
     async function issue(
-      { principal }: Caller,
+      { principal, address }: Caller,
       tenantId: string,
       organizationId: string,
       scopes: readonly string[],
       context: MessageContext,
     ) {
-      const { accessToken, tokenType, expiresInSecs } = await tokens.grantAgent(
+      const granted = await tokens.grantAgent(
         {
           tenantId,
           organizationId,
@@ -129,9 +138,12 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
           scopes,
           keyFingerprint: await keyOf(principal, context),
           jkt: principal.jkt,
+          address,
         },
         context,
       )
+      if (granted.tag === 'policy_denied') return granted
+      const { accessToken, tokenType, expiresInSecs } = granted
       return { accessToken, tokenType, expiresInSecs, scopes, organizationId }
     }
 
@@ -166,11 +178,15 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
 
     const access = organizationAccess({ database, refuse, membership })
     const changed = (tenantId: string) => tenants.send('forget', { tenantId })
+    const refuseOff = (caller: Caller) =>
+      limits.enabled || isOperatorOfDeployment(caller) ? undefined : OFF
 
     return {
       ...records({ database, clock, random, access, changed }),
       ...suspension({ database, clock, random, tenants, tokens }),
-      ...members({ clock, random, tokens, access }),
+      ...members({ clock, random, tokens, access, limits, refuseOff }),
+      ...policies({ clock, random, access, limits }),
+      ...transfers({ database, clock, random, access, limits, refuseOff, changed }),
 
       async list({ caller, limit, after }, context) {
         const fault = await refuse(caller, context)
@@ -182,7 +198,9 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
 
       async create(message, context) {
         const fault =
-          (await refuse(message.caller, context, { unbound: true })) ?? slugFault(message.slug)
+          refuseOff(message.caller) ??
+          (await refuse(message.caller, context, { unbound: true })) ??
+          slugFault(message.slug)
         if (fault !== undefined) return fault
         return crossing(
           (tx) =>
@@ -213,6 +231,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
           subjectType === 'human'
             ? await issueToPerson(principal, organizationId, scopes, context)
             : await issue(caller, tenantId, organizationId, scopes, context)
+        if ('tag' in issued) return issued
         return { tag: 'issued', ...issued }
       },
 
@@ -232,7 +251,10 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       },
 
       async createTenant(message, context) {
-        const fault = (await refuse(message.caller, context)) ?? slugFault(message.slug)
+        const fault =
+          refuseOff(message.caller) ??
+          (await refuse(message.caller, context)) ??
+          slugFault(message.slug)
         if (fault !== undefined) return fault
         return crossing(async (tx) => {
           const found = await membership(tx, message.caller, message.organizationId)
@@ -244,7 +266,8 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
             message.idempotency,
             async () => {
               const member = await memberOf(tx, message.caller.principal)
-              return createTenant(tx, message, member, { clock, random }, context.requestId)
+              const deps = { clock, random, maxTenants: limits.max_tenants }
+              return createTenant(tx, message, member, deps, context.requestId)
             },
             (outcome) => (outcome.tag === 'created' ? outcome : undefined),
           )
@@ -277,6 +300,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
         )
         const scopes = agentScopes({ controlPlane: false, role: within.role, granted })
         const issued = await issue(caller, tenantId, organizationId, scopes, context)
+        if ('tag' in issued) return issued
         return { tag: 'issued', ...issued, tenantId, tenantSlug: tenant.slug }
       },
     }

@@ -8,6 +8,7 @@ import {
   insertOrganizationMember,
   type Member,
 } from '../../../storage/identity/organizations.js'
+import { fullOfTenants } from '../../../storage/identity/organization/policies.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { insertTenantUser } from '../../../storage/identity/tenant-users.js'
@@ -18,6 +19,7 @@ import { slugCandidates } from '../../domain/tenants/slugs.js'
 import type {
   CreateOrganization,
   CreateTenant,
+  LimitReached,
   OrganizationCreated,
   TenantCreated,
   TenantRecord,
@@ -80,9 +82,11 @@ export async function createTenant(
   tx: Transaction,
   { caller, organizationId, name, slug: wished, environment, supportContact }: CreateTenant,
   member: Member | undefined,
-  { clock, random }: Deps,
+  { clock, random, maxTenants }: Deps & { readonly maxTenants: number },
   requestId: string | undefined,
-): Promise<TenantCreated | typeof SLUG_TAKEN> {
+): Promise<TenantCreated | LimitReached | typeof SLUG_TAKEN> {
+  const most = await fullOfTenants(tx, organizationId, maxTenants)
+  if (most !== undefined) return { tag: 'limit_reached', what: 'environments', most }
   const now = clock.now()
   const suffix = environment === 'sandbox' ? '-sandbox' : ''
   const tenant = await firstFree(slugsFor(name, wished, suffix, random), (slug) =>

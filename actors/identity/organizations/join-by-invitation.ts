@@ -18,7 +18,7 @@ export async function joinByInvitation(
   { tenantId, accountId, sub, requestId }: Joining,
   now: Date,
 ): Promise<NewEvent[]> {
-  const joined = await acceptMemberInvitation(tx, tenantId, accountId)
+  const joined = await acceptMemberInvitation(tx, tenantId, accountId, now)
   if (joined === undefined) return []
   const who = { type: 'human', id: sub }
   const resource = { type: 'organization', id: joined.organizationId }

@@ -9,6 +9,7 @@ import type { Random } from '../../../runtime/kernel/random.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import {
   addAgentMember,
+  removeExpiredInvitations,
   endMemberSessions,
   findMember,
   lockMembers,
@@ -18,6 +19,7 @@ import {
   removeMember,
   setMemberRole,
 } from '../../../storage/identity/organization-members.js'
+import { findOrganizationPolicy } from '../../../storage/identity/organization/policies.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
@@ -27,7 +29,14 @@ import type { Page } from '../../domain/paging.js'
 import { page } from '../../platform/paging.js'
 import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
 import type { Access, AccessRefused } from './access.js'
-import type { AddMember, OfMember, OfOrganization, OrganizationsProtocol } from './protocol.js'
+import type {
+  AddMember,
+  OfMember,
+  OfOrganization,
+  OrganizationsOff,
+  OrganizationsProtocol,
+} from './protocol.js'
+import type { OrganizationsSettings } from './settings.js'
 import { organizationEvents } from './events.js'
 
 const UNKNOWN_MEMBER = { tag: 'unknown_member' } as const
@@ -39,11 +48,25 @@ export type MembersNeeds = {
   readonly random: Random
   readonly tokens: ActorRef<TokensProtocol>
   readonly access: Access
+  readonly limits: OrganizationsSettings
+  /** The refusal when organizations.enabled is false. */
+  readonly refuseOff: (caller: Caller) => OrganizationsOff | undefined
 }
 
 type Outcome<K extends keyof OrganizationsProtocol> = Promise<OrganizationsProtocol[K]['reply']>
 
-export function members({ clock, random, tokens, access }: MembersNeeds) {
+export function members({ clock, random, tokens, access, limits, refuseOff }: MembersNeeds) {
+  const memberLimits = {
+    maxMembers: limits.max_members,
+    invitationTtlSecs: limits.invitation_ttl_secs,
+  }
+  const full = async (tx: Transaction, organizationId: string) => {
+    const found = await findOrganizationPolicy(tx, organizationId, clock.now())
+    const own = found.maxMembers ?? limits.max_members
+    const most = found.planMembers === null ? own : Math.min(own, found.planMembers)
+    return { tag: 'limit_reached', what: 'members', most } as const
+  }
+
   /** Runs an owner's operation in a transaction that crosses tenants. */
   const asOwner = <T>(
     { caller, organizationId }: OfOrganization,
@@ -101,22 +124,28 @@ export function members({ clock, random, tokens, access }: MembersNeeds) {
 
     async addMember(message: AddMember, context: MessageContext): Outcome<'addMember'> {
       const { caller, organizationId, who, role, idempotency } = message
+      const off = refuseOff(caller)
+      if (off !== undefined) return off
       return asOwner(message, context, (tx) =>
         idempotently(
           tx,
           idempotency,
           async () => {
             const added = { id: random.uuid(), organizationId, role, createdAt: clock.now() }
+            await lockMembers(tx, organizationId)
+            await removeExpiredInvitations(tx, organizationId, added.createdAt)
             if ('email' in who) {
-              const invited = await inviteMember(tx, added, who.email)
-              if (invited === undefined) return { tag: 'is_member' as const }
+              const invited = await inviteMember(tx, added, who.email, memberLimits)
+              if (invited === 'full') return full(tx, organizationId)
+              if (invited === 'is_member') return { tag: invited }
               const { email } = who
               await appendMemberEvent(tx, caller, 'org.member.invited', invited, { email }, context)
               return { tag: 'member' as const, member: invited, replayed: false }
             }
             const joined = isUuid(who.agentId)
-              ? await addAgentMember(tx, added, who.agentId)
+              ? await addAgentMember(tx, added, who.agentId, memberLimits)
               : 'unknown_agent'
+            if (joined === 'full') return full(tx, organizationId)
             if (typeof joined === 'string') return { tag: joined }
             await appendMemberEvent(tx, caller, 'org.member.added', joined, {}, context)
             return { tag: 'member' as const, member: joined, replayed: false }

@@ -14,10 +14,13 @@ export type OrganizationsProtocol = {
   list: Ask<ListOrganizations, OrganizationsListed | NotOperator>
   create: Ask<
     CreateOrganization,
-    OrganizationCreated | NotOperator | SlugRefused | IdempotencyRefused
+    OrganizationCreated | NotOperator | SlugRefused | IdempotencyRefused | OrganizationsOff
   >
   /** A control-plane token bound to one organization. */
-  token: Ask<OfOrganization, OrganizationToken | NotOperator | UnknownOrganization | Suspended>
+  token: Ask<
+    OfOrganization,
+    OrganizationToken | NotOperator | UnknownOrganization | Suspended | PolicyRefusal
+  >
   listTenants: Ask<ListTenants, TenantsListed | NotOperator | UnknownOrganization>
   createTenant: Ask<
     CreateTenant,
@@ -27,6 +30,8 @@ export type OrganizationsProtocol = {
     | Suspended
     | RoleTooLow
     | SlugRefused
+    | LimitReached
+    | OrganizationsOff
     | IdempotencyRefused
   >
   /** Turns a sandbox into a production environment, once. Its fixture users and secrets end. */
@@ -59,6 +64,8 @@ export type OrganizationsProtocol = {
     | RoleTooLow
     | { readonly tag: 'unknown_agent' }
     | { readonly tag: 'is_member' }
+    | LimitReached
+    | OrganizationsOff
     | IdempotencyRefused
   >
   updateMember: Ask<
@@ -74,12 +81,49 @@ export type OrganizationsProtocol = {
     | RoleTooLow
     | LastOwner
   >
+  /** The limits of an organization, and how much of them is used. */
+  readPolicy: Ask<OfOrganization, PolicyFound | NotOperator | UnknownOrganization | RoleTooLow>
+  updatePolicy: Ask<
+    OfOrganization & PolicyChange,
+    PolicyFound | NotOperator | UnknownOrganization | RoleTooLow | LimitTooHigh
+  >
+  /** Offers a tenant to another organization of the caller. It moves when an owner there accepts. */
+  startTransfer: Ask<
+    StartTransfer,
+    | TransferFound
+    | NotOperator
+    | UnknownTenant
+    | UnknownOrganization
+    | RoleTooLow
+    | { readonly tag: 'transfer_pending' }
+    | Suspended
+    | OrganizationsOff
+    | IdempotencyRefused
+  >
+  listTransfers: Ask<
+    OfOrganization & Page,
+    TransfersListed | NotOperator | UnknownOrganization | RoleTooLow
+  >
+  acceptTransfer: Ask<
+    OfTransfer,
+    TransferFound | TransferRefused | LimitReached | Suspended | OrganizationsOff
+  >
+  /** Cancels a transfer from the organization, or declines one to it. */
+  closeTransfer: Ask<OfTransfer, { readonly tag: 'closed' } | TransferRefused>
   /** A token of one of the organization's tenants, with the caller's rights there. */
   switch: Ask<
     OfOrganization & { readonly tenantId: string },
-    TenantToken | NotOperator | UnknownOrganization | { tag: 'unknown_tenant' } | Suspended
+    | TenantToken
+    | NotOperator
+    | UnknownOrganization
+    | { tag: 'unknown_tenant' }
+    | Suspended
+    | PolicyRefusal
   >
 }
+
+/** An access policy of the tenant refuses the token. */
+export type PolicyRefusal = { readonly tag: 'policy_denied' }
 
 export type OrganizationRecord = {
   readonly id: OrganizationId
@@ -239,6 +283,8 @@ export type MemberRecord = {
   readonly role: OrganizationRole
   readonly status: 'active' | 'invited'
   readonly createdAt: Date
+  /** When an invitation ends; null for members. */
+  readonly expiresAt: Date | null
 }
 export type AddMember = OfOrganization & {
   readonly who: { readonly email: string } | { readonly agentId: string }
@@ -256,6 +302,72 @@ export type MembersListed = {
   readonly members: readonly MemberRecord[]
   readonly next: ListCursor | null
 }
+/** The limits in force, the organization's own or those of the deployment. */
+export type OrganizationPolicy = {
+  readonly maxMembers: number
+  readonly maxTenants: number
+  readonly invitationTtlSecs: number
+  /** Members and open invitations. */
+  readonly members: number
+  readonly tenants: number
+}
+export type PolicyFound = { readonly tag: 'policy'; readonly policy: OrganizationPolicy }
+/** Absent members stay unchanged. Null: the limit of the deployment. */
+export type PolicyChange = {
+  readonly maxMembers: number | null | undefined
+  readonly maxTenants: number | null | undefined
+  readonly invitationTtlSecs: number | null | undefined
+}
+/** An owner may lower the limits of the deployment. Only its operators raise them. */
+export type LimitTooHigh = {
+  readonly tag: 'limit_too_high'
+  readonly member: 'max_members' | 'max_tenants' | 'invitation_ttl_secs'
+  readonly most: number
+}
+export type LimitReached = {
+  readonly tag: 'limit_reached'
+  readonly what: 'members' | 'environments'
+  readonly most: number
+}
+/** `organizations.enabled` is false, and the caller is not an operator of the deployment. */
+export type OrganizationsOff = { readonly tag: 'organizations_off' }
+
+export type StartTransfer = OfTenant & {
+  readonly organizationId: string
+  readonly idempotency: IdempotencyClaim | null
+}
+export type OfTransfer = OfOrganization & { readonly transferId: string }
+export type TransferRecord = {
+  readonly id: string
+  readonly tenantId: TenantId
+  readonly tenantName: string
+  readonly fromOrganizationId: OrganizationId
+  readonly fromOrganizationName: string
+  readonly toOrganizationId: OrganizationId
+  readonly toOrganizationName: string
+  readonly status: 'pending' | 'accepted' | 'canceled' | 'declined' | 'expired'
+  readonly createdAt: Date
+  readonly expiresAt: Date
+  readonly decidedAt: Date | null
+}
+export type TransferFound = {
+  readonly tag: 'transfer'
+  readonly transfer: TransferRecord
+  readonly replayed: boolean
+}
+export type TransfersListed = {
+  readonly tag: 'listed'
+  readonly transfers: readonly TransferRecord[]
+  readonly next: ListCursor | null
+}
+export type TransferRefused =
+  | NotOperator
+  | UnknownOrganization
+  | RoleTooLow
+  | { readonly tag: 'unknown_transfer' }
+  /** Accepted, canceled, declined or expired before. */
+  | { readonly tag: 'transfer_closed'; readonly status: TransferRecord['status'] }
+
 /** An organization keeps at least one active owner. */
 export type LastOwner = { readonly tag: 'last_owner' }
 export type UnknownMember = { readonly tag: 'unknown_member' }
@@ -286,4 +398,6 @@ export const organizations = address<OrganizationsProtocol>('organizations', [
   'findAccounts',
   'readAccount',
   'listMembers',
+  'readPolicy',
+  'listTransfers',
 ])

@@ -120,6 +120,7 @@ function tenantOf(row: TenantRow): Tenant {
     admitAgents: row.admitAgents,
     directAgentRegistration: row.directAgentRegistration,
     credentialIssuerEnabled: row.credentialIssuerEnabled,
+    billing: row.billing,
   }
 }
 

@@ -4,6 +4,7 @@ import { address, type Ask, type Send } from '../../../runtime/kernel/protocol.j
 import type { Locale } from '../../domain/i18n/locales.js'
 import type { Caller } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
+import type { PageTexts } from '../../domain/tenants/branding.js'
 import type { Tenant, TenantSelector } from '../../domain/tenants/tenancy.js'
 
 export type TenantsProtocol = {
@@ -80,6 +81,8 @@ export type Branding = {
   readonly locale?: Locale | undefined
   /** Links at the end of each page, such as terms and privacy. */
   readonly links?: readonly { readonly label: string; readonly url: string }[] | undefined
+  /** Texts of the sign-in page, by language. */
+  readonly texts?: PageTexts | undefined
 }
 /** Session lifetimes. Absent members use `[session_cookie]`. */
 export type SessionLifetimes = {

@@ -117,6 +117,7 @@ function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
       logo: branding?.logo,
       locale: branding?.locale,
       links: branding?.links,
+      texts: branding?.texts,
     },
     session: { idleSecs: session?.idle_secs, absoluteSecs: session?.absolute_secs },
     social: { enabled: social?.enabled, provision: social?.provision },
@@ -161,7 +162,7 @@ function storedSettings(change: ChangeSettings['change']): StoredSettings {
 
 /** As in the API: the audit event uses the same names. */
 function wire(settings: TenantSettingsRecord): Record<string, unknown> {
-  const { name, color, logo, locale, links } = settings.branding
+  const { name, color, logo, locale, links, texts } = settings.branding
   const { idleSecs, absoluteSecs } = settings.session
   return {
     admit_agents: settings.admitAgents,
@@ -184,6 +185,7 @@ function wire(settings: TenantSettingsRecord): Record<string, unknown> {
       logo: logo !== undefined,
       locale: locale ?? null,
       links: links ?? [],
+      texts: texts ?? {},
     },
     session: { idle_secs: idleSecs ?? null, absolute_secs: absoluteSecs ?? null },
     social: {

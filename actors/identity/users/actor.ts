@@ -3,6 +3,7 @@ import { defineActor } from '../../../runtime/kernel/actor.js'
 import { passwords } from '../passwords/protocol.js'
 import { fixtures } from './fixtures.js'
 import { members } from './members.js'
+import { openSessions } from './open-sessions.js'
 import { type UsersProtocol, users } from './protocol.js'
 import type { UsersNeeds } from './needs.js'
 
@@ -25,6 +26,7 @@ export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
     const fixtureSteps = fixtures(needs)
     return {
       ...members(needs),
+      ...openSessions(needs),
       prepareFixture: (_message, context) => fixtureSteps.prepare(context),
       mintFixture: fixtureSteps.mint,
       rotateFixture: fixtureSteps.rotate,

@@ -53,6 +53,16 @@ export type UsersProtocol = {
     | { readonly tag: 'account_suspended' }
   >
   remove: Ask<OneUser, { tag: 'removed' } | UnknownUser | OwnerAbove>
+  /** The open browser sessions of the user in the tenant, most recently used first. */
+  listSessions: Ask<OneUser, UserSessions | UnknownUser>
+  /** Ends one of them. Tokens that were issued in it end too. */
+  endSession: Ask<
+    EndUserSession,
+    | { readonly tag: 'session_ended' }
+    | UnknownUser
+    | OwnerAbove
+    | { readonly tag: 'unknown_session' }
+  >
 }
 
 export type FixturePrepared = {
@@ -133,6 +143,18 @@ export type UsersListed = {
 }
 
 export type OneUser = { readonly caller: Caller; readonly userId: string }
+export type EndUserSession = OneUser & { readonly sessionId: string }
+export type UserSession = {
+  readonly id: string
+  readonly createdAt: Date
+  readonly lastSeenAt: Date
+  /** `aal1`, `aal2`, `aal3`. */
+  readonly acr: string
+  /** User-Agent as sent, cut to 256 characters. */
+  readonly userAgent: string
+  readonly address: string
+}
+export type UserSessions = { readonly tag: 'sessions'; readonly sessions: readonly UserSession[] }
 export type UserFound = { readonly tag: 'found'; readonly user: UserRecord }
 /** Not found, removed, or of another tenant. */
 export type UnknownUser = { readonly tag: 'unknown_user' }
@@ -191,4 +213,9 @@ export function fixtureEmail(mailbox: string, tenantSlug: string): string {
   return `${mailbox}@${tenantSlug}.test`
 }
 
-export const users = address<UsersProtocol>('users', ['prepareFixture', 'list', 'read'])
+export const users = address<UsersProtocol>('users', [
+  'prepareFixture',
+  'list',
+  'read',
+  'listSessions',
+])

@@ -191,7 +191,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
     async function continuePushed(
       requestUri: string,
       client: AuthorizingClientRow,
-      sessionToken: string | null,
+      browser: { readonly sessionToken: string | null; readonly address: string },
       context: MessageContext,
     ): Promise<Outcome> {
       const row = await findRequest(requestUri, context)
@@ -209,7 +209,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
           requestedAt,
           pushedId: row.id,
           stored: null,
-          sessionToken,
+          ...browser,
           allowed: null,
         },
         context,
@@ -244,7 +244,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
 
     async function beginRequest(
       form: OAuthForm,
-      { host, sessionToken }: BeginAuthorization,
+      { host, sessionToken, address }: BeginAuthorization,
       context: MessageContext,
     ): Promise<Outcome> {
       if (form.get('tenant_id') !== null && form.get('tenant_slug') !== null)
@@ -254,7 +254,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       const { client, documentSha256 } = named
       const requestUri = form.get('request_uri')
       if (requestUri?.startsWith(REQUEST_URI_PREFIX))
-        return continuePushed(requestUri, client, sessionToken, context)
+        return continuePushed(requestUri, client, { sessionToken, address }, context)
       const target = await targetOf(needs, form, client, context)
       const { levelMax } = needs
       const verdict = validateRequest({
@@ -274,7 +274,8 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       const { request } = verdict
       const requestedAt = clock.now()
       const none = { pushedId: null, stored: null, allowed: null }
-      return proceed(needs, { client, request, requestedAt, sessionToken, ...none }, context)
+      const pending = { client, request, requestedAt, sessionToken, address, ...none }
+      return proceed(needs, pending, context)
     }
 
     return {
@@ -287,24 +288,29 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
           : outcome
       },
 
-      async resume({ handle, sessionToken }, context) {
+      async resume({ handle, sessionToken, address }, context) {
         const found = await findPending(handle, context)
         if (found === null) return notPending(handle, context)
         return proceed(
           needs,
-          { ...pendingRequest(found, handle), sessionToken, allowed: null },
+          { ...pendingRequest(found, handle), sessionToken, address, allowed: null },
           context,
         )
       },
 
-      async decide({ handle, sessionToken, sessionId, scopes, action }, context) {
+      async decide({ handle, sessionToken, sessionId, scopes, action, address }, context) {
         const found = await findPending(handle, context)
         if (found === null) return notPending(handle, context)
         const { row } = found
         if (action === 'allow')
           return proceed(
             needs,
-            { ...pendingRequest(found, handle), sessionToken, allowed: { sessionId, scopes } },
+            {
+              ...pendingRequest(found, handle),
+              sessionToken,
+              address,
+              allowed: { sessionId, scopes },
+            },
             context,
           )
         const ids = [row.id, row.pushedId].filter((id) => id !== null)

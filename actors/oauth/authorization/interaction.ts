@@ -10,7 +10,7 @@ import { findObservedFacts } from '../../../storage/oauth/observed-clients.js'
 import { hostOfClientId } from '../client-id-metadata/client-id.js'
 import { findOperatorScopes } from '../../../storage/identity/console/operators.js'
 import { type ConsentsBefore, readConsents } from '../../../storage/oauth/consents.js'
-import { type SessionDemand, unmetDemand } from '../../domain/assurance.js'
+import { type AssuranceLevel, type SessionDemand, unmetDemand } from '../../domain/assurance.js'
 import { scopesOfClaims } from '../../domain/person-claims.js'
 import { isLoopbackOnly } from '../../domain/redirect-uri.js'
 import { CONSOLE_CLIENT_ID } from '../../domain/people/console-client.js'
@@ -25,6 +25,8 @@ import {
   scopesBeside,
 } from '../tokens/issue/api-resource.js'
 import { knownAudience, tokenAudience } from '../tokens/issue/audience.js'
+import { DENIED } from '../access-policies/enforcement.js'
+import { accessOf } from './access.js'
 import { type Granting, issueCode } from './code.js'
 import { hasKnownLocations, offeredTo } from './credential-requests.js'
 import { readIdTokenHint } from './id-token-hint.js'
@@ -77,7 +79,9 @@ export async function proceed(
   if (!(await hasKnownLocations(needs, client, request.details, context)))
     return back('invalid_authorization_details', 'locations must name the credential issuer')
 
-  const found = await findSession(needs, pending, sub, context)
+  const access = await accessOf(needs, pending, context)
+  if (access === 'denied') return back('access_denied', DENIED)
+  const found = await findSession(needs, pending, access, sub, context)
   if (found.tag !== 'session') return found.tag === 'interaction' ? found : back(...found.error)
   const { session } = found
   const offered = await offeredTo(needs, request.issuerState, session, context)
@@ -140,11 +144,13 @@ type Found =
 async function findSession(
   needs: InteractionNeeds,
   pending: PendingRequest,
+  levelMin: AssuranceLevel,
   sub: string | null,
   context: MessageContext,
 ): Promise<Found> {
   const { client, request, sessionToken } = pending
-  const demand = demandOf(pending)
+  const asked = demandOf(pending)
+  const demand = { ...asked, level: asked.level > levelMin ? asked.level : levelMin }
   if (request.prompt.none) {
     const read = await needs.sessions.read({ token: sessionToken }, context)
     const session = read.tag === 'open' ? read.session : null

@@ -5,6 +5,7 @@ import type { Random } from '../../../runtime/kernel/random.js'
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
+import type { AccessPolicies } from '../access-policies/enforcement.js'
 import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import type { OidcSettings } from '../tokens/settings.js'
 import type { AuthorizationRequest } from './parameters.js'
@@ -18,6 +19,8 @@ export type InteractionNeeds = {
   readonly issuer: string
   readonly oidc: Pick<OidcSettings, 'code_ttl_secs'>
   readonly sessionSecsMax: number
+  /** Null where access policies are off. */
+  readonly accessPolicies: Pick<AccessPolicies, 'inForce' | 'record'> | null
 }
 
 /** A request that waits for sign-in, consent or its code. */
@@ -31,6 +34,8 @@ export type PendingRequest = {
   /** Where it is stored. Null if no interaction was needed so far. */
   readonly stored: { readonly id: string; readonly handle: string } | null
   readonly sessionToken: string | null
+  /** Of the browser. */
+  readonly address: string
   /** The consent that the user just gave. Null without one. */
   readonly allowed: Allowed | null
 }

@@ -54,11 +54,15 @@ export type BeginAuthorization = {
   readonly host: string
   /** The session cookie. Null without one. */
   readonly sessionToken: string | null
+  /** Of the browser. */
+  readonly address: string
 }
 export type ResumeAuthorization = {
   /** The path parameter. */
   readonly handle: string
   readonly sessionToken: string | null
+  /** Of the browser. */
+  readonly address: string
 }
 export type DecideAuthorization = ResumeAuthorization & {
   readonly action: 'allow' | 'deny'

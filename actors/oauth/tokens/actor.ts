@@ -18,6 +18,8 @@ import { grantOrganization } from './grants/organization-token.js'
 import { grantCode } from './grants/authorization-code.js'
 import { readAssertion } from './clients/client-assertion.js'
 import { grantBackchannel } from './grants/device-and-ciba.js'
+import { createAccessPolicies, DENIED, PolicyDenied } from '../access-policies/enforcement.js'
+import { createApiKeyVerifier } from './verify/api-key-verifier.js'
 import { createAccessTokenVerifier } from './verify/access-token-verifier.js'
 import { ttlCache } from '../../platform/batching/ttl-cache.js'
 import {
@@ -45,6 +47,7 @@ import {
   type GrantType,
   INTROSPECTION_SCOPE,
   PRE_AUTHORIZED_CODE,
+  type PolicyRefusal,
   type Issued,
   type OAuthRefused,
   type ProofRefused,
@@ -107,6 +110,10 @@ export type TokensNeeds = {
   readonly console: boolean
   /** `credentials.enabled`: whether pre-authorized codes are redeemed. */
   readonly credentials: boolean
+  /** `access_control.enabled`: whether access policies are evaluated. */
+  readonly accessControl: boolean
+  /** `api_keys.enabled`: whether API keys are accepted. */
+  readonly apiKeys: boolean
   /** Exports vault credentials by token exchange. */
   readonly vault: Pick<VaultExports, 'export'>
 }
@@ -146,7 +153,10 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     const origins = ttlCache<boolean>(clock)
     const knownResources = ttlCache<ApiResourceRow>(clock)
     const clients = createClients({ ...needs, memory: knownClients, origins })
+    const accessPolicies = needs.accessControl ? createAccessPolicies(needs) : null
+    const apiKeys = needs.apiKeys ? createApiKeyVerifier({ database, clock, issuer }) : null
     const verifier = createAccessTokenVerifier({
+      apiKeys,
       keys: needs.keys,
       database,
       clock,
@@ -159,6 +169,8 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       knownClients.invalidate(ids)
       origins.invalidate(ids)
       knownResources.invalidate(ids)
+      apiKeys?.invalidate(ids)
+      accessPolicies?.invalidate(ids)
     }
     const issuing = {
       ...needs,
@@ -173,24 +185,33 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       invalidate,
     }
 
+    type Issuing = typeof issuing
     const proofOf = (jkt: string | null) => ({ jkt, refusal: dpopVerifier.missing })
-    const grants: Record<GrantType, Grant> = {
+    /** The needs of a request: with access policies, a signer that refuses what they refuse. */
+    const issuingFor = (address: string | null, { requestId }: MessageContext) =>
+      accessPolicies === null || address === null
+        ? issuing
+        : { ...issuing, signer: accessPolicies.guard(signer, address, requestId) }
+
+    const grantsWith = (issuing: Issuing): Record<GrantType, Grant> => ({
       authorization_code: (client, form, jkt, context) =>
         grantCode(issuing, client, form, proofOf(jkt), context),
       client_credentials: (client, form, jkt, context) =>
         grantClientCredentials(issuing, client, form, proofOf(jkt), context),
       refresh_token: (client, form, jkt, context) =>
         grantRefresh(issuing, client, form, proofOf(jkt), context),
-      [TOKEN_EXCHANGE]: (...request) => exchangeToken(...request),
+      [TOKEN_EXCHANGE]: (...request) => exchangeToken(issuing, ...request),
       [DEVICE_CODE]: (client, form, jkt, context) =>
         grantBackchannel(issuing, DEVICE_CODE, client, form, proofOf(jkt), context),
       [CIBA]: (client, form, jkt, context) =>
         grantBackchannel(issuing, CIBA, client, form, proofOf(jkt), context),
       [PRE_AUTHORIZED_CODE]: (client, form, jkt, context) =>
         grantPreAuthorized(issuing, client, form, jkt, context),
-    }
+    })
+    const grants = grantsWith(issuing)
 
     function exchangeToken(
+      issuing: Issuing,
       client: Client | null,
       form: OAuthForm,
       jkt: string | null,
@@ -321,11 +342,12 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           'details_unsupported',
         )
       const address = request.address ?? ''
+      const own = issuingFor(address, context)
       if (grantType === PRE_AUTHORIZED_CODE)
-        return grantPreAuthorized(issuing, client, form, proof.jkt, context)
-      return client === null
-        ? exchangeToken(null, form, proof.jkt, context, address)
-        : grants[grantType](client, form, proof.jkt, context, address)
+        return grantPreAuthorized(own, client, form, proof.jkt, context)
+      if (client === null) return exchangeToken(own, null, form, proof.jkt, context, address)
+      const granting = own === issuing ? grants : grantsWith(own)
+      return granting[grantType](client, form, proof.jkt, context, address)
     }
 
     return {
@@ -333,11 +355,13 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
 
       proveKey: (proof) => dpopVerifier.verify({ accessToken: null, boundTo: null, ...proof }),
 
-      grantAgent: (message, context) => grantAgent(issuing, message, context),
+      grantAgent: (message, context) =>
+        grantAgent(issuingFor(message.address, context), message, context).catch(asRefusal),
 
       grantOrganization: (message, context) => grantOrganization(issuing, message, context),
 
-      grantDelegated: (message, context) => grantDelegated(issuing, message, context),
+      grantDelegated: (message, context) =>
+        grantDelegated(issuingFor(message.address, context), message, context).catch(asRefusal),
 
       async issue(request, context) {
         const form = readForm(request.form)
@@ -347,7 +371,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           grantType: form.get('grant_type'),
           client: null,
         }
-        const outcome = await runGrant(request, form, requester, context)
+        const outcome = await runGrant(request, form, requester, context).catch(asOAuthRefusal)
         if (outcome.tag !== 'oauth_refused' && outcome.tag !== 'proof_refused') return outcome
         const presented = readClientAuthentication(request.authorization, form)
         return { ...outcome, requester: refusedRequester(requester, presented) }
@@ -395,7 +419,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           const scheme = accessToken[1]!.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer'
           const token = accessToken[2]!
           const caller = await verifier.authenticate(
-            { token, scheme, dpopProof, httpMethod, httpUrl },
+            { token, scheme, dpopProof, httpMethod, httpUrl, address: request.address },
             context,
           )
           if (caller.tag === 'refused') return caller
@@ -407,7 +431,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         if (token === null)
           return refuse('invalid_request', 'token is missing', 'parameter_missing')
         const answer = await introspect(
-          { database, verifier, clock, issuer },
+          { database, verifier, apiKeys, clock, issuer },
           inspector,
           token,
           context,
@@ -435,6 +459,17 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     }
   },
 })
+
+/** @throws any other error unchanged. */
+function asRefusal(error: unknown): PolicyRefusal {
+  if (!(error instanceof PolicyDenied)) throw error
+  return { tag: 'policy_denied' }
+}
+
+function asOAuthRefusal(error: unknown): OAuthRefused {
+  if (!(error instanceof PolicyDenied)) throw error
+  return refuse('policy_denied', DENIED, 'access_policy')
+}
 
 function isGrantType(text: string): text is GrantType {
   return (GRANT_TYPES as readonly string[]).includes(text)

@@ -16,11 +16,11 @@ export type TokensProtocol = {
   /** Verifies a DPoP proof without an access token. A proof can be used once. */
   proveKey: Ask<DpopProof, KeyProven | ProofRefused>
   /** Creates an agent session and issues its first tokens. The caller has authenticated the agent. */
-  grantAgent: Ask<GrantAgent, Granted>
+  grantAgent: Ask<GrantAgent, Granted | PolicyRefusal>
   /** Downscopes a user token to one organization. The caller has checked membership and scopes. */
   grantOrganization: Ask<GrantOrganization, OrganizationGranted>
   /** Redeems an approved delegation once. The caller has authenticated the agent. */
-  grantDelegated: Ask<GrantDelegated, DelegatedGranted | { readonly tag: 'gone' }>
+  grantDelegated: Ask<GrantDelegated, DelegatedGranted | PolicyRefusal | { readonly tag: 'gone' }>
   /** Handles a token request of any grant type. */
   issue: Ask<TokenRequest, Issued | SecretIssued | ProofRefused | OAuthRefused>
   /** Authenticates the client of a request to another endpoint, such as PAR. */
@@ -73,6 +73,8 @@ export type Authenticate = {
   readonly httpMethod: string
   /** Absolute public URL of the request. Query and fragment are ignored (RFC 9449 section 4.3). */
   readonly httpUrl: string
+  /** Address of the client. Without it an API key that is limited to addresses is refused. */
+  readonly address?: string | undefined
   /** Accepts any audience: for /userinfo, which applications call with tokens for their own API. */
   readonly anyAudience?: boolean | undefined
 }
@@ -81,6 +83,8 @@ export type Unauthenticated = {
   readonly tag: 'refused'
   readonly error:
     | 'unauthorized'
+    /** An API key that is limited to other addresses. */
+    | 'policy_denied'
     | 'token_expired'
     | 'token_revoked'
     /** The token and its delegation have expired. */
@@ -107,7 +111,12 @@ export type ProofRefused = {
   readonly requester?: RefusedRequester | undefined
 }
 
+/** An access policy of the tenant refuses the token. */
+export type PolicyRefusal = { readonly tag: 'policy_denied' }
+
 export type GrantAgent = {
+  /** Of the client. Null for the first tokens of a new workspace, to which no policy applies. */
+  readonly address: string | null
   /** The tenant of the tokens. The agent's home tenant may be another one. */
   readonly tenantId: TenantId
   readonly organizationId: OrganizationId | null
@@ -143,6 +152,8 @@ export type OrganizationGranted = {
 }
 
 export type GrantDelegated = {
+  /** Of the client. */
+  readonly address: string
   readonly tenantId: TenantId
   readonly delegationId: DelegationId
   /** The agent's session. Revoking its key revokes the delegation. */

@@ -8,7 +8,13 @@ import { type ActorRef, defineActor } from '../../../runtime/kernel/actor.js'
 import type { Coordination } from '../../../storage/platform/coordination/port.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { signingKeys, type SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
-import { doctorKey, type HealthProtocol, health } from './protocol.js'
+import {
+  type ActorReport,
+  doctorKey,
+  type HealthProtocol,
+  health,
+  type PlaneReport,
+} from './protocol.js'
 
 /** Pause between checks. With the time limit below, a failure is detected within 1.6 s. */
 const PAUSE_MS = 500
@@ -26,11 +32,18 @@ export interface ProcessState {
   unfit(): readonly string[]
 }
 
+/** What runs in the process. */
+export interface ProcessReport {
+  planes(): readonly PlaneReport[]
+  actors(): readonly ActorReport[]
+}
+
 export type HealthNeeds = {
   readonly database: Pick<Database, 'ping'>
   readonly keys: ActorRef<SigningKeysProtocol>
   readonly coordination: Pick<Coordination, 'get'>
   readonly process: ProcessState
+  readonly report: ProcessReport
 }
 
 type Findings = { readonly faults: readonly string[]; readonly keysLoaded: boolean }
@@ -39,7 +52,7 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
   address: health,
   asks: { keys: signingKeys },
   mailbox: { capacity: 4096, inflightMax: 1024 },
-  create: ({ database, keys, coordination, process }, { signal, log }) => {
+  create: ({ database, keys, coordination, process, report }, { signal, log }) => {
     let seen: Findings = { faults: ['not checked yet'], keysLoaded: false }
     let logged = 'not checked yet'
 
@@ -102,6 +115,8 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
         const known = ticket === null ? undefined : await coordination.get(doctorKey(ticket))
         return known === undefined ? { tag: 'not_admitted' } : { tag: 'described', seen }
       },
+      planes: async () => ({ tag: 'planes', planes: report.planes() }),
+      actors: async () => ({ tag: 'actors', actors: report.actors() }),
     }
   },
 })

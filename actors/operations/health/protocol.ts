@@ -1,5 +1,6 @@
 /**
- * Health probes. The response has a status and no details. docs/reference/operations.md, Health.
+ * Health probes, whose response has a status and no details, and what runs in the process, for operators of the
+ * deployment. docs/reference/operations.md, Health.
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
@@ -9,6 +10,40 @@ export type HealthProtocol = {
   ready: Ask<null, Healthy | NotReady>
   /** Returns the request as it arrived, to the holder of a ticket of `svc doctor`. */
   describeRequest: Ask<DescribeRequest, RequestDescribed | NotAdmitted>
+  /** The planes of the deployment. */
+  planes: Ask<null, { readonly tag: 'planes'; readonly planes: readonly PlaneReport[] }>
+  /** The actors of this process with their mailboxes. */
+  actors: Ask<null, { readonly tag: 'actors'; readonly actors: readonly ActorReport[] }>
+}
+
+export type PlaneReport = {
+  readonly name: string
+  /** This process serves the plane. */
+  readonly here: boolean
+  /** How many actors run in the plane. */
+  readonly actors: number
+}
+
+export type ActorReport = {
+  readonly name: string
+  /** `inline`, or `pool` or `thread` with its name. */
+  readonly place: string
+  readonly planes: readonly string[]
+  readonly ready: boolean
+  /** Messages in the mailbox. */
+  readonly waiting: number
+  /** Messages that have begun. */
+  readonly running: number
+  /** Most messages that may wait. */
+  readonly capacity: number
+  /** Most messages that run at once. */
+  readonly runningMax: number
+  /** Counts since the start of the process. */
+  readonly accepted: number
+  readonly completed: number
+  /** Messages without an outcome: refused, late, cancelled or failed. */
+  readonly failed: number
+  readonly restarts: number
 }
 
 export type Healthy = { readonly tag: 'ok' }
@@ -35,4 +70,10 @@ export function doctorKey(ticket: string): string {
   return `doctor:${ticket}`
 }
 
-export const health = address<HealthProtocol>('health', ['live', 'startup', 'ready'])
+export const health = address<HealthProtocol>('health', [
+  'live',
+  'startup',
+  'ready',
+  'planes',
+  'actors',
+])

@@ -32,6 +32,7 @@ import { wipeOldAnswers } from '../../../storage/oauth/refresh-tokens.js'
 import { removeEndedCodes } from '../../../storage/oauth/authorization-codes.js'
 import { removeEndedBackchannelRequests } from '../../../storage/oauth/backchannel-requests.js'
 import { removeEndedAuthorizationRequests } from '../../../storage/oauth/authorization-requests.js'
+import { removeExpiredApiKeys } from '../../../storage/oauth/api-keys.js'
 import { removeEndedRegistrationTokens } from '../../../storage/oauth/client-registration.js'
 import { removeEndedCredentials } from '../../../storage/oauth/credential-issuance.js'
 import { removeEndedOffers } from '../../../storage/oauth/credential-offers.js'
@@ -71,6 +72,8 @@ const CODE_RETENTION_MS = 86_400_000
 const DELEGATION_RETENTION_MS = 90 * 86_400_000
 /** How long an expired offer or credential can be read. */
 const CREDENTIAL_RETENTION_MS = 30 * 86_400_000
+/** How long an expired API key can be read. */
+const API_KEY_RETENTION_MS = 30 * 86_400_000
 /** How long deliveries can be recreated from events. */
 const EVENT_RETENTION_MS = 30 * 86_400_000
 const DAY_MS = 86_400_000
@@ -128,6 +131,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
     removeEndedRevocations(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
   browser_sessions: (tx, now) =>
     removeExpiredBrowserSessions(tx, ago(now, SESSION_RETENTION_MS), BATCH_ROWS),
+  api_keys: (tx, now) => removeExpiredApiKeys(tx, ago(now, API_KEY_RETENTION_MS), BATCH_ROWS),
   console_sessions: (tx, now) => removeExpiredConsoleSessions(tx, now, BATCH_ROWS),
   sign_in_flows: (tx, now) => removeExpiredSignInFlows(tx, ago(now, DAY_MS), BATCH_ROWS),
   outgoing_mail: (tx, now) => sweepMail(tx, ago(now, MAIL_RETENTION_MS), BATCH_ROWS),

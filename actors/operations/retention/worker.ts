@@ -18,6 +18,8 @@ export type RetentionNeeds = SweepNeeds & {
   readonly reseal: (signal: AbortSignal) => Promise<number>
   /** Records the end of egress calls whose process has died. @returns how many calls. */
   readonly closeLostCalls: (signal: AbortSignal) => Promise<number>
+  /** Removes images of tenants that were retired long ago. Null without `tenant_assets.enabled`. */
+  readonly removeRetiredAssets: ((signal: AbortSignal) => Promise<unknown>) | null
 }
 
 export const retentionWorker = defineWorker<RetentionNeeds>({
@@ -59,6 +61,8 @@ export const retentionWorker = defineWorker<RetentionNeeds>({
       wasDown = !isUp
       await done('signing keys', () => needs.keys.maintain(null, { signal }))
       await done('sealed values', async () => resealedTotal.inc(await needs.reseal(signal)))
+      const { removeRetiredAssets } = needs
+      if (removeRetiredAssets !== null) await done('assets', () => removeRetiredAssets(signal))
     }
   },
 })

@@ -5,6 +5,10 @@ const APPLICATIONS = '/api/v1/applications'
 const APPLICATION = `${APPLICATIONS}/{application_id}`
 const APIS = '/api/v1/api-resources'
 const AGENT = '/api/v1/agents/{agent_id}'
+const ACCESS_POLICIES = '/api/v1/access-policies'
+const ACCESS_POLICY = `${ACCESS_POLICIES}/{id}`
+const API_KEYS = '/api/v1/api-keys'
+const API_KEY = `${API_KEYS}/{id}`
 const KEY = `${AGENT}/keys/{key_id}`
 const WEBHOOKS = '/api/v1/webhooks'
 const WEBHOOK = `${WEBHOOKS}/{id}`
@@ -81,6 +85,51 @@ export const accessResources: readonly ConsoleResource[] = [
       },
       { name: 'change', on: 'item', method: 'PATCH', path: `${APIS}/{id}`, fills: true },
       { name: 'delete', on: 'item', method: 'DELETE', path: `${APIS}/{id}`, danger: true },
+    ],
+  },
+  {
+    name: 'api-keys',
+    group: 'access',
+    list: get(API_KEYS),
+    item: get(API_KEY),
+    named: ['name'],
+    columns: ['name', 'scopes', 'status', 'last_used_at', 'expires_at'],
+    actions: [
+      {
+        name: 'create',
+        on: 'list',
+        method: 'POST',
+        path: API_KEYS,
+        first: ['name', 'scopes', 'expires_in_secs'],
+      },
+      {
+        name: 'rotate',
+        on: 'item',
+        method: 'POST',
+        path: `${API_KEY}/rotate`,
+        danger: true,
+        when: isActive,
+      },
+      { name: 'revoke', on: 'item', method: 'DELETE', path: API_KEY, danger: true },
+    ],
+  },
+  {
+    name: 'access-policies',
+    group: 'access',
+    list: get(ACCESS_POLICIES),
+    item: get(ACCESS_POLICY),
+    named: ['name'],
+    columns: ['name', 'enabled', 'actions', 'allowed_networks', 'denied_networks', 'required_aal'],
+    actions: [
+      {
+        name: 'create',
+        on: 'list',
+        method: 'POST',
+        path: ACCESS_POLICIES,
+        first: ['name', 'allowed_networks', 'denied_networks', 'required_aal'],
+      },
+      { name: 'change', on: 'item', method: 'PATCH', path: ACCESS_POLICY, fills: true },
+      { name: 'delete', on: 'item', method: 'DELETE', path: ACCESS_POLICY, danger: true },
     ],
   },
   {

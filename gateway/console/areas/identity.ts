@@ -3,10 +3,12 @@ import { type ConsoleResource, get, type Item } from '../declaration.js'
 
 const USERS = '/api/v1/tenant-users'
 const USER = `${USERS}/{user_id}`
+const SESSIONS = `${USER}/sessions`
 const ORGANIZATIONS = '/api/v1/control-plane/organizations'
 const ORGANIZATION = '/api/v1/organizations/{organization_id}'
 const MEMBERS = `${ORGANIZATION}/members`
 const TENANT = '/api/v1/tenants/{tenant_id}'
+const ASSETS = '/api/v1/tenant/branding/assets'
 
 const isStatus =
   (...wanted: readonly string[]) =>
@@ -75,6 +77,24 @@ export const identityResources: readonly ConsoleResource[] = [
         path: USER,
         danger: true,
         when: ({ status }) => status !== 'removed',
+      },
+    ],
+    children: [
+      {
+        name: 'sessions',
+        group: 'people',
+        list: get(SESSIONS),
+        named: ['user_agent'],
+        columns: ['user_agent', 'address', 'acr', 'created_at', 'last_seen_at'],
+        actions: [
+          {
+            name: 'revoke',
+            on: 'item',
+            method: 'DELETE',
+            path: `${SESSIONS}/{session_id}`,
+            danger: true,
+          },
+        ],
       },
     ],
   },
@@ -267,6 +287,33 @@ export const identityResources: readonly ConsoleResource[] = [
         method: 'DELETE',
         path: '/api/v1/organization/domains/{id}',
         danger: true,
+      },
+    ],
+  },
+  {
+    name: 'assets',
+    group: 'tenant',
+    list: get(ASSETS),
+    item: get(`${ASSETS}/{kind}`),
+    id: 'kind',
+    named: ['kind'],
+    columns: ['kind', 'url', 'width', 'height', 'created_at'],
+    counted: false,
+    actions: [
+      {
+        name: 'upload',
+        on: 'item',
+        method: 'PUT',
+        path: `${ASSETS}/{kind}`,
+        upload: ['image/png', 'image/jpeg', 'image/webp'],
+      },
+      {
+        name: 'remove',
+        on: 'item',
+        method: 'DELETE',
+        path: `${ASSETS}/{kind}`,
+        danger: true,
+        when: ({ url }) => url !== null,
       },
     ],
   },

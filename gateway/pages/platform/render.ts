@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { Eta } from 'eta'
 import { filledIn } from '../../../actors/domain/i18n/languages.js'
 import type { Locale } from '../../../actors/domain/i18n/locales.js'
+import type { PageTexts } from '../../../actors/domain/tenants/branding.js'
 import type { MessageKey } from '../catalogue/en.js'
 import { type BrowserLanguages, chooseLanguage, type Language } from './language.js'
 import { CONTROLS_SCRIPT, PASSKEY_SCRIPT } from './script.js'
@@ -30,14 +31,18 @@ export type Branding = {
   readonly name: string
   /** `#rrggbb`, or null for the default. */
   readonly color: string | null
-  /** `data:` URI, or null. */
+  /** `data:` URI, path of the service or https URL, or null. */
   readonly logo: string | null
+  /** Path of the service or https URL. Default: ours. */
+  readonly favicon?: string | null | undefined
   /** The language for browsers that request no supported one. Null: English. */
   readonly locale: Locale | null
   /** An address or page for support, or null. */
   readonly supportContact: string | null
   /** Links at the end of the page. Default: none. */
   readonly links?: readonly { readonly label: string; readonly url: string }[] | undefined
+  /** Texts of the tenant. Default: none. */
+  readonly texts?: PageTexts | undefined
 }
 
 /** Parameters of the page frame. `titleKey` is the title of the window and the heading. */
@@ -104,6 +109,9 @@ function withNames(words: string, names: Names): string {
 /** Attributes of controls that need a script: password fields, recovery codes. */
 const CONTROLS = / data-(?:reveal|codes)[ =]/
 
+/** The page on which a tenant may have texts of its own. */
+const SIGN_IN_PAGE = 'login'
+
 const segments = new Intl.Segmenter()
 
 /** The letter and class of a tenant's monogram. A colour of its own takes precedence. */
@@ -156,14 +164,19 @@ export function renderPage(
     scopeIcon,
     monogramOf,
   }
-  const body = eta.render(`@${template}`, { ...content, ...shared })
+  const own = template === SIGN_IN_PAGE ? branding?.texts?.[locale] : undefined
+  const body = eta.render(`@${template}`, {
+    ...content,
+    ...shared,
+    tenantNote: own?.sign_in_note ?? null,
+  })
   const color = branding?.color ?? null
   const title = frame.title ?? say(frame.titleKey)
   return eta.render(frame.console === undefined ? '@frame' : '@console-frame', {
     ...shared,
     page: template,
     // Screen readers read the title first when a form is shown again with an error (WCAG technique G199).
-    heading: title,
+    heading: own?.sign_in_heading ?? title,
     title: frame.error === undefined ? title : say('common.error.title', { title }),
     wait: minutes(frame.retryAfterSecs ?? 0),
     body,

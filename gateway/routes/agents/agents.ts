@@ -191,7 +191,8 @@ const verify = route(agents, 'verify', {
   security: { scheme: 'anonymous' },
   onceOnly: true,
   body: json(VerifyRequest),
-  message: ({ body, credentials: { dpopProof, httpMethod, httpUrl } }) => ({
+  message: ({ body, clientAddress, credentials: { dpopProof, httpMethod, httpUrl } }) => ({
+    address: clientAddress,
     challengeId: body.challenge_id,
     signature: body.signature,
     keyId: body.key_id,
@@ -216,6 +217,9 @@ const verify = route(agents, 'verify', {
     invalid_scope: problem(400, 'bad-request', {
       error: 'invalid_scope',
       detail: 'The agent may not have one of the requested scopes in this tenant.',
+    }),
+    policy_denied: problem(403, 'policy-denied', {
+      detail: 'An access policy of the tenant refuses this login.',
     }),
     proof_refused: problem(401, 'unauthorized', ({ error, description, dpopNonce }) => ({
       error,

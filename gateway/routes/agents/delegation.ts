@@ -174,7 +174,11 @@ const agentRoutes: readonly Route[] = [
     security: directAgent,
     onceOnly: true,
     body: json(PollRequest),
-    message: ({ body, principal }) => ({ principal, deviceCode: body.device_code }),
+    message: ({ body, principal, clientAddress }) => ({
+      principal,
+      deviceCode: body.device_code,
+      address: clientAddress,
+    }),
     replies: {
       granted: reply(200, DelegatedToken, (granted) => ({
         access_token: granted.accessToken,
@@ -191,6 +195,9 @@ const agentRoutes: readonly Route[] = [
         'invalid_grant',
         'The device code is unknown, was issued to another agent, or is redeemed.',
       ),
+      policy_denied: problem(403, 'policy-denied', {
+        detail: 'An access policy of the tenant refuses this token.',
+      }),
     },
   }),
 ]

@@ -7,10 +7,12 @@ import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import { uuid } from '../../request/ids.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import {
+  limitReached,
   Member,
   memberJson,
   notOperator,
   OrganizationId,
+  organizationsOff,
   Role,
   roleTooLow,
   unknownOrganization,
@@ -108,6 +110,8 @@ export const organizationMemberRoutes: readonly Route[] = [
       member: reply(201, Member, ({ member }) => memberJson(member)),
       ...refusals,
       unknown_agent: problem(404, 'not-found', { detail: 'The agent does not exist.' }),
+      limit_reached: limitReached,
+      organizations_off: organizationsOff,
       is_member: problem(409, 'conflict', { detail: 'It is already a member or invited.' }),
       ...idempotencyRefusals,
     },

@@ -82,6 +82,7 @@ export const Member = z
     role: Role,
     status: z.enum(['active', 'invited']),
     created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime().optional().meta({ description: 'Of an invitation: when it ends' }),
   })
   .meta({ id: 'OrganizationMember' })
 
@@ -107,6 +108,21 @@ export const unknownOrganization = problem(404, 'not-found', {
 })
 export const unknownTenant = problem(404, 'not-found', { detail: 'The tenant does not exist.' })
 export const unknownAccount = problem(404, 'not-found', { detail: 'The account does not exist.' })
+export const limitReached = problem<{ what: string; most: number }, 'policy-denied'>(
+  403,
+  'policy-denied',
+  ({ what, most }) => ({
+    detail: `The organization has reached its limit of ${most} ${what}.`,
+  }),
+)
+export const organizationsOff = problem(403, 'policy-denied', {
+  detail: 'Organizations are managed by the operators of this deployment.',
+})
+export const suspended = problem<{ what: string }, 'policy-denied'>(
+  403,
+  'policy-denied',
+  ({ what }) => ({ detail: `The ${what} is suspended.` }),
+)
 export const roleTooLow = (who: string) =>
   problem<{ role: string }, 'forbidden'>(403, 'forbidden', ({ role }) => ({
     detail: `This operation is for ${who} of the organization; the caller's role is ${role}.`,
@@ -158,5 +174,6 @@ export function memberJson(member: MemberRecord): z.input<typeof Member> {
     role: member.role,
     status: member.status,
     created_at: new Date(member.createdAt).toISOString(),
+    ...(member.expiresAt === null ? {} : { expires_at: new Date(member.expiresAt).toISOString() }),
   }
 }

@@ -11,7 +11,14 @@ import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 import { MailedName } from '../agents/agent-shapes.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
-import { notOperator, SupportContact, unknownOrganization } from './organization-shapes.js'
+import {
+  limitReached,
+  notOperator,
+  organizationsOff,
+  SupportContact,
+  suspended,
+  unknownOrganization,
+} from './organization-shapes.js'
 
 const tags = ['Control plane'] as const
 const bound = { organizationBound: 'accepted' } as const
@@ -74,9 +81,9 @@ const TenantTokenBody = z
 
 const OrganizationParams = z.object({ organization_id: z.string().max(64) })
 
-const suspended = problem<{ what: string }, 'policy-denied'>(403, 'policy-denied', ({ what }) => ({
-  detail: `The ${what} is suspended.`,
-}))
+const policyDenied = problem(403, 'policy-denied', {
+  detail: 'An access policy of the tenant refuses this token.',
+})
 const slugRefusals = {
   slug_taken: problem(409, 'conflict', { detail: 'The slug is already in use.' }),
   slug_invalid: problem<{ detail: string }, 'bad-request'>(400, 'bad-request', ({ detail }) => ({
@@ -138,6 +145,7 @@ export const organizationRoutes: readonly Route[] = [
     replies: {
       created: reply(201, Organization, ({ organization }) => organizationJson(organization)),
       not_operator: notOperator,
+      organizations_off: organizationsOff,
       ...slugRefusals,
       ...idempotencyRefusals,
     },
@@ -171,6 +179,7 @@ export const organizationRoutes: readonly Route[] = [
       issued: reply(200, BoundToken, tokenJson),
       not_operator: notOperator,
       unknown_organization: unknownOrganization,
+      policy_denied: policyDenied,
       suspended,
     },
   }),
@@ -231,6 +240,8 @@ export const organizationRoutes: readonly Route[] = [
     }),
     replies: {
       created: reply(201, Tenant, ({ tenant }) => tenantJson(tenant)),
+      limit_reached: limitReached,
+      organizations_off: organizationsOff,
       not_operator: notOperator,
       unknown_organization: unknownOrganization,
       role_too_low: problem(403, 'forbidden', ({ role }) => ({
@@ -275,6 +286,7 @@ export const organizationRoutes: readonly Route[] = [
       not_operator: notOperator,
       unknown_organization: unknownOrganization,
       unknown_tenant: problem(404, 'not-found', { detail: 'The tenant does not exist.' }),
+      policy_denied: policyDenied,
       suspended,
     },
   }),

@@ -2,7 +2,11 @@
 import { z } from 'zod'
 import { LOCALES } from '../../../actors/domain/i18n/locales.js'
 import { isRedirectHost } from '../../../actors/domain/redirect-hosts.js'
-import { looksLikeLink, SHOWN_NAME } from '../../../actors/domain/shown-names.js'
+import { looksLikeLink, SHOWN_NAME, SHOWN_TEXT } from '../../../actors/domain/shown-names.js'
+import {
+  SIGN_IN_HEADING_CHARS_MAX,
+  SIGN_IN_NOTE_CHARS_MAX,
+} from '../../../actors/domain/tenants/branding.js'
 import { type TenantSettingsRecord, tenants } from '../../../actors/identity/tenants/protocol.js'
 import { organizations } from '../../../actors/identity/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
@@ -18,6 +22,33 @@ const LOGO_LENGTH_MAX = 96 * 1024
 const LIFETIME_SECS_MAX = 30 * 86_400
 
 const LINKS_MAX = 5
+
+/** Plain text of a tenant on our pages. A link in it could lead people away from the sign-in. */
+const ownText = (most: number) =>
+  z
+    .string()
+    .trim()
+    .min(1)
+    .max(most)
+    .regex(SHOWN_TEXT)
+    .refine((text) => !looksLikeLink(text), 'looks like a link')
+    .optional()
+
+const PageTexts = z
+  .partialRecord(
+    z.enum(LOCALES),
+    z.object({
+      sign_in_heading: ownText(SIGN_IN_HEADING_CHARS_MAX),
+      sign_in_note: ownText(SIGN_IN_NOTE_CHARS_MAX),
+    }),
+  )
+  .meta({
+    description:
+      'Texts of the sign-in page by language, such as {"en": {"sign_in_heading": "Welcome back"}}: a heading in place of ours, ' +
+      'and a note below it. Plain text without links. Pages in another language have our texts.',
+    example: { en: { sign_in_heading: 'Welcome back', sign_in_note: 'Use your work account.' } },
+  })
+
 const Branding = z
   .object({
     name: z
@@ -51,11 +82,12 @@ const Branding = z
       )
       .max(LINKS_MAX)
       .optional(),
+    texts: PageTexts.optional(),
   })
   .meta({
     id: 'Branding',
     description:
-      'The look of the hosted pages of the tenant. The logo is a data: URI. `links` are at the end of each page, such as ' +
+      'The look of the hosted pages of the tenant. The logo is a data: URI. An uploaded logo (uploadTenantAsset) takes precedence. `links` are at the end of each page, such as ' +
       'terms and privacy. `locale` is the language of ' +
       'pages and mails for users whose requested languages are not available.',
   })
@@ -186,6 +218,7 @@ const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettin
   branding: {
     ...settings.branding,
     links: settings.branding.links?.map((link) => ({ ...link })),
+    texts: settings.branding.texts,
   },
   session: {
     idle_secs: settings.session.idleSecs,

@@ -1,6 +1,10 @@
 /** Users of a tenant and fixture users of a sandbox. */
 import { z } from 'zod'
-import { type UserRecord, users } from '../../../actors/identity/users/protocol.js'
+import {
+  type UserRecord,
+  type UserSession as Session,
+  users,
+} from '../../../actors/identity/users/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
@@ -24,6 +28,18 @@ const tags = ['Tenant users'] as const
 const sandboxTags = ['Sandbox'] as const
 const readers = { scheme: 'bearer', scopes: ['users:read', 'users:manage'] } as const
 const managers = { scheme: 'bearer', scopes: ['users:manage'] } as const
+
+const SESSIONS = `${USER}/sessions`
+const UserSession = z
+  .object({
+    id: z.uuid(),
+    user_agent: z.string().meta({ description: 'User-Agent as sent, cut to 256 characters' }),
+    address: z.string().meta({ description: 'Address of the client at the sign-in' }),
+    acr: z.string().meta({ example: 'aal2' }),
+    created_at: z.iso.datetime(),
+    last_seen_at: z.iso.datetime(),
+  })
+  .meta({ id: 'TenantUserSession', description: 'A browser in which a user is signed in.' })
 
 const UserParams = z.object({ user_id: z.string().max(64) })
 
@@ -348,4 +364,52 @@ export const userRoutes: readonly Route[] = [
       }),
     },
   }),
+  route(users, 'listSessions', {
+    method: 'GET',
+    path: SESSIONS,
+    operationId: 'listTenantUserSessions',
+    summary: 'List where a user is signed in to the tenant',
+    description: 'The open browser sessions, most recently used first, at most 100.',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    params: UserParams,
+    message: (request) => ({ caller: callerOf(request), userId: request.params.user_id }),
+    replies: {
+      sessions: reply(200, z.array(UserSession), ({ sessions }) => sessions.map(sessionJson)),
+      unknown_user: unknownUser,
+    },
+  }),
+  route(users, 'endSession', {
+    method: 'DELETE',
+    path: `${SESSIONS}/{session_id}`,
+    operationId: 'revokeTenantUserSession',
+    summary: 'Sign a user out of one browser; tokens of that sign-in end at once',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    params: UserParams.extend({ session_id: z.string().max(64) }),
+    message: (request) => ({
+      caller: callerOf(request),
+      userId: request.params.user_id,
+      sessionId: request.params.session_id,
+    }),
+    replies: {
+      session_ended: empty(204),
+      unknown_user: unknownUser,
+      unknown_session: problem(404, 'not-found', { detail: 'The session does not exist.' }),
+      owner_above_caller,
+    },
+  }),
 ]
+
+function sessionJson(session: Session): z.input<typeof UserSession> {
+  return {
+    id: session.id,
+    user_agent: session.userAgent,
+    address: session.address,
+    acr: session.acr,
+    created_at: session.createdAt.toISOString(),
+    last_seen_at: session.lastSeenAt.toISOString(),
+  }
+}

@@ -168,7 +168,8 @@ export const authorizeRoutes: readonly Route[] = [
     security: foreign,
     capabilities: ['oauth.authorization_code', 'oauth.rar'],
     query: queryFields(AuthorizationParameters),
-    message: ({ query, host, browser }) => ({
+    message: ({ query, host, browser, clientAddress }) => ({
+      address: clientAddress,
       parameters: query,
       host,
       sessionToken: browser.sessionToken,
@@ -183,7 +184,8 @@ export const authorizeRoutes: readonly Route[] = [
     summary: 'Request sign-in and consent, as a form',
     security: foreign,
     body: formFields(AuthorizationParameters),
-    message: ({ body, host, browser }) => ({
+    message: ({ body, host, browser, clientAddress }) => ({
+      address: clientAddress,
       parameters: body,
       host,
       sessionToken: browser.sessionToken,
@@ -199,7 +201,8 @@ export const authorizeRoutes: readonly Route[] = [
     summary: 'Continue after sign-in',
     security: foreign,
     params: Handle,
-    message: ({ params, browser }) => ({
+    message: ({ params, browser, clientAddress }) => ({
+      address: clientAddress,
       handle: params.handle,
       sessionToken: browser.sessionToken,
     }),
@@ -219,7 +222,8 @@ export const authorizeRoutes: readonly Route[] = [
       session: z.string().max(64),
       scope: ShownScopes,
     }),
-    message: ({ params, body, browser }) => ({
+    message: ({ params, body, browser, clientAddress }) => ({
+      address: clientAddress,
       handle: params.handle,
       sessionToken: browser.sessionToken,
       sessionId: body.session,

@@ -87,6 +87,7 @@ const tokenReplies = {
   })),
   refused: choice<Unauthenticated, Unauthenticated['error']>(({ error }) => error, {
     unauthorized: tokenRefused,
+    policy_denied: tokenRefused,
     token_expired: tokenRefused,
     token_revoked: tokenRefused,
     delegation_expired: tokenRefused,

@@ -224,6 +224,7 @@ const describeBearerProof = ({ error, description, dpopNonce }: Unauthenticated)
 /** Refuses an access token as credential for introspection (RFC 7662 section 2.3, RFC 6750 section 3). */
 const bearerRefused = choice<Unauthenticated, Unauthenticated['error']>(({ error }) => error, {
   unauthorized: oauthError(401, 'invalid_token', describeBearer),
+  policy_denied: oauthError(403, 'access_denied', describeBearer),
   token_expired: oauthError(401, 'token_expired', describeBearer),
   token_revoked: oauthError(401, 'token_revoked', describeBearer),
   delegation_expired: oauthError(401, 'delegation_expired', describeBearer),
@@ -306,7 +307,11 @@ export const oauthRoutes: readonly Route[] = [
     security: { scheme: 'client' },
     errors: 'oauth',
     body: formFields(IntrospectionForm),
-    message: ({ body, credentials }) => ({ form: body, ...credentials }),
+    message: ({ body, credentials, clientAddress }) => ({
+      form: body,
+      ...credentials,
+      address: clientAddress,
+    }),
     replies: {
       introspected: reply(200, IntrospectionResponse, ({ answer }) => introspectionBody(answer)),
       proof_refused: proofRefused,

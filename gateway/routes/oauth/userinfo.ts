@@ -105,6 +105,7 @@ const userinfoReplies = {
   }),
   refused: choice<Unauthenticated, Unauthenticated['error']>(({ error }) => error, {
     unauthorized,
+    policy_denied: unauthorized,
     invalid_dpop_proof: unauthorized,
     use_dpop_nonce: unauthorized,
     token_expired: problem(401, 'token-expired', unauthenticated),

@@ -1,9 +1,11 @@
 /**
- * Health probes (docs/reference/operations.md, Health). Not rate limited, not cached, no details.
+ * Health probes (docs/reference/operations.md, Health): not rate limited, not cached, no details. And what runs in the
+ * process, for operators of the deployment.
  */
 import { z } from 'zod'
 import { health } from '../../../actors/operations/health/protocol.js'
 import { constant, problem, reply, type Route, route } from '../../route.js'
+import { deployment } from '../identity/organization-records.js'
 
 const status = <const Value extends string>(value: Value) =>
   z.object({ status: z.literal(value) }).meta({ description: `The status "${value}".` })
@@ -28,6 +30,41 @@ const probe = {
   exposure: 'public',
   security: { scheme: 'anonymous' },
   throttle: 'none',
+} as const
+
+const Plane = z
+  .object({
+    name: z.enum(['auth', 'control', 'async']),
+    here: z.boolean().meta({ description: 'The process that answers serves the plane' }),
+    actors: z.int().meta({ description: 'How many actors run in the plane' }),
+  })
+  .meta({ id: 'DeploymentPlane', description: 'A plane of the deployment.' })
+
+const Actor = z
+  .object({
+    name: z.string(),
+    place: z.string().meta({
+      description: '`inline`, or `pool` or `thread` with its name',
+      example: 'pool passwords',
+    }),
+    planes: z.array(z.string()),
+    ready: z.boolean(),
+    waiting: z.int().meta({ description: 'Messages in the mailbox' }),
+    running: z.int().meta({ description: 'Messages that have begun' }),
+    capacity: z.int().meta({ description: 'Most messages that may wait' }),
+    running_max: z.int().meta({ description: 'Most messages that run at once' }),
+    accepted: z.int().meta({ description: 'Messages since the start of the process' }),
+    completed: z.int(),
+    failed: z.int().meta({ description: 'Without an outcome: refused, late, cancelled or failed' }),
+    restarts: z.int(),
+  })
+  .meta({ id: 'DeploymentActor', description: 'An actor of the process with its mailbox.' })
+
+const operators = {
+  method: 'GET',
+  tags: ['Control plane'],
+  exposure: 'internal',
+  security: deployment,
 } as const
 
 export const healthRoutes: readonly Route[] = [
@@ -90,6 +127,36 @@ export const healthRoutes: readonly Route[] = [
         forwarded_proto: seen.forwardedProto,
       })),
       not_admitted: problem(404, 'not-found', { detail: 'There is no resource at this path.' }),
+    },
+  }),
+  route(health, 'planes', {
+    ...operators,
+    path: '/api/v1/deployment/planes',
+    operationId: 'listDeploymentPlanes',
+    summary: 'List the planes of the deployment',
+    message: () => null,
+    replies: {
+      planes: reply(200, z.array(Plane), ({ planes }) =>
+        planes.map((plane) => ({ ...plane, name: plane.name as z.input<typeof Plane>['name'] })),
+      ),
+    },
+  }),
+  route(health, 'actors', {
+    ...operators,
+    path: '/api/v1/deployment/actors',
+    operationId: 'listDeploymentActors',
+    summary: 'List the actors of the process that answers, with their mailboxes',
+    description:
+      'Other processes of the deployment have their own actors. GET /metrics has the same figures over time.',
+    message: () => null,
+    replies: {
+      actors: reply(200, z.array(Actor), ({ actors }) =>
+        actors.map(({ runningMax, planes, ...actor }) => ({
+          ...actor,
+          planes: [...planes],
+          running_max: runningMax,
+        })),
+      ),
     },
   }),
 ]

@@ -11,7 +11,7 @@ import { type Environment, readEnvironment } from '../../kernel/config/environme
 import { printedSource } from '../../kernel/config/print.js'
 import type { Failure } from '../../kernel/config/outcome.js'
 import { silentLogger } from '../../kernel/log.js'
-import { type Target, targetOfSettings } from '../../process/target.js'
+import { targetLine, targetOfSettings } from '../../process/target.js'
 import { databaseServer } from '../key-tools.js'
 import { addressChecks } from './address-checks.js'
 import { type Check, fail, ok, type Patient, type Verdict, whyOf } from './checks.js'
@@ -19,8 +19,8 @@ import { databaseChecks } from './database-checks.js'
 import { coordinationChecks, kmsChecks, mailChecks } from './service-checks.js'
 
 export interface DoctorReport {
-  /** Null when the configuration is refused. */
-  readonly target: Target | null
+  /** The deployment, and where it was read from. */
+  readonly target: string
   readonly checks: readonly Check[]
 }
 
@@ -33,6 +33,7 @@ export interface DoctorCommandHost {
 }
 
 const TICKET_BYTES = 24
+const REFUSED = 'no deployment: the configuration is refused'
 
 /** Adds `doctor` to the program. */
 export function doctorCommand(program: Command, host: DoctorCommandHost = processHost()): void {
@@ -55,8 +56,8 @@ export async function diagnose(
 ): Promise<DoctorReport> {
   const loaded = loadSettings({ environment, cwd, uid, servesPlane: false })
   if (loaded.tag === 'refused')
-    return { target: null, checks: loaded.failures.map(configurationFailure) }
-  const target = await targetOfSettings(loaded)
+    return { target: REFUSED, checks: loaded.failures.map(configurationFailure) }
+  const target = targetLine(await targetOfSettings(loaded))
   try {
     const ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8')
     const from = loaded.file ?? 'defaults and the environment'

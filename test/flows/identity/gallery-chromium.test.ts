@@ -8,6 +8,7 @@ import { basename } from 'node:path'
 import test from 'ava'
 import { openChromium } from '../../support/pages/chromium.js'
 import { byKeyboard, accessibilityFindings } from '../../support/pages/accessibility.js'
+import { CONSOLE_PICTURES } from '../../support/gallery/console.js'
 import {
   PICTURE_FOLDER,
   type PictureName,
@@ -26,7 +27,7 @@ const LONG = process.env['TEST_LONG'] === '1'
 const REPRESENTATIVE: PictureName = 'account'
 const TEMPLATES = 'gateway/pages/templates'
 
-test('every page has a picture in both schemes, and every picture is in docs/guides/identity/hosted-pages.md', (t) => {
+test('every page has a picture in both schemes, and every picture is in its guide', (t) => {
   const texts = readdirSync(TEMPLATES, { recursive: true, encoding: 'utf8' })
     // test/flows/operations walks the pages of the console and of the documentation.
     .filter((file) => file.endsWith('.eta') && !/^(?:console|docs)\//.test(file))
@@ -40,16 +41,22 @@ test('every page has a picture in both schemes, and every picture is in docs/gui
   const pictured = new Set([...PICTURES.values()].map(({ page }) => page))
   t.deepEqual([...pictured].toSorted(), pages.toSorted())
 
-  const files = [...PICTURES.keys()].flatMap((name) => SCHEMES.map((one) => `${name}-${one}.png`))
+  const names = [...PICTURES.keys(), ...CONSOLE_PICTURES.keys()]
+  const files = names.flatMap((name) => SCHEMES.map((one) => `${name}-${one}.png`))
   t.deepEqual(readdirSync(PICTURE_FOLDER).toSorted(), files.toSorted())
-  const rows = [...PICTURES].map(
-    ([name, { words }]) =>
-      `| ${words} | ![](../../pictures/${name}-light.png) | ![](../../pictures/${name}-dark.png) |`,
-  )
-  const docs = readFileSync('docs/guides/identity/hosted-pages.md', 'utf8').split('\n')
+  const rowOf = (name: string, words: string) =>
+    `| ${words} | ![](../../pictures/${name}-light.png) | ![](../../pictures/${name}-dark.png) |`
+  const rowsIn = (guide: string) =>
+    readFileSync(`docs/guides/${guide}.md`, 'utf8')
+      .split('\n')
+      .filter((line) => line.includes('](../../pictures/'))
   t.deepEqual(
-    docs.filter((line) => line.includes('](../../pictures/')),
-    rows,
+    rowsIn('identity/hosted-pages'),
+    [...PICTURES].map(([name, { words }]) => rowOf(name, words)),
+  )
+  t.deepEqual(
+    rowsIn('operations/console'),
+    [...CONSOLE_PICTURES].map(([name, words]) => rowOf(name, words)),
   )
 })
 
@@ -83,8 +90,8 @@ for (const [colorScheme, locale] of WALKS) {
         // The checks below change attributes of the page.
         const html = await page.content()
         t.is(await page.getAttribute('main', 'data-page'), PICTURES.get(name)!.page, name)
-        // Problem types are in English, like the documents that link to them.
-        const language = name.startsWith('problem-type') ? 'en' : locale
+        // The errors of OAuth are in English, like the answers that link to them.
+        const language = name.startsWith('oauth-error') ? 'en' : locale
         t.is(await page.getAttribute('html', 'lang'), language, name)
         await looksRight(t, page, `${name}-${colorScheme}`)
         // The tab order is the same in every scheme and language.

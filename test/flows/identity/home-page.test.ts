@@ -2,6 +2,8 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import test from 'ava'
+import { LOCALES } from '../../../actors/domain/i18n/locales.js'
+import { PROBLEM_TEXTS } from '../../../gateway/site/problems/texts.js'
 import { OWNERSHIP_SUITE } from '../../../actors/domain/signed-strings.js'
 import { PROBLEM_TYPES } from '../../../gateway/response/problems.js'
 import { testService, type TestService } from '../../support/service.js'
@@ -191,4 +193,26 @@ test('the page of a problem type has cause, remedy and retry rule', async (t) =>
   const names = [...list.matchAll(/href="\/errors\/([a-z-]+)"/g)].map(([, name]) => name)
   t.deepEqual(names, Object.keys(PROBLEM_TYPES))
   t.is((await read('/errors/no-such-type')).status, 404)
+})
+
+test('the page of a problem type is in the language of the browser', async (t) => {
+  for (const locale of LOCALES) {
+    const texts = PROBLEM_TEXTS[locale]
+    const get = (path: string) => open(path, locale)
+    for (const [name, [title]] of Object.entries(texts.types)) {
+      const page = await get(`/errors/${name}`)
+      const html = await page.text()
+      t.is(page.headers.get('vary'), 'Accept-Language')
+      t.true(html.includes(`<html lang="${locale}"`), `${locale} ${name}`)
+      t.true(html.includes(`<h1>${title}</h1>`), `${locale} ${name}: ${title}`)
+      t.regex(html, new RegExp(`<code translate="no">${name.replaceAll('-', '_')}</code>`))
+      t.notRegex(html, /`|\{|undefined/)
+    }
+    const list = await (await get('/errors')).text()
+    t.true(list.includes(`<h1>${texts.words.all}</h1>`))
+    t.true(list.includes('<code translate="no" dir="ltr">type</code>'))
+  }
+  const { types } = PROBLEM_TEXTS.de
+  for (const [name, [title]] of Object.entries(PROBLEM_TEXTS.en.types))
+    t.not(types[name as keyof typeof types][0], title, 'translated')
 })

@@ -57,6 +57,8 @@ const validators = new Map(
 const receiver = await startReceiver()
 const webhooks = {
   SVC_ADAPTIVE_MFA__ENABLED: 'true',
+  SVC_API_KEYS__ENABLED: 'true',
+  SVC_BILLING__ENABLED: 'true',
   SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
   SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
   SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
@@ -253,6 +255,8 @@ const usersAndOrganizations = once(async () => {
   const member = `${members}/${String(added['id'])}`
   await done(200, api.call('PATCH', member, { token: operator, json: { role: 'admin' } }))
   await done(204, api.call('DELETE', member, { token: operator }))
+  const billing = `/api/v1/organizations/${organizationId}/billing`
+  await done(200, api.call('PUT', billing, { token: ops.token, json: { plan_id: null } }))
   for (const path of [`/api/v1/organizations/${organizationId}`, `/api/v1/tenants/${tenantId}`])
     for (const verb of ['suspend', 'reactivate'])
       await done(200, api.post(`${path}/${verb}`, ops.token))
@@ -383,6 +387,34 @@ const documentedClients = once(async () => {
   }
 })
 
+const transfers = once(async () => {
+  const workspace = await api.workspace()
+  await hear(workspace)
+  const { operator, organizationId, tenantId } = workspace
+  const at = '/api/v1/control-plane/organizations'
+  const other = await done(201, api.post(at, operator, { name: 'Successor' }))
+  const start = () =>
+    done(
+      201,
+      api.post(`/api/v1/tenants/${tenantId}/transfers`, operator, { organization_id: other['id'] }),
+    )
+  const of = (id: unknown) => `/api/v1/organizations/${String(id)}/transfers`
+  const first = `${of(organizationId)}/${String((await start())['id'])}`
+  await done(204, api.call('DELETE', first, { token: operator }))
+  await done(200, api.post(`${of(other['id'])}/${String((await start())['id'])}/accept`, operator))
+})
+
+const keys = once(async () => {
+  const workspace = await api.workspace()
+  await hear(workspace)
+  const { token } = workspace
+  const json = { name: 'Export', scopes: ['users:read'] }
+  const made = await done(201, api.post('/api/v1/api-keys', token, json))
+  const path = `/api/v1/api-keys/${String(made['id'])}`
+  await done(200, api.post(`${path}/rotate`, token))
+  await done(204, api.call('DELETE', path, { token }))
+})
+
 const testDelivery = once(async () => {
   const { subscribe, ask } = await subscriber(running, receiver)
   const { at } = await subscribe()
@@ -404,6 +436,9 @@ const PROVOKED: Readonly<Record<EventType, () => Promise<void>>> = {
   'tenant_user.activated': usersAndOrganizations,
   'tenant_user.suspended': usersAndOrganizations,
   'tenant_user.removed': usersAndOrganizations,
+  'api_key.created': keys,
+  'api_key.rotated': keys,
+  'api_key.revoked': keys,
   'admin.user.created': usersAndOrganizations,
   'admin.agent.registered': usersAndOrganizations,
   'admin.delegation.revoked': usersAndOrganizations,
@@ -412,10 +447,14 @@ const PROVOKED: Readonly<Record<EventType, () => Promise<void>>> = {
   'vault.grant.revoked': vaultAndEgress,
   'egress.stream.closed': vaultAndEgress,
   'org.created': usersAndOrganizations,
+  'org.billing.changed': usersAndOrganizations,
   'org.suspended': usersAndOrganizations,
   'org.reactivated': usersAndOrganizations,
   'org.tenant.suspended': usersAndOrganizations,
   'org.tenant.reactivated': usersAndOrganizations,
+  'org.tenant.transfer_requested': transfers,
+  'org.tenant.transfer_closed': transfers,
+  'org.tenant.transferred': transfers,
   'org.member.invited': usersAndOrganizations,
   'org.member.added': usersAndOrganizations,
   'org.member.role_changed': usersAndOrganizations,
@@ -480,7 +519,10 @@ test('a deployment offers the event types of its features', async (t) => {
     const isAdaptive = type === 'auth.adaptive_mfa.triggered'
     t.is(withCommerce.has(type), !type.startsWith('sso.'), type)
     t.is(withProviders.has(type), !type.startsWith('commerce.'), type)
-    const isPlain = !type.startsWith('commerce.') && !type.startsWith('sso.') && !isAdaptive
+    const isOptional = ['commerce.', 'sso.', 'api_key.', 'org.billing.'].some((prefix) =>
+      type.startsWith(prefix),
+    )
+    const isPlain = !isOptional && !isAdaptive
     t.is(without.has(type), isPlain, type)
   }
 })

@@ -172,7 +172,12 @@ test.serial('of 50 completions and verifications over two processes one each win
   if (login.tag !== 'challenged') return t.fail(login.tag)
   const signature = key.signChallenge(login.payload)
   const verified = await race((index) =>
-    at(index).agents.verify({ challengeId: login.challengeId, signature, dpop: null }),
+    at(index).agents.verify({
+      challengeId: login.challengeId,
+      signature,
+      address: '192.0.2.1',
+      dpop: null,
+    }),
   )
   t.is(verified.filter(({ tag }) => tag === 'verified').length, 1)
   t.is(verified.filter(({ tag }) => tag === 'invalid_grant').length, RACERS - 1)

@@ -1,5 +1,8 @@
 /** A service with all features that a populated tenant needs, and the servers that it calls. */
 import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type Api, apiOf } from '../api.js'
 import { startFacilitator } from '../commerce/facilitator.js'
 import { type Receiver, startReceiver } from '../webhooks/receiver.js'
@@ -30,8 +33,12 @@ export async function startPopulatedService(
       ? { isValid: true, payer }
       : { success: true, payer, transaction, network, amount }
   }
+  const assets = await mkdtemp(join(tmpdir(), 'svc-assets-'))
   const running = await testService({
     environment: {
+      SVC_ACCESS_CONTROL__ENABLED: 'true',
+      SVC_API_KEYS__ENABLED: 'true',
+      SVC_BILLING__ENABLED: 'true',
       SVC_OPENAPI__EXPOSURE: 'internal',
       SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
       SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
@@ -40,6 +47,8 @@ export async function startPopulatedService(
       SVC_VERIFIED_DOMAINS__ENABLED: 'true',
       SVC_SCIM__ENABLED: 'true',
       SVC_SCIM__GROUPS_ENABLED: 'true',
+      SVC_TENANT_ASSETS__ENABLED: 'true',
+      SVC_TENANT_ASSETS__FOLDER: assets,
       ...COMMERCE,
       SVC_COMMERCE__X402_ENABLED: 'true',
       SVC_COMMERCE__X402_FACILITATOR_URL: facilitator.url,
@@ -57,6 +66,7 @@ export async function startPopulatedService(
       await running.end()
       await receiver.close()
       await facilitator.close()
+      await rm(assets, { recursive: true, force: true })
     },
   }
 }

@@ -64,12 +64,9 @@ export async function populateTenant(
   const kept = await vault(make, agentId)
   const directory = await openDirectory(api, {}, workspace)
   const requestId = await askedByCiba(api, workspace, person)
+  const signedIn = await sessionOf(api, tenantId)
   const objects: Objects = {
-    ...account(
-      await person.browser.get('/auth/account'),
-      delegated,
-      await sessionOf(api, tenantId),
-    ),
+    ...account(await person.browser.get('/auth/account'), delegated, signedIn),
     ...kept.objects,
     ...commerce,
     ...(await credentials(api, workspace)),
@@ -78,6 +75,10 @@ export async function populateTenant(
     '/api/v1/control-plane/organizations/{organization_id}/tenants/{tenant_id}': tenantId,
     '/api/v1/organizations/{organization_id}': organizationId,
     '/api/v1/organizations/{organization_id}/members/{member_id}': await memberOf(api, workspace),
+    '/api/v1/organizations/{organization_id}/transfers/{transfer_id}': await transferOf(
+      api,
+      workspace,
+    ),
     '/api/v1/tenants/{tenant_id}': tenantId,
     '/api/v1/agents/{agent_id}': agentId,
     '/api/v1/agents/{agent_id}/keys/{key_id}': key.fingerprint,
@@ -85,7 +86,17 @@ export async function populateTenant(
     '/api/v1/applications/{application_id}': String(body['application_id']),
     '/api/v1/observed-clients/{id}': await observed(api.at, tenantId),
     '/api/v1/api-resources/{id}': await apiResource(api, token),
+    '/api/v1/access-policies/{id}': await make('/api/v1/access-policies', {
+      name: 'Office',
+      enabled: false,
+      required_aal: 'aal2',
+    }),
+    '/api/v1/api-keys/{id}': await make('/api/v1/api-keys', {
+      name: 'Export',
+      scopes: ['users:read'],
+    }),
     '/api/v1/tenant-users/{user_id}': userId,
+    '/api/v1/tenant-users/{user_id}/sessions/{session_id}': signedIn,
     '/api/v1/sandbox/fixture-users/{user_id}': userId,
     '/api/v1/scim/tokens/{token_id}': directory.tokenId,
     '/scim/v2/Users/{user_id}': userId,
@@ -119,6 +130,14 @@ async function groupOf({ send }: Directory): Promise<string> {
 async function memberOf(api: Api, { organizationId, operator }: Workspace): Promise<string> {
   const { rows } = await api.list(`/api/v1/organizations/${organizationId}/members`, operator)
   return String(rows[0]!['id'])
+}
+
+/** The transfer of a further tenant to a further organization of the owner. */
+async function transferOf(api: Api, { organizationId, operator }: Workspace): Promise<string> {
+  const at = '/api/v1/control-plane/organizations'
+  const other = await made(api, operator, at, { name: 'Successor' })
+  const tenant = await made(api, operator, `${at}/${organizationId}/tenants`, { name: 'Leaving' })
+  return made(api, operator, `/api/v1/tenants/${tenant}/transfers`, { organization_id: other })
 }
 
 async function made(api: Api, token: string, path: string, json: Json): Promise<string> {

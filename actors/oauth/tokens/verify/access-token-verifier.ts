@@ -24,6 +24,8 @@ import {
 } from '../../../platform/jose/jwt.js'
 import type { DpopVerifier } from './dpop-verifier.js'
 import type { Authenticate, Authenticated, Unauthenticated } from '../protocol.js'
+import type { ApiKeyVerifier } from './api-key-verifier.js'
+import { API_KEY_PREFIX } from '../../api-keys/secret.js'
 
 /** Tolerance for clocks of other processes that run ahead. `exp` has no tolerance. */
 const AHEAD_SECS_MAX = 10
@@ -47,6 +49,8 @@ export interface AccessTokenVerifier {
 }
 
 export type AccessTokenVerifierNeeds = {
+  /** Null where API keys are off. */
+  readonly apiKeys?: ApiKeyVerifier | null | undefined
   readonly keys: ActorRef<SigningKeysProtocol>
   readonly database: Database
   readonly clock: Clock
@@ -64,6 +68,7 @@ type VerifiedToken = {
 }
 
 export function createAccessTokenVerifier({
+  apiKeys,
   keys,
   database,
   clock,
@@ -216,6 +221,8 @@ export function createAccessTokenVerifier({
     read: async (token, context) => (await verifyOnce(token, context))?.token ?? null,
     inspect,
     async authenticate(request, context) {
+      if (apiKeys != null && request.token.startsWith(API_KEY_PREFIX))
+        return apiKeys.authenticate(request, context)
       const found = await inspect(request.token, context, 'cached')
       if (found.state === 'invalid') return refused('unauthorized', 'the token is not valid')
       if (found.state === 'expired') return refuseExpired(found.token)

@@ -5,6 +5,8 @@ import { findMetadataUrl } from '../../../../storage/oauth/applications.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import type { ReadToken } from '../issue/access-token.js'
 import type { AccessTokenVerifier } from './access-token-verifier.js'
+import type { ApiKeyVerifier } from './api-key-verifier.js'
+import { isApiKey } from '../../api-keys/secret.js'
 import type { Client } from '../clients/clients.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { ActiveToken, Introspection } from '../protocol.js'
@@ -25,6 +27,8 @@ export type Inspector = {
 export type IntrospectionNeeds = {
   readonly database: Database
   readonly verifier: AccessTokenVerifier
+  /** Null where API keys are off. */
+  readonly apiKeys: ApiKeyVerifier | null
   readonly clock: Clock
   readonly issuer: string
 }
@@ -46,14 +50,38 @@ export async function introspect(
   token: string,
   context: MessageContext,
 ): Promise<Introspection> {
-  const inspected = ACCESS_TOKEN_FORM.test(token)
-    ? await accessToken(needs, token, context)
-    : await refreshToken(needs, token, context)
+  const inspected = await inspect(needs, token, context)
   if (!inspected.active) return INACTIVE
   const mayKnow =
     inspected.tenantId === inspector.tenantId ||
     (inspector.clientId !== null && inspected.clientId === inspector.clientId)
   return mayKnow ? inspected : INACTIVE
+}
+
+function inspect(
+  needs: IntrospectionNeeds,
+  token: string,
+  context: MessageContext,
+): Promise<Introspection> {
+  if (ACCESS_TOKEN_FORM.test(token)) return accessToken(needs, token, context)
+  if (needs.apiKeys !== null && isApiKey(token)) return apiKey(needs.apiKeys, needs.issuer, token)
+  return refreshToken(needs, token, context)
+}
+
+/** The scopes are those that the key has now: at most those of its creator. */
+async function apiKey(keys: ApiKeyVerifier, issuer: string, token: string): Promise<Introspection> {
+  const found = await keys.inspect(token)
+  if (found === null) return INACTIVE
+  const { principal, issuedAtSecs } = found
+  return describe({
+    principal,
+    issuer,
+    issuedAtSecs,
+    notBeforeSecs: issuedAtSecs,
+    amr: [],
+    mayAct: null,
+    authorizationDetails: null,
+  })
 }
 
 async function accessToken(
@@ -65,6 +93,15 @@ async function accessToken(
   return inspected.state === 'active' ? describe(inspected.token) : INACTIVE
 }
 
+type DescribedMembers =
+  | 'principal'
+  | 'issuer'
+  | 'issuedAtSecs'
+  | 'notBeforeSecs'
+  | 'amr'
+  | 'mayAct'
+  | 'authorizationDetails'
+
 function describe({
   principal,
   issuer,
@@ -73,7 +110,7 @@ function describe({
   amr,
   mayAct,
   authorizationDetails,
-}: ReadToken): ActiveToken {
+}: Pick<ReadToken, DescribedMembers>): ActiveToken {
   return {
     active: true,
     tokenType: principal.jkt === null ? 'Bearer' : 'DPoP',

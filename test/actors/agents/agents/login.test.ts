@@ -28,6 +28,8 @@ async function challenged(
   return outcome
 }
 
+const ADDRESS = '192.0.2.1'
+
 async function loggedIn(key: Key, agentId: string, tenantId?: string, scope?: string) {
   const { challengeId, payload } = await challenged(
     resources,
@@ -35,7 +37,7 @@ async function loggedIn(key: Key, agentId: string, tenantId?: string, scope?: st
     tenantId === undefined ? {} : { tenantId },
   )
   const signature = key.signChallenge(payload)
-  return agents.verify({ challengeId, signature, scope, dpop: null })
+  return agents.verify({ challengeId, signature, scope, address: ADDRESS, dpop: null })
 }
 
 test('an agent signs the payload of its challenge and gets tokens', async (t) => {
@@ -65,6 +67,7 @@ test('an agent signs the payload of its challenge and gets tokens', async (t) =>
     challengeId: challenge.challengeId,
     signature: key.signChallenge(challenge.payload),
     keyId: key.fingerprint,
+    address: ADDRESS,
     dpop: null,
   })
   t.like(verified, {
@@ -84,6 +87,7 @@ test('an agent signs the payload of its challenge and gets tokens', async (t) =>
       scopes: [...REGISTERED_AGENT_SCOPES],
       keyFingerprint: key.fingerprint,
       jkt: null,
+      address: ADDRESS,
     },
   )
   const read = await agents.read({ agentId: agent.id })
@@ -128,7 +132,8 @@ test('unknown, suspended and foreign agents get the same error', async (t) => {
 test('a wrong signature spends the challenge', async (t) => {
   const { key, agent } = await registered(resources)
   const { challengeId, payload } = await challenged(resources, agent.id)
-  const verify = (signature: string) => agents.verify({ challengeId, signature, dpop: null })
+  const verify = (signature: string) =>
+    agents.verify({ challengeId, signature, address: ADDRESS, dpop: null })
   t.is((await verify(key.signChallenge(`${payload}\n`))).tag, 'invalid_grant')
   t.is((await verify(key.signChallenge(payload))).tag, 'invalid_grant')
 })
@@ -136,7 +141,12 @@ test('a wrong signature spends the challenge', async (t) => {
 test('a challenge is spent once', async (t) => {
   const { key, agent } = await registered(resources)
   const { challengeId, payload } = await challenged(resources, agent.id)
-  const verify = { challengeId, signature: key.signChallenge(payload), dpop: null }
+  const verify = {
+    challengeId,
+    signature: key.signChallenge(payload),
+    address: ADDRESS,
+    dpop: null,
+  }
   t.is((await agents.verify(verify)).tag, 'verified')
   t.is((await agents.verify(verify)).tag, 'invalid_grant')
 })
@@ -157,7 +167,7 @@ for (const [title, statement] of [
     const { challengeId, payload } = await challenged(resources, agent.id)
     await sql(database, statement, [agent.id])
     const signature = key.signChallenge(payload)
-    const outcome = await agents.verify({ challengeId, signature, dpop: null })
+    const outcome = await agents.verify({ challengeId, signature, address: ADDRESS, dpop: null })
     t.is(outcome.tag, 'invalid_grant')
   })
 }
@@ -167,7 +177,7 @@ test('a key deprecated after its challenge completes the login', async (t) => {
   const { challengeId, payload } = await challenged(resources, agent.id)
   await sql(database, `update agent_keys set status = 'deprecated' where agent_id = $1`, [agent.id])
   const signature = key.signChallenge(payload)
-  const outcome = await agents.verify({ challengeId, signature, dpop: null })
+  const outcome = await agents.verify({ challengeId, signature, address: ADDRESS, dpop: null })
   t.is(outcome.tag, 'verified')
 })
 
@@ -180,7 +190,13 @@ for (const [title, change] of [
   test(`${title} does not log in`, async (t) => {
     const { key, agent } = await registered(resources)
     const { challengeId, payload } = await challenged(resources, agent.id)
-    const verify = { challengeId, signature: key.signChallenge(payload), dpop: null, ...change }
+    const verify = {
+      challengeId,
+      signature: key.signChallenge(payload),
+      address: ADDRESS,
+      dpop: null,
+      ...change,
+    }
     t.is((await agents.verify(verify)).tag, 'invalid_grant')
   })
 }
@@ -231,7 +247,7 @@ const dpop = (proof: string) => ({
 test('an invalid DPoP proof does not spend the challenge', async (t) => {
   const { key, agent } = await registered(resources)
   const { challengeId, payload } = await challenged(resources, agent.id)
-  const verify = { challengeId, signature: key.signChallenge(payload) }
+  const verify = { challengeId, signature: key.signChallenge(payload), address: ADDRESS }
   const refused = await agents.verify({ ...verify, dpop: dpop('bad') })
   t.like(refused, { tag: 'proof_refused', error: 'use_dpop_nonce', dpopNonce: 'nonce' })
   const verified = await agents.verify({ ...verify, dpop: dpop('good') })

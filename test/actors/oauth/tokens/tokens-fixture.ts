@@ -105,6 +105,8 @@ export async function buildTokensFixture() {
         dpop,
         console: true,
         credentials: true,
+        accessControl: false,
+        apiKeys: true,
       },
       // Deadlines use real time, so that moving the test clock does not end other asks.
       { cloneMessages: true },
@@ -173,19 +175,23 @@ export async function buildTokensFixture() {
     return { id, fingerprint, ...pair }
   }
 
-  const login = (
+  const login = async (
     tenantId: string,
     agent: { id: string; fingerprint: string },
     jkt: string | null = null,
-  ) =>
-    tokens.ref.grantAgent({
+  ) => {
+    const granted = await tokens.ref.grantAgent({
       tenantId,
       organizationId: null,
       agentId: agent.id,
       scopes: ['vault:list', 'vault:read'],
       keyFingerprint: agent.fingerprint,
       jkt,
+      address: null,
     })
+    if (granted.tag !== 'granted') throw new Error(granted.tag)
+    return granted
+  }
 
   const assertion = (
     clientId: string,

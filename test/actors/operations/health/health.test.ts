@@ -18,6 +18,7 @@ async function becomes(ask: () => Promise<{ tag: string }>, tag: string, withinM
 }
 
 const NO_TICKETS = { get: async () => undefined }
+const report = { planes: () => [], actors: () => [] }
 
 test.serial('readiness follows the database both ways, and liveness does not', async (t) => {
   const fixture = await buildTokensFixture()
@@ -31,6 +32,7 @@ test.serial('readiness follows the database both ways, and liveness does not', a
     keys: fixture.keys,
     coordination: NO_TICKETS,
     process,
+    report,
   })
   const ready = () => health.ref.ready(null)
   t.true(await becomes(ready, 'ok', READY_WITHIN_MS))
@@ -57,6 +59,7 @@ test.serial('a process that starts, stops or has an unfit actor is not ready', a
       stopping: () => state.stopping,
       unfit: () => state.unfit,
     },
+    report,
   })
   const ready = async () => (await health.ref.ready(null)).tag
   t.is((await health.ref.startup(null)).tag, 'starting')

@@ -234,7 +234,9 @@ test('applications are created, listed in pages and read over HTTP', async (t) =
     scopes: ['applications:manage'],
     keyFingerprint: agent.fingerprint,
     jkt: null,
+    address: null,
   })
+  if (granted.tag !== 'granted') return t.fail(granted.tag)
   const authorization = `Bearer ${granted.accessToken}`
   const create = (body: unknown, more = {}) =>
     fetch(`${base}/api/v1/applications`, {
@@ -315,14 +317,17 @@ test('applications are created, listed in pages and read over HTTP', async (t) =
 test('an application is replaced, gets a new secret and is deleted over HTTP', async (t) => {
   const own = await fixture.tenant('http-managed')
   const agent = await fixture.agent(own)
-  const { accessToken } = await fixture.tokens.grantAgent({
+  const granted = await fixture.tokens.grantAgent({
     tenantId: own,
     organizationId: null,
     agentId: agent.id,
     scopes: ['applications:manage'],
     keyFingerprint: agent.fingerprint,
     jkt: null,
+    address: null,
   })
+  if (granted.tag !== 'granted') return t.fail(granted.tag)
+  const { accessToken } = granted
   const app = await fixture.application(own, {
     scopes: ['openid'],
     allowedOrigins: ['https://a.example'],

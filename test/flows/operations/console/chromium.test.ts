@@ -65,6 +65,39 @@ for (const [colorScheme, locale] of [
   )
 }
 
+/** Pages of each kind, for the languages with another script or direction. */
+const MAIN =
+  /^\/console(?:\/(?:applications|people|assets|settings|audit|applications\/do\/create))?$/
+
+for (const [colorScheme, locale, direction] of [
+  ['light', 'ja', 'ltr'],
+  ['dark', 'ar', 'rtl'],
+] as const) {
+  testWithProgram(
+    'chromium',
+    `the main pages of the console are accessible: ${colorScheme}, ${locale}`,
+    async (t, program) => {
+      t.timeout(900_000)
+      const window = await openChromium(program, { colorScheme, locale })
+      t.teardown(() => window.close())
+      await signedIn(window)
+      const { page } = window
+      const shown = paths.filter((path) => (LONG ? !isForm(path) : MAIN.test(path)))
+      t.true(shown.length >= 6, shown.join())
+      const found: string[] = []
+      for (const path of shown) {
+        await page.goto(`${running.baseUrl}${path}`)
+        t.is(await page.getAttribute('html', 'lang'), locale)
+        t.is(await page.getAttribute('html', 'dir'), direction)
+        const faults = [...(await violations(page)), ...(await accessibilityFindings(page))]
+        found.push(...faults.map((fault) => `${path}: ${fault}`))
+      }
+      t.deepEqual(found, [])
+      t.deepEqual(window.complaints, [], 'the content security policy blocked nothing')
+    },
+  )
+}
+
 testWithProgram(
   'chromium',
   'an application is created by keyboard alone, without script',

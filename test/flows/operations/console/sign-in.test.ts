@@ -252,7 +252,16 @@ test('an action that needs a second factor leads there and back, and is done onc
   const done = await browser.follow(await browser.get(onward!))
   t.is(done.status, 200, done.html)
   t.regex(done.html, new RegExp(`data-secret="secret">${SECRET}<`))
-  t.is((await browser.get(done.path)).status, 400, 'it is not done again')
+  const reveals = async () =>
+    (await api.list('/api/v1/audit-events?type=vault.credential.accessed', workspace.token)).rows
+  const before = (await reveals()).length
+  const reloaded = await browser.get(done.path)
+  t.is(reloaded.location, item, 'a reload shows the object')
+  t.is((await reveals()).length, before, 'and does nothing again')
+  t.notRegex((await openConsole(browser, item)).html, new RegExp(SECRET))
+  const other = openBrowser(running)
+  t.teardown(() => other.close())
+  t.is((await other.get(done.path)).status, 400, 'another browser has no sign-in to complete')
   const now = await browser.submit(await openConsole(browser, path), {}, path)
   t.is(now.status, 200, 'the second factor is still fresh')
 })

@@ -1,0 +1,93 @@
+/** Messages for plans and the billing of organizations. All of them are for operators of the deployment. */
+import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { Caller } from '../../domain/audit.js'
+import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { ListCursor, Page } from '../../domain/paging.js'
+
+/** What a plan can switch: names of capabilities. */
+export const BILLED_FEATURES = [
+  'access_control',
+  'api_keys',
+  'commerce',
+  'credential_issuer',
+  'scim',
+  'sso.enterprise',
+  'vault',
+  'vault.egress',
+  'vault.ssh_ca',
+  'webhooks',
+] as const
+export type BilledFeature = (typeof BILLED_FEATURES)[number]
+
+export type BillingProtocol = {
+  listPlans: Ask<Page, PlansListed>
+  readPlan: Ask<{ readonly planId: string }, PlanFound | PlanUnknown>
+  createPlan: Ask<
+    PlanMembers & { readonly caller: Caller; readonly idempotency: IdempotencyClaim | null },
+    PlanCreated | NameTaken | KeyRefused
+  >
+  /** Replaces a plan. Its organizations follow at once. */
+  replacePlan: Ask<
+    PlanMembers & { readonly caller: Caller; readonly planId: string },
+    PlanFound | PlanUnknown | NameTaken
+  >
+  deletePlan: Ask<
+    { readonly caller: Caller; readonly planId: string },
+    { readonly tag: 'deleted' } | PlanUnknown | { readonly tag: 'in_use' }
+  >
+  read: Ask<{ readonly organizationId: string }, BillingFound | UnknownOrganization>
+  assign: Ask<AssignPlan, BillingFound | UnknownOrganization | PlanUnknown>
+}
+
+export type PlanMembers = {
+  readonly name: string
+  readonly features: readonly BilledFeature[]
+  /** Null: no ceiling. */
+  readonly maxMembers: number | null
+  readonly maxTenants: number | null
+}
+export type PlanRecord = Omit<PlanMembers, 'features'> & {
+  readonly id: string
+  readonly features: readonly string[]
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+export type PlansListed = {
+  readonly tag: 'listed'
+  readonly plans: readonly PlanRecord[]
+  readonly next: ListCursor | null
+}
+export type PlanFound = { readonly tag: 'found'; readonly plan: PlanRecord }
+export type PlanCreated = {
+  readonly tag: 'created'
+  readonly plan: PlanRecord
+  readonly replayed: boolean
+}
+export type PlanUnknown = { readonly tag: 'unknown_plan' }
+export type NameTaken = { readonly tag: 'name_taken' }
+export type UnknownOrganization = { readonly tag: 'unknown_organization' }
+
+export type AssignPlan = {
+  readonly caller: Caller
+  readonly organizationId: string
+  /** Null: no plan, so that everything is permitted. */
+  readonly planId: string | null
+  /** Suspended for non-payment: changes are refused, reads work. */
+  readonly suspended: boolean
+}
+export type BillingRecord = {
+  readonly organizationId: string
+  readonly planId: string | null
+  readonly planName: string | null
+  readonly suspendedAt: Date | null
+}
+export type BillingFound = { readonly tag: 'billing'; readonly billing: BillingRecord }
+export type KeyRefused =
+  | { readonly tag: 'idempotency_mismatch' }
+  | { readonly tag: 'idempotency_in_progress' }
+
+export const billingPlans = address<BillingProtocol>('billing-plans', [
+  'listPlans',
+  'readPlan',
+  'read',
+])

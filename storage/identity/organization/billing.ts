@@ -1,0 +1,123 @@
+/** Plans, and what organizations have of them. Organizations span tenants, so every transaction here crosses tenants. */
+import type { Transaction } from '../../platform/sql.js'
+
+export type PlanRow = {
+  readonly id: string
+  readonly name: string
+  readonly features: readonly string[]
+  /** Null: no ceiling. */
+  readonly maxMembers: number | null
+  readonly maxTenants: number | null
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+const COLUMNS = `p.id, p.name, p.features, p.max_members as "maxMembers", p.max_tenants as "maxTenants",
+  p.created_at as "createdAt", p.updated_at as "updatedAt"`
+
+/** False, and nothing written, when another plan has the name. */
+export async function insertPlan(tx: Transaction, plan: PlanRow): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: 'billing_plan.insert',
+    text: `insert into billing_plans (id, name, features, max_members, max_tenants, created_at, updated_at)
+           values ($1, $2, $3, $4, $5, $6, $6) on conflict (name) do nothing`,
+    values: [plan.id, plan.name, plan.features, plan.maxMembers, plan.maxTenants, plan.createdAt],
+  })
+  return rowCount === 1
+}
+
+/** Replaces a plan. Undefined when it does not exist, 'name_taken' when another plan has the name. */
+export async function updatePlan(
+  tx: Transaction,
+  plan: Omit<PlanRow, 'createdAt'>,
+): Promise<PlanRow | 'name_taken' | undefined> {
+  const { rows: taken } = await tx.query({
+    name: 'billing_plan.name_taken',
+    text: 'select from billing_plans where name = $2 and id <> $1',
+    values: [plan.id, plan.name],
+  })
+  if (taken.length > 0) return 'name_taken'
+  const { rows } = await tx.query<PlanRow>({
+    name: 'billing_plan.update',
+    text: `update billing_plans p set name = $2, features = $3, max_members = $4, max_tenants = $5, updated_at = $6
+           where id = $1 returning ${COLUMNS}`,
+    values: [plan.id, plan.name, plan.features, plan.maxMembers, plan.maxTenants, plan.updatedAt],
+  })
+  return rows[0]
+}
+
+export async function findPlan(tx: Transaction, id: string): Promise<PlanRow | undefined> {
+  const { rows } = await tx.query<PlanRow>({
+    name: 'billing_plan.find',
+    text: `select ${COLUMNS} from billing_plans p where p.id = $1`,
+    values: [id],
+  })
+  return rows[0]
+}
+
+/** A page of all plans, newest first. */
+export async function listPlans(
+  tx: Transaction,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<PlanRow[]> {
+  const { rows } = await tx.query<PlanRow>({
+    name: 'billing_plan.list',
+    text: `select ${COLUMNS} from billing_plans p
+           where $2::timestamptz is null or (p.created_at, p.id) < ($2, $3::uuid)
+           order by p.created_at desc, p.id desc limit $1`,
+    values: [limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+/** Deletes a plan that no organization has. */
+export async function deletePlan(
+  tx: Transaction,
+  id: string,
+): Promise<PlanRow | 'in_use' | undefined> {
+  const { rows } = await tx.query<PlanRow>({
+    name: 'billing_plan.delete',
+    text: `delete from billing_plans p
+           where p.id = $1 and not exists (select from organizations o where o.billing_plan_id = p.id)
+           returning ${COLUMNS}`,
+    values: [id],
+  })
+  if (rows[0] !== undefined) return rows[0]
+  return (await findPlan(tx, id)) === undefined ? undefined : 'in_use'
+}
+
+export type BillingRow = {
+  readonly organizationId: string
+  readonly planId: string | null
+  readonly planName: string | null
+  readonly suspendedAt: Date | null
+}
+
+export async function findBilling(
+  tx: Transaction,
+  organizationId: string,
+): Promise<BillingRow | undefined> {
+  const { rows } = await tx.query<BillingRow>({
+    name: 'organization.billing',
+    text: `select o.id as "organizationId", o.billing_plan_id as "planId", p.name as "planName",
+             o.billing_suspended_at as "suspendedAt"
+           from organizations o left join billing_plans p on p.id = o.billing_plan_id where o.id = $1`,
+    values: [organizationId],
+  })
+  return rows[0]
+}
+
+/** Assigns a plan, and suspends or reactivates. The tenants follow in the same transaction (0088_billing). */
+export async function setBilling(
+  tx: Transaction,
+  { organizationId, planId, suspendedAt }: Omit<BillingRow, 'planName'>,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'organization.set_billing',
+    text: `update organizations set billing_plan_id = $2, billing_suspended_at = $3, updated_at = $4
+           where id = $1`,
+    values: [organizationId, planId, suspendedAt, now],
+  })
+}

@@ -1,0 +1,183 @@
+/** API keys of tenants (docs/reference/oauth.md, API keys). Only the SHA-256 of a secret is stored. */
+import type { Transaction } from '../platform/sql.js'
+
+/** Who made a key. A user is identified by their `sub` in the tenant. */
+export type ApiKeyMaker = { readonly type: 'human' | 'agent' | 'service'; readonly id: string }
+
+export type ApiKeyRow = {
+  readonly id: string
+  readonly tenantId: string
+  readonly name: string
+  readonly scopes: readonly string[]
+  /** Networks in CIDR notation. Empty: any address. */
+  readonly allowedAddresses: readonly string[]
+  readonly maker: ApiKeyMaker
+  /** The key that made this key. */
+  readonly parentId: string | null
+  readonly createdAt: Date
+  readonly expiresAt: Date
+  readonly rotatedAt: Date | null
+  /** Until when the secret before the last rotation is accepted. */
+  readonly previousExpiresAt: Date | null
+  readonly lastUsedAt: Date | null
+}
+
+const COLUMNS = `k.id, k.tenant_id as "tenantId", k.name, k.scopes, k.allowed_addresses as "allowedAddresses",
+  jsonb_build_object('type', k.maker_type, 'id', k.maker_id) as maker, k.parent_id as "parentId",
+  k.created_at as "createdAt", k.expires_at as "expiresAt", k.rotated_at as "rotatedAt",
+  k.previous_expires_at as "previousExpiresAt", k.last_used_at as "lastUsedAt"`
+
+/** Inserts a key. False, and nothing written, when the tenant has `most` keys that are not expired. */
+export async function insertApiKey(
+  tx: Transaction,
+  key: Omit<ApiKeyRow, 'rotatedAt' | 'previousExpiresAt' | 'lastUsedAt'> & {
+    readonly tokenSha256: Uint8Array
+  },
+  most: number,
+): Promise<boolean> {
+  // The lock makes concurrent creations of one tenant count one after the other.
+  await tx.query({
+    name: 'api_key.hold',
+    text: `select pg_advisory_xact_lock(hashtextextended('api_keys:' || $1::text, 0))`,
+    values: [key.tenantId],
+  })
+  const { rowCount } = await tx.query({
+    name: 'api_key.insert',
+    text: `insert into api_keys (tenant_id, id, name, scopes, allowed_addresses, maker_type, maker_id, parent_id,
+             token_sha256, created_at, expires_at)
+           select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11
+           where (select count(*) from api_keys where tenant_id = $1 and expires_at > $10) < $12`,
+    values: [
+      key.tenantId,
+      key.id,
+      key.name,
+      key.scopes,
+      key.allowedAddresses,
+      key.maker.type,
+      key.maker.id,
+      key.parentId,
+      Buffer.from(key.tokenSha256),
+      key.createdAt,
+      key.expiresAt,
+      most,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** A page of a tenant's keys, newest first, also expired ones. */
+export async function listApiKeys(
+  tx: Transaction,
+  tenantId: string,
+  limit: number,
+  after: { readonly createdAt: Date; readonly id: string } | null,
+): Promise<ApiKeyRow[]> {
+  const { rows } = await tx.query<ApiKeyRow>({
+    name: 'api_key.list',
+    text: `select ${COLUMNS} from api_keys k
+           where k.tenant_id = $1
+             and ($3::timestamptz is null or (k.created_at, k.id) < ($3, $4::uuid))
+           order by k.created_at desc, k.id desc limit $2`,
+    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+export async function findApiKey(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<ApiKeyRow | undefined> {
+  const { rows } = await tx.query<ApiKeyRow>({
+    name: 'api_key.find',
+    text: `select ${COLUMNS} from api_keys k where k.tenant_id = $1 and k.id = $2`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/**
+ * Finds the key of a secret, of an active tenant. The tenant is not known before, so the transaction crosses tenants.
+ * `previous`: the secret is the one before the last rotation.
+ */
+export async function findApiKeyOfSecret(
+  tx: Transaction,
+  tokenSha256: Uint8Array,
+): Promise<(ApiKeyRow & { readonly previous: boolean }) | undefined> {
+  const { rows } = await tx.query<ApiKeyRow & { previous: boolean }>({
+    name: 'api_key.of_secret',
+    text: `select ${COLUMNS}, k.token_sha256 <> $1 as previous
+           from api_keys k join tenants t on t.id = k.tenant_id and t.status = 'active'
+           where k.token_sha256 = $1 or k.previous_sha256 = $1`,
+    values: [Buffer.from(tokenSha256)],
+  })
+  return rows[0]
+}
+
+/** Replaces the secret of a key that is not expired. The secret before the present one ends. */
+export async function rotateApiKey(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  to: {
+    readonly tokenSha256: Uint8Array
+    readonly previousExpiresAt: Date
+    readonly expiresAt: Date
+    readonly now: Date
+  },
+): Promise<ApiKeyRow | undefined> {
+  const { rows } = await tx.query<ApiKeyRow>({
+    name: 'api_key.rotate',
+    text: `update api_keys k set previous_sha256 = token_sha256, previous_expires_at = $4, token_sha256 = $3,
+             rotated_at = $5, expires_at = greatest(expires_at, $6)
+           where tenant_id = $1 and id = $2 and expires_at > $5
+           returning ${COLUMNS}`,
+    values: [tenantId, id, Buffer.from(to.tokenSha256), to.previousExpiresAt, to.now, to.expiresAt],
+  })
+  return rows[0]
+}
+
+/** Deletes a key and every key that it made. @returns the deleted key, or undefined. */
+export async function deleteApiKey(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+): Promise<ApiKeyRow | undefined> {
+  const { rows } = await tx.query<ApiKeyRow>({
+    name: 'api_key.delete',
+    text: `delete from api_keys k where k.tenant_id = $1 and k.id = $2 returning ${COLUMNS}`,
+    values: [tenantId, id],
+  })
+  return rows[0]
+}
+
+/** Records a use. A newer time that another process recorded stays. */
+export async function noteApiKeyUse(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'api_key.used',
+    text: `update api_keys set last_used_at = greatest(coalesce(last_used_at, $3), $3)
+           where tenant_id = $1 and id = $2`,
+    values: [tenantId, id, now],
+  })
+}
+
+/** Deletes up to `limit` keys that expired before `before`. */
+export async function removeExpiredApiKeys(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'api_key.remove_expired',
+    text: `delete from api_keys where id in (
+             select id from api_keys where expires_at < $1 order by expires_at limit $2
+             for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}

@@ -1,0 +1,124 @@
+/** Plans of organizations: features, ceilings, and suspension for non-payment. */
+import test from 'ava'
+import { type Api, apiOf, type Json } from '../../../support/api.js'
+import { operatorOfDeployment } from '../../../support/oauth/operator.js'
+import { testService } from '../../../support/service.js'
+
+const environment = {
+  SVC_BILLING__ENABLED: 'true',
+  SVC_API_KEYS__ENABLED: 'true',
+  SVC_OPENAPI__EXPOSURE: 'internal',
+}
+const running = await testService({ environment })
+const second = await testService({ environment, beside: running })
+const api = apiOf(running)
+const elsewhere = apiOf(second)
+test.after.always(async () => {
+  await api.close()
+  await elsewhere.close()
+  await second.end()
+  await running.end()
+})
+
+const PLANS = '/api/v1/billing/plans'
+const billingOf = (organizationId: string) => `/api/v1/organizations/${organizationId}/billing`
+
+async function expected(status: number, answer: ReturnType<Api['get']>): Promise<Json> {
+  const { status: found, body } = await answer
+  if (found !== status) throw new Error(`${found}: ${JSON.stringify(body)}`)
+  return body
+}
+const put = (path: string, token: string, json: Json) => api.call('PUT', path, { token, json })
+let plans = 0
+async function plan(token: string, json: Json): Promise<string> {
+  plans += 1
+  const body = { name: `Plan ${plans}`, features: [], ...json }
+  return String((await expected(201, api.post(PLANS, token, body)))['id'])
+}
+
+/** Waits until another process answers so. The limit is one second. */
+async function becomes(status: number, ask: () => Promise<{ status: number }>): Promise<boolean> {
+  for (let turn = 0; turn < 100; turn += 1) {
+    if ((await ask()).status === status) return true
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  return false
+}
+
+test('a plan decides the features of an organization, in every process', async (t) => {
+  const { token: ops } = await operatorOfDeployment(api)
+  const workspace = await api.workspace()
+  const { token, organizationId } = workspace
+  const hooks = (at = api) => at.get('/api/v1/webhooks', token)
+  t.is((await hooks()).status, 200, 'without a plan')
+  const id = await plan(ops, { features: ['api_keys'] })
+  const assigned = await expected(200, put(billingOf(organizationId), ops, { plan_id: id }))
+  t.like(assigned, { organization_id: organizationId, plan_id: id, suspended_at: null })
+  for (const at of [api, elsewhere]) t.true(await becomes(403, () => hooks(at)))
+  const refused = await hooks()
+  t.is(refused.body['error'], 'billing_feature_disabled')
+  t.regex(String(refused.body['detail']), /does not include webhooks/)
+  t.is((await api.get('/api/v1/api-keys', token)).status, 200)
+  t.is((await api.get('/api/v1/tenant-users', token)).status, 200, 'no feature of the list')
+  const stranger = await api.workspace('Elsewhere')
+  t.is((await api.get('/api/v1/webhooks', stranger.token)).status, 200)
+  const replaced = { name: `Plan ${plans}`, features: ['api_keys', 'webhooks'] }
+  await expected(200, put(`${PLANS}/${id}`, ops, replaced))
+  for (const at of [api, elsewhere]) t.true(await becomes(200, () => hooks(at)))
+  t.is((await api.call('DELETE', `${PLANS}/${id}`, { token: ops })).status, 409)
+  await expected(200, put(billingOf(organizationId), ops, { plan_id: null }))
+  t.is((await api.call('DELETE', `${PLANS}/${id}`, { token: ops })).status, 204)
+  t.is((await api.get(`${PLANS}/${id}`, ops)).status, 404)
+})
+
+test('while an organization is suspended for non-payment, reads work and changes are refused', async (t) => {
+  const { token: ops } = await operatorOfDeployment(api)
+  const workspace = await api.workspace()
+  const { token, organizationId } = workspace
+  const create = (at = api) =>
+    at.post('/api/v1/tenant-users', token, { email: `${crypto.randomUUID()}@harbour.test` })
+  t.is((await create()).status, 201)
+  const held = await expected(
+    200,
+    put(billingOf(organizationId), ops, { plan_id: null, suspended: true }),
+  )
+  t.truthy(held['suspended_at'])
+  for (const at of [api, elsewhere]) t.true(await becomes(403, () => create(at)))
+  t.is((await create()).body['error'], 'billing_suspended')
+  t.is((await api.get('/api/v1/tenant-users', token)).status, 200)
+  await expected(200, put(billingOf(organizationId), ops, { plan_id: null }))
+  for (const at of [api, elsewhere]) t.true(await becomes(201, () => create(at)))
+  const { rows } = await api.list('/api/v1/audit-events?type=org.billing.changed', token)
+  t.is(rows.length, 2)
+})
+
+test('a plan lowers the limits of an organization and never raises them', async (t) => {
+  const { token: ops } = await operatorOfDeployment(api)
+  const { operator, organizationId } = await api.workspace()
+  const id = await plan(ops, { max_tenants: 1, max_members: 5_000 })
+  await expected(200, put(billingOf(organizationId), ops, { plan_id: id }))
+  const policy = await expected(
+    200,
+    api.get(`/api/v1/organizations/${organizationId}/policy`, operator),
+  )
+  t.like(policy, { max_tenants: 1, max_members: 1_000 })
+  const tenants = `/api/v1/control-plane/organizations/${organizationId}/tenants`
+  const full = await api.post(tenants, operator, { name: 'Second' })
+  t.is(full.status, 403)
+  t.regex(String(full.body['detail']), /limit of 1 environments/)
+})
+
+test('plans are for operators of the deployment', async (t) => {
+  const { token: ops } = await operatorOfDeployment(api)
+  const { operator, token, organizationId } = await api.workspace()
+  for (const each of [operator, token]) {
+    t.is((await api.get(PLANS, each)).status, 403)
+    t.is((await put(billingOf(organizationId), each, { plan_id: null })).status, 403)
+  }
+  await plan(ops, { name: 'Team' })
+  t.is((await api.post(PLANS, ops, { name: 'Team', features: [] })).status, 409)
+  t.is((await api.post(PLANS, ops, { name: 'Bad', features: ['flying'] })).status, 400)
+  const unknown = crypto.randomUUID()
+  t.is((await put(billingOf(organizationId), ops, { plan_id: unknown })).status, 404)
+  t.is((await put(billingOf(unknown), ops, { plan_id: null })).status, 404)
+})
