@@ -253,7 +253,11 @@ async function startActors(context: StartContext): Promise<Undo> {
       },
       report: {
         planes: () => planeReports(placed, planes),
-        actors: () => actorReports(placed, context.system?.stats() ?? []),
+        actors: () =>
+          actorReports(placed, [
+            ...(context.system?.stats() ?? []),
+            ...(context.gatewayThreads?.stats() ?? []),
+          ]),
       },
     }),
     clock,

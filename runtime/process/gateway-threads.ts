@@ -165,7 +165,10 @@ export async function startGatewayThreads(context: StartContext): Promise<Undo |
     await drain(0)
     throw failed.reason
   }
-  context.gatewayThreads = { unready: () => running.flatMap(unreadyOf) }
+  context.gatewayThreads = {
+    unready: () => running.flatMap(unreadyOf),
+    stats: () => running.flatMap((thread) => thread.stats()),
+  }
   log.info({ threads }, 'several gateway threads share the port')
   return drain
 }

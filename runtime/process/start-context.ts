@@ -9,7 +9,7 @@ import type { Clock } from '../kernel/clock.js'
 import type { Environment } from '../kernel/config/environment.js'
 import type { Failure } from '../kernel/config/outcome.js'
 import type { Logger } from '../kernel/log.js'
-import type { Metrics } from '../kernel/metrics/metrics.js'
+import type { ActorStats, Metrics } from '../kernel/metrics/metrics.js'
 import type { Random } from '../kernel/random.js'
 import type { System } from '../kernel/system.js'
 import type { LoadedSettings } from '../configuration/load-settings.js'
@@ -78,7 +78,12 @@ export interface StartContext {
   url?: string
   /** The port of the listener. */
   port?: number
-  gatewayThreads?: { unready(): readonly string[] }
+  /** The gateway threads beside the main thread. */
+  gatewayThreads?: {
+    unready(): readonly string[]
+    /** As of the last heartbeat. */
+    stats(): readonly ActorStats[]
+  }
   controlPlaneTenantId?: string
 }
 

@@ -64,7 +64,7 @@ serveThread({
 async function opened(
   start: ThreadStart,
   closers: (() => Promise<unknown>)[],
-): Promise<Pick<ThreadPlacements, 'actors' | 'unready' | 'finishRequests'>> {
+): Promise<Omit<ThreadPlacements, 'close' | 'reconfigure'>> {
   const { name, data, clock, log, metrics: own } = start
   const { settings, plane, port, urls, keepsMail, cloneMessages, ...access } =
     data as GatewayThreadData
@@ -134,6 +134,7 @@ async function opened(
   gateway.started()
   return {
     actors: [],
+    stats: () => system.stats(),
     unready: () => system.readiness().unready.map((one) => `${name} ${one}`),
     finishRequests: (withinMs) => gateway.drain(withinMs),
   }

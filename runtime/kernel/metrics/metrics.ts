@@ -38,6 +38,34 @@ export type ActorStats = {
   readonly loops: readonly LoopStats[]
 }
 
+/** The stats of the instances of each actor on several threads as one. */
+export function mergeStats(stats: readonly ActorStats[]): readonly ActorStats[] {
+  const merged = new Map<string, ActorStats>()
+  for (const next of stats) {
+    const known = merged.get(next.actor)
+    merged.set(next.actor, known === undefined ? next : together(known, next))
+  }
+  return [...merged.values()]
+}
+
+function together(one: ActorStats, other: ActorStats): ActorStats {
+  const unavailable = { ...one.unavailable }
+  for (const [reason, count] of Object.entries(other.unavailable)) {
+    unavailable[reason as UnavailableReason] += count
+  }
+  return {
+    actor: one.actor,
+    waiting: one.waiting + other.waiting,
+    inflight: one.inflight + other.inflight,
+    accepted: one.accepted + other.accepted,
+    answered: one.answered + other.answered,
+    unavailable,
+    restarts: one.restarts + other.restarts,
+    ready: one.ready && other.ready,
+    loops: [...one.loops, ...other.loops],
+  }
+}
+
 /** What is not ready: the actor, or its failing loops (`upkeep: sweeps`). */
 export function unreadyOf({ actor, ready, loops }: ActorStats): readonly string[] {
   if (ready) return []

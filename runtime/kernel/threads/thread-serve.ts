@@ -11,7 +11,7 @@ import type { ActorContext, ActorWiring } from '../wiring.js'
 import type { Spawned } from '../inline.js'
 import { type AskedByName, Link } from './link.js'
 import { createLogger, type Logger } from '../log.js'
-import { createMetrics, type Metrics, unreadyOf } from '../metrics/metrics.js'
+import { type ActorStats, createMetrics, type Metrics, unreadyOf } from '../metrics/metrics.js'
 import { thread } from '../placement.js'
 import type { Address, Protocol } from '../protocol.js'
 import { endpointOf, type ThreadControl, type ThreadPorts } from './thread-control.js'
@@ -38,6 +38,8 @@ export interface ThreadPlacements {
   readonly reconfigure?: ((data: unknown) => Promise<void>) | undefined
   /** What is not ready besides the actors above. */
   readonly unready?: (() => readonly string[]) | undefined
+  /** Actors of the thread besides those above. */
+  readonly stats?: (() => readonly ActorStats[]) | undefined
   /**
    * Ends what arrives from outside of the process, such as HTTP requests, before anything is drained. False at the
    * time limit.
@@ -105,6 +107,7 @@ export function serveThread(options: {
         utilization,
         heapUsedBytes: process.memoryUsage().heapUsed,
         unready: [...stats.flatMap(unreadyOf), ...(placed?.unready?.() ?? [])],
+        stats: placed?.stats?.() ?? [],
         loops: stats.map(({ actor, loops }) => ({ actor, loops })),
       }
     },

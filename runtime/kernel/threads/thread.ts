@@ -162,7 +162,8 @@ class ThreadHost implements SpawnedThread {
   }
 
   stats(): readonly ActorStats[] {
-    return [...this.#placements.values()].map(({ endpoint }) => endpoint.stats())
+    const own = [...this.#placements.values()].map(({ endpoint }) => endpoint.stats())
+    return [...own, ...(this.#health?.stats ?? [])]
   }
 
   async reconfigure(data: unknown): Promise<void> {

@@ -4,6 +4,7 @@ import {
   ActorMeter,
   createMetrics,
   mergeFamilies,
+  mergeStats,
 } from '../../../runtime/kernel/metrics/metrics.js'
 
 test('actors, own counters and other threads share one exposition', async (t) => {
@@ -48,6 +49,28 @@ test('actors, own counters and other threads share one exposition', async (t) =>
   }
   remove()
   t.false((await metrics.exposition()).includes('another'))
+})
+
+test('instances of an actor on several threads are one in the stats', (t) => {
+  const of = (actor: string, count: number, ready = true) => {
+    const meter = new ActorMeter(actor, () => ({ waiting: count, inflight: 1 }))
+    meter.accepted = 10 * count
+    meter.answered = count
+    meter.restarts = count
+    meter.count('failed')
+    meter.readiness = () => ready
+    return meter.stats()
+  }
+  const merged = mergeStats([of('tokens', 1), of('users', 1), of('tokens', 2, false)])
+  t.deepEqual(
+    merged.map(({ actor, ready }) => [actor, ready]),
+    [
+      ['tokens', false],
+      ['users', true],
+    ],
+  )
+  t.like(merged[0], { waiting: 3, inflight: 2, accepted: 30, answered: 3, restarts: 3 })
+  t.is(merged[0]!.unavailable.failed, 2)
 })
 
 test('a family names how samples of several threads become one', (t) => {
