@@ -128,9 +128,9 @@ function throttlingOf({ throttle, security }: Route, policies: Policies): Thrott
 /** Deprecation (RFC 9745) and Sunset (RFC 8594). */
 function deprecationOf({ deprecated }: Route): readonly HeaderPair[] {
   if (deprecated === undefined) return []
-  const { sinceSecs, sunset, link } = deprecated
-  const pairs: HeaderPair[] = [['deprecation', `@${sinceSecs}`]]
-  if (sunset !== undefined) pairs.push(['sunset', sunset])
+  const { since, sunset, link } = deprecated
+  const pairs: HeaderPair[] = [['deprecation', `@${since.getTime() / 1000}`]]
+  if (sunset !== undefined) pairs.push(['sunset', sunset.toUTCString()])
   if (link !== undefined) pairs.push(['link', `<${link}>; rel="deprecation"`])
   return pairs
 }

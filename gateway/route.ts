@@ -362,13 +362,19 @@ export interface RouteSpec<
   readonly documented?: readonly ProblemName[] | undefined
   /** The answer may contain a secret that is shown once. For OpenAPI. */
   readonly onceOnly?: boolean | undefined
-  readonly deprecated?:
-    | {
-        readonly sinceSecs: number
-        readonly sunset?: string | undefined
-        readonly link?: string | undefined
-      }
-    | undefined
+  /** The operation still works, and its answers say that another one replaces it. */
+  readonly deprecated?: Deprecated | undefined
+}
+
+/** Deprecation (RFC 9745), Sunset (RFC 8594) and the link to the migration (docs/reference/http.md, Deprecation). */
+export type Deprecated = {
+  readonly since: Date
+  /** The operation stays at least until then. */
+  readonly sunset?: Date | undefined
+  /** Where the migration is described. */
+  readonly link?: string | undefined
+  /** The operation id of the replacement. */
+  readonly instead: string
 }
 
 type Erased = RouteSpec<Protocol, string, Security, unknown, unknown, unknown, unknown>

@@ -170,7 +170,7 @@ export const openapiSettings = section(
     enabled: flag(true).describe('Serve GET /openapi.json and its page.'),
     exposure: z
       .enum(['public', 'internal'])
-      .default('public')
+      .register(notes, { example: 'internal' })
       .describe('public is the integrator subset; internal adds the operator surface.'),
     docs_path: z
       .string()

@@ -79,7 +79,7 @@ function gatewayOptions(parser: 'uwebsockets' | 'node' = 'uwebsockets'): Gateway
     drain_secs: 0,
     errors_base_url: issuer,
   })
-  const openapi = z.object(openapiSettings.shape).parse({})
+  const openapi = z.object(openapiSettings.shape).parse({ exposure: 'public' })
   const refs = new Map<string, ActorRef<never>>([
     ['health', spawnInline(healthActor, {}).ref as unknown as ActorRef<never>],
     ['workspaces', spawnInline(workspacesActor, {}).ref as unknown as ActorRef<never>],

@@ -1,12 +1,10 @@
 /** GET /openapi.json, and the API page, which loads no resources from other hosts. */
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import type { Policies } from '../../actors/operations/rate-limits/protocol.js'
 import type { EventType } from '../../actors/domain/events.js'
 import { strongTag } from '../capabilities.js'
 import { openapiDocument } from './openapi.js'
+import { PAGE_FILES, referencePage } from './reference-page.js'
 import { type OwnRouteSpec, ownRoute, type Rendered, type Route } from '../route.js'
 import type { OpenapiSettings } from '../settings.js'
 
@@ -26,15 +24,6 @@ export const OPENAPI_PATH = '/openapi.json'
 
 type Ready = { readonly body: string | Uint8Array; readonly etag: string }
 
-/** The files of swagger-ui that the page uses. Other files of the package are not served. */
-const FILES: Readonly<Record<string, string>> = {
-  'swagger-ui.css': 'text/css; charset=utf-8',
-  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
-  'favicon-32x32.png': 'image/png',
-  'favicon-16x16.png': 'image/png',
-}
-const START_FILE = 'start.js'
-
 /** Empty if openapi.enabled is false. */
 export function documentRoutes({
   openapi,
@@ -53,19 +42,13 @@ export function documentRoutes({
     security: { scheme: 'anonymous' },
   } as const
   const described: Route[] = []
-  const document = once(() =>
-    JSON.stringify(
-      openapiDocument({ issuer, exposure, routes: described, policies, events, egressUrl }),
-    ),
+  const describe = () =>
+    openapiDocument({ issuer, exposure, routes: described, policies, events, egressUrl })
+  const document = once(() => JSON.stringify(describe()))
+  const page = once(() => referencePage(describe(), issuer, docsPath))
+  const files = new Map(
+    Object.entries(PAGE_FILES).map(([name, { type, text }]) => [name, { type, body: once(text) }]),
   )
-  const page = once(() => pageOf(docsPath))
-  const start = once(() => START_SCRIPT)
-  const assets = new Map([[START_FILE, start]])
-  for (const name of Object.keys(FILES))
-    assets.set(
-      name,
-      once(() => readFileSync(fileOf(name))),
-    )
 
   const json: OwnRouteSpec = {
     ...facts,
@@ -103,10 +86,9 @@ export function documentRoutes({
       ],
       answer: ({ params }) => {
         const { file } = params as { file: string }
-        const asset = assets.get(file)
-        if (asset === undefined) return { form: 'problem', problem: { name: 'not-found' } }
-        const type = FILES[file] ?? 'text/javascript; charset=utf-8'
-        return ready(type, asset(), 'public, max-age=3600')
+        const found = files.get(file)
+        if (found === undefined) return { form: 'problem', problem: { name: 'not-found' } }
+        return ready(found.type, found.body(), 'public, max-age=3600')
       },
     }),
   ]
@@ -129,38 +111,3 @@ function once(make: () => string | Uint8Array): () => Ready {
 function ready(contentType: string, { body, etag }: Ready, cacheControl: string): Rendered {
   return { form: 'body', status: 200, contentType, body, etag, cacheControl }
 }
-
-const require = createRequire(import.meta.url)
-
-function fileOf(name: string): string {
-  return join(dirname(require.resolve('swagger-ui-dist/package.json')), name)
-}
-
-function pageOf(docsPath: string): string {
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>svc API</title>
-<link rel="stylesheet" href="${docsPath}/swagger-ui.css">
-<link rel="icon" type="image/png" href="${docsPath}/favicon-32x32.png" sizes="32x32">
-</head>
-<body>
-<div id="swagger-ui"></div>
-<noscript>The OpenAPI document is at <a href="/openapi.json">/openapi.json</a>.</noscript>
-<script src="${docsPath}/swagger-ui-bundle.js"></script>
-<script src="${docsPath}/${START_FILE}"></script>
-</body>
-</html>
-`
-}
-
-const START_SCRIPT = `window.ui = SwaggerUIBundle({
-  url: '/openapi.json',
-  dom_id: '#swagger-ui',
-  deepLinking: true,
-  validatorUrl: null,
-  presets: [SwaggerUIBundle.presets.apis],
-})
-`

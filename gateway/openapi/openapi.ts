@@ -10,6 +10,7 @@ import { demandsOf } from '../request/authenticate.js'
 import { INTERFACE_VERSION } from '../request/interface-version.js'
 import { EVENT_TYPES, type EventType } from '../../actors/domain/events.js'
 import { eventDocuments } from './event-documents.js'
+import { addExamples } from './examples.js'
 import {
   hasOauthForm,
   oauthCode,
@@ -19,7 +20,7 @@ import {
   type ProblemName,
 } from '../response/problems.js'
 import { SCIM_MEDIA_TYPE, ScimError } from '../response/scim-errors.js'
-import type { BodyRule, ResponseDoc, Route, Security } from '../route.js'
+import type { BodyRule, Deprecated, ResponseDoc, Route, Security } from '../route.js'
 
 export type Exposure = 'public' | 'internal'
 
@@ -90,6 +91,9 @@ const HEADERS = {
       '`unknown-member;pointer="#/name"`.',
   ),
   etag: header('Entity tag for If-None-Match.'),
+  deprecation: header('Since when the operation is deprecated: `@` and Unix seconds (RFC 9745).'),
+  sunset: header('When the operation may end, as an HTTP date (RFC 8594).'),
+  link: header('`rel="deprecation"`: where the migration is described.'),
 }
 type HeaderName = keyof typeof HEADERS
 
@@ -114,7 +118,7 @@ export function openapiDocument(options: OpenapiOptions): object {
   const tags = [
     ...new Set([...shown.flatMap(({ tags }) => tags), ...(hasWebhooks ? ['Events'] : [])]),
   ].toSorted()
-  return createDocument({
+  const document = createDocument({
     openapi: '3.1.0',
     info: {
       title: 'svc',
@@ -163,6 +167,8 @@ export function openapiDocument(options: OpenapiOptions): object {
       },
     },
   })
+  addExamples(document, issuer)
+  return document
 }
 
 function operationOf(route: Route, policies: Policies): ZodOpenApiOperationObject {
@@ -202,6 +208,7 @@ const IDEMPOTENCY_PARAMETER = {
 function descriptionOf(route: Route, policies: Policies): string {
   const { security } = route
   const notes = [route.description]
+  if (route.deprecated !== undefined) notes.push(deprecationNote(route.deprecated))
   const demanded = demandsOf(security)
   if (demanded !== null) {
     const { scopes = [], subjects, direct, directScopes = [] } = demanded
@@ -232,6 +239,13 @@ function descriptionOf(route: Route, policies: Policies): string {
     notes.push(`Rate limit: ${quotas.join(', ')}.`)
   }
   return notes.filter((note) => note !== undefined).join('\n\n')
+}
+
+function deprecationNote({ since, sunset, instead, link }: Deprecated): string {
+  const day = (date: Date) => date.toISOString().slice(0, 10)
+  const end = sunset === undefined ? '' : ` It stays until ${day(sunset)} at least.`
+  const guide = link === undefined ? '' : ` Migration: ${link}.`
+  return `Deprecated since ${day(since)}.${end} Use \`${instead}\` instead.${guide}`
 }
 
 function securityOf(security: Security): Record<string, string[]>[] {
@@ -336,12 +350,21 @@ function responseOf(
   if (status < 300 && route.idempotent === true) names.push('idempotency-replayed')
   if (route.body?.kind === 'json' && demandsOf(route.security) !== null) names.push('svc-warnings')
   if (status === 401) names.push('www-authenticate')
+  names.push(...deprecationNames(route))
   return {
     description:
       words.length > 0 ? [...new Set(words)].join('. ') : (REASONS[status] ?? 'Response'),
     headers: references(...names),
     ...(Object.keys(content).length === 0 ? {} : { content }),
   }
+}
+
+function deprecationNames({ deprecated }: Route): HeaderName[] {
+  if (deprecated === undefined) return []
+  const names: HeaderName[] = ['deprecation']
+  if (deprecated.sunset !== undefined) names.push('sunset')
+  if (deprecated.link !== undefined) names.push('link')
+  return names
 }
 
 const REASONS: Readonly<Record<number, string>> = {

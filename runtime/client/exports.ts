@@ -7,6 +7,7 @@ export {
   type DelegationRequest,
   renewDelegation,
 } from './delegation.js'
+export { egressFetch, type EgressFetchOptions, type Fetch } from './egress-fetch.js'
 export { type Answer, type HttpClient, httpClient, type Request } from './http.js'
 export {
   holdingIdentity,
@@ -37,3 +38,11 @@ export {
   type Delegation,
 } from './session.js'
 export { solve, type SolveOptions } from './solver.js'
+export {
+  InvalidWebhook,
+  type VerifiedWebhook,
+  verifyWebhook,
+  type VerifyWebhookOptions,
+  type WebhookDelivery,
+  type WebhookHeaders,
+} from './verify-webhook.js'

@@ -78,6 +78,12 @@ export const assembly = assemble(sections, {
       value: ({ security }) => !security.production,
     },
     {
+      key: 'openapi.exposure',
+      reads: ['security.production'],
+      from: 'security.production (internal outside production, public in it)',
+      value: ({ security }) => (security.production ? 'public' : 'internal'),
+    },
+    {
       key: 'email.dev_mailbox',
       reads: ['security.production', 'email.provider', 'email.smtp_catcher', 'oidc.issuer_url'],
       from: 'security.production (on for a local issuer outside production whose mail stays there)',

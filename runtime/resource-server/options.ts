@@ -54,6 +54,9 @@ export type DpopOptions = {
   readonly replayStore?: ReplayStore | undefined
 }
 
+/** Signature algorithms of access tokens that svc uses. */
+export const ACCESS_TOKEN_ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519'] as const
+
 /** RFC 6749 section 3.3. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/
 /** Symmetric algorithms and `none` are never accepted (RFC 8725 section 3.1). */

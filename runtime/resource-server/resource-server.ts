@@ -4,23 +4,15 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { systemClock } from '../kernel/clock.js'
-import {
-  type AccessToken,
-  InvalidToken,
-  type TokenRules,
-  verifyAccessToken,
-} from './access-token.js'
+import { type AccessToken, InvalidToken, verifyAccessToken } from './access-token.js'
 import { type ChallengeContext, type ChallengeOptions, type Refusal, refusal } from './challenge.js'
 import { Unavailable } from './documents.js'
 import { createNonces, memoryReplayStore, proofFault, type ProofNeeds } from './dpop.js'
-import { issuerKeys } from './issuer-keys.js'
 import { checkOptions, type ResourceServerOptions } from './options.js'
-import { statusLists } from './status-list.js'
+import { tokenRules } from './verify-token.js'
 
-const ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519'] as const
 const DPOP_ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519'] as const
 const WELL_KNOWN = '/.well-known/oauth-protected-resource'
-const CLOCK_TOLERANCE_SECS = 10
 const PROOF_AGE_SECS = 60
 const METADATA_MAX_AGE_SECS = 300
 const ANSWER_HEADERS = 'WWW-Authenticate, DPoP-Nonce, Mcp-Session-Id'
@@ -72,14 +64,7 @@ export interface ResourceServer {
 /** @throws TypeError that names an option with an invalid value. */
 export function createResourceServer(options: ResourceServerOptions): ResourceServer {
   checkOptions(options)
-  const {
-    issuer,
-    resource,
-    scopes,
-    dpop = {},
-    clock = systemClock,
-    fetch = globalThis.fetch,
-  } = options
+  const { issuer, resource, scopes, dpop = {}, clock = systemClock } = options
   const here = new URL(resource)
   const ownPath = here.pathname === '/' ? '' : here.pathname
   const metadataPaths = new Set([
@@ -87,27 +72,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     ...((options.metadataAtRoot ?? true) ? [WELL_KNOWN] : []),
   ])
   const metadataUrl = `${here.origin}${WELL_KNOWN}${ownPath}`
-  const algorithms = options.algorithms ?? ALGORITHMS
-  const keys = issuerKeys({ issuer, jwksUri: options.jwksUri, fetch, clock })
-  const toleranceSecs = options.clockToleranceSecs ?? CLOCK_TOLERANCE_SECS
-  const rules: TokenRules = {
-    issuer,
-    audience: options.audience ?? resource,
-    tenantId: options.tenantId,
-    algorithms,
-    implied: options.implied ?? {},
-    toleranceSecs,
-    keys,
-    statusLists: statusLists({
-      issuer,
-      origins: options.statusListOrigins ?? [new URL(issuer).origin],
-      keys,
-      algorithms,
-      fetch,
-      clock,
-    }),
-    clock,
-  }
+  const rules = tokenRules({ ...options, audience: options.audience ?? resource })
   const nonces = dpop.nonces === true ? createNonces(clock, dpop.nonceSecret) : null
   const proofs: ProofNeeds = {
     clock,
@@ -115,7 +80,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     nonces,
     algorithms: DPOP_ALGORITHMS,
     maxAgeSecs: dpop.maxAgeSecs ?? PROOF_AGE_SECS,
-    aheadSecs: toleranceSecs,
+    aheadSecs: rules.toleranceSecs,
   }
   const required = dpop.required === true
 

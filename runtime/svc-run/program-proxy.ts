@@ -23,7 +23,8 @@ import type { Random } from '../kernel/random.js'
 import type { ThrowawayAuthority } from './authority.js'
 import type { CredentialChoice } from './credential-choice.js'
 import { endAfter, Refusal, refuse } from './refusal.js'
-import type { HeaderPairs, ServiceCalls } from './service-calls.js'
+import type { HeaderPairs } from '../client/egress-fields.js'
+import type { ServiceCalls } from './service-calls.js'
 
 const USER = 'svc'
 const PASSWORD_BYTES = 24

@@ -103,7 +103,11 @@ const STACK = /\n\s+at |node:internal|\/dist\/|\.js:\d+|\bselect .* from\b/
 test('malformed requests to all routes get the described answers and do no damage', async (t) => {
   t.timeout(600_000)
   const running = await testService({
-    environment: { SVC_COMMERCE__ENABLED: 'true', SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
+    environment: {
+      SVC_OPENAPI__EXPOSURE: 'public',
+      SVC_COMMERCE__ENABLED: 'true',
+      SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,
+    },
   })
   t.teardown(() => running.end())
   const http = callerOf(running.baseUrl)

@@ -155,15 +155,17 @@ onEachTransport(test, {}, ({ on, call }) => {
     const page = await call({ path: '/api/docs' })
     t.is(page.status, 200)
     t.regex(page.headers['content-type'] ?? '', /^text\/html/)
-    const files = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, file]) => file!)
-    t.true(files.length >= 4)
+    const files = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)]
+      .map(([, file]) => file!)
+      .filter((file) => !file.startsWith('#'))
+    t.true(files.length >= 3)
     for (const file of files) {
       t.true(file.startsWith('/'), file)
       const { status, headers } = await call({ path: file })
       t.is(status, 200, file)
       t.is(headers['x-content-type-options'], 'nosniff')
     }
-    t.notRegex(page.text, /<script>|onload=|https?:/)
+    t.notRegex(page.text, /<script>|onload=|(?:src|href)="https?:/)
   })
 
   for (const file of [
@@ -172,7 +174,7 @@ onEachTransport(test, {}, ({ on, call }) => {
     '..%2fpackage.json',
     '%2e%2e%2f%2e%2e%2fpackage.json',
     '..%5cpackage.json',
-    'swagger-ui.css%00',
+    'reference.css%00',
     'constructor',
     '.',
   ]) {
@@ -194,7 +196,7 @@ onEachTransport(test, {}, ({ on, call }) => {
 test('switched off, the document and its page do not exist', async (t) => {
   const stage = await openStage({ transport: 'uws', openapi: { enabled: false } })
   t.teardown(() => stage.close())
-  for (const path of ['/openapi.json', '/api/docs', '/api/docs/swagger-ui.css']) {
+  for (const path of ['/openapi.json', '/api/docs', '/api/docs/reference.css']) {
     t.is((await stage.call({ path })).status, 404, path)
   }
   const { json } = await stage.call({ path: '/api/v1/capabilities' })
@@ -206,7 +208,7 @@ test('the page is where the settings say, the internal document shows everything
   const stage = await openStage({ transport: 'uws', openapi })
   t.teardown(() => stage.close())
   t.is((await stage.call({ path: '/docs/of/api' })).status, 200)
-  t.is((await stage.call({ path: '/docs/of/api/swagger-ui.css' })).status, 200)
+  t.is((await stage.call({ path: '/docs/of/api/reference.css' })).status, 200)
   const { json } = await stage.call({ path: '/openapi.json' })
   const paths = Object.keys(json()['paths'] as unknown as object)
   t.true(paths.includes('/direct') && paths.includes('/metrics'))

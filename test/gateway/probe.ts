@@ -307,9 +307,10 @@ export const probeRoutes: readonly Route[] = [
     operationId: 'probeBreak',
     summary: 'Break',
     deprecated: {
-      sinceSecs: 1_700_000_000,
-      sunset: 'Sun, 01 Nov 2026 00:00:00 GMT',
+      since: new Date(1_700_000_000_000),
+      sunset: new Date('2026-11-01'),
       link: 'https://id.test/docs',
+      instead: 'probeHello',
     },
     message: () => null,
     replies: { never: empty(204) },

@@ -138,7 +138,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     ...tls,
     ...options.server,
   })
-  const openapi = z.object(openapiSettings.shape).parse({ ...options.openapi })
+  const openapi = z.object(openapiSettings.shape).parse({ exposure: 'public', ...options.openapi })
   const notes: ProbeNotes = { ran: [], aborted: 0, release: new Set() }
   const probe = spawnInline(probeActor, { notes })
   const judge = spawnInline(tokensActor, {})

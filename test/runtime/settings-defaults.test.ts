@@ -154,7 +154,7 @@ const defaults: Record<string, Record<string, unknown>> = {
     x402_facilitator_url: undefined,
     x402_max_timeout_secs: 60,
   },
-  openapi: { enabled: true, exposure: 'public', docs_path: '/api/docs' },
+  openapi: { enabled: true, exposure: 'internal', docs_path: '/api/docs' },
   tenant: { default_tenant_slug: undefined },
   scim: { enabled: false, groups_enabled: false, max_results: 200 },
   tenant_assets: { enabled: false },

@@ -6,12 +6,14 @@
 import { createRequire } from 'node:module'
 import type { Ajv, ValidateFunction } from 'ajv'
 import { Responder } from '../../gateway/response/respond.js'
+import { InputReader } from '../../gateway/request/input.js'
 import { wantsPage } from '../../gateway/request/browser.js'
 import type { HttpExchange } from '../../gateway/http-exchange.js'
 import { isScimPath, SCIM_MEDIA_TYPE } from '../../gateway/response/scim-errors.js'
 import { openapiDocument } from '../../gateway/openapi/openapi.js'
 import { PROBLEM_MEDIA_TYPE } from '../../gateway/response/problems.js'
 import type { Route } from '../../gateway/route.js'
+import { considerExample, isRecording, keepBody } from './examples.js'
 
 const require = createRequire(import.meta.url)
 const Ajv2020 = require('ajv/dist/2020.js') as new (options: object) => Ajv
@@ -125,12 +127,14 @@ function report(fault: string): void {
 export function watchContract(): void {
   if (watching) return
   watching = true
+  if (isRecording) keepBodies()
   // oxlint-disable-next-line typescript/unbound-method
   const send = Responder.prototype.send
   Responder.prototype.send = function (...given) {
     const [visit, status, contentType, , , body] = given
     seen += 1
     const { route, exchange } = visit
+    if (isRecording) considerExample(visit, status, contentType, body)
     const answer = { status, contentType, body }
     const place = `${exchange.method} ${route?.route.path ?? exchange.path} ${status}`
     try {
@@ -141,6 +145,15 @@ export function watchContract(): void {
       report(`${place}: ${String(error)}`)
     }
     send.apply(this, given)
+  }
+}
+
+function keepBodies(): void {
+  // oxlint-disable-next-line typescript/unbound-method
+  const read = InputReader.prototype.read
+  InputReader.prototype.read = function (...given) {
+    keepBody(given[0])
+    return read.apply(this, given)
   }
 }
 

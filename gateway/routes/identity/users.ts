@@ -150,6 +150,12 @@ export const userRoutes: readonly Route[] = [
     operationId: 'recoverFixtureUserPassword',
     summary: 'Set a new password for the oldest active fixture user',
     description: 'For callers who lost the password shown by a bootstrap.',
+    deprecated: {
+      since: new Date('2026-11-23'),
+      sunset: new Date('2028-01-01'),
+      link: '/documentation/reference/http.md#versions-and-deprecation',
+      instead: 'rotateFixtureUserPassword',
+    },
     tags: sandboxTags,
     exposure: 'public',
     security: managers,

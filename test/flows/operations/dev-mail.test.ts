@@ -16,7 +16,11 @@ const BROWSER = { accept: 'text/html,*/*;q=0.8' }
 async function running(t: ExecutionContext, environment: Record<string, string> = {}) {
   const service = await testService({
     transport: 'plain_http',
-    environment: { SVC_INVITATIONS__ENABLED: 'true', ...environment },
+    environment: {
+      SVC_OPENAPI__EXPOSURE: 'public',
+      SVC_INVITATIONS__ENABLED: 'true',
+      ...environment,
+    },
   })
   const api = apiOf(service)
   t.teardown(async () => {

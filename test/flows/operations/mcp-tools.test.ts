@@ -8,6 +8,7 @@ import { testService } from '../../support/service.js'
 
 const running = await testService({
   environment: {
+    SVC_OPENAPI__EXPOSURE: 'public',
     SVC_COMMERCE__ENABLED: 'true',
     SVC_COMMERCE__X402_ENABLED: 'true',
     SVC_COMMERCE__X402_FACILITATOR_URL: 'https://facilitator.example',

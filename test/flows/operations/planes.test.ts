@@ -10,6 +10,7 @@ const plane = (name: string, beside?: TestService, more: Record<string, string> 
     beside,
     environment: {
       SVC_RUNTIME_PLANE: name,
+      SVC_OPENAPI__EXPOSURE: 'public',
       SVC_DEPLOYMENT__ALLOW_ALL_IN_ONE_RUNTIME_PLANE: 'false',
       ...more,
     },

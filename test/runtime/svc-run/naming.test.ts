@@ -2,7 +2,7 @@
 import test from 'ava'
 import * as fc from 'fast-check'
 import { parseNamed } from '../../../runtime/svc-run/credential-choice.js'
-import { withoutParameter } from '../../../runtime/svc-run/service-calls.js'
+import { withoutParameter } from '../../../runtime/client/egress-fields.js'
 
 const ID = '01980000-0000-7000-8000-000000000001'
 

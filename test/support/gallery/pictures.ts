@@ -81,6 +81,7 @@ const LIST = [
   shown('home', 'the start page'),
   shown('problem-type', 'the page of a problem type'),
   shown('problem-types', 'all problem types'),
+  shown('oauth-error', 'the page of an OAuth error'),
   shown('dev-mail', 'mails of a development service'),
   shown('dev-mail-message', 'a mail of a development service'),
 ] as const

@@ -265,6 +265,8 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   await see('problem-type')
   await to('/errors')
   await see('problem-types')
+  await to('/errors/invalid-grant')
+  await see('oauth-error')
 }
 
 async function throughProvider(

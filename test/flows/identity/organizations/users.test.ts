@@ -141,6 +141,16 @@ test('a fixture password is rotated by id, and recovered without one for the old
 
   const recovered = await api.post('/api/v1/sandbox/fixture-user/rotate-password', token)
   t.is(recovered.body['id'], oldest['id'])
+  // Deprecated, and said so with its end and its replacement (RFC 9745, RFC 8594).
+  t.is(recovered.headers['deprecation'], `@${Date.parse('2026-11-23') / 1000}`)
+  t.is(recovered.headers['sunset'], 'Sat, 01 Jan 2028 00:00:00 GMT')
+  const [, guide = ''] =
+    /^<([^>]+)>; rel="deprecation"$/.exec(recovered.headers['link'] ?? '') ?? []
+  t.is((await api.get(guide)).status, 200, guide)
+  const { paths } = (await api.get('/openapi.json')).body as { paths: Record<string, Json> }
+  const described = (paths['/api/v1/sandbox/fixture-user/rotate-password'] as Json)['post'] as Json
+  t.true(described['deprecated'])
+  t.regex(String(described['description']), /Use `rotateFixtureUserPassword` instead/)
   t.true(await verify(await hashOf(oldest['email']), String(recovered.body['password'])))
   t.is((await api.post(`${FIXTURES}/unknown/rotate-password`, token)).status, 404)
   const invited = await api.post(USERS, token, { email: `${String(minted['id'])}@example.com` })

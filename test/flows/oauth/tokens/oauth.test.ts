@@ -48,7 +48,9 @@ test.before(async () => {
         port: 0,
         endpoint_throttle: { enabled: false },
       }) as GatewayOptions['server'],
-      openapi: z.object(openapiSettings.shape).parse({}) as GatewayOptions['openapi'],
+      openapi: z
+        .object(openapiSettings.shape)
+        .parse({ exposure: 'public' }) as GatewayOptions['openapi'],
       issuer: ISSUER,
       routes: [...oauthRoutes, ...discoveryRoutes, ...applicationRoutes],
       refs: new Map([

@@ -1,0 +1,143 @@
+/** Composes an example from a JSON Schema, for operations without a recorded one. */
+
+export type JsonSchema = {
+  readonly $ref?: string
+  readonly const?: unknown
+  readonly enum?: readonly unknown[]
+  readonly example?: unknown
+  readonly examples?: readonly unknown[]
+  readonly default?: unknown
+  readonly anyOf?: readonly JsonSchema[]
+  readonly oneOf?: readonly JsonSchema[]
+  readonly allOf?: readonly JsonSchema[]
+  readonly type?: string | readonly string[]
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly required?: readonly string[]
+  readonly items?: JsonSchema
+  readonly minItems?: number
+  readonly minimum?: number
+  readonly exclusiveMinimum?: number
+  readonly format?: string
+  readonly pattern?: string
+  readonly minLength?: number
+  readonly maxLength?: number
+}
+
+type Schemas = Readonly<Record<string, JsonSchema>>
+/** A request shows what is required, an answer all members. */
+type Side = 'request' | 'answer'
+
+const DEPTH_MAX = 8
+
+const BY_FORMAT: Readonly<Record<string, string>> = {
+  uuid: '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e',
+  'date-time': '2026-03-01T12:00:00.000Z',
+  date: '2026-03-01',
+  email: 'ada@example.com',
+  uri: 'https://app.example.com/',
+}
+
+/** Texts for members by their names, and then for any pattern. */
+const BY_NAME: Readonly<Record<string, string>> = {
+  name: 'Example',
+  title: 'Not found',
+  error: 'invalid_request',
+  error_description: 'The request is malformed.',
+  detail: 'The object does not exist.',
+  pointer: '#/name',
+  instance: '/api/v1/applications',
+  request_id: BY_FORMAT['uuid']!,
+  scope: 'openid',
+  currency: 'USD',
+}
+const TEXTS = [
+  'example',
+  BY_FORMAT['uri']!,
+  'https://app.example.com',
+  'app.example.com',
+  BY_FORMAT['email']!,
+  BY_FORMAT['uuid']!,
+  BY_FORMAT['date-time']!,
+  BY_FORMAT['date']!,
+  '1',
+  'AA',
+  'en',
+  'USD',
+  '#336699',
+  '+14155550123',
+  `0x${'1'.repeat(40)}`,
+  `0x${'1'.repeat(64)}`,
+  'a'.repeat(43),
+]
+
+/** @returns undefined if the schema permits no value that this function can find. */
+export function composed(schema: JsonSchema | undefined, schemas: Schemas, side: Side): unknown {
+  return schema === undefined ? undefined : compose(schema, '', { schemas, side, depth: 0 })
+}
+
+type At = { readonly schemas: Schemas; readonly side: Side; readonly depth: number }
+
+function compose(schema: JsonSchema, name: string, at: At): unknown {
+  if (at.depth > DEPTH_MAX) return undefined
+  const deeper = { ...at, depth: at.depth + 1 }
+  if (schema.$ref !== undefined) {
+    const target = at.schemas[schema.$ref.split('/').at(-1)!]
+    return target === undefined ? undefined : compose(target, name, deeper)
+  }
+  for (const given of [schema.const, schema.example, schema.examples?.[0], schema.default]) {
+    if (given !== undefined) return given
+  }
+  if (schema.enum !== undefined) return schema.enum[0]
+  for (const choice of schema.anyOf ?? schema.oneOf ?? []) {
+    const value = compose(choice, name, deeper)
+    if (value !== undefined) return value
+  }
+  if (schema.allOf !== undefined) {
+    const parts = schema.allOf.map((part) => compose(part, name, deeper))
+    return Object.assign({}, ...parts) as object
+  }
+  const type = typeof schema.type === 'string' ? schema.type : schema.type?.[0]
+  switch (type) {
+    case 'object':
+      return objectOf(schema, deeper)
+    case 'array':
+      return arrayOf(schema, name, deeper)
+    case 'integer':
+    case 'number':
+      return Math.max(schema.minimum ?? 1, (schema.exclusiveMinimum ?? 0) + 1, 1)
+    case 'boolean':
+      return true
+    case 'null':
+      return null
+    case 'string':
+      return textOf(schema, name)
+    default:
+      return schema.properties === undefined ? {} : objectOf(schema, deeper)
+  }
+}
+
+function objectOf({ properties = {}, required = [] }: JsonSchema, at: At): unknown {
+  const names = at.side === 'request' ? required : Object.keys(properties)
+  const members: Record<string, unknown> = {}
+  for (const name of names) {
+    const value = compose(properties[name] ?? {}, name, at)
+    if (value !== undefined) members[name] = value
+    else if (required.includes(name)) return undefined
+  }
+  return members
+}
+
+function arrayOf({ items, minItems = 0 }: JsonSchema, name: string, at: At): unknown {
+  const one = items === undefined ? undefined : compose(items, name.replace(/s$/, ''), at)
+  if (one === undefined) return minItems === 0 ? [] : undefined
+  return Array.from({ length: Math.max(1, minItems) }, () => one)
+}
+
+function textOf(schema: JsonSchema, name: string): string | undefined {
+  const { format = '', pattern, minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema
+  const rule = pattern === undefined ? null : new RegExp(pattern, 'u')
+  const fits = (text: string) =>
+    text.length >= minLength && text.length <= maxLength && (rule?.test(text) ?? true)
+  const candidates = [BY_FORMAT[format], BY_NAME[name], ...TEXTS, 'x'.repeat(minLength)]
+  return candidates.find((text): text is string => text !== undefined && fits(text))
+}

@@ -1,0 +1,252 @@
+/**
+ * Examples of the OpenAPI document: each satisfies its schema, and the recorded ones are sent to a running service again,
+ * with ids of existing objects. `RECORD_EXAMPLES=missing` records those that are missing (test/support/examples.ts).
+ */
+import { createRequire } from 'node:module'
+import type { Ajv } from 'ajv'
+import test from 'ava'
+import { type RecordedExample, recordedExamples } from '../../gateway/openapi/examples.js'
+import type { Answer, Json } from '../support/api.js'
+import { isRecording, recordAnew } from '../support/examples.js'
+import { startPopulatedService } from '../support/service/populated-service-parts.js'
+import { populateTenant } from '../support/service/populated-service.js'
+
+const require = createRequire(import.meta.url)
+const Ajv2020 = require('ajv/dist/2020.js') as new (options: object) => Ajv
+
+const service = await startPopulatedService()
+const { api, receiver, running } = service
+const mine = await populateTenant(api, 'Mine', receiver)
+const document = (await api.get('/openapi.json')).body
+const { rows: prices } = await api.list('/api/v1/commerce/prices', mine.workspace.token)
+// An organization keeps one owner, and one of its members is removed below.
+const { organizationId, operator } = mine.workspace
+const members = `/api/v1/organizations/${organizationId}/members`
+for (const { id } of (await api.list(members, operator)).rows)
+  await api.call('PATCH', `${members}/${String(id)}`, { token: operator, json: { role: 'owner' } })
+test.after.always(async () => {
+  await mine.person.browser.close()
+  await service.close()
+})
+
+type Media = { readonly schema?: object; readonly example?: unknown }
+type Operation = {
+  readonly operationId: string
+  readonly security?: readonly Json[]
+  readonly requestBody?: { readonly content: Readonly<Record<string, Media>> }
+  readonly responses: Readonly<Record<string, { readonly content?: Record<string, Media> }>>
+}
+type Case = { readonly method: string; readonly path: string; readonly operation: Operation }
+
+const cases = Object.entries(document['paths'] as Record<string, Record<string, Operation>>)
+  .flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]): Case => ({ method, path, operation })),
+  )
+  .toSorted((a, b) => place(a) - place(b))
+const recorded = recordedExamples(running.issuer)
+
+/** Reads first, then changes, then what ends an object. */
+function place({ method, path }: Case): number {
+  if (method === 'get') return 0
+  // The application is replaced later, without its grants.
+  if (path.startsWith('/oauth/')) return path === '/oauth/revoke' ? 3 : 0
+  // Without its token nothing of SCIM works.
+  if (method === 'delete' && path.startsWith('/api/v1/scim/tokens')) return 7
+  if (method === 'delete' && /\{[a-z_]+\}$/.test(path) && path.startsWith('/api/v1/organizations/'))
+    return 8
+  if (method === 'delete') return path.startsWith('/scim/') ? 4 : 5
+  if (/\/(?:revoke|suspend|deny|close|cancel|deprecate)$/.test(path)) return 4
+  if (/\/(?:rotate[a-z-]*|reactivate|activate|removal)$/.test(path)) return 3
+  return method === 'post' ? 2 : 1
+}
+
+const FORM = 'application/x-www-form-urlencoded'
+const isJson = (type: string) => /^application\/(?:[a-z.-]+\+)?json\b/.test(type)
+
+test('every request body and every JSON answer has an example that satisfies its schema', (t) => {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false })
+  ajv.addSchema({ $id: 'https://id.test/openapi', components: document['components'] })
+  const rooted = (schema: object) =>
+    JSON.parse(
+      JSON.stringify(schema).replaceAll('"$ref":"#/', '"$ref":"https://id.test/openapi#/'),
+    ) as object
+  const faults: string[] = []
+  const judge = (at: string, { schema, example }: Media) => {
+    if (example === undefined) faults.push(`${at}: no example`)
+    else if (schema !== undefined) {
+      const validate = ajv.compile(rooted(schema))
+      if (!validate(example)) faults.push(`${at}: ${ajv.errorsText(validate.errors)}`)
+    }
+  }
+  let judged = 0
+  for (const { operation } of cases) {
+    const { operationId, requestBody, responses } = operation
+    for (const [type, media] of Object.entries(requestBody?.content ?? {})) {
+      if (!isJson(type) && type !== FORM) continue
+      judge(`${operationId} request`, media)
+      judged += 1
+    }
+    for (const [status, { content = {} }] of Object.entries(responses)) {
+      for (const [type, media] of Object.entries(content)) {
+        if (!isJson(type)) continue
+        judge(`${operationId} ${status}`, media)
+        judged += 1
+      }
+    }
+  }
+  t.true(judged > 500, String(judged))
+  t.deepEqual(faults, [])
+})
+
+test('examples are recorded for operations that exist', (t) => {
+  const known = new Set(cases.map(({ operation }) => operation.operationId))
+  const unknown = Object.keys(recorded).filter((operationId) => !known.has(operationId))
+  t.deepEqual(unknown, [], 'remove them from gateway/openapi/examples')
+})
+
+/**
+ * Recorded examples that need a step before them, with the status without that step. The flow tests of these operations do
+ * the whole flow, and their answers are compared with the document too.
+ */
+const STEPS: Readonly<Record<string, readonly [status: number, reason: string]>> = {
+  ...Object.fromEntries(
+    [
+      'findAccounts',
+      'readAccount',
+      'suspendAccount',
+      'reactivateAccount',
+      'suspendOrganization',
+      'reactivateOrganization',
+      'suspendTenant',
+      'reactivateTenant',
+    ].map((operationId) => [operationId, [403, 'for operators of the deployment'] as const]),
+  ),
+  ...Object.fromEntries(
+    ['startWorkspaceBootstrap', 'startAgentRegistration', 'addAgentKey'].map((operationId) => [
+      operationId,
+      [400, 'the proof of ownership signs the issuer and the tenant'] as const,
+    ]),
+  ),
+  ...Object.fromEntries(
+    [
+      'completeWorkspaceBootstrap',
+      'completeAgentRegistration',
+      'verifyAgent',
+      'challengeAgent',
+      'pollDelegation',
+    ].map((operationId) => [operationId, [400, 'needs a challenge or a code of its own'] as const]),
+  ),
+  requestTenantCredential: [401, 'needs the token of an offer'],
+  notifyTenantCredentialIssuer: [401, 'needs the token of an offer'],
+  registerClient: [401, 'needs an initial access token'],
+  authorizeBackchannel: [403, 'needs an application with this grant'],
+  approveBackchannelRequest: [403, 'people do this on a page'],
+  activateTenant: [403, 'people do this'],
+  revokeSshCertificate: [404, 'needs a certificate of this run'],
+  receiveCardEvent: [404, 'needs a provider of card payments'],
+  payByX402: [404, 'needs a link that x402 can pay'],
+  replaceRegistration: [400, 'the body names the id of the registration'],
+  denyBackchannelRequest: [401, 'the token of the person ended with the sessions'],
+  removeTenantUser: [404, 'the directory has removed the user before'],
+  createPayout: [400, 'needs a balance'],
+}
+
+const { objects, workspace } = mine
+const objectAt = (path: string) => objects[path] ?? ''
+/** Ids of existing objects, by the name of the member. */
+const MEMBERS: Readonly<Record<string, string>> = {
+  credential_id: objectAt('/api/v1/vault/credentials/{credential_id}'),
+  product_id: objectAt('/api/v1/commerce/products/{id}'),
+  price_id: objectAt('/api/v1/commerce/prices/{id}'),
+  grantee_id: objectAt('/api/v1/agents/{agent_id}'),
+  recipient_id: objectAt('/api/v1/agents/{agent_id}'),
+  tenant_id: workspace.tenantId,
+  user_id: objectAt('/api/v1/tenant-users/{user_id}'),
+  agent_id: objectAt('/api/v1/agents/{agent_id}'),
+  tenant_slug: String(workspace.body['tenant_slug']),
+}
+
+function withOwnIds(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withOwnIds)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [name, MEMBERS[name] ?? withOwnIds(inner)]),
+  )
+}
+
+const filled = (path: string) =>
+  path.replace(/\{([a-z_]+)\}/g, (_all, name: string, at: number) => {
+    // The other credential is an SSH certificate authority, which cannot be leased.
+    if (path.endsWith('/{credential_id}/leases')) return mine.apiKeyId
+    if (name === 'credential_type') return 'TenantMembership'
+    return objects[path.slice(0, path.indexOf('}', at) + 1)] ?? MEMBERS[name] ?? 'x'
+  })
+
+function tokenFor(path: string): string {
+  if (path.startsWith('/oauth/register/')) return mine.registrationToken
+  if (path.startsWith('/scim/v2/')) return mine.scimToken
+  if (path === '/userinfo' || /ciba|delegations\/\{/.test(path)) return mine.personToken
+  return /^\/api\/v1\/(?:control-plane|organizations|tenants|accounts|signing-keys)\b/.test(path)
+    ? workspace.operator
+    : workspace.token
+}
+
+/** The credentials of the workspace's application. */
+const BASIC = `Basic ${Buffer.from(
+  [workspace.body['client_id'], workspace.body['client_secret']].join(':'),
+).toString('base64')}`
+
+async function send({ method, path, operation }: Case, example?: RecordedExample): Promise<Answer> {
+  const { security = [], operationId } = operation
+  const anonymous = security.length === 0 && !path.startsWith('/oauth/register/')
+  const token = anonymous ? undefined : tokenFor(path)
+  const headers = path.includes('/fulfillment/')
+    ? { 'x-svc-fulfillment-secret': mine.fulfillmentSecret }
+    : {}
+  const types = Object.keys(operation.requestBody?.content ?? {})
+  const body = example?.request ?? Object.values(operation.requestBody?.content ?? {})[0]?.example
+  if (types.includes(FORM)) {
+    const isClient = security.some((way) => 'client_basic' in way) && path !== '/userinfo'
+    const authorization = isClient ? BASIC : `Bearer ${token}`
+    return api.form(
+      filled(path),
+      body as Record<string, string>,
+      anonymous ? {} : { authorization },
+    )
+  }
+  const json = types.length === 0 ? undefined : withOwnIds(body)
+  if (operationId === 'createSubscriptionCheckoutSession')
+    Object.assign(json as Json, {
+      price_id: prices.find((one) => one['recurring'] !== null)?.['id'],
+    })
+  return api.call(method.toUpperCase(), filled(path), { token, headers, json })
+}
+
+/** Operations of browsers have pages and redirects. */
+const isApi = ({ operation, path }: Case) =>
+  !/^\/(?:auth|console|device|dev|pay|documentation)\//.test(path) &&
+  Object.values(operation.responses).some(({ content = {} }) => Object.keys(content).some(isJson))
+
+if (isRecording) {
+  test.serial('each operation is called, so that its answer can be recorded', async (t) => {
+    for (const one of cases.filter(isApi)) {
+      const { operationId } = one.operation
+      await recordAnew(operationId, async () => {
+        const { status } = await send(one, recorded[operationId])
+        t.log(`${operationId} ${status}`)
+      })
+    }
+    t.pass()
+  })
+} else {
+  for (const one of cases) {
+    const { operationId } = one.operation
+    const example = recorded[operationId]
+    if (example === undefined || !isApi(one)) continue
+    test.serial(`the example of ${operationId} works`, async (t) => {
+      const { status, body } = await send(one, example)
+      const said = JSON.stringify(body)
+      t.is(status, STEPS[operationId]?.[0] ?? example.status, said)
+    })
+  }
+}

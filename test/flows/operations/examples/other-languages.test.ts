@@ -1,0 +1,149 @@
+/** The Go and Python programs of docs/examples, run unchanged where their language is installed. */
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import test, { type ExecutionContext } from 'ava'
+import { loopbackPort } from '../../../support/oauth/mcp-example.js'
+import { deliveredTo, protectedApi } from '../../../support/service/example-api.js'
+import { startProgram } from '../../../support/service/example-program.js'
+import { program, testWithProgram } from '../../../support/service/programs.js'
+import { CREDENTIALS, egressHouse, SECRET, UPSTREAM_NAME } from '../../../support/vault/egress.js'
+
+const house = await egressHouse()
+const { api, running, upstream } = house
+test.after.always(async () => {
+  await api.close()
+  await house.end()
+})
+const root = new URL('../../../../../', import.meta.url).pathname
+const PYTHON = '/usr/bin/python3'
+
+/** A copy of a folder of docs/examples, in which programs may write. */
+function copyOf(t: ExecutionContext, name: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-example-'))
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+  cpSync(join(root, 'docs/examples', name), folder, { recursive: true })
+  return folder
+}
+
+/** True if Debian's Python has these packages. */
+function hasModules(...names: readonly string[]): boolean {
+  if (program('python3') === undefined) return false
+  try {
+    execFileSync(PYTHON, ['-c', `import ${names.join(', ')}`], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+function testWithModules(
+  title: string,
+  modules: readonly string[],
+  body: (t: ExecutionContext) => Promise<void>,
+): void {
+  if (hasModules(...modules)) test(title, body)
+  else test.skip(`${title} (skipped: Python lacks ${modules.join(', ')})`, () => undefined)
+}
+
+testWithProgram('go', 'the Go API accepts tokens for itself', async (t, go) => {
+  const own = await protectedApi(api)
+  const cwd = copyOf(t, 'go')
+  execFileSync(go, ['vet', './...'], { cwd, stdio: 'pipe' })
+  execFileSync(go, ['build', '-o', 'api', '.'], { cwd, stdio: 'pipe' })
+  const port = await loopbackPort()
+  const env = { ...own.environment, PORT: String(port) }
+  const served = startProgram(t, join(cwd, 'api'), [], { cwd, env })
+  await served.line('ready')
+  await own.check(t, `http://127.0.0.1:${port}/me`)
+})
+
+testWithModules(
+  'the FastAPI application accepts tokens for itself and authentic webhooks',
+  ['fastapi', 'uvicorn', 'cryptography'],
+  async (t) => {
+    const own = await protectedApi(api)
+    const port = await loopbackPort()
+    const served = startProgram(
+      t,
+      PYTHON,
+      ['-u', '-m', 'uvicorn', 'app:app', '--port', String(port), '--log-level', 'warning'],
+      {
+        cwd: copyOf(t, 'fastapi'),
+        env: { ...own.environment, PYTHONPATH: copyOf(t, 'clients/python') },
+      },
+    )
+    const base = `http://127.0.0.1:${port}`
+    await listening(`${base}/openapi.json`)
+    await own.check(t, `${base}/me`)
+    await deliveredTo(t, own, `${base}/webhooks`, () => served.line('event'))
+  },
+)
+
+/** Waits until a server answers. */
+async function listening(url: string): Promise<void> {
+  for (;;) {
+    try {
+      await fetch(url)
+      return
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+}
+
+const REGISTER = `
+import os
+from svc_client import AgentKey, AgentSession, create_workspace, register_agent
+base, tenant = os.environ["BASE"], os.environ["TENANT_ID"]
+key = AgentKey.create()
+with open("key.pem", "wb") as file:
+    file.write(key.to_pem())
+agent = register_agent(base, key, "Python agent", tenant)
+me = AgentSession(base, key, tenant).request("GET", "/api/v1/agents/me")
+assert me["id"] == agent["agent_id"], me
+workspace = create_workspace(base, AgentKey.create(), "Another agent", "Python")
+assert workspace["organization_id"]
+print(me["id"])
+`
+
+const CALL = `
+import os
+from svc_client import AgentKey, AgentSession, Egress, ServiceRefusal
+base, tenant = os.environ["BASE"], os.environ["TENANT_ID"]
+with open("key.pem", "rb") as file:
+    key = AgentKey.from_pem(file.read())
+session = AgentSession(base, key, tenant, scope="vault:read")
+egress = Egress(base, os.environ["CREDENTIAL_ID"], session.token)
+answer = egress.request("GET", os.environ["API_URL"], {"Accept": "application/json"})
+print("answer", answer.status, answer.body.decode())
+try:
+    egress.request("GET", "https://other.example.com/")
+except ServiceRefusal as refusal:
+    print("refused", refusal.status)
+`
+
+testWithModules('the Python client is an agent', ['cryptography'], async (t) => {
+  const { token: operator, tenantId } = await api.workspace()
+  const cwd = copyOf(t, 'clients/python')
+  const env = { BASE: running.baseUrl, TENANT_ID: tenantId }
+  const agentId = await startProgram(t, PYTHON, ['-c', REGISTER], { cwd, env }).ended
+  const made = await api.post(CREDENTIALS, operator, {
+    provider: 'upstream',
+    credential_type: 'api_key',
+    label: 'Key',
+    auth_scheme: 'bearer',
+    allowed_hosts: [UPSTREAM_NAME],
+    secret: SECRET,
+  })
+  const id = String(made.body['id'])
+  const grant = { grantee_type: 'agent', grantee_id: agentId.trim() }
+  t.is((await api.post(`${CREDENTIALS}/${id}/grants`, operator, grant)).status, 201)
+  const more = { CREDENTIAL_ID: id, API_URL: `${upstream.origin}/headers` }
+  const called = startProgram(t, PYTHON, ['-c', CALL], { cwd, env: { ...env, ...more } })
+  const output = await called.ended
+  t.regex(output, /answer 200 /)
+  t.notRegex(output, new RegExp(SECRET.slice(0, 16)))
+  t.regex(output, /refused 403/)
+})
