@@ -32,7 +32,7 @@ export interface SystemOptions<Plane extends string> {
         Partial<Omit<ThreadOptions, 'name' | 'definitions' | 'offers'>>)
     | undefined
   /**
-   * The reference of an actor that runs elsewhere in the process, such as on the main thread. Undefined: it is started
+   * The reference, where an actor runs elsewhere in the process, such as on the main thread. Undefined: it is started
    * here.
    */
   readonly elsewhere?: ((placement: Placement<Plane>) => ActorRef<Protocol> | undefined) | undefined
