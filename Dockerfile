@@ -32,16 +32,19 @@ WORKDIR /app
 COPY package.json LICENSE NOTICE ./
 COPY docs ./docs
 COPY actors/agents/workspaces/samples ./actors/agents/workspaces/samples
+COPY gateway/openapi/page ./gateway/openapi/page
 COPY gateway/pages/templates ./gateway/pages/templates
+COPY gateway/openapi/page ./gateway/openapi/page
+COPY gateway/openapi/examples ./gateway/openapi/examples
 COPY migrations/*.sql ./migrations/
 COPY runtime/svc.cjs runtime/thread-pool.cjs ./runtime/
-COPY deploy/image/healthcheck.mjs ./deploy/image/healthcheck.mjs
 COPY --from=packages /src/node_modules ./node_modules
 COPY --from=compile /src/dist ./dist
 # A number, so that Kubernetes can verify runAsNonRoot. The service writes nothing to its own files.
 USER 10001:10001
 EXPOSE 8080
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=10s --timeout=3s --start-period=60s CMD ["node", "/app/deploy/image/healthcheck.mjs"]
+# Alive, not ready: a container that waits for its database is not restarted.
+HEALTHCHECK --interval=15s --timeout=10s --start-period=60s CMD ["node", "/app/dist/runtime/main.js", "health", "--probe", "live"]
 ENTRYPOINT ["node", "-r", "/app/runtime/thread-pool.cjs", "/app/dist/runtime/main.js"]
 CMD ["serve"]

@@ -2674,29 +2674,6 @@ create table svc_migrations (
   constraint svc_migrations_pkey PRIMARY KEY (name)
 );
 
-create table tenant_transfers (
-  tenant_id uuid not null,
-  id uuid not null,
-  from_organization_id uuid not null,
-  to_organization_id uuid not null,
-  status text not null,
-  created_at timestamp with time zone not null,
-  expires_at timestamp with time zone not null,
-  decided_at timestamp with time zone,
-  constraint tenant_transfers_pkey PRIMARY KEY (tenant_id, id),
-  constraint tenant_transfers_id_key UNIQUE (id),
-  constraint tenant_transfers_check CHECK ((from_organization_id <> to_organization_id)),
-  constraint tenant_transfers_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'accepted'::text, 'canceled'::text, 'declined'::text, 'expired'::text]))),
-  constraint tenant_transfers_from_organization_id_fkey FOREIGN KEY (from_organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
-  constraint tenant_transfers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE,
-  constraint tenant_transfers_to_organization_id_fkey FOREIGN KEY (to_organization_id) REFERENCES organizations(id) ON DELETE CASCADE
-);
-CREATE INDEX tenant_transfers_from ON public.tenant_transfers USING btree (from_organization_id, created_at DESC, id DESC);
-CREATE UNIQUE INDEX tenant_transfers_pending ON public.tenant_transfers USING btree (tenant_id) WHERE (status = 'pending'::text);
-CREATE INDEX tenant_transfers_to ON public.tenant_transfers USING btree (to_organization_id, created_at DESC, id DESC);
-alter table tenant_transfers enable row level security;
-alter table tenant_transfers force row level security;
-create policy tenant on tenant_transfers using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 create table tenant_assets (
   tenant_id uuid not null,
   kind text not null,
@@ -2723,6 +2700,30 @@ CREATE UNIQUE INDEX tenant_assets_shown ON public.tenant_assets USING btree (ten
 alter table tenant_assets enable row level security;
 alter table tenant_assets force row level security;
 create policy tenant on tenant_assets using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table tenant_transfers (
+  tenant_id uuid not null,
+  id uuid not null,
+  from_organization_id uuid not null,
+  to_organization_id uuid not null,
+  status text not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  decided_at timestamp with time zone,
+  constraint tenant_transfers_pkey PRIMARY KEY (tenant_id, id),
+  constraint tenant_transfers_id_key UNIQUE (id),
+  constraint tenant_transfers_check CHECK ((from_organization_id <> to_organization_id)),
+  constraint tenant_transfers_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'accepted'::text, 'canceled'::text, 'declined'::text, 'expired'::text]))),
+  constraint tenant_transfers_from_organization_id_fkey FOREIGN KEY (from_organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  constraint tenant_transfers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE,
+  constraint tenant_transfers_to_organization_id_fkey FOREIGN KEY (to_organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+CREATE INDEX tenant_transfers_from ON public.tenant_transfers USING btree (from_organization_id, created_at DESC, id DESC);
+CREATE UNIQUE INDEX tenant_transfers_pending ON public.tenant_transfers USING btree (tenant_id) WHERE (status = 'pending'::text);
+CREATE INDEX tenant_transfers_to ON public.tenant_transfers USING btree (to_organization_id, created_at DESC, id DESC);
+alter table tenant_transfers enable row level security;
+alter table tenant_transfers force row level security;
+create policy tenant on tenant_transfers using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table tenant_users (
   tenant_id uuid not null,

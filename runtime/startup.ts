@@ -19,7 +19,6 @@ import { systemRandom } from './kernel/random.js'
 import { startSystem, type System } from './kernel/system.js'
 import type { ThreadOptions } from './kernel/threads/thread.js'
 import { type LoadedSettings, loadSettings } from './configuration/load-settings.js'
-import { settingsWithoutEffect } from './configuration/unavailable-features.js'
 import { explainedBy } from './process/which-database.js'
 import { planesOf, placementsWith } from './planes.js'
 import { planGatewayThreads, startGatewayThreads } from './process/gateway-threads.js'
@@ -119,9 +118,6 @@ export async function startService(options: StartOptions): Promise<Service> {
     throw new StartRefused('the configuration is invalid', { failures: loaded.failures })
   }
   options.onSettings?.(loaded.settings)
-  for (const key of settingsWithoutEffect(loaded.sources)) {
-    log.warn({ key }, 'this setting has no effect in this build')
-  }
   const context: StartContext = {
     options,
     loaded,

@@ -35,6 +35,8 @@ const BY_FORMAT: Readonly<Record<string, string>> = {
   date: '2026-03-01',
   email: 'ada@example.com',
   uri: 'https://app.example.com/',
+  ipv4: '192.0.2.1',
+  ipv6: '2001:db8::1',
 }
 
 /** Texts for members by their names, and then for any pattern. */
@@ -88,9 +90,9 @@ function compose(schema: JsonSchema, name: string, at: At): unknown {
     if (given !== undefined) return given
   }
   if (schema.enum !== undefined) return schema.enum[0]
-  for (const choice of schema.anyOf ?? schema.oneOf ?? []) {
-    const value = compose(choice, name, deeper)
-    if (value !== undefined) return value
+  const choices = schema.anyOf ?? schema.oneOf
+  if (choices !== undefined) {
+    return choices.map((choice) => compose(choice, name, deeper)).find((one) => one !== undefined)
   }
   if (schema.allOf !== undefined) {
     const parts = schema.allOf.map((part) => compose(part, name, deeper))

@@ -9,7 +9,6 @@ import type { Failure, Source } from '../kernel/config/outcome.js'
 import { printed, printedFailures, printedSource, shown } from '../kernel/config/print.js'
 import { referenceTables } from '../kernel/config/reference.js'
 import { type Leaf, type Node, treeOf } from '../kernel/config/tree.js'
-import { settingsWithoutEffect } from '../configuration/unavailable-features.js'
 import {
   EXIT_CONFIGURATION,
   type LoadedSettings,
@@ -60,10 +59,7 @@ export function configCommand(program: Command, host: ConfigCommandHost = proces
     )
     .option('--json', 'as JSON')
     .action(({ json = false }: { json?: boolean }) => {
-      ifLoaded(host, json, ({ sources }) => {
-        for (const key of settingsWithoutEffect(sources)) {
-          host.err(`${key} has no effect in this build`)
-        }
+      ifLoaded(host, json, () => {
         host.out(json ? JSON.stringify(withTarget({ valid: true })) : 'The configuration is valid.')
       })
     })

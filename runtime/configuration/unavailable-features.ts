@@ -3,7 +3,6 @@
  * is never silently ignored. When a feature is built, its row here is removed.
  */
 import { flag } from '../kernel/config/kinds.js'
-import type { Sources } from '../kernel/config/outcome.js'
 import { type Section, type SectionRule, section } from '../kernel/config/section.js'
 
 type EnabledOnly<Name extends string> = Section<
@@ -50,26 +49,4 @@ function isOn(settings: unknown, key: string): boolean {
     .split('.')
     .reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], settings)
   return value === true
-}
-
-/**
- * Keys that this build accepts and does not read. Setting one is not an error, because another
- * build may read it. The start lists them.
- */
-const WITHOUT_EFFECT: readonly string[] = []
-
-/**
- * Whether setting the dotted key changes anything. A key that is refused when it is on has an
- * effect.
- */
-export function hasEffect(key: string): boolean {
-  if (switches.includes(key)) return true
-  return !WITHOUT_EFFECT.includes(key)
-}
-
-/** Keys without effect that are set in the file or the environment. */
-export function settingsWithoutEffect(sources: Sources): readonly string[] {
-  return [...sources]
-    .filter(([key, { kind }]) => (kind === 'file' || kind === 'environment') && !hasEffect(key))
-    .map(([key]) => key)
 }

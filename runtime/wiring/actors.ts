@@ -1,5 +1,5 @@
 /** The dependencies of each actor and worker. Rows in the order of `planes.ts`. */
-import { availableParallelism } from 'node:os'
+import { pooled, processors } from './pools.js'
 import { offeredLocales } from '../../actors/domain/i18n/languages.js'
 import { accountActor } from '../../actors/identity/accounts/actor.js'
 import { agentsActor } from '../../actors/agents/agents/actor.js'
@@ -66,13 +66,7 @@ import { sshCertificates } from '../../actors/vault/ssh-certificates/protocol.js
 import { federatedLogin } from '../../actors/identity/federated-login/protocol.js'
 import { scimActor } from '../../actors/identity/scim/actor.js'
 import { scimGroupsActor } from '../../actors/identity/scim-groups/actor.js'
-import { assetFilesActor } from '../../actors/identity/asset-files/actor.js'
-import {
-  checkImageEngine,
-  type ImageModule,
-  imagePool,
-  tenantAssetsActor,
-} from '../../actors/identity/tenant-assets/actor.js'
+import { type ImageModule, imagePool } from '../../actors/identity/tenant-assets/actor.js'
 import { tenantsActor } from '../../actors/identity/tenants/actor.js'
 import { tenants, type TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
 import type { ActorRef } from '../kernel/actor.js'
@@ -93,11 +87,10 @@ import { reconciliationWorker } from '../../actors/commerce/reconciliation/worke
 import { x402Actor, x402Pool } from '../../actors/commerce/x402/actor.js'
 import type { X402Module } from '../../actors/commerce/x402/needs.js'
 import { commerceWirings } from './commerce.js'
-import { type ActorWiring, wireActor, type ActorContext } from '../kernel/wiring.js'
-import { openPool, type Pool, type PoolOptions } from '../kernel/threads/pool.js'
+import { type ActorWiring, wireActor } from '../kernel/wiring.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
 import { captchaOf, mailQueueOf, mailRunnerOf, textSenderOf } from './mail.js'
-import { assetRetirementOf, tenantAssetsNeeds } from './tenant-assets.js'
+import { assetRetirementOf, tenantAssetWirings } from './tenant-assets.js'
 import { resealOf, vaultExportsOf } from './vault.js'
 import { federatedLoginWirings } from './federated-login.js'
 import type { ProcessResources } from '../process/process-resources.js'
@@ -562,12 +555,9 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       return x402Needs(resources, compute, context.onStop)
     }),
     wireActor(reconciliationWorker, ({ onStop }) => reconciliationNeeds(resources, onStop)),
-    wireActor(tenantAssetsActor, async (context) => {
-      const compute = pooled<ImageModule>(context, resources, imagePool(processors(context)))
-      await checkImageEngine(compute)
-      return tenantAssetsNeeds(resources, compute, context.onStop)
-    }),
-    wireActor(assetFilesActor, () => ({ folder: settings.tenant_assets.folder! })),
+    ...tenantAssetWirings(resources, (context) =>
+      pooled<ImageModule>(context, resources, imagePool(processors(context))),
+    ),
     wireActor(retentionWorker, ({ ref, onStop }) => ({
       database,
       keys: ref(signingKeys),
@@ -584,21 +574,4 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       },
     })),
   ]
-}
-
-/** A pool that closes with its actor. */
-function pooled<M>(
-  context: ActorContext,
-  { metrics, log }: ProcessResources,
-  options: PoolOptions,
-): Pool<M> {
-  const opened = openPool<M>({ ...options, metrics, log })
-  context.onStop(() => opened.close())
-  return opened
-}
-
-/** At most the threads in the table, and at most one per processor. */
-function processors({ place }: ActorContext): number {
-  const most = place.tag === 'pool' ? place.threadsMax : 1
-  return Math.min(availableParallelism(), most)
 }

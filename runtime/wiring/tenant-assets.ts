@@ -1,5 +1,11 @@
 /** The images of tenants: their store, and the removal of retired ones. */
-import type { ImageCompute, TenantAssetsNeeds } from '../../actors/identity/tenant-assets/actor.js'
+import { assetFilesActor } from '../../actors/identity/asset-files/actor.js'
+import {
+  checkImageEngine,
+  type ImageCompute,
+  tenantAssetsActor,
+  type TenantAssetsNeeds,
+} from '../../actors/identity/tenant-assets/actor.js'
 import { assetRetirement } from '../../actors/identity/tenant-assets/retirement.js'
 import { s3Store } from '../../actors/identity/tenant-assets/s3-store.js'
 import {
@@ -8,11 +14,27 @@ import {
   publicBase,
 } from '../../actors/identity/tenant-assets/store.js'
 import { counter } from '../../actors/platform/metrics.js'
+import { type ActorContext, type ActorWiring, wireActor } from '../kernel/wiring.js'
 import type { ProcessResources } from '../process/process-resources.js'
 
 type OnStop = (close: () => Promise<void>) => void
 
-export function tenantAssetsNeeds(
+/** @param computeOf opens the pool that decodes images. */
+export function tenantAssetWirings(
+  resources: ProcessResources,
+  computeOf: (context: ActorContext) => ImageCompute,
+): readonly ActorWiring[] {
+  return [
+    wireActor(tenantAssetsActor, async (context) => {
+      const compute = computeOf(context)
+      await checkImageEngine(compute)
+      return tenantAssetsNeeds(resources, compute, context.onStop)
+    }),
+    wireActor(assetFilesActor, () => ({ folder: resources.settings.tenant_assets.folder! })),
+  ]
+}
+
+function tenantAssetsNeeds(
   resources: ProcessResources,
   compute: ImageCompute,
   onStop: OnStop,
@@ -69,6 +91,7 @@ function storeOf({ settings, clock, metrics, log }: ProcessResources, onStop: On
       secretAccessKey: secret_access_key!,
       region: region!,
     },
+    proxy: settings.proxy,
     clock,
     log,
     count: (operation, outcome) => calls.inc({ operation, outcome }),

@@ -17,6 +17,7 @@ import {
 import { createDialer, type Resolver } from '../../actors/platform/outbound-http/dialer.js'
 import { createDocuments } from '../../actors/platform/outbound-http/documents.js'
 import { proxyErrorOf } from '../../actors/platform/outbound-http/failures.js'
+import type { ProxySettings } from '../../actors/platform/outbound-http/proxy-settings.js'
 import { judgeTarget } from '../../actors/platform/outbound-http/targets.js'
 import { createUpstreams } from '../../actors/platform/outbound-http/upstreams.js'
 import { openBreaches } from '../../actors/identity/passwords/breaches.js'
@@ -50,9 +51,16 @@ const production = {
   own_names: OWN_NAMES,
 }
 
-const FEATURES: readonly Feature[] = [
-  {
-    name: 'egress',
+/** Egress calls, directly or through a proxy, to which a refused target must not come. */
+function egressThrough(name: string, connectTo?: 'address' | 'name'): Feature {
+  const proxy: ProxySettings | undefined = connectTo && {
+    enabled: true,
+    url: 'http://127.0.0.1:9',
+    no_proxy: [],
+    connect_to: connectTo,
+  }
+  return {
+    name,
     takesUrls: true,
     async ask(text, resolve) {
       const target = judgeTarget(text, { nonStandardPorts: false, privateNetworks: false })
@@ -64,6 +72,7 @@ const FEATURES: readonly Feature[] = [
         resolve,
         http2: true,
         sharedReads: true,
+        proxy,
       })
       const upstreams = createUpstreams(connect, undefined, { http2: true })
       const { origin, pathname } = target.url
@@ -84,7 +93,13 @@ const FEATURES: readonly Feature[] = [
         await upstreams.destroy()
       }
     },
-  },
+  }
+}
+
+const FEATURES: readonly Feature[] = [
+  egressThrough('egress'),
+  egressThrough('egress through a proxy', 'address'),
+  egressThrough('egress through a proxy that gets names', 'name'),
   {
     name: 'webhooks',
     takesUrls: true,
@@ -314,6 +329,7 @@ const MADE_IN: Readonly<Record<string, string>> = {
   // Addresses of the operator, which may be internal.
   'actors/commerce/x402/facilitator.ts': 'the facilitator of the deployment',
   'actors/identity/phone/sender.ts': 'the provider of text messages',
+  'actors/identity/tenant-assets/s3-store.ts': 'the object store of the deployment',
   'runtime/wiring/payment-chains.ts': 'the chains of the deployment',
   'runtime/wiring/payment-providers.ts': 'the card provider of the deployment',
 }
@@ -332,6 +348,13 @@ test('all modules that connect to given addresses have a row and use the dialer'
   const bypassing =
     /(?:await|return|=) fetch\(|import \{[^}]*\b(?:connect|request|get)\b[^}]*\} from 'node:(?:https?|http2|net|tls)'/
   const outside = making(bypassing).filter((name) => name.startsWith('actors/'))
-  // Connects to the mail server of the deployment.
-  t.deepEqual(outside, ['actors/operations/mail/client.ts'])
+  // Connect to the mail server and the proxy of the deployment. The dialer alone opens tunnels.
+  t.deepEqual(outside, [
+    'actors/operations/mail/client.ts',
+    'actors/platform/outbound-http/tunnels.ts',
+  ])
+  t.deepEqual(making(/\btunnelsOf\(/), [
+    'actors/platform/outbound-http/dialer.ts',
+    'actors/platform/outbound-http/tunnels.ts',
+  ])
 })

@@ -1,11 +1,11 @@
 /** The Helm chart: every example renders to objects that Kubernetes accepts and the service understands. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import test from 'ava'
-import { parseAllDocuments } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { routes } from '../../gateway/route-table.js'
 import { loadSettings } from '../../runtime/configuration/load-settings.js'
 import { placements } from '../../runtime/planes.js'
@@ -184,4 +184,13 @@ test('a misspelled member of an object is a fault', (t) => {
     'data/spec/replicas must be integer',
     'Deployment.spec.template.spec.containers[0].imagePullPolcy does not exist',
   ])
+})
+
+test('the chart has the version of the package', (t) => {
+  const chart = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8')) as Record<string, string>
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    version: string
+  }
+  t.is(chart['appVersion'], version)
+  t.is(chart['version'], version)
 })

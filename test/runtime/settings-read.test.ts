@@ -1,17 +1,12 @@
 /**
- * Every key of the configuration is read by some code, or listed as one without effect: an operator
- * would rely on a key that is accepted and never read.
+ * Every key of the configuration is read by some code: an operator would rely on a key that is accepted and never
+ * read.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test from 'ava'
 import { assembly } from '../../runtime/configuration/assembly.js'
 import { leaves, treeOf } from '../../runtime/kernel/config/tree.js'
-import { loadSettings } from '../../runtime/configuration/load-settings.js'
-import {
-  hasEffect,
-  settingsWithoutEffect,
-} from '../../runtime/configuration/unavailable-features.js'
 
 const FOLDERS = ['actors', 'gateway', 'runtime', 'storage', 'migrations']
 /**
@@ -56,25 +51,6 @@ function isRead(path: readonly string[]): boolean {
 
 for (const path of paths) {
   const key = path.filter((part) => part !== '*').join('.')
-  if (!hasEffect(key) || key.endsWith('.enabled')) continue
+  if (key.endsWith('.enabled')) continue
   test(`${key} is read`, (t) => t.true(isRead(path)))
 }
-
-test('keys without effect are those that no code reads', (t) => {
-  const without = paths.filter((path) => !hasEffect(path.join('.')))
-  t.deepEqual(
-    without.filter(([section]) => section === 'server'),
-    [],
-  )
-})
-
-test('given keys without effect are named, and no others', (t) => {
-  const environment = {
-    SVC_TENANT_ASSETS__BUCKET: 'logos',
-    SVC_SERVER__PORT: '8081',
-  }
-  const result = loadSettings({ environment, cwd: '/nowhere' })
-  t.is(result.tag, 'loaded')
-  const named = result.tag === 'loaded' ? [...settingsWithoutEffect(result.sources)] : []
-  t.deepEqual(named.toSorted(), ['tenant_assets.bucket'])
-})

@@ -6,6 +6,7 @@ import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../runtime/kernel/log.js'
 import { readBody } from '../../platform/outbound-http/bounded-body.js'
 import { createDialer } from '../../platform/outbound-http/dialer.js'
+import type { ProxySettings } from '../../platform/outbound-http/proxy-settings.js'
 import { proxyErrorOf } from '../../platform/outbound-http/failures.js'
 import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
 import { signed, type StoreCredentials } from './signature-v4.js'
@@ -23,6 +24,8 @@ export type S3StoreOptions = {
   readonly endpoint: string
   readonly bucket: string
   readonly credentials: StoreCredentials
+  /** `[proxy]`. */
+  readonly proxy?: ProxySettings | undefined
   readonly clock: Clock
   readonly log: Logger
   /** Counts calls by what became of them. */
@@ -38,6 +41,7 @@ export function s3Store(options: S3StoreOptions): ObjectStore {
       privateNetworks: true,
       dnsOverrides: {},
       connectTimeoutMs: CONNECT_MS_MAX,
+      proxy: options.proxy,
     }),
     1,
   )

@@ -17,6 +17,7 @@ const SAME_AS_ENGLISH: Readonly<Record<Locale, readonly string[]>> = {
   de: [
     'APIs',
     'Agent',
+    'Browser',
     'Bytes',
     'Code',
     'Domain',
@@ -42,6 +43,7 @@ const SAME_AS_ENGLISH: Readonly<Record<Locale, readonly string[]>> = {
     'Commerce',
     'Console',
     'Description',
+    'Documentation',
     'Invitations',
     'JSON.',
     'Logo',
@@ -71,8 +73,10 @@ const SAME_AS_ENGLISH: Readonly<Record<Locale, readonly string[]>> = {
     'svc',
   ],
   it: [
+    'Browser',
     'Console',
     'Email',
+    'File',
     'Host',
     'JSON.',
     'Logo',

@@ -48,6 +48,7 @@ const COMMANDS: readonly (readonly [command: string, args: readonly string[], li
   ['backup', ['--to', join(folder, 'backup')], OF_CONFIGURATION],
   ['restore', ['--from', join(folder, 'none')], OF_CONFIGURATION],
   ['admin recover', ['a@example.com'], OF_CONFIGURATION],
+  ['health', [], OF_CONFIGURATION],
   ['doctor', [], OF_CONFIGURATION],
   ['trace', [UUID], OF_CONFIGURATION],
   ['tour', ['--base-url', AT], OF_BASE_URL],
