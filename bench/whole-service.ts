@@ -24,6 +24,8 @@ export async function startWhole(dataDir: string, environment: Readonly<Record<s
       SVC_SERVER__PORT: String(port),
       // The faster parser: generators send nothing that it cannot read.
       SVC_SERVER__HTTP1_PARSER: 'uwebsockets',
+      // Figures are those of one gateway thread, except in gateway/threads.
+      SVC_SERVER__GATEWAY_THREADS: '1',
       SVC_OIDC__ISSUER_URL: `http://localhost:${port}`,
       SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
       SVC_CHALLENGE__POW_DIFFICULTY_BITS: '1',

@@ -16,6 +16,7 @@ import type { ActorRef } from '../runtime/kernel/actor.js'
 import type { Clock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { Metrics } from '../runtime/kernel/metrics/metrics.js'
+import { registerPlain } from '../runtime/kernel/metrics/plain-metrics.js'
 import type { Random } from '../runtime/kernel/random.js'
 import { consoleApi } from './console/api.js'
 import { consoleRoutes } from './console/routes.js'
@@ -108,8 +109,17 @@ export interface GatewayOptions {
   readonly unreadMs?: number | undefined
   /** The mail of a development service, for /dev/mail. Absent: the page is not served. */
   readonly devMailbox?: DevMailbox | undefined
+  /** Set where several threads of the process share the port. */
+  readonly shared?: SharedPort | undefined
   /** Opens the listener in place of [server], for benches. */
   readonly open?: ((handler: HttpExchangeHandler) => Promise<Listener>) | undefined
+}
+
+/** One of several gateway threads (docs/concepts/actor-runtime.md). */
+export interface SharedPort {
+  /** The name of the thread, for its count of requests. */
+  readonly thread: string
+  readonly port: number
 }
 
 export interface Gateway {
@@ -302,6 +312,8 @@ export function openGateway(options: GatewayOptions): Gateway {
 
   const handler: HttpExchangeHandler = (exchange) => pipeline.handle(exchange)
   inner.handle = handler
+  const { shared } = options
+  const accept = shared === undefined ? handler : counted(handler, shared.thread, metrics.registry)
 
   let listener: Listener | null = null
   return {
@@ -309,13 +321,14 @@ export function openGateway(options: GatewayOptions): Gateway {
     async listen() {
       listener =
         options.open === undefined
-          ? await listen(server, handler, {
+          ? await listen({ ...server, port: shared?.port ?? server.port }, accept, {
               log,
               clock,
               pins: options.nativePins,
+              isShared: shared !== undefined,
               unreadMs: options.unreadMs,
             })
-          : await options.open(handler)
+          : await options.open(accept)
       const { url, port, transport } = listener
       log.info({ url, transport, plane: options.plane, routes: routes.length }, 'listening')
       return { url, port, transport }
@@ -330,5 +343,24 @@ export function openGateway(options: GatewayOptions): Gateway {
       quotas.close()
       await listener?.close()
     },
+  }
+}
+
+/** Counts the requests of one of several gateway threads. */
+function counted(
+  handler: HttpExchangeHandler,
+  thread: string,
+  registry: Metrics['registry'],
+): HttpExchangeHandler {
+  let requests = 0
+  registerPlain(registry, {
+    name: 'svc_gateway_thread_requests_total',
+    help: 'Requests by gateway thread. Absent in a process with one gateway thread.',
+    type: 'counter',
+    read: () => [{ labels: { thread }, value: requests }],
+  })
+  return (exchange) => {
+    requests += 1
+    handler(exchange)
   }
 }

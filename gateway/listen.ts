@@ -14,6 +14,8 @@ export type ListenNeeds = {
   readonly clock: Clock
   /** For tests: another table refuses the native binary. */
   readonly pins?: Readonly<Record<string, string>> | undefined
+  /** Other threads of the process listen on the port too. */
+  readonly isShared?: boolean | undefined
   /** For tests: time that a client may leave its answer unread. */
   readonly unreadMs?: number | undefined
 }
@@ -27,22 +29,23 @@ type Where = Pick<ServerSettings, 'host' | 'port' | 'transport' | 'http1_parser'
 export async function listen(
   { host, port, transport, http1_parser, tls }: Where,
   handler: HttpExchangeHandler,
-  { log, clock, pins = PINNED_NATIVE_SHA256, unreadMs }: ListenNeeds,
+  { log, clock, pins = PINNED_NATIVE_SHA256, isShared, unreadMs }: ListenNeeds,
 ): Promise<Listener> {
+  const options = { host, port, handler, isShared, unreadMs }
   if (transport !== 'plain_http') {
     if (tls === undefined) throw new ListenFailed(`${transport} needs [server.tls]`)
     const files = { certPath: tls.cert_pem_path, keyPath: tls.key_pem_path }
     const monotonicMs = () => clock.monotonicMs()
     const renewal = { log, everyMs: RENEWAL_EVERY_MS }
     const http1 = transport === 'tls' ? createHttp1OverTls({ handler, unreadMs }) : undefined
-    return openHttp2({ host, port, handler, tls: files, http1, monotonicMs, renewal, unreadMs })
+    return openHttp2({ ...options, tls: files, http1, monotonicMs, renewal })
   }
-  if (http1_parser === 'node') return openHttp1({ host, port, handler, unreadMs })
+  if (http1_parser === 'node') return openHttp1(options)
   const native = loadNative(pins)
-  if (native.tag === 'loaded') return openUws(native.uws, { host, port, handler, unreadMs })
+  if (native.tag === 'loaded') return openUws(native.uws, options)
   log.warn(
     { reason: native.reason },
     'uWebSockets is not available: plain_http is served by node:http, which is slower',
   )
-  return openHttp1({ host, port, handler, unreadMs })
+  return openHttp1(options)
 }

@@ -42,6 +42,8 @@ const securityContact = () =>
       example: 'mailto:security@example.com',
     })
 
+const GATEWAY_THREADS_MAX = 64
+
 export const serverSettings = section(
   'server',
   {
@@ -57,6 +59,13 @@ export const serverSettings = section(
       .default('plain_http')
       .describe(
         'plain_http is HTTP/1.1 without TLS, not in production; tls is HTTP/2 and HTTP/1.1 over TLS; tls_h2_only is HTTP/2 over TLS only.',
+      ),
+    gateway_threads: z
+      .union([z.literal('auto'), z.int().min(1).max(GATEWAY_THREADS_MAX)])
+      .register(notes, { words: `"auto" or an integer from 1 to ${GATEWAY_THREADS_MAX}` })
+      .default('auto')
+      .describe(
+        'Threads that accept and answer requests; auto is the processors minus one, at least 1, as far as the parser and the database pools allow (docs/guides/operations/sizing.md).',
       ),
     http1_parser: z
       .enum(['uwebsockets', 'node'])

@@ -62,7 +62,7 @@ import { workspacesActor } from '../actors/agents/workspaces/actor.js'
 import { hasPhone } from '../actors/identity/phone/settings.js'
 import type { Plane } from './configuration/deployment.js'
 import type { Settings } from './configuration/settings.js'
-import { inline, pool, placement, thread } from './kernel/placement.js'
+import { inline, type Placement, pool, placement, thread } from './kernel/placement.js'
 
 export type RunPlane = Exclude<Plane, 'all'>
 
@@ -157,6 +157,19 @@ const WORKERS: ReadonlySet<string> = new Set([
   retentionWorker.address.name,
   sequencerWorker.address.name,
 ])
+
+/** Inline actors that a process has once: gateway threads beside the main thread ask the one of the main thread. */
+const ON_MAIN_THREAD: ReadonlySet<string> = new Set([healthActor.address.name])
+
+/** Whether a gateway thread beside the main thread asks the main thread for this actor. */
+export function isOnMainThread({ definition, place }: Placement): boolean {
+  return place.tag !== 'inline' || ON_MAIN_THREAD.has(definition.address.name)
+}
+
+/** Without the workers, which run on the main thread alone. */
+export function placementsOfGatewayThread(settings: PlacementSettings): typeof placements {
+  return placementsWith(settings).filter(({ definition }) => !WORKERS.has(definition.address.name))
+}
 
 type PlacementSettings = Pick<
   Settings,

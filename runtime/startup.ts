@@ -8,15 +8,8 @@ import { CaughtMail } from '../actors/operations/mail/caught-mail.js'
 import { health } from '../actors/operations/health/protocol.js'
 import { signingKeys } from '../actors/oauth/signing-keys/protocol.js'
 import { tenants } from '../actors/identity/tenants/protocol.js'
-import { hasPhone } from '../actors/identity/phone/settings.js'
-import { policiesWith } from '../actors/operations/rate-limits/protocol.js'
-import { tokens } from '../actors/oauth/tokens/protocol.js'
-import { openGateway } from '../gateway/gateway.js'
-import { routes } from '../gateway/route-table.js'
-import { withEgressSizes } from '../gateway/routes/vault/egress.js'
 import { createSealer } from '../storage/platform/sealing/seal.js'
 import type { Plane } from './configuration/deployment.js'
-import { eventTypesOf, featureDetails } from './configuration/feature-details.js'
 import { actorWirings } from './wiring/actors.js'
 import type { ActorRef } from './kernel/actor.js'
 import { systemClock } from './kernel/clock.js'
@@ -27,7 +20,8 @@ import { startSystem, type System } from './kernel/system.js'
 import type { ThreadOptions } from './kernel/threads/thread.js'
 import { type LoadedSettings, loadSettings } from './configuration/load-settings.js'
 import { explainedBy } from './process/which-database.js'
-import { isServed, planesOf, placementsWith } from './planes.js'
+import { planesOf, placementsWith } from './planes.js'
+import { planGatewayThreads, startGatewayThreads } from './process/gateway-threads.js'
 import {
   openBackend,
   openKeyManagement,
@@ -44,19 +38,13 @@ import {
 } from './process/start-context.js'
 import { actorReports, planeReports } from './process/process-report.js'
 import { followChanges } from './wiring/announcements.js'
+import { gatewayOf } from './wiring/gateway.js'
 import type { EgressThreadData } from './threads/egress-thread.js'
 import type { ThreadAccess } from './wiring/thread-access.js'
 import type { ThreadData } from './threads/delivery-thread.js'
 import { startTelemetry } from './telemetry/start.js'
 import { egressSettingsOf, senderSettingsOf } from './wiring/egress-settings.js'
 import { createServer } from 'node:net'
-import { checkout } from '../actors/commerce/checkout/protocol.js'
-import { commerce } from '../actors/commerce/payments/protocol.js'
-import { payouts } from '../actors/commerce/payouts/protocol.js'
-import { x402 } from '../actors/commerce/x402/protocol.js'
-import { isForOperators } from '../gateway/request/administration.js'
-import type { Route } from '../gateway/route.js'
-import type { Settings } from './configuration/settings.js'
 
 export { type StartOptions, StartRefused } from './process/start-context.js'
 
@@ -102,6 +90,7 @@ const MENDABLE = new Set([
 ])
 
 const steps: readonly Step[] = [
+  ['gateway threads', planGatewayThreads],
   ['port', requireFreePort],
   ['telemetry', openTraces],
   ['database server', provideDatabase],
@@ -113,6 +102,7 @@ const steps: readonly Step[] = [
   ['listener', openListener],
   ['signing keys', awaitTenantAndKeys],
   ['changes', listenForChanges],
+  ['more gateway threads', startGatewayThreads],
   ['open', letIn],
 ]
 
@@ -136,6 +126,7 @@ export async function startService(options: StartOptions): Promise<Service> {
     random: systemRandom(clock),
     metrics: createMetrics({ processMetrics: true }),
     state: { started: false, stopping: false },
+    threads: 1,
   }
   const undos: { name: string; undo: Undo }[] = []
   const takeBack = async (withinMs: number) => {
@@ -251,11 +242,18 @@ async function startActors(context: StartContext): Promise<Undo> {
       process: {
         started: () => state.started,
         stopping: () => state.stopping,
-        unfit: () => context.system?.readiness().unready ?? [],
+        unfit: () => [
+          ...(context.system?.readiness().unready ?? []),
+          ...(context.gatewayThreads?.unready() ?? []),
+        ],
       },
       report: {
         planes: () => planeReports(placed, planes),
-        actors: () => actorReports(placed, context.system?.stats() ?? []),
+        actors: () =>
+          actorReports(placed, [
+            ...(context.system?.stats() ?? []),
+            ...(context.gatewayThreads?.stats() ?? []),
+          ]),
       },
     }),
     clock,
@@ -272,94 +270,25 @@ function keepsMail({ plane, settings: { email, deployment } }: LoadedSettings): 
   return email.dev_mailbox && plane === 'all' && deployment.background_tasks_enabled
 }
 
-/** Capabilities that depend on settings and not on routes. */
-function enabledCapabilities(settings: StartContext['loaded']['settings']): readonly string[] {
-  const { social, generic_oauth, enterprise_sso, verified_domains, dpop, oidc } = settings
-  const { user_self_service } = settings
-  const { phone, sms, siwe, anonymous, adaptive_mfa } = settings
-  const names = {
-    console: settings.console.enabled,
-    credential_issuer: settings.credentials.enabled,
-    'oauth.client_id_metadata': oidc.client_id_metadata_enabled,
-    'oauth.dpop': dpop.enabled,
-    phone: hasPhone(phone),
-    'sign_in.anonymous': anonymous.enabled,
-    'sign_in.siwe': siwe.enabled,
-    'sign_in.adaptive_mfa': adaptive_mfa.enabled,
-    'sign_in.sms': hasPhone(phone) && sms.enabled,
-    'sso.social': social.enabled,
-    'sso.generic': generic_oauth.enabled,
-    'sso.enterprise': enterprise_sso.enabled,
-    'sso.verified_domains': verified_domains.enabled,
-    'identity.sign_up': user_self_service.enabled,
-    telemetry: settings.telemetry.enabled,
-    admin: settings.admin.enabled,
-    organizations: settings.organizations.enabled,
-  }
-  return Object.entries(names)
-    .filter(([, isOn]) => isOn)
-    .map(([name]) => name)
-}
-
 async function openListener(context: StartContext): Promise<Undo> {
-  const { loaded, log, clock, random, metrics, system } = context
-  const { server, openapi, oidc, session_cookie, vault, auth, adaptive_mfa } = loaded.settings
-  const planes = planesOf(loaded.plane)
-  const placed = placementsWith(loaded.settings)
-  const refs = new Map<string, ActorRef<never>>(
-    placed
-      .filter((placement) => placement.planes.some((plane) => planes.includes(plane)))
-      .map(({ definition: { address } }) => [
-        address.name,
-        system!.ref(address) as ActorRef<never>,
-      ]),
-  )
-  const actors = new Set(placed.map(({ definition }) => definition.address.name))
-  const described = withEgressSizes(routes, {
-    jsonBytes: vault.egress_json_max_bytes,
-    bodyBytes: vault.egress_body_max_bytes,
-  }).filter(
-    (route) =>
-      isRouteEnabled(route, loaded.settings) &&
-      (route.target.via === 'gateway' || actors.has(route.target.address.name)),
-  )
-  const gateway = openGateway({
-    server,
-    // Only the control plane describes the operator API (docs/reference/runtime.md).
-    openapi: planes.includes('control') ? openapi : { ...openapi, exposure: 'public' },
-    issuer: oidc.issuer_url,
-    policies: policiesWith(auth),
-    capabilities: enabledCapabilities(loaded.settings),
-    featureDetails: featureDetails(loaded.settings),
-    events: eventTypesOf(loaded.settings),
-    i18n: loaded.settings.i18n,
-    admin: loaded.settings.admin,
-    billing: loaded.settings.billing.enabled,
-    devMailbox: context.caughtMail,
-    keepsBrowserCookie: adaptive_mfa.enabled,
-    imageOrigin: assetOrigin(loaded.settings),
-    sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
-    described,
-    routes: described.filter(
-      ({ target }) => target.via === 'gateway' || isServed(loaded.plane, target.address.name),
-    ),
-    refs,
+  const { loaded, log, clock, random, metrics, threads } = context
+  const { port } = loaded.settings.server
+  const gateway = gatewayOf({
+    settings: loaded.settings,
     plane: loaded.plane,
-    sampleRatio: loaded.settings.telemetry.sample_ratio,
+    system: context.system!,
     log,
-    metrics,
     clock,
     random,
-    applicationOrigins: {
-      lists: async (origin, clientId) => {
-        const answer = await system!.ref(tokens).originListed({ origin, clientId })
-        return answer.tag === 'listed'
-      },
-    },
+    metrics,
+    devMailbox: context.caughtMail,
+    shared: threads === 1 ? undefined : { thread: 'main', port },
   })
   context.gateway = gateway
   try {
-    context.url = (await gateway.listen()).url
+    const { url, port: bound } = await gateway.listen()
+    context.url = url
+    context.port = bound
   } catch (error) {
     await gateway.close()
     throw error
@@ -369,12 +298,6 @@ async function openListener(context: StartContext): Promise<Undo> {
     await gateway.close()
     return drained
   }
-}
-
-/** The origin of the object store's images. Undefined if the service serves them, or if there are none. */
-function assetOrigin({ tenant_assets: assets }: Settings): string | undefined {
-  const { enabled, folder, public_base_url: base } = assets
-  return enabled && folder === undefined && base !== undefined ? new URL(base).origin : undefined
 }
 
 /** The very first start creates the control-plane tenant and the signing keys. */
@@ -461,18 +384,4 @@ async function requireFreePort({ loaded }: StartContext): Promise<void> {
 
 function reasonOf(message: string): string {
   return message.includes('EADDRINUSE') ? 'it is taken by another program' : message
-}
-
-const SWITCHES: ReadonlyMap<string, (settings: Settings) => boolean> = new Map([
-  [checkout.name, (settings: Settings) => settings.commerce.enabled],
-  [payouts.name, (settings: Settings) => settings.commerce.enabled],
-  [x402.name, (settings: Settings) => settings.commerce.x402_enabled],
-  [commerce.name, (settings: Settings) => settings.commerce.enabled],
-])
-
-/** Feature switches: the routes of a feature's actors exist only when its setting is on. */
-function isRouteEnabled(route: Route, settings: Settings): boolean {
-  const { target } = route
-  if (!settings.admin.enabled && isForOperators(route)) return false
-  return target.via === 'gateway' || (SWITCHES.get(target.address.name)?.(settings) ?? true)
 }

@@ -1,4 +1,4 @@
-/** A measured server in a separate process, pinned to one core if `taskset` is available. */
+/** A measured server in a separate process, as a rule pinned to one core if `taskset` is available. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Pool } from 'undici'
@@ -19,6 +19,8 @@ export interface Hammered {
 }
 
 export interface PeerProcess extends Hammered {
+  /** Repeats a GET without a body. */
+  get(path: string, ms: number): Promise<Measured>
   codes(count: number): Promise<readonly Code[]>
   refreshTokens(count: number): Promise<readonly string[]>
   /**
@@ -32,10 +34,14 @@ export interface PeerProcess extends Hammered {
   ): Promise<Measured>
 }
 
-/** Starts `script` of this folder and waits for its address. */
-export async function startPeer(script: string, args: readonly string[]): Promise<PeerProcess> {
+/** Starts `script` of this folder and waits for its address. @param isPinned to one core. */
+export async function startPeer(
+  script: string,
+  args: readonly string[],
+  isPinned = true,
+): Promise<PeerProcess> {
   const file = new URL(`./${script}.js`, import.meta.url).pathname
-  const [command, ...before] = [...pinned(0), process.execPath, file]
+  const [command, ...before] = [...(isPinned ? pinned(0) : []), process.execPath, file]
   const child = spawn(command!, [...before, ...args], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     env: { ...process.env, NODE_ENV: 'production' },
@@ -56,6 +62,12 @@ export async function startPeer(script: string, args: readonly string[]): Promis
     refreshTokens: async (count) =>
       (await ask(child, { ask: 'refreshTokens', count })).refreshTokens!,
     hammer: (path, fields, ms) => hammer(peer.port, cpu, path, fields, ms),
+    async get(path, ms) {
+      const before = await cpu()
+      const url = `http://127.0.0.1:${peer.port}${path}`
+      const measured = await wrk(url, { method: 'GET', headers: {} }, IN_FLIGHT, ms)
+      return { ...measured, cpuSeconds: (await cpu()) - before }
+    },
     async spend(path, forms, seen) {
       const took: number[] = []
       const waiting = forms[Symbol.iterator]()

@@ -1,6 +1,6 @@
 /**
  * The whole service with a signed-in user, on a durable PostgreSQL:
- * `node svc-server.js <database url> <folder for its data>`.
+ * `node svc-server.js <database url> <folder for its data> [<gateway threads>]`.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
@@ -10,13 +10,16 @@ import { silentLogger } from '../../runtime/kernel/log.js'
 import { bootstrap, startWhole } from '../whole-service.js'
 import { answerRequests, CALLBACK, type Code } from './protocol.js'
 
-const [url = '', dataDir = ''] = process.argv.slice(2)
+const [url = '', dataDir = '', threads = '1'] = process.argv.slice(2)
 const SCOPE = 'openid offline_access applications:read'
 const AT_ONCE = 16
 
 await runMigrations({ url, log: silentLogger })
 await mkdir(dataDir, { recursive: true })
-const { service, port } = await startWhole(dataDir, { DATABASE_URL: url })
+const { service, port } = await startWhole(dataDir, {
+  DATABASE_URL: url,
+  SVC_SERVER__GATEWAY_THREADS: threads,
+})
 const http = new Pool(service.url, { connections: AT_ONCE })
 const jar = new Map<string, string>()
 const host = new URL(service.baseUrl).host

@@ -37,8 +37,8 @@ export type ShownMail = {
 /** The mails that a development service keeps. */
 export interface DevMailbox {
   /** The latest first. */
-  list(): readonly ShownMail[]
-  find(id: string): ShownMail | undefined
+  list(): readonly ShownMail[] | Promise<readonly ShownMail[]>
+  find(id: string): ShownMail | undefined | Promise<ShownMail | undefined>
 }
 
 export type DevMailOptions = {
@@ -82,7 +82,7 @@ export function devMailRoutes({ mailbox, issuer, baseDomain }: DevMailOptions): 
     return names.has(name) || name.endsWith(`.${baseDomain.toLowerCase()}`)
   }
   const missing = () => unknown.render(null, NO_CONTEXT)
-  const found = (request: AnyRouteRequest): ShownMail | undefined =>
+  const found = async (request: AnyRouteRequest): Promise<ShownMail | undefined> =>
     isOurs(request.host) ? mailbox.find((request.params as z.infer<typeof Params>).id) : undefined
 
   const list = ownRoute({
@@ -92,9 +92,9 @@ export function devMailRoutes({ mailbox, issuer, baseDomain }: DevMailOptions): 
     summary: 'The latest mails of a development service',
     description: 'Present outside production with email.dev_mailbox. JSON, or a page for browsers.',
     responses: [page, json(z.array(Mail)), ...unknown.docs],
-    answer: (request) => {
+    answer: async (request) => {
       if (!isOurs(request.host)) return missing()
-      const mails = mailbox.list()
+      const mails = await mailbox.list()
       if (!wantsPage(request)) return jsonBody(mails.map(wire))
       const { time } = languageOf(request)
       const rows = mails.map((mail) => ({ ...mail, when: time(mail.sentAt) }))
@@ -109,8 +109,8 @@ export function devMailRoutes({ mailbox, issuer, baseDomain }: DevMailOptions): 
     summary: 'A mail of a development service',
     params: Params,
     responses: [page, json(Mail), ...unknown.docs],
-    answer: (request) => {
-      const mail = found(request)
+    answer: async (request) => {
+      const mail = await found(request)
       if (mail === undefined) return missing()
       if (!wantsPage(request)) return jsonBody(wire(mail))
       const { time } = languageOf(request)
@@ -127,8 +127,8 @@ export function devMailRoutes({ mailbox, issuer, baseDomain }: DevMailOptions): 
     summary: 'The HTML of a mail, for the sandboxed frame of its page',
     params: Params,
     responses: [page, ...unknown.docs],
-    answer: (request) => {
-      const mail = found(request)
+    answer: async (request) => {
+      const mail = await found(request)
       if (mail === undefined) return missing()
       return {
         form: 'body',

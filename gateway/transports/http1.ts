@@ -36,6 +36,7 @@ import {
   type ListenOptions,
   type Listener,
   OpenExchanges,
+  REUSE_PORT,
   REPEATABLE_FIELDS,
   urlOf,
 } from './open.js'
@@ -256,14 +257,15 @@ type ParserOptions = Pick<ListenOptions, 'handler' | 'unreadMs' | 'idleMs'> & {
   readonly secure: boolean
 }
 
-export async function openHttp1({ host, port, ...options }: ListenOptions): Promise<Listener> {
+export async function openHttp1(options: ListenOptions): Promise<Listener> {
+  const { host, port, isShared } = options
   const parser = createHttp1({ ...options, secure: false })
   const { server } = parser
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error) =>
       reject(new ListenFailed(`cannot listen on ${host} port ${port}: ${error.message}`)),
     )
-    server.listen({ host, port, exclusive: true }, resolve)
+    server.listen({ host, port, exclusive: true, ...(isShared ? REUSE_PORT : {}) }, resolve)
   })
   const bound = (server.address() as AddressInfo).port
   return {

@@ -52,6 +52,7 @@ import {
   type ListenOptions,
   type Listener,
   OpenExchanges,
+  REUSE_PORT,
   REPEATABLE_FIELDS,
   urlOf,
 } from './open.js'
@@ -265,7 +266,7 @@ function fieldsOf(
 
 export async function openHttp2(options: Http2Options): Promise<Listener> {
   const { host, port, handler, tls, http1, monotonicMs } = options
-  const { renewal, unreadMs = UNREAD_MS_MAX } = options
+  const { renewal, isShared, unreadMs = UNREAD_MS_MAX } = options
   const shared: Shared = {
     draining: false,
     open: new OpenExchanges(),
@@ -354,7 +355,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     server.once('error', (error) =>
       reject(new ListenFailed(`cannot listen on ${host} port ${port}: ${error.message}`)),
     )
-    server.listen({ host, port, exclusive: true }, resolve)
+    server.listen({ host, port, exclusive: true, ...(isShared ? REUSE_PORT : {}) }, resolve)
   })
   const unwatch =
     tls === null || pair === null || renewal === undefined

@@ -6,6 +6,8 @@ export interface ListenOptions {
   /** 0 picks a free port. */
   readonly port: number
   readonly handler: HttpExchangeHandler
+  /** Several threads listen on the port, and the kernel divides the connections between them (SO_REUSEPORT). */
+  readonly isShared?: boolean | undefined
   /** Time that a client may leave its answer unread. Default: `UNREAD_MS_MAX`. */
   readonly unreadMs?: number | undefined
   /** Milliseconds after which an idle connection is closed. Given by tests. */
@@ -20,6 +22,9 @@ export const REPEATABLE_FIELDS: ReadonlySet<string> = new Set([
   'allow',
   'cache-control',
 ])
+
+/** SO_REUSEPORT, from Node 22.12. The type definitions of older versions lack it. */
+export const REUSE_PORT = { reusePort: true }
 
 /** The listener could not be opened. The message names the address and the reason. */
 export class ListenFailed extends Error {

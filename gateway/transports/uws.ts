@@ -5,6 +5,7 @@
  * So the head is copied at once, and native objects stay in this file and uws-body.ts.
  */
 import { STATUS_CODES } from 'node:http'
+import { isMainThread } from 'node:worker_threads'
 import type { HttpRequest, HttpResponse, us_listen_socket } from 'uWebSockets.js'
 import { BodyReceiver } from '../body/body-receiver.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
@@ -378,8 +379,10 @@ class UwsExchange implements HttpExchange {
   }
 }
 
-/** Without it a second process could share the port (SO_REUSEPORT) and get half of the requests. */
+/** With it no second process can share the port (SO_REUSEPORT) and get half of the requests. */
 const LISTEN_EXCLUSIVE_PORT = 1
+/** SO_REUSEPORT: the threads of a process share the port. */
+const LISTEN_SHARED_PORT = 0
 
 /** The native overload with host and options, which the type definitions lack. */
 type ListenOnHost = (
@@ -390,7 +393,7 @@ type ListenOnHost = (
 ) => void
 
 export async function openUws(uws: Uws, options: ListenOptions): Promise<Listener> {
-  const { host, port, handler, unreadMs = UNREAD_MS_MAX } = options
+  const { host, port, handler, isShared, unreadMs = UNREAD_MS_MAX } = options
   const app = uws.App()
   const shared: Shared = {
     draining: false,
@@ -411,7 +414,7 @@ export async function openUws(uws: Uws, options: ListenOptions): Promise<Listene
 
   const socket = await new Promise<us_listen_socket>((resolve, reject) => {
     const listen = app.listen.bind(app) as unknown as ListenOnHost
-    listen(host, port, LISTEN_EXCLUSIVE_PORT, (token) => {
+    listen(host, port, isShared ? LISTEN_SHARED_PORT : LISTEN_EXCLUSIVE_PORT, (token) => {
       if (token !== false) resolve(token)
       else
         reject(
@@ -422,6 +425,9 @@ export async function openUws(uws: Uws, options: ListenOptions): Promise<Listene
     })
   })
   const bound = uws.us_socket_local_port(socket)
+  // Node aborts the process when a thread ends with open native handles.
+  const close = () => app.close()
+  if (!isMainThread) process.prependOnceListener('exit', close)
 
   return {
     url: urlOf('http', host, bound),
@@ -434,6 +440,7 @@ export async function openUws(uws: Uws, options: ListenOptions): Promise<Listene
     },
     async close() {
       shared.draining = true
+      process.off('exit', close)
       app.close()
     },
   }

@@ -31,6 +31,11 @@ export interface SystemOptions<Plane extends string> {
       ) => Pick<ThreadOptions, 'entry'> &
         Partial<Omit<ThreadOptions, 'name' | 'definitions' | 'offers'>>)
     | undefined
+  /**
+   * The reference, where an actor runs elsewhere in the process, such as on the main thread. Undefined: it is started
+   * here.
+   */
+  readonly elsewhere?: ((placement: Placement<Plane>) => ActorRef<Protocol> | undefined) | undefined
   readonly clock?: Clock | undefined
   readonly log?: Logger | undefined
   readonly metrics?: KernelMetrics | undefined
@@ -90,6 +95,11 @@ class ActorSystem implements System {
     )
     this.#clock = options.clock ?? systemClock
     for (const placement of placements) {
+      const elsewhere = options.elsewhere?.(placement)
+      if (elsewhere !== undefined) {
+        this.#refs.set(placement.definition.address.name, elsewhere)
+        continue
+      }
       if (placement.place.tag !== 'thread') await this.#startHere(placement, options)
       else if (!this.#threads.has(placement.place.name)) {
         await this.#startThread(placement.place.name, placements, options)

@@ -4,7 +4,11 @@ import { openCoordination } from '../../storage/platform/coordination/open.js'
 import { openDatabase } from '../../storage/platform/database.js'
 import { requireFittingKms } from '../../storage/platform/sealing/key-custody.js'
 import { openKms } from '../../storage/platform/kms/client.js'
-import { connectionBudget, serverConnectionLimit } from '../../storage/platform/pool-plan.js'
+import {
+  connectionBudget,
+  dividePools,
+  serverConnectionLimit,
+} from '../../storage/platform/pool-plan.js'
 import { requireMigratedSchema, rowSecurityBinds } from '../../storage/platform/schema-version.js'
 import { databaseUrls } from '../../storage/platform/settings.js'
 import { startLocalKms } from './embedded-kms.js'
@@ -45,7 +49,7 @@ export async function provideDatabase(context: StartContext): Promise<Undo | voi
 export async function openPools(context: StartContext): Promise<Undo> {
   const { loaded, log, metrics } = context
   const database = await openDatabase({
-    settings: loaded.settings.database,
+    settings: dividePools(loaded.settings.database, loaded.plane, context.threads).main,
     urls: context.urls!,
     plane: loaded.plane,
     log,
@@ -55,12 +59,17 @@ export async function openPools(context: StartContext): Promise<Undo> {
   return () => database.close()
 }
 
-export async function requireSchema({ database, loaded, log }: StartContext): Promise<void> {
+export async function requireSchema({
+  database,
+  loaded,
+  log,
+  threads,
+}: StartContext): Promise<void> {
   const queryable = {
     query: (text: string) => database!.single({ name: `schema: ${text.slice(0, 50)}`, text }),
   }
   await requireMigratedSchema(queryable)
-  await requireRoom(queryable, loaded, log)
+  await requireRoom(queryable, loaded, threads, log)
   if (await rowSecurityBinds(queryable)) return
   const message =
     'the database role is a superuser or has BYPASSRLS: row-level security does not bind it; ' +
@@ -82,10 +91,12 @@ function servesAsync(plane: LoadedSettings['plane']): boolean {
 async function requireRoom(
   queryable: Parameters<typeof serverConnectionLimit>[0],
   { settings, plane }: LoadedSettings,
+  threads: number,
   log: Logger,
 ): Promise<void> {
   const deliveries = settings.deployment.background_tasks_enabled && servesAsync(plane)
-  const { total: pools } = connectionBudget(settings.database, plane)
+  // Gateway threads share the pools, and each has a listening connection.
+  const pools = connectionBudget(settings.database, plane).total + threads - 1
   const egress = plane === 'all' || plane === 'auth'
   const total = pools + (deliveries ? THREAD_CONNECTIONS : 0) + (egress ? EGRESS_CONNECTIONS : 0)
   const room = await serverConnectionLimit(queryable)

@@ -1,6 +1,6 @@
 /** What runs in this process, for operators of the deployment (GET /api/v1/deployment/planes and /actors). */
 import type { ActorReport, PlaneReport } from '../../actors/operations/health/protocol.js'
-import type { ActorStats } from '../kernel/metrics/metrics.js'
+import { type ActorStats, mergeStats } from '../kernel/metrics/metrics.js'
 import type { Place, Placement } from '../kernel/placement.js'
 import type { RunPlane } from '../planes.js'
 
@@ -22,7 +22,7 @@ export function actorReports(
   stats: readonly ActorStats[],
 ): readonly ActorReport[] {
   const byName = new Map(placements.map((one) => [one.definition.address.name, one]))
-  return stats
+  return mergeStats(stats)
     .flatMap((seen) => {
       const placed = byName.get(seen.actor)
       if (placed === undefined) return []

@@ -9,7 +9,7 @@ import type { Clock } from '../kernel/clock.js'
 import type { Environment } from '../kernel/config/environment.js'
 import type { Failure } from '../kernel/config/outcome.js'
 import type { Logger } from '../kernel/log.js'
-import type { Metrics } from '../kernel/metrics/metrics.js'
+import type { ActorStats, Metrics } from '../kernel/metrics/metrics.js'
 import type { Random } from '../kernel/random.js'
 import type { System } from '../kernel/system.js'
 import type { LoadedSettings } from '../configuration/load-settings.js'
@@ -62,6 +62,8 @@ export interface StartContext {
   readonly random: Random
   readonly metrics: Metrics
   readonly state: { started: boolean; stopping: boolean }
+  /** Gateway threads of this process, the main thread included. */
+  threads: number
   urls?: PoolUrls
   embedded?: boolean
   /** The master keys are stored in the data directory. */
@@ -74,6 +76,14 @@ export interface StartContext {
   system?: System
   gateway?: Gateway
   url?: string
+  /** The port of the listener. */
+  port?: number
+  /** The gateway threads beside the main thread. */
+  gatewayThreads?: {
+    unready(): readonly string[]
+    /** As of the last heartbeat. */
+    stats(): readonly ActorStats[]
+  }
   controlPlaneTenantId?: string
 }
 

@@ -83,6 +83,33 @@ export function planPools(settings: PoolSettings, urls: PoolUrls, plane: Plane):
   ]
 }
 
+/** The pools of the main thread, and those of each other gateway thread. */
+export interface DividedPools {
+  readonly main: PoolSettings
+  readonly other: PoolSettings
+}
+
+/** Divides the connections of a process between its gateway threads. The main thread gets the remainder. */
+export function dividePools(settings: PoolSettings, plane: Plane, threads: number): DividedPools {
+  if (threads === 1) return { main: settings, other: settings }
+  const own = plane === 'all' ? undefined : settings[`${plane}_pool`]
+  const max = own?.max_connections ?? settings.max_connections
+  const min = Math.min(own?.min_connections ?? settings.min_connections, max)
+  const identity = own?.identity_max_connections ?? settings.identity_max_connections
+  const share = (of: number) => Math.floor(of / threads)
+  const rest = (of: number) => of - share(of) * (threads - 1)
+  const pools = (part: (of: number) => number): PoolSettings => ({
+    ...settings,
+    max_connections: part(max),
+    min_connections: part(min),
+    identity_max_connections: part(identity),
+    auth_pool: undefined,
+    control_pool: undefined,
+    async_pool: undefined,
+  })
+  return { main: pools(rest), other: pools(share) }
+}
+
 export interface ConnectionBudget {
   readonly identity: number
   readonly plane: number

@@ -130,8 +130,8 @@ export async function openStage(options: StageOptions): Promise<Stage> {
         }
   const server = z.object(serverSettings.shape).parse({
     egress_url: issuer,
-    drain_secs: 0,
     errors_base_url: issuer,
+    drain_secs: 0,
     port: 0,
     http1_parser: transport === 'uws' ? 'uwebsockets' : 'node',
     endpoint_throttle: {},

@@ -54,13 +54,8 @@ export type Workspace = {
   readonly body: Json
 }
 
-export function apiOf(at: TestService): Api {
-  const agent = new Agent({
-    allowH2: at.ca !== undefined,
-    connect: at.ca === undefined ? {} : { ca: at.ca },
-    connections: 16,
-  })
-
+/** @param agent Opens the connections. Default: any connection of the service. */
+export function apiOf(at: TestService, agent = agentOf(at)): Api {
   async function call(method: string, path: string, { token, json, headers = {} }: Call = {}) {
     const answer = await send(new URL(path, at.baseUrl), {
       dispatcher: agent,
@@ -162,6 +157,14 @@ export function apiOf(at: TestService): Api {
     close: () => agent.close(),
   }
   return api
+}
+
+function agentOf({ ca }: TestService): Agent {
+  return new Agent({
+    allowH2: ca !== undefined,
+    connect: ca === undefined ? {} : { ca },
+    connections: 16,
+  })
 }
 
 async function read(answer: Awaited<ReturnType<typeof send>>): Promise<Answer> {

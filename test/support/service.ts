@@ -21,6 +21,12 @@ export const DEFAULT_TRANSPORT: Transport =
   (['tls', 'tls_h2_only'] as const).find((name) => name === process.env['TEST_TRANSPORT']) ??
   'plain_http'
 
+/**
+ * TEST_GATEWAY_THREADS=2 runs flows with two gateway threads, which on Node.js 20 only the native parser and
+ * plain_http allow.
+ */
+const THREADS = process.env['TEST_GATEWAY_THREADS']
+
 export interface TestService {
   readonly service: Service
   readonly db: FreshDatabase
@@ -54,6 +60,7 @@ export interface TestServiceOptions {
 export const TEST_DEFAULTS = {
   SVC_SERVER__HOST: '127.0.0.1',
   SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
+  SVC_SERVER__GATEWAY_THREADS: '1',
   SVC_CHALLENGE__POW_DIFFICULTY_BITS: '8',
   SVC_CHALLENGE__POW_MIN_DURATION_SECS: '0',
   SVC_AUTH__ARGON2_MEMORY_KIB: '64',
@@ -103,6 +110,9 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
       SVC_SERVER__TRANSPORT: transport,
       SVC_OIDC__ISSUER_URL: issuer,
       ...kms.environment,
+      ...(THREADS === undefined || certificate
+        ? {}
+        : { SVC_SERVER__GATEWAY_THREADS: THREADS, SVC_SERVER__HTTP1_PARSER: 'uwebsockets' }),
       ...(certificate
         ? {
             SVC_SERVER__TLS__CERT_PEM_PATH: certificate.certPath,

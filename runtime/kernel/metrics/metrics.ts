@@ -7,6 +7,7 @@ import type { UnavailableReason } from '../actor.js'
 import { ShareCounts } from '../fairness/fair-share.js'
 import type { LoopStats } from '../loops.js'
 import {
+  type Aggregator,
   Durations,
   type MetricFamily,
   type MetricSample,
@@ -35,6 +36,34 @@ export type ActorStats = {
   readonly restarts: number
   readonly ready: boolean
   readonly loops: readonly LoopStats[]
+}
+
+/** The stats of the instances of each actor on several threads as one. */
+export function mergeStats(stats: readonly ActorStats[]): readonly ActorStats[] {
+  const merged = new Map<string, ActorStats>()
+  for (const next of stats) {
+    const known = merged.get(next.actor)
+    merged.set(next.actor, known === undefined ? next : together(known, next))
+  }
+  return [...merged.values()]
+}
+
+function together(one: ActorStats, other: ActorStats): ActorStats {
+  const unavailable = { ...one.unavailable }
+  for (const [reason, count] of Object.entries(other.unavailable)) {
+    unavailable[reason as UnavailableReason] += count
+  }
+  return {
+    actor: one.actor,
+    waiting: one.waiting + other.waiting,
+    inflight: one.inflight + other.inflight,
+    accepted: one.accepted + other.accepted,
+    answered: one.answered + other.answered,
+    unavailable,
+    restarts: one.restarts + other.restarts,
+    ready: one.ready && other.ready,
+    loops: [...one.loops, ...other.loops],
+  }
 }
 
 /** What is not ready: the actor, or its failing loops (`upkeep: sweeps`). */
@@ -164,9 +193,10 @@ function family(
   name: string,
   help: string,
   value: (meter: ActorMeter) => number,
+  aggregator?: Aggregator,
 ): ActorFamily {
   const read = (meter: ActorMeter) => [{ labels: { actor: meter.actor }, value: value(meter) }]
-  return { type, name, help, read }
+  return { type, name, help, read, aggregator }
 }
 
 const actorFamilies: readonly ActorFamily[] = [
@@ -177,8 +207,12 @@ const actorFamilies: readonly ActorFamily[] = [
     (m) => m.stats().waiting,
   ),
   family('gauge', 'svc_actor_inflight', 'Messages being worked on.', (m) => m.stats().inflight),
-  family('gauge', 'svc_actor_ready', '1 while the actor is fit for service.', (m) =>
-    m.readiness() ? 1 : 0,
+  family(
+    'gauge',
+    'svc_actor_ready',
+    '1 while the actor is fit for service, on all threads where it runs.',
+    (m) => (m.readiness() ? 1 : 0),
+    'min',
   ),
   family('counter', 'svc_actor_accepted_total', 'Messages taken in.', (m) => m.accepted),
   family('counter', 'svc_actor_answered_total', 'Messages answered in time.', (m) => m.answered),
@@ -199,6 +233,7 @@ const actorFamilies: readonly ActorFamily[] = [
     type: 'gauge',
     name: 'svc_loop_failing',
     help: '1 while all rounds of a background loop have failed for a minute.',
+    aggregator: 'max',
     read: ({ actor, loops }) =>
       loops().map(({ loop, failing }) => ({ labels: { actor, loop }, value: failing ? 1 : 0 })),
   },
@@ -223,7 +258,10 @@ const actorFamilies: readonly ActorFamily[] = [
   },
 ]
 
-/** One family per name. Samples with the same labels from different threads are added up. */
+/**
+ * One family per name. Samples with the same labels from different threads are added up, unless the family names
+ * another aggregator (prom-client has the same names).
+ */
 export function mergeFamilies(gathered: readonly (readonly MetricFamily[])[]): MetricFamily[] {
   const merged = new Map<string, { family: MetricFamily; samples: Map<string, MetricSample> }>()
   for (const family of gathered.flat()) {
@@ -236,13 +274,21 @@ export function mergeFamilies(gathered: readonly (readonly MetricFamily[])[]): M
       const key = JSON.stringify([sample.metricName, Object.entries(sample.labels).toSorted()])
       const same = entry.samples.get(key)
       if (same === undefined) entry.samples.set(key, { ...sample })
-      else same.value += sample.value
+      else same.value = combined(entry.family.aggregator, same.value, sample.value)
     }
   }
   return [...merged.values()].map(({ family, samples }) => ({
     ...family,
     values: [...samples.values()],
   }))
+}
+
+function combined(aggregator: string | undefined, one: number, other: number): number {
+  if (aggregator === 'min') return Math.min(one, other)
+  if (aggregator === 'max') return Math.max(one, other)
+  // A value of one of the threads, such as the version in a label.
+  if (aggregator === 'first') return one
+  return one + other
 }
 
 function formatFamilies(families: readonly MetricFamily[]): string {

@@ -18,20 +18,28 @@ export type MetricSample = {
   value: number
 }
 
+/** How samples with the same labels from several threads become one. */
+export type Aggregator = 'sum' | 'min' | 'max'
+
 export type PlainFamily = Pick<MetricFamily, 'name' | 'help'> & {
   readonly type: 'counter' | 'gauge' | 'histogram'
+  /** Default: sum. */
+  readonly aggregator?: Aggregator | undefined
   read(): MetricSample[]
 }
 
-/** Registers a family that is read at each scrape. Samples of several threads are added up. */
-export function registerPlain(registry: Registry, { name, help, type, read }: PlainFamily): void {
+/** Registers a family that is read at each scrape. */
+export function registerPlain(
+  registry: Registry,
+  { name, help, type, read, aggregator = 'sum' }: PlainFamily,
+): void {
   const metric = {
     name,
     help,
     type,
-    aggregator: 'sum',
+    aggregator,
     // Plain data: it crosses threads.
-    get: async () => ({ name, help, type, aggregator: 'sum', values: read() }),
+    get: async () => ({ name, help, type, aggregator, values: read() }),
   }
   // prom-client types its metrics as its own classes, but accepts any object with a name and a
   // `get`.

@@ -14,6 +14,10 @@ export interface ThreadControl {
   /** New start data, for settings that can change without a restart. */
   reconfigure(data: unknown): Promise<void>
   stats(): readonly ActorStats[]
+  /** The first part of a drain: ends what arrives from outside of the process. False at the time limit. */
+  finishRequests(withinMs: number): Promise<boolean>
+  /** Ends the thread from inside. The answer does not arrive. */
+  exit(): void
   metrics(): Promise<readonly MetricFamily[]>
   /**
    * Finishes accepted messages and closes what the actors used. False when `withinMs` was too
@@ -26,7 +30,9 @@ export type ThreadHealth = {
   /** Part of the time since the last heartbeat in which the event loop was busy, 0 to 1. */
   readonly utilization: number
   readonly heapUsedBytes: number
-  /** Actors that failed too often within the window. */
+  /** Actors that the entry started besides those of the host. */
+  readonly stats: readonly ActorStats[]
+  /** Actors that failed too often within the window, and what the entry itself reports. */
   readonly unready: readonly string[]
   /** The background loops of its actors. */
   readonly loops: readonly { readonly actor: string; readonly loops: readonly LoopStats[] }[]
@@ -39,6 +45,8 @@ export type ThreadPorts = {
   readonly logLevel: LogLevel
   readonly link: MessagePort
   readonly control: MessagePort
+  /** One int32. The thread sets it to 1 at its exit, when its exit listeners have run. */
+  readonly exited: SharedArrayBuffer
 }
 
 /** Comlink's view of a Node port. */

@@ -11,7 +11,7 @@ import type { ActorContext, ActorWiring } from '../wiring.js'
 import type { Spawned } from '../inline.js'
 import { type AskedByName, Link } from './link.js'
 import { createLogger, type Logger } from '../log.js'
-import { createMetrics, type Metrics, unreadyOf } from '../metrics/metrics.js'
+import { type ActorStats, createMetrics, type Metrics, unreadyOf } from '../metrics/metrics.js'
 import { thread } from '../placement.js'
 import type { Address, Protocol } from '../protocol.js'
 import { endpointOf, type ThreadControl, type ThreadPorts } from './thread-control.js'
@@ -36,6 +36,15 @@ export interface ThreadPlacements {
   /** Closes what the actors share, after they have been drained. */
   readonly close?: (() => Promise<void>) | undefined
   readonly reconfigure?: ((data: unknown) => Promise<void>) | undefined
+  /** What is not ready besides the actors above. */
+  readonly unready?: (() => readonly string[]) | undefined
+  /** Actors of the thread besides those above. */
+  readonly stats?: (() => readonly ActorStats[]) | undefined
+  /**
+   * Ends what arrives from outside of the process, such as HTTP requests, before anything is drained. False at the
+   * time limit.
+   */
+  readonly finishRequests?: ((withinMs: number) => Promise<boolean>) | undefined
 }
 
 /**
@@ -48,6 +57,11 @@ export function serveThread(options: {
   const ports = (workerData as { svcThread?: ThreadPorts } | null)?.svcThread
   invariant(ports !== undefined, 'this is a worker thread of spawnThread')
   const { name, data, logLevel } = ports
+  process.once('exit', () => {
+    const exited = new Int32Array(ports.exited)
+    Atomics.store(exited, 0, 1)
+    Atomics.notify(exited, 0)
+  })
   // One post per line, not batched, so that the last lines of a dying thread arrive.
   const destination = { write: (line: string) => ports.link.postMessage(line) }
   const log = createLogger({ level: logLevel, destination }).child({ thread: name })
@@ -92,7 +106,8 @@ export function serveThread(options: {
       return {
         utilization,
         heapUsedBytes: process.memoryUsage().heapUsed,
-        unready: stats.flatMap(unreadyOf),
+        unready: [...stats.flatMap(unreadyOf), ...(placed?.unready?.() ?? [])],
+        stats: placed?.stats?.() ?? [],
         loops: stats.map(({ actor, loops }) => ({ actor, loops })),
       }
     },
@@ -101,6 +116,8 @@ export function serveThread(options: {
     },
     stats: () => [...actors.values()].map((actor) => actor.stats()),
     metrics: () => start.metrics.snapshot(),
+    finishRequests: async (withinMs) => (await placed?.finishRequests?.(withinMs)) ?? true,
+    exit: () => process.exit(),
     async drain(withinMs) {
       let drained = true
       for (const actor of [...actors.values()].toReversed()) {

@@ -29,6 +29,10 @@ import {
 
 const STOP_MS = 1_000
 const METRICS_MS = 1_000
+/** The end of a process waits this long for a thread that cannot be killed. */
+const PROCESS_EXIT_MS = 2_000
+/** A thread that cannot be killed gets this time for its exit. */
+const EXIT_MS = 10_000
 
 export interface ThreadOptions {
   readonly name: string
@@ -54,6 +58,14 @@ export interface ThreadOptions {
   /** From spawn until the actors are placed. Default 30,000. */
   readonly startMs?: number | undefined
   readonly resourceLimits?: ResourceLimits | undefined
+  /**
+   * False for a thread whose native handles only the thread can close: Node aborts the process when such a thread is
+   * terminated. It ends by its own `process.exit`, and a hung one is reported as not ready and not killed. Default:
+   * true.
+   */
+  readonly canBeKilled?: boolean | undefined
+  /** Requests also arrive from outside of the process. They are finished first in a drain. Default: false. */
+  readonly listens?: boolean | undefined
   /** Environment of the thread. Default: a copy of the process's. */
   readonly env?: Record<string, string> | undefined
 }
@@ -84,6 +96,9 @@ export async function spawnThread(options: ThreadOptions): Promise<SpawnedThread
 /** One worker thread: replaced as a whole after a crash. */
 type Incarnation = {
   worker: Worker
+  exited: Promise<void>
+  /** 1 at the exit of the thread. */
+  lastWord: Int32Array
   link: Link
   control: Remote<ThreadControl>
   controlPort: MessagePort
@@ -101,6 +116,7 @@ class ThreadHost implements SpawnedThread {
   #now: Incarnation | undefined = undefined
   #health: ThreadHealth | undefined = undefined
   #restarts = 0
+  #hung = false
   #timer: NodeJS.Timeout | undefined = undefined
   #ending = false
 
@@ -135,13 +151,19 @@ class ThreadHost implements SpawnedThread {
   }
 
   readiness(): { ready: boolean; unready: readonly string[] } {
-    const fit = this.#now !== undefined && this.#supervisor.ready
-    const unready = fit ? (this.#health?.unready ?? []) : [...this.#placements.keys()]
+    const fit = this.#now !== undefined && this.#supervisor.ready && !this.#hung
+    const unready = fit ? (this.#health?.unready ?? []) : this.#all()
     return { ready: unready.length === 0, unready }
   }
 
+  /** The actors of the thread, or the thread when it only asks. */
+  #all(): readonly string[] {
+    return this.#placements.size > 0 ? [...this.#placements.keys()] : [this.name]
+  }
+
   stats(): readonly ActorStats[] {
-    return [...this.#placements.values()].map(({ endpoint }) => endpoint.stats())
+    const own = [...this.#placements.values()].map(({ endpoint }) => endpoint.stats())
+    return [...own, ...(this.#health?.stats ?? [])]
   }
 
   async reconfigure(data: unknown): Promise<void> {
@@ -172,15 +194,16 @@ class ThreadHost implements SpawnedThread {
       }
     } catch (error) {
       link.close('stopped')
-      await worker.terminate()
+      await this.#end(incarnation)
       throw error
     }
     failed = undefined
     if (this.#ending) {
-      await worker.terminate()
+      await this.#end(incarnation)
       return
     }
     this.#now = incarnation
+    if (this.#options.canBeKilled === false) endAtProcessExit(this)
     this.#health = undefined
     for (const { endpoint, executor } of this.#placements.values()) {
       executor.attach(link)
@@ -198,6 +221,7 @@ class ThreadHost implements SpawnedThread {
       logLevel: this.#log.level as LogLevel,
       link: data.port2,
       control: commands.port2,
+      exited: new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT),
     }
     const { entry, resourceLimits, env } = this.#options
     const worker = new Worker(entry, {
@@ -207,6 +231,7 @@ class ThreadHost implements SpawnedThread {
       ...(resourceLimits === undefined ? {} : { resourceLimits }),
       ...(env === undefined ? {} : { env }),
     })
+    const exited = new Promise<void>((resolve) => void worker.once('exit', () => resolve()))
     const link = new Link(data.port1, {
       clock: this.#clock,
       log: this.#log,
@@ -214,7 +239,26 @@ class ThreadHost implements SpawnedThread {
       onLine: lineWriter(this.#log),
     })
     const control = wrap<ThreadControl>(endpointOf(commands.port1))
-    return { worker, link, control, controlPort: commands.port1 }
+    const lastWord = new Int32Array(svcThread.exited)
+    return { worker, exited, lastWord, link, control, controlPort: commands.port1 }
+  }
+
+  /** Ends a thread: by force, or where that is not possible, by its own exit. */
+  async #end({ worker, control, exited }: Incarnation): Promise<void> {
+    if (this.#options.canBeKilled !== false) {
+      await worker.terminate()
+      return
+    }
+    control.exit().catch(() => undefined)
+    await within(EXIT_MS, exited, 'not ended').catch((error: unknown) =>
+      this.#log.error({ err: error }, 'thread does not end'),
+    )
+  }
+
+  /** Asks the thread to exit, and returns the word that it sets at its exit. */
+  askToExit(): Int32Array | undefined {
+    this.#now?.control.exit().catch(() => undefined)
+    return this.#now?.lastWord
   }
 
   /** The thread has exited, for whatever reason. */
@@ -225,6 +269,7 @@ class ThreadHost implements SpawnedThread {
     incarnation.controlPort.close()
     if (this.#now !== incarnation) return
     this.#now = undefined
+    this.#hung = false
     clearTimeout(this.#timer)
     for (const { endpoint } of this.#placements.values()) endpoint.pause()
     for (const job of unanswered) this.#placements.get(job.owner.name)!.executor.lost(job)
@@ -263,9 +308,17 @@ class ThreadHost implements SpawnedThread {
     const { hungMs = 15_000 } = this.#options
     try {
       this.#health = await within(hungMs, incarnation.control.health(), 'no heartbeat')
+      if (this.#hung) this.#log.warn('thread answers again')
+      this.#hung = false
       if (this.#now === incarnation && !this.#ending) this.#scheduleHeartbeat()
     } catch (error) {
       if (this.#now !== incarnation || this.#ending) return
+      if (this.#options.canBeKilled === false) {
+        if (!this.#hung) this.#log.error({ err: error }, 'thread is hung')
+        this.#hung = true
+        this.#scheduleHeartbeat()
+        return
+      }
       this.#log.error({ err: error }, 'thread is hung, killing it')
       // The handler of its exit does the rest.
       await incarnation.worker.terminate()
@@ -275,8 +328,10 @@ class ThreadHost implements SpawnedThread {
   async drain(withinMs: number): Promise<boolean> {
     const endMs = this.#clock.monotonicMs() + withinMs
     const leftMs = () => Math.max(0, endMs - this.#clock.monotonicMs())
+    // Without requests from outside the actors refuse at once.
+    const finished = this.#options.listens === true ? await this.#finishRequests(withinMs) : true
     const endpoints = [...this.#placements.values()].map(({ endpoint }) => endpoint)
-    const drained = await Promise.all(endpoints.map((endpoint) => endpoint.drain(withinMs)))
+    const drained = await Promise.all(endpoints.map((endpoint) => endpoint.drain(leftMs())))
     const incarnation = this.#now
     if (incarnation !== undefined) {
       while (incarnation.link.openStreams > 0 && leftMs() > 0 && this.#now === incarnation) {
@@ -287,18 +342,28 @@ class ThreadHost implements SpawnedThread {
         this.#log.warn({ err: error }, 'thread did not drain'),
       )
     }
-    const clean = drained.every(Boolean) && (incarnation?.link.openStreams ?? 0) === 0
+    const clean = finished && drained.every(Boolean) && (incarnation?.link.openStreams ?? 0) === 0
     await this.stop()
     return clean
+  }
+
+  async #finishRequests(withinMs: number): Promise<boolean> {
+    if (this.#now === undefined) return true
+    const finished = this.#now.control.finishRequests(withinMs)
+    return within(withinMs + STOP_MS, finished, 'not finished').catch((error: unknown) => {
+      this.#log.warn({ err: error }, 'thread did not finish its requests')
+      return false
+    })
   }
 
   async stop(): Promise<void> {
     if (this.#ending) return
     this.#ending = true
+    unkillable.delete(this)
     clearTimeout(this.#timer)
     this.#excluded?.()
     for (const { endpoint } of this.#placements.values()) endpoint.stop()
-    await this.#now?.worker.terminate()
+    if (this.#now !== undefined) await this.#end(this.#now)
   }
 
   async #families(): Promise<readonly MetricFamily[]> {
@@ -337,6 +402,21 @@ class ThreadHost implements SpawnedThread {
     const theirs = await within(METRICS_MS, incarnation.control.metrics(), 'late').catch(() => [])
     return [...own, ...theirs]
   }
+}
+
+/** Threads whose native handles must be closed before Node ends the threads of a process. */
+const unkillable = new Set<ThreadHost>()
+let watchesProcess = false
+
+/** For a process that ends without a drain, such as by an error on its main thread. */
+function endAtProcessExit(host: ThreadHost): void {
+  unkillable.add(host)
+  if (watchesProcess) return
+  watchesProcess = true
+  process.once('exit', () => {
+    const words = [...unkillable].flatMap((one) => one.askToExit() ?? [])
+    for (const word of words) Atomics.wait(word, 0, 0, PROCESS_EXIT_MS)
+  })
 }
 
 /** Sends messages to the thread, and keeps those that may be sent again after a crash. */

@@ -284,7 +284,8 @@ function kmsMetrics(registry: Registry): KmsMetrics {
     }),
     connected: new Gauge({
       name: 'svc_kms_connected',
-      help: '1 while an authenticated kms connection is open.',
+      help: '1 while an authenticated kms connection is open, on every gateway thread.',
+      aggregator: 'min',
       registers,
     }),
   }

@@ -4,6 +4,7 @@ import {
   ActorMeter,
   createMetrics,
   mergeFamilies,
+  mergeStats,
 } from '../../../runtime/kernel/metrics/metrics.js'
 
 test('actors, own counters and other threads share one exposition', async (t) => {
@@ -48,6 +49,47 @@ test('actors, own counters and other threads share one exposition', async (t) =>
   }
   remove()
   t.false((await metrics.exposition()).includes('another'))
+})
+
+test('instances of an actor on several threads are one in the stats', (t) => {
+  const of = (actor: string, count: number, ready = true) => {
+    const meter = new ActorMeter(actor, () => ({ waiting: count, inflight: 1 }))
+    meter.accepted = 10 * count
+    meter.answered = count
+    meter.restarts = count
+    meter.count('failed')
+    meter.readiness = () => ready
+    return meter.stats()
+  }
+  const merged = mergeStats([of('tokens', 1), of('users', 1), of('tokens', 2, false)])
+  t.deepEqual(
+    merged.map(({ actor, ready }) => [actor, ready]),
+    [
+      ['tokens', false],
+      ['users', true],
+    ],
+  )
+  t.like(merged[0], { waiting: 3, inflight: 2, accepted: 30, answered: 3, restarts: 3 })
+  t.is(merged[0]!.unavailable.failed, 2)
+})
+
+test('a family names how samples of several threads become one', (t) => {
+  for (const [aggregator, expected] of [
+    ['sum', 4],
+    ['min', 1],
+    ['max', 3],
+    [undefined, 4],
+  ] as const) {
+    const family = (value: number) => ({
+      name: 'x',
+      help: 'h',
+      type: 'gauge',
+      values: [{ labels: {}, value }],
+      ...(aggregator === undefined ? {} : { aggregator }),
+    })
+    const [merged] = mergeFamilies([[family(3)], [family(1)]])
+    t.is(merged!.values[0]!.value, expected, aggregator)
+  }
 })
 
 test('merging keeps families and adds up samples with the same labels', (t) => {

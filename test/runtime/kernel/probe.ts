@@ -23,6 +23,8 @@ export type ProbeProtocol = {
   exitOnce: Ask<{ lives: SharedCounter }, { tag: 'survived'; lives: number }>
   throwOutside: Ask<null, { tag: 'thrown' }>
   spin: Ask<null, { tag: 'never' }>
+  /** Blocks the event loop. */
+  block: Ask<{ ms: number }, { tag: 'blocked' }>
   remember: Send<{ value: string }>
   recall: Ask<null, { tag: 'recalled'; values: string[] }>
   askBack: Ask<{ value: string }, { tag: 'asked'; answer: string; requestId: string | undefined }>
@@ -111,6 +113,11 @@ export const probeActor = defineActor<ProbeProtocol, ProbeNeeds>({
       },
       async spin() {
         for (;;);
+      },
+      async block({ ms }) {
+        const endMs = performance.now() + ms
+        while (performance.now() < endMs);
+        return { tag: 'blocked' }
       },
       async remember({ value }) {
         values.push(value)

@@ -5,6 +5,7 @@ import { openDatabase } from '../../../storage/platform/database.js'
 import {
   backgroundShare,
   connectionBudget,
+  dividePools,
   type PoolSettings,
   planPools,
   serverConnectionLimit,
@@ -136,3 +137,20 @@ test('the metrics have the pools and the outcomes of transactions', async (t) =>
   t.regex(text, /svc_database_transaction_seconds_count\{pool="plane"\} 2/)
   await db.close()
 })
+
+for (const plane of ['all', 'auth', 'control'] as const) {
+  for (const threads of [1, 2, 3, 7]) {
+    test(`${threads} gateway threads of the plane ${plane} share its connections`, (t) => {
+      const { main, other } = dividePools(settings, plane, threads)
+      const [whole, first, next] = [settings, main, other].map((one) =>
+        connectionBudget(one, plane),
+      )
+      for (const pool of ['plane', 'identity'] as const) {
+        t.is(first![pool] + (threads - 1) * next![pool], whole![pool], pool)
+        t.true(first![pool] >= next![pool])
+      }
+      const min = ({ min_connections }: PoolSettings) => min_connections
+      t.is(min(main) + (threads - 1) * min(other), plane === 'control' && threads > 1 ? 1 : 2)
+    })
+  }
+}

@@ -33,6 +33,7 @@ import {
 } from '../../../support/oauth/relying-party.js'
 import { startMemcached, startRedis } from '../../../support/service/servers.js'
 import { twoServices } from '../../../support/service/two-services.js'
+import { twoThreads } from '../../../support/service/two-threads.js'
 
 /** The limit is one second. The rest is for the test's own requests on a loaded machine. */
 const WITHIN_MS = 1_000
@@ -257,11 +258,21 @@ const KINDS: Readonly<Record<string, Kind>> = {
   },
 }
 
-async function table(t: ExecutionContext, environment: Readonly<Record<string, string>>) {
+type Pair = (environment: Readonly<Record<string, string>>) => Promise<{
+  readonly first: Api
+  readonly second: Api
+  end(): Promise<void>
+}>
+
+async function table(
+  t: ExecutionContext,
+  environment: Readonly<Record<string, string>>,
+  pair: Pair = twoServices,
+) {
   t.timeout(240_000)
   const reachable = await reachableUpstream()
   t.teardown(reachable.end)
-  const { first, second, end } = await twoServices({ ...reachable.environment, ...environment })
+  const { first, second, end } = await pair({ ...reachable.environment, ...environment })
   t.teardown(end)
   const workspace = await first.workspace()
   const person = await present(first, await newFixture(first, workspace))
@@ -280,6 +291,8 @@ async function table(t: ExecutionContext, environment: Readonly<Record<string, s
 }
 
 test('a revocation is effective in the other process: postgres', (t) => table(t, {}))
+
+test('a revocation is effective on the other gateway thread', (t) => table(t, {}, twoThreads))
 
 testWithProgram(
   'redis-server',

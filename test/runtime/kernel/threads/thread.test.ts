@@ -79,6 +79,23 @@ test('a thread that hangs misses its heartbeat and is replaced', async (t) => {
   await stop()
 })
 
+test('a thread that cannot be killed is not ready while it hangs, serves again after it, and ends itself', async (t) => {
+  const { lines, log } = logbook()
+  const thread = { heartbeatMs: 20, hungMs: 200, canBeKilled: false }
+  const { ref, readiness, stats, stop } = await placeProbe(t, 'thread', { log, thread })
+  const answer = ref.block({ ms: 1_500 })
+  await until(() => !readiness())
+  t.is((await answer).tag, 'blocked', 'it was not killed')
+  await until(() => readiness())
+  t.deepEqual(
+    lines.map(({ msg }) => msg),
+    ['thread is hung', 'thread answers again'],
+  )
+  t.is(stats().restarts, 0)
+  await stop()
+  t.false(lines.some(({ msg }) => msg === 'thread does not end'))
+})
+
 test('a thread that dies too often makes its actors not ready, and is still restarted', async (t) => {
   const supervision = { restartsMax: 1, windowMs: 3_600_000, backoffMs: 1 }
   const { ref, readiness, stop } = await placeProbe(t, 'thread', { thread: { supervision } })

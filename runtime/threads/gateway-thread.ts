@@ -1,0 +1,155 @@
+/**
+ * Entry of a gateway thread beside the main thread. It accepts connections on the port of the main thread, and has
+ * its own inline actors, its share of the database pools, and its own connections to the kms, the coordination
+ * backend and LISTEN. Actors that run once in a process are asked on the main thread
+ * (docs/concepts/actor-runtime.md).
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { signingKeys } from '../../actors/oauth/signing-keys/protocol.js'
+import { tenants } from '../../actors/identity/tenants/protocol.js'
+import type { DevMailbox } from '../../gateway/site/dev-mail.js'
+import { openCoordination } from '../../storage/platform/coordination/open.js'
+import { openDatabase } from '../../storage/platform/database.js'
+import { openKms } from '../../storage/platform/kms/client.js'
+import { createSealer } from '../../storage/platform/sealing/seal.js'
+import type { Plane } from '../configuration/deployment.js'
+import type { Settings } from '../configuration/settings.js'
+import type { ActorRef } from '../kernel/actor.js'
+import type { Metrics } from '../kernel/metrics/metrics.js'
+import { systemRandom } from '../kernel/random.js'
+import { startSystem, type System } from '../kernel/system.js'
+import {
+  serveThread,
+  type ThreadPlacements,
+  type ThreadStart,
+} from '../kernel/threads/thread-serve.js'
+import { isOnMainThread, placementsOfGatewayThread, planesOf } from '../planes.js'
+import { startTelemetry } from '../telemetry/start.js'
+import { actorWirings } from '../wiring/actors.js'
+import { followChanges } from '../wiring/announcements.js'
+import { gatewayOf } from '../wiring/gateway.js'
+import type { ThreadAccess } from '../wiring/thread-access.js'
+import { mainThread, type MainThreadProtocol } from './main-thread.js'
+
+/** What the main thread passes to a gateway thread. `database` is the thread's share of the pools. */
+export type GatewayThreadData = ThreadAccess & {
+  readonly settings: Settings
+  readonly plane: Plane
+  /** The port on which the main thread listens. */
+  readonly port: number
+  readonly keepsMail: boolean
+  readonly cloneMessages: boolean | undefined
+}
+
+const KEYS_WITHIN_MS = 15_000
+const KEYS_RETRY_MS = 250
+/** The end of a drain, for actors and connections. */
+const CLOSE_WITHIN_MS = 1_000
+
+serveThread({
+  placements: async (start) => {
+    const closers: (() => Promise<unknown>)[] = []
+    const close = async () => {
+      for (const end of closers.splice(0).toReversed()) await end()
+    }
+    try {
+      return { ...(await opened(start, closers)), close }
+    } catch (error) {
+      await close()
+      throw error
+    }
+  },
+})
+
+async function opened(
+  start: ThreadStart,
+  closers: (() => Promise<unknown>)[],
+): Promise<Omit<ThreadPlacements, 'close' | 'reconfigure'>> {
+  const { name, data, clock, log, metrics: own } = start
+  const { settings, plane, port, urls, keepsMail, cloneMessages, ...access } =
+    data as GatewayThreadData
+  const { registry } = own
+  const random = systemRandom(clock)
+  const main = start.ref(mainThread)
+  const metrics: Metrics = {
+    ...own,
+    exposition: async () => (await main.metrics(null)).text,
+  }
+
+  const source = { plane, thread: name }
+  const endTelemetry = await startTelemetry(settings.telemetry, source, registry)
+  closers.push(endTelemetry)
+  const database = await openDatabase({ settings: access.database, urls, plane, log, registry })
+  closers.push(() => database.close())
+  const kms = await openKms({ ...access.kms, log, clock, registry })
+  closers.push(() => kms.close())
+  const { deployment, redis, memcached } = settings
+  const backend = deployment.coordination_backend
+  const coordination = await openCoordination({ backend, redis, memcached, database, log })
+  closers.push(() => coordination.close())
+
+  const system = await startSystem({
+    placements: placementsOfGatewayThread(settings),
+    planes: planesOf(plane),
+    elsewhere: (placement) =>
+      isOnMainThread(placement) ? start.ref(placement.definition.address) : undefined,
+    actorWirings: actorWirings({
+      settings,
+      database,
+      coordination,
+      kms,
+      clock,
+      random,
+      metrics,
+      log,
+      sealer: createSealer({ database, kms, random, clock }),
+      // Only the health actor reads the next two, and it runs on the main thread.
+      process: { started: () => true, stopping: () => false, unfit: () => [] },
+      report: { planes: () => [], actors: () => [] },
+    }),
+    clock,
+    log,
+    metrics,
+    cloneMessages,
+  })
+  closers.push(() => system.drain(CLOSE_WITHIN_MS))
+  await system.ref(tenants).ensureControlPlane({})
+  await awaitKeys(system, clock)
+  const leave = await followChanges(database.listener, system)
+  closers.push(leave)
+
+  const gateway = gatewayOf({
+    settings,
+    plane,
+    system,
+    log,
+    clock,
+    random,
+    metrics,
+    devMailbox: keepsMail ? mailboxOf(main) : undefined,
+    shared: { thread: name, port },
+  })
+  closers.push(() => gateway.close())
+  await gateway.listen()
+  gateway.started()
+  return {
+    actors: [],
+    stats: () => system.stats(),
+    unready: () => system.readiness().unready.map((one) => `${name} ${one}`),
+    finishRequests: (withinMs) => gateway.drain(withinMs),
+  }
+}
+
+/** The main thread has created the keys by now. This thread reads them before it accepts requests. */
+async function awaitKeys(system: System, clock: ThreadStart['clock']): Promise<void> {
+  const endMs = clock.monotonicMs() + KEYS_WITHIN_MS
+  while (!(await system.ref(signingKeys).state(null)).signing) {
+    if (clock.monotonicMs() > endMs) throw new Error('the signing keys cannot be loaded')
+    await sleep(KEYS_RETRY_MS)
+  }
+}
+
+function mailboxOf(main: ActorRef<MainThreadProtocol>): DevMailbox {
+  const list = async () => (await main.mails(null)).mails
+  return { list, find: async (id) => (await list()).find((mail) => mail.id === id) }
+}
