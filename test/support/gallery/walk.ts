@@ -53,7 +53,10 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   await page.waitForSelector('#error-summary')
   await see('sign-in-wrong')
   for (let status = 200; status !== 429; ) {
-    const answered = page.waitForResponse((one) => one.request().method() === 'POST')
+    // The page also asks for the options of a passkey.
+    const answered = page.waitForResponse(
+      (one) => one.request().method() === 'POST' && one.url().endsWith('/auth/login'),
+    )
     const loaded = page.waitForEvent('load')
     await enter(`unknown.${unique}@harbour.works`, 'wrong password')
     status = (await answered).status()
