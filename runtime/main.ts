@@ -20,6 +20,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   operator: async () => (await import('./cli/operator.js')).operatorCommand,
   webhooks: async () => (await import('./cli/webhooks/webhooks.js')).webhooksCommand,
   agent: async () => (await import('./cli/agent/agent.js')).agentCommand,
+  api: async () => (await import('./cli/api/api.js')).apiCommand,
   run: async () => (await import('./cli/run.js')).runCommand,
   egress: async () => (await import('./cli/egress.js')).egressCommand,
   tour: async () => (await import('./cli/tour/tour.js')).tourCommand,

@@ -48,10 +48,9 @@ export async function announceTarget(
 ): Promise<void> {
   announced = await targetOf(command)
   if (announced === undefined) return
-  // Agents read standard error as JSON too.
-  const isJson = pathOf(command).startsWith('agent ') && command.opts()['json'] === true
-  const line = targetLine(announced)
-  err(isJson ? `${JSON.stringify({ target: line })}\n` : `svc: ${line}\n`)
+  // Agents read standard error as JSON too: a failure has the target as a member.
+  if (pathOf(command).startsWith('agent ') && command.opts()['json'] === true) return
+  err(`svc: ${targetLine(announced)}\n`)
 }
 
 /** The value of a command's JSON output, with the line of this process as `target`. */

@@ -14,6 +14,7 @@ import { delegate } from './delegate.js'
 import { type NewAgentWishes, register, type WorkspaceWishes, workspace } from './register.js'
 import type { AgentCommandHost, Run } from './run.js'
 import { logInAgain, printToken, type TokenWishes, whoAmI } from './tokens.js'
+import { withTarget } from '../../process/target.js'
 
 type SharedOptions = { file?: string; json?: boolean }
 
@@ -149,7 +150,7 @@ function failureJson(error: unknown): string {
           request_id: error.requestId,
         }
       : { error: 'failed', detail: wordsOf(error) }
-  return `${JSON.stringify(about)}\n`
+  return `${JSON.stringify(withTarget(about))}\n`
 }
 
 function wordsOf(error: unknown): string {

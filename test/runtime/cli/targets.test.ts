@@ -82,6 +82,8 @@ const COMMANDS: readonly (readonly [command: string, args: readonly string[], li
   ['agent whoami', ['--file', identity], OF_IDENTITY],
   ['agent token', ['--file', identity], OF_IDENTITY],
   ['agent delegate', ['--file', identity, '--scope', 'vault:read'], OF_IDENTITY],
+  ['api list', ['--url', AT], OF_URL],
+  ['api call', ['getCapabilities', '--url', AT], OF_URL],
   ['run', ['--url', AT, '--token-file', token, '--', 'true'], OF_URL],
   ['egress', ['--url', AT, '--token-file', token, 'https://api.example.com'], OF_URL],
 ]
@@ -129,8 +131,7 @@ test.serial('JSON has the target', (t) => {
   const shown = JSON.parse(svc('config', 'show', '--json').stdout) as { target: string }
   t.is(shown.target, OF_CONFIGURATION)
   const { stderr } = svc('agent', 'whoami', '--json', '--file', identity)
-  const [first] = stderr.split('\n')
-  t.deepEqual(JSON.parse(first ?? ''), { target: OF_IDENTITY })
+  t.like(JSON.parse(stderr), { target: OF_IDENTITY, error: 'failed' })
 })
 
 test.serial('a URL with a password is shown without it', (t) => {

@@ -1,0 +1,153 @@
+/** `svc api`: every operation of a service by its name, from the OpenAPI document of the service itself. */
+import { readFileSync } from 'node:fs'
+import type { Command } from 'commander'
+import { httpClient, type HttpClient } from '../../client/http.js'
+import { reasonOf } from '../../client/reasons.js'
+import { tokenFrom, type TokenOptions } from '../../client/token-source.js'
+import { readEnvironment } from '../../kernel/config/environment.js'
+import { withTarget } from '../../process/target.js'
+import { checkAddress, collected } from '../service-access.js'
+import { bodyOfFields, callOf, operationNamed, operationsOf, type Operation } from './operations.js'
+
+/** The request was not sent, or the service did not answer. */
+const EXIT_FAILED = 1
+/** The service answered with a status from 400. The same as for curl --fail. */
+const EXIT_REFUSED = 22
+const DOCUMENT = '/openapi.json'
+
+type Access = TokenOptions & { readonly url: string; readonly json?: boolean }
+type ListOptions = Access & { readonly tag?: string }
+type CallOptions = Access & {
+  readonly param: readonly string[]
+  readonly field: readonly string[]
+  readonly body?: string
+  readonly include?: boolean
+}
+
+/** Adds `api` with its sub-commands to the program. */
+export function apiCommand(program: Command): void {
+  const api = program.command('api').description('call any operation of the HTTP API by its name')
+  const guarded = async (work: () => Promise<number>) => {
+    try {
+      process.exitCode = await work()
+    } catch (error) {
+      process.stderr.write(`svc api: ${reasonOf(error)}\n`)
+      process.exitCode = EXIT_FAILED
+    }
+  }
+  api
+    .command('list')
+    .description('list the operations that the OpenAPI document of the service describes')
+    .requiredOption('--url <url>', 'the service')
+    .option('--tag <tag>', 'only operations with this tag')
+    .option('--json', 'as JSON')
+    .action((options: ListOptions) => guarded(() => list(options)))
+  api
+    .command('call')
+    .argument('<operation>', 'an operationId, for example listApplications')
+    .description('call an operation and print its answer')
+    .requiredOption('--url <url>', 'the service')
+    .option('--token-file <file>', 'a file with the access token')
+    .option('--token-env <name>', 'or the environment variable with the token')
+    .option('--param <name=value>', 'a path, query or header parameter, repeatable', collected, [])
+    .option('--field <name=value>', 'a member of the body: a.b=c, repeatable', collected, [])
+    .option('--body <json>', 'the body; @file reads it from a file, @- from stdin')
+    .option('-i, --include', 'print the status and the header fields first')
+    .option('--json', 'print status, headers and body as one JSON document')
+    .action((name: string, options: CallOptions) => guarded(() => call(name, options)))
+}
+
+async function list({ url, tag, json = false }: ListOptions): Promise<number> {
+  return withService(url, async (client) => {
+    const all = await operations(client)
+    const shown = all.filter(({ tags }) => tag === undefined || tags.includes(tag))
+    if (json) {
+      const rows = shown.map(({ id, method, path, summary, tags }) => ({
+        operation_id: id,
+        method,
+        path,
+        summary,
+        tags,
+      }))
+      print(JSON.stringify(withTarget({ operations: rows }), null, 2))
+      return 0
+    }
+    const width = Math.max(0, ...shown.map(({ id }) => id.length))
+    for (const { id, method, path, summary } of shown)
+      print(`${id.padEnd(width)}  ${method.padEnd(6)} ${path}  ${summary}`)
+    return 0
+  })
+}
+
+async function call(name: string, options: CallOptions): Promise<number> {
+  const { url, include = false, json = false, tokenFile, tokenEnv } = options
+  const token =
+    tokenFile === undefined && tokenEnv === undefined
+      ? undefined
+      : await tokenFrom({ tokenFile, tokenEnv }, readEnvironment())()
+  const given = options.body === undefined ? undefined : jsonOf(options.body)
+  return withService(url, async (client) => {
+    const operation = operationNamed(await operations(client), name)
+    const body = bodyOfFields(options.field, given)
+    const { path, headers, ...content } = callOf(operation, parametersOf(options.param), body)
+    const { method } = operation
+    const answer = await client.request({ method, path, headers, token, ...content })
+    if (json) {
+      const { status, headers: fields, body: answered } = answer
+      print(JSON.stringify(withTarget({ status, headers: fields, body: answered }), null, 2))
+    } else {
+      if (include) {
+        print(String(answer.status))
+        for (const [field, value] of Object.entries(answer.headers)) print(`${field}: ${value}`)
+        print('')
+      }
+      if (typeof answer.body !== 'string') print(JSON.stringify(answer.body, null, 2))
+      else if (answer.body !== '') print(answer.body)
+    }
+    if (answer.status < 400) return 0
+    process.stderr.write(`svc api: ${operation.id} answered ${answer.status}\n`)
+    return EXIT_REFUSED
+  })
+}
+
+async function withService(url: string, work: (client: HttpClient) => Promise<number>) {
+  checkAddress('--url', url)
+  const client = httpClient(url)
+  try {
+    return await work(client)
+  } finally {
+    await client.close()
+  }
+}
+
+async function operations(client: HttpClient): Promise<readonly Operation[]> {
+  const { status, body } = await client.request({ method: 'GET', path: DOCUMENT })
+  if (status !== 200) throw new Error(`GET ${DOCUMENT} answered ${status}`)
+  return operationsOf(body)
+}
+
+function parametersOf(options: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  const values = new Map<string, string[]>()
+  for (const option of options) {
+    const at = option.indexOf('=')
+    if (at < 1) throw new Error(`--param must be NAME=VALUE, not ${option}`)
+    const name = option.slice(0, at)
+    values.set(name, [...(values.get(name) ?? []), option.slice(at + 1)])
+  }
+  return values
+}
+
+/** @throws if it is not JSON. */
+function jsonOf(text: string): unknown {
+  const source = text === '@-' ? 0 : text.startsWith('@') ? text.slice(1) : null
+  const body = source === null ? text : readFileSync(source, 'utf8')
+  try {
+    return JSON.parse(body) as unknown
+  } catch (error) {
+    throw new Error(`the body is not JSON: ${(error as Error).message}`)
+  }
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}

@@ -1,0 +1,130 @@
+/** `svc api` as an administrator uses it: every operation by its name (docs/reference/commands.md). */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import test from 'ava'
+import { bodyOfFields, callOf, type Operation } from '../../../runtime/cli/api/operations.js'
+import { apiOf, type Json } from '../../support/api.js'
+import { testService } from '../../support/service.js'
+
+const MAIN = new URL('../../../runtime/main.js', import.meta.url).pathname
+const running = await testService()
+const api = apiOf(running)
+const { token } = await api.workspace()
+const folder = mkdtempSync(join(tmpdir(), 'svc-api-'))
+const tokenFile = join(folder, 'token')
+writeFileSync(tokenFile, token, { mode: 0o600 })
+test.after.always(async () => {
+  rmSync(folder, { recursive: true, force: true })
+  await api.close()
+  await running.end()
+})
+
+/** Runs the command beside the service, which shares this process. */
+async function svc(words: readonly string[], input = '') {
+  const { baseUrl, ca } = running
+  const certificate = join(folder, 'ca.pem')
+  if (ca !== undefined) writeFileSync(certificate, ca)
+  const child = spawn(process.execPath, [MAIN, 'api', ...words, '--url', baseUrl], {
+    env: {
+      PATH: process.env['PATH'],
+      HOME: folder,
+      ...(ca === undefined ? {} : { NODE_EXTRA_CA_CERTS: certificate }),
+    },
+  })
+  child.stdin.end(input)
+  const text = { out: '', err: '' }
+  child.stdout.on('data', (chunk: Buffer) => (text.out += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (text.err += chunk.toString()))
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve))
+  return { code, ...text }
+}
+const call = (words: readonly string[], input?: string) =>
+  svc(['call', ...words, '--token-file', tokenFile], input)
+
+test('operations are listed, and called by their names', async (t) => {
+  const listed = await svc(['list', '--json'])
+  t.is(listed.code, 0, listed.err)
+  const { operations, target } = JSON.parse(listed.out) as Json
+  t.true((operations as Json[]).some((each) => each['operation_id'] === 'createApplication'))
+  t.true(String(target).includes(running.baseUrl))
+
+  const redirect = 'https://shop.example.com/callback'
+  const fields = ['--field', 'name=Shop', '--field', `redirect_uris=${JSON.stringify([redirect])}`]
+  const made = await call(['createApplication', ...fields, '--json'])
+  t.is(made.code, 0, made.err)
+  const { status, body } = JSON.parse(made.out) as { status: number; body: Json }
+  t.is(status, 201)
+  t.is(body['name'], 'Shop')
+  t.deepEqual(body['redirect_uris'], [redirect])
+
+  const id = String(body['id'])
+  const read = await call(['getapplication', '--param', `application_id=${id}`])
+  t.is(read.code, 0, read.err)
+  t.is((JSON.parse(read.out) as Json)['id'], id)
+
+  const whole = await call(['createApplication', '--body', '@-'], '{"name":"From standard input"}')
+  t.is(whole.code, 0, whole.err)
+  t.is((JSON.parse(whole.out) as Json)['name'], 'From standard input')
+})
+
+test('a refusal is printed and is exit code 22, a mistake in the command is 1', async (t) => {
+  const refused = await call(['getApplication', '--param', 'application_id=none', '-i'])
+  t.is(refused.code, 22)
+  t.regex(refused.out, /^404\n/)
+  t.regex(refused.out, /"error": "not_found"/)
+  for (const [words, message] of [
+    [['createAplication'], /no operation createAplication\. Similar: createApplication/],
+    [['getApplication'], /needs --param application_id=VALUE \(in the path\)/],
+    [
+      ['getApplication', '--param', 'x=1', '--param', 'application_id=1'],
+      /no parameter x\. It has: application_id/,
+    ],
+    [['getApplication', '--param', 'application_id'], /--param must be NAME=VALUE/],
+    [['createApplication', '--body', '{'], /the body is not JSON/],
+    [['getApplication', '--param', 'application_id=1', '--field', 'a=1'], /takes no body/],
+  ] as const) {
+    const { code, err } = await call(words)
+    t.is(code, 1, words.join(' '))
+    t.regex(err, message)
+  }
+})
+
+test('fields make bodies, also with unusual names', (t) => {
+  t.deepEqual(bodyOfFields([], undefined), undefined)
+  t.deepEqual(bodyOfFields(['a.b=1', 'a.c=x', 'd=["y"]', 'e=a=b'], { a: { z: true } }), {
+    a: { z: true, b: 1, c: 'x' },
+    d: ['y'],
+    e: 'a=b',
+  })
+  const body = bodyOfFields(['__proto__.polluted=1'], undefined) as object
+  t.deepEqual(Object.keys(body), ['__proto__'])
+  t.is(({} as { polluted?: unknown }).polluted, undefined)
+})
+
+test('parameters are written where they belong, and encoded', (t) => {
+  const operation: Operation = {
+    id: 'example',
+    method: 'POST',
+    path: '/things/{id}',
+    summary: '',
+    tags: [],
+    parameters: [
+      { name: 'id', in: 'path', required: true },
+      { name: 'tag', in: 'query', required: false },
+      { name: 'Idempotency-Key', in: 'header', required: false },
+    ],
+    bodyTypes: ['application/x-www-form-urlencoded'],
+  }
+  const values = new Map([
+    ['id', ['a/b?c']],
+    ['tag', ['x', 'y&z']],
+    ['idempotency-key', ['k']],
+  ])
+  t.deepEqual(callOf(operation, values, { a: 'b', c: 1 }), {
+    path: '/things/a%2Fb%3Fc?tag=x&tag=y%26z',
+    headers: { 'Idempotency-Key': 'k' },
+    form: { a: 'b', c: '1' },
+  })
+})
