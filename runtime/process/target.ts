@@ -96,7 +96,9 @@ export async function targetOfSettings({
 }: Pick<LoadedSettings, 'settings' | 'sources' | 'dataDir'>): Promise<Target> {
   const { printedSource } = await import('../kernel/config/print.js')
   const { databaseAddress } = await import('../../storage/platform/unavailable.js')
-  const from = (key: string) => printedSource(sources.get(key) ?? { kind: 'default' })
+  // The line says `from` itself.
+  const from = (key: string) =>
+    printedSource(sources.get(key) ?? { kind: 'default' }).replace(/^from /, '')
   const { url } = settings.database
   const isNamed = readEnvironment()['SVC_DATA_DIR'] !== undefined
   return {

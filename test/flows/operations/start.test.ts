@@ -74,7 +74,8 @@ test('a first start prints its address, and a second one keeps the data', async 
   t.is(await tour.ended(), 0, tour.output())
   const keys = svc(t, { args: ['keys', 'list'], environment })
   t.is(await keys.ended(), 0, keys.output())
-  t.true(keys.output().includes(`deployment ${url}, data directory ${folder}`), keys.output())
+  const target = new RegExp(`deployment ${url} \\(from [^)]+\\), data directory ${folder} \\(`)
+  t.regex(keys.output(), target)
   const tenant = shown(first.output(), 'control-plane tenant')
   t.regex(tenant, /^[0-9a-f-]{36}$/)
   const published = await jwks(url)
@@ -395,7 +396,7 @@ test('an invalid log level is refused', async (t) => {
 test('an unreadable CA file is reported by the tour in one line', async (t) => {
   const refused = svc(t, { args: ['tour', '--ca-file', '/nonexistent.pem'] })
   t.is(await refused.ended(), 1)
-  t.regex(refused.output(), /^svc tour: ENOENT: .*nonexistent\.pem'\n$/)
+  t.regex(refused.output(), /^svc: deployment .*\nsvc tour: ENOENT: .*nonexistent\.pem'\n$/)
 })
 
 test('closing the terminal stops everything, as Ctrl-C does', async (t) => {

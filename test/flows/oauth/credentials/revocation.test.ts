@@ -148,7 +148,8 @@ test('an ended delegation; its credential is bound to the key of the agent', asy
   await person.browser.close()
 })
 
-test('the list: media type, entity tag, gzip, CORS, history, aggregation', async (t) => {
+// Serial: the other tests of this file change the list.
+test.serial('the list: media type, entity tag, gzip, CORS, history, aggregation', async (t) => {
   const credential = await credentialOf(tenant, tenant.userId)
   const { payload } = partsOf(credential)
   const { uri } = (payload['status'] as { status_list: { uri: string } }).status_list
