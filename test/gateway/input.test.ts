@@ -223,6 +223,7 @@ onEachTransport(test, {}, ({ on, call, postJson }) => {
     t.deepEqual(bad.json() as unknown, {
       error: 'invalid_grant',
       error_description: 'no such grant',
+      error_uri: 'https://id.test/errors/invalid-grant',
       request_id: bad.headers['x-request-id'],
     })
   })

@@ -42,7 +42,7 @@ test.serial('curl uses the credential of the host, found in the list', async (t)
   t.regex(out, /proxy-status: svc-egress; received-status=200/i)
   t.true(out.includes('[redacted]'))
   t.false(out.includes(SECRET))
-  t.is(err, '')
+  t.regex(err, /^svc: deployment \S+ \(from --url\)\n$/)
 })
 
 test.serial('bodies are sent with and without length, and large responses arrive', async (t) => {
