@@ -59,7 +59,7 @@ export async function provisionScimUsers(
   const written = tx.query({
     name: 'scim_user.provision',
     text: `with granted as materialized (
-             select n.* from ${READ} join accounts a on a.id = n."accountId"
+             select n.* from ${READ} where (select true from accounts a where a.id = n."accountId")
            ), created as (
              insert into tenant_users (tenant_id, id, account_id, sub, status, roles, fixture, created_at, updated_at,
                display_name, invited_as, given_name, family_name, picture, locale, zoneinfo, phone_number,
