@@ -144,7 +144,7 @@ function jsonOf(text: string): unknown {
   try {
     return JSON.parse(body) as unknown
   } catch (error) {
-    throw new Error(`the body is not JSON: ${(error as Error).message}`)
+    throw new Error(`the body is not JSON: ${(error as Error).message}`, { cause: error })
   }
 }
 
