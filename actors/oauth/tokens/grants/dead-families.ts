@@ -1,5 +1,5 @@
 /**
- * Refresh tokens whose family was revoked or whose session has ended: `[refresh_family_cache]`. Both are final, so an entry
+ * Refresh tokens of revoked families and of ended sessions (`[refresh_family_cache]`). Both states are final, so an entry
  * never becomes wrong, in any process. A client that repeats such a token costs no statement.
  */
 import type { RefreshTokenRow } from '../../../../storage/oauth/refresh-tokens.js'
