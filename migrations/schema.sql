@@ -1,11 +1,24 @@
 -- What the migrations come to. Written by `node dist/test/support/storage/write-schema.js`.
 
+CREATE OR REPLACE FUNCTION public.svc_announce(channel text, payload text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if current_setting('svc.announce', true) = 'table' then
+    insert into announcements (channel, payload) values (svc_announce.channel, svc_announce.payload);
+  else
+    perform pg_notify(channel, payload);
+  end if;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_announce_agent()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_notify('svc_standing', coalesce(new.agent_id, old.agent_id)::text);
+  perform svc_announce('svc_standing', coalesce(new.agent_id, old.agent_id)::text);
   return null;
 end
 $function$;
@@ -15,7 +28,7 @@ CREATE OR REPLACE FUNCTION public.svc_announce_person()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_notify('svc_standing', coalesce(new.sub, old.sub));
+  perform svc_announce('svc_standing', coalesce(new.sub, old.sub));
   return null;
 end
 $function$;
@@ -25,7 +38,7 @@ CREATE OR REPLACE FUNCTION public.svc_announce_policies()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_notify('svc_standing', coalesce(new.tenant_id, old.tenant_id)::text);
+  perform svc_announce('svc_standing', coalesce(new.tenant_id, old.tenant_id)::text);
   return null;
 end
 $function$;
@@ -35,7 +48,7 @@ CREATE OR REPLACE FUNCTION public.svc_announce_secret()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_notify('svc_standing', coalesce(new.application_id, old.application_id)::text);
+  perform svc_announce('svc_standing', coalesce(new.application_id, old.application_id)::text);
   return null;
 end
 $function$;
@@ -45,7 +58,7 @@ CREATE OR REPLACE FUNCTION public.svc_announce_signing_keys()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_notify('svc_signing_keys', '');
+  perform svc_announce('svc_signing_keys', '');
   return null;
 end
 $function$;
@@ -55,7 +68,7 @@ CREATE OR REPLACE FUNCTION public.svc_announce_standing()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_notify('svc_standing', coalesce(new.id, old.id)::text);
+  perform svc_announce('svc_standing', coalesce(new.id, old.id)::text);
   return null;
 end
 $function$;
@@ -65,7 +78,7 @@ CREATE OR REPLACE FUNCTION public.svc_announce_tenant()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_notify('svc_tenants', coalesce(new.id, old.id)::text);
+  perform svc_announce('svc_tenants', coalesce(new.id, old.id)::text);
   return null;
 end
 $function$;
@@ -291,7 +304,7 @@ AS $function$
 begin
   update sessions set ended_at = new.revoked_at, ended_reason = new.revoked_reason
   where tenant_id = new.tenant_id and id = new.id and ended_at is null;
-  perform pg_notify('svc_standing', new.id::text);
+  perform svc_announce('svc_standing', new.id::text);
   return null;
 end
 $function$;
@@ -336,22 +349,10 @@ CREATE OR REPLACE FUNCTION public.svc_ledger_balanced()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
-declare
-  entry uuid;
-  lines bigint;
-  total numeric;
-  strange bigint;
 begin
-  entry := case when tg_table_name = 'ledger_lines' then (to_jsonb(new) ->> 'entry_id')::uuid
-                else (to_jsonb(new) ->> 'id')::uuid end;
-  select count(*), coalesce(sum(l.amount_minor), 0), count(*) filter (where l.currency <> e.currency)
-    into lines, total, strange
-    from ledger_lines l join ledger_entries e on e.tenant_id = l.tenant_id and e.id = l.entry_id
-    where l.tenant_id = new.tenant_id and l.entry_id = entry;
-  if lines < 2 or total <> 0 or strange > 0 then
-    raise exception 'ledger entry % does not balance', entry
-      using errcode = 'check_violation', constraint = 'ledger_balanced';
-  end if;
+  perform svc_ledger_require_balance(new.tenant_id,
+    case when tg_table_name = 'ledger_lines' then (to_jsonb(new) ->> 'entry_id')::uuid
+         else (to_jsonb(new) ->> 'id')::uuid end);
   return null;
 end
 $function$;
@@ -363,6 +364,26 @@ AS $function$
 begin
   raise exception 'the ledger is only added to' using errcode = 'check_violation',
     constraint = 'ledger_kept';
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_ledger_require_balance(tenant uuid, entry uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  lines bigint;
+  total numeric;
+  strange bigint;
+begin
+  select count(*), coalesce(sum(l.amount_minor), 0), count(*) filter (where l.currency <> e.currency)
+    into lines, total, strange
+    from ledger_lines l join ledger_entries e on e.tenant_id = l.tenant_id and e.id = l.entry_id
+    where l.tenant_id = tenant and l.entry_id = entry;
+  if lines < 2 or total <> 0 or strange > 0 then
+    raise exception 'ledger entry % does not balance', entry
+      using errcode = 'check_violation', constraint = 'ledger_balanced';
+  end if;
 end
 $function$;
 
@@ -870,6 +891,14 @@ CREATE INDEX agents_listed ON public.agents USING btree (tenant_id, created_at D
 alter table agents enable row level security;
 alter table agents force row level security;
 create policy tenant on agents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table announcements (
+  id bigint generated always as identity not null,
+  channel text not null,
+  payload text not null,
+  at timestamp with time zone default clock_timestamp() not null,
+  constraint announcements_pkey PRIMARY KEY (id)
+);
 
 create table api_keys (
   tenant_id uuid not null,
@@ -1761,6 +1790,11 @@ create table ledger_lines (
 alter table ledger_lines enable row level security;
 alter table ledger_lines force row level security;
 create policy tenant on ledger_lines using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table locks (
+  key text not null,
+  constraint locks_pkey PRIMARY KEY (key)
+);
 
 create table mail_address_shares (
   address_sha256 bytea not null,

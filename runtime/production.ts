@@ -70,7 +70,8 @@ export const requirements: readonly Requirement[] = [
     (key): Requirement => ({
       area: 'Database',
       keys: [`database.${key}`],
-      holds: ({ database }) => database[key] !== undefined,
+      holds: ({ database }) =>
+        database[key] !== undefined || (key === 'listener_url' && database.announce === 'table'),
       rule: 'be set',
       fix: `set database.${key}; the embedded PostgreSQL and the fallbacks are for local runs`,
     }),

@@ -1,5 +1,6 @@
 /** Agents with their keys and anchors. An agent's home tenant is the one it registered in. */
 import { UNHURRIED } from '../platform/durability.js'
+import { lockUntilEnd } from '../platform/portable/locks.js'
 import type { Transaction } from '../platform/sql.js'
 
 export type KeyAlgorithm = 'ed25519' | 'es256'
@@ -88,11 +89,7 @@ async function anchorTaken(
   tx: Transaction,
   { tenantId, anchorType, did }: Pick<NewAgent, 'tenantId' | 'anchorType' | 'did'>,
 ): Promise<boolean> {
-  await tx.query({
-    name: 'agent_anchor.lock',
-    text: `select pg_advisory_xact_lock(hashtextextended('anchor:' || $1::text || ' ' || $2, 0))`,
-    values: [tenantId, did],
-  })
+  await lockUntilEnd(tx, { kind: 'anchor', tenantId, subject: did })
   return anchorKnown(tx, tenantId, anchorType, did)
 }
 

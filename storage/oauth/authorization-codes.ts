@@ -144,7 +144,6 @@ export async function redeemCodes(
   const { rows } = await tx.query<{ place: number }>({
     name: 'authorization_code.redeem',
     // Live codes are locked and change only by redemption, so this statement sees their latest version.
-    // It updates them by their physical location, without a second look-up.
     text: `with asked as materialized (
              select $1::uuid as tenant_id, a.*
              from unnest($2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[],
@@ -152,8 +151,8 @@ export async function redeemCodes(
                as a (id, bound_to, turned_at, family_expires_at, refresh_token_sha256, offline, place)
                where ${LOOKED_UP}),
            live as materialized (
-             select a.*, c.ctid as lies from asked a
-             cross join lateral (select c.ctid, c.session_id from authorization_codes c
+             select a.* from asked a
+             cross join lateral (select c.session_id from authorization_codes c
                where c.tenant_id = a.tenant_id and c.id = a.id and c.redeemed_at is null
                  and c.expires_at > a.turned_at for update) c
              where not a.offline or exists (select from sessions s
@@ -161,7 +160,7 @@ export async function redeemCodes(
                for share)),
            redeemed as (
              update authorization_codes c set redeemed_at = l.turned_at from live l
-             where c.ctid = l.lies and c.redeemed_at is null
+             where c.tenant_id = l.tenant_id and c.id = l.id and c.redeemed_at is null and ${LOOKED_UP}
              returning c.*, l.bound_to, l.turned_at, l.family_expires_at, l.refresh_token_sha256,
                l.offline, l.place),
            session as (

@@ -70,6 +70,18 @@ export const databaseSettings = section(
     ),
     max_lifetime_secs: timerSeconds(1800).describe('Maximum age of a connection.'),
     statement_cache_capacity: count(100, 1, 2048).describe('Prepared statements per connection.'),
+    prepared_statements: z
+      .enum(['named', 'unnamed'])
+      .default('named')
+      .describe(
+        'unnamed works through a pooler in transaction mode, such as PgBouncer. Time limits are then set in each transaction.',
+      ),
+    announce: z
+      .enum(['notify', 'table'])
+      .default('notify')
+      .describe(
+        'How processes hear of changes: by NOTIFY, or from a table that each process reads every 250 ms.',
+      ),
     test_before_acquire: flag(true).describe('Test idle connections before use.'),
     statement_timeout_secs: timerSeconds(10).describe('Time limit of a statement of a request.'),
     background_statement_timeout_secs: timerSeconds(60).describe(
@@ -100,6 +112,26 @@ export const databaseSettings = section(
         fix: 'set sslmode to verify-full, or remove it',
       })),
       {
+        keys: ['listener_url', 'prepared_statements', 'announce'],
+        holds: ({ listener_url, prepared_statements, announce }) =>
+          prepared_statements === 'named' || announce === 'table' || listener_url !== undefined,
+        rule: 'be set while database.prepared_statements is "unnamed", because LISTEN needs a session',
+        fix: 'set listener_url to a direct connection, or announce to "table"',
+      },
+      {
+        keys: ['migration_url', 'prepared_statements'],
+        holds: ({ migration_url, prepared_statements, url }) =>
+          prepared_statements === 'named' || url === undefined || migration_url !== undefined,
+        rule: 'be set while database.prepared_statements is "unnamed", because migrations need a session',
+        fix: 'set migration_url to a direct connection',
+      },
+      ...URL_KEYS.map((key) => ({
+        keys: [key] as [string],
+        holds: (settings: UrlsAndTls) => sessionAttributes(settings[key]) === 'read-write',
+        rule: 'reach a primary: target_session_attrs must be read-write, which is the default',
+        fix: 'set target_session_attrs to read-write, or remove it',
+      })),
+      {
         keys: ['min_connections', 'max_connections'],
         holds: ({ min_connections, max_connections }) => min_connections <= max_connections,
         rule: 'be at most database.max_connections',
@@ -119,6 +151,12 @@ export const databaseSettings = section(
     ],
   },
 )
+
+/** `target_session_attrs` of a URL. Each connection is checked to reach a primary. */
+function sessionAttributes(url: string | undefined): string {
+  if (url === undefined) return 'read-write'
+  return new URL(url).searchParams.get('target_session_attrs') ?? 'read-write'
+}
 
 type PlanePool = {
   readonly min_connections?: number | undefined

@@ -4,7 +4,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { DatabaseConnection } from './connection.js'
 import { Statements } from './transaction-statements.js'
 import type { Rows, Statement, Transaction, TransactionOptions } from './sql.js'
-import { openingStatements, sightStatement } from './tenancy.js'
+import {
+  openingStatements,
+  sightStatement,
+  standbyError,
+  type TransactionSettings,
+} from './tenancy.js'
 import { asUnavailable, isSerializationFailure } from './unavailable.js'
 
 const SERIALIZABLE_ATTEMPTS_MAX = 6
@@ -23,8 +28,7 @@ export interface ConnectionSource {
     /** Fair-share key: a tenant's id, or empty for the service. */
     share: string,
   ): Promise<T>
-  /** Set for background work in the pool of requests. */
-  readonly statementTimeoutMs: number | undefined
+  readonly settings: TransactionSettings
   /** Notifies the channels soon. */
   notify(channels: Iterable<string>): void
 }
@@ -50,7 +54,7 @@ export async function transact<T>(
   work: (tx: Transaction) => Promise<T> | T,
   { signal, isolation }: TransactionOptions = {},
 ): Promise<T> {
-  const opening = openingStatements(tenantId, isolation, source.statementTimeoutMs)
+  const opening = openingStatements(tenantId, isolation, source.settings)
   const attemptsMax = isolation === 'serializable' ? SERIALIZABLE_ATTEMPTS_MAX : 1
   for (let attempts = 1; ; attempts += 1) {
     try {
@@ -70,17 +74,41 @@ export async function transactTogether(
   tenantId: string | null,
   statements: readonly Statement[],
 ): Promise<readonly Rows<Record<string, unknown>>[]> {
-  const all = [sightStatement(tenantId), ...statements]
+  const opening = [sightStatement(tenantId), ...source.settings.statements]
   return source.use(
     undefined,
     undefined,
     async (connection) => {
-      const { results, error } = await connection.pipeline(all)
-      if (error !== null) throw asUnavailable(error, 'the connection was lost during a transaction')
-      return results.slice(1)
+      try {
+        return await runAfter(connection, opening, statements)
+      } catch (error) {
+        throw asUnavailable(error, 'the connection was lost during a transaction')
+      }
     },
     tenantId ?? '',
   )
+}
+
+/** Runs one statement after the settings of its pool's transactions, in one round trip. */
+export async function runWithSettings<Row>(
+  connection: DatabaseConnection,
+  { statements }: TransactionSettings,
+  statement: Statement,
+): Promise<Rows<Row>> {
+  const [result] = await runAfter(connection, statements, [statement])
+  return result as Rows<Row>
+}
+
+/** Runs statements as one implicit transaction. @returns the results without those of `opening`. */
+async function runAfter(
+  connection: DatabaseConnection,
+  opening: readonly Statement[],
+  statements: readonly Statement[],
+): Promise<readonly Rows<Record<string, unknown>>[]> {
+  const { results, error } = await connection.pipeline([...opening, ...statements])
+  const failure = error ?? standbyError(results.slice(0, opening.length))
+  if (failure !== null) throw failure
+  return results.slice(opening.length)
 }
 
 /**
@@ -96,7 +124,7 @@ async function attempt<T>(
   signal: AbortSignal | undefined,
 ): Promise<T> {
   signal?.throwIfAborted()
-  const statements = new Statements(opening, source.statementTimeoutMs, signal)
+  const statements = new Statements(opening, source.settings.statementTimeoutMs, signal)
   const tx: Transaction = {
     tenantId,
     query: (statement) => statements.enqueue(statement),

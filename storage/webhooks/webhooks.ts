@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { numberEvents } from '../platform/event-numbers.js'
 import { tenantInForce } from '../platform/in-force.js'
+import { lockUntilEnd } from '../platform/portable/locks.js'
 import type { Transaction } from '../platform/sql.js'
 
 export type WebhookRow = {
@@ -49,11 +50,7 @@ export async function insertWebhook(
   },
   max: number,
 ): Promise<WebhookRow | undefined> {
-  await tx.query({
-    name: 'webhook.one_at_a_time',
-    text: `select pg_advisory_xact_lock(hashtextextended('webhooks:' || $1::text, 0))`,
-    values: [row.tenantId],
-  })
+  await lockUntilEnd(tx, { kind: 'webhooks', tenantId: row.tenantId })
   await numberEvents(tx, row.tenantId)
   const { rows } = await tx.query<WebhookRow>({
     name: 'webhook.insert',
