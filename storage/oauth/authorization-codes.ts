@@ -144,6 +144,7 @@ export async function redeemCodes(
   const { rows } = await tx.query<{ place: number }>({
     name: 'authorization_code.redeem',
     // Live codes are locked and change only by redemption, so this statement sees their latest version.
+    // With `c.id = l.id` PostgreSQL expects two look-ups by the unique key, and reads a whole young table instead.
     text: `with asked as materialized (
              select $1::uuid as tenant_id, a.*
              from unnest($2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[],
@@ -160,7 +161,7 @@ export async function redeemCodes(
                for share)),
            redeemed as (
              update authorization_codes c set redeemed_at = l.turned_at from live l
-             where c.tenant_id = l.tenant_id and c.id = l.id and c.redeemed_at is null and ${LOOKED_UP}
+             where c.tenant_id = l.tenant_id and c.id = any(array[l.id]) and c.redeemed_at is null
              returning c.*, l.bound_to, l.turned_at, l.family_expires_at, l.refresh_token_sha256,
                l.offline, l.place),
            session as (

@@ -33,12 +33,12 @@ import type {
 import { type TransactionSettings, transactionSettings } from './tenancy.js'
 import {
   type ConnectionSource,
+  repeated,
   runWithSettings,
   transact,
   transactTogether,
 } from './transaction.js'
 import {
-  asUnavailable,
   DatabaseUnavailable,
   DatabaseUnreachable,
   isConnectionLoss,
@@ -212,15 +212,15 @@ function runSingle<Row extends object>(
   signal: AbortSignal | undefined,
 ): Promise<Rows<Row>> {
   const run = async (connection: DatabaseConnection): Promise<Rows<Row>> => {
-    try {
-      if (pooled) return await runWithSettings(connection, source.settings, statement)
-      const { rows, rowCount } = await connection.run<Row>(statement)
-      return { rows, rowCount: rowCount ?? 0 }
-    } catch (error) {
-      throw asUnavailable(error, 'the connection was lost during a statement')
-    }
+    if (pooled) return runWithSettings(connection, source.settings, statement)
+    const { rows, rowCount } = await connection.run<Row>(statement)
+    return { rows, rowCount: rowCount ?? 0 }
   }
-  return source.use(undefined, signal, run, '')
+  return repeated(
+    () => source.use(undefined, signal, run, ''),
+    'the connection was lost during a statement',
+    signal,
+  )
 }
 
 class WaitedTooLong extends Error {

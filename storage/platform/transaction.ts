@@ -12,7 +12,7 @@ import {
 } from './tenancy.js'
 import { asUnavailable, isSerializationFailure } from './unavailable.js'
 
-const SERIALIZABLE_ATTEMPTS_MAX = 6
+const ATTEMPTS_MAX = 6
 const RETRY_DELAY_MS = 10
 
 /** Provides a connection for the duration of `use`. */
@@ -45,8 +45,8 @@ export function notifyAfterCommit(tx: Transaction, channel: string): void {
 }
 
 /**
- * Runs `work` in a transaction. After a serialization failure a serializable transaction runs again, so its `work`
- * must have no effects outside of the database.
+ * Runs `work` in a transaction. After a serialization failure or a deadlock it runs again, so `work` must have no effects
+ * outside of the database.
  */
 export async function transact<T>(
   source: ConnectionSource,
@@ -55,13 +55,26 @@ export async function transact<T>(
   { signal, isolation }: TransactionOptions = {},
 ): Promise<T> {
   const opening = openingStatements(tenantId, isolation, source.settings)
-  const attemptsMax = isolation === 'serializable' ? SERIALIZABLE_ATTEMPTS_MAX : 1
+  const once = () => attempt(source, opening, tenantId, work, signal)
+  return repeated(once, 'a transaction was lost or cancelled', signal)
+}
+
+/**
+ * Runs it again after a serialization failure or a deadlock (SQLSTATE 40001, 40P01), when nothing was committed. On some
+ * engines any transaction can fail so.
+ * @throws {DatabaseUnavailable} after six attempts, and when the database is unavailable.
+ */
+export async function repeated<T>(
+  run: () => Promise<T>,
+  message: string,
+  signal?: AbortSignal,
+): Promise<T> {
   for (let attempts = 1; ; attempts += 1) {
     try {
-      return await attempt(source, opening, tenantId, work, signal)
+      return await run()
     } catch (error) {
-      if (attempts >= attemptsMax || !isSerializationFailure(error)) {
-        throw asUnavailable(error, 'a transaction was lost or cancelled')
+      if (attempts >= ATTEMPTS_MAX || !isSerializationFailure(error)) {
+        throw asUnavailable(error, message)
       }
       await sleep(randomInt(RETRY_DELAY_MS * attempts * attempts) + 1, undefined, { signal })
     }
@@ -75,17 +88,10 @@ export async function transactTogether(
   statements: readonly Statement[],
 ): Promise<readonly Rows<Record<string, unknown>>[]> {
   const opening = [sightStatement(tenantId), ...source.settings.statements]
-  return source.use(
-    undefined,
-    undefined,
-    async (connection) => {
-      try {
-        return await runAfter(connection, opening, statements)
-      } catch (error) {
-        throw asUnavailable(error, 'the connection was lost during a transaction')
-      }
-    },
-    tenantId ?? '',
+  const work = (connection: DatabaseConnection) => runAfter(connection, opening, statements)
+  return repeated(
+    () => source.use(undefined, undefined, work, tenantId ?? ''),
+    'the connection was lost during a transaction',
   )
 }
 

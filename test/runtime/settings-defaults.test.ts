@@ -53,6 +53,8 @@ const defaults: Record<string, Record<string, unknown>> = {
     idle_timeout_secs: 600,
     max_lifetime_secs: 1800,
     statement_cache_capacity: 100,
+    prepared_statements: 'named',
+    announce: 'notify',
     test_before_acquire: true,
     statement_timeout_secs: 10,
     background_statement_timeout_secs: 60,

@@ -96,6 +96,15 @@ for (const [toml, key] of [
   ],
   ['[database]\nmin_connections = 21', 'database.min_connections'],
   ['[database.async_pool]\nmax_connections = 1', 'database.async_pool.min_connections'],
+  [
+    '[database]\nprepared_statements = "unnamed"\nmigration_url = "postgres://a@b/c"',
+    'database.listener_url',
+  ],
+  [
+    '[database]\nprepared_statements = "unnamed"\nannounce = "table"\nurl = "postgres://a@b/c"',
+    'database.migration_url',
+  ],
+  ['[database]\nurl = "postgres://a@b/c?target_session_attrs=any"', 'database.url'],
   ['[deployment]\ncoordination_backend = "redis"', 'redis.url'],
   ['[deployment]\ncoordination_backend = "memcached"', 'memcached.address'],
   ['[server]\ntransport = "tls_h2_only"', 'server.transport'],

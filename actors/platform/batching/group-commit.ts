@@ -101,13 +101,15 @@ export function groupCommit(
     }
     const results = await transaction(tenantId, async (tx) => {
       const found = new Map<AnyChange, unknown>()
+      // The work can run again, so it adds to a list of its own.
+      const all = [...events]
       const decide = async () => {
         for (const changes of kindsOf(batch)) {
           const inputs = changes.map(({ input }) => input)
           const decided = await changes[0]!.decide(tx, tenantId, inputs)
           for (const [index, change] of changes.entries()) {
             found.set(change, decided[index])
-            events.push(...change.events(decided[index]))
+            all.push(...change.events(decided[index]))
           }
         }
       }
@@ -117,9 +119,9 @@ export function groupCommit(
         if (change.kind !== 'one') continue
         const applied = await change.apply(tx)
         found.set(change, applied.result)
-        events.push(...applied.events)
+        all.push(...applied.events)
       }
-      appendEvents(tx, events)
+      appendEvents(tx, all)
       return found
     })
     for (const { change, committed } of batch) committed(results.get(change))
