@@ -112,22 +112,24 @@ export const databaseSettings = section(
         fix: 'set sslmode to verify-full, or remove it',
       })),
       {
-        keys: ['listener_url', 'prepared_statements', 'announce'],
-        holds: ({ listener_url, prepared_statements, announce }) =>
-          prepared_statements === 'named' || announce === 'table' || listener_url !== undefined,
-        rule: 'be set while database.prepared_statements is "unnamed", because LISTEN needs a session',
+        keys: ['listener_url', 'url', 'prepared_statements', 'announce'],
+        holds: ({ listener_url, url, prepared_statements, announce }) =>
+          prepared_statements === 'named' || announce === 'table' || listener_url !== url,
+        rule: 'differ from database.url while database.prepared_statements is "unnamed", because LISTEN needs a session',
         fix: 'set listener_url to a direct connection, or announce to "table"',
       },
       {
-        keys: ['migration_url', 'prepared_statements'],
-        holds: ({ migration_url, prepared_statements, url }) =>
-          prepared_statements === 'named' || url === undefined || migration_url !== undefined,
-        rule: 'be set while database.prepared_statements is "unnamed", because migrations need a session',
+        keys: ['migration_url', 'url', 'prepared_statements'],
+        holds: ({ migration_url, url, prepared_statements }) =>
+          prepared_statements === 'named' || url === undefined || migration_url !== url,
+        rule: 'differ from database.url while database.prepared_statements is "unnamed", because migrations need a session',
         fix: 'set migration_url to a direct connection',
       },
-      ...URL_KEYS.map((key) => ({
+      ...URL_KEYS.map((key, at) => ({
         keys: [key] as [string],
-        holds: (settings: UrlsAndTls) => sessionAttributes(settings[key]) === 'read-write',
+        holds: (settings: UrlsAndTls) =>
+          sessionAttributes(settings[key]) === 'read-write' ||
+          URL_KEYS.slice(0, at).some((other) => settings[other] === settings[key]),
         rule: 'reach a primary: target_session_attrs must be read-write, which is the default',
         fix: 'set target_session_attrs to read-write, or remove it',
       })),

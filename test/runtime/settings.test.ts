@@ -97,7 +97,7 @@ for (const [toml, key] of [
   ['[database]\nmin_connections = 21', 'database.min_connections'],
   ['[database.async_pool]\nmax_connections = 1', 'database.async_pool.min_connections'],
   [
-    '[database]\nprepared_statements = "unnamed"\nmigration_url = "postgres://a@b/c"',
+    '[database]\nprepared_statements = "unnamed"\nurl = "postgres://a@b/c"\nmigration_url = "postgres://a@d/c"',
     'database.listener_url',
   ],
   [
