@@ -82,7 +82,11 @@ export async function requireSchema(context: StartContext): Promise<void> {
 async function requireTimeLimits({ database, loaded, urls }: StartContext): Promise<void> {
   const { settings, plane } = loaded
   const checked = new Set<string>()
-  for (const { name: pool, url, statementTimeoutMs } of planPools(settings.database, urls!, plane)) {
+  for (const { name: pool, url, statementTimeoutMs } of planPools(
+    settings.database,
+    urls!,
+    plane,
+  )) {
     if (checked.has(url)) continue
     checked.add(url)
     const queryable = {

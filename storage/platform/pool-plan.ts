@@ -169,7 +169,9 @@ export function connectionOptions(
     application_name: applicationName,
     keepAlive: true,
     connectionTimeoutMillis: settings.connect_timeout_secs * 1000,
-    ...(settings.prepared_statements === 'unnamed' ? {} : startLimits(settings, statementTimeoutMs)),
+    ...(settings.prepared_statements === 'unnamed'
+      ? {}
+      : startLimits(settings, statementTimeoutMs)),
     ...tlsOptions(url, settings.require_ssl),
   }
 }

@@ -8,7 +8,10 @@ import {
   SchemaMismatch,
 } from '../../../storage/platform/schema-version.js'
 import { connectionOptions, planPools, tlsOptions } from '../../../storage/platform/pool-plan.js'
-import { droppedTimeLimits, TIME_LIMITS_FIX } from '../../../storage/platform/portable/time-limits.js'
+import {
+  droppedTimeLimits,
+  TIME_LIMITS_FIX,
+} from '../../../storage/platform/portable/time-limits.js'
 import type { DatabaseUrls } from '../../../storage/platform/settings.js'
 import { isUnixSocket } from '../../../storage/platform/tls-mode.js'
 import { databaseAddress } from '../../../storage/platform/unavailable.js'

@@ -28,7 +28,9 @@ export class PrimaryClient extends Client {
   /** @throws {ServerIsStandby} */
   async requirePrimary(): Promise<void> {
     if (this.#isStandby === undefined) {
-      const { rows } = await this.query<{ standby: boolean }>('select pg_is_in_recovery() as standby')
+      const { rows } = await this.query<{ standby: boolean }>(
+        'select pg_is_in_recovery() as standby',
+      )
       this.#isStandby = rows[0]?.standby === true
     }
     if (this.#isStandby) throw new ServerIsStandby()

@@ -91,8 +91,7 @@ export function createTableListener({ read, log }: TableListenerOptions): Listen
       if (connected) return await next()
       await begin()
       log.info('announcements are read again')
-      for (const channel of subscriptions.values())
-        for (const { caughtUp } of channel) caughtUp?.()
+      for (const channel of subscriptions.values()) for (const { caughtUp } of channel) caughtUp?.()
     } catch (error) {
       if (connected) log.warn({ err: error }, 'announcements cannot be read')
       connected = false

@@ -4,7 +4,13 @@ import { silentLogger } from '../../../runtime/kernel/log.js'
 import { StartRefused } from '../../../runtime/startup.js'
 import { openDatabase } from '../../../storage/platform/database.js'
 import { testWithProgram } from '../../support/service/programs.js'
-import { type Answer, bootstrap, callerOf, clientToken, demand } from '../../support/agents/journey.js'
+import {
+  type Answer,
+  bootstrap,
+  callerOf,
+  clientToken,
+  demand,
+} from '../../support/agents/journey.js'
 import { bootstrapped, signIn } from '../../support/identity/person.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { type FreshDatabase, freshDatabase, sameUrls } from '../../support/storage/database.js'
@@ -118,7 +124,10 @@ testWithProgram('pgbouncer', 'a pooler that drops the time limits is refused', a
   const { pooler } = await poolerOf(t, ['pool_mode = session', DROPS_LIMITS])
   const environment = { DATABASE_URL: pooler.url }
   const error = await t.throwsAsync(testService({ environment }), { instanceOf: StartRefused })
-  t.regex(error?.message ?? '', /statement_timeout and idle_in_transaction_session_timeout have no effect/)
+  t.regex(
+    error?.message ?? '',
+    /statement_timeout and idle_in_transaction_session_timeout have no effect/,
+  )
   t.regex(error?.message ?? '', /prepared_statements/)
   t.false(error?.message.includes('svc_test:'), 'no password')
 })

@@ -75,20 +75,23 @@ test.serial('a transaction that cannot be serialized runs again, and counts once
   t.deepEqual(await tallies(), [{ id: 1, n: 1 }])
 })
 
-test.serial('so does one whose commit fails, one of known statements, and a single one', async (t) => {
-  const committed: unknown[] = []
-  await fresh.database.system((tx) => {
-    tx.atCommit(tally(1))
-    tx.atCommit(failUntil(2), ({ rows }) => committed.push(...rows))
-  })
-  t.deepEqual(committed, [{ attempt: 2 }])
-  await fresh.database.together(A, [tally(2), failUntil(5)])
-  t.deepEqual((await fresh.database.single(failUntil(8))).rows, [{ attempt: 8 }])
-  t.deepEqual(await tallies(), [
-    { id: 1, n: 1 },
-    { id: 2, n: 1 },
-  ])
-})
+test.serial(
+  'so does one whose commit fails, one of known statements, and a single one',
+  async (t) => {
+    const committed: unknown[] = []
+    await fresh.database.system((tx) => {
+      tx.atCommit(tally(1))
+      tx.atCommit(failUntil(2), ({ rows }) => committed.push(...rows))
+    })
+    t.deepEqual(committed, [{ attempt: 2 }])
+    await fresh.database.together(A, [tally(2), failUntil(5)])
+    t.deepEqual((await fresh.database.single(failUntil(8))).rows, [{ attempt: 8 }])
+    t.deepEqual(await tallies(), [
+      { id: 1, n: 1 },
+      { id: 2, n: 1 },
+    ])
+  },
+)
 
 test.serial('after six attempts the database is unavailable, and nothing is counted', async (t) => {
   let runs = 0
@@ -127,7 +130,9 @@ test.serial('a lock is a row, held until the transaction ends', async (t) => {
   const order: string[] = []
   const name = { kind: 'test', tenantId: A }
   await fresh.database.tenant(A, (tx) => lockUntilEnd(tx, name))
-  const { rows } = await admin.query<{ key: string }>(`select key from locks where key like 'test:%'`)
+  const { rows } = await admin.query<{ key: string }>(
+    `select key from locks where key like 'test:%'`,
+  )
   t.deepEqual(rows, [{ key: `test:${A}` }])
   await admin.query(`begin`)
   await admin.query(`select key from locks where key = 'test:${A}' for update`)
@@ -168,41 +173,44 @@ const announce = (payload: string): Statement => ({
   values: [payload],
 })
 
-test.serial('announcements in the table arrive in every process, also late and never twice', async (t) => {
-  const heard: string[] = []
-  let caughtUp = 0
-  const leave = await table.listener.listen('svc_test', {
-    notified: (payload) => heard.push(payload),
-    caughtUp: () => (caughtUp += 1),
-  })
-  t.is(caughtUp, 1)
-  let commit: () => void = () => undefined
-  const held = new Promise<void>((resolve) => (commit = resolve))
-  let begun: () => void = () => undefined
-  const isBegun = new Promise<void>((resolve) => (begun = resolve))
-  const late = table.tenant(A, async (tx) => {
-    await tx.query(announce('late'))
-    begun()
-    await held
-  })
-  await isBegun
-  const undone = table.tenant(A, async (tx) => {
-    await tx.query(announce('undone'))
-    throw new Error('on purpose')
-  })
-  await t.throwsAsync(undone, { message: 'on purpose' })
-  await table.together(null, [announce('early')])
-  await until('the early one is heard', SOON_MS, async () => heard.length > 0)
-  commit()
-  await late
-  await until('the late one is heard', SOON_MS, async () => heard.length > 1)
-  await table.tenant(A, (tx) => tx.query(announce('last')))
-  await until('the last one is heard', SOON_MS, async () => heard.length > 2)
-  t.deepEqual(heard, ['early', 'late', 'last'])
-  leave()
-  await table.tenant(A, (tx) => tx.query(announce('after')))
-  t.deepEqual(heard, ['early', 'late', 'last'])
-})
+test.serial(
+  'announcements in the table arrive in every process, also late and never twice',
+  async (t) => {
+    const heard: string[] = []
+    let caughtUp = 0
+    const leave = await table.listener.listen('svc_test', {
+      notified: (payload) => heard.push(payload),
+      caughtUp: () => (caughtUp += 1),
+    })
+    t.is(caughtUp, 1)
+    let commit: () => void = () => undefined
+    const held = new Promise<void>((resolve) => (commit = resolve))
+    let begun: () => void = () => undefined
+    const isBegun = new Promise<void>((resolve) => (begun = resolve))
+    const late = table.tenant(A, async (tx) => {
+      await tx.query(announce('late'))
+      begun()
+      await held
+    })
+    await isBegun
+    const undone = table.tenant(A, async (tx) => {
+      await tx.query(announce('undone'))
+      throw new Error('on purpose')
+    })
+    await t.throwsAsync(undone, { message: 'on purpose' })
+    await table.together(null, [announce('early')])
+    await until('the early one is heard', SOON_MS, async () => heard.length > 0)
+    commit()
+    await late
+    await until('the late one is heard', SOON_MS, async () => heard.length > 1)
+    await table.tenant(A, (tx) => tx.query(announce('last')))
+    await until('the last one is heard', SOON_MS, async () => heard.length > 2)
+    t.deepEqual(heard, ['early', 'late', 'last'])
+    leave()
+    await table.tenant(A, (tx) => tx.query(announce('after')))
+    t.deepEqual(heard, ['early', 'late', 'last'])
+  },
+)
 
 test.serial('a change that a trigger announces goes the way of the setting', async (t) => {
   const change = `update tenants set status = status where id = $1`
