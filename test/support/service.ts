@@ -10,6 +10,7 @@ import { everywhere, type Found } from './service/canaries.js'
 import { type FreshDatabase, freshDatabase } from './storage/database.js'
 import { type Certificate, makeCertificate } from './service/certificates.js'
 import { watchContract } from './contract.js'
+import { type HostileEngine, hostileEngine, IS_HOSTILE } from './storage/hostile-engine.js'
 import { type TestKms, testKms } from './storage/kms.js'
 
 export type Transport = 'plain_http' | 'tls' | 'tls_h2_only'
@@ -30,6 +31,8 @@ const THREADS = process.env['TEST_GATEWAY_THREADS']
 export interface TestService {
   readonly service: Service
   readonly db: FreshDatabase
+  /** With TEST_ENGINE=hostile, what is between the service and the database. */
+  readonly engine: HostileEngine | undefined
   readonly kms: TestKms
   /** The address of the service. */
   readonly baseUrl: string
@@ -84,6 +87,7 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
   const { transport = DEFAULT_TRANSPORT, beside } = options
   watchContract()
   const db = beside?.db ?? (await freshDatabase())
+  const engine = beside?.engine ?? (IS_HOSTILE ? await hostileEngine(db, 'table', await freePort()) : undefined)
   const port = await freePort()
   const kms = beside?.kms ?? (await testKms())
   const certificate: Certificate | undefined =
@@ -106,6 +110,7 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
     environment: {
       ...TEST_DEFAULTS,
       DATABASE_URL: db.url,
+      ...engine?.environment,
       SVC_SERVER__PORT: String(port),
       SVC_SERVER__TRANSPORT: transport,
       SVC_OIDC__ISSUER_URL: issuer,
@@ -124,6 +129,7 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
   }).catch(async (error: unknown) => {
     // A refused start also cleans up: the test file could not end otherwise.
     if (beside === undefined) {
+      await engine?.stop()
       await kms.end()
       await db.drop()
     }
@@ -132,6 +138,7 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
   return {
     service,
     db,
+    engine,
     kms,
     baseUrl,
     issuer,
@@ -139,6 +146,7 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
     async end() {
       await service.stop()
       if (beside === undefined) {
+        await engine?.stop()
         await kms.end()
         await db.drop()
       }

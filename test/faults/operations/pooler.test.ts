@@ -15,7 +15,7 @@ import { bootstrapped, signIn } from '../../support/identity/person.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { type FreshDatabase, freshDatabase, sameUrls } from '../../support/storage/database.js'
 import { type PgBouncer, pgBouncer } from '../../support/storage/pgbouncer.js'
-import { testService, type TestServiceOptions } from '../../support/service.js'
+import { freePort, testService, type TestServiceOptions } from '../../support/service.js'
 import { until } from '../../support/service/watch.js'
 
 const TOKENS = 200
@@ -33,7 +33,7 @@ const pooled = ({ url }: PgBouncer, { url: direct }: FreshDatabase) => ({
 
 async function poolerOf(t: ExecutionContext, settings: readonly string[] = []) {
   const db = await freshDatabase(t)
-  const pooler = await pgBouncer(db.url, settings)
+  const pooler = await pgBouncer(db.url, await freePort(), settings)
   t.teardown(() => pooler.stop())
   return { db, pooler }
 }

@@ -7,7 +7,6 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { serverAccount } from '../../../runtime/embedded/account.js'
 import { program } from '../service/program.js'
-import { freePort } from '../service.js'
 
 export interface PgBouncer {
   /** The database of the given URL, through the pooler. */
@@ -19,12 +18,15 @@ export interface PgBouncer {
  * @param url a database that a password opens.
  * @param settings lines of the section `[pgbouncer]`.
  */
-export async function pgBouncer(url: string, settings: readonly string[] = []): Promise<PgBouncer> {
+export async function pgBouncer(
+  url: string,
+  port: number,
+  settings: readonly string[] = [],
+): Promise<PgBouncer> {
   const target = new URL(url)
   const host = target.searchParams.get('host') ?? target.hostname
   const database = target.pathname.slice(1)
   const folder = mkdtempSync(join(tmpdir(), 'svc-pgbouncer-'))
-  const port = await freePort()
   const { username, password } = target
   const users = join(folder, 'users.txt')
   writeFileSync(users, `"${username}" "${decodeURIComponent(password)}"\n`)
