@@ -21,7 +21,7 @@ const MAPPED_FILES_MAX = 10
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 const bin = (name: string) => join(root, 'node_modules', '.bin', name)
 
-/** Flows that speak HTTP to the whole service: they also run over HTTP/2 and TLS. */
+/** Flows that speak HTTP to the whole service: they also run over HTTP/2 and TLS, and in the long form on a hostile engine. */
 const FLOWS = [
   'agents/agents',
   'oauth/tokens/oauth',
@@ -57,6 +57,16 @@ async function main(): Promise<number> {
       verdict.passed += secured.passed
       verdict.failed.push(...secured.failed.map((failure) => `${failure} (tls_h2_only)`))
       verdict.skipped.push(...secured.skipped)
+    }
+    if (options.isWhole && options.match.length === 0 && options.flags.has('--long')) {
+      say('the flows once more, on a hostile database engine')
+      const hostile = await runAva(
+        { ...environment, TEST_TIMES: join(dataDir, 'times-hostile'), TEST_ENGINE: 'hostile' },
+        { ...options, isWhole: false, files: FLOWS },
+      )
+      verdict.passed += hostile.passed
+      verdict.failed.push(...hostile.failed.map((failure) => `${failure} (hostile engine)`))
+      verdict.skipped.push(...hostile.skipped)
     }
     keepTimes(verdict.times)
     report(verdict, (performance.now() - started) / 1000)

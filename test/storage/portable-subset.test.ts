@@ -75,7 +75,11 @@ for (const { feature, pattern, uses } of FEATURES)
     t.deepEqual(Object.fromEntries(found), uses)
   })
 
-type Table = { readonly name: string; readonly hasTenant: boolean; readonly unique: readonly string[] }
+type Table = {
+  readonly name: string
+  readonly hasTenant: boolean
+  readonly unique: readonly string[]
+}
 
 /** The tables of schema.sql with their unique keys. */
 function tables(): readonly Table[] {

@@ -87,7 +87,8 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
   const { transport = DEFAULT_TRANSPORT, beside } = options
   watchContract()
   const db = beside?.db ?? (await freshDatabase())
-  const engine = beside?.engine ?? (IS_HOSTILE ? await hostileEngine(db, 'table', await freePort()) : undefined)
+  const engine =
+    beside?.engine ?? (IS_HOSTILE ? await hostileEngine(db, 'table', await freePort()) : undefined)
   const port = await freePort()
   const kms = beside?.kms ?? (await testKms())
   const certificate: Certificate | undefined =

@@ -105,35 +105,35 @@ else if (LONG) {
       }
 
       const writer = await open(cluster.urls.primary)
-    t.teardown(() => writer.close())
-    const knife = new Client({ connectionString: cluster.urls.primary })
-    await knife.connect()
-    t.teardown(() => knife.end())
-    const write = () =>
-      writer.single({
-        name: 'write',
-        text: `insert into locks (key) values ($1)`,
-        values: [randomUUID()],
-      })
-    await t.notThrowsAsync(write())
-    await cluster.act('freeze', 'node2')
-    await cluster.act('freeze', 'node3')
-    try {
-      const writing = t.throwsAsync(write(), { instanceOf: DatabaseUnavailable })
-      await until('the wait for a standby is cancelled', RECOVERED_WITHIN_MS, async () => {
-        const { rowCount } = await knife.query(
-          `select pg_cancel_backend(pid) from pg_stat_activity
+      t.teardown(() => writer.close())
+      const knife = new Client({ connectionString: cluster.urls.primary })
+      await knife.connect()
+      t.teardown(() => knife.end())
+      const write = () =>
+        writer.single({
+          name: 'write',
+          text: `insert into locks (key) values ($1)`,
+          values: [randomUUID()],
+        })
+      await t.notThrowsAsync(write())
+      await cluster.act('freeze', 'node2')
+      await cluster.act('freeze', 'node3')
+      try {
+        const writing = t.throwsAsync(write(), { instanceOf: DatabaseUnavailable })
+        await until('the wait for a standby is cancelled', RECOVERED_WITHIN_MS, async () => {
+          const { rowCount } = await knife.query(
+            `select pg_cancel_backend(pid) from pg_stat_activity
            where wait_event = 'SyncRep' and application_name = 'svc plane'
              and query like 'insert into locks%'`,
-        )
-        return rowCount === 1
-      })
-      t.is(((await writing)?.cause as Error).name, 'CommitNotReplicated')
-    } finally {
-      await cluster.act('thaw', 'node2')
-      await cluster.act('thaw', 'node3')
-    }
-    await until('commits are replicated again', RECOVERED_WITHIN_MS, () =>
+          )
+          return rowCount === 1
+        })
+        t.is(((await writing)?.cause as Error).name, 'CommitNotReplicated')
+      } finally {
+        await cluster.act('thaw', 'node2')
+        await cluster.act('thaw', 'node3')
+      }
+      await until('commits are replicated again', RECOVERED_WITHIN_MS, () =>
         write().then(
           () => true,
           () => false,

@@ -116,7 +116,10 @@ for (const announce of ['notify', 'table'] as const)
         })
 
         const others = answers.filter(({ status }) => ![200, 201, 503].includes(status))
-        t.deepEqual(others.map(({ status, text }) => `${status} ${text}`), [])
+        t.deepEqual(
+          others.map(({ status, text }) => `${status} ${text}`),
+          [],
+        )
         t.true((await engine.failures()) > AT_ONCE / 10, `${await engine.failures()} failures`)
         t.is(kept.length, AT_ONCE + https.length)
         const list = demand(

@@ -8,7 +8,8 @@ import type { FreshDatabase } from './database.js'
 import { pgBouncer } from './pgbouncer.js'
 
 /** TEST_ENGINE=hostile runs tests on such a database. */
-export const IS_HOSTILE = process.env['TEST_ENGINE'] === 'hostile' && program('pgbouncer') !== undefined
+export const IS_HOSTILE =
+  process.env['TEST_ENGINE'] === 'hostile' && program('pgbouncer') !== undefined
 
 /** One of this many statements that write fails. */
 const FAILS_ONE_IN = 50
@@ -52,7 +53,9 @@ export async function hostileEngine(
       return rows[0]!.count
     },
     async becomeReadOnly(isReadOnly) {
-      await admin.query(`alter database ${database} set default_transaction_read_only = ${isReadOnly}`)
+      await admin.query(
+        `alter database ${database} set default_transaction_read_only = ${isReadOnly}`,
+      )
       await admin.query(
         `select pg_terminate_backend(pid) from pg_stat_activity
          where datname = current_database() and pid <> pg_backend_pid()`,
