@@ -89,8 +89,8 @@ function tables(): readonly Table[] {
     name: /table (\w+)/.exec(block)?.[1] ?? '',
     hasTenant: /^ {2}tenant_id /m.test(block),
     unique: [
-      ...[...block.matchAll(/constraint (\w+) (?:PRIMARY KEY|UNIQUE) \(([^)]*)\)/g)],
-      ...[...block.matchAll(/CREATE UNIQUE INDEX (\w+) ON [^(]*\(([^)]*)\)/g)],
+      ...block.matchAll(/constraint (\w+) (?:PRIMARY KEY|UNIQUE) \(([^)]*)\)/g),
+      ...block.matchAll(/CREATE UNIQUE INDEX (\w+) ON [^(]*\(([^)]*)\)/g),
     ]
       .filter(([, , key = '']) => !/\btenant_id\b/.test(key))
       .map(([, key = '']) => key),

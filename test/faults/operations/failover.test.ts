@@ -93,7 +93,7 @@ else if (LONG) {
       const direct = await open(cluster.urls[standby])
       t.teardown(() => direct.close())
       const refused = await t.throwsAsync(direct.single(one), { instanceOf: DatabaseUnreachable })
-      t.regex(String((refused?.cause as Error).message), /standby/)
+      t.regex(String(refused?.cause), /standby/)
       const pooled = await open(cluster.urls[standby], { prepared_statements: 'unnamed' })
       t.teardown(() => pooled.close())
       for (const run of [
@@ -128,7 +128,7 @@ else if (LONG) {
           )
           return rowCount === 1
         })
-        t.is(((await writing)?.cause as Error).name, 'CommitNotReplicated')
+        t.regex(String((await writing)?.cause), /^CommitNotReplicated/)
       } finally {
         await cluster.act('thaw', 'node2')
         await cluster.act('thaw', 'node3')
