@@ -107,11 +107,12 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     waitingPerKeyMax: Number.MAX_SAFE_INTEGER,
   })
   const sources: Record<PoolPurpose, ConnectionSource> = {
-    identity: { ...pools.identity, notify },
-    plane: { ...pools.plane, notify },
-    maintenance: { ...pools.maintenance, notify },
+    identity: { ...pools.identity, notify, repeats: () => meter.repeated('identity') },
+    plane: { ...pools.plane, notify, repeats: () => meter.repeated('plane') },
+    maintenance: { ...pools.maintenance, notify, repeats: () => meter.repeated('maintenance') },
     background: {
       notify,
+      repeats: () => meter.repeated('background'),
       settings: settingsOf(settings, settings.background_statement_timeout_secs * 1000),
       async use(open, signal, work, share) {
         const release = await enter(background, share, signal, 0)
@@ -219,6 +220,7 @@ function runSingle<Row extends object>(
   return repeated(
     () => source.use(undefined, signal, run, ''),
     'the connection was lost during a statement',
+    source.repeats,
     signal,
   )
 }
@@ -287,7 +289,7 @@ class Use implements Waiting {
   }
 }
 
-interface OpenPool extends Omit<ConnectionSource, 'notify'> {
+interface OpenPool extends Omit<ConnectionSource, 'notify' | 'repeats'> {
   readonly plan: PoolPlan
   warm(): Promise<void>
   stats(): PoolStats

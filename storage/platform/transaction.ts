@@ -31,6 +31,8 @@ export interface ConnectionSource {
   readonly settings: TransactionSettings
   /** Notifies the channels soon. */
   notify(channels: Iterable<string>): void
+  /** Counts a transaction that runs again. */
+  readonly repeats: () => void
 }
 
 /** The channels to notify after the commit of a transaction. */
@@ -56,7 +58,7 @@ export async function transact<T>(
 ): Promise<T> {
   const opening = openingStatements(tenantId, isolation, source.settings)
   const once = () => attempt(source, opening, tenantId, work, signal)
-  return repeated(once, 'a transaction was lost or cancelled', signal)
+  return repeated(once, 'a transaction was lost or cancelled', source.repeats, signal)
 }
 
 /**
@@ -67,6 +69,7 @@ export async function transact<T>(
 export async function repeated<T>(
   run: () => Promise<T>,
   message: string,
+  repeats: () => void,
   signal?: AbortSignal,
 ): Promise<T> {
   for (let attempts = 1; ; attempts += 1) {
@@ -76,6 +79,7 @@ export async function repeated<T>(
       if (attempts >= ATTEMPTS_MAX || !isSerializationFailure(error)) {
         throw asUnavailable(error, message)
       }
+      repeats()
       await sleep(randomInt(RETRY_DELAY_MS * attempts * attempts) + 1, undefined, { signal })
     }
   }
@@ -92,6 +96,7 @@ export async function transactTogether(
   return repeated(
     () => source.use(undefined, undefined, work, tenantId ?? ''),
     'the connection was lost during a transaction',
+    source.repeats,
   )
 }
 
