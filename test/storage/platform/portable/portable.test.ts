@@ -216,9 +216,8 @@ test.serial('a change that a trigger announces goes the way of the setting', asy
   const change = `update tenants set status = status where id = $1`
   const rows = async () => (await admin.query('select from announcements')).rowCount ?? 0
   await admin.query(
-    `insert into tenants (id, slug, name, status, environment, control_plane, organization_id, settings, created_at,
-       updated_at)
-     values ($1, 'portable', 'Portable', 'active', 'production', true, null, '{}', now(), now())`,
+    `insert into tenants (id, slug, name, environment, control_plane, admit_agents, created_at, updated_at)
+     values ($1, 'portable', 'Portable', 'production', true, true, now(), now())`,
     [A],
   )
   const run = (database: OpenDatabase) =>
