@@ -57,6 +57,10 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
       { once: true },
     )
     return {
+      async forget({ tenantId }) {
+        admission.forget(tenantId)
+        return { tag: 'forgotten' }
+      },
       proxy: createProxy({
         admission,
         revocationWatch,

@@ -8,6 +8,8 @@ import type { Caller } from '../../domain/audit.js'
 
 export type EgressProtocol = {
   proxy: Ask<ProxyRequest, ProxyOutcome>
+  /** A credential, grant or lease of the tenant has changed: the next call reads it again. */
+  forget: Ask<{ readonly tenantId: string }, { readonly tag: 'forgotten' }>
 }
 
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
@@ -120,4 +122,4 @@ export type RelayReport = {
   readonly proxyError: string | null
 }
 
-export const egress = address<EgressProtocol>('egress')
+export const egress = address<EgressProtocol>('egress', ['forget'])
