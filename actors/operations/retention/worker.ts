@@ -41,7 +41,8 @@ export const retentionWorker = defineWorker<RetentionNeeds>({
     async function recordUnknownCalls(): Promise<void> {
       const calls = await needs.recordUnknownCalls(signal)
       unknownTotal.inc(calls)
-      if (calls > 0) log.warn({ calls }, 'killed processes may have sent egress calls without a record')
+      if (calls > 0)
+        log.warn({ calls }, 'killed processes may have sent egress calls without a record')
     }
 
     /** @returns false when the task failed. The other tasks of the round run anyway. */

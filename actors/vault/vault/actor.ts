@@ -106,8 +106,7 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
           ),
         ),
 
-      rotate: (message, context) =>
-        changing(message.caller, rotateSecret(needs, message, context)),
+      rotate: (message, context) => changing(message.caller, rotateSecret(needs, message, context)),
 
       revoke: ({ caller, credentialId }, context) =>
         changing(

@@ -22,7 +22,14 @@ import { type AdmissionRequest, type Admitted, admitted, hasLimits, keyOf } from
 import { beginEvent, type CallFacts, endEvent } from './events.js'
 import { type Block, KnownCallers } from './known-callers.js'
 import { judgeCall, type Refusal } from './rules.js'
-import { type Batch, type CallRecord, type Decided, type PendingRefresh, type PendingRequest, writeBatch } from './batch.js'
+import {
+  type Batch,
+  type CallRecord,
+  type Decided,
+  type PendingRefresh,
+  type PendingRequest,
+  writeBatch,
+} from './batch.js'
 
 export type { AdmissionRequest, Admitted } from './decision.js'
 
@@ -371,7 +378,10 @@ class TenantAdmission {
       } catch (error) {
         // The block of a beginning keeps counting it, so it is never closed as fully recorded.
         const request_id = record.facts.requestId
-        this.#needs.log.error({ err: error, request_id }, `egress: dropped the ${record.kind} of a call`)
+        this.#needs.log.error(
+          { err: error, request_id },
+          `egress: dropped the ${record.kind} of a call`,
+        )
       }
     }
   }

@@ -193,7 +193,8 @@ async function write(
       block: kept,
       isRefreshing: false,
     }
-    if (kept !== null || before === undefined || admission === undefined) return { caller, opened: null }
+    if (kept !== null || before === undefined || admission === undefined)
+      return { caller, opened: null }
     // The second call opens a block: most callers of one call do not need one.
     const { authority, credentialId } = admission.facts
     const isOpen = authorities.some((each) => each.id === authority.id && !hasLimits(each))

@@ -6,7 +6,13 @@ import { startEventId, type LostCallRow } from '../../../../storage/vault/lost-e
 import { EventForm } from '../../../../storage/platform/event-text.js'
 import type { NewEvent, OutboxEvent } from '../../../../storage/platform/outbox.js'
 import type { LostBlockRow } from '../../../../storage/vault/egress-blocks.js'
-import { actorOf, type AuditOnlyType, type AuditOutcome, type Caller, doneBy } from '../../../domain/audit.js'
+import {
+  actorOf,
+  type AuditOnlyType,
+  type AuditOutcome,
+  type Caller,
+  doneBy,
+} from '../../../domain/audit.js'
 import { eventData } from '../../../domain/events.js'
 import type { RelayReport } from '../protocol.js'
 
