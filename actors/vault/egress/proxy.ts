@@ -124,7 +124,10 @@ async function validateAndRelay(
   if (!isUuid(credentialId)) return invalid('/credential_id', 'The credential_id must be a UUID.')
   const target = judgeTarget(request.url, needs.rules)
   if (target.tag === 'refused') return urlRefused(target.fault)
-  target.url.pathname = withPlainUnreserved(target.url.pathname)
+  const { pathname } = target.url
+  const plain = withPlainUnreserved(pathname)
+  // An assignment parses the URL again.
+  if (plain !== pathname) target.url.pathname = plain
   const sanitized = sanitizedHeaders(request.headers)
   if (sanitized.tag === 'refused') return headerRefused(sanitized)
   if (bodyBytes !== null && bodyBytes > needs.bodyBytesMax) return { tag: 'body_too_large' }
