@@ -4,7 +4,6 @@
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { ByteStream } from '../../../runtime/kernel/stream.js'
-import type { Caller } from '../../domain/audit.js'
 
 export type EgressProtocol = {
   proxy: Ask<ProxyRequest, ProxyOutcome>
@@ -19,7 +18,10 @@ export type ProxyMethod = (typeof METHODS)[number]
 export type HeaderPair = readonly [name: string, value: string]
 
 export type ProxyRequest = {
-  readonly caller: Caller
+  /** `packPrincipal` of the verified token. */
+  readonly principal: string
+  /** Address of the client behind trusted proxies. */
+  readonly clientAddress: string
   readonly credentialId: string
   readonly method: ProxyMethod
   /** Absolute https URL. */

@@ -10,6 +10,7 @@ import type { Transaction } from '../../../../storage/platform/sql.js'
 import type { HeldCredentialRow } from '../../../../storage/vault/vault-credentials.js'
 import type { Caller } from '../../../domain/audit.js'
 import { granteeOf } from '../../../domain/grantee.js'
+import type { Principal } from '../../../domain/principal.js'
 import type { CallFacts } from './events.js'
 import { PORTION_BYTES, PORTION_BYTES_MIN } from './byte-budget.js'
 import { type ProxiedCall, judgeCall, type Refusal, SPENT } from './rules.js'
@@ -34,10 +35,18 @@ export function hasLimits({ maxRequests, maxBytes }: AuthorityRow): boolean {
   return maxRequests !== null || maxBytes !== null
 }
 
+/** The grantee of each principal as text. */
+const grantees = new WeakMap<Principal, string>()
+
 /** Requests with the same key share one look-up of grants and leases. */
 export function keyOf({ credentialId, caller }: AdmissionRequest): string {
-  const { agentId, delegationId } = granteeOf(caller.principal)
-  return `${credentialId} ${agentId} ${delegationId}`
+  let grantee = grantees.get(caller.principal)
+  if (grantee === undefined) {
+    const { agentId, delegationId } = granteeOf(caller.principal)
+    grantee = `${agentId} ${delegationId}`
+    grantees.set(caller.principal, grantee)
+  }
+  return `${credentialId} ${grantee}`
 }
 
 export function queryOf({ credentialId, caller }: AdmissionRequest): AuthorityQuery {
