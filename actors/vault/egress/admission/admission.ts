@@ -13,12 +13,23 @@ import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../../runtime/kernel/log.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import { closingEgressBlocks } from '../../../../storage/vault/egress-blocks.js'
-import { stampingUses, takeFromAuthority } from '../../../../storage/vault/egress-authorities.js'
+import {
+  type AuthorityQuery,
+  stampingUses,
+  takeFromAuthority,
+} from '../../../../storage/vault/egress-authorities.js'
 import { commitEvents, type OutboxEvent } from '../../../../storage/platform/outbox.js'
 import type { Database, Statement } from '../../../../storage/platform/sql.js'
 import { DatabaseUnavailable } from '../../../../storage/platform/unavailable.js'
 import type { RelayReport } from '../protocol.js'
-import { type AdmissionRequest, type Admitted, admitted, hasLimits, keyOf } from './decision.js'
+import {
+  type AdmissionRequest,
+  type Admitted,
+  admitted,
+  hasLimits,
+  keyOf,
+  queryOf,
+} from './decision.js'
 import { beginEvent, type CallFacts, endEvent } from './events.js'
 import { type Block, KnownCallers } from './known-callers.js'
 import { judgeCall, type Refusal } from './rules.js'
@@ -26,8 +37,8 @@ import {
   type Batch,
   type CallRecord,
   type Decided,
-  type PendingRefresh,
   type PendingRequest,
+  refreshCallers,
   writeBatch,
 } from './batch.js'
 
@@ -124,7 +135,8 @@ class TenantAdmission {
   readonly #known = new KnownCallers()
   #requests: PendingRequest[] = []
   /** Callers to read again, by key. */
-  #refreshes = new Map<string, PendingRefresh>()
+  #refreshes = new Map<string, AuthorityQuery>()
+  #isRefreshing = false
   /** Beginnings and ends, each call's beginning before its end. */
   #records: CallRecord[] = []
   #ends = 0
@@ -171,7 +183,10 @@ class TenantAdmission {
     known.usedMs = nowMs
     block.usedMs = nowMs
     block.unrecorded += 1
-    if (this.#known.takeRefresh(known, nowMs)) this.#refreshes.set(key, { request, key })
+    if (this.#known.takeRefresh(known, nowMs)) {
+      this.#refreshes.set(key, queryOf(request))
+      if (!this.#isRefreshing) void this.#refresh()
+    }
     this.#records.push({
       kind: 'begin',
       event: beginEvent(facts, now),
@@ -184,6 +199,22 @@ class TenantAdmission {
     if (block.unrecorded * 2 > block.callsMax) this.#run()
     else this.#schedule(BEGIN_DELAY_MS)
     return outcome
+  }
+
+  /** Reads callers again until none is due. A caller that cannot be read expires. */
+  async #refresh(): Promise<void> {
+    this.#isRefreshing = true
+    while (this.#refreshes.size > 0) {
+      const due = this.#refreshes
+      this.#refreshes = new Map()
+      try {
+        this.#retired.push(...(await refreshCallers(this.#tenantId, this.#needs, this.#known, due)))
+      } catch (error) {
+        this.#needs.log.warn({ err: error }, 'egress: could not read grants again')
+        for (const key of due.keys()) this.#known.refreshFailed(key)
+      }
+    }
+    this.#isRefreshing = false
   }
 
   close({ facts, report, unusedBytes }: CallEnd): void {
@@ -233,17 +264,13 @@ class TenantAdmission {
   }
 
   get #isPending(): boolean {
-    return (
-      this.#requests.length > 0 ||
-      this.#records.length > 0 ||
-      this.#refreshes.size > 0 ||
-      this.#retired.some(isClosable)
-    )
+    return this.#requests.length > 0 || this.#records.length > 0 || this.#retired.some(isClosable)
   }
 
   get #isIdle(): boolean {
     return (
       this.#running === null &&
+      !this.#isRefreshing &&
       !this.#isPending &&
       this.#known.size === 0 &&
       this.#retired.length === 0
@@ -285,14 +312,12 @@ class TenantAdmission {
     await turnEnds()
     const batch: Batch = {
       requests: this.#requests.splice(0, REQUESTS_MAX),
-      refreshes: [...this.#refreshes.values()],
       records: this.#records.splice(0, RECORDS_MAX),
       closing: this.#retired.filter(isClosable),
       generation: this.#known.generation,
       nowMs: this.#needs.clock.monotonicMs(),
     }
     const { requests, records, closing } = batch
-    this.#refreshes.clear()
     this.#retired = this.#retired.filter((block) => !isClosable(block))
     this.#ends -= countEnds(records)
     try {
@@ -311,7 +336,6 @@ class TenantAdmission {
         return
       }
       for (const { reject } of requests) reject(error)
-      for (const { key } of batch.refreshes) this.#refreshFailed(key)
       if (records.length === 0) return
       this.#records.unshift(...records.map((record) => ({ ...record, isRetry: true })))
       this.#ends += countEnds(records)
@@ -320,11 +344,6 @@ class TenantAdmission {
         'egress: calls are not recorded yet',
       )
     }
-  }
-
-  #refreshFailed(key: string): void {
-    const known = this.#known.find(key)
-    if (known !== undefined) known.isRefreshing = false
   }
 
   /** Records beginnings and ends that need no decision, in one round trip. */
@@ -366,7 +385,6 @@ class TenantAdmission {
     for (const record of records) {
       const batch: Batch = {
         requests: [],
-        refreshes: [],
         records: [{ ...record, isRetry: true }],
         closing: [],
         generation: this.#known.generation,
@@ -399,7 +417,7 @@ function countEnds(records: readonly CallRecord[]): number {
 }
 
 /** True if nothing has to be read or decided. */
-function isRecordOnly({ requests, refreshes, records }: Batch): boolean {
-  if (requests.length > 0 || refreshes.length > 0) return false
+function isRecordOnly({ requests, records }: Batch): boolean {
+  if (requests.length > 0) return false
   return records.every(({ isRetry, unusedBytes }) => !isRetry && unusedBytes === 0)
 }

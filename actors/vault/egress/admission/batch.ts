@@ -19,6 +19,7 @@ import {
 import {
   type HeldCredentialRow,
   holdVaultCredentials,
+  readHeldCredentials,
 } from '../../../../storage/vault/vault-credentials.js'
 import {
   type AdmissionRequest,
@@ -32,8 +33,9 @@ import { beginEvent, type CallFacts } from './events.js'
 import { Block, type KnownCaller, type KnownCallers } from './known-callers.js'
 import type { Refusal } from './rules.js'
 
-export type PendingRefresh = { readonly request: AdmissionRequest; readonly key: string }
-export type PendingRequest = PendingRefresh & {
+export type PendingRequest = {
+  readonly request: AdmissionRequest
+  readonly key: string
   readonly resolve: (outcome: Admitted | Refusal) => void
   readonly reject: (error: unknown) => void
 }
@@ -52,8 +54,6 @@ export type CallRecord = {
 
 export type Batch = {
   readonly requests: readonly PendingRequest[]
-  /** Callers to read again. */
-  readonly refreshes: readonly PendingRefresh[]
   readonly records: readonly CallRecord[]
   /** Blocks to close. */
   readonly closing: readonly Block[]
@@ -98,13 +98,13 @@ async function write(
   tenantId: string,
   needs: BatchNeeds,
   known: KnownCallers,
-  { requests, refreshes, records, closing, generation, nowMs }: Batch,
+  { requests, records, closing, generation, nowMs }: Batch,
 ) {
   const now = needs.clock.now()
   const unstored = await withoutStored(tx, tenantId, records)
   const events: OutboxEvent[] = unstored.map(({ event }) => event)
   const queries = new Map<string, AuthorityQuery>()
-  for (const { request, key } of [...requests, ...refreshes]) {
+  for (const { request, key } of requests) {
     if (!queries.has(key)) queries.set(key, queryOf(request))
   }
   const due = renewalsDue(known, [...queries.keys()], nowMs)
@@ -150,8 +150,7 @@ async function write(
     }
     outcomes.push(outcome)
   }
-  const lost = new Set(due.filter(({ id }) => !renewed.has(id)))
-  for (const block of due) if (!lost.has(block)) block.renewedMs = nowMs
+  const lost = lostOf(due, renewed, nowMs)
   const retired: Block[] = []
   const found: Found[] = []
   for (const [key, query] of queries) {
@@ -180,8 +179,8 @@ async function write(
   ): Found | null {
     const before = known.find(key)
     const admission = admittedBy.get(key)
-    const kept = blockToKeep(before?.block ?? null, authorities)
-    if (before?.block && kept === null) retired.push(before.block)
+    const kept = blockToKeep(before?.block ?? null, authorities, lost)
+    if (kept === null && before?.block?.retire() === true) retired.push(before.block)
     if (row === undefined) return null
     const caller: KnownCaller = {
       key,
@@ -216,15 +215,71 @@ async function write(
       opened,
     }
   }
+}
 
-  /** A block is used while its grant or lease is in force and the row exists. */
-  function blockToKeep(block: Block | null, authorities: readonly AuthorityRow[]): Block | null {
-    if (block === null || lost.has(block)) return null
-    const isThere = authorities.some(
-      (each) => each.id === block.authorityId && each.revokedAt === null && !hasLimits(each),
-    )
-    return isThere ? block : null
+/**
+ * Reads busy callers again and renews their blocks, beside the transactions that record their calls.
+ * @returns blocks that are not used any more.
+ */
+export async function refreshCallers(
+  tenantId: string,
+  { database, clock }: Pick<BatchNeeds, 'database' | 'clock'>,
+  known: KnownCallers,
+  refreshes: ReadonlyMap<string, AuthorityQuery>,
+): Promise<readonly Block[]> {
+  const { generation } = known
+  const nowMs = clock.monotonicMs()
+  const due = renewalsDue(known, [...refreshes.keys()], nowMs)
+  const ids = [...new Set([...refreshes.values()].map(({ credentialId }) => credentialId))]
+  const [rows, authoritiesByKey, renewed] = await database.tenant(tenantId, (tx) =>
+    Promise.all([
+      readHeldCredentials(tx, tenantId, ids),
+      authoritiesOf(tx, tenantId, refreshes, clock.now()),
+      due.length === 0
+        ? new Set<string>()
+        : renewEgressBlocks(
+            tx,
+            tenantId,
+            due.map(({ id }) => id),
+          ),
+    ]),
+  )
+  const lost = lostOf(due, renewed, nowMs)
+  const retired: Block[] = []
+  for (const [key, { credentialId }] of refreshes) {
+    const before = known.find(key)
+    const row = rows.find(({ id }) => id === credentialId)
+    const authorities = authoritiesByKey.get(key) ?? []
+    if (before === undefined || row === undefined) continue
+    const block = blockToKeep(before.block, authorities, lost)
+    if (block === null && before.block?.retire() === true) retired.push(before.block)
+    known.remember({ ...before, row, authorities, readMs: nowMs, generation, block })
   }
+  return retired
+}
+
+/** Notes the renewal of blocks. @returns those that are gone. */
+function lostOf(
+  due: readonly Block[],
+  renewed: ReadonlySet<string>,
+  nowMs: number,
+): ReadonlySet<Block> {
+  const lost = new Set(due.filter(({ id }) => !renewed.has(id)))
+  for (const block of due) if (!lost.has(block)) block.renewedMs = nowMs
+  return lost
+}
+
+/** A block is used while its grant or lease is in force and the row exists. */
+function blockToKeep(
+  block: Block | null,
+  authorities: readonly AuthorityRow[],
+  lost: ReadonlySet<Block>,
+): Block | null {
+  if (block === null || lost.has(block)) return null
+  const isThere = authorities.some(
+    (each) => each.id === block.authorityId && each.revokedAt === null && !hasLimits(each),
+  )
+  return isThere ? block : null
 }
 
 function renewalsDue(known: KnownCallers, keys: readonly string[], nowMs: number): Block[] {

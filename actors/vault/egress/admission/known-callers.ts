@@ -12,7 +12,7 @@ import { CallTemplates, type CallFacts } from './events.js'
 /** A revocation is effective in every process within 1 s, also when its announcement is lost. */
 const FRESH_MS = 900
 /** Read again in the background after this, so that calls of a busy caller never wait for it. */
-const REFRESH_MS = 400
+const REFRESH_MS = 300
 /** The block must be renewed well before other processes consider this one dead. */
 const RENEW_MS = 20_000
 const RENEWED_MS_MAX = 60_000
@@ -34,6 +34,7 @@ export class Block {
   usedMs: number
   stampedMs: number
   isStampDue = false
+  #isRetired = false
 
   constructor(
     id: string,
@@ -49,6 +50,18 @@ export class Block {
     this.renewedMs = nowMs
     this.usedMs = nowMs
     this.stampedMs = nowMs
+  }
+
+  /** No call is admitted any more; the block is closed once its calls are recorded. */
+  get isRetired(): boolean {
+    return this.#isRetired
+  }
+
+  /** @returns true the first time. */
+  retire(): boolean {
+    const isFirst = !this.#isRetired
+    this.#isRetired = true
+    return isFirst
   }
 
   get hasRoom(): boolean {
@@ -73,6 +86,10 @@ export type KnownCaller = {
   usedMs: number
   block: Block | null
   isRefreshing: boolean
+}
+
+function inUse(block: Block | null | undefined): Block | null {
+  return block === null || block === undefined || block.isRetired ? null : block
 }
 
 export class KnownCallers {
@@ -100,7 +117,8 @@ export class KnownCallers {
 
   isFresh({ readMs, generation, block }: KnownCaller, nowMs: number): boolean {
     if (generation !== this.#generation || nowMs - readMs >= FRESH_MS) return false
-    return block !== null && nowMs - block.renewedMs < RENEWED_MS_MAX
+    if (block === null || block.isRetired) return false
+    return nowMs - block.renewedMs < RENEWED_MS_MAX
   }
 
   /** True once, when it is time to read the caller's authorities again. */
@@ -110,12 +128,25 @@ export class KnownCallers {
     return true
   }
 
+  /** The next call tries again. */
+  refreshFailed(key: string): void {
+    const known = this.#known.get(key)
+    if (known !== undefined) known.isRefreshing = false
+  }
+
   isRenewalDue({ renewedMs }: Block, nowMs: number): boolean {
     return nowMs - renewedMs >= RENEW_MS
   }
 
+  /** Keeps what was read, or what another transaction has read later. */
   remember(known: KnownCaller): void {
-    this.#known.set(known.key, known)
+    const { key, block, usedMs, readMs } = known
+    const current = this.#known.get(key)
+    const isOlder = current !== undefined && current.readMs > readMs
+    const kept = inUse(block) ?? inUse(current?.block)
+    const latest = isOlder ? current : known
+    const lastUsedMs = Math.max(usedMs, current?.usedMs ?? usedMs)
+    this.#known.set(key, { ...latest, block: kept, usedMs: lastUsedMs, isRefreshing: false })
   }
 
   /** Removes callers without recent calls. @returns their blocks, which are to be closed. */
@@ -124,7 +155,7 @@ export class KnownCallers {
     for (const [key, { usedMs, block }] of this.#known) {
       if (nowMs - usedMs < idleMs || (block?.unrecorded ?? 0) > 0) continue
       this.#known.delete(key)
-      if (block !== null) blocks.push(block)
+      if (block?.retire() === true) blocks.push(block)
     }
     if (this.#known.size === 0) this.#templates.clear()
     return blocks
