@@ -205,3 +205,16 @@ test.serial('two processes never exceed the limits of a grant or a lease', async
   const { rows } = await one.api.list(at, leased.operator)
   t.true(Number(rows[0]!['bytes_used']) <= budget)
 })
+
+test.serial('a process that stops records its calls and closes its blocks', async (t) => {
+  const stopping = await egressHouse({ ...metered, beside: one.running })
+  const setting = await settingOf(one)
+  const path = '/echo/stopping'
+  await warm(stopping, setting, path)
+  await Promise.all(Array.from({ length: 20 }, () => call(stopping, setting, path)))
+  const sent = sentTo(stopping, path).length
+  await stopping.end()
+  t.is((await blocksOf(setting)).length, 0)
+  t.is((await closedCalls(one, setting.tenantId, sent)).length, sent)
+  t.is((await begun(setting)).length, sent)
+})
