@@ -10,8 +10,8 @@ const PAGE_BYTES = 4096
 export type Spent = { readonly cpuSeconds: number; readonly rssBytes: number }
 
 /** Whether `program` is installed: runs it only to print its version. */
-export function isInstalled(program: string): boolean {
-  return spawnSync(program, ['-v']).error === undefined
+export function isInstalled(program: string, version = '-v'): boolean {
+  return spawnSync(program, [version]).error === undefined
 }
 
 /** The CPU time of a process so far, over all of its threads, from /proc. */

@@ -23,6 +23,16 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_announce_egress()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform pg_notify('svc_egress', coalesce(new.tenant_id, old.tenant_id)::text);
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_announce_person()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1625,6 +1635,25 @@ CREATE INDEX domain_owners_of_organization ON public.domain_owners USING btree (
 alter table domain_owners enable row level security;
 alter table domain_owners force row level security;
 create policy crossing on domain_owners using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
+create table egress_blocks (
+  tenant_id uuid not null,
+  id uuid not null,
+  credential_id uuid not null,
+  authority_id uuid not null,
+  agent_id text,
+  delegation_id text,
+  calls_max integer not null,
+  opened_at timestamp with time zone default statement_timestamp() not null,
+  renewed_at timestamp with time zone default statement_timestamp() not null,
+  constraint egress_blocks_pkey PRIMARY KEY (tenant_id, id),
+  constraint egress_blocks_calls_max_check CHECK ((calls_max > 0)),
+  constraint egress_blocks_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX egress_blocks_renewed ON public.egress_blocks USING btree (renewed_at);
+alter table egress_blocks enable row level security;
+alter table egress_blocks force row level security;
+create policy tenant on egress_blocks using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table egress_call_limits (
   hop_timeout_secs integer not null,
@@ -3233,3 +3262,6 @@ CREATE TRIGGER tenants_announced AFTER INSERT OR DELETE OR UPDATE ON public.tena
 CREATE TRIGGER tenants_billing BEFORE INSERT OR UPDATE OF organization_id ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_tenant_billing();
 CREATE TRIGGER tenants_inherit BEFORE INSERT OR UPDATE OF suspended_at, support_contact ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_tenant_inherits();
 CREATE TRIGGER tenants_standing AFTER DELETE OR UPDATE OF status, suspended_at ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
+CREATE TRIGGER vault_credentials_announced AFTER DELETE OR UPDATE OF status, secret, allowed_hosts ON public.vault_credentials FOR EACH ROW EXECUTE FUNCTION svc_announce_egress();
+CREATE TRIGGER vault_grants_announced AFTER INSERT OR DELETE OR UPDATE OF revoked_at ON public.vault_grants FOR EACH ROW EXECUTE FUNCTION svc_announce_egress();
+CREATE TRIGGER vault_leases_announced AFTER INSERT OR DELETE OR UPDATE OF revoked_at ON public.vault_leases FOR EACH ROW EXECUTE FUNCTION svc_announce_egress();

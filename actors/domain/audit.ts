@@ -84,6 +84,7 @@ export const AUDIT_ONLY_TYPES = [
   'commerce.x402_payment.resolved',
   'credential.issued',
   'credential.notification',
+  'egress.calls.unknown',
   'org.domain.added',
   'org.domain.changed',
   'org.domain.removed',

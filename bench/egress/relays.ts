@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -42,6 +43,62 @@ export async function startServer(core: 0 | 1, ...args: readonly string[]): Prom
       await gone
     },
   }
+}
+
+/** The tool that people use for this today: mitmproxy in reverse mode, with an addon that injects a header. */
+export async function startMitmproxy(upstreamPort: number): Promise<Relay> {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-bench-mitmproxy-'))
+  const port = await freePort()
+  await writeFile(join(folder, 'ca.pem'), LOCALHOST_CERT)
+  await writeFile(
+    join(folder, 'inject.py'),
+    'def request(flow):\n    flow.request.headers["authorization"] = "Bearer a secret of the bench"\n',
+  )
+  const options: Readonly<Record<string, string>> = {
+    '--mode': `reverse:https://localhost:${upstreamPort}`,
+    '--listen-host': '127.0.0.1',
+    '--listen-port': String(port),
+    '--scripts': join(folder, 'inject.py'),
+  }
+  // Like the others it keeps no flows.
+  const set = {
+    confdir: folder,
+    ssl_verify_upstream_trusted_ca: join(folder, 'ca.pem'),
+    flow_detail: 0,
+  }
+  const args = [
+    '--quiet',
+    ...Object.entries(options).flat(),
+    ...Object.entries(set).flatMap(([name, value]) => ['--set', `${name}=${value}`]),
+  ]
+  const [command, ...words] = [...pinned(0), 'mitmdump', ...args]
+  const child = spawn(command!, words, { stdio: ['ignore', 'inherit', 'inherit'] })
+  await listening(child, port)
+  return {
+    port,
+    spent: async () => spentBy(child.pid!),
+    async stop() {
+      const gone = once(child, 'exit')
+      child.kill('SIGTERM')
+      await gone
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Waits until a program accepts connections. */
+async function listening(child: ChildProcess, port: number): Promise<void> {
+  for (let attempt = 0; attempt < 300; attempt += 1) {
+    if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`)
+    const isOpen = await new Promise<boolean>((resolve) => {
+      const socket = connect(port, '127.0.0.1')
+      socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+      socket.once('connect', () => socket.destroy())
+    })
+    if (isOpen) return
+    await sleep(100)
+  }
+  throw new Error('it does not listen')
 }
 
 /** nginx with one worker, unbuffered, with keep-alive to a verified upstream, as in production. */

@@ -12,6 +12,7 @@ import { vaultMetrics } from '../../actors/vault/vault/metrics.js'
 import type { VaultSettings } from '../../actors/vault/vault/settings.js'
 import { createTokenEndpoint } from '../../actors/vault/vault/token-endpoint.js'
 import { openDatabase } from '../../storage/platform/database.js'
+import { EGRESS_CHANNEL } from '../../storage/vault/egress-blocks.js'
 import { createSealer } from '../../storage/platform/sealing/seal.js'
 import { wireActor } from '../kernel/wiring.js'
 import { systemRandom } from '../kernel/random.js'
@@ -32,7 +33,19 @@ serveThread({
     const plane = 'auth' as const
     const database = await openDatabase({ settings: smallPool(settings), urls, plane, log })
     const kms = await kmsOf(access, clock, log)
-    const admission = createAdmission({ database, clock, random, log })
+    const measured = egressMetrics(metrics.registry)
+    const admission = createAdmission({
+      database,
+      clock,
+      random,
+      log,
+      unrecordedMax: vault.egress_unrecorded_calls_max,
+      onAdmitted: measured.admitted,
+    })
+    const leave = await database.listener.listen(EGRESS_CHANNEL, {
+      notified: (tenantId) => admission.forget(tenantId),
+      caughtUp: () => admission.forget(null),
+    })
     const sealer = createSealer({ database, kms, random, clock })
     const endpoint = createTokenEndpoint({ settings: vault, clock })
     const managed = createManagedTokens({
@@ -50,13 +63,14 @@ serveThread({
       admission,
       managed,
       clock,
-      metrics: egressMetrics(metrics.registry),
+      metrics: measured,
       counts: metrics.shares,
       settings: vault,
     }
     return {
       actors: [wireActor(egressActor, () => needs)],
       async close() {
+        leave()
         await admission.flushed()
         await managed.settled()
         await endpoint.close()

@@ -74,7 +74,10 @@ import { rateLimitsActor } from '../../actors/operations/rate-limits/actor.js'
 import { policiesWith } from '../../actors/operations/rate-limits/protocol.js'
 import { tokensActor } from '../../actors/oauth/tokens/actor.js'
 import { tokens } from '../../actors/oauth/tokens/protocol.js'
-import { closeLostCalls } from '../../actors/vault/egress/admission/lost-calls.js'
+import {
+  closeLostCalls,
+  recordUnknownCalls,
+} from '../../actors/vault/egress/admission/lost-calls.js'
 import { retentionWorker } from '../../actors/operations/retention/worker.js'
 import { sequencerWorker } from '../../actors/operations/sequencer/worker.js'
 import { usersActor } from '../../actors/identity/users/actor.js'
@@ -91,7 +94,7 @@ import { type ActorWiring, wireActor } from '../kernel/wiring.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
 import { captchaOf, mailQueueOf, mailRunnerOf, textSenderOf } from './mail.js'
 import { assetRetirementOf, tenantAssetWirings } from './tenant-assets.js'
-import { resealOf, vaultExportsOf } from './vault.js'
+import { resealOf, vaultExportsOf, egressForgets } from './vault.js'
 import { federatedLoginWirings } from './federated-login.js'
 import type { ProcessResources } from '../process/process-resources.js'
 import { egressSettingsOf, senderSettingsOf } from './egress-settings.js'
@@ -541,10 +544,11 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       metrics: sshCertificatesMetrics(registry),
       settings: settings.vault,
     })),
-    wireActor(vaultActor, ({ ref }) => ({
+    wireActor(vaultActor, (context) => ({
       database,
       sealer,
-      sshCertificates: ref(sshCertificates),
+      sshCertificates: context.ref(sshCertificates),
+      changed: egressForgets(context, resources),
       clock,
       random,
       settings: settings.vault,
@@ -565,6 +569,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       registry,
       reseal: resealOf(resources),
       closeLostCalls: (signal) => closeLostCalls(resources, signal),
+      recordUnknownCalls: (signal) => recordUnknownCalls(resources, signal),
       removeRetiredAssets: assetRetirementOf(resources, onStop),
       random,
       retention: {

@@ -2,10 +2,30 @@
 import type { VaultExports } from '../../actors/vault/vault/protocol.js'
 import { createVaultExports } from '../../actors/vault/vault/exports.js'
 import { vaultMetrics } from '../../actors/vault/vault/metrics.js'
+import { egress } from '../../actors/vault/egress/protocol.js'
 import { createTokenEndpoint } from '../../actors/vault/vault/token-endpoint.js'
 import { resealAll } from '../../storage/platform/sealing/reseal.js'
+import type { ActorContext } from '../kernel/wiring.js'
 import type { ProcessResources } from '../process/process-resources.js'
 import { egressSettingsOf } from './egress-settings.js'
+
+/** Waits this long for the egress proxy to hear of a change. The announcement of the database follows in any case. */
+const CHANGE_WITHIN_MS = 500
+
+/** Has the egress proxy of this process forget a tenant, so that a revocation applies to the next call. */
+export function egressForgets(
+  { ref }: Pick<ActorContext, 'ref'>,
+  { clock }: Pick<ProcessResources, 'clock'>,
+): (tenantId: string) => Promise<void> {
+  const proxy = ref(egress)
+  return async (tenantId) => {
+    try {
+      await proxy.forget({ tenantId }, { deadlineMs: clock.monotonicMs() + CHANGE_WITHIN_MS })
+    } catch {
+      // Processes of the control plane have no egress proxy. Others hear of the change by NOTIFY.
+    }
+  }
+}
 
 export function vaultExportsOf(resources: ProcessResources): VaultExports {
   const { settings, database, sealer, clock, random, log, metrics } = resources

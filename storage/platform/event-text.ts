@@ -121,10 +121,10 @@ export class EventForm {
     this.#line = gapped(line)
   }
 
-  /** @param words the values of the placeholders, in order. */
-  fill(id: string, occurredAt: Date, words: readonly (string | null)[]): WrittenEvent {
+  /** @param words the values of the placeholders, in order. Numbers are integers. */
+  fill(id: string, occurredAt: Date, words: readonly (string | number | null)[]): WrittenEvent {
     const own = [quoted(id), quoted(isoTime(occurredAt))]
-    for (const word of words) own.push(quoted(word))
+    for (const word of words) own.push(typeof word === 'number' ? String(word) : quoted(word))
     return {
       id,
       tenantId: this.#tenantId,

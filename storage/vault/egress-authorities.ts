@@ -1,6 +1,6 @@
 /** Egress authorities: the grants and leases that allow calls, with their limits and usage. */
-import { appendAtCommit, appended, APPENDING, type NewEvent } from '../platform/outbox.js'
-import type { Transaction } from '../platform/sql.js'
+import { appendAtCommit, appended, APPENDING, type OutboxEvent } from '../platform/outbox.js'
+import type { Statement, Transaction } from '../platform/sql.js'
 import type { CapabilitySnapshot } from './vault-grants.js'
 import type { Grantee } from './vault-credentials.js'
 
@@ -167,7 +167,7 @@ export function recordUses(
   tenantId: string,
   credentialIds: readonly string[],
   now: Date,
-  events: readonly NewEvent[],
+  events: readonly OutboxEvent[],
 ): void {
   appendAtCommit(tx, {
     name: 'egress_authority.book_uses',
@@ -177,6 +177,20 @@ export function recordUses(
            ${APPENDING}`,
     values: [...appended(events), tenantId, credentialIds, now],
   })
+}
+
+/** Stamps credentials as used. */
+export function stampingUses(
+  tenantId: string,
+  credentialIds: readonly string[],
+  now: Date,
+): Statement {
+  return {
+    name: 'egress_authority.stamp_uses',
+    text: `update vault_credentials set last_used_at = greatest(last_used_at, $3)
+           where tenant_id = $1 and id = any($2::uuid[])`,
+    values: [tenantId, credentialIds, now],
+  }
 }
 
 /** The ids of those grants and leases that are active and whose credential is active. */

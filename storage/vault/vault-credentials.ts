@@ -128,11 +128,22 @@ export async function holdVaultCredentials(
 ): Promise<HeldCredentialRow[]> {
   const { rows } = await tx.query<HeldCredentialRow>({
     name: 'vault_credential.hold',
-    text: `select id, credential_type as "credentialType", auth_scheme as "authScheme",
-             allowed_hosts as "allowedHosts", status, token_of as "tokenOf",
-             updated_at as "updatedAt", secret
-           from vault_credentials where tenant_id = $1 and id = any($2::uuid[])
+    text: `select ${HELD} from vault_credentials where tenant_id = $1 and id = any($2::uuid[])
            order by id for no key update`,
+    values: [tenantId, ids],
+  })
+  return rows
+}
+
+/** The same without a lock, for a decision that may be a second old. */
+export async function readHeldCredentials(
+  tx: Transaction,
+  tenantId: string,
+  ids: readonly string[],
+): Promise<HeldCredentialRow[]> {
+  const { rows } = await tx.query<HeldCredentialRow>({
+    name: 'vault_credential.read_held',
+    text: `select ${HELD} from vault_credentials where tenant_id = $1 and id = any($2::uuid[])`,
     values: [tenantId, ids],
   })
   return rows
@@ -377,6 +388,9 @@ export async function listGrantedCredentials(
   })
   return rows
 }
+
+const HELD = `id, credential_type as "credentialType", auth_scheme as "authScheme",
+  allowed_hosts as "allowedHosts", status, token_of as "tokenOf", updated_at as "updatedAt", secret`
 
 const COLUMNS = `c.id, c.tenant_id as "tenantId", t.name as "tenantName",
   c.owner_type as "ownerType", c.owner_id as "ownerId", c.provider,

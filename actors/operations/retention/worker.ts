@@ -18,6 +18,8 @@ export type RetentionNeeds = SweepNeeds & {
   readonly reseal: (signal: AbortSignal) => Promise<number>
   /** Records the end of egress calls whose process has died. @returns how many calls. */
   readonly closeLostCalls: (signal: AbortSignal) => Promise<number>
+  /** Records how many egress calls of killed processes may be missing. @returns the most that are missing. */
+  readonly recordUnknownCalls: (signal: AbortSignal) => Promise<number>
   /** Removes images of tenants that were retired long ago. Null without `tenant_assets.enabled`. */
   readonly removeRetiredAssets: ((signal: AbortSignal) => Promise<unknown>) | null
 }
@@ -28,11 +30,19 @@ export const retentionWorker = defineWorker<RetentionNeeds>({
   run: async (needs, { signal, log, loop }) => {
     const resealedTotal = resealedCounter(needs.registry)
     const lostTotal = lostCounter(needs.registry)
+    const unknownTotal = unknownCounter(needs.registry)
 
     async function closeLostCalls(): Promise<void> {
       const lost = await needs.closeLostCalls(signal)
       lostTotal.inc(lost)
       if (lost > 0) log.warn({ calls: lost }, 'egress calls ended with their process')
+    }
+
+    async function recordUnknownCalls(): Promise<void> {
+      const calls = await needs.recordUnknownCalls(signal)
+      unknownTotal.inc(calls)
+      if (calls > 0)
+        log.warn({ calls }, 'killed processes may have sent egress calls without a record')
     }
 
     /** @returns false when the task failed. The other tasks of the round run anyway. */
@@ -57,7 +67,10 @@ export const retentionWorker = defineWorker<RetentionNeeds>({
       pauseMs = ROUND_MS
       const isUp = await done('sweeps', () => sweepExpired(needs, signal))
       // After an outage the processes that relayed the calls record the ends that waited for the database.
-      if (isUp && !wasDown) await done('lost calls', closeLostCalls)
+      if (isUp && !wasDown) {
+        await done('lost calls', closeLostCalls)
+        await done('unknown calls', recordUnknownCalls)
+      }
       wasDown = !isUp
       await done('signing keys', () => needs.keys.maintain(null, { signal }))
       await done('sealed values', async () => resealedTotal.inc(await needs.reseal(signal)))
@@ -71,6 +84,13 @@ function lostCounter(registry: Registry): Counter {
   const name = 'svc_egress_calls_lost_total'
   const known = registry.getSingleMetric(name) as Counter | undefined
   const help = 'Relayed requests that ended because their process died.'
+  return known ?? new Counter({ name, help, registers: [registry] })
+}
+
+function unknownCounter(registry: Registry): Counter {
+  const name = 'svc_egress_calls_unknown_total'
+  const known = registry.getSingleMetric(name) as Counter | undefined
+  const help = 'Most relayed requests that killed processes may have sent without a record.'
   return known ?? new Counter({ name, help, registers: [registry] })
 }
 

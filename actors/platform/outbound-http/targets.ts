@@ -6,6 +6,8 @@ const URL_CHARS_MAX = 8192
 const STANDARD_PORT = 443
 /** The URL parser silently deletes, folds or reinterprets these characters. */
 const AMBIGUOUS = /[^!-~\u0080-\uffff]|\\/
+const BEGINS_WITH_HOST = /^https:\/\/[^/]/i
+const HAS_USERINFO = /^[^:]+:\/\/[^/?#]*@/
 /** Special-use domains without public hosts (RFC 6761, RFC 6762, RFC 9476). */
 const LOCAL_SUFFIXES = [
   'localhost',
@@ -38,10 +40,9 @@ export function judgeTarget(text: string, rules: TargetRules): TargetVerdict {
     return refused('url_syntax')
   }
   if (url.protocol !== 'https:') return refused('url_scheme')
-  if (!/^https:\/\/[^/]/i.test(text)) return refused('url_syntax')
+  if (!BEGINS_WITH_HOST.test(text)) return refused('url_syntax')
   // The parser drops an empty userinfo or fragment, so check the text too.
-  const authority = /^[^:]+:\/\/([^/?#]*)/.exec(text)?.[1] ?? ''
-  if (authority.includes('@')) return refused('url_userinfo')
+  if (text.includes('@') && HAS_USERINFO.test(text)) return refused('url_userinfo')
   if (text.includes('#')) return refused('url_fragment')
   const port = url.port === '' ? STANDARD_PORT : Number(url.port)
   if (port === 0) return refused('url_port')

@@ -42,6 +42,7 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
     const shares = createEgressShares(settings, counts)
     const upstreams = createUpstreams(dialer, undefined, { http2: true })
     const revocationWatch = createRevocationWatch({ database, clock, log: lifecycle.log })
+    const credentialCache = createCredentialCache(sealer, clock, managed, shares.bytes)
     const limits = {
       idleGapMs: settings.egress_idle_gap_secs * 1000,
       hopTimeoutMs: settings.egress_hop_timeout_secs * 1000,
@@ -57,11 +58,16 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
       { once: true },
     )
     return {
+      async forget({ tenantId }) {
+        admission.forget(tenantId)
+        credentialCache.forget(tenantId)
+        return { tag: 'forgotten' }
+      },
       proxy: createProxy({
         admission,
         revocationWatch,
         upstreams,
-        credentialCache: createCredentialCache(sealer, clock, managed, shares.bytes),
+        credentialCache,
         managed,
         clock,
         metrics,

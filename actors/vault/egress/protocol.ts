@@ -4,10 +4,11 @@
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { ByteStream } from '../../../runtime/kernel/stream.js'
-import type { Caller } from '../../domain/audit.js'
 
 export type EgressProtocol = {
   proxy: Ask<ProxyRequest, ProxyOutcome>
+  /** A credential, grant or lease of the tenant has changed: the next call reads it again. */
+  forget: Ask<{ readonly tenantId: string }, { readonly tag: 'forgotten' }>
 }
 
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
@@ -17,7 +18,10 @@ export type ProxyMethod = (typeof METHODS)[number]
 export type HeaderPair = readonly [name: string, value: string]
 
 export type ProxyRequest = {
-  readonly caller: Caller
+  /** `packPrincipal` of the verified token. */
+  readonly principal: string
+  /** Address of the client behind trusted proxies. */
+  readonly clientAddress: string
   readonly credentialId: string
   readonly method: ProxyMethod
   /** Absolute https URL. */
@@ -120,4 +124,4 @@ export type RelayReport = {
   readonly proxyError: string | null
 }
 
-export const egress = address<EgressProtocol>('egress')
+export const egress = address<EgressProtocol>('egress', ['forget'])

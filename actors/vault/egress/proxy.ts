@@ -3,7 +3,9 @@ import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { invariant } from '../../../runtime/kernel/assert.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { ByteStream } from '../../../runtime/kernel/stream.js'
+import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
+import { PrincipalReader } from '../../domain/packed-principal.js'
 import { type RefusedHeader, sanitizedHeaders, withCredential } from './relay/headers.js'
 import { heldResponse } from './relay/held-response.js'
 import { withQuery } from './inject/injection.js'
@@ -54,11 +56,16 @@ export type ProxyNeeds = {
 }
 
 export function createProxy(needs: ProxyNeeds) {
+  const principals = new PrincipalReader()
   return async function proxy(
     request: ProxyRequest,
     context: MessageContext,
   ): Promise<ProxyOutcome> {
-    const outcome = await withinShare(needs, request, context)
+    const caller = {
+      principal: principals.read(request.principal),
+      address: request.clientAddress,
+    }
+    const outcome = await withinShare(needs, caller, request, context)
     if (outcome.tag !== 'relayed' && request.body instanceof ByteStream) {
       request.body.cancel('refused')
     }
@@ -69,10 +76,11 @@ export function createProxy(needs: ProxyNeeds) {
 /** Acquires the call's share. Releases it when the call has its outcome and its relay has ended. */
 async function withinShare(
   needs: ProxyNeeds,
+  caller: Caller,
   request: ProxyRequest,
   context: MessageContext,
 ): Promise<ProxyOutcome> {
-  const { principal } = request.caller
+  const { principal } = caller
   const release = needs.shares.calls.tryAcquire(keysOf(principal))
   if (isRefused(release)) return release.refused === 'total' ? BUSY : TOO_MANY
   const held = new HeldBytes(needs.shares.bytes, principal.tenantId)
@@ -83,7 +91,7 @@ async function withinShare(
   share.enter()
   try {
     if (request.isBodyHeld === true && !held.take(request.bodyBytes ?? 0)) return BUSY
-    return await validateAndRelay(needs, request, context, share)
+    return await validateAndRelay(needs, caller, request, context, share)
   } finally {
     share.leave()
   }
@@ -115,6 +123,7 @@ const BUSY: ProxyOutcome = { tag: 'busy' }
 
 async function validateAndRelay(
   needs: ProxyNeeds,
+  caller: Caller,
   request: ProxyRequest,
   context: MessageContext,
   share: Share,
@@ -124,12 +133,15 @@ async function validateAndRelay(
   if (!isUuid(credentialId)) return invalid('/credential_id', 'The credential_id must be a UUID.')
   const target = judgeTarget(request.url, needs.rules)
   if (target.tag === 'refused') return urlRefused(target.fault)
-  target.url.pathname = withPlainUnreserved(target.url.pathname)
+  const { pathname } = target.url
+  const plain = withPlainUnreserved(pathname)
+  // An assignment parses the URL again.
+  if (plain !== pathname) target.url.pathname = plain
   const sanitized = sanitizedHeaders(request.headers)
   if (sanitized.tag === 'refused') return headerRefused(sanitized)
   if (bodyBytes !== null && bodyBytes > needs.bodyBytesMax) return { tag: 'body_too_large' }
-  const admitted = await needs.admission.admit({
-    caller: request.caller,
+  const deciding = needs.admission.admit({
+    caller,
     credentialId,
     call: {
       method: request.method,
@@ -140,6 +152,8 @@ async function validateAndRelay(
     },
     requestId: context.requestId,
   })
+  // Without a promise the call goes on in this turn.
+  const admitted = deciding instanceof Promise ? await deciding : deciding
   if (admitted.tag !== 'admitted') return admitted
   const outgoing = {
     url: target.url,
@@ -183,7 +197,8 @@ async function begin(
         )
   let credential: UnsealedCredential | undefined
   try {
-    credential = await credentialCache.unseal(principal.tenantId, row)
+    const unsealing = credentialCache.unseal(principal.tenantId, row)
+    credential = unsealing instanceof Promise ? await unsealing : unsealing
     const { header, query } = credential.injection
     const path = url.pathname + url.search
     const job: RelayJob = {
@@ -265,17 +280,31 @@ const UNSENT: RelayReport = {
   proxyError: 'proxy_internal_error',
 }
 
-async function outcomeOf(
+type Buffering = { readonly handoverMs: number; readonly bytesMax: number }
+
+function outcomeOf(
   { stream, body: sent }: ProxyRequest,
   begun: Begun,
   context: MessageContext,
   share: Share,
-  { handoverMs, bytesMax }: { readonly handoverMs: number; readonly bytesMax: number },
-): Promise<ProxyOutcome> {
+  buffering: Buffering,
+): ProxyOutcome | Promise<ProxyOutcome> {
   const { start } = begun
   if (start.tag === 'failed') return failed(start.report)
-  const { status, headers, body, announcedBytes } = start
+  const { status, headers, body } = start
   if (stream || body instanceof Uint8Array) return { tag: 'relayed', status, headers, body }
+  return buffered(start, body, sent, begun, context, share, buffering)
+}
+
+async function buffered(
+  { status, headers, announcedBytes }: Extract<RelayStart, { tag: 'relaying' }>,
+  body: ByteStream,
+  sent: ProxyRequest['body'],
+  begun: Begun,
+  context: MessageContext,
+  share: Share,
+  { handoverMs, bytesMax }: Buffering,
+): Promise<ProxyOutcome> {
   // The response is buffered, so a disconnect is noticed here and not by its reader.
   const unfollow = context.onAbandoned(() => body.cancel('client_closed'))
   const expected = Math.min(announcedBytes, bytesMax)

@@ -14,6 +14,7 @@ import {
 } from '../../../storage/vault/vault-credentials.js'
 import { listVaultGrants } from '../../../storage/vault/vault-grants.js'
 import { listVaultLeases } from '../../../storage/vault/vault-leases.js'
+import type { Caller } from '../../domain/audit.js'
 import { granteeOf } from '../../domain/grantee.js'
 import { isUuid } from '../../domain/ids.js'
 import { isDirect } from '../../domain/principal.js'
@@ -34,7 +35,14 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
   mailbox: { capacity: 1024, inflightMax: 128 },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
-    const { database, clock } = needs
+    const { database, clock, changed } = needs
+
+    /** A change applies to the next call through the egress proxy of this process. */
+    async function changing<T>({ principal }: Caller, change: Promise<T>): Promise<T> {
+      const outcome = await change
+      await changed(principal.tenantId)
+      return outcome
+    }
 
     /** Runs `work` on a credential of the tenant. */
     async function withCredential<T>(
@@ -87,23 +95,29 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
         })),
 
       update: (message, context) =>
-        withCredential(
-          message.caller.principal.tenantId,
-          message.credentialId,
-          context.signal,
-          (tx, row) => updateCredential(tx, row, message, needs, context),
-          lockWithItsSource,
+        changing(
+          message.caller,
+          withCredential(
+            message.caller.principal.tenantId,
+            message.credentialId,
+            context.signal,
+            (tx, row) => updateCredential(tx, row, message, needs, context),
+            lockWithItsSource,
+          ),
         ),
 
-      rotate: (message, context) => rotateSecret(needs, message, context),
+      rotate: (message, context) => changing(message.caller, rotateSecret(needs, message, context)),
 
       revoke: ({ caller, credentialId }, context) =>
-        withCredential(
-          caller.principal.tenantId,
-          credentialId,
-          context.signal,
-          (tx, row) => revokeCredential(tx, row, caller, needs, context),
-          lockVaultCredential,
+        changing(
+          caller,
+          withCredential(
+            caller.principal.tenantId,
+            credentialId,
+            context.signal,
+            (tx, row) => revokeCredential(tx, row, caller, needs, context),
+            lockVaultCredential,
+          ),
         ),
 
       secret: (message, context) => readSecret(needs, message, context),
@@ -117,15 +131,19 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
         }),
 
       createGrant: (message, context) =>
-        withCredential(
-          message.caller.principal.tenantId,
-          message.credentialId,
-          context.signal,
-          (tx, row) => createGrant(tx, row, message, needs, context),
-          lockVaultCredential,
+        changing(
+          message.caller,
+          withCredential(
+            message.caller.principal.tenantId,
+            message.credentialId,
+            context.signal,
+            (tx, row) => createGrant(tx, row, message, needs, context),
+            lockVaultCredential,
+          ),
         ),
 
-      revokeGrant: ({ caller, grantId }, context) => revokeGrant(needs, caller, grantId, context),
+      revokeGrant: ({ caller, grantId }, context) =>
+        changing(caller, revokeGrant(needs, caller, grantId, context)),
 
       listLeases: ({ tenantId, credentialId, limit, after }, { signal }) =>
         withCredential(tenantId, credentialId, signal, async (tx) => {
@@ -136,15 +154,19 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
         }),
 
       createLease: (message, context) =>
-        withCredential(
-          message.caller.principal.tenantId,
-          message.credentialId,
-          context.signal,
-          (tx, row) => createLease(tx, row, message, needs, context),
-          lockVaultCredential,
+        changing(
+          message.caller,
+          withCredential(
+            message.caller.principal.tenantId,
+            message.credentialId,
+            context.signal,
+            (tx, row) => createLease(tx, row, message, needs, context),
+            lockVaultCredential,
+          ),
         ),
 
-      revokeLease: ({ caller, leaseId }, context) => revokeLease(needs, caller, leaseId, context),
+      revokeLease: ({ caller, leaseId }, context) =>
+        changing(caller, revokeLease(needs, caller, leaseId, context)),
     }
   },
 })

@@ -12,6 +12,8 @@ export type VaultNeeds = {
   readonly sshCertificates: ActorRef<SshCertificatesProtocol>
   readonly clock: Clock
   readonly random: Random
+  /** The egress proxy of this process forgets what it knows of the tenant. Other processes hear of changes by NOTIFY. */
+  readonly changed: (tenantId: string) => Promise<void>
   readonly settings: {
     /** 0 for no limit. */
     readonly max_credentials_per_tenant: number

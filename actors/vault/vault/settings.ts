@@ -66,6 +66,9 @@ export const vaultSettings = section(
     egress_buffered_timeout_secs: timerSeconds(120).describe(
       'Time limit of a call with a buffered response.',
     ),
+    egress_unrecorded_calls_max: count(128, 0, 4096).describe(
+      'Calls of a caller, grant and process that may be sent a few milliseconds before they are recorded. 0 records every call before it is sent.',
+    ),
     ssh_default_validity_secs: seconds(300, SSH_VALIDITY_MAX_SECS).describe(
       'Default validity of an SSH certificate.',
     ),

@@ -7,9 +7,9 @@ import {
   type RelayEnd,
 } from '../../../actors/vault/egress/protocol.js'
 import { granteeOf } from '../../../actors/domain/grantee.js'
+import { packPrincipal } from '../../../actors/domain/packed-principal.js'
 import type { Principal } from '../../../actors/domain/principal.js'
 import { ByteStream } from '../../../runtime/kernel/stream.js'
-import { callerOf } from '../../request/caller.js'
 import { PROXY_NAME } from '../../response/respond.js'
 import { uuid } from '../../request/ids.js'
 import type { Problem } from '../../response/problems.js'
@@ -210,7 +210,8 @@ export const egressRoutes: readonly Route[] = [
       const { body } = request
       const bytes = bytesOf(body)
       return {
-        caller: callerOf(request),
+        principal: packPrincipal(request.principal),
+        clientAddress: request.clientAddress,
         credentialId: body.credential_id,
         method: body.method,
         url: body.url,
@@ -237,7 +238,8 @@ export const egressRoutes: readonly Route[] = [
     headers: BodyHeaders,
     body: streamed({ maxBytes: BODY_BYTES_MAX }),
     message: (request) => ({
-      caller: callerOf(request),
+      principal: packPrincipal(request.principal),
+      clientAddress: request.clientAddress,
       credentialId: request.headers['x-svc-credential-id'],
       method: request.headers['x-svc-method'],
       url: request.headers['x-svc-url'],

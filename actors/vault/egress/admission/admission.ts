@@ -1,59 +1,60 @@
 /**
- * Admission of egress calls: authorization, limits, and the audit trail. One transaction admits a call:
- * it reads the caller's grants and leases, takes from their limits and appends the event. Nothing about
- * an authorization is cached, so a revocation applies to the next call.
+ * Admission of egress calls: authorization, limits, and the audit trail.
  *
- * Group commit per tenant: calls and call ends that arrive during a transaction share the next one.
+ * One transaction decides the first calls of a caller: it reads the grants and leases, takes from their limits and
+ * appends the event. A caller that goes on calling gets a block (egress-blocks.ts), if the grant or lease has no limits:
+ * its calls are then admitted in memory and recorded a few milliseconds later. Limits are always taken in the database
+ * before a call is sent.
+ *
+ * Group commit per tenant: calls, and beginnings and ends to record, that arrive during a transaction share the next one.
  */
 import { setImmediate as turnEnds } from 'node:timers/promises'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../../runtime/kernel/log.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
+import { closingEgressBlocks } from '../../../../storage/vault/egress-blocks.js'
 import {
   type AuthorityQuery,
-  type AuthorityRef,
-  type AuthorityRow,
-  recordUses,
-  findEgressAuthorities,
-  returnToAuthority,
+  stampingUses,
   takeFromAuthority,
 } from '../../../../storage/vault/egress-authorities.js'
-import { appendEvents, type NewEvent, toldEvents } from '../../../../storage/platform/outbox.js'
-import type { Database, Transaction } from '../../../../storage/platform/sql.js'
+import { commitEvents, type OutboxEvent } from '../../../../storage/platform/outbox.js'
+import type { Database, Statement } from '../../../../storage/platform/sql.js'
 import { DatabaseUnavailable } from '../../../../storage/platform/unavailable.js'
-import {
-  type HeldCredentialRow,
-  holdVaultCredentials,
-} from '../../../../storage/vault/vault-credentials.js'
-import type { Caller } from '../../../domain/audit.js'
-import { type CallFacts, credentialAccessed, streamClosed } from './events.js'
-import { granteeOf } from '../../../domain/grantee.js'
 import type { RelayReport } from '../protocol.js'
-import { PORTION_BYTES, PORTION_BYTES_MIN } from './byte-budget.js'
-import { type ProxiedCall, judgeCall, type Refusal, SPENT } from './rules.js'
+import {
+  type AdmissionRequest,
+  type Admitted,
+  admitted,
+  hasLimits,
+  keyOf,
+  queryOf,
+} from './decision.js'
+import { beginEvent, type CallFacts, endEvent } from './events.js'
+import { type Block, KnownCallers } from './known-callers.js'
+import { judgeCall, type Refusal } from './rules.js'
+import {
+  type Batch,
+  type CallRecord,
+  type Decided,
+  type PendingRequest,
+  refreshCallers,
+  writeBatch,
+} from './batch.js'
 
-const BATCH_MAX = 128
-/** A call end waits this long for a new call, to share its transaction. */
+export type { AdmissionRequest, Admitted } from './decision.js'
+
+const REQUESTS_MAX = 128
+const RECORDS_MAX = 512
+/** The beginning of a call waits this long for others, to share their statement. */
+const BEGIN_DELAY_MS = 4
+/** An end waits this long for a new call, to share its transaction. */
 const END_DELAY_MS = 25
 const RETRY_MS = 1_000
+const IDLE_CHECK_MS = 1_000
 /** Call ends kept while the database is unavailable. Beyond it the oldest is dropped and logged. */
 const CALL_ENDS_MAX = 20_000
 
-export type AdmissionRequest = {
-  readonly caller: Caller
-  readonly credentialId: string
-  readonly call: ProxiedCall
-  readonly requestId: string | undefined
-}
-export type Admitted = {
-  readonly tag: 'admitted'
-  readonly facts: CallFacts
-  readonly row: HeldCredentialRow
-  /** Null when bytes are not limited. */
-  readonly budget: { readonly takenBytes: number } | null
-  /** Whether the caller's Range header is relayed. */
-  readonly allowRange: boolean
-}
 export type CallEnd = {
   readonly facts: CallFacts
   readonly report: RelayReport
@@ -63,12 +64,14 @@ export type CallEnd = {
 
 export interface Admission {
   /** @throws when the database is unavailable. */
-  admit(request: AdmissionRequest): Promise<Admitted | Refusal>
+  admit(request: AdmissionRequest): Promise<Admitted | Refusal> | Admitted
   /** Takes more bytes for a running call; 0 when the budget has too few or the call has ended. */
   more(facts: CallFacts, bytesMin: number, bytesMax: number): Promise<number>
   /** Queues the end of a call for the next transaction. */
   close(end: CallEnd): void
-  /** Resolves when every queued end is stored, or a transaction has failed. */
+  /** A credential, grant or lease of the tenant has changed. Null: of any tenant. */
+  forget(tenantId: string | null): void
+  /** Resolves when every beginning and end is stored and all blocks are closed, or a transaction has failed. */
   flushed(): Promise<void>
 }
 
@@ -77,30 +80,27 @@ export type AdmissionNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
-}
-
-type PendingRequest = {
-  readonly request: AdmissionRequest
-  /** Requests with the same key share one look-up of grants and leases. */
-  readonly key: string
-  readonly resolve: (outcome: Admitted | Refusal) => void
-  readonly reject: (error: unknown) => void
-}
-
-/** A call end to store. Its event has a fixed id, so that it is appended once. */
-type PendingEnd = CallEnd & {
-  readonly event: NewEvent
-  /** It may be stored already: by a commit with a lost response, or by another process. */
-  readonly isRetry: boolean
+  /** Calls of one block: those that may be sent before they are recorded. 0 records every call before it is sent. */
+  readonly unrecordedMax: number
+  readonly onAdmitted?: ((how: 'memory' | 'database') => void) | undefined
 }
 
 export function createAdmission(needs: AdmissionNeeds): Admission {
   const tenants = new Map<string, TenantAdmission>()
+  let idleTimer: NodeJS.Timeout | undefined
+  function closeIdle(): void {
+    for (const tenant of tenants.values()) tenant.closeIdle()
+    if (tenants.size === 0) {
+      clearInterval(idleTimer)
+      idleTimer = undefined
+    }
+  }
   function admissionOf(tenantId: string): TenantAdmission {
     let tenant = tenants.get(tenantId)
     if (tenant === undefined) {
       tenant = new TenantAdmission(tenantId, needs, () => void tenants.delete(tenantId))
       tenants.set(tenantId, tenant)
+      idleTimer ??= setInterval(closeIdle, IDLE_CHECK_MS).unref()
     }
     return tenant
   }
@@ -115,7 +115,13 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
       )
     },
     close: (end) => admissionOf(end.facts.caller.principal.tenantId).close(end),
+    forget(tenantId) {
+      if (tenantId !== null) tenants.get(tenantId)?.forget()
+      else for (const tenant of tenants.values()) tenant.forget()
+    },
     async flushed() {
+      clearInterval(idleTimer)
+      idleTimer = undefined
       await Promise.all([...tenants.values()].map((tenant) => tenant.flushed()))
     },
   }
@@ -126,10 +132,19 @@ class TenantAdmission {
   readonly #tenantId: string
   readonly #needs: AdmissionNeeds
   readonly #onIdle: () => void
+  readonly #known = new KnownCallers()
   #requests: PendingRequest[] = []
-  #ends: PendingEnd[] = []
+  /** Callers to read again, by key. */
+  #refreshes = new Map<string, AuthorityQuery>()
+  #isRefreshing = false
+  /** Beginnings and ends, each call's beginning before its end. */
+  #records: CallRecord[] = []
+  #ends = 0
+  /** Blocks to close, once their calls are recorded. */
+  #retired: Block[] = []
   #running: Promise<void> | null = null
   #timer: NodeJS.Timeout | undefined
+  #dueMs = Number.POSITIVE_INFINITY
   #failed = false
 
   constructor(tenantId: string, needs: AdmissionNeeds, onIdle: () => void) {
@@ -138,254 +153,271 @@ class TenantAdmission {
     this.#onIdle = onIdle
   }
 
-  admit(request: AdmissionRequest): Promise<Admitted | Refusal> {
+  admit(request: AdmissionRequest): Promise<Admitted | Refusal> | Admitted {
+    const key = keyOf(request)
+    const known = this.#admitFromMemory(request, key)
+    if (known !== null) return known
+    this.#needs.onAdmitted?.('database')
     return new Promise((resolve, reject) => {
-      this.#requests.push({ request, key: keyOf(request), resolve, reject })
+      this.#requests.push({ request, key, resolve, reject })
       this.#run()
     })
   }
 
-  close({ facts, report, unusedBytes }: CallEnd): void {
-    const event = streamClosed(facts, report, this.#needs.clock.now())
-    this.#ends.push({ facts, report, unusedBytes, event, isRetry: false })
-    if (this.#ends.length > CALL_ENDS_MAX) {
-      const [dropped] = this.#ends.splice(0, 1)
-      const requestId = dropped!.facts.requestId
-      this.#needs.log.error({ request_id: requestId }, 'egress: dropped the end of a call')
+  /** Null: the database decides. Refusals come from the database only. */
+  #admitFromMemory(request: AdmissionRequest, key: string): Admitted | null {
+    const known = this.#known.find(key)
+    const block = known?.block
+    if (known === undefined || block === null || block === undefined) return null
+    const { clock, random, onAdmitted } = this.#needs
+    const nowMs = clock.monotonicMs()
+    if (this.#failed || !block.hasRoom || !this.#known.isFresh(known, nowMs)) return null
+    const now = clock.now()
+    const verdict = judgeCall(request.call, known.row, known.authorities, now)
+    if (verdict.tag !== 'allowed') return null
+    const first = verdict.authorities[0]!
+    if (first.id !== block.authorityId || hasLimits(first)) return null
+    const outcome = admitted(random, request, known.row, first)
+    const { facts } = outcome
+    if (facts.requestId !== undefined) facts.templates = this.#known.templatesOf(facts)
+    known.usedMs = nowMs
+    block.usedMs = nowMs
+    block.unrecorded += 1
+    if (this.#known.takeRefresh(known, nowMs)) {
+      this.#refreshes.set(key, queryOf(request))
+      if (!this.#isRefreshing) void this.#refresh()
     }
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined
-      this.#run()
-    }, END_DELAY_MS)
+    this.#records.push({
+      kind: 'begin',
+      event: beginEvent(facts, now),
+      facts,
+      unusedBytes: 0,
+      isRetry: false,
+      block,
+    })
+    onAdmitted?.('memory')
+    if (block.unrecorded * 2 > block.callsMax) this.#run()
+    else this.#schedule(BEGIN_DELAY_MS)
+    return outcome
+  }
+
+  /** Reads callers again until none is due. A caller that cannot be read expires. */
+  async #refresh(): Promise<void> {
+    this.#isRefreshing = true
+    while (this.#refreshes.size > 0) {
+      const due = this.#refreshes
+      this.#refreshes = new Map()
+      try {
+        this.#retired.push(...(await refreshCallers(this.#tenantId, this.#needs, this.#known, due)))
+      } catch (error) {
+        this.#needs.log.warn({ err: error }, 'egress: could not read grants again')
+        for (const key of due.keys()) this.#known.refreshFailed(key)
+      }
+    }
+    this.#isRefreshing = false
+  }
+
+  close({ facts, report, unusedBytes }: CallEnd): void {
+    const event = endEvent(facts, report, this.#needs.clock.now())
+    this.#records.push({ kind: 'end', event, facts, unusedBytes, isRetry: false, block: null })
+    this.#ends += 1
+    if (this.#ends > CALL_ENDS_MAX) this.#dropEnd()
+    this.#schedule(END_DELAY_MS)
+  }
+
+  /** The start event of the call is recorded, so another process ends the call later as lost. */
+  #dropEnd(): void {
+    const [dropped] = this.#records.splice(
+      this.#records.findIndex(({ kind }) => kind === 'end'),
+      1,
+    )
+    this.#ends -= 1
+    const requestId = dropped!.facts.requestId
+    this.#needs.log.error({ request_id: requestId }, 'egress: dropped the end of a call')
+  }
+
+  forget(): void {
+    this.#known.forget()
+  }
+
+  closeIdle(idleMs?: number): void {
+    this.#retired.push(...this.#known.takeIdle(this.#needs.clock.monotonicMs(), idleMs))
+    if (this.#retired.some(isClosable)) this.#schedule(END_DELAY_MS)
+    else if (this.#isIdle) this.#onIdle()
   }
 
   async flushed(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#failed = false
-    while (this.#pending && !this.#failed) {
+    while (this.#isPending && !this.#failed) {
+      this.#run()
+      await this.#running
+    }
+    // Without another call a block stays open only if its calls could not be recorded.
+    this.closeIdle(0)
+    clearTimeout(this.#timer)
+    if (!this.#failed && this.#isPending) {
       this.#run()
       await this.#running
     }
   }
 
-  get #pending(): boolean {
-    return this.#requests.length > 0 || this.#ends.length > 0
+  get #isPending(): boolean {
+    return this.#requests.length > 0 || this.#records.length > 0 || this.#retired.some(isClosable)
+  }
+
+  get #isIdle(): boolean {
+    return (
+      this.#running === null &&
+      !this.#isRefreshing &&
+      !this.#isPending &&
+      this.#known.size === 0 &&
+      this.#retired.length === 0
+    )
+  }
+
+  /** Runs a transaction after the delay, or earlier. */
+  #schedule(delayMs: number): void {
+    // After the running transaction it is scheduled again.
+    if (this.#running !== null) return
+    const dueMs = this.#needs.clock.monotonicMs() + delayMs
+    if (this.#timer !== undefined) {
+      if (this.#dueMs <= dueMs) return
+      clearTimeout(this.#timer)
+    }
+    this.#dueMs = dueMs
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined
+      this.#run()
+    }, delayMs)
   }
 
   #run(): void {
-    if (this.#running !== null || !this.#pending) return
+    if (this.#running !== null || !this.#isPending) return
+    clearTimeout(this.#timer)
+    this.#timer = undefined
     this.#running = this.#batch().finally(() => {
       this.#running = null
-      if (this.#requests.length > 0 || this.#ends.length >= BATCH_MAX) this.#run()
-      else if (this.#ends.length > 0) {
-        this.#timer ??= setTimeout(
-          () => {
-            this.#timer = undefined
-            this.#run()
-          },
-          this.#failed ? RETRY_MS : END_DELAY_MS,
-        )
-      } else this.#onIdle()
+      if (this.#requests.length > 0 || this.#records.length >= RECORDS_MAX) this.#run()
+      else if (this.#isPending) {
+        const isBegun = this.#records.length > this.#ends
+        this.#schedule(this.#failed ? RETRY_MS : isBegun ? BEGIN_DELAY_MS : END_DELAY_MS)
+      } else if (this.#isIdle) this.#onIdle()
     })
   }
 
   async #batch(): Promise<void> {
-    const { database, log } = this.#needs
     // The batch includes everything that arrives in this turn of the event loop.
     await turnEnds()
-    const requests = this.#requests.splice(0, BATCH_MAX)
-    const ends = this.#ends.splice(0, BATCH_MAX)
+    const batch: Batch = {
+      requests: this.#requests.splice(0, REQUESTS_MAX),
+      records: this.#records.splice(0, RECORDS_MAX),
+      closing: this.#retired.filter(isClosable),
+      generation: this.#known.generation,
+      nowMs: this.#needs.clock.monotonicMs(),
+    }
+    const { requests, records, closing } = batch
+    this.#retired = this.#retired.filter((block) => !isClosable(block))
+    this.#ends -= countEnds(records)
     try {
-      const outcomes = await database.tenant(this.#tenantId, (tx) =>
-        this.#write(tx, requests, ends),
-      )
+      if (isRecordOnly(batch)) await this.#record(batch)
+      else this.#conclude(batch, await writeBatch(this.#tenantId, this.#needs, this.#known, batch))
       this.#failed = false
-      for (const [index, { resolve }] of requests.entries()) resolve(outcomes[index]!)
+      this.#recorded(records)
     } catch (error) {
-      if (ends.length > 0 && !(error instanceof DatabaseUnavailable)) {
-        await this.#writeEndsSingly(ends)
-        // The requests join the next batch: one of the ends may have caused the failure.
+      this.#retired.push(...closing)
+      this.#failed = true
+      if (records.length > 0 && !(error instanceof DatabaseUnavailable)) {
+        await this.#recordSingly(records)
+        this.#failed = closing.length > 0
+        // The requests join the next batch: one of the records may have caused the failure.
         this.#requests.unshift(...requests)
         return
       }
       for (const { reject } of requests) reject(error)
-      if (ends.length === 0) return
-      this.#failed = true
-      this.#ends.unshift(...ends.map((end) => ({ ...end, isRetry: true })))
-      log.warn({ err: error, calls: ends.length }, 'egress: call ends are not stored yet')
+      if (records.length === 0) return
+      this.#records.unshift(...records.map((record) => ({ ...record, isRetry: true })))
+      this.#ends += countEnds(records)
+      this.#needs.log.warn(
+        { err: error, records: records.length },
+        'egress: calls are not recorded yet',
+      )
     }
+  }
+
+  /** Records beginnings and ends that need no decision, in one round trip. */
+  async #record({ records, closing, nowMs }: Batch): Promise<void> {
+    const { database, clock } = this.#needs
+    const stamped = new Set<string>()
+    for (const { kind, block, facts } of records) {
+      if (kind === 'begin' && block?.takeStamp(nowMs) === true) stamped.add(facts.credentialId)
+    }
+    for (const { isStampDue, credentialId } of closing) if (isStampDue) stamped.add(credentialId)
+    const changes: Statement[] = []
+    if (stamped.size > 0) {
+      changes.push(stampingUses(this.#tenantId, [...stamped].sort(), clock.now()))
+    }
+    if (closing.length > 0) {
+      const ids = closing.map(({ id }) => id)
+      changes.push(closingEgressBlocks(this.#tenantId, ids))
+    }
+    const events: OutboxEvent[] = records.map(({ event }) => event)
+    if (events.length > 0) await commitEvents(database, this.#tenantId, changes, events)
+    else if (changes.length > 0) await database.together(this.#tenantId, changes)
+  }
+
+  #recorded(records: readonly CallRecord[]): void {
+    for (const { block } of records) if (block !== null) block.unrecorded -= 1
+  }
+
+  #conclude({ requests }: Batch, { outcomes, retired }: Decided): void {
+    this.#retired.push(...retired)
+    for (const [index, { resolve }] of requests.entries()) resolve(outcomes[index]!)
   }
 
   /**
-   * Stores call ends one by one, so that one invalid end does not block the others and new calls. An
+   * Stores records one by one, so that one invalid record does not block the others and new calls. An
    * end conflicts if another process has closed the call as lost, because this process was suspended
    * for longer than a call may run.
    */
-  async #writeEndsSingly(ends: readonly PendingEnd[]): Promise<void> {
-    const { database, log } = this.#needs
-    for (const end of ends) {
-      const { requestId } = end.facts
-      await database
-        .tenant(this.#tenantId, (tx) => this.#write(tx, [], [{ ...end, isRetry: true }]))
-        .catch((error: unknown) => {
-          log.error({ err: error, request_id: requestId }, 'egress: dropped the end of a call')
-        })
-    }
-  }
-
-  async #write(
-    tx: Transaction,
-    requests: readonly PendingRequest[],
-    pendingEnds: readonly PendingEnd[],
-  ): Promise<(Admitted | Refusal)[]> {
-    const tenantId = this.#tenantId
-    const now = this.#needs.clock.now()
-    const ends = await this.#withoutStored(tx, pendingEnds)
-    const events: NewEvent[] = ends.map(({ event }) => event)
-    // Locked before their grants, in the same order as a revocation, to avoid deadlocks.
-    const credentialIds = [
-      ...requests.map(({ request }) => request.credentialId),
-      ...ends.flatMap(({ facts, unusedBytes }) => (unusedBytes > 0 ? facts.credentialId : [])),
-    ]
-    // Pipelined, so that it takes one round trip. Returned bytes are available to the requests of this
-    // batch.
-    const [held, , authoritiesByKey] = await Promise.all([
-      credentialIds.length === 0
-        ? []
-        : holdVaultCredentials(tx, tenantId, [...new Set(credentialIds)]),
-      this.#returnUnused(tx, ends),
-      authoritiesOf(tx, tenantId, requests, now),
-    ])
-    const rows = new Map(held.map((row) => [row.id, row]))
-    const used = new Set<string>()
-    const outcomes: (Admitted | Refusal)[] = []
-    for (const { request, key } of requests) {
-      const authorities = authoritiesByKey.get(key) ?? []
-      const judged = this.#judge(tx, request, rows.get(request.credentialId), authorities, now)
-      // Synchronous without limits, which saves a microtask per call.
-      const outcome = judged instanceof Promise ? await judged : judged
-      if (outcome.tag === 'admitted') {
-        used.add(request.credentialId)
-        events.push(credentialAccessed(outcome.facts, now))
+  async #recordSingly(records: readonly CallRecord[]): Promise<void> {
+    for (const record of records) {
+      const batch: Batch = {
+        requests: [],
+        records: [{ ...record, isRetry: true }],
+        closing: [],
+        generation: this.#known.generation,
+        nowMs: this.#needs.clock.monotonicMs(),
       }
-      outcomes.push(outcome)
-    }
-    if (used.size > 0) recordUses(tx, tenantId, [...used], now, events)
-    else appendEvents(tx, events)
-    return outcomes
-  }
-
-  async #withoutStored(
-    tx: Transaction,
-    ends: readonly PendingEnd[],
-  ): Promise<readonly PendingEnd[]> {
-    const retried = ends.filter(({ isRetry }) => isRetry).map(({ event }) => event.id)
-    if (retried.length === 0) return ends
-    const stored = await toldEvents(tx, this.#tenantId, retried)
-    return ends.filter(({ event }) => !stored.has(event.id))
-  }
-
-  /** Returns unused bytes, with one statement per budget. */
-  async #returnUnused(tx: Transaction, ends: readonly CallEnd[]): Promise<void> {
-    const unused = new Map<string, { authority: AuthorityRef; bytes: number }>()
-    for (const { facts, unusedBytes } of ends) {
-      if (unusedBytes === 0) continue
-      const { authority } = facts
-      const sum = unused.get(authority.id) ?? { authority, bytes: 0 }
-      sum.bytes += unusedBytes
-      unused.set(authority.id, sum)
-    }
-    await Promise.all(
-      [...unused.values()].map(({ authority, bytes }) =>
-        returnToAuthority(tx, this.#tenantId, authority, bytes),
-      ),
-    )
-  }
-
-  #judge(
-    tx: Transaction,
-    request: AdmissionRequest,
-    row: HeldCredentialRow | undefined,
-    authorities: readonly AuthorityRow[],
-    now: Date,
-  ): Admitted | Refusal | Promise<Admitted | Refusal> {
-    const verdict = judgeCall(request.call, row, authorities, now)
-    if (verdict.tag !== 'allowed') return verdict
-    const [first] = verdict.authorities
-    if (first!.maxRequests === null && first!.maxBytes === null) {
-      const facts = this.#factsOf(request, first!)
-      const { allowRange } = first!
-      return { tag: 'admitted', facts, row: row!, budget: null, allowRange }
-    }
-    return this.#judgeLimited(tx, request, row!, verdict.authorities, now)
-  }
-
-  async #judgeLimited(
-    tx: Transaction,
-    request: AdmissionRequest,
-    row: HeldCredentialRow,
-    authorities: readonly AuthorityRow[],
-    now: Date,
-  ): Promise<Admitted | Refusal> {
-    for (const authority of authorities) {
-      const facts = this.#factsOf(request, authority)
-      const { maxRequests, maxBytes, allowRange } = authority
-      if (maxRequests === null && maxBytes === null) {
-        return { tag: 'admitted', facts, row, budget: null, allowRange }
+      try {
+        await writeBatch(this.#tenantId, this.#needs, this.#known, batch)
+        this.#recorded([record])
+      } catch (error) {
+        // The block of a beginning keeps counting it, so it is never closed as fully recorded.
+        const request_id = record.facts.requestId
+        this.#needs.log.error(
+          { err: error, request_id },
+          `egress: dropped the ${record.kind} of a call`,
+        )
       }
-      const takenBytes = await this.#take(tx, authority, request.call.bodyBytes, now)
-      if (takenBytes === undefined) continue
-      // The next request of this batch sees the reduced budget.
-      authority.bytesUsed += takenBytes
-      const budget = maxBytes === null ? null : { takenBytes }
-      return { tag: 'admitted', facts, row, budget, allowRange }
     }
-    return SPENT
-  }
-
-  #factsOf(
-    { caller, credentialId, call, requestId }: AdmissionRequest,
-    { kind, id }: AuthorityRow,
-  ): CallFacts {
-    const { method, url } = call
-    const endId = this.#needs.random.uuid()
-    const authority = { kind, id }
-    return { endId, caller, credentialId, authority, host: url.hostname, method, requestId }
-  }
-
-  #take(tx: Transaction, authority: AuthorityRow, bodyBytes: number, now: Date) {
-    const { maxBytes, bytesUsed } = authority
-    const share = Math.ceil(((maxBytes ?? 0) - bytesUsed) / 8)
-    const portion = Math.min(PORTION_BYTES, Math.max(PORTION_BYTES_MIN, share))
-    return takeFromAuthority(tx, this.#tenantId, authority, {
-      requests: 1,
-      bytesMin: bodyBytes,
-      bytesMax: bodyBytes + portion,
-      now,
-    })
   }
 }
 
-function keyOf({ credentialId, caller }: AdmissionRequest): string {
-  const { agentId, delegationId } = granteeOf(caller.principal)
-  return `${credentialId} ${agentId} ${delegationId}`
+/** True if a block has no calls left to record. */
+function isClosable({ unrecorded }: Block): boolean {
+  return unrecorded === 0
 }
 
-/** The grants and leases for a batch, with one query and one look-up per caller and credential. */
-async function authoritiesOf(
-  tx: Transaction,
-  tenantId: string,
-  requests: readonly PendingRequest[],
-  now: Date,
-): Promise<ReadonlyMap<string, readonly AuthorityRow[]>> {
-  const queries = new Map<string, AuthorityQuery>()
-  for (const { request, key } of requests) {
-    if (queries.has(key)) continue
-    const { credentialId, caller } = request
-    queries.set(key, { credentialId, ...granteeOf(caller.principal) })
-  }
-  if (queries.size === 0) return new Map()
-  const found = await findEgressAuthorities(tx, tenantId, [...queries.values()], now)
-  return new Map([...queries.keys()].map((key, index) => [key, found[index]!] as const))
+function countEnds(records: readonly CallRecord[]): number {
+  let count = 0
+  for (const { kind } of records) if (kind === 'end') count += 1
+  return count
+}
+
+/** True if nothing has to be read or decided. */
+function isRecordOnly({ requests, records }: Batch): boolean {
+  if (requests.length > 0) return false
+  return records.every(({ isRetry, unusedBytes }) => !isRetry && unusedBytes === 0)
 }

@@ -1,8 +1,18 @@
 /** The events of a call: the use of a credential and the end of the relay. */
+import { isoTime } from '../../../../runtime/kernel/text/iso-time.js'
+import type { NewAuditEvent } from '../../../../storage/operations/audit.js'
 import type { AuthorityRef } from '../../../../storage/vault/egress-authorities.js'
 import { startEventId, type LostCallRow } from '../../../../storage/vault/lost-egress-calls.js'
-import type { NewEvent } from '../../../../storage/platform/outbox.js'
-import { actorOf, type AuditOutcome, type Caller, doneBy } from '../../../domain/audit.js'
+import { EventForm } from '../../../../storage/platform/event-text.js'
+import type { NewEvent, OutboxEvent } from '../../../../storage/platform/outbox.js'
+import type { LostBlockRow } from '../../../../storage/vault/egress-blocks.js'
+import {
+  actorOf,
+  type AuditOnlyType,
+  type AuditOutcome,
+  type Caller,
+  doneBy,
+} from '../../../domain/audit.js'
 import { eventData } from '../../../domain/events.js'
 import type { RelayReport } from '../protocol.js'
 
@@ -15,6 +25,75 @@ export type CallFacts = {
   readonly host: string
   readonly method: string
   readonly requestId: string | undefined
+  /** Writes the events of the caller's calls. Undefined for the first calls of a caller. */
+  templates?: CallTemplates | undefined
+}
+
+/**
+ * Templates of the two events of a call, for callers that repeat calls: only request id, host, method and figures
+ * differ.
+ */
+export class CallTemplates {
+  readonly #begun: EventForm
+  readonly #completed: EventForm
+
+  /** @param facts of any call of the same token and address with the same credential and grant. */
+  constructor(facts: CallFacts) {
+    const about = (requestId: string, host: string, method: string): CallFacts => ({
+      ...facts,
+      requestId,
+      host,
+      method,
+    })
+    this.#begun = new EventForm(3, (requestId, host, method) =>
+      credentialAccessed(about(requestId!, host!, method!), NO_TIME),
+    )
+    this.#completed = new EventForm(6, (requestId, host, method, bytes, chunks, durationMs) => {
+      const call = about(requestId!, host!, method!)
+      const fields = {
+        bytes,
+        chunks,
+        credential_id: facts.credentialId,
+        duration_ms: durationMs,
+        host,
+        method,
+        outcome: 'completed',
+      }
+      return callEvent('egress.stream.closed', facts.endId, call, NO_TIME, fields, 'success')
+    })
+  }
+
+  begun({ endId, requestId, host, method }: CallFacts, now: Date): OutboxEvent {
+    return this.#begun.fill(startEventId(endId), now, [requestId!, host, method])
+  }
+
+  completed(
+    { endId, requestId, host, method }: CallFacts,
+    { bytes, chunks, durationMs }: RelayReport,
+    now: Date,
+  ): OutboxEvent {
+    const figures = [bytes, chunks, Math.round(durationMs)]
+    return this.#completed.fill(endId, now, [requestId!, host, method, ...figures])
+  }
+}
+
+const NO_TIME = new Date(0)
+
+/** The event of a call that is sent. */
+export function beginEvent(facts: CallFacts, now: Date): OutboxEvent {
+  return facts.templates?.begun(facts, now) ?? credentialAccessed(facts, now)
+}
+
+/** The event of a call that has ended. */
+export function endEvent(facts: CallFacts, report: RelayReport, now: Date): OutboxEvent {
+  const { templates } = facts
+  const isPlain =
+    report.outcome === 'completed' &&
+    report.redactions === 0 &&
+    report.tokens.input === null &&
+    report.tokens.output === null
+  if (templates !== undefined && isPlain) return templates.completed(facts, report, now)
+  return streamClosed(facts, report, now)
 }
 
 export function credentialAccessed(facts: CallFacts, now: Date): NewEvent {
@@ -58,6 +137,32 @@ export function callLost(call: LostCallRow, now: Date): NewEvent {
     occurredAt: now,
     data: { actor, resource, request_id: requestId, ...fields },
     audit: { ...audit, outcome: 'failure' },
+  }
+}
+
+/** What a killed process leaves: the most calls of a grant or lease that it may have sent without a record. */
+export function callsUnknown(block: LostBlockRow, id: string, now: Date): NewAuditEvent {
+  const { tenantId, credentialId, authorityId, agentId, delegationId, callsMax } = block
+  const type: AuditOnlyType = 'egress.calls.unknown'
+  return {
+    id,
+    tenantId,
+    type,
+    subject: agentId === null ? null : { sub: agentId, subject_type: 'agent' },
+    actors: [],
+    clientId: null,
+    delegationId,
+    grantId: authorityId,
+    resource: { type: 'vault_credential', id: credentialId },
+    outcome: 'failure',
+    requestId: null,
+    ip: null,
+    occurredAt: now,
+    data: {
+      calls_max: callsMax,
+      opened_at: isoTime(block.openedAt),
+      renewed_at: isoTime(block.renewedAt),
+    },
   }
 }
 

@@ -7,7 +7,10 @@ import type { Logger } from '../../../../runtime/kernel/log.js'
 import { announceCallLimit, takeLostCalls } from '../../../../storage/vault/lost-egress-calls.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Database } from '../../../../storage/platform/sql.js'
-import { callLost } from './events.js'
+import { appendAudit } from '../../../../storage/operations/audit.js'
+import { takeLostBlocks } from '../../../../storage/vault/egress-blocks.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
+import { callLost, callsUnknown } from './events.js'
 
 /** Shorter than the silence after which other processes consider this one dead. */
 const ANNOUNCE_EVERY_MS = 60_000
@@ -45,6 +48,38 @@ export async function closeLostCalls(
     if (lost?.isLast !== false) break
   }
   return total
+}
+
+const BLOCKS_PER_TRANSACTION = 500
+
+/**
+ * Records `egress.calls.unknown` for blocks of killed processes: the calls that such a process had sent and not recorded.
+ * Safe to run in several processes: each block is recorded once.
+ * @returns the most calls that may be missing from the record.
+ */
+export async function recordUnknownCalls(
+  { database, clock, random }: LostCallNeeds & { readonly random: Pick<Random, 'uuid'> },
+  signal?: AbortSignal,
+): Promise<number> {
+  let total = 0
+  for (;;) {
+    if (signal?.aborted === true) return total
+    // Crosses tenants: a killed process leaves blocks of any tenant.
+    const lost = await database.system(
+      async (tx) => {
+        const blocks = await takeLostBlocks(tx, BLOCKS_PER_TRANSACTION)
+        const now = clock.now()
+        appendAudit(
+          tx,
+          blocks.map((block) => callsUnknown(block, random.uuid(), now)),
+        )
+        return blocks
+      },
+      { pool: 'background', signal },
+    )
+    for (const { callsMax } of lost) total += callsMax
+    if (lost.length < BLOCKS_PER_TRANSACTION) return total
+  }
 }
 
 export type CallLimitNeeds = {

@@ -89,8 +89,8 @@ export function createRevocationWatch({
   }, POLL_EVERY_MS)
 
   return {
-    add(watched) {
-      const slot = running.add({ isSeen: false, ...watched })
+    add({ relay, principal, authority }) {
+      const slot = running.add({ isSeen: false, relay, principal, authority })
       return () => void running.take(slot)
     },
     stop() {

@@ -109,6 +109,7 @@ function fits({ methods, pathPrefixes }: AuthorityRow, { method, url }: ProxiedC
 
 /** Decodes escaped unreserved characters, once (RFC 3986 section 6.2.2.2). */
 export function withPlainUnreserved(path: string): string {
+  if (!path.includes('%')) return path
   return path.replaceAll(/%[0-9a-f]{2}/gi, (escape) => {
     const char = String.fromCharCode(Number.parseInt(escape.slice(1), 16))
     return /[A-Za-z0-9._~-]/.test(char) ? char : escape

@@ -48,10 +48,18 @@ export function createEgressShares(settings: ShareSettings, counts?: ShareCounts
 }
 
 /** Share keys of a caller: tenant, then agent. */
-export function keysOf(principal: Principal): readonly [tenantId: string, agentId: string] {
-  const { tenantId, subject } = principal
-  return [tenantId, `${tenantId} ${granteeOf(principal).agentId ?? subject}`]
+export function keysOf(principal: Principal): ShareKeys {
+  let keys = keysByPrincipal.get(principal)
+  if (keys === undefined) {
+    const { tenantId, subject } = principal
+    keys = [tenantId, `${tenantId} ${granteeOf(principal).agentId ?? subject}`]
+    keysByPrincipal.set(principal, keys)
+  }
+  return keys
 }
+
+type ShareKeys = readonly [tenantId: string, agentId: string]
+const keysByPrincipal = new WeakMap<Principal, ShareKeys>()
 
 /** The share of memory held by one call. */
 export class HeldBytes {

@@ -1,7 +1,7 @@
 /**
- * Cache of unsealed credentials. Concurrent calls with one credential share an unsealed secret, which is
- * wiped when the last of them ends. A call joins only shortly after the unsealing, so that a secret does
- * not stay in memory for ever under steady load.
+ * Cache of unsealed credentials. Calls with one credential that start within a second share an unsealed secret. It is
+ * wiped when the second is over and the last of these calls has ended, and at once when the credential changes. So a
+ * secret does not stay in memory for ever under steady load.
  */
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { FairShare } from '../../../../runtime/kernel/fairness/fair-share.js'
@@ -15,7 +15,7 @@ import { inject, type Injection } from './injection.js'
 import { SecretEncodings } from '../redact/redaction.js'
 import { HeldBytes } from '../admission/shares.js'
 
-/** New calls share an unsealed secret for this long. */
+/** New calls share an unsealed secret for this long. A secret without calls is wiped after at most this long. */
 const SHARED_MS = 1_000
 
 export interface UnsealedCredential {
@@ -43,7 +43,9 @@ export interface CredentialCache {
    * @throws {TokenUnavailable}
    * @throws when the secret cannot be unsealed.
    */
-  unseal(tenantId: string, row: HeldCredentialRow): Promise<UnsealedCredential>
+  unseal(tenantId: string, row: HeldCredentialRow): Promise<UnsealedCredential> | UnsealedCredential
+  /** Wipes secrets of the tenant that no running call uses. */
+  forget(tenantId: string): void
   /** Number of secrets in memory. */
   readonly size: number
 }
@@ -80,13 +82,17 @@ export function createCredentialCache(
   }
 
   function begin(tenantId: string, row: HeldCredentialRow): CachedCredential {
-    const cached = new CachedCredential(row, clock.monotonicMs(), () => {
+    shared.get(row.id)?.expire()
+    const cached = new CachedCredential(tenantId, row, () => {
       inMemory.delete(cached)
       if (shared.get(row.id) === cached) shared.delete(row.id)
     })
+    cached.sharedUntilMs = clock.monotonicMs() + SHARED_MS
     inMemory.add(cached)
     shared.set(row.id, cached)
-    cached.ready = load(tenantId, row, cached)
+    cached.loading = load(tenantId, row, cached).then(() => {
+      cached.loading = null
+    })
     return cached
   }
 
@@ -95,8 +101,7 @@ export function createCredentialCache(
     const outcome = await managed.get(tenantId, tokenOf)
     if (outcome.tag !== 'token') throw new TokenUnavailable(outcome)
     const secret = Buffer.from(outcome.accessToken, 'utf8')
-    const onUnused = () => void inMemory.delete(cached)
-    const cached = new CachedCredential(row, clock.monotonicMs(), onUnused)
+    const cached = new CachedCredential(tenantId, row, () => void inMemory.delete(cached))
     cached.users = 1
     cached.injection = inject(row.authScheme, secret)
     cached.encodings = encodingsFor(tenantId, secret, row.authScheme, cached)
@@ -106,19 +111,16 @@ export function createCredentialCache(
   }
 
   return {
-    async unseal(tenantId, row) {
+    unseal(tenantId, row) {
       if (row.tokenOf !== null) return loadToken(tenantId, row, row.tokenOf)
       const known = shared.get(row.id)
-      const isFresh = known !== undefined && clock.monotonicMs() - known.unsealedMs < SHARED_MS
+      const isFresh = known !== undefined && clock.monotonicMs() < known.sharedUntilMs
       const cached = isFresh && known.isOf(row) ? known : begin(tenantId, row)
       cached.users += 1
-      try {
-        await cached.ready
-      } catch (error) {
-        cached.release()
-        throw error
-      }
-      return cached
+      return cached.loading === null ? cached : whenLoaded(cached, cached.loading)
+    },
+    forget(tenantId) {
+      for (const cached of inMemory) if (cached.tenantId === tenantId) cached.expire()
     },
     get size() {
       return inMemory.size
@@ -126,35 +128,66 @@ export function createCredentialCache(
   }
 }
 
+async function whenLoaded(
+  cached: CachedCredential,
+  loading: Promise<void>,
+): Promise<UnsealedCredential> {
+  try {
+    await loading
+    return cached
+  } catch (error) {
+    cached.expire()
+    cached.release()
+    throw error
+  }
+}
+
 class CachedCredential implements UnsealedCredential {
+  readonly tenantId: string
   injection: Injection = { header: null, query: null }
   encodings: SecretEncodings = SecretEncodings.NONE
-  ready: Promise<void> = Promise.resolve()
+  /** Null once it is unsealed. */
+  loading: Promise<void> | null = null
   users = 0
   held: HeldBytes | undefined = undefined
-  readonly unsealedMs: number
+  /** New calls join before this. 0: it is not shared any more. */
+  sharedUntilMs = 0
+  #timer: NodeJS.Timeout | undefined = undefined
   readonly #sealed: Uint8Array
   readonly #authScheme: string
-  readonly #onUnused: () => void
+  readonly #onWiped: () => void
 
-  constructor(row: HeldCredentialRow, unsealedMs: number, onUnused: () => void) {
-    this.unsealedMs = unsealedMs
+  constructor(tenantId: string, row: HeldCredentialRow, onWiped: () => void) {
+    this.tenantId = tenantId
     this.#sealed = row.secret!
     this.#authScheme = row.authScheme
-    this.#onUnused = onUnused
+    this.#onWiped = onWiped
   }
 
   /** False when the secret was rotated since the unsealing. */
   isOf({ secret, authScheme }: HeldCredentialRow): boolean {
-    return authScheme === this.#authScheme && Buffer.compare(secret!, this.#sealed) === 0
+    if (authScheme !== this.#authScheme) return false
+    return secret === this.#sealed || Buffer.compare(secret!, this.#sealed) === 0
   }
 
   release(): void {
     this.users -= 1
     if (this.users > 0) return
+    if (this.sharedUntilMs === 0) this.#wipe()
+    else this.#timer ??= setTimeout(() => this.expire(), SHARED_MS).unref()
+  }
+
+  /** No call joins any more. Wiped when the last call that uses it has ended. */
+  expire(): void {
+    this.sharedUntilMs = 0
+    if (this.users === 0) this.#wipe()
+  }
+
+  #wipe(): void {
+    clearTimeout(this.#timer)
     this.encodings.wipe()
     this.held?.release()
     this.injection = { header: null, query: null }
-    this.#onUnused()
+    this.#onWiped()
   }
 }

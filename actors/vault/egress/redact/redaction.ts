@@ -89,6 +89,8 @@ class SecretRedactor implements Redactor {
   }
 
   text(value: string): string {
+    const { search } = this.#encodings
+    if (search === null || value.length < search.automaton.shortest) return value
     const pass = new Pass(this.#encodings)
     const out = [...pass.push(Buffer.from(value, 'latin1')), ...pass.end()]
     this.count += pass.count
@@ -127,6 +129,11 @@ class Pass {
     if (search === null || chunk.length === 0) return [chunk]
     this.#search(chunk)
     const open = search.automaton.levelOf(this.#place)
+    if (open === 0 && this.#runs.count === 0 && this.#held.length === 0) {
+      // Most chunks have no occurrence and no beginning of one.
+      this.#redactedTo -= chunk.length
+      return [chunk]
+    }
     const out = this.#emit(chunk, chunk.length - open)
     this.#runs.rebase(chunk.length)
     this.#redactedTo -= chunk.length
@@ -134,6 +141,7 @@ class Pass {
   }
 
   end(): Uint8Array[] {
+    if (this.#runs.count === 0 && this.#held.length === 0) return []
     return this.#emit(NO_BYTES, 0)
   }
 
@@ -251,12 +259,15 @@ class Joined {
   }
 }
 
+const NO_BOUNDS = new Float64Array(0)
+
 /** Disjoint ranges covered by occurrences, in order. Positions are relative to the chunk. */
 class Runs {
   count = 0
   /** The replacement of the first run was emitted already. */
   isFirstReplaced = false
-  #bounds = new Float64Array(2 * PARTS_MAX)
+  /** Allocated with the first range: most bodies have none. */
+  #bounds = NO_BOUNDS
   #first = 0
 
   get firstFrom(): number {
@@ -299,7 +310,7 @@ class Runs {
   #push(from: number, to: number): void {
     const at = 2 * (this.#first + this.count)
     if (at === this.#bounds.length) {
-      const bounds = new Float64Array(2 * at)
+      const bounds = new Float64Array(Math.max(2 * PARTS_MAX, 2 * at))
       bounds.set(this.#bounds)
       this.#bounds = bounds
     }

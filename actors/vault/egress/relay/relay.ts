@@ -11,7 +11,7 @@ import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { ByteStream } from '../../../../runtime/kernel/stream.js'
 import { decoderOf } from '../decode/decoding.js'
-import { Delivery, type DeliveryFault } from './response-body.js'
+import { Delivery, type DeliveryEvents, type DeliveryFault } from './response-body.js'
 import { proxyErrorOf, SHARE_IN_USE } from '../../../platform/outbound-http/failures.js'
 import { responseHeaders } from './headers.js'
 import { NotProcessed } from '../../../platform/outbound-http/undici-http2-fixes.js'
@@ -87,7 +87,8 @@ class Ended extends Error {
   override readonly name = 'Ended'
 }
 
-class RunningRelay implements Relay {
+/** It is the handler of its own request: an object per call, without closures. */
+class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents {
   readonly #job: RelayJob
   readonly #upstream: Dispatcher
   readonly #events: RelayEvents
@@ -98,6 +99,7 @@ class RunningRelay implements Relay {
   #movedMs: number
   #unfollow: (() => void) | undefined
   #controller: Dispatcher.DispatchController | undefined
+  #request: SharedReadDispatch | null = null
   #responseBuffer: ResponseBuffer | undefined
   #delivery: Delivery | undefined
   #usage: UsageReader | null = null
@@ -164,20 +166,15 @@ class RunningRelay implements Relay {
 
   #dispatch(request: SharedReadDispatch): void {
     try {
-      this.#upstream.dispatch(request, {
-        onRequestStart: (controller) => this.#requestStarted(controller),
-        onResponseStart: (_, status, received) => this.#answered(status, received),
-        onResponseData: (controller, chunk) => this.#received(controller, chunk),
-        onResponseEnd: () => this.#ended(),
-        onResponseError: (_, error) => this.#failed(error, request),
-      })
+      this.#request = request
+      this.#upstream.dispatch(request, this)
     } catch (error) {
-      this.#failed(error, request)
+      this.#failed(error)
     }
   }
 
   /** Called before the request is written, and again when undici retries on a new connection. */
-  #requestStarted(controller: Dispatcher.DispatchController): void {
+  onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
     if (this.#over) controller.abort(new Ended())
   }
@@ -223,7 +220,8 @@ class RunningRelay implements Relay {
     }
   }
 
-  #answered(
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
     status: number,
     received: Readonly<Record<string, string | string[] | undefined>>,
   ): void {
@@ -241,18 +239,13 @@ class RunningRelay implements Relay {
     this.#usage = createUsageReader(fieldOf(received['content-type']))
     this.#delivery = new Delivery(
       { responseBuffer, decoder, byteBudget, redactor, usage: this.#usage, bytesMax },
-      {
-        onRoom: () => this.#controller?.resume(),
-        onProgress: () => this.#moved(),
-        onDone: () => this.#finish('completed', null),
-        onFault: (fault) => this.#faulted(fault),
-      },
+      this,
     )
     let headers: readonly HeaderPair[]
     try {
       headers = responseHeaders(received, redactor)
     } catch (error) {
-      if (error instanceof MemoryShareExhausted) return this.#faulted('room')
+      if (error instanceof MemoryShareExhausted) return this.onFault('room')
       throw error
     }
     const announcedBytes = this.#announcedBytes
@@ -276,7 +269,7 @@ class RunningRelay implements Relay {
     return this.#job.method === 'HEAD' || BODILESS.has(status)
   }
 
-  #received(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
     this.#announcedBytes -= chunk.byteLength
     if (this.#sharedRead !== undefined) this.#sharedRead.bodyBytes = this.#announcedBytes
     if (this.#over || this.#delivery === undefined || this.#isEmpty) return
@@ -285,7 +278,7 @@ class RunningRelay implements Relay {
   }
 
   /** undici checks Content-Length for HTTP/1.1 only; an HTTP/2 stream may end early. */
-  #ended(): void {
+  onResponseEnd(): void {
     if (this.#announcedBytes > 0) this.#finish('upstream_error', 'http_response_incomplete')
     else this.#delivery?.end()
   }
@@ -299,7 +292,19 @@ class RunningRelay implements Relay {
     )
   }
 
-  #faulted(fault: DeliveryFault): void {
+  onRoom(): void {
+    this.#controller?.resume()
+  }
+
+  onProgress(): void {
+    this.#moved()
+  }
+
+  onDone(): void {
+    this.#finish('completed', null)
+  }
+
+  onFault(fault: DeliveryFault): void {
     if (fault === 'budget') return this.#breakOff('budget_exhausted')
     this.#giveUp(FAULTS[fault])
   }
@@ -310,8 +315,13 @@ class RunningRelay implements Relay {
     this.#controller?.abort(new Ended())
   }
 
-  #failed(error: unknown, request: SharedReadDispatch): void {
-    if (this.#over) return
+  onResponseError(_controller: Dispatcher.DispatchController, error: unknown): void {
+    this.#failed(error)
+  }
+
+  #failed(error: unknown): void {
+    const request = this.#request
+    if (this.#over || request === null) return
     if (error instanceof NotProcessed && this.#isRepeatable) {
       this.#isRepeated = true
       // After undici has finished with the connection that refused the request.

@@ -9,8 +9,18 @@ import { bytePipe, type ByteStream, type ByteWriter } from '../../../../runtime/
  * socket every turn, at half the throughput.
  */
 const WINDOW_BYTES = 256 * 1024
+/** Many streams share these bytes, down to a smaller window each. */
+const SHARED_BYTES = 8 * 1024 * 1024
+const WINDOW_BYTES_MIN = 64 * 1024
 /** A complete body up to this size is returned as one byte array. */
 export const WHOLE_BYTES_MAX = 64 * 1024
+
+/** Streams of this thread that are not at their end. */
+let openStreams = 0
+
+function windowOf(streams: number): number {
+  return Math.min(WINDOW_BYTES, Math.max(WINDOW_BYTES_MIN, Math.floor(SHARED_BYTES / streams)))
+}
 
 export class ResponseBuffer {
   /** There is room again after `push` returned false. */
@@ -19,6 +29,7 @@ export class ResponseBuffer {
   #heldBytes = 0
   #writer: ByteWriter | undefined = undefined
   #ended = false
+  #isCounted = false
   #broken: string | undefined = undefined
 
   /** Adds a chunk; false asks to pause until `onDrain`. */
@@ -31,13 +42,21 @@ export class ResponseBuffer {
 
   end(): void {
     this.#ended = true
+    this.#uncount()
     this.#writer?.end()
   }
 
   /** Marks the body as incomplete. */
   abort(reason: string): void {
     this.#broken = reason
+    this.#uncount()
     this.#writer?.abort(reason)
+  }
+
+  #uncount(): void {
+    if (!this.#isCounted) return
+    this.#isCounted = false
+    openStreams -= 1
   }
 
   /** The whole body if it is complete and small, else null. */
@@ -50,14 +69,19 @@ export class ResponseBuffer {
 
   /** The body as a stream that starts with the held bytes. Calls `onCancel` when its reader cancels. */
   open(onCancel: (reason: string) => void): ByteStream {
-    const { stream, writer } = bytePipe({ windowBytes: WINDOW_BYTES })
-    writer.onCancel = onCancel
+    openStreams += 1
+    this.#isCounted = true
+    const { stream, writer } = bytePipe({ windowBytes: windowOf(openStreams) })
+    writer.onCancel = (reason) => {
+      this.#uncount()
+      onCancel(reason)
+    }
     writer.onDrain = () => this.onDrain?.()
     this.#writer = writer
     for (const chunk of this.#held) writer.push(chunk)
     this.#held = []
-    if (this.#broken !== undefined) writer.abort(this.#broken)
-    else if (this.#ended) writer.end()
+    if (this.#broken !== undefined) this.abort(this.#broken)
+    else if (this.#ended) this.end()
     return stream
   }
 }

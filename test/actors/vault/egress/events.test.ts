@@ -1,10 +1,14 @@
 import test from 'ava'
 import {
+  beginEvent,
   type CallFacts,
+  CallTemplates,
   credentialAccessed,
+  endEvent,
   streamClosed,
 } from '../../../../actors/vault/egress/admission/events.js'
 import type { RelayReport } from '../../../../actors/vault/egress/protocol.js'
+import { eventText } from '../../../../storage/platform/event-text.js'
 import { canonicalJson } from '../../../../storage/operations/audit-chain.js'
 
 const now = new Date()
@@ -66,5 +70,32 @@ test('event data is in the order of the audit chain', (t) => {
   ]) {
     const fields = fieldsOf(event)
     t.is(JSON.stringify(fields), canonicalJson(fields), event.type)
+  }
+})
+
+test('templates write the same events', (t) => {
+  const templates = new CallTemplates({ ...facts, requestId: 'another', host: 'other.example' })
+  for (const call of [
+    { ...facts, templates },
+    { ...facts, templates, requestId: 'quoted "\n"', host: 'other.example', method: 'POST' },
+  ]) {
+    const plain = { ...call, templates: undefined }
+    const begun = { id: call.endId, tenantId: 't1', occurredAt: now }
+    t.like(beginEvent(call, now), {
+      ...begun,
+      id: beginEvent(plain, now).id,
+      ...eventText(credentialAccessed(plain, now)),
+    })
+    t.like(endEvent(call, report, now), {
+      ...begun,
+      ...eventText(streamClosed(plain, report, now)),
+    })
+    for (const odd of [
+      { ...report, redactions: 1 },
+      { ...report, outcome: 'revoked' },
+      { ...report, tokens: { input: 1, output: null } },
+    ] as const) {
+      t.deepEqual(endEvent(call, odd, now), streamClosed(plain, odd, now))
+    }
   }
 })

@@ -3,6 +3,7 @@ import test from 'ava'
 import { createCredentialCache } from '../../../../actors/vault/egress/inject/unsealed-credential.js'
 import { systemClock } from '../../../../runtime/kernel/clock.js'
 import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
+import { until } from '../../../support/service/watch.js'
 import type { SecretCredentialRow } from '../../../../storage/vault/vault-credentials.js'
 
 const TENANT = '01890000-0000-7000-8000-000000000001'
@@ -34,7 +35,7 @@ function stage() {
   return { credentialCache, given, row, pass: (ms: number) => void (nowMs += ms) }
 }
 
-test('concurrent calls share an unsealed credential, which is wiped when the last ends', async (t) => {
+test('calls of one second share an unsealed credential, which is wiped then', async (t) => {
   const { credentialCache, given, row } = stage()
   const [one, two] = await Promise.all([
     credentialCache.unseal(TENANT, row('a secret')),
@@ -48,9 +49,30 @@ test('concurrent calls share an unsealed credential, which is wiped when the las
   one!.release()
   t.true(encodings.list.some((encoding) => encoding.bytes.toString() === 'a secret'))
   two!.release()
+  const joined = await credentialCache.unseal(TENANT, row('a secret'))
+  t.is(joined, one!)
+  joined.release()
+  await until('the secret is wiped', 30_000, () => credentialCache.size === 0)
   t.true(encodings.list.every(({ bytes }) => bytes.every((byte) => byte === 0)))
   t.is(one!.injection.header, null)
-  t.is(credentialCache.size, 0)
+})
+
+test('a change wipes a secret without calls at once, and others when their last call ends', async (t) => {
+  const { credentialCache, row } = stage()
+  const idle = await credentialCache.unseal(TENANT, row('idle'))
+  const { encodings } = idle
+  idle.release()
+  const used = await credentialCache.unseal(TENANT, row('used', 'two'))
+  credentialCache.forget('another tenant')
+  t.is(credentialCache.size, 2)
+  credentialCache.forget(TENANT)
+  t.is(credentialCache.size, 1)
+  t.true(encodings.list.every(({ bytes }) => bytes.every((byte) => byte === 0)))
+  t.deepEqual(used.injection.header, ['authorization', 'Bearer used'])
+  t.not(await credentialCache.unseal(TENANT, row('used', 'two')), used)
+  used.release()
+  t.is(used.injection.header, null)
+  t.is(credentialCache.size, 1)
 })
 
 test('a rotated secret and a later call are unsealed again', async (t) => {
@@ -63,16 +85,19 @@ test('a rotated secret and a later call are unsealed again', async (t) => {
   const later = await credentialCache.unseal(TENANT, row('after'))
   t.not(later, replaced)
   t.is(given.length, 3)
-  for (const each of [replaced, first, later]) each.release()
-  t.is(credentialCache.size, 0)
+  first.release()
+  replaced.release()
+  t.is(credentialCache.size, 1, 'only the latest is kept')
+  later.release()
+  await until('the secret is wiped', 30_000, () => credentialCache.size === 0)
 })
 
 test('a failed unsealing is not cached', async (t) => {
   const { credentialCache, row } = stage()
   const tries = [credentialCache.unseal(TENANT, row('')), credentialCache.unseal(TENANT, row(''))]
-  for (const each of tries) await t.throwsAsync(each, { message: 'does not open' })
+  for (const each of tries) await t.throwsAsync(Promise.resolve(each), { message: 'does not open' })
   t.is(credentialCache.size, 0)
   const credential = await credentialCache.unseal(TENANT, row('opens'))
+  t.is(credentialCache.size, 1)
   credential.release()
-  t.is(credentialCache.size, 0)
 })

@@ -33,7 +33,12 @@ const spawnSigner = () =>
 const spawn = (most = 0) =>
   spawnInline(
     vaultActor,
-    { ...fixture, sshCertificates: signer.ref, settings: { max_credentials_per_tenant: most } },
+    {
+      ...fixture,
+      sshCertificates: signer.ref,
+      changed: async () => undefined,
+      settings: { max_credentials_per_tenant: most },
+    },
     options,
   )
 test.before(async () => {

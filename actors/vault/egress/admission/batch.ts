@@ -1,0 +1,322 @@
+/** One transaction of a tenant: decides new calls, and records beginnings and ends. */
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
+import { appendEvents, type OutboxEvent, toldEvents } from '../../../../storage/platform/outbox.js'
+import type { Database, Transaction } from '../../../../storage/platform/sql.js'
+import {
+  type AuthorityQuery,
+  type AuthorityRef,
+  type AuthorityRow,
+  recordUses,
+  returnToAuthority,
+} from '../../../../storage/vault/egress-authorities.js'
+import {
+  closingEgressBlocks,
+  type EgressBlockRow,
+  openEgressBlocks,
+  renewEgressBlocks,
+} from '../../../../storage/vault/egress-blocks.js'
+import {
+  type HeldCredentialRow,
+  holdVaultCredentials,
+  readHeldCredentials,
+} from '../../../../storage/vault/vault-credentials.js'
+import {
+  type AdmissionRequest,
+  type Admitted,
+  authoritiesOf,
+  Decision,
+  hasLimits,
+  queryOf,
+} from './decision.js'
+import { beginEvent, type CallFacts } from './events.js'
+import { Block, type KnownCaller, type KnownCallers } from './known-callers.js'
+import type { Refusal } from './rules.js'
+
+export type PendingRequest = {
+  readonly request: AdmissionRequest
+  readonly key: string
+  readonly resolve: (outcome: Admitted | Refusal) => void
+  readonly reject: (error: unknown) => void
+}
+
+/** The beginning or the end of a call, to store. Its event has a fixed id, so that it is appended once. */
+export type CallRecord = {
+  readonly kind: 'begin' | 'end'
+  readonly event: OutboxEvent
+  readonly facts: CallFacts
+  readonly unusedBytes: number
+  /** It may be stored already: by a commit with a lost response, or by another process. */
+  readonly isRetry: boolean
+  /** The block of a beginning. */
+  readonly block: Block | null
+}
+
+export type Batch = {
+  readonly requests: readonly PendingRequest[]
+  readonly records: readonly CallRecord[]
+  /** Blocks to close. */
+  readonly closing: readonly Block[]
+  /** What is read is valid while the callers have this generation. */
+  readonly generation: number
+  readonly nowMs: number
+}
+
+export type Decided = {
+  /** In the order of the requests. */
+  readonly outcomes: readonly (Admitted | Refusal)[]
+  /** Blocks that are not used any more. */
+  readonly retired: readonly Block[]
+}
+
+export type BatchNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly unrecordedMax: number
+}
+
+/** What a transaction has found out about a caller, to remember after the commit. */
+type Found = { readonly caller: KnownCaller; readonly opened: EgressBlockRow | null }
+
+/** Runs the transaction. Callers are remembered after its commit. */
+export async function writeBatch(
+  tenantId: string,
+  needs: BatchNeeds,
+  known: KnownCallers,
+  batch: Batch,
+): Promise<Decided> {
+  const { outcomes, found, retired } = await needs.database.tenant(tenantId, (tx) =>
+    write(tx, tenantId, needs, known, batch),
+  )
+  for (const { caller } of found) known.remember(caller)
+  return { outcomes, retired }
+}
+
+async function write(
+  tx: Transaction,
+  tenantId: string,
+  needs: BatchNeeds,
+  known: KnownCallers,
+  { requests, records, closing, generation, nowMs }: Batch,
+) {
+  const now = needs.clock.now()
+  const unstored = await withoutStored(tx, tenantId, records)
+  const events: OutboxEvent[] = unstored.map(({ event }) => event)
+  const queries = new Map<string, AuthorityQuery>()
+  for (const { request, key } of requests) {
+    if (!queries.has(key)) queries.set(key, queryOf(request))
+  }
+  const due = renewalsDue(known, [...queries.keys()], nowMs)
+  // Locked before their grants, in the same order as a revocation, to avoid deadlocks.
+  const credentialIds = new Set([...queries.values()].map(({ credentialId }) => credentialId))
+  for (const { facts, unusedBytes } of unstored) {
+    if (unusedBytes > 0) credentialIds.add(facts.credentialId)
+  }
+  // Pipelined, so that it takes one round trip. Returned bytes are available to the requests of this
+  // batch.
+  const [held, , authoritiesByKey, renewed] = await Promise.all([
+    credentialIds.size === 0 ? [] : holdVaultCredentials(tx, tenantId, [...credentialIds]),
+    returnUnused(tx, tenantId, unstored),
+    authoritiesOf(tx, tenantId, queries, now),
+    due.length === 0
+      ? new Set<string>()
+      : renewEgressBlocks(
+          tx,
+          tenantId,
+          due.map(({ id }) => id),
+        ),
+  ])
+  const rows = new Map(held.map((row) => [row.id, row]))
+  const used = new Set<string>()
+  for (const { kind, block, facts } of records) {
+    if (kind === 'begin' && block?.takeStamp(nowMs) === true) used.add(facts.credentialId)
+  }
+  for (const { isStampDue, credentialId } of closing) if (isStampDue) used.add(credentialId)
+  const decision = new Decision(tx, tenantId, needs.random, now)
+  const outcomes: (Admitted | Refusal)[] = []
+  const admittedBy = new Map<string, Admitted>()
+  for (const { request, key } of requests) {
+    const decided = decision.of(
+      request,
+      rows.get(request.credentialId),
+      authoritiesByKey.get(key) ?? [],
+    )
+    const outcome = decided instanceof Promise ? await decided : decided
+    if (outcome.tag === 'admitted') {
+      used.add(request.credentialId)
+      admittedBy.set(key, outcome)
+      events.push(beginEvent(outcome.facts, now))
+    }
+    outcomes.push(outcome)
+  }
+  const lost = lostOf(due, renewed, nowMs)
+  const retired: Block[] = []
+  const found: Found[] = []
+  for (const [key, query] of queries) {
+    const row = rows.get(query.credentialId)
+    const authorities = authoritiesByKey.get(key) ?? []
+    const caller = callerOf(key, row, authorities)
+    if (caller !== null) found.push(caller)
+  }
+  openEgressBlocks(
+    tx,
+    found.flatMap(({ opened }) => opened ?? []),
+  )
+  if (closing.length > 0) {
+    const ids = closing.map(({ id }) => id)
+    tx.atCommit(closingEgressBlocks(tenantId, ids))
+  }
+  if (used.size > 0) recordUses(tx, tenantId, [...used].sort(), now, events)
+  else appendEvents(tx, events)
+  return { outcomes, found, retired }
+
+  /** Null: nothing is kept about a caller without an authority. */
+  function callerOf(
+    key: string,
+    row: HeldCredentialRow | undefined,
+    authorities: readonly AuthorityRow[],
+  ): Found | null {
+    const before = known.find(key)
+    const admission = admittedBy.get(key)
+    const kept = blockToKeep(before?.block ?? null, authorities, lost)
+    if (kept === null && before?.block?.retire() === true) retired.push(before.block)
+    if (row === undefined) return null
+    const caller: KnownCaller = {
+      key,
+      row,
+      authorities,
+      readMs: nowMs,
+      generation,
+      usedMs: admission === undefined ? (before?.usedMs ?? nowMs) : nowMs,
+      block: kept,
+      isRefreshing: false,
+    }
+    if (kept !== null || before === undefined || admission === undefined)
+      return { caller, opened: null }
+    // The second call opens a block: most callers of one call do not need one.
+    const { authority, credentialId } = admission.facts
+    const isOpen = authorities.some((each) => each.id === authority.id && !hasLimits(each))
+    if (!isOpen || needs.unrecordedMax === 0) return { caller, opened: null }
+    const id = needs.random.uuid()
+    const callsMax = needs.unrecordedMax
+    const { agentId, delegationId } = queries.get(key)!
+    const opened = {
+      tenantId,
+      id,
+      credentialId,
+      authorityId: authority.id,
+      agentId,
+      delegationId,
+      callsMax,
+    }
+    return {
+      caller: { ...caller, block: new Block(id, credentialId, authority.id, callsMax, nowMs) },
+      opened,
+    }
+  }
+}
+
+/**
+ * Reads busy callers again and renews their blocks, beside the transactions that record their calls.
+ * @returns blocks that are not used any more.
+ */
+export async function refreshCallers(
+  tenantId: string,
+  { database, clock }: Pick<BatchNeeds, 'database' | 'clock'>,
+  known: KnownCallers,
+  refreshes: ReadonlyMap<string, AuthorityQuery>,
+): Promise<readonly Block[]> {
+  const { generation } = known
+  const nowMs = clock.monotonicMs()
+  const due = renewalsDue(known, [...refreshes.keys()], nowMs)
+  const ids = [...new Set([...refreshes.values()].map(({ credentialId }) => credentialId))]
+  const [rows, authoritiesByKey, renewed] = await database.tenant(tenantId, (tx) =>
+    Promise.all([
+      readHeldCredentials(tx, tenantId, ids),
+      authoritiesOf(tx, tenantId, refreshes, clock.now()),
+      due.length === 0
+        ? new Set<string>()
+        : renewEgressBlocks(
+            tx,
+            tenantId,
+            due.map(({ id }) => id),
+          ),
+    ]),
+  )
+  const lost = lostOf(due, renewed, nowMs)
+  const retired: Block[] = []
+  for (const [key, { credentialId }] of refreshes) {
+    const before = known.find(key)
+    const row = rows.find(({ id }) => id === credentialId)
+    const authorities = authoritiesByKey.get(key) ?? []
+    if (before === undefined || row === undefined) continue
+    const block = blockToKeep(before.block, authorities, lost)
+    if (block === null && before.block?.retire() === true) retired.push(before.block)
+    known.remember({ ...before, row, authorities, readMs: nowMs, generation, block })
+  }
+  return retired
+}
+
+/** Notes the renewal of blocks. @returns those that are gone. */
+function lostOf(
+  due: readonly Block[],
+  renewed: ReadonlySet<string>,
+  nowMs: number,
+): ReadonlySet<Block> {
+  const lost = new Set(due.filter(({ id }) => !renewed.has(id)))
+  for (const block of due) if (!lost.has(block)) block.renewedMs = nowMs
+  return lost
+}
+
+/** A block is used while its grant or lease is in force and the row exists. */
+function blockToKeep(
+  block: Block | null,
+  authorities: readonly AuthorityRow[],
+  lost: ReadonlySet<Block>,
+): Block | null {
+  if (block === null || lost.has(block)) return null
+  const isThere = authorities.some(
+    (each) => each.id === block.authorityId && each.revokedAt === null && !hasLimits(each),
+  )
+  return isThere ? block : null
+}
+
+function renewalsDue(known: KnownCallers, keys: readonly string[], nowMs: number): Block[] {
+  return keys.flatMap((key) => {
+    const block = known.find(key)?.block
+    return block && known.isRenewalDue(block, nowMs) ? block : []
+  })
+}
+
+async function withoutStored(
+  tx: Transaction,
+  tenantId: string,
+  records: readonly CallRecord[],
+): Promise<readonly CallRecord[]> {
+  const retried = records.filter(({ isRetry }) => isRetry).map(({ event }) => event.id)
+  if (retried.length === 0) return records
+  const stored = await toldEvents(tx, tenantId, retried)
+  return records.filter(({ event }) => !stored.has(event.id))
+}
+
+/** Returns unused bytes, with one statement per budget. */
+async function returnUnused(
+  tx: Transaction,
+  tenantId: string,
+  ends: readonly CallRecord[],
+): Promise<void> {
+  const unused = new Map<string, { authority: AuthorityRef; bytes: number }>()
+  for (const { facts, unusedBytes } of ends) {
+    if (unusedBytes === 0) continue
+    const { authority } = facts
+    const sum = unused.get(authority.id) ?? { authority, bytes: 0 }
+    sum.bytes += unusedBytes
+    unused.set(authority.id, sum)
+  }
+  await Promise.all(
+    [...unused.values()].map(({ authority, bytes }) =>
+      returnToAuthority(tx, tenantId, authority, bytes),
+    ),
+  )
+}

@@ -1,0 +1,142 @@
+/** Decides admissions in a transaction: by the stored grants and leases, and within their limits. */
+import type { Random } from '../../../../runtime/kernel/random.js'
+import {
+  type AuthorityQuery,
+  type AuthorityRow,
+  findEgressAuthorities,
+  takeFromAuthority,
+} from '../../../../storage/vault/egress-authorities.js'
+import type { Transaction } from '../../../../storage/platform/sql.js'
+import type { HeldCredentialRow } from '../../../../storage/vault/vault-credentials.js'
+import type { Caller } from '../../../domain/audit.js'
+import { granteeOf } from '../../../domain/grantee.js'
+import type { Principal } from '../../../domain/principal.js'
+import type { CallFacts } from './events.js'
+import { PORTION_BYTES, PORTION_BYTES_MIN } from './byte-budget.js'
+import { type ProxiedCall, judgeCall, type Refusal, SPENT } from './rules.js'
+
+export type AdmissionRequest = {
+  readonly caller: Caller
+  readonly credentialId: string
+  readonly call: ProxiedCall
+  readonly requestId: string | undefined
+}
+export type Admitted = {
+  readonly tag: 'admitted'
+  readonly facts: CallFacts
+  readonly row: HeldCredentialRow
+  /** Null when bytes are not limited. */
+  readonly budget: { readonly takenBytes: number } | null
+  /** Whether the caller's Range header is relayed. */
+  readonly allowRange: boolean
+}
+
+export function hasLimits({ maxRequests, maxBytes }: AuthorityRow): boolean {
+  return maxRequests !== null || maxBytes !== null
+}
+
+/** The grantee of each principal as text. */
+const grantees = new WeakMap<Principal, string>()
+
+/** Requests with the same key share one look-up of grants and leases. */
+export function keyOf({ credentialId, caller }: AdmissionRequest): string {
+  let grantee = grantees.get(caller.principal)
+  if (grantee === undefined) {
+    const { agentId, delegationId } = granteeOf(caller.principal)
+    grantee = `${agentId} ${delegationId}`
+    grantees.set(caller.principal, grantee)
+  }
+  return `${credentialId} ${grantee}`
+}
+
+export function queryOf({ credentialId, caller }: AdmissionRequest): AuthorityQuery {
+  return { credentialId, ...granteeOf(caller.principal) }
+}
+
+/** The grants and leases of each query, by its key, with one statement. */
+export async function authoritiesOf(
+  tx: Transaction,
+  tenantId: string,
+  queries: ReadonlyMap<string, AuthorityQuery>,
+  now: Date,
+): Promise<ReadonlyMap<string, readonly AuthorityRow[]>> {
+  if (queries.size === 0) return new Map()
+  const found = await findEgressAuthorities(tx, tenantId, [...queries.values()], now)
+  return new Map([...queries.keys()].map((key, index) => [key, found[index]!] as const))
+}
+
+export class Decision {
+  readonly #tx: Transaction
+  readonly #tenantId: string
+  readonly #random: Random
+  readonly #now: Date
+
+  constructor(tx: Transaction, tenantId: string, random: Random, now: Date) {
+    this.#tx = tx
+    this.#tenantId = tenantId
+    this.#random = random
+    this.#now = now
+  }
+
+  /** Synchronous without limits, which saves a microtask per call. */
+  of(
+    request: AdmissionRequest,
+    row: HeldCredentialRow | undefined,
+    authorities: readonly AuthorityRow[],
+  ): Admitted | Refusal | Promise<Admitted | Refusal> {
+    const verdict = judgeCall(request.call, row, authorities, this.#now)
+    if (verdict.tag !== 'allowed') return verdict
+    const first = verdict.authorities[0]!
+    if (hasLimits(first)) return this.#withinLimits(request, row!, verdict.authorities)
+    return admitted(this.#random, request, row!, first)
+  }
+
+  async #withinLimits(
+    request: AdmissionRequest,
+    row: HeldCredentialRow,
+    authorities: readonly AuthorityRow[],
+  ): Promise<Admitted | Refusal> {
+    for (const authority of authorities) {
+      if (!hasLimits(authority)) return admitted(this.#random, request, row, authority)
+      const takenBytes = await this.#take(authority, request.call.bodyBytes)
+      if (takenBytes === undefined) continue
+      // The next request of this batch sees the reduced budget.
+      authority.bytesUsed += takenBytes
+      const budget = authority.maxBytes === null ? null : { takenBytes }
+      return { ...admitted(this.#random, request, row, authority), budget }
+    }
+    return SPENT
+  }
+
+  #take(authority: AuthorityRow, bodyBytes: number): Promise<number | undefined> {
+    const { maxBytes, bytesUsed } = authority
+    const share = Math.ceil(((maxBytes ?? 0) - bytesUsed) / 8)
+    const portion = Math.min(PORTION_BYTES, Math.max(PORTION_BYTES_MIN, share))
+    return takeFromAuthority(this.#tx, this.#tenantId, authority, {
+      requests: 1,
+      bytesMin: bodyBytes,
+      bytesMax: bodyBytes + portion,
+      now: this.#now,
+    })
+  }
+}
+
+/** A call that an authority without limits admits. */
+export function admitted(
+  random: Random,
+  { caller, credentialId, call, requestId }: AdmissionRequest,
+  row: HeldCredentialRow,
+  { kind, id, allowRange }: AuthorityRow,
+): Admitted {
+  const facts: CallFacts = {
+    endId: random.uuid(),
+    caller,
+    credentialId,
+    authority: { kind, id },
+    host: call.url.hostname,
+    method: call.method,
+    requestId,
+    templates: undefined,
+  }
+  return { tag: 'admitted', facts, row, budget: null, allowRange }
+}

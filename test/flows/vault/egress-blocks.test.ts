@@ -1,0 +1,220 @@
+/** Calls that are admitted in memory: recorded, refused, revoked and limited like all others, on two processes. */
+import test from 'ava'
+import {
+  bodyCall,
+  closedCalls,
+  CREDENTIALS,
+  egressHouse,
+  type EgressHouse,
+  type Setting,
+  settingOf,
+} from '../../support/vault/egress.js'
+import { callerOf } from '../../support/agents/journey.js'
+import { apiOf } from '../../support/api.js'
+import { sql } from '../../support/identity/identity.js'
+import { METRICS_TOKEN, metric, until } from '../../support/service/watch.js'
+
+/** What the contract promises of a revocation on every process. */
+const REVOKED_WITHIN_MS = 1_000
+
+const metered = {
+  transport: 'plain_http',
+  environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
+} as const
+const one = await egressHouse(metered)
+const other = await egressHouse({ ...metered, beside: one.running })
+const houses = [one, other] as const
+test.after.always(async () => {
+  await other.end()
+  await one.end()
+})
+
+/** A call through a process. The path marks it at the upstream of that process. */
+async function call(house: EgressHouse, setting: Setting, path: string, method = 'GET') {
+  const { statusCode, body } = await house.send('/v1/proxy/body', {
+    token: setting.direct,
+    headers: bodyCall(setting, house.upstream.origin + path, { 'x-svc-method': method }),
+  })
+  await body.dump()
+  return statusCode
+}
+
+const inMemory = ({ running }: EgressHouse) =>
+  metric(callerOf(running.baseUrl), 'svc_egress_admissions_total', { by: 'memory' })
+
+const sentTo = ({ upstream }: EgressHouse, path: string) =>
+  upstream.requests.filter(({ url }) => url === path)
+
+/** Calls until calls are admitted in memory. @returns how many calls were sent. */
+async function warm(house: EgressHouse, setting: Setting, path: string): Promise<number> {
+  const before = await inMemory(house)
+  for (let calls = 1; ; calls += 1) {
+    const status = await call(house, setting, path)
+    if (status !== 200) throw new Error(`status ${status}`)
+    if (calls % 4 === 0 && (await inMemory(house)) > before) return calls
+  }
+}
+
+const blocksOf = ({ tenantId }: Setting) =>
+  sql<{ id: string }>(
+    one.running.db.database,
+    'select id from egress_blocks where tenant_id = $1',
+    [tenantId],
+  )
+
+/** The calls whose beginning is recorded. */
+const begun = ({ tenantId }: Setting) =>
+  sql<{ id: string; end_id: string; request_id: string }>(
+    one.running.db.database,
+    `select id, overlay(id::text placing '7' from 15) as end_id, data ->> 'request_id' as request_id from events
+     where tenant_id = $1 and type = 'vault.credential.accessed'`,
+    [tenantId],
+  )
+
+test.serial('every call is recorded once, with its end, and the block is closed', async (t) => {
+  const setting = await settingOf(one)
+  const sent = await warm(one, setting, '/echo/recorded')
+  const more = await Promise.all(
+    Array.from({ length: 60 }, () => call(one, setting, '/echo/recorded')),
+  )
+  t.true(more.every((status) => status === 200))
+  const calls = sent + more.length
+  t.is(sentTo(one, '/echo/recorded').length, calls)
+  t.is((await blocksOf(setting)).length, 1)
+  const closed = await closedCalls(one, setting.tenantId, calls)
+  t.is(closed.length, calls)
+  const beginnings = await begun(setting)
+  t.is(beginnings.length, calls)
+  t.is(new Set(beginnings.map(({ request_id }) => request_id)).size, calls)
+  const ends = await sql<{ id: string; data: Record<string, unknown> }>(
+    one.running.db.database,
+    `select id, data from events where tenant_id = $1 and type = 'egress.stream.closed'`,
+    [setting.tenantId],
+  )
+  t.deepEqual(ends.map(({ id }) => id).sort(), beginnings.map(({ end_id }) => end_id).sort())
+  // Events from templates have the same members as others.
+  t.is(new Set(ends.map(({ data }) => Object.keys(data).sort().join())).size, 1)
+  await until('the block is closed', 30_000, async () => (await blocksOf(setting)).length === 0)
+  const verified = await one.api.get('/api/v1/audit-events/verify', setting.operator)
+  t.is(verified.body['valid'], true, JSON.stringify(verified.body))
+  const read = await one.api.get(`${CREDENTIALS}/${setting.credentialId}`, setting.operator)
+  t.is(typeof read.body['last_used_at'], 'string')
+})
+
+test.serial('a refused call is not sent', async (t) => {
+  const setting = await settingOf(one, {}, { methods: ['GET'], path_prefixes: ['/echo/allowed'] })
+  await warm(one, setting, '/echo/allowed')
+  t.is(await call(one, setting, '/echo/forbidden'), 403)
+  t.is(await call(one, setting, '/echo/allowed/posted', 'POST'), 403)
+  t.is(sentTo(one, '/echo/forbidden').length, 0)
+  t.is(sentTo(one, '/echo/allowed/posted').length, 0)
+  const stranger = { ...setting, credentialId: (await settingOf(one)).credentialId }
+  t.is(await call(one, stranger, '/echo/allowed'), 404)
+})
+
+test.serial('a change applies to the next call of the process', async (t) => {
+  for (const [what, expected] of [
+    ['grant', 404],
+    ['credential', 403],
+  ] as const) {
+    const setting = await settingOf(one)
+    const path = `/echo/next-${what}`
+    const sent = await warm(one, setting, path)
+    const ended = {
+      grant: `/api/v1/vault/grants/${setting.grantId}/revoke`,
+      credential: `${CREDENTIALS}/${setting.credentialId}/revoke`,
+    }[what]
+    t.is((await one.api.post(ended, setting.operator)).status, 200)
+    t.is(await call(one, setting, path), expected)
+    t.is(sentTo(one, path).length, sent)
+  }
+  const setting = await settingOf(one)
+  await warm(one, setting, '/echo/next-lease')
+  const at = `${CREDENTIALS}/${setting.credentialId}/leases`
+  const lease = { recipient_id: setting.agentId, byte_budget: 100_000 }
+  t.is((await one.api.post(at, setting.operator, lease)).status, 201)
+  t.is(await call(one, setting, '/bytes/900'), 200)
+  await until('the lease was used', 30_000, async () => {
+    const { rows } = await one.api.list(at, setting.operator)
+    return rows[0]!['bytes_used'] === 900
+  })
+  t.pass()
+})
+
+for (const what of ['grant', 'credential', 'agent'] as const) {
+  test.serial(`the end of the ${what} on one process ends calls on the other`, async (t) => {
+    const setting = await settingOf(one)
+    const path = `/echo/ended-${what}`
+    await warm(other, setting, path)
+    let revokedMs = Number.POSITIVE_INFINITY
+    let lastSentMs = 0
+    const statuses = new Set<number>()
+    const caller = async () => {
+      while (performance.now() < revokedMs + 2 * REVOKED_WITHIN_MS) {
+        const beganMs = performance.now()
+        const status = await call(other, setting, path)
+        statuses.add(status)
+        if (status === 200) lastSentMs = Math.max(lastSentMs, beganMs)
+      }
+    }
+    const callers = [caller(), caller(), caller()]
+    const { grantId, credentialId, agentId, operator } = setting
+    const ended = {
+      grant: `/api/v1/vault/grants/${grantId}/revoke`,
+      credential: `${CREDENTIALS}/${credentialId}/revoke`,
+      agent: `/api/v1/agents/${agentId}/suspend`,
+    }[what]
+    const revoked = await one.api.post(ended, operator)
+    revokedMs = performance.now()
+    t.is(revoked.status, 200, JSON.stringify(revoked.body))
+    await Promise.all(callers)
+    t.true(lastSentMs > 0)
+    t.true(
+      lastSentMs - revokedMs < REVOKED_WITHIN_MS,
+      `a call began ${lastSentMs - revokedMs} ms after the revocation`,
+    )
+    t.true(statuses.size > 1, [...statuses].join())
+  })
+}
+
+test.serial('two processes never exceed the limits of a grant or a lease', async (t) => {
+  const limited = await settingOf(one, {}, { max_requests: 25 })
+  const path = '/echo/limited'
+  const statuses = await Promise.all(
+    Array.from({ length: 60 }, (_, at) => call(houses[at % 2]!, limited, path)),
+  )
+  t.is(statuses.filter((status) => status === 200).length, 25)
+  t.is(statuses.filter((status) => status === 429).length, 35)
+  t.is(sentTo(one, path).length + sentTo(other, path).length, 25)
+
+  const leased = await settingOf(one)
+  const at = `${CREDENTIALS}/${leased.credentialId}/leases`
+  await warm(other, leased, '/echo/leased')
+  const budget = 300_000
+  const lease = { recipient_id: leased.agentId, byte_budget: budget }
+  t.is((await apiOf(one.running).post(at, leased.operator, lease)).status, 201)
+  // The other process hears of the lease.
+  await until('the lease is used', 30_000, async () => {
+    await call(other, leased, '/bytes/10')
+    const { rows } = await one.api.list(at, leased.operator)
+    return Number(rows[0]!['bytes_used']) > 0
+  })
+  await Promise.allSettled(
+    Array.from({ length: 24 }, (_, nth) => call(houses[nth % 2]!, leased, '/bytes/20000')),
+  )
+  const { rows } = await one.api.list(at, leased.operator)
+  t.true(Number(rows[0]!['bytes_used']) <= budget)
+})
+
+test.serial('a process that stops records its calls and closes its blocks', async (t) => {
+  const stopping = await egressHouse({ ...metered, beside: one.running })
+  const setting = await settingOf(one)
+  const path = '/echo/stopping'
+  await warm(stopping, setting, path)
+  await Promise.all(Array.from({ length: 20 }, () => call(stopping, setting, path)))
+  const sent = sentTo(stopping, path).length
+  await stopping.end()
+  t.is((await blocksOf(setting)).length, 0)
+  t.is((await closedCalls(one, setting.tenantId, sent)).length, sent)
+  t.is((await begun(setting)).length, sent)
+})
