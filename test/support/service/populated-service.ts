@@ -62,6 +62,7 @@ export async function populateTenant(
   const hook = await webhook(api, token, receiver)
   const commerce = await trade(api, token)
   const kept = await vault(make, agentId)
+  await make(`/api/v1/agents/${agentId}/wallet`)
   const directory = await openDirectory(api, {}, workspace)
   const requestId = await askedByCiba(api, workspace, person)
   const signedIn = await sessionOf(api, tenantId)
