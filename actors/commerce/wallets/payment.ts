@@ -119,8 +119,10 @@ function candidatesOf(
     const network = x402Version === 2 ? named : networkOfV1(named)
     const amount = offered[x402Version === 2 ? 'amount' : 'maxAmountRequired']
     if (scheme !== 'exact' || network?.startsWith('eip155:') !== true) return []
-    if (!matches(address, ADDRESS) || !matches(payTo, ADDRESS) || !matches(amount, AMOUNT)) return []
-    if (typeof timeoutSecs !== 'number' || timeoutSecs < 1 || BigInt(amount) > UINT256_MAX) return []
+    if (!matches(address, ADDRESS) || !matches(payTo, ADDRESS) || !matches(amount, AMOUNT))
+      return []
+    if (typeof timeoutSecs !== 'number' || timeoutSecs < 1 || BigInt(amount) > UINT256_MAX)
+      return []
     const asset = assets.find((one) => one.network === network && sameAddress(one.address, address))
     if (!isTransferable(offered['extra'], asset)) return []
     const intent: Intent = {

@@ -167,7 +167,10 @@ function budgetsFault(
 }
 
 /** The addresses of policy terms in order, with their pointers. */
-export function addressesOf({ recipients, contracts }: Pick<PolicyTerms, 'recipients' | 'contracts'>) {
+export function addressesOf({
+  recipients,
+  contracts,
+}: Pick<PolicyTerms, 'recipients' | 'contracts'>) {
   return [
     ...(recipients ?? []).map((address, index) => ({ address, pointer: `/recipients/${index}` })),
     ...contracts.map((contract, index) => ({

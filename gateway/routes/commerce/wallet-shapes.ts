@@ -177,7 +177,8 @@ export const PaymentRecord = z
     x402_version: z.int(),
     header_name: z.enum(['PAYMENT-SIGNATURE', 'X-PAYMENT']),
     header_value: z.string().meta({
-      description: 'Send it to the seller in the header header_name, with the request that was 402.',
+      description:
+        'Send it to the seller in the header header_name, with the request that was 402.',
     }),
     network: z.string(),
     asset: z.string(),

@@ -90,11 +90,10 @@ const signingRefusals = {
     detail,
     error: 'wallet_frozen',
   })),
-  recipient_not_allowed: problem<Detailed, 'policy-denied'>(
-    403,
-    'policy-denied',
-    ({ detail }) => ({ detail, error: 'recipient_not_allowed' }),
-  ),
+  recipient_not_allowed: problem<Detailed, 'policy-denied'>(403, 'policy-denied', ({ detail }) => ({
+    detail,
+    error: 'recipient_not_allowed',
+  })),
   contract_not_allowed: problem<Detailed, 'policy-denied'>(403, 'policy-denied', ({ detail }) => ({
     detail,
     error: 'contract_not_allowed',

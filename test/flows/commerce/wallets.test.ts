@@ -194,7 +194,10 @@ test('offers that no wallet can pay are a bad request, and of several the allowe
   const elsewhere = { ...offer, payTo: newAccount().address }
   const paid = await agent.pay({ ...terms, accepts: [...unpayable, elsewhere, offer] })
   t.is(expectStatus(201, paid)['pay_to'], link.payTo.toLowerCase())
-  t.is((await agent.pay({ ...terms, accepts: [{ ...offer, note: 'x'.repeat(20_000) }] })).status, 413)
+  t.is(
+    (await agent.pay({ ...terms, accepts: [{ ...offer, note: 'x'.repeat(20_000) }] })).status,
+    413,
+  )
 })
 
 test('a used up window is 429 with the time until it frees', async (t) => {
@@ -340,9 +343,7 @@ test('transactions: transfers within the budget are signed and accepted by the c
   t.is(await shop.chain.balanceOf(payee), 1_000n)
 
   const { budgets } = expectStatus(200, await api.get(agent.at, owner))
-  const spent = Object.fromEntries(
-    (budgets as Json[]).map((one) => [one['asset'], one['spent']]),
-  )
+  const spent = Object.fromEntries((budgets as Json[]).map((one) => [one['asset'], one['spent']]))
   t.deepEqual(spent, { [asset.toLowerCase()]: '1000', native: String(10n ** 15n) })
 
   const refused = async (change: Json) => refusal(await agent.transact({ ...terms, ...change }))
@@ -390,6 +391,11 @@ test('changes of wallets are in the audit log', async (t) => {
   )
   t.deepEqual(
     rows.map(({ type }) => type),
-    ['admin.wallet.created', 'admin.wallet.updated', 'admin.wallet.frozen', 'admin.wallet.unfrozen'],
+    [
+      'admin.wallet.created',
+      'admin.wallet.updated',
+      'admin.wallet.frozen',
+      'admin.wallet.unfrozen',
+    ],
   )
 })
