@@ -36,7 +36,7 @@ export type WalletRow = {
 
 export type SealedWalletRow = WalletRow & {
   readonly keySealed: Uint8Array
-  /** True if the session of the token and the tenant are active, and the agent may act in the tenant. */
+  /** True if tenant and session are active, and the agent belongs to the tenant and is not suspended there. */
   readonly standing: boolean
 }
 
@@ -198,7 +198,11 @@ export async function findSigningWallet(
                and exists (select from tenants t where t.id = $1 and t.status = 'active')
                and not exists (select from agent_suspensions u where u.tenant_id = $1 and u.agent_id = $3)
                and not exists (select from agents a
-                 where a.tenant_id = $1 and a.id = $3 and a.status <> 'active') as standing
+                 where a.tenant_id = $1 and a.id = $3 and a.status <> 'active')
+               and (exists (select from agents a where a.tenant_id = $1 and a.id = $3)
+                 or exists (select from organization_members m
+                   join tenants t on t.organization_id = m.organization_id
+                   where t.id = $1 and m.member_type = 'agent' and m.member_id = $3)) as standing
            from wallets w where w.tenant_id = $1 and w.agent_id = $3`,
     values: [tenantId, now, agentId, sessionId],
   })

@@ -25,7 +25,7 @@ export type WalletsProtocol = {
     UpdateWallet,
     WalletFound | UnknownAgent | NotProvisioned | PolicyInvalid | ManagerRefused
   >
-  /** In force at the commit: no signature leaves the service afterwards. */
+  /** In force at the commit: no signature is recorded afterwards, and only recorded ones leave the service. */
   freeze: Ask<OneWallet, WalletFound | UnknownAgent | NotProvisioned>
   unfreeze: Ask<OneWallet, WalletFound | UnknownAgent | NotProvisioned | ManagerRefused>
   listSignatures: Ask<OneWallet & Page, SignaturesListed | UnknownAgent | NotProvisioned>

@@ -136,7 +136,10 @@ export const SignatureRecord = z
     }),
     nonce: z.string().meta({ description: 'EIP-3009 nonce, or nonce of the account.' }),
     valid_before: time.nullable(),
-    resource: z.string().nullable().meta({ description: 'What is paid: its URL without a query.' }),
+    resource: z
+      .string()
+      .nullable()
+      .meta({ description: 'What is paid, as the agent names it: a URL without a query.' }),
     created_at: time,
   })
   .meta({ id: 'WalletSignature' })

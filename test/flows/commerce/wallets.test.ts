@@ -11,7 +11,10 @@ import {
 } from '../../support/commerce/x402-shop.js'
 import { type Answer, apiOf, type Json } from '../../support/api.js'
 import { sql } from '../../support/identity/identity.js'
+import { owned } from '../../support/identity/owner.js'
 import { testService } from '../../support/service.js'
+import { ServiceRefusal } from '../../../runtime/client/refusal.js'
+import { walletFetch } from '../../../runtime/client/wallet-fetch.js'
 import { numberAll } from '../../support/storage/numbered.js'
 
 const shop = await openShop({ environment: WALLETS, v1: true })
@@ -258,6 +261,50 @@ test('two processes race for the last of a budget: exactly that much is signed',
   t.is(new Set(signed.map(({ body }) => body['nonce'])).size, 5)
   t.true(answers.every(({ status }) => status === 201 || status === 429))
   t.is(await spentBy(agent.at), String(PRICE_ATOMIC * 5n))
+})
+
+test('a person needs a recent sign-in with two factors, except to freeze', async (t) => {
+  const scope = 'openid wallet:manage agents:manage wallet:sign'
+  const weak = await owned(api, { factor: false, scope })
+  const strong = await owned(api, { scope })
+  t.teardown(async () => {
+    await weak.person.browser.close()
+    await strong.person.browser.close()
+  })
+  const registered = async ({ made, token }: typeof weak) => {
+    const { agentId } = await api.register(made.tenantId)
+    return { token, at: `/api/v1/agents/${agentId}/wallet` }
+  }
+  const one = await registered(weak)
+  const none = [401, 'insufficient_user_authentication']
+  t.deepEqual(refusal(await api.post(one.at, one.token, {})), none)
+  t.deepEqual(refusal(await api.post(`${one.at}/freeze`, one.token)), [
+    404,
+    'wallet_not_provisioned',
+  ])
+  const two = await registered(strong)
+  expectStatus(201, await api.post(two.at, two.token, {}))
+  expectStatus(200, await api.post(`${two.at}/freeze`, two.token))
+  // Another tenant's person sees neither agent nor wallet.
+  t.deepEqual(refusal(await api.post(`${two.at}/unfreeze`, one.token)), [404, 'not_found'])
+  expectStatus(200, await api.post(`${two.at}/unfreeze`, two.token))
+})
+
+test('the client package pays a 402, and reports the refusal of a wallet', async (t) => {
+  const link = await shop.link()
+  const agent = await payer({ recipients: [link.payTo], budgets: roomy() })
+  await shop.chain.mint(agent.address, PRICE_ATOMIC)
+  const { baseUrl } = shop.running
+  const paying = walletFetch({ baseUrl, token: agent.token })
+  const at = (one: typeof link) => `${baseUrl}${one.url}?buyer_country=US&buyer_region=CA`
+  const paid = await paying(at(link), { method: 'POST' })
+  t.is(paid.status, 200, await paid.text())
+  t.is((await paying(`${baseUrl}/health/live`)).status, 200)
+  const other = await shop.link()
+  const refused = await t.throwsAsync(() => paying(at(other), { method: 'POST' }), {
+    instanceOf: ServiceRefusal,
+  })
+  t.is((refused as ServiceRefusal).code, 'recipient_not_allowed')
 })
 
 test('an agent cannot widen its own policy, and may freeze itself', async (t) => {
