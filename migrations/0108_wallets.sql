@@ -85,7 +85,7 @@ create table wallet_spends (
     on delete cascade
 );
 create index wallet_spends_counted on wallet_spends
-  (tenant_id, wallet_id, network, asset, spent_at);
+  (tenant_id, wallet_id, network, asset, spent_at) include (amount);
 
 do $$
 declare

@@ -71,7 +71,13 @@ test('a transaction counts its fee, and a call needs its contract', (t) => {
   t.deepEqual(spendsOf({ ...pays, ...native }), [{ asset: 'native', amount: '13' }])
   t.is(reasonOf(native), 'budget_exceeded')
   t.is(reasonOf({ ...native, amount: 7n }), null)
-  const call = { ...fee, kind: 'call', contract: CONTRACT, recipient: CONTRACT, amount: 0n } as const
+  const call = {
+    ...fee,
+    kind: 'call',
+    contract: CONTRACT,
+    recipient: CONTRACT,
+    amount: 0n,
+  } as const
   t.is(reasonOf({ ...call, asset: 'native' }), null)
   t.is(reasonOf({ ...call, asset: 'native', contract: PAYEE }), 'contract_not_allowed')
   t.is(reasonOf({ ...call, asset: 'native' }, { budgets: [budget(USDC)] }), 'budget_exceeded')
