@@ -68,6 +68,7 @@ export const AUDIT_ONLY_TYPES = [
   'admin.user.password_rotated',
   'admin.user.session_revoked',
   'admin.user.updated',
+  'admin.wallet.assigned',
   'admin.wallet.created',
   'admin.wallet.frozen',
   'admin.wallet.unfrozen',

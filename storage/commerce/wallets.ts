@@ -72,12 +72,7 @@ export async function insertWallet(
   wallet: NewWallet,
   most: number,
 ): Promise<'inserted' | 'exists' | 'full'> {
-  // The lock makes concurrent creations of one tenant count one after the other.
-  await tx.query({
-    name: 'wallet.hold',
-    text: `select pg_advisory_xact_lock(hashtextextended('wallets:' || $1::text, 0))`,
-    values: [wallet.tenantId],
-  })
+  await holdWallets(tx, wallet.tenantId)
   const { rows } = await tx.query<{ exists: boolean }>({
     name: 'wallet.insert',
     text: `with known as (
@@ -105,6 +100,56 @@ export async function insertWallet(
   const refused = rows[0]
   if (refused === undefined) return 'inserted'
   return refused.exists ? 'exists' : 'full'
+}
+
+/** Makes concurrent creations and assignments of one tenant run one after the other. */
+async function holdWallets(tx: Transaction, tenantId: string): Promise<void> {
+  await tx.query({
+    name: 'wallet.hold',
+    text: `select pg_advisory_xact_lock(hashtextextended('wallets:' || $1::text, 0))`,
+    values: [tenantId],
+  })
+}
+
+/**
+ * Assigns a wallet whose agent no longer belongs to the tenant to another agent, and freezes it. False, and nothing
+ * written, when its agent still belongs to the tenant, or the other agent has a wallet.
+ */
+export async function assignWallet(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  agentId: string,
+  now: Date,
+): Promise<boolean> {
+  await holdWallets(tx, tenantId)
+  const { rowCount } = await tx.query({
+    name: 'wallet.assign',
+    text: `update wallets w set agent_id = $3, status = 'frozen', updated_at = $4,
+             frozen_at = coalesce(w.frozen_at, $4)
+           where w.tenant_id = $1 and w.id = $2
+             and not exists (select from wallets o where o.tenant_id = $1 and o.agent_id = $3)
+             and not exists (select from agents a where a.tenant_id = $1 and a.id = w.agent_id)
+             and not exists (select from organization_members m
+               join tenants t on t.organization_id = m.organization_id
+               where t.id = $1 and m.member_type = 'agent' and m.member_id = w.agent_id)`,
+    values: [tenantId, id, agentId, now],
+  })
+  return rowCount === 1
+}
+
+export async function findWalletById(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<WalletRow | undefined> {
+  const { rows } = await tx.query<WalletRow>({
+    name: 'wallet.find_by_id',
+    text: `select ${COLUMNS} from wallets w where w.tenant_id = $1 and w.id = $3`,
+    values: [tenantId, now, id],
+  })
+  return rows[0]
 }
 
 /** Replaces the budgets of a wallet. What was spent of an asset counts against its new budget. */

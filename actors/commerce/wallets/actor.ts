@@ -5,7 +5,9 @@
 import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { PoolOptions } from '../../../runtime/kernel/threads/pool.js'
 import {
+  assignWallet,
   findWallet,
+  findWalletById,
   insertWallet,
   listWallets,
   lockWallet,
@@ -299,6 +301,34 @@ export const walletsActor = defineActor<WalletsProtocol, WalletsNeeds>({
             }
           },
           context,
+        )
+      },
+
+      async assign(message, context) {
+        const { caller, agentId, walletId } = message
+        const { tenantId } = caller.principal
+        return database.tenant(
+          tenantId,
+          async (tx) => {
+            const now = clock.now()
+            const before = isUuid(walletId)
+              ? await findWalletById(tx, tenantId, walletId, now)
+              : undefined
+            if (before === undefined) return { tag: 'unknown_wallet' }
+            const isKnown = isUuid(agentId) && (await agentBelongs(tx, tenantId, agentId))
+            if (!isKnown) return UNKNOWN_AGENT
+            const refused = managerRefusal(message)
+            if (refused !== undefined) return refused
+            if (!(await assignWallet(tx, tenantId, walletId, agentId, now))) {
+              const own = await findWallet(tx, tenantId, agentId, now)
+              return { tag: own === undefined || own.id === walletId ? 'in_use' : 'exists' }
+            }
+            const data = { previous_agent_id: before.agentId }
+            record(tx, message, 'admin.wallet.assigned', walletId, context, data)
+            const row = (await findWallet(tx, tenantId, agentId, now))!
+            return { tag: 'found' as const, wallet: walletOf(row) }
+          },
+          { signal: context.signal },
         )
       },
 

@@ -28,6 +28,17 @@ export type WalletsProtocol = {
   /** In force at the commit: no signature is recorded afterwards, and only recorded ones leave the service. */
   freeze: Ask<OneWallet, WalletFound | UnknownAgent | NotProvisioned>
   unfreeze: Ask<OneWallet, WalletFound | UnknownAgent | NotProvisioned | ManagerRefused>
+  /** Gives the wallet of an agent that has left the tenant to another agent. The wallet is frozen then. */
+  assign: Ask<
+    AssignWallet,
+    | WalletFound
+    | { readonly tag: 'unknown_wallet' }
+    | UnknownAgent
+    | ManagerRefused
+    | { readonly tag: 'exists' }
+    /** The agent of the wallet belongs to the tenant. */
+    | { readonly tag: 'in_use' }
+  >
   listSignatures: Ask<OneWallet & Page, SignaturesListed | UnknownAgent | NotProvisioned>
   /** Signs an x402 payment with the wallet of the calling agent. */
   pay: Ask<
@@ -103,6 +114,7 @@ export type WalletSignature = {
 }
 
 export type OneWallet = { readonly caller: Caller; readonly agentId: string }
+export type AssignWallet = OneWallet & { readonly walletId: string }
 export type CreateWallet = OneWallet & {
   readonly policy: PolicyTerms
   readonly idempotency: IdempotencyClaim | null

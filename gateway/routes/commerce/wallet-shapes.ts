@@ -1,5 +1,6 @@
 /** Request bodies and records of the wallet routes. */
 import { z } from 'zod'
+import { idText } from '../../request/ids.js'
 import {
   type SignedPayment,
   type SignedTransaction,
@@ -93,6 +94,8 @@ export const UpdateWallet = z
     budgets: budgets.optional(),
   })
   .meta({ id: 'UpdateWallet' })
+
+export const AssignWallet = z.object({ agent_id: idText() }).meta({ id: 'AssignWallet' })
 
 export const WalletRecord = z
   .object({

@@ -10,6 +10,7 @@ import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import {
+  AssignWallet,
   CreateWallet,
   PayByWallet,
   PaymentRecord,
@@ -55,6 +56,7 @@ const signing = {
 const AgentPath = z.object({ agent_id: z.string().max(64) })
 
 const found = reply(200, WalletRecord, ({ wallet }: WalletFound) => walletJson(wallet))
+const exists = problem(409, 'conflict', { detail: 'The agent has a wallet.' })
 const unknown_agent = problem(404, 'not-found', { detail: 'There is no such agent.' })
 const not_provisioned = problem(404, 'not-found', {
   error: 'wallet_not_provisioned',
@@ -222,7 +224,7 @@ export const walletRoutes: readonly Route[] = [
       unknown_agent,
       invalid,
       ...managerRefusals,
-      exists: problem(409, 'conflict', { detail: 'The agent has a wallet.' }),
+      exists,
       full: problem<{ most: number }, 'policy-denied'>(403, 'policy-denied', ({ most }) => ({
         detail: `The tenant has the maximum of ${most} wallets.`,
       })),
@@ -282,6 +284,34 @@ export const walletRoutes: readonly Route[] = [
     params: AgentPath,
     message: (request) => ({ caller: callerOf(request), agentId: request.params.agent_id }),
     replies: { found, unknown_agent, not_provisioned, ...managerRefusals },
+  }),
+  route(wallets, 'assign', {
+    ...managing,
+    method: 'POST',
+    path: '/api/v1/wallets/{wallet_id}/assign',
+    operationId: 'assignWallet',
+    summary: 'Assign the wallet of an agent that has left the tenant to another agent',
+    description:
+      'For a wallet whose agent is deleted, or no longer a member. The wallet is frozen and keeps its policy: check ' +
+      'the policy, then unfreeze it. An agent cannot assign a wallet to itself. A person needs a sign-in with two ' +
+      'factors within the last five minutes.',
+    params: z.object({ wallet_id: z.string().max(64) }),
+    body: json(AssignWallet),
+    message: (request) => ({
+      caller: callerOf(request),
+      walletId: request.params.wallet_id,
+      agentId: request.body.agent_id,
+    }),
+    replies: {
+      found,
+      unknown_wallet: problem(404, 'not-found', { detail: 'There is no such wallet.' }),
+      unknown_agent,
+      ...managerRefusals,
+      exists,
+      in_use: problem(409, 'conflict', {
+        detail: 'The agent of the wallet belongs to the tenant.',
+      }),
+    },
   }),
   route(wallets, 'listSignatures', {
     ...reading,

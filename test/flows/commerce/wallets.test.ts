@@ -360,7 +360,23 @@ test('an agent that is suspended signs nothing, and its wallet outlives it', asy
   t.is((await api.call('DELETE', path, { token: owner })).status, 204)
   t.is(expectStatus(200, await api.get(agent.at, owner))['address'], agent.address)
   const { rows } = await api.list('/api/v1/wallets', owner)
-  t.true(rows.some(({ agent_id: id }) => id === agent.agentId))
+  const left = rows.find(({ agent_id: id }) => id === agent.agentId)
+  t.truthy(left)
+
+  // The key goes on with another agent.
+  const assign = `/api/v1/wallets/${String(left?.['id'])}/assign`
+  const heir = await payer(null)
+  const rich = await payer({ budgets: roomy() })
+  const give = (to: { agentId: string }, by = owner) =>
+    api.post(assign, by, { agent_id: to.agentId })
+  t.deepEqual(refusal(await give(rich)), [409, 'conflict'])
+  t.is((await give({ agentId: 'nobody' })).status, 404)
+  const assigned = expectStatus(200, await give(heir))
+  t.like(assigned, { address: agent.address, status: 'frozen', agent_id: heir.agentId })
+  t.deepEqual(refusal(await give(await payer(null))), [409, 'conflict'])
+  t.deepEqual(refusal(await heir.pay(terms)), [403, 'wallet_frozen'])
+  expectStatus(200, await api.post(`${heir.at}/unfreeze`, owner))
+  t.is(expectStatus(201, await heir.pay(terms))['payer'], agent.address)
 })
 
 test('transactions: transfers within the budget are signed and accepted by the chain', async (t) => {
