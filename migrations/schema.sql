@@ -3072,6 +3072,94 @@ alter table verified_domains enable row level security;
 alter table verified_domains force row level security;
 create policy tenant on verified_domains using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table wallet_budgets (
+  tenant_id uuid not null,
+  wallet_id uuid not null,
+  network text not null,
+  asset text not null,
+  payment_max numeric(78,0) not null,
+  window_max numeric(78,0) not null,
+  window_secs integer not null,
+  constraint wallet_budgets_pkey PRIMARY KEY (tenant_id, wallet_id, network, asset),
+  constraint wallet_budgets_asset_check CHECK (((asset = 'native'::text) OR (asset ~ '^0x[0-9a-f]{40}$'::text))),
+  constraint wallet_budgets_check CHECK ((window_max >= payment_max)),
+  constraint wallet_budgets_payment_max_check CHECK ((payment_max > (0)::numeric)),
+  constraint wallet_budgets_window_secs_check CHECK (((window_secs >= 60) AND (window_secs <= 31536000))),
+  constraint wallet_budgets_tenant_id_wallet_id_fkey FOREIGN KEY (tenant_id, wallet_id) REFERENCES wallets(tenant_id, id) ON DELETE CASCADE
+);
+alter table wallet_budgets enable row level security;
+alter table wallet_budgets force row level security;
+create policy tenant on wallet_budgets using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table wallet_signatures (
+  tenant_id uuid not null,
+  id uuid not null,
+  wallet_id uuid not null,
+  agent_id uuid not null,
+  kind text not null,
+  network text not null,
+  contract text,
+  recipient text not null,
+  asset text not null,
+  amount numeric(78,0) not null,
+  fee_max numeric(78,0) not null,
+  hash text not null,
+  nonce text not null,
+  valid_before timestamp with time zone,
+  resource text,
+  created_at timestamp with time zone not null,
+  constraint wallet_signatures_pkey PRIMARY KEY (tenant_id, id),
+  constraint wallet_signatures_amount_check CHECK ((amount >= (0)::numeric)),
+  constraint wallet_signatures_fee_max_check CHECK ((fee_max >= (0)::numeric)),
+  constraint wallet_signatures_kind_check CHECK ((kind = ANY (ARRAY['x402_payment'::text, 'transaction'::text]))),
+  constraint wallet_signatures_tenant_id_wallet_id_fkey FOREIGN KEY (tenant_id, wallet_id) REFERENCES wallets(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX wallet_signatures_listed ON public.wallet_signatures USING btree (tenant_id, wallet_id, created_at DESC, id DESC);
+alter table wallet_signatures enable row level security;
+alter table wallet_signatures force row level security;
+create policy tenant on wallet_signatures using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table wallet_spends (
+  tenant_id uuid not null,
+  signature_id uuid not null,
+  wallet_id uuid not null,
+  network text not null,
+  asset text not null,
+  amount numeric(78,0) not null,
+  spent_at timestamp with time zone not null,
+  constraint wallet_spends_pkey PRIMARY KEY (tenant_id, signature_id, asset),
+  constraint wallet_spends_amount_check CHECK ((amount >= (0)::numeric)),
+  constraint wallet_spends_tenant_id_signature_id_fkey FOREIGN KEY (tenant_id, signature_id) REFERENCES wallet_signatures(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX wallet_spends_counted ON public.wallet_spends USING btree (tenant_id, wallet_id, network, asset, spent_at) INCLUDE (amount);
+alter table wallet_spends enable row level security;
+alter table wallet_spends force row level security;
+create policy tenant on wallet_spends using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table wallets (
+  tenant_id uuid not null,
+  id uuid not null,
+  agent_id uuid not null,
+  address text not null,
+  key_sealed bytea not null,
+  status text default 'active'::text not null,
+  recipients text[],
+  contracts text[] not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  frozen_at timestamp with time zone,
+  constraint wallets_pkey PRIMARY KEY (tenant_id, id),
+  constraint wallets_tenant_id_agent_id_key UNIQUE (tenant_id, agent_id),
+  constraint wallets_address_check CHECK ((address ~ '^0x[0-9a-fA-F]{40}$'::text)),
+  constraint wallets_check CHECK (((status = 'frozen'::text) = (frozen_at IS NOT NULL))),
+  constraint wallets_status_check CHECK ((status = ANY (ARRAY['active'::text, 'frozen'::text]))),
+  constraint wallets_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX wallets_listed ON public.wallets USING btree (tenant_id, created_at DESC, id DESC);
+alter table wallets enable row level security;
+alter table wallets force row level security;
+create policy tenant on wallets using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table webhook_attempts (
   tenant_id uuid not null,
   delivery_id uuid not null,

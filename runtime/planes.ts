@@ -57,6 +57,7 @@ import { usersActor } from '../actors/identity/users/actor.js'
 import { webhooksActor } from '../actors/webhooks/subscriptions/actor.js'
 import { vaultActor } from '../actors/vault/vault/actor.js'
 import { reconciliationWorker } from '../actors/commerce/reconciliation/worker.js'
+import { walletsActor } from '../actors/commerce/wallets/actor.js'
 import { x402Actor } from '../actors/commerce/x402/actor.js'
 import { workspacesActor } from '../actors/agents/workspaces/actor.js'
 import { hasPhone } from '../actors/identity/phone/settings.js'
@@ -75,6 +76,7 @@ const POW_THREADS_MAX = 4
 const PASSWORD_THREADS_MAX = 8
 const SSH_THREADS_MAX = 2
 const X402_THREADS_MAX = 2
+const WALLET_THREADS_MAX = 2
 const IMAGE_THREADS_MAX = 2
 
 // biome-ignore format: the alignment is the information
@@ -134,6 +136,7 @@ export const placements = [
   placement(renewalsWorker,    inline,                                                         J),
   placement(egressActor,       thread('egress'),                                         A      ),
   placement(x402Actor,         pool('x402', { threadsMax: X402_THREADS_MAX }),           A      ),
+  placement(walletsActor,      pool('wallets', { threadsMax: WALLET_THREADS_MAX }),      A, C   ),
   placement(reconciliationWorker, inline,                                                      J),
   placement(retentionWorker,   inline,                                                         J),
 ]
@@ -186,6 +189,7 @@ type PlacementSettings = Pick<
   | 'scim'
   | 'siwe'
   | 'tenant_assets'
+  | 'wallet'
 >
 
 /** Actors of features that are off in this deployment. */
@@ -207,6 +211,7 @@ const isAbsent = (actor: string, settings: PlacementSettings): boolean => {
     (actor === phoneActor.address.name && !hasPhone(phone)) ||
     (actor === observedClientsActor.address.name && !oidc.client_id_metadata_enabled) ||
     (actor === clientRegistrationActor.address.name && !oidc.dynamic_registration_enabled) ||
+    (actor === walletsActor.address.name && !settings.wallet.enabled) ||
     (actor === tenantAssetsActor.address.name && !assets.enabled) ||
     (actor === assetFilesActor.address.name && !(assets.enabled && assets.folder !== undefined))
   )

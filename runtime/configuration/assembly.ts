@@ -5,7 +5,6 @@ import { localOrigin } from '../../gateway/settings.js'
 import { assemble, type Fallback } from '../kernel/config/assemble.js'
 import { productionRules } from '../production.js'
 import { sections, type Settings } from './settings.js'
-import { unavailableRules } from './unavailable-features.js'
 
 /** The URLs of the planes' pools. */
 const PLANE_URLS = ['auth_url', 'control_url', 'async_url'] as const
@@ -149,7 +148,6 @@ export const assembly = assemble(sections, {
       rule: 'be false unless a chain of [[chains]] has an rpc_url',
       fix: 'set rpc_url of the chains to watch',
     },
-    ...unavailableRules,
     ...productionRules,
   ],
 })

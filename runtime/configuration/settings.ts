@@ -54,7 +54,7 @@ import { accessControlSettings } from '../../actors/oauth/access-policies/settin
 import { apiKeysSettings } from '../../actors/oauth/api-keys/settings.js'
 import { billingSettings } from '../../actors/identity/billing/settings.js'
 import { organizationsSettings } from '../../actors/identity/organizations/settings.js'
-import { unavailableSections } from './unavailable-features.js'
+import { walletSettings } from '../../actors/commerce/wallets/settings.js'
 
 export const sections = [
   securitySettings,
@@ -92,6 +92,7 @@ export const sections = [
   webhooksSettings,
   commerceSettings,
   chainsSettings,
+  walletSettings,
   scimSettings,
   tenantAssetsSettings,
   i18nSettings,
@@ -107,7 +108,6 @@ export const sections = [
   apiKeysSettings,
   accessControlSettings,
   adminSettings,
-  ...unavailableSections,
 ] as const
 
 /** The whole settings tree. An actor receives its own section only. */

@@ -89,7 +89,7 @@ import { workspacesActor } from '../../actors/agents/workspaces/actor.js'
 import { reconciliationWorker } from '../../actors/commerce/reconciliation/worker.js'
 import { x402Actor, x402Pool } from '../../actors/commerce/x402/actor.js'
 import type { X402Module } from '../../actors/commerce/x402/needs.js'
-import { commerceWirings } from './commerce.js'
+import { commerceWirings, walletWiring } from './commerce.js'
 import { type ActorWiring, wireActor } from '../kernel/wiring.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
 import { captchaOf, mailQueueOf, mailRunnerOf, textSenderOf } from './mail.js'
@@ -558,6 +558,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       const compute = pooled<X402Module>(context, resources, x402Pool(processors(context)))
       return x402Needs(resources, compute, context.onStop)
     }),
+    walletWiring(resources),
     wireActor(reconciliationWorker, ({ onStop }) => reconciliationNeeds(resources, onStop)),
     ...tenantAssetWirings(resources, (context) =>
       pooled<ImageModule>(context, resources, imagePool(processors(context))),

@@ -184,57 +184,14 @@ for (const [key, good, bad] of [
   })
 }
 
-/** Feature switches of this build. */
-const BUILT = new Set([
-  'commerce.enabled',
-  'console.enabled',
-  'credentials.enabled',
-  'openapi.enabled',
-  'dpop.enabled',
-  'server.endpoint_throttle.enabled',
-  'session_cookie.enabled',
-  'two_factor.enabled',
-  'email_otp.enabled',
-  'magic_link.enabled',
-  'invitations.enabled',
-  'user_self_service.enabled',
-  'passkey.enabled',
-  'commerce.x402_enabled',
-  'deployment.embedded_chain_monitor',
-  'enterprise_sso.enabled',
-  'generic_oauth.enabled',
-  'social.enabled',
-  'social.account_linking.enabled',
-  'verified_domains.enabled',
-  'phone.enabled',
-  'sms.enabled',
-  'siwe.enabled',
-  'adaptive_mfa.enabled',
-  'anonymous.enabled',
-  'scim.enabled',
-  'telemetry.enabled',
-  'tenant_assets.enabled',
-  'i18n.enabled',
-  'proxy.enabled',
-  'oauth_proxy.enabled',
-  'refresh_family_cache.enabled',
-  'access_control.enabled',
-  'admin.enabled',
-  'billing.enabled',
-  'api_keys.enabled',
-  'organizations.enabled',
-])
-
-test('every feature that is not built is refused when it is turned on', (t) => {
+test('no feature is refused as not built', (t) => {
   const switches = every
     .map(({ key }) => key)
     .filter((key) => /(^|\.)(enabled|x402_enabled|embedded_chain_monitor)$/.test(key))
-    .filter((key) => !BUILT.has(key))
-  t.true(switches.length > 0)
+  t.true(switches.length > 20)
   for (const key of switches) {
-    const failure = failuresOf({ [nameOf(key)]: 'true' }).find((one) => one.key === key)
-    t.regex(failure?.rule ?? '', /not available in this build/, key)
-    t.is(failuresOf({ [nameOf(key)]: 'false' }).length, 0, key)
+    const rules = failuresOf({ [nameOf(key)]: 'true' }).map(({ rule }) => rule)
+    t.notRegex(rules.join(), /not available in this build/, key)
   }
 })
 
