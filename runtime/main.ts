@@ -21,6 +21,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   webhooks: async () => (await import('./cli/webhooks/webhooks.js')).webhooksCommand,
   agent: async () => (await import('./cli/agent/agent.js')).agentCommand,
   api: async () => (await import('./cli/api/api.js')).apiCommand,
+  apply: async () => (await import('./cli/apply/apply.js')).applyCommand,
   run: async () => (await import('./cli/run.js')).runCommand,
   egress: async () => (await import('./cli/egress.js')).egressCommand,
   tour: async () => (await import('./cli/tour/tour.js')).tourCommand,

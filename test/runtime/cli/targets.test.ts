@@ -84,6 +84,7 @@ const COMMANDS: readonly (readonly [command: string, args: readonly string[], li
   ['agent delegate', ['--file', identity, '--scope', 'vault:read'], OF_IDENTITY],
   ['api list', ['--url', AT], OF_URL],
   ['api call', ['getCapabilities', '--url', AT], OF_URL],
+  ['apply', ['-f', body, '--url', AT, '--token-file', token], OF_URL],
   ['run', ['--url', AT, '--token-file', token, '--', 'true'], OF_URL],
   ['egress', ['--url', AT, '--token-file', token, 'https://api.example.com'], OF_URL],
 ]
