@@ -6,6 +6,7 @@ import { INTERFACE_VERSION } from '../gateway/request/interface-version.js'
 /** In the order of the help. */
 const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
   serve: async () => (await import('./cli/serve.js')).serveCommand,
+  init: async () => (await import('./cli/init.js')).initCommand,
   migrate: async () => (await import('./cli/migrate.js')).migrateCommand,
   backup: async () => (await import('./cli/backup.js')).backupCommand,
   restore: async () => (await import('./cli/backup.js')).restoreCommand,
