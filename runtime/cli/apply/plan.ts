@@ -121,7 +121,7 @@ export function writable({ kind, record }: Pick<Change, 'kind' | 'record'>): Mem
   )
 }
 
-/** The members of a resource that differ from a record. */
+/** What differs between a resource and a record. */
 export function differences(
   { kind, members }: Pick<Wanted, 'kind' | 'members'>,
   record: Members,
@@ -141,7 +141,7 @@ export function unresolved(members: Members): readonly string[] {
     .map((id) => id.slice(REFERENCE.length))
 }
 
-/** With the client_ids of the applications that exist. */
+/** With the client_ids of existing applications. */
 export function resolvedBy(wanted: Wanted, names: ReadonlyMap<string, string | null>): Wanted {
   const ids = wanted.members['client_ids']
   if (!Array.isArray(ids)) return wanted
