@@ -3,16 +3,8 @@ import type { HttpClient } from '../../client/http.js'
 import { reasonOf } from '../../client/reasons.js'
 import { addressOf, KINDS, type Members } from './kinds.js'
 import { REFERENCE } from './document.js'
-import {
-  bodyOf,
-  type Change,
-  differences,
-  resolvedBy,
-  type Tokens,
-  unresolved,
-  writable,
-} from './plan.js'
-import { callerFor, Refused } from './requests.js'
+import { bodyOf, type Change, differences, resolvedBy, unresolved, writable } from './plan.js'
+import { callerFor, Refused, type Tokens } from './requests.js'
 import type { IssuedSecret } from './secrets.js'
 
 /** A change failed. */

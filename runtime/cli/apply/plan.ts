@@ -2,7 +2,7 @@
 import type { HttpClient } from '../../client/http.js'
 import { type Document, InvalidFile, REFERENCE, type Wanted } from './document.js'
 import { addressOf, type Kind, KINDS, type Members } from './kinds.js'
-import { type Caller, callerFor } from './requests.js'
+import { type Caller, callerFor, type Tokens } from './requests.js'
 
 export type Action = 'create' | 'update' | 'delete' | 'unchanged'
 
@@ -24,8 +24,6 @@ export type Change = {
   /** Members that differ. Drift, when the file did not change. */
   readonly members: readonly MemberChange[]
 }
-
-export type Tokens = { readonly tenant: string; readonly control: string }
 
 /**
  * Reads the service and compares. Writes nothing.

@@ -2,10 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Answer, HttpClient, Request } from '../../client/http.js'
 import type { Kind, Members } from './kinds.js'
-import type { Tokens } from './plan.js'
 
 const ATTEMPTS = 5
 const WAIT_SECS_MAX = 60
+
+/** Access tokens: of the tenant, and of an operator of its organization. */
+export type Tokens = { readonly tenant: string; readonly control: string }
 
 /** The service answered with a status from 400. */
 export class Refused extends Error {
