@@ -7,7 +7,7 @@ import { readEnvironment } from '../../kernel/config/environment.js'
 import { withTarget } from '../../process/target.js'
 import { checkAddress } from '../service-access.js'
 import { InvalidFile, readDocument } from './document.js'
-import { ApplyFailed, execute } from './execute.js'
+import { ApplyFailed, execute, keyOf } from './execute.js'
 import { type Action, type Change, planOf } from './plan.js'
 import { SecretStore } from './secrets.js'
 
@@ -86,9 +86,13 @@ async function apply(options: ApplyOptions): Promise<number> {
         'a new resource has a secret, which is shown once: add --secrets-to FILE or --json',
       )
     const secrets = new SecretStore(changes.some(makesSecret) ? secretsTo : undefined)
-    await execute(changes, { client, tokens, secrets })
+    const ids = await execute(changes, { client, tokens, secrets })
+    const done = changes.map((change) => ({
+      ...change,
+      id: change.id ?? ids.get(keyOf(change)) ?? null,
+    }))
     const shown = secretsTo === undefined ? secrets.issued : []
-    print(json ? asJson('apply', changes, shown) : asText(changes, 'Applied'))
+    print(json ? asJson('apply', done, shown) : asText(done, 'Applied'))
     return 0
   } finally {
     await client.close()

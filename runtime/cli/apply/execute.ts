@@ -28,17 +28,19 @@ export interface SecretKeeper {
 
 /**
  * Creates and updates kind by kind, then deletes.
+ * @returns the id of each new resource by `keyOf`.
  * @throws ApplyFailed when the service refuses a change. Creations and updates before it were taken back. Deletions
  *   come last, and a refused one takes nothing back.
  */
 export async function execute(
   changes: readonly Change[],
   { client, tokens, secrets }: { client: HttpClient; tokens: Tokens; secrets: SecretKeeper },
-): Promise<void> {
+): Promise<ReadonlyMap<string, string>> {
   const undos: Undo[] = []
   /** Name of a new application -> its client_id. */
   const made = new Map<string, string>()
   const later: Change[] = []
+  const ids = new Map<string, string>()
   const ordered = KINDS.flatMap((kind) => changes.filter((change) => change.kind === kind))
   try {
     for (const change of ordered)
@@ -58,6 +60,7 @@ export async function execute(
     }
   }
   if (left.length > 0) throw new ApplyFailed('everything else is applied', left)
+  return ids
 
   async function write(planned: Change): Promise<void> {
     const { kind } = planned
@@ -103,6 +106,7 @@ export async function execute(
             run: () => call(kind.update, addressOf(kind, id), previous),
           },
     )
+    if (change.action === 'create') ids.set(keyOf(change), id)
     if (kind.section === 'applications') made.set(change.name, String(record['client_id']))
     if (isEarly) {
       later.push({
@@ -148,6 +152,11 @@ async function takeBack(undos: readonly Undo[]): Promise<readonly string[]> {
     }
   }
   return left
+}
+
+/** Names a resource within a tenant. */
+export function keyOf({ kind, name }: Pick<Change, 'kind' | 'name'>): string {
+  return JSON.stringify([kind.section, name])
 }
 
 const named = ({ kind, name }: Change) =>

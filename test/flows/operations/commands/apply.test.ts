@@ -117,8 +117,9 @@ test('drift is shown and corrected, and other members stay', async (t) => {
   )
   const first = await apply(made, file, '--json')
   t.is(first.code, 0, first.err)
-  const { secrets } = JSON.parse(first.out) as { secrets: Json[] }
+  const { secrets, changes } = JSON.parse(first.out) as { secrets: Json[]; changes: Json[] }
   t.is(secrets.length, 1)
+  t.is(changes[0]!['id'], secrets[0]!['id'])
   t.is(secrets[0]!['name'], 'Drifting')
 
   const path = `/api/v1/applications/${String(secrets[0]!['id'])}`
