@@ -1,6 +1,8 @@
 /** The version of the package, its changelog and its upgrade notes are one. */
 import { readFileSync } from 'node:fs'
 import test from 'ava'
+import { openapiDocument } from '../../../gateway/openapi/openapi.js'
+import { RELEASE_VERSION } from '../../../gateway/request/interface-version.js'
 
 const versions = [
   ...readFileSync('CHANGELOG.md', 'utf8').matchAll(
@@ -17,6 +19,11 @@ test('the newest version of the changelog is that of the package', (t) => {
   t.is(versions[0]?.version, version)
   t.is(lock.version, version)
   t.is(lock.packages['']?.version, version)
+  t.is(RELEASE_VERSION, version)
+  const info = (exposure: 'public' | 'internal') =>
+    (openapiDocument({ issuer: 'https://id.test', exposure, routes: [] }) as { info: object }).info
+  t.like(info('internal'), { 'x-release': version })
+  t.false('x-release' in info('public'))
   const rank = (text: string) => text.split('.').reduce((sum, part) => sum * 1000 + Number(part), 0)
   const ranks = versions.map((each) => rank(each.version))
   t.deepEqual(
