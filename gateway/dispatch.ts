@@ -324,6 +324,12 @@ export class Pipeline {
       const isElsewhere =
         principal !== result.principal &&
         refuseAuthority(security, result.principal, baseUrl) === null
+      if (isElsewhere) {
+        // A token of an operator at another address may be stolen: the log names the client and why.
+        context.reason = 'admin_address_not_allowed'
+        const { clientId, tenantId } = result.principal
+        context.requester = { clientId, tenantId, grantType: null }
+      }
       respond.problem(context, isElsewhere ? NOT_FROM_HERE : refusal)
       return false
     }

@@ -35,6 +35,7 @@ import { statusListsActor } from '../../actors/oauth/status-lists/actor.js'
 import { signingKeysActor } from '../../actors/oauth/signing-keys/actor.js'
 import { signingKeys } from '../../actors/oauth/signing-keys/protocol.js'
 import { organizationsActor } from '../../actors/identity/organizations/actor.js'
+import { organizations } from '../../actors/identity/organizations/protocol.js'
 import { mailWorker } from '../../actors/operations/mail/worker.js'
 import { signInActor } from '../../actors/identity/sign-in/actor.js'
 import { login } from '../../actors/identity/sign-in/protocol.js'
@@ -453,7 +454,11 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       settings: settings.access_control,
       levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
     })),
-    wireActor(billingActor, ({ ref }) => ({ ...common, tenants: ref(tenants) })),
+    wireActor(billingActor, ({ ref }) => ({
+      ...common,
+      tenants: ref(tenants),
+      organizations: ref(organizations),
+    })),
     wireActor(apiKeysActor, ({ ref }) => ({
       ...common,
       tenants: ref(tenants),
