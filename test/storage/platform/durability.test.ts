@@ -1,9 +1,9 @@
 import test from 'ava'
 import {
-  insertAgentChallenge,
-  spendAgentChallenge,
+  insertAgentChallenges,
+  spendAgentChallenges,
 } from '../../../storage/agents/agent-challenges.js'
-import { touchAgent } from '../../../storage/agents/agents.js'
+import { touchAgents } from '../../../storage/agents/agents.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { identityFixture, registered } from '../../support/identity/identity.js'
 
@@ -34,7 +34,7 @@ test('a challenge and a stamp do not wait for the disk, spending a challenge doe
     nonce: 'nonce',
     ttlSecs: 60,
   }
-  t.false(await waitsForDisk((tx) => insertAgentChallenge(tx, challenge)))
-  t.false(await waitsForDisk((tx) => touchAgent(tx, agent.id, new Date())))
-  t.true(await waitsForDisk((tx) => spendAgentChallenge(tx, id)))
+  t.false(await waitsForDisk((tx) => insertAgentChallenges(tx, [challenge])))
+  t.false(await waitsForDisk((tx) => touchAgents(tx, [{ agentId: agent.id, now: new Date() }])))
+  t.true(await waitsForDisk((tx) => spendAgentChallenges(tx, controlPlane.id, [id])))
 })

@@ -7,9 +7,15 @@ import { Client } from 'pg'
 import { findCodes, redeemCodes } from '../../../storage/oauth/authorization-codes.js'
 import { findBrowserSession } from '../../../storage/identity/browser-sessions.js'
 import { recordAttempts } from '../../../storage/webhooks/deliveries.js'
+import {
+  findAgentChallenges,
+  findLoginCandidates,
+  spendAgentChallenges,
+} from '../../../storage/agents/agent-challenges.js'
+import { touchAgents } from '../../../storage/agents/agents.js'
 import { insertPowChallenges } from '../../../storage/agents/pow-challenges.js'
 import { findRefreshToken, rotateRefreshTokens } from '../../../storage/oauth/refresh-tokens.js'
-import { readTokenStatus } from '../../../storage/oauth/token-sessions.js'
+import { openAgentSessions, readTokenStatus } from '../../../storage/oauth/token-sessions.js'
 import type { Database, Statement, Transaction } from '../../../storage/platform/sql.js'
 import { freshDatabase } from '../../support/storage/database.js'
 import { type Explained, nodesOf } from '../../support/storage/plans.js'
@@ -58,6 +64,17 @@ const LISTS: readonly {
     keys: { browser_sessions: ['token_sha256'] },
   },
   { run: (at) => insertPowChallenges(at, []), keys: { agent_keys: ['fingerprint'] } },
+  {
+    run: (at) => findLoginCandidates(at, 'agent_id', []),
+    keys: { agents: ['id'], agent_keys: ['tenant_id', 'agent_id'] },
+  },
+  {
+    run: (at) => findAgentChallenges(at, []),
+    keys: { agent_challenges: ['id'], agents: ['id'], agent_keys: ['fingerprint', 'agent_id'] },
+  },
+  { run: (at) => spendAgentChallenges(at, TENANT, []), keys: { agent_challenges: ['id'] } },
+  { run: (at) => openAgentSessions(at, TENANT, []), keys: { agent_challenges: ['id'] } },
+  { run: (at) => touchAgents(at, []), keys: { agents: ['id'] } },
   { run: (at) => recordAttempts(at, []), keys: { webhook_deliveries: ['id'] } },
 ]
 

@@ -87,6 +87,7 @@ test('an agent signs the payload of its challenge and gets tokens', async (t) =>
       scopes: [...REGISTERED_AGENT_SCOPES],
       keyFingerprint: key.fingerprint,
       jkt: null,
+      challengeId: challenge.challengeId,
       address: ADDRESS,
     },
   )
