@@ -84,12 +84,13 @@ export type NewAgentChallenge = {
  * @returns the expiry of each issued challenge, by id.
  */
 export async function insertAgentChallenges(
-  tx: Transaction,
+  database: Database,
   challenges: readonly NewAgentChallenge[],
 ): Promise<ReadonlyMap<string, Date>> {
-  const { rows } = await tx.query<{ id: string; expiresAt: Date }>({
-    name: 'agent_challenge.insert',
-    text: `insert into agent_challenges (tenant_id, id, agent_id, fingerprint, nonce, created_at,
+  const [issued] = await database.together(null, [
+    {
+      name: 'agent_challenge.insert',
+      text: `insert into agent_challenges (tenant_id, id, agent_id, fingerprint, nonce, created_at,
              expires_at)
            select c.tenant_id, c.id, c.agent_id, c.fingerprint, c.nonce, clock.now,
              date_trunc('second', clock.now) + make_interval(secs => c.ttl_secs)
@@ -100,15 +101,17 @@ export async function insertAgentChallenges(
              and exists (select from tenants t where t.id = c.tenant_id)
              and exists (select from agents a where a.id = c.agent_id)
            returning id, expires_at as "expiresAt"`,
-    values: [
-      challenges.map(({ tenantId }) => tenantId),
-      challenges.map(({ id }) => id),
-      challenges.map(({ agentId }) => agentId),
-      challenges.map(({ fingerprint }) => fingerprint),
-      challenges.map(({ nonce }) => nonce),
-      challenges.map(({ ttlSecs }) => ttlSecs),
-    ],
-  })
+      values: [
+        challenges.map(({ tenantId }) => tenantId),
+        challenges.map(({ id }) => id),
+        challenges.map(({ agentId }) => agentId),
+        challenges.map(({ fingerprint }) => fingerprint),
+        challenges.map(({ nonce }) => nonce),
+        challenges.map(({ ttlSecs }) => ttlSecs),
+      ],
+    },
+  ])
+  const rows = issued!.rows as { id: string; expiresAt: Date }[]
   return new Map(rows.map(({ id, expiresAt }) => [id, expiresAt]))
 }
 

@@ -1,6 +1,6 @@
 /** Agents with their keys and anchors. An agent's home tenant is the one it registered in. */
 import { UNHURRIED } from '../platform/durability.js'
-import { LOOKED_UP, type Transaction } from '../platform/sql.js'
+import { type Database, LOOKED_UP, type Transaction } from '../platform/sql.js'
 
 export type KeyAlgorithm = 'ed25519' | 'es256'
 
@@ -200,10 +200,14 @@ export type AgentLogin = { readonly agentId: string; readonly now: Date }
  * Sets the time of the last login of agents. Crosses tenants. Rows are locked in the order of their ids, so that two
  * processes cannot deadlock.
  */
-export async function touchAgents(tx: Transaction, logins: readonly AgentLogin[]): Promise<void> {
-  await tx.query({
-    name: 'agent.touch',
-    text: `with latest as materialized (
+export async function touchAgents(
+  database: Database,
+  logins: readonly AgentLogin[],
+): Promise<void> {
+  await database.together(null, [
+    {
+      name: 'agent.touch',
+      text: `with latest as materialized (
              select id, max(now) as now
              from unnest($1::uuid[], $2::timestamptz[]) with ordinality as a (id, now, place)
              where ${LOOKED_UP} group by id order by id),
@@ -215,8 +219,9 @@ export async function touchAgents(tx: Transaction, logins: readonly AgentLogin[]
            update agents a set last_authenticated_at = d.now
            from due d, (select ${UNHURRIED}) hurry
            where a.id = d.id`,
-    values: [logins.map(({ agentId }) => agentId), logins.map(({ now }) => now)],
-  })
+      values: [logins.map(({ agentId }) => agentId), logins.map(({ now }) => now)],
+    },
+  ])
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Sessions of tokens, their refresh families, and the status of tokens. */
 import { agentInForce, personInForce, tenantInForce } from '../platform/in-force.js'
+import { appended, appendingOf, type OutboxEvent } from '../platform/outbox.js'
 import { type Database, LOOKED_UP, type Statement, type Transaction } from '../platform/sql.js'
 
 /** The NOTIFY channel for ids whose token status changed (migration 0004_tokens). */
@@ -24,21 +25,22 @@ export type NewAgentSession = {
 
 /**
  * Creates sessions of agents in a tenant, each with its refresh family and the family's first token, and spends their
- * challenges. Returns true for each session in order, and false for one whose challenge was spent or has expired.
+ * challenges. Records their events. Returns the place, from 1, of each session, and none of one whose challenge was spent
+ * or has expired.
  */
-export async function openAgentSessions(
-  tx: Transaction,
+export function openingAgentSessions(
   tenantId: string,
   sessions: readonly NewAgentSession[],
-): Promise<readonly boolean[]> {
+  events: readonly OutboxEvent[],
+): Statement {
   const column = <Value>(value: (session: NewAgentSession) => Value) => sessions.map(value)
-  const { rows } = await tx.query<{ place: number }>({
+  return {
     name: 'session.open_agent',
     text: `with asked as materialized (
-             select $1::uuid as tenant_id, a.*
-             from unnest($2::uuid[], $3::uuid[], $4::text[], $5::uuid[], $6::text[], $7::text[],
-               $8::text[], $9::text[], $10::uuid[], $11::bytea[], $12::timestamptz[],
-               $13::timestamptz[]) with ordinality
+             select $7::uuid as tenant_id, a.*
+             from unnest($8::uuid[], $9::uuid[], $10::text[], $11::uuid[], $12::text[], $13::text[],
+               $14::text[], $15::text[], $16::uuid[], $17::bytea[], $18::timestamptz[],
+               $19::timestamptz[]) with ordinality
                as a (challenge_id, session_id, agent, organization_id, key_fingerprint, scope,
                  audience, jkt, family_id, token_sha256, now, expires_at, place)
              where ${LOOKED_UP}),
@@ -64,9 +66,12 @@ export async function openAgentSessions(
              from opened),
            token as (
              insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
-             select tenant_id, family_id, 0, token_sha256, now from opened)
+             select tenant_id, family_id, 0, token_sha256, now from opened),
+           recorded as (
+             ${appendingOf('opened')})
            select place::integer from opened`,
     values: [
+      ...appended(events),
       tenantId,
       column((s) => s.challengeId),
       column((s) => s.sessionId),
@@ -81,9 +86,7 @@ export async function openAgentSessions(
       column((s) => s.now),
       column((s) => s.expiresAt),
     ],
-  })
-  const opened = new Set(rows.map(({ place }) => place))
-  return sessions.map((_, at) => opened.has(at + 1))
+  }
 }
 
 export type NewPersonSession = {

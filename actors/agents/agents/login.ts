@@ -63,12 +63,12 @@ export function login(needs: LoginNeeds) {
     key_id: candidatesBy('key_id'),
   }
   const issue = together(async (challenges: readonly NewAgentChallenge[]) => {
-    const expiries = await database.system((tx) => insertAgentChallenges(tx, challenges))
+    const expiries = await insertAgentChallenges(database, challenges)
     return challenges.map(({ id }) => expiries.get(id))
   })
   const find = together((ids: readonly string[]) => findAgentChallenges(database, ids))
   const touch = together(async (logins: readonly AgentLogin[]) => {
-    await database.system((tx) => touchAgents(tx, logins))
+    await touchAgents(database, logins)
     return logins
   })
 

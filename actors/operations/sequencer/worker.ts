@@ -21,8 +21,8 @@ import { notifyAfterCommit } from '../../../storage/platform/transaction.js'
 import { WakeSignal } from '../../platform/batching/wake-signal.js'
 import { counter, histogram } from '../../platform/metrics.js'
 
-/** Between two passes under load, so that one pass numbers the events of several commits. */
-const SPACING_MS = 4
+/** Between two passes that number events, so that under load one pass numbers the events of several commits. */
+const SPACING_MS = 8
 /** Wake signals can be lost, so the table is also polled at this interval. */
 const POLL_MS_MAX = 1_000
 const MISHAP_MS = 1_000
@@ -61,8 +61,9 @@ async function numberUntilStopped(
     log.warn({ err: error }, 'sequencer: wake signals unavailable, polling once a second')
   }
 
-  /** One pass over all tenants. @returns whether events are left that the next pass can number. */
-  async function pass(): Promise<boolean> {
+  /** One pass over all tenants. @returns whether it numbered events, and whether the next pass can number more. */
+  async function pass(): Promise<{ readonly isBusy: boolean; readonly isMore: boolean }> {
+    let isBusy = false
     let isMore = false
     let after: string | undefined
     do {
@@ -77,12 +78,13 @@ async function numberUntilStopped(
         if (tenant.oldest !== null) {
           metrics.delay.observe(Math.max(0, now - tenant.oldest.getTime()) / 1000)
         }
+        isBusy ||= tenant.numbered > 0
         isMore ||= hasMore(tenant)
         if (tenant.failure !== null && tenant.failure !== LOCKED) reportFailure(tenant)
       }
       after = next
     } while (after !== undefined)
-    return isMore
+    return { isBusy, isMore }
   }
 
   function reportFailure({ tenantId, failure }: NumberedTenant): void {
@@ -94,10 +96,10 @@ async function numberUntilStopped(
   try {
     while (!signal.aborted) {
       try {
-        const isMore = await pass()
+        const { isBusy, isMore } = await pass()
         rounds.succeeded()
+        if (isBusy || isMore) await sleep(SPACING_MS)
         if (!isMore) await recorded.wait(POLL_MS_MAX)
-        else await sleep(SPACING_MS)
       } catch (error) {
         if (signal.aborted) break
         rounds.failed()

@@ -84,18 +84,16 @@ test.serial('of 50 redemptions of one challenge one registers', async (t) => {
 test.serial('of 50 verifications of one login challenge one uses it up', async (t) => {
   const { key, agent } = await registered(fixture)
   const id = crypto.randomUUID()
-  await database.system((tx) =>
-    insertAgentChallenges(tx, [
-      {
-        id,
-        tenantId: controlPlane.id,
-        agentId: agent.id,
-        fingerprint: key.fingerprint,
-        nonce: 'nonce',
-        ttlSecs: 60,
-      },
-    ]),
-  )
+  await insertAgentChallenges(database, [
+    {
+      id,
+      tenantId: controlPlane.id,
+      agentId: agent.id,
+      fingerprint: key.fingerprint,
+      nonce: 'nonce',
+      ttlSecs: 60,
+    },
+  ])
   const spent = await race(() =>
     database.tenant(controlPlane.id, (tx) => spendAgentChallenges(tx, controlPlane.id, [id])),
   )

@@ -4,7 +4,7 @@
  */
 import test from 'ava'
 import { Client } from 'pg'
-import { findCodes, redeemCodes } from '../../../storage/oauth/authorization-codes.js'
+import { findCodes, redeemingCodes } from '../../../storage/oauth/authorization-codes.js'
 import { findBrowserSession } from '../../../storage/identity/browser-sessions.js'
 import { recordAttempts } from '../../../storage/webhooks/deliveries.js'
 import {
@@ -14,8 +14,8 @@ import {
 } from '../../../storage/agents/agent-challenges.js'
 import { touchAgents } from '../../../storage/agents/agents.js'
 import { insertPowChallenges } from '../../../storage/agents/pow-challenges.js'
-import { findRefreshToken, rotateRefreshTokens } from '../../../storage/oauth/refresh-tokens.js'
-import { openAgentSessions, readTokenStatus } from '../../../storage/oauth/token-sessions.js'
+import { findRefreshToken, rotatingRefreshTokens } from '../../../storage/oauth/refresh-tokens.js'
+import { openingAgentSessions, readTokenStatus } from '../../../storage/oauth/token-sessions.js'
 import type { Database, Statement, Transaction } from '../../../storage/platform/sql.js'
 import { freshDatabase } from '../../support/storage/database.js'
 import { type Explained, nodesOf } from '../../support/storage/plans.js'
@@ -47,14 +47,14 @@ const LISTS: readonly {
     keys: { refresh_tokens: ['token_sha256', 'generation'], refresh_families: ['id'] },
   },
   {
-    run: (at) => rotateRefreshTokens(at, TENANT, []),
+    run: async (at) => at.query(rotatingRefreshTokens(TENANT, [], [])),
     keys: { refresh_tokens: ['generation'], refresh_families: ['id'] },
   },
   {
     run: (at) => findCodes(at, [new Uint8Array(32)]),
     keys: { authorization_codes: ['code_sha256'], sessions: ['id'] },
   },
-  { run: (at) => redeemCodes(at, TENANT, []), keys: { authorization_codes: ['id'] } },
+  { run: async (at) => at.query(redeemingCodes(TENANT, [], [])), keys: { authorization_codes: ['id'] } },
   {
     run: (at) => readTokenStatus(at, []),
     keys: { sessions: ['id'], revoked_tokens: ['id'], refresh_families: ['id'], agents: ['id'] },
@@ -73,7 +73,10 @@ const LISTS: readonly {
     keys: { agent_challenges: ['id'], agents: ['id'], agent_keys: ['fingerprint', 'agent_id'] },
   },
   { run: (at) => spendAgentChallenges(at, TENANT, []), keys: { agent_challenges: ['id'] } },
-  { run: (at) => openAgentSessions(at, TENANT, []), keys: { agent_challenges: ['id'] } },
+  {
+    run: async (at) => at.query(openingAgentSessions(TENANT, [], [])),
+    keys: { agent_challenges: ['id'] },
+  },
   { run: (at) => touchAgents(at, []), keys: { agents: ['id'] } },
   { run: (at) => recordAttempts(at, []), keys: { webhook_deliveries: ['id'] } },
 ]

@@ -2,7 +2,7 @@
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
-import { openAgentSessions } from '../../../../storage/oauth/token-sessions.js'
+import { openingAgentSessions } from '../../../../storage/oauth/token-sessions.js'
 import type { AccessGrant } from '../issue/access-token.js'
 import { issuedEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
@@ -54,9 +54,9 @@ export async function grantAgent(
   }
   const signed = await signer.sign(grant, jwt.access_token_lifetime_agent_secs, context)
   const event = issuedEvent(random, grant, signed, 'agent_login', context.requestId)
-  const opened = await commits.decide(tenantId, {
+  const opened = await commits.win(tenantId, {
     row: message.challengeId ?? sessionId,
-    decide: openAgentSessions,
+    statement: openingAgentSessions,
     input: {
       challengeId: message.challengeId,
       sessionId,
@@ -71,7 +71,7 @@ export async function grantAgent(
       now,
       expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_agent_secs * 1000),
     },
-    events: (isOpen) => (isOpen ? [event] : []),
+    event,
   })
   if (!opened) return { tag: 'challenge_spent' }
   metrics.issued('agent_login', 'agent')
