@@ -1,6 +1,7 @@
 /**
  * Combines concurrent look-ups into one query. A look-up that arrives while a query is running
- * waits for a later query, because it must see everything that was committed before it was made.
+ * waits for a later query, because it must see everything that was committed before it was made. Under load the queries
+ * are spaced: most of their cost does not depend on the number of look-ups.
  */
 
 /**
@@ -9,6 +10,11 @@
  */
 const UNDER_WAY_MAX = 2
 const TOGETHER_MAX = 200
+/** From the start of a query to that of the next one under load. */
+const SPACING_MS = 3
+/** Load: so many look-ups within so many milliseconds. */
+const BUSY_MIN = 10
+const WINDOW_MS = 10
 
 type Waiting<Asked, Found> = {
   readonly asked: Asked
@@ -25,6 +31,22 @@ export function together<Asked, Found>(
   const queue: Waiting<Asked, Found>[] = []
   let underWay = 0
   let planned = false
+  let startedMs = 0
+  let windowMs = 0
+  let asks = 0
+  let isBusy = false
+
+  /** Counts the look-ups of the current window. The load of the previous one decides. */
+  function count(): void {
+    const nowMs = performance.now()
+    const agoMs = nowMs - windowMs
+    if (agoMs >= WINDOW_MS) {
+      isBusy = asks >= BUSY_MIN && agoMs < 2 * WINDOW_MS
+      windowMs = nowMs
+      asks = 0
+    }
+    asks += 1
+  }
 
   async function run(batch: readonly Waiting<Asked, Found>[]): Promise<void> {
     try {
@@ -45,17 +67,23 @@ export function together<Asked, Found>(
   function plan(): void {
     if (planned || queue.length === 0 || underWay >= UNDER_WAY_MAX) return
     planned = true
-    setImmediate(() => {
-      planned = false
-      while (queue.length > 0 && underWay < UNDER_WAY_MAX) {
-        underWay += 1
-        void run(queue.splice(0, TOGETHER_MAX))
-      }
-    })
+    const waitMs = isBusy ? startedMs + SPACING_MS - performance.now() : 0
+    if (waitMs >= 1) setTimeout(start, waitMs)
+    else setImmediate(start)
+  }
+
+  function start(): void {
+    planned = false
+    startedMs = performance.now()
+    while (queue.length > 0 && underWay < UNDER_WAY_MAX) {
+      underWay += 1
+      void run(queue.splice(0, TOGETHER_MAX))
+    }
   }
 
   return (asked) =>
     new Promise((found, failed) => {
+      count()
       queue.push({ asked, found, failed })
       plan()
     })

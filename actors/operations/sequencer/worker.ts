@@ -10,6 +10,7 @@ import type { Clock } from '../../../runtime/kernel/clock.js'
 import { defineWorker } from '../../../runtime/kernel/worker.js'
 import type { OpenDatabase } from '../../../storage/platform/database.js'
 import {
+  freeNumbered,
   hasMore,
   LOCKED,
   numberWaiting,
@@ -23,12 +24,16 @@ import { counter, histogram } from '../../platform/metrics.js'
 
 /** Between two passes that number events, so that under load one pass numbers the events of several commits. */
 const SPACING_MS = 8
+/** Numbered events after which their space is freed. */
+const FREED_AFTER_EVENTS = 5_000
+/** Freeing takes at most this part of the time, also while an old transaction keeps the space in use. */
+const FREEING_PART_MAX = 0.05
 /** Wake signals can be lost, so the table is also polled at this interval. */
 const POLL_MS_MAX = 1_000
 const MISHAP_MS = 1_000
 
 export type SequencerNeeds = {
-  readonly database: Pick<OpenDatabase, 'system' | 'listener' | 'wakeHere'>
+  readonly database: Pick<OpenDatabase, 'system' | 'single' | 'listener' | 'wakeHere'>
   readonly clock: Clock
   readonly registry: Registry
   /** Receives a promise of the last pass, which a stop waits for. */
@@ -61,6 +66,22 @@ async function numberUntilStopped(
     log.warn({ err: error }, 'sequencer: wake signals unavailable, polling once a second')
   }
 
+  let numbered = 0
+  let freeAgainMs = 0
+  let freeing: Promise<void> | undefined
+  function freeIfDue(): void {
+    const startedMs = clock.monotonicMs()
+    if (numbered < FREED_AFTER_EVENTS || freeing !== undefined || startedMs < freeAgainMs) return
+    numbered = 0
+    freeing = freeNumbered(database)
+      .catch((error: unknown) => log.debug({ err: error }, 'sequencer: space was not freed'))
+      .then(() => {
+        const endedMs = clock.monotonicMs()
+        freeAgainMs = endedMs + (endedMs - startedMs) / FREEING_PART_MAX
+        freeing = undefined
+      })
+  }
+
   /** One pass over all tenants. @returns whether it numbered events, and whether the next pass can number more. */
   async function pass(): Promise<{ readonly isBusy: boolean; readonly isMore: boolean }> {
     let isBusy = false
@@ -75,6 +96,7 @@ async function numberUntilStopped(
       const now = clock.now().getTime()
       for (const tenant of tenants) {
         metrics.numbered.inc(tenant.numbered)
+        numbered += tenant.numbered
         if (tenant.oldest !== null) {
           metrics.delay.observe(Math.max(0, now - tenant.oldest.getTime()) / 1000)
         }
@@ -98,6 +120,7 @@ async function numberUntilStopped(
       try {
         const { isBusy, isMore } = await pass()
         rounds.succeeded()
+        freeIfDue()
         if (isBusy || isMore) await sleep(SPACING_MS)
         if (!isMore) await recorded.wait(POLL_MS_MAX)
       } catch (error) {
@@ -109,6 +132,7 @@ async function numberUntilStopped(
     }
     // A stop leaves no event of this process unnumbered.
     await pass().catch(() => undefined)
+    await freeing
   } finally {
     for (const end of leave) end()
   }
