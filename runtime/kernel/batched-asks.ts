@@ -1,7 +1,7 @@
 /**
  * Combines concurrent look-ups into one query. A look-up that arrives while a query is running
- * waits for a later query, because it must see everything that was committed before it was made. Under load the queries
- * are spaced: most of their cost does not depend on the number of look-ups.
+ * waits for a later query, because it must see everything that was committed before it was made. Under load a query
+ * waits shortly for as many look-ups as recent queries had: most of its cost does not depend on their number.
  */
 
 /**
@@ -10,8 +10,8 @@
  */
 const UNDER_WAY_MAX = 2
 const TOGETHER_MAX = 200
-/** From the start of a query to that of the next one under load. */
-const SPACING_MS = 3
+/** The longest time from the start of a query to that of the next one under load. */
+const SPACING_MS = 2
 /** Load: so many look-ups within so many milliseconds. */
 const BUSY_MIN = 10
 const WINDOW_MS = 10
@@ -35,6 +35,9 @@ export function together<Asked, Found>(
   let windowMs = 0
   let asks = 0
   let isBusy = false
+  /** The look-ups for which the next query waits. It follows the size of the queries. */
+  let goal = 0
+  let waiting: NodeJS.Timeout | undefined
 
   /** Counts the look-ups of the current window. The load of the previous one decides. */
   function count(): void {
@@ -67,14 +70,16 @@ export function together<Asked, Found>(
   function plan(): void {
     if (planned || queue.length === 0 || underWay >= UNDER_WAY_MAX) return
     planned = true
-    const waitMs = isBusy ? startedMs + SPACING_MS - performance.now() : 0
-    if (waitMs >= 1) setTimeout(start, waitMs)
+    const waitMs = isBusy && queue.length < goal ? startedMs + SPACING_MS - performance.now() : 0
+    if (waitMs > 0) waiting = setTimeout(start, waitMs)
     else setImmediate(start)
   }
 
   function start(): void {
     planned = false
+    waiting = undefined
     startedMs = performance.now()
+    goal = Math.max(queue.length, goal - 1)
     while (queue.length > 0 && underWay < UNDER_WAY_MAX) {
       underWay += 1
       void run(queue.splice(0, TOGETHER_MAX))
@@ -85,6 +90,11 @@ export function together<Asked, Found>(
     new Promise((found, failed) => {
       count()
       queue.push({ asked, found, failed })
+      if (waiting !== undefined && queue.length >= goal) {
+        clearTimeout(waiting)
+        waiting = undefined
+        setImmediate(start)
+      }
       plan()
     })
 }
