@@ -7,7 +7,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import pg from 'pg'
+import { Pool } from 'pg'
 import { runMigrations } from '../../migrations/main.js'
 import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
 import { together } from '../../runtime/kernel/batched-asks.js'
@@ -42,7 +42,7 @@ const urls = {
   maintenance: url,
 }
 const database = await openDatabase({ settings, urls, plane: 'all', log })
-const pool = new pg.Pool({ connectionString: url, max: IN_FLIGHT })
+const pool = new Pool({ connectionString: url, max: IN_FLIGHT })
 // At the end the database is stopped before the last connections are closed.
 pool.on('error', () => undefined)
 const ids = Array.from({ length: ROWS }, () => randomUUID())
