@@ -70,6 +70,16 @@ export async function numberWaiting(
   return { tenants: rows, next: rows.length === TENANTS_MAX ? rows.at(-1)!.tenantId : undefined }
 }
 
+/** True if the role of this process owns the table. Without that, only autovacuum frees its space. */
+export async function mayFreeNumbered(database: Pick<OpenDatabase, 'single'>): Promise<boolean> {
+  const { rows } = await database.single<{ isOwner: boolean }>({
+    name: 'event_numbers.may_free',
+    text: `select pg_has_role(relowner, 'usage') as "isOwner" from pg_class
+           where oid = 'unnumbered_events'::regclass`,
+  })
+  return rows[0]?.isOwner === true
+}
+
 /**
  * Frees the space of events that have their numbers, so that the table stays small and a pass finds its events quickly.
  * Autovacuum would do it once a minute. Leaves it to another process that does it already.

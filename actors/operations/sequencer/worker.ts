@@ -13,6 +13,7 @@ import {
   freeNumbered,
   hasMore,
   LOCKED,
+  mayFreeNumbered,
   numberWaiting,
   type NumberedTenant,
   RECORDED_CHANNEL,
@@ -68,12 +69,18 @@ async function numberUntilStopped(
 
   let numbered = 0
   let freeAgainMs = 0
+  let mayFree: boolean | undefined
   let freeing: Promise<void> | undefined
+  async function free(): Promise<void> {
+    mayFree ??= await mayFreeNumbered(database)
+    if (mayFree) await freeNumbered(database)
+  }
+
   function freeIfDue(): void {
     const startedMs = clock.monotonicMs()
     if (numbered < FREED_AFTER_EVENTS || freeing !== undefined || startedMs < freeAgainMs) return
     numbered = 0
-    freeing = freeNumbered(database)
+    freeing = free()
       .catch((error: unknown) => log.debug({ err: error }, 'sequencer: space was not freed'))
       .then(() => {
         const endedMs = clock.monotonicMs()
