@@ -298,27 +298,27 @@ export class Pipeline {
     }
     // Refused tokens have a quota of their own per address. It bounds the verifications that guessing costs,
     // and guessing cannot use up the quota of other callers behind the address.
-    const guesses = quotas.enabled ? `refused:${this.addressKey(context)}` : null
-    const spent = guesses === null ? null : quotas.spentDefault(guesses)
+    const guesses = () => `refused:${this.addressKey(context)}`
+    const spent = quotas.enabled && quotas.anySpent() ? quotas.spentDefault(guesses()) : null
     if (spent !== null) return this.admit(context, spent)
     const credentials = credentialsOf(context, originOf)
     const { host } = context.exchange
     const verifier = security.scheme === 'scim' ? this.needs.scimAuthenticator : authenticator
-    const address = clientAddressOf(context, this.needs.addresses)
+    const addressOf = () => clientAddressOf(context, this.needs.addresses)
     const result = await verifier.authenticate(
       credentials,
       host,
-      address,
+      addressOf,
       scopesOf(security),
       context,
     )
     if (result.tag === 'problem') {
-      if (guesses !== null && authorization !== undefined) quotas.takeDefault(guesses)
+      if (quotas.enabled && authorization !== undefined) quotas.takeDefault(guesses())
       respond.problem(context, result.problem)
       return false
     }
     const { baseUrl, administration, billing } = this.needs
-    const principal = administration?.(result.principal, address) ?? result.principal
+    const principal = administration?.(result.principal, addressOf()) ?? result.principal
     const refusal = refuseAuthority(security, principal, baseUrl)
     if (refusal !== null) {
       const isElsewhere =

@@ -1060,8 +1060,8 @@ create table audit_events (
   constraint audit_events_previous_hash_check CHECK ((length(previous_hash) = 32)),
   constraint audit_events_sequence_check CHECK ((sequence > 0))
 );
-CREATE INDEX audit_events_by_type ON public.audit_events USING btree (tenant_id, type, occurred_at DESC, id DESC);
-CREATE INDEX audit_events_listed ON public.audit_events USING btree (tenant_id, occurred_at DESC, id DESC);
+CREATE INDEX audit_events_in_time ON public.audit_events USING btree (tenant_id, occurred_at, sequence);
+CREATE INDEX audit_events_of_type ON public.audit_events USING btree (tenant_id, type, occurred_at, sequence);
 CREATE INDEX audit_events_time ON public.audit_events USING brin (occurred_at);
 alter table audit_events enable row level security;
 alter table audit_events force row level security;
