@@ -23,6 +23,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   api: async () => (await import('./cli/api/api.js')).apiCommand,
   run: async () => (await import('./cli/run.js')).runCommand,
   egress: async () => (await import('./cli/egress.js')).egressCommand,
+  seed: async () => (await import('./cli/seed/seed.js')).seedCommand,
   tour: async () => (await import('./cli/tour/tour.js')).tourCommand,
 }
 
