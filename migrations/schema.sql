@@ -589,6 +589,19 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_sinks_due()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into event_sink_cursors as c (tenant_id, sink, sequence, due, due_since)
+  select new.tenant_id, s.name, old.last, new.last, statement_timestamp() from event_sinks s
+  on conflict (tenant_id, sink) do update
+    set due = excluded.due, due_since = coalesce(c.due_since, excluded.due_since);
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_take(keys text[], costs bigint[], limits bigint[], windows_secs integer[])
  RETURNS TABLE(asked bigint, allowed boolean, used bigint, reset_secs double precision)
  LANGUAGE plpgsql
@@ -1648,6 +1661,30 @@ create table event_sequences (
 alter table event_sequences enable row level security;
 alter table event_sequences force row level security;
 create policy tenant on event_sequences using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table event_sink_cursors (
+  tenant_id uuid not null,
+  sink text not null,
+  sequence bigint not null,
+  due bigint not null,
+  due_since timestamp with time zone,
+  lease uuid,
+  leased_until timestamp with time zone,
+  constraint event_sink_cursors_pkey PRIMARY KEY (tenant_id, sink),
+  constraint event_sink_cursors_sink_fkey FOREIGN KEY (sink) REFERENCES event_sinks(name) ON DELETE CASCADE
+);
+CREATE INDEX event_sink_cursors_due ON public.event_sink_cursors USING btree (sink, due_since) WHERE (due > sequence);
+CREATE INDEX event_sink_cursors_of_sink ON public.event_sink_cursors USING btree (sink);
+alter table event_sink_cursors enable row level security;
+alter table event_sink_cursors force row level security;
+create policy tenant on event_sink_cursors using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table event_sinks (
+  name text not null,
+  created_at timestamp with time zone not null,
+  seen_at timestamp with time zone not null,
+  constraint event_sinks_pkey PRIMARY KEY (name)
+);
 
 create table events (
   tenant_id uuid not null,
@@ -3210,6 +3247,7 @@ CREATE TRIGGER billing_plans_tenants AFTER UPDATE OF features ON public.billing_
 CREATE TRIGGER browser_sessions_tokens AFTER UPDATE OF ended_at ON public.browser_sessions FOR EACH ROW WHEN (((new.ended_at IS NOT NULL) AND (old.ended_at IS NULL) AND (new.ended_reason <> 'replaced'::text))) EXECUTE FUNCTION svc_end_tokens_of_session();
 CREATE TRIGGER delegations_credentials AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_revoke_credentials_of_delegation();
 CREATE TRIGGER delegations_standing AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_end_tokens_of_delegation();
+CREATE TRIGGER event_sequences_sinks AFTER UPDATE OF last ON public.event_sequences FOR EACH ROW WHEN ((new.last > old.last)) EXECUTE FUNCTION svc_sinks_due();
 CREATE TRIGGER issued_credentials_status AFTER UPDATE OF revoked_at ON public.issued_credentials FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_credential_revoked();
 CREATE CONSTRAINT TRIGGER ledger_entries_balanced AFTER INSERT ON public.ledger_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION svc_ledger_balanced();
 CREATE TRIGGER ledger_entries_kept BEFORE DELETE OR UPDATE ON public.ledger_entries FOR EACH ROW EXECUTE FUNCTION svc_ledger_kept();

@@ -86,6 +86,7 @@ const READS_ALL: Readonly<Record<string, string>> = {
   'data_key_rotation.count': 'counts for `svc keys reseal`',
   'egress_settlement.take':
     'a table with one row, and one with a row for each setting of a time limit',
+  'event_sink.forget': 'a table with a row for each configured sink',
   'organization.list reads tenants':
     'the row-level security of a tenant, which a transaction that crosses tenants does not evaluate',
   'statement.books_to_close': 'closes the books of a month: visits one row per tenant and currency',
