@@ -32,6 +32,7 @@ export type CapacityInputs = {
   readonly zipf_exponent: Input<number>
   readonly service_cpu_us: Input<Costs>
   readonly database_cpu_us: Input<Costs>
+  readonly bytes_per_audit_event: Input<number>
   readonly bytes_per_event: Input<number>
   readonly bytes_per_person: Input<number>
   readonly event_retention_days: Input<number>
@@ -66,8 +67,6 @@ const TIB = 2 ** 40
 /** Tenants that are placed one by one. The others are many and small, and spread evenly. */
 const PLACED_TENANTS = 2_000
 const DAYS_PER_YEAR = 365
-/** An event is a row of `events`, which is deleted after its retention, and one of `audit_events`. */
-const AUDIT_SHARE_OF_EVENT = 0.5
 
 export function capacityOf(inputs: CapacityInputs, scale: number): Capacity {
   const people = inputs.people.value * scale
@@ -172,11 +171,10 @@ function peakOf(inputs: CapacityInputs, people: number, tenants: number) {
 function diskOf(inputs: CapacityInputs, people: number, tenants: number): number {
   const day = dayOf(inputs, people, tenants)
   const events = day.code_exchange * 2 + day.refresh + day.agent_login + day.client_token
-  const bytes = inputs.bytes_per_event.value
   const kept =
-    DAYS_PER_YEAR * AUDIT_SHARE_OF_EVENT +
-    inputs.event_retention_days.value * (1 - AUDIT_SHARE_OF_EVENT)
-  return people * inputs.bytes_per_person.value + events * bytes * kept
+    DAYS_PER_YEAR * inputs.bytes_per_audit_event.value +
+    inputs.event_retention_days.value * inputs.bytes_per_event.value
+  return people * inputs.bytes_per_person.value + events * kept
 }
 
 /** Puts each large tenant into the emptiest cell, and spreads the small ones. */

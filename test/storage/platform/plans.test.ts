@@ -236,7 +236,7 @@ function readsAll(node: ReturnType<typeof nodesOf>[number], partial: ReadonlySet
 }
 
 function withoutReasons(found: readonly string[]): string[] {
-  const named = (line: string) => line in READS_ALL || line.split(' ')[0]! in READS_ALL
+  const named = (line: string) => line in READS_ALL || (line.split(' ')[0] ?? '') in READS_ALL
   return [...new Set(found)].filter((line) => !named(line))
 }
 
