@@ -1,3 +1,5 @@
+-- Old processes may keep running: they read the same tables, and a trigger writes the new one.
+
 -- Indexes for statements that read a whole table without them, and for rows that go with the row that they refer to.
 
 -- The sessions of an account, of all tenants: for the removal of guests and of accounts.

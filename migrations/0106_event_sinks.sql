@@ -1,3 +1,5 @@
+-- Old processes may keep running: a trigger records what they number.
+
 -- Event sinks: numbered events are sent to a message broker of the operator (docs/guides/operations/event-sinks.md).
 
 -- The configured sinks. No tenant owns them.
