@@ -53,9 +53,11 @@ export function startMemcached(path: string): Promise<Server> {
 }
 
 /** NATS with JetStream. A restart keeps its streams. */
-export function startNats(path: string): Promise<Server> {
+export function startNats(path: string, options: readonly string[] = []): Promise<Server> {
   return startServer((port, folder) =>
-    spawn(path, ['-js', '-a', '127.0.0.1', '-p', `${port}`, '-sd', folder], { stdio: 'ignore' }),
+    spawn(path, ['-js', '-a', '127.0.0.1', '-p', `${port}`, '-sd', folder, ...options], {
+      stdio: 'ignore',
+    }),
   )
 }
 
