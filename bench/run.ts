@@ -9,7 +9,7 @@ const here = dirname(fileURLToPath(import.meta.url))
  * benches.
  */
 const NOT_A_BENCH =
-  /(^|\/)(harness|run|wrk|webhook-receiver|whole-service|foreign-program|webhook-stage|noisy-stage|loopback-tls|generator|servers|verifier|protocol|glewlwyd|peer-.*|relays|.*-server|.*-thread)\.js$/
+  /(^|\/)(harness|run|model|wrk|webhook-receiver|whole-service|foreign-program|webhook-stage|noisy-stage|loopback-tls|generator|servers|verifier|protocol|glewlwyd|peer-.*|relays|.*-server|.*-thread)\.js$/
 
 const names = readdirSync(here, { recursive: true, encoding: 'utf8' })
   .filter((path) => path.endsWith('.js') && !NOT_A_BENCH.test(path))

@@ -207,6 +207,20 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_application_origins()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  delete from application_origins
+  where tenant_id = new.tenant_id and application_id = new.id and origin <> all (new.allowed_origins);
+  insert into application_origins (tenant_id, application_id, origin)
+  select distinct new.tenant_id, new.id, o from unnest(new.allowed_origins) o
+  on conflict do nothing;
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_billing_follows()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -606,6 +620,19 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_sinks_due()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into event_sink_cursors as c (tenant_id, sink, sequence, due, due_since)
+  select new.tenant_id, s.name, old.last, new.last, statement_timestamp() from event_sinks s
+  on conflict (tenant_id, sink) do update
+    set due = excluded.due, due_since = coalesce(c.due_since, excluded.due_since);
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_take(keys text[], costs bigint[], limits bigint[], windows_secs integer[])
  RETURNS TABLE(asked bigint, allowed boolean, used bigint, reset_secs double precision)
  LANGUAGE plpgsql
@@ -972,6 +999,18 @@ alter table api_resources enable row level security;
 alter table api_resources force row level security;
 create policy tenant on api_resources using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table application_origins (
+  tenant_id uuid not null,
+  application_id uuid not null,
+  origin text not null,
+  constraint application_origins_pkey PRIMARY KEY (tenant_id, application_id, origin),
+  constraint application_origins_tenant_id_application_id_fkey FOREIGN KEY (tenant_id, application_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX application_origins_by_origin ON public.application_origins USING btree (origin);
+alter table application_origins enable row level security;
+alter table application_origins force row level security;
+create policy tenant on application_origins using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table application_secrets (
   tenant_id uuid not null,
   application_id uuid not null,
@@ -1213,6 +1252,7 @@ create table browser_sessions (
   constraint browser_sessions_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
   constraint browser_sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
+CREATE INDEX browser_sessions_by_account ON public.browser_sessions USING btree (account_id);
 CREATE INDEX browser_sessions_expired ON public.browser_sessions USING btree (expires_at);
 CREATE INDEX browser_sessions_of_account ON public.browser_sessions USING btree (tenant_id, account_id) WHERE (ended_at IS NULL);
 CREATE INDEX browser_sessions_replaced ON public.browser_sessions USING btree (tenant_id, replaced_by) WHERE (replaced_by IS NOT NULL);
@@ -1680,6 +1720,30 @@ alter table event_sequences enable row level security;
 alter table event_sequences force row level security;
 create policy tenant on event_sequences using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table event_sink_cursors (
+  tenant_id uuid not null,
+  sink text not null,
+  sequence bigint not null,
+  due bigint not null,
+  due_since timestamp with time zone,
+  lease uuid,
+  leased_until timestamp with time zone,
+  constraint event_sink_cursors_pkey PRIMARY KEY (tenant_id, sink),
+  constraint event_sink_cursors_sink_fkey FOREIGN KEY (sink) REFERENCES event_sinks(name) ON DELETE CASCADE
+);
+CREATE INDEX event_sink_cursors_due ON public.event_sink_cursors USING btree (sink, due_since) WHERE (due > sequence);
+CREATE INDEX event_sink_cursors_of_sink ON public.event_sink_cursors USING btree (sink);
+alter table event_sink_cursors enable row level security;
+alter table event_sink_cursors force row level security;
+create policy tenant on event_sink_cursors using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table event_sinks (
+  name text not null,
+  created_at timestamp with time zone not null,
+  seen_at timestamp with time zone not null,
+  constraint event_sinks_pkey PRIMARY KEY (name)
+);
+
 create table events (
   tenant_id uuid not null,
   sequence bigint not null,
@@ -1938,6 +2002,7 @@ create table operator_invites (
   constraint operator_invites_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
   constraint operator_invites_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
+CREATE INDEX operator_invites_of_organization ON public.operator_invites USING btree (organization_id);
 alter table operator_invites enable row level security;
 alter table operator_invites force row level security;
 create policy tenant on operator_invites using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
@@ -1992,6 +2057,8 @@ create table organizations (
   constraint organizations_billing_plan_id_fkey FOREIGN KEY (billing_plan_id) REFERENCES billing_plans(id),
   constraint organizations_made_in_tenant_id_fkey FOREIGN KEY (made_in_tenant_id) REFERENCES tenants(id)
 );
+CREATE INDEX organizations_listed ON public.organizations USING btree (created_at DESC, id DESC);
+CREATE INDEX organizations_made_in ON public.organizations USING btree (made_in_tenant_id) WHERE (made_in_tenant_id IS NOT NULL);
 CREATE INDEX organizations_of_plan ON public.organizations USING btree (billing_plan_id) WHERE (billing_plan_id IS NOT NULL);
 alter table organizations enable row level security;
 alter table organizations force row level security;
@@ -2682,6 +2749,7 @@ create table status_lists (
   constraint status_lists_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
 CREATE INDEX status_lists_full ON public.status_lists USING btree (full_at) WHERE (full_at IS NOT NULL);
+CREATE INDEX status_lists_listed ON public.status_lists USING btree (created_at DESC, id DESC);
 CREATE UNIQUE INDEX status_lists_open ON public.status_lists USING btree (tenant_id, purpose, issuer) WHERE (full_at IS NULL);
 alter table status_lists enable row level security;
 alter table status_lists force row level security;
@@ -2860,6 +2928,7 @@ create table tenants (
   constraint tenants_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id)
 );
 CREATE UNIQUE INDEX tenants_control_plane ON public.tenants USING btree (control_plane) WHERE control_plane;
+CREATE INDEX tenants_listed ON public.tenants USING btree (created_at DESC, id DESC) WHERE (organization_id IS NOT NULL);
 CREATE INDEX tenants_of_organization ON public.tenants USING btree (organization_id, created_at DESC, id DESC);
 alter table tenants enable row level security;
 alter table tenants force row level security;
@@ -3220,6 +3289,7 @@ create table webhook_lanes (
   constraint webhook_lanes_tenant_id_webhook_id_fkey FOREIGN KEY (tenant_id, webhook_id) REFERENCES webhooks(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX webhook_lanes_due ON public.webhook_lanes USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX webhook_lanes_leased ON public.webhook_lanes USING btree (lease) WHERE (lease IS NOT NULL);
 alter table webhook_lanes enable row level security;
 alter table webhook_lanes force row level security;
 create policy tenant on webhook_lanes using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
@@ -3253,6 +3323,7 @@ CREATE INDEX webhooks_deleted ON public.webhooks USING btree (deleted_at) WHERE 
 CREATE INDEX webhooks_hinted ON public.webhooks USING btree (secret_hint) WHERE ((deleted_at IS NULL) AND active);
 CREATE INDEX webhooks_hinted_before ON public.webhooks USING btree (previous_secret_hint) WHERE (previous_secret_hint IS NOT NULL);
 CREATE INDEX webhooks_listed ON public.webhooks USING btree (tenant_id, created_at DESC, id DESC) WHERE (deleted_at IS NULL);
+CREATE INDEX webhooks_rotated ON public.webhooks USING btree (previous_secret_expires_at) WHERE (previous_secret_expires_at IS NOT NULL);
 alter table webhooks enable row level security;
 alter table webhooks force row level security;
 create policy tenant on webhooks using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
@@ -3318,6 +3389,8 @@ CREATE TRIGGER agents_standing AFTER DELETE OR UPDATE OF status ON public.agents
 CREATE TRIGGER api_keys_standing AFTER DELETE OR UPDATE OF token_sha256, previous_expires_at ON public.api_keys FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER api_resources_standing AFTER DELETE OR UPDATE ON public.api_resources FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER application_secrets_standing AFTER INSERT OR DELETE OR UPDATE ON public.application_secrets FOR EACH ROW EXECUTE FUNCTION svc_announce_secret();
+CREATE TRIGGER applications_origins_added AFTER INSERT ON public.applications FOR EACH ROW WHEN ((new.allowed_origins <> '{}'::text[])) EXECUTE FUNCTION svc_application_origins();
+CREATE TRIGGER applications_origins_changed AFTER UPDATE OF allowed_origins ON public.applications FOR EACH ROW WHEN ((old.allowed_origins <> new.allowed_origins)) EXECUTE FUNCTION svc_application_origins();
 CREATE TRIGGER applications_standing AFTER DELETE OR UPDATE ON public.applications FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER audit_events_kept BEFORE DELETE OR UPDATE ON public.audit_events FOR EACH ROW EXECUTE FUNCTION svc_refuse_audit_change();
 CREATE TRIGGER audit_events_never_emptied BEFORE TRUNCATE ON public.audit_events FOR EACH STATEMENT EXECUTE FUNCTION svc_refuse_audit_change();
@@ -3325,6 +3398,7 @@ CREATE TRIGGER billing_plans_tenants AFTER UPDATE OF features ON public.billing_
 CREATE TRIGGER browser_sessions_tokens AFTER UPDATE OF ended_at ON public.browser_sessions FOR EACH ROW WHEN (((new.ended_at IS NOT NULL) AND (old.ended_at IS NULL) AND (new.ended_reason <> 'replaced'::text))) EXECUTE FUNCTION svc_end_tokens_of_session();
 CREATE TRIGGER delegations_credentials AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_revoke_credentials_of_delegation();
 CREATE TRIGGER delegations_standing AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_end_tokens_of_delegation();
+CREATE TRIGGER event_sequences_sinks AFTER UPDATE OF last ON public.event_sequences FOR EACH ROW WHEN ((new.last > old.last)) EXECUTE FUNCTION svc_sinks_due();
 CREATE TRIGGER issued_credentials_status AFTER UPDATE OF revoked_at ON public.issued_credentials FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_credential_revoked();
 CREATE CONSTRAINT TRIGGER ledger_entries_balanced AFTER INSERT ON public.ledger_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION svc_ledger_balanced();
 CREATE TRIGGER ledger_entries_kept BEFORE DELETE OR UPDATE ON public.ledger_entries FOR EACH ROW EXECUTE FUNCTION svc_ledger_kept();

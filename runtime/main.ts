@@ -25,6 +25,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   apply: async () => (await import('./cli/apply/apply.js')).applyCommand,
   run: async () => (await import('./cli/run.js')).runCommand,
   egress: async () => (await import('./cli/egress.js')).egressCommand,
+  seed: async () => (await import('./cli/seed/seed.js')).seedCommand,
   tour: async () => (await import('./cli/tour/tour.js')).tourCommand,
 }
 

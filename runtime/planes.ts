@@ -21,6 +21,8 @@ import { delegationActor } from '../actors/agents/delegation/actor.js'
 import { checkoutActor } from '../actors/commerce/checkout/actor.js'
 import { commerceActor } from '../actors/commerce/payments/actor.js'
 import { payoutsActor } from '../actors/commerce/payouts/actor.js'
+import { eventSinksWorker } from '../actors/webhooks/event-sinks/worker.js'
+import { hasNats } from '../actors/webhooks/event-sinks/settings.js'
 import { deliveryWorker } from '../actors/webhooks/delivery/worker.js'
 import { auditActor } from '../actors/operations/audit/actor.js'
 import { passwordRecoveryActor } from '../actors/identity/password-recovery/actor.js'
@@ -127,6 +129,7 @@ export const placements = [
   placement(webhooksActor,     inline,                                                      C   ),
   placement(sequencerWorker,   inline,                                                         J),
   placement(deliveryWorker,    thread('webhooks'),                                             J),
+  placement(eventSinksWorker,  inline,                                                         J),
   placement(mailWorker,        inline,                                                         J),
   placement(sshCertificatesActor, pool('sshca', { threadsMax: SSH_THREADS_MAX }),        A, C   ),
   placement(vaultActor,        inline,                                                   A, C   ),
@@ -154,6 +157,7 @@ export function isServed(plane: Plane, actor: string): boolean {
 /** The workers: absent where background tasks are off. */
 const WORKERS: ReadonlySet<string> = new Set([
   deliveryWorker.address.name,
+  eventSinksWorker.address.name,
   mailWorker.address.name,
   reconciliationWorker.address.name,
   renewalsWorker.address.name,
@@ -183,6 +187,7 @@ type PlacementSettings = Pick<
   | 'commerce'
   | 'console'
   | 'deployment'
+  | 'event_sinks'
   | 'oidc'
   | 'passkey'
   | 'phone'
@@ -198,6 +203,7 @@ const isAbsent = (actor: string, settings: PlacementSettings): boolean => {
   const { access_control, api_keys, billing, tenant_assets: assets } = settings
   return (
     (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
+    (actor === eventSinksWorker.address.name && !hasNats(settings.event_sinks)) ||
     (actor === renewalsWorker.address.name && !commerce.enabled) ||
     (actor === consoleSessionsActor.address.name && !console.enabled) ||
     (actor === scimActor.address.name && !scim.enabled) ||

@@ -178,6 +178,13 @@ export const requirements: readonly Requirement[] = [
     fix: 'set email.smtp_starttls to true',
   },
   {
+    area: 'Events',
+    keys: ['event_sinks.nats.tls', 'event_sinks.nats.servers'],
+    holds: ({ event_sinks: { nats } }) => nats.servers.length === 0 || nats.tls,
+    rule: 'be true',
+    fix: 'set event_sinks.nats.tls to true',
+  },
+  {
     area: 'Password hashing',
     keys: ['auth.argon2_memory_kib'],
     holds: ({ auth }) => auth.argon2_memory_kib >= ARGON2_MEMORY_MIN_KIB,

@@ -6,6 +6,7 @@ import { sessionCookieSettings } from '../../actors/identity/sessions/settings.j
 import { chainsSettings, commerceSettings } from '../../actors/commerce/payments/settings.js'
 import { deviceAuthorizationSettings } from '../../actors/agents/delegation/settings.js'
 import { webhooksSettings } from '../../actors/webhooks/delivery/settings.js'
+import { eventSinksSettings } from '../../actors/webhooks/event-sinks/settings.js'
 import {
   emailOtpSettings,
   invitationsSettings,
@@ -90,6 +91,7 @@ export const sections = [
   vaultSettings,
   proxySettings,
   webhooksSettings,
+  eventSinksSettings,
   commerceSettings,
   chainsSettings,
   walletSettings,

@@ -24,6 +24,9 @@ import { browserSessions } from '../../actors/identity/sessions/protocol.js'
 import { delegationActor } from '../../actors/agents/delegation/actor.js'
 import { delegationMetrics } from '../../actors/agents/delegation/metrics.js'
 import { delegation } from '../../actors/agents/delegation/protocol.js'
+import { natsSink } from '../../actors/webhooks/event-sinks/nats.js'
+import { hasNats } from '../../actors/webhooks/event-sinks/settings.js'
+import { eventSinksWorker } from '../../actors/webhooks/event-sinks/worker.js'
 import { createSender } from '../../actors/webhooks/delivery/sender.js'
 import { auditActor } from '../../actors/operations/audit/actor.js'
 import { passwordRecoveryActor } from '../../actors/identity/password-recovery/actor.js'
@@ -533,7 +536,17 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       const settled = (run: Promise<void>) => {
         running = run
       }
-      return { database, clock, registry, settled }
+      const hasSinks = hasNats(settings.event_sinks)
+      return { database, clock, registry, hasSinks, settled }
+    }),
+    wireActor(eventSinksWorker, ({ onStop }) => {
+      let running = Promise.resolve()
+      onStop(() => running)
+      const settled = (run: Promise<void>) => {
+        running = run
+      }
+      const sink = natsSink(settings.event_sinks.nats)
+      return { database, clock, random, registry, sink, settled }
     }),
     wireActor(mailWorker, ({ onStop }) => {
       const runner = mailRunnerOf(resources)

@@ -209,7 +209,7 @@ export async function deleteEndedAgentChallenges(
     name: 'agent_challenge.delete_ended',
     text: `delete from agent_challenges where id in (
              select id from agent_challenges
-             where expires_at < clock_timestamp() - make_interval(secs => $1)
+             where expires_at < statement_timestamp() - make_interval(secs => $1)
              limit $2 for update skip locked)`,
     values: [retentionSecs, limit],
   })

@@ -169,13 +169,18 @@ export async function eventsNotDelivered(
   return rows
 }
 
-/** Removes up to `limit` events that were dispatched before `before`. @returns their number. */
+/**
+ * Removes up to `limit` events that were dispatched before `before` and that no event sink waits for. @returns their
+ * number.
+ */
 export async function sweepEvents(tx: Transaction, before: Date, limit: number): Promise<number> {
   const { rowCount } = await tx.query({
     name: 'outbox.sweep',
     text: `delete from events where (tenant_id, sequence) in (
-             select tenant_id, sequence from events
-             where dispatched_at < $1 order by dispatched_at limit $2 for update skip locked)`,
+             select e.tenant_id, e.sequence from events e
+             where e.dispatched_at < $1 and not exists (select from event_sink_cursors c
+               where c.tenant_id = e.tenant_id and c.sequence < e.sequence)
+             order by e.dispatched_at limit $2 for update of e skip locked)`,
     values: [before, limit],
   })
   return rowCount

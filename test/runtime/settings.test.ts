@@ -38,7 +38,7 @@ test('every section exists', (t) => {
     challenge device_authorization session_cookie admin access_control proxy oauth_proxy wallet
     chains siwe api_keys i18n billing commerce dpop organizations invitations verified_domains
     vault webhooks scim telemetry refresh_family_cache user_self_service openapi oidc passkey
-    tenant jwt security email credentials console`.split(/\s+/)
+    tenant jwt security email credentials console event_sinks`.split(/\s+/)
   t.deepEqual([...tree.children.keys()].sort(), sections.sort())
 })
 

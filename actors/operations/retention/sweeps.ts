@@ -45,6 +45,7 @@ import { removeExpiredSessions } from '../../../storage/oauth/token-sessions.js'
 import { eventData } from '../../domain/events.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { sweepX402Verifications } from '../../../storage/commerce/x402-payments.js'
+import { forgetSinks } from '../../../storage/webhooks/event-sinks.js'
 import { sweepDeletedWebhooks, wipePreviousSecrets } from '../../../storage/webhooks/webhooks.js'
 import { removeExpiredCertificates } from '../../../storage/vault/ssh-certificates.js'
 
@@ -159,6 +160,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   card_events: (tx, now) => sweepCardEvents(tx, ago(now, CARD_EVENT_RETENTION_MS), BATCH_ROWS),
   x402_verifications: (tx, now) =>
     sweepX402Verifications(tx, ago(now, PROOF_RETENTION_MS), BATCH_ROWS),
+  event_sinks: (tx) => forgetSinks(tx),
   events: (tx, now) => sweepEvents(tx, ago(now, EVENT_RETENTION_MS), BATCH_ROWS),
   announcements: (tx, now) =>
     sweepAnnouncements(tx, ago(now, ANNOUNCEMENT_RETENTION_MS), BATCH_ROWS),

@@ -19,6 +19,7 @@ import {
   RECORDED_CHANNEL,
 } from '../../../storage/platform/event-numbers.js'
 import { EVENTS_CHANNEL } from '../../../storage/platform/outbox.js'
+import { SINKS_CHANNEL } from '../../../storage/webhooks/event-sinks.js'
 import { notifyAfterCommit } from '../../../storage/platform/transaction.js'
 import { WakeSignal } from '../../platform/batching/wake-signal.js'
 import { counter, histogram } from '../../platform/metrics.js'
@@ -37,6 +38,8 @@ export type SequencerNeeds = {
   readonly database: Pick<OpenDatabase, 'system' | 'single' | 'listener' | 'wakeHere'>
   readonly clock: Clock
   readonly registry: Registry
+  /** True if a worker of this process sends numbered events to a message broker. */
+  readonly hasSinks: boolean
   /** Receives a promise of the last pass, which a stop waits for. */
   readonly settled: (run: Promise<void>) => void
 }
@@ -52,7 +55,7 @@ export const sequencerWorker = defineWorker<SequencerNeeds>({
 })
 
 async function numberUntilStopped(
-  { database, clock, registry }: SequencerNeeds,
+  { database, clock, registry, hasSinks }: SequencerNeeds,
   { signal, log, loop }: Pick<Lifecycle, 'signal' | 'log' | 'loop'>,
 ): Promise<void> {
   const metrics = sequencerMetrics(registry)
@@ -98,6 +101,8 @@ async function numberUntilStopped(
       const { tenants, next } = await database.system(async (tx) => {
         const passed = await numberWaiting(tx, after)
         if (passed.tenants.some(({ waiting }) => waiting > 0)) notifyAfterCommit(tx, EVENTS_CHANNEL)
+        const isNumbered = passed.tenants.some(({ numbered }) => numbered > 0)
+        if (hasSinks && isNumbered) notifyAfterCommit(tx, SINKS_CHANNEL)
         return passed
       })
       const now = clock.now().getTime()

@@ -18,24 +18,10 @@ import { findRefreshToken, rotatingRefreshTokens } from '../../../storage/oauth/
 import { openingAgentSessions, readTokenStatus } from '../../../storage/oauth/token-sessions.js'
 import type { Database, Statement, Transaction } from '../../../storage/platform/sql.js'
 import { freshDatabase } from '../../support/storage/database.js'
+import { statementOf } from '../../support/storage/every-statement.js'
 import { type Explained, nodesOf } from '../../support/storage/plans.js'
 
 const TENANT = '00000000-0000-4000-8000-000000000000'
-
-/** The statement that `run` would send. */
-async function statementOf(
-  run: (at: Transaction & Database) => Promise<unknown>,
-): Promise<Statement> {
-  let sent: Statement | undefined
-  const stop = (statement: Statement) => {
-    sent = statement
-    throw new Error('seen')
-  }
-  const at = { query: stop, together: (_: unknown, [first]: Statement[]) => stop(first!) }
-  await run(at as unknown as Transaction & Database).catch(() => undefined)
-  if (sent === undefined) throw new Error('nothing was sent')
-  return sent
-}
 
 /** The key columns by which each statement reads each potentially large table. */
 const LISTS: readonly {
