@@ -1,12 +1,14 @@
-/** Verifies proofs in the pool, in batches of one event-loop tick. Stateless. */
+/**
+ * Verifies proofs. Signatures are verified in the pool, in batches of one event-loop tick. A proof of work is one hash,
+ * which takes less time than its message to another thread, so it is verified here. Stateless.
+ */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Compute, PoolOptions } from '../../../runtime/kernel/threads/pool.js'
 import { pow, type PowProtocol } from './protocol.js'
-import { isNonce } from './work.js'
+import { judgeWork } from './work.js'
 
 const CAPACITY = 4096
 const INFLIGHT_MAX = 2048
-/** One proof is about 2 microseconds of hashing, so a batch amortises the thread hop. */
 const BATCH_MAX = 256
 
 export type PowCompute = Compute<typeof import('./compute.js')>
@@ -28,11 +30,9 @@ export const powActor = defineActor<PowProtocol, PowNeeds>({
   asks: {},
   mailbox: { capacity: CAPACITY, inflightMax: INFLIGHT_MAX },
   create: ({ compute }) => ({
-    async verify(message, context) {
-      // A malformed nonce is refused here, without a place in a batch.
-      if (!isNonce(message.nonce)) return { tag: 'malformed' }
-      return { tag: await compute.run('work', message, context) }
-    },
+    verify: async ({ challengeToken, nonce, difficultyBits }) => ({
+      tag: judgeWork(challengeToken, nonce, difficultyBits),
+    }),
     verifyOwnership: (message, context) => compute.run('ownership', message, context),
     async verifySignature(message, context) {
       return { tag: await compute.run('signature', message, context) }

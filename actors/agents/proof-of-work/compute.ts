@@ -5,14 +5,7 @@ import type {
   SignatureVerdict,
   VerifyOwnership,
   VerifySignature,
-  VerifyWork,
-  WorkVerdict,
 } from './protocol.js'
-import { judgeWork } from './work.js'
-
-export function work({ challengeToken, nonce, difficultyBits }: VerifyWork): WorkVerdict['tag'] {
-  return judgeWork(challengeToken, nonce, difficultyBits)
-}
 
 export function ownership(claim: VerifyOwnership): OwnershipVerdict {
   return judgeOwnership(claim)
