@@ -304,8 +304,14 @@ class DeliveryLoops {
     if (target.paused) return PAUSED
     const { tenantId, id, url, previousSecret } = target
     const context = webhookSecretContext(id)
-    const read = async (sealed: Uint8Array) =>
-      Buffer.from(await this.#needs.sealer.open(tenantId, context, sealed)).toString('utf8')
+    const { sealer, sender } = this.#needs
+    const read = async (sealed: Uint8Array) => {
+      const secret = await sealer.open(tenantId, context, sealed)
+      const { buffer, byteOffset, length } = secret
+      const keys = sender.keysOf(Buffer.from(buffer, byteOffset, length).toString('utf8'))
+      secret.fill(0)
+      return keys
+    }
     return {
       url,
       secret: await read(target.secret),
