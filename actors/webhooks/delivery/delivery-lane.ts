@@ -195,7 +195,9 @@ export class DeliveryLane {
     if (result.error === 'cancelled') return
     this.#durationsMs.push(result.durationMs)
     const attempt = delivery.attemptCount - delivery.attemptsBefore + 1
-    const verdict = judgeAttempt(result, attempt, schedule, this.#host.chance())
+    // A success has no next attempt, whose time would vary.
+    const chance = result.error === null ? 0 : this.#host.chance()
+    const verdict = judgeAttempt(result, attempt, schedule, chance)
     const { attemptedAt, durationMs, responseStatus, error } = result
     const record = { attemptedAt, durationMs, responseStatus, error }
     await this.#host.record({ tenantId, deliveryId, ...record, ...verdict })

@@ -14,7 +14,7 @@ import {
   createNameLookup,
   type NameLookupOptions,
 } from '../../platform/outbound-http/name-lookup.js'
-import { judgeTarget } from '../../platform/outbound-http/targets.js'
+import { judgeTarget, type TargetVerdict } from '../../platform/outbound-http/targets.js'
 import { createUpstreams, type Upstreams } from '../../platform/outbound-http/upstreams.js'
 import { type AttemptResult, GONE, readRetryAfter } from './retry-schedule.js'
 import type { WebhooksSettings } from './settings.js'
@@ -83,6 +83,17 @@ export function createSender({ settings, clock, resolve }: SenderOptions): Sende
   const rules = { privateNetworks, nonStandardPorts: settings.nonStandardPorts }
   const timeoutMs = settings.timeout_secs * 1000
   const signer = createSigner()
+  /** Verdicts by URL. The rules never change. */
+  const judged = new Map<string, TargetVerdict>()
+  const judge = (url: string): TargetVerdict => {
+    let verdict = judged.get(url)
+    if (verdict === undefined) {
+      verdict = judgeTarget(url, rules)
+      if (judged.size >= ORIGINS_MAX) judged.delete(judged.keys().next().value!)
+      judged.set(url, verdict)
+    }
+    return verdict
+  }
 
   return {
     async send(outgoing, signal) {
@@ -94,7 +105,7 @@ export function createSender({ settings, clock, resolve }: SenderOptions): Sende
         error,
         retryAfterSecs: null,
       })
-      const target = judgeTarget(outgoing.url, rules)
+      const target = judge(outgoing.url)
       if (target.tag === 'refused') return result(null, target.fault)
       const payload = Buffer.from(outgoing.body, 'utf8')
       const signed = signer.sign({
