@@ -198,7 +198,13 @@ function privateBlock(key: SshPublicKey, seed: Buffer, point: Buffer, comment: s
     members.push(Buffer.of(byte))
   }
   const list = Buffer.concat(members)
-  const block = Buffer.concat([AUTH_MAGIC, NOT_ENCRYPTED, uint32(1), string(key.blob), string(list)])
+  const block = Buffer.concat([
+    AUTH_MAGIC,
+    NOT_ENCRYPTED,
+    uint32(1),
+    string(key.blob),
+    string(list),
+  ])
   const lines = block.toString('base64').match(LINES)!.join('\n')
   for (const secret of [seed, pair, members[3]!, list, block]) secret.fill(0)
   return `-----BEGIN OPENSSH PRIVATE KEY-----\n${lines}\n-----END OPENSSH PRIVATE KEY-----\n`
