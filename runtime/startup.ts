@@ -213,6 +213,8 @@ async function startActors(context: StartContext): Promise<Undo> {
     webhooks: {
       entry: new URL('./threads/delivery-thread.js', import.meta.url),
       startData: webhooks,
+      // The default of V8 keeps 16 MiB in an idle thread.
+      resourceLimits: { maxYoungGenerationSizeMb: 8 },
     },
     egress: {
       entry: new URL('./threads/egress-thread.js', import.meta.url),

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { numberEvents } from '../platform/event-numbers.js'
 import { tenantInForce } from '../platform/in-force.js'
 import { lockUntilEnd } from '../platform/portable/locks.js'
-import type { Transaction } from '../platform/sql.js'
+import type { Statement, Transaction } from '../platform/sql.js'
 
 export type WebhookRow = {
   id: string
@@ -325,14 +325,19 @@ export async function webhookTargets(
   tx: Transaction,
   ids: readonly string[],
 ): Promise<WebhookTarget[]> {
-  const { rows } = await tx.query<WebhookTarget>({
+  const { rows } = await tx.query<WebhookTarget>(selectingTargets(ids))
+  return rows
+}
+
+/** The statement of `webhookTargets`. */
+export function selectingTargets(ids: readonly string[]): Statement {
+  return {
     name: 'webhook.targets',
     text: `select tenant_id as "tenantId", id, url, active,
              not ${tenantInForce('webhooks.tenant_id')} as paused, ${SECRETS} from webhooks
            where id = any($1::uuid[])`,
     values: [ids],
-  })
-  return rows
+  }
 }
 
 /** Wipes secrets whose overlap has ended. Needs a crossing transaction. @returns how many. */
