@@ -28,7 +28,7 @@ const RECONNECT_MS_MAX = 2_000
 const REDIRECTIONS_MAX = 4
 /** How often Sentinel is asked for the primary: an old one that is cut off does not know that it was replaced. */
 const SENTINEL_EVERY_MS = 1_000
-const SENTINEL_TIMEOUT_MS = 1_000
+const SENTINEL_TIMEOUT_MS = 1_500
 /** A write, so that connections to a replica are not taken for good. */
 const PROBE_KEY = 'svc:start'
 const PROBE_WRITE = ['SET', PROBE_KEY, '1', 'EX', '1']
@@ -168,16 +168,21 @@ function openSentinels(settings: RedisSettings, log: Logger) {
     return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
   }
   return {
-    /** What most of those name that answer in time. Undefined if none does. */
+    /** What a majority names, else what most of those name that answer in time. Undefined if none does. */
     async primary(): Promise<string | undefined> {
       const votes = new Map<string, number>()
-      await Promise.all(
-        asking.map(async (one) => {
+      return new Promise((resolve) => {
+        const answers = asking.map(async (one) => {
           const named = await within(SENTINEL_TIMEOUT_MS, () => nameOf(one)).catch(() => undefined)
-          if (named !== undefined) votes.set(named, (votes.get(named) ?? 0) + 1)
-        }),
-      )
-      return [...votes].toSorted(([, a], [, b]) => b - a)[0]?.[0]
+          if (named === undefined) return
+          const count = (votes.get(named) ?? 0) + 1
+          votes.set(named, count)
+          if (count > asking.length / 2) resolve(named)
+        })
+        void Promise.all(answers).then(() =>
+          resolve([...votes].toSorted(([, a], [, b]) => b - a)[0]?.[0]),
+        )
+      })
     },
     destroy() {
       for (const { client } of asking) {
