@@ -207,3 +207,27 @@ test('schema.sql is what the migrations come to', async (t) => {
   const written = await readFile(new URL('schema.sql', MIGRATIONS_FOLDER), 'utf8')
   t.is(dumped, written, 'run node dist/test/support/storage/write-schema.js')
 })
+
+test('a migration does not wait long for a table, and is tried again', async (t) => {
+  const { url } = await emptyDatabase(t)
+  await runMigrations({ url, log, folder: await folderOf(t, ONE) })
+  const holder = await connect(t, url)
+  await holder.query('begin; lock table one')
+  const folder = await folderOf(t, {
+    ...ONE,
+    '0002_more.sql': '-- adds\nalter table one add column more text;',
+  })
+  const again = new Promise<void>((resolve) => {
+    const said = { ...log, info: () => resolve() }
+    void runMigrations({ url, log: said, folder }).then(ended, ended)
+  })
+  let outcome: unknown
+  function ended(value: unknown) {
+    outcome = value
+  }
+  await again
+  t.is(outcome, undefined)
+  await holder.query('commit')
+  while (outcome === undefined) await new Promise((wake) => setTimeout(wake, 20))
+  t.deepEqual(outcome, ['0002_more'])
+})
