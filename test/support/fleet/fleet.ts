@@ -26,9 +26,14 @@ export interface FleetOptions {
    * paths. Default: `each` for nginx, `all` for HAProxy.
    */
   readonly planes?: 'each' | 'all' | undefined
-  /** The compiled tree of a process by its index. Default: that of the tests. */
-  readonly treeOf?: ((index: number) => string | undefined) | undefined
+  /** The compiled tree of all processes at first. Default: that of the tests. */
+  readonly tree?: string | undefined
+  /** The variables that a tree knows. Default: all. */
+  readonly adapt?: ((variables: Variables, tree: string | undefined) => Variables) | undefined
 }
+
+type Variables = Readonly<Record<string, string>>
+type Changes = Pick<ProcessOptions, 'tree' | 'wrapper'>
 
 export interface Fleet {
   readonly baseUrl: string
@@ -40,9 +45,7 @@ export interface Fleet {
   readonly coordination: CoordinationServers
   readonly processes: readonly FleetProcess[]
   /** Ends a process with SIGTERM and starts it again, by default the same one. @returns its exit code. */
-  restart(index: number, changes?: Pick<ProcessOptions, 'tree' | 'wrapper'>): Promise<number>
-  /** Kills a process, and starts it again with a wrapper or another tree. */
-  replace(index: number, changes: Pick<ProcessOptions, 'tree' | 'wrapper'>): Promise<void>
+  restart(index: number, changes?: Changes): Promise<number>
   end(): Promise<void>
 }
 
@@ -55,7 +58,8 @@ const PLANES = {
 const DRAIN_SECS = '0'
 
 export async function startFleet(options: FleetOptions): Promise<Fleet> {
-  const { through, coordination: backend = 'postgres', environment = {}, treeOf } = options
+  const { through, coordination: backend = 'postgres', environment = {} } = options
+  const { adapt = (variables) => variables } = options
   const undos: (() => Promise<void> | void)[] = []
   const end = async () => {
     const failures: unknown[] = []
@@ -103,7 +107,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
         name: `${plane} ${index}`,
         port: own,
         ca: certificate.pem,
-        tree: treeOf?.(index),
+        tree: options.tree,
         environment: {
           ...common,
           SVC_SERVER__PORT: String(own),
@@ -121,19 +125,16 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
         throw new Error(unclean.map(({ name, output }) => `${name}:\n${output()}`).join('\n'))
       }
     })
-    processes.push(startProcess(planned[0]!))
+    const launch = (one: ProcessOptions) =>
+      startProcess({ ...one, environment: adapt(one.environment, one.tree) })
+    processes.push(launch(planned[0]!))
     await processes[0]!.ready()
-    for (const options of planned.slice(1)) processes.push(startProcess(options))
+    for (const one of planned.slice(1)) processes.push(launch(one))
     await Promise.all(processes.map((process) => process.ready()))
     const served = planned.flatMap((one, index) => (planes[index] === 'async' ? [] : [one.port]))
     const addresses = served.length === 2 ? [...served, ...served] : served
     const proxy = await startProxy(through, port, addresses, certificate)
     undos.push(() => proxy.stop())
-    const again = async (index: number, changes: Pick<ProcessOptions, 'tree' | 'wrapper'>) => {
-      planned[index] = { ...planned[index]!, ...changes }
-      processes[index] = startProcess(planned[index]!)
-      await processes[index]!.ready()
-    }
     return {
       baseUrl,
       issuer: baseUrl,
@@ -145,12 +146,10 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
       processes,
       async restart(index, changes = {}) {
         const code = await processes[index]!.terminate()
-        await again(index, changes)
+        planned[index] = { ...planned[index]!, ...changes }
+        processes[index] = launch(planned[index])
+        await processes[index].ready()
         return code
-      },
-      async replace(index, changes) {
-        await processes[index]!.kill()
-        await again(index, changes)
       },
       end,
     }
