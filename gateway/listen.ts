@@ -41,7 +41,8 @@ export async function listen(
     const files = { certPath: tls.cert_pem_path, keyPath: tls.key_pem_path }
     const monotonicMs = () => clock.monotonicMs()
     const renewal = { log, everyMs: RENEWAL_EVERY_MS }
-    const http1 = transport === 'tls' ? createHttp1OverTls({ handler, unreadMs, lingerMs }) : undefined
+    const http1 =
+      transport === 'tls' ? createHttp1OverTls({ handler, unreadMs, lingerMs }) : undefined
     return openHttp2({ ...options, tls: files, http1, monotonicMs, renewal })
   }
   if (http1_parser === 'node') return openHttp1(options)

@@ -312,21 +312,29 @@ for (const mode of ['cluster', 'sentinel'] as const) {
   const path = program('redis-server')
   const run = path === undefined ? test.skip : test
   const note = path === undefined ? ' (skipped: redis-server is not installed)' : ''
-  run(`redis ${mode}: without its primary it refuses, and goes on with the new one${note}`, async (t) => {
-    const servers = await startRedisGroup(mode)
-    const backend = await redisOf(servers.settings)
-    try {
-      t.true(await backend.once('before', 60))
-      await servers.killPrimaryOf(storedKey('once', 'before'))
-      await t.throwsAsync(backend.once('before', 60), { instanceOf: CoordinationUnavailable })
-      await until(() => backend.once(`after ${performance.now()}`, 60).catch(() => false))
-      await until(() => backend.once('before', 60).then(() => true, () => false))
-      t.false(await backend.once('before', 60), 'the replica had it')
-    } finally {
-      await backend.close()
-      await servers.stop()
-    }
-  })
+  run(
+    `redis ${mode}: without its primary it refuses, and goes on with the new one${note}`,
+    async (t) => {
+      const servers = await startRedisGroup(mode)
+      const backend = await redisOf(servers.settings)
+      try {
+        t.true(await backend.once('before', 60))
+        await servers.killPrimaryOf(storedKey('once', 'before'))
+        await t.throwsAsync(backend.once('before', 60), { instanceOf: CoordinationUnavailable })
+        await until(() => backend.once(`after ${performance.now()}`, 60).catch(() => false))
+        await until(() =>
+          backend.once('before', 60).then(
+            () => true,
+            () => false,
+          ),
+        )
+        t.false(await backend.once('before', 60), 'the replica had it')
+      } finally {
+        await backend.close()
+        await servers.stop()
+      }
+    },
+  )
 }
 
 test('postgres: expired entries are deleted, live ones stay', async (t) => {

@@ -9,7 +9,8 @@ import { readMigrationFiles } from '../../storage/platform/schema-version.js'
 const FIRST = '0085'
 
 /** Tables that grow with use: an index on one of them, or an update of all its rows, takes minutes. */
-const LARGE = `accounts agent_challenges agent_keys agents audit_events authorization_codes authorization_requests
+const LARGE =
+  `accounts agent_challenges agent_keys agents audit_events authorization_codes authorization_requests
   backchannel_requests browser_sessions charges coordination_values delegations egress_call_limits events
   idempotency_keys issued_credentials ledger_entries ledger_lines outgoing_mail pow_challenges refresh_families
   refresh_tokens revoked_tokens sessions sign_in_flows ssh_certificates status_entries tenant_users unnumbered_events
@@ -28,7 +29,10 @@ const RULES: readonly Rule[] = [
   ['drops a column', /^alter table\b[^;]*\bdrop column\b/i],
   ['renames', /^alter table\b[^;]*\brename\b/i],
   ['changes a type', /^alter table\b[^;]*\balter (column )?\w+ (set data )?type\b/i],
-  ['requires a value that the last release does not write', /\balter (column )?\w+ set not null\b/i],
+  [
+    'requires a value that the last release does not write',
+    /\balter (column )?\w+ set not null\b/i,
+  ],
   [
     'adds a required column without a default',
     /\badd column (if not exists )?\w+ (?!.*\bdefault\b)[^,;]*\bnot null\b/i,
@@ -50,12 +54,15 @@ function findings(sql: string): string[] {
       altered !== undefined && made.has(altered)
         ? []
         : RULES.filter(([, pattern]) => pattern.test(statement)).map(([name]) => name)
-    const indexed = /^create (?:unique )?index (?!concurrently).*?\bon (?:only )?(\w+)/i.exec(statement)?.[1]
+    const indexed = /^create (?:unique )?index (?!concurrently).*?\bon (?:only )?(\w+)/i.exec(
+      statement,
+    )?.[1]
     if (indexed !== undefined && !made.has(indexed) && LARGE.includes(indexed)) {
       found.push('builds an index on a large table')
     }
     const changed = /^(?:update|delete from) (\w+)/i.exec(statement)?.[1]
-    if (changed !== undefined && LARGE.includes(changed)) found.push('changes all rows of a large table')
+    if (changed !== undefined && LARGE.includes(changed))
+      found.push('changes all rows of a large table')
     return found.map((name) => `${name}: ${statement.slice(0, 100)}`)
   })
 }

@@ -217,17 +217,10 @@ test('a migration does not wait long for a table, and is tried again', async (t)
     ...ONE,
     '0002_more.sql': '-- adds\nalter table one add column more text;',
   })
-  const again = new Promise<void>((resolve) => {
-    const said = { ...log, info: () => resolve() }
-    void runMigrations({ url, log: said, folder }).then(ended, ended)
-  })
-  let outcome: unknown
-  function ended(value: unknown) {
-    outcome = value
-  }
-  await again
-  t.is(outcome, undefined)
+  let waits = () => undefined as void
+  const waiting = new Promise<void>((resolve) => (waits = resolve))
+  const running = runMigrations({ url, folder, log: { ...log, info: () => waits() } })
+  await waiting
   await holder.query('commit')
-  while (outcome === undefined) await new Promise((wake) => setTimeout(wake, 20))
-  t.deepEqual(outcome, ['0002_more'])
+  t.deepEqual(await running, ['0002_more'])
 })

@@ -97,10 +97,7 @@ for (const [toml, key] of [
   ['[database]\nmin_connections = 21', 'database.min_connections'],
   ['[database.async_pool]\nmax_connections = 1', 'database.async_pool.min_connections'],
   ['[deployment]\ncoordination_backend = "redis"', 'redis.url'],
-  [
-    '[deployment]\ncoordination_backend = "redis"\n[redis]\nmode = "sentinel"',
-    'redis.nodes',
-  ],
+  ['[deployment]\ncoordination_backend = "redis"\n[redis]\nmode = "sentinel"', 'redis.nodes'],
   ['[deployment]\ncoordination_backend = "memcached"', 'memcached.address'],
   ['[server]\ntransport = "tls_h2_only"', 'server.transport'],
   ['[auth]\nargon2_memory_kib = 8\nargon2_parallelism = 2', 'auth.argon2_memory_kib'],

@@ -1,19 +1,24 @@
 /** The whole service on a database of its own, for tests over HTTP. */
-import { startService, type Service } from '../../runtime/startup.js'
-import type { Clock } from '../../runtime/kernel/clock.js'
+import { startService } from '../../runtime/startup.js'
 import { createLogger } from '../../runtime/kernel/log.js'
 import { throughProxy } from './fleet/through.js'
 import { everywhere, type Found } from './service/canaries.js'
-import { type FreshDatabase, freshDatabase } from './storage/database.js'
+import { freshDatabase } from './storage/database.js'
 import { type Certificate, makeCertificate } from './service/certificates.js'
 import { watchContract } from './contract.js'
-import { type TestKms, testKms } from './storage/kms.js'
-import { freePort, TEST_DEFAULTS } from './service/settings.js'
+import { testKms } from './storage/kms.js'
+import {
+  freePort,
+  TEST_DEFAULTS,
+  type TestService,
+  type TestServiceOptions,
+  type Transport,
+} from './service/settings.js'
 import { trust } from './service/trust.js'
 
 export { freePort, TEST_DEFAULTS } from './service/settings.js'
+export type { TestService, TestServiceOptions, Transport } from './service/settings.js'
 
-export type Transport = 'plain_http' | 'tls' | 'tls_h2_only'
 /** Those that flows are repeated over. `tls` is both protocols of the two, and has tests of its own. */
 export const TRANSPORTS: readonly Transport[] = ['plain_http', 'tls_h2_only']
 
@@ -27,32 +32,6 @@ export const DEFAULT_TRANSPORT: Transport =
  * plain_http allow.
  */
 const THREADS = process.env['TEST_GATEWAY_THREADS']
-
-export interface TestService {
-  readonly service: Service
-  readonly db: FreshDatabase
-  readonly kms: TestKms
-  /** The address of the service. */
-  readonly baseUrl: string
-  /** Equal to `baseUrl`, except for a second service, which shares the first one's issuer. */
-  readonly issuer: string
-  /** PEM of a CA, to be trusted by TLS clients. Undefined for plain_http. */
-  readonly ca: string | undefined
-  /** Stops the service and removes its database. @throws when it has logged a planted secret. */
-  end(): Promise<void>
-}
-
-export interface TestServiceOptions {
-  readonly transport?: Transport | undefined
-  /** SVC_ variables that override the defaults below. */
-  readonly environment?: Readonly<Record<string, string>> | undefined
-  /** Replaces the system clock on the main thread. */
-  readonly clock?: Clock | undefined
-  /** Receives each line of the log. */
-  readonly onLog?: ((line: string) => void) | undefined
-  /** Another service, whose database this one shares. */
-  readonly beside?: TestService | undefined
-}
 
 export async function testService(options: TestServiceOptions = {}): Promise<TestService> {
   const { transport = DEFAULT_TRANSPORT, beside } = options

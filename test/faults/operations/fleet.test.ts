@@ -93,7 +93,11 @@ for (const through of PROXIES) {
 
 /** Only 503 with Retry-After counts as a refusal. */
 function onlyRefused(t: ExecutionContext, { failures, refusals }: LoadReport): void {
-  t.is(failures.length, refusals, failures.find((failure) => !failure.includes(': 503 ')))
+  t.is(
+    failures.length,
+    refusals,
+    failures.find((failure) => !failure.includes(': 503 ')),
+  )
 }
 
 if (LONG) {

@@ -7,7 +7,11 @@ import { type TestKms, testKms } from '../storage/kms.js'
 import { type Certificate, makeCertificate } from '../service/certificates.js'
 import { METRICS_TOKEN } from '../service/watch.js'
 import { freePort, TEST_DEFAULTS } from '../service/settings.js'
-import { type CoordinationName, type CoordinationServers, startCoordination } from './coordination.js'
+import {
+  type CoordinationName,
+  type CoordinationServers,
+  startCoordination,
+} from './coordination.js'
 import { type FleetProcess, type ProcessOptions, startProcess } from './process.js'
 import { type ProxyName, startProxy } from './proxy.js'
 

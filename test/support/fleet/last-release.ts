@@ -21,9 +21,18 @@ export interface Release {
 export function lastRelease(): Release {
   const git = (...words: readonly string[]) =>
     execFileSync('git', words, { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 28 }).trim()
-  const [, version = ''] = /^## (\d+\.\d+\.\d+)/m.exec(readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8'))!
+  const [, version = ''] = /^## (\d+\.\d+\.\d+)/m.exec(
+    readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8'),
+  )!
   // The commit that put the version into the changelog.
-  const [commit = ''] = git('log', '--reverse', `-S## ${version} (`, '--format=%H', '--', 'CHANGELOG.md').split('\n')
+  const [commit = ''] = git(
+    'log',
+    '--reverse',
+    `-S## ${version} (`,
+    '--format=%H',
+    '--',
+    'CHANGELOG.md',
+  ).split('\n')
   const folder = mkdtempSync(join(tmpdir(), 'svc-release-'))
   const archive = join(folder, 'tree.tar')
   git('archive', '--output', archive, commit)
@@ -41,7 +50,9 @@ export function lastRelease(): Release {
       const isKnown = (name: string) => {
         if (!name.startsWith('SVC_') || !name.includes('__')) return true
         const [section = '', ...keys] = name.slice('SVC_'.length).toLowerCase().split('__')
-        const inside = example.split(new RegExp(`^#? ?\\[${[section, ...keys.slice(0, -1)].join('\\.')}\\]`, 'm'))[1]
+        const inside = example.split(
+          new RegExp(`^#? ?\\[${[section, ...keys.slice(0, -1)].join('\\.')}\\]`, 'm'),
+        )[1]
         return new RegExp(`^#? ?${keys.at(-1)} =`, 'm').test(inside?.split(/^#? ?\[/m)[0] ?? '')
       }
       return Object.fromEntries(Object.entries(variables).filter(([name]) => isKnown(name)))

@@ -1,5 +1,5 @@
 /**
- * Steady load over HTTP/2, as a careful client sends it: a session that was told to go away gets no further requests, a
+ * Steady load over HTTP/2, as a careful client sends it: a session that got a GOAWAY carries no further requests, a
  * request that the server has refused unprocessed is sent again (RFC 9113 section 8.7), and nothing else is repeated.
  */
 import { randomUUID } from 'node:crypto'
@@ -39,7 +39,11 @@ export interface LoadOptions {
   readonly paceMs: number
 }
 
-type Sent = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly text: string }
+type Sent = {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+}
 
 const CONNECTION_TRIES = 20
 const CONNECTION_AGAIN_MS = 50

@@ -26,7 +26,7 @@ export interface Proxy {
 }
 
 /**
- * @param ports of the processes that the proxy serves: for nginx two of the plane `auth` and two of `control`, for
+ * @param ports for nginx those of two processes of the plane `auth` and two of `control`, for
  *   HAProxy two of all planes.
  */
 export async function startProxy(

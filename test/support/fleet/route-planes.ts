@@ -36,7 +36,11 @@ export function planesOfPaths(): ReadonlyMap<string, readonly RunPlane[]> {
 }
 
 /** The page up to its lists, as it is. */
-export function readPlanesPage(): { readonly page: URL; readonly text: string; readonly written: string } {
+export function readPlanesPage(): {
+  readonly page: URL
+  readonly text: string
+  readonly written: string
+} {
   const text = readFileSync(PAGE, 'utf8')
   const head = text.slice(0, text.indexOf(START) + START.length)
   const paths = [...planesOfPaths()]

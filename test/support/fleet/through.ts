@@ -5,7 +5,7 @@
 import type { Service } from '../../../runtime/startup.js'
 import { silentLogger } from '../../../runtime/kernel/log.js'
 import { openDatabase } from '../../../storage/platform/database.js'
-import type { TestService, TestServiceOptions } from '../service.js'
+import type { TestService, TestServiceOptions } from '../service/settings.js'
 import { type FreshDatabase, sameUrls, testPoolSettings } from '../storage/database.js'
 import { COORDINATIONS } from './coordination.js'
 import { startFleet } from './fleet.js'

@@ -86,7 +86,9 @@ async function cluster(launch: Launch) {
   const ports: number[] = []
   while (ports.length < CLUSTER_SIZE) {
     const port = 12_000 + ((await freePort()) % 10_000)
-    const free = [port, port + BUS].every((one) => !ports.includes(one) && !ports.includes(one - BUS))
+    const free = [port, port + BUS].every(
+      (one) => !ports.includes(one) && !ports.includes(one - BUS),
+    )
     if (free) ports.push(await launch(config, [], port))
   }
   const nodes = ports.map((port) => `127.0.0.1:${port}`)

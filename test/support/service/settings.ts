@@ -1,6 +1,38 @@
-/** The settings and ports of services under test. */
+/** Services under test: what they are, their settings and ports. */
 import { createServer } from 'node:net'
 import { threadId } from 'node:worker_threads'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Service } from '../../../runtime/startup.js'
+import type { FreshDatabase } from '../storage/database.js'
+import type { TestKms } from '../storage/kms.js'
+
+export type Transport = 'plain_http' | 'tls' | 'tls_h2_only'
+
+export interface TestService {
+  readonly service: Service
+  readonly db: FreshDatabase
+  readonly kms: TestKms
+  /** The address of the service. */
+  readonly baseUrl: string
+  /** Equal to `baseUrl`, except for a second service, which shares the first one's issuer. */
+  readonly issuer: string
+  /** PEM of a CA, to be trusted by TLS clients. Undefined for plain_http. */
+  readonly ca: string | undefined
+  /** Stops the service and removes its database. @throws when it has logged a planted secret. */
+  end(): Promise<void>
+}
+
+export interface TestServiceOptions {
+  readonly transport?: Transport | undefined
+  /** SVC_ variables that override the defaults below. */
+  readonly environment?: Readonly<Record<string, string>> | undefined
+  /** Replaces the system clock on the main thread. */
+  readonly clock?: Clock | undefined
+  /** Receives each line of the log. */
+  readonly onLog?: ((line: string) => void) | undefined
+  /** Another service, whose database this one shares. */
+  readonly beside?: TestService | undefined
+}
 
 /**
  * Settings that let a test machine finish in milliseconds. Everything else is real. Rate limits are
