@@ -71,8 +71,8 @@ export type PipelineNeeds = {
   /** `telemetry.sample_ratio`. */
   readonly sampleRatio: number
   readonly metricsToken: ((authorization: string) => boolean) | null
-  /** False while the service starts: only health probes are served then. */
-  readonly started: () => boolean
+  /** While the service starts only health probes are served. Other requests wait for it, and get 503 on false. */
+  readonly started: () => true | Promise<boolean>
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -158,12 +158,27 @@ export class Pipeline {
       }
       context.route = route
       context.rawParams = match.params
-      if (!route.isHealth && !this.needs.started()) {
-        respond.problem(context, STARTING)
-        return
-      }
-      if (route.light) this.answerLight(context, route)
-      else void this.answer(context, route)
+      const started = route.isHealth || this.needs.started()
+      if (started === true) this.enter(context, route)
+      else void this.enterLater(context, route, started)
+    } catch (error) {
+      this.fail(context, error)
+    }
+  }
+
+  private enter(context: RequestContext, route: CompiledRoute): void {
+    if (route.light) this.answerLight(context, route)
+    else void this.answer(context, route)
+  }
+
+  private async enterLater(
+    context: RequestContext,
+    route: CompiledRoute,
+    started: Promise<boolean>,
+  ): Promise<void> {
+    try {
+      if (await started) this.enter(context, route)
+      else this.needs.respond.problem(context, STARTING)
     } catch (error) {
       this.fail(context, error)
     }

@@ -28,8 +28,14 @@ import { DatabaseUnavailable } from '../storage/platform/unavailable.js'
 const ADVISORY_LOCK = 0x737663_0001
 const WAIT_MS_MAX = 10 * 60_000
 const WAIT_STEP_MS = 100
-/** Time that a migration waits for a table lock. */
-const LOCK_TIMEOUT_SECS = 60
+/**
+ * Time that a migration waits for a table lock. Statements of the service queue behind a waiting lock, so the wait is
+ * short, and the whole file is tried again.
+ */
+const LOCK_TIMEOUT_MS = 2_000
+const LOCK_TRIES_MAX = 60
+const LOCK_AGAIN_MS = 1_000
+const LOCK_NOT_AVAILABLE = '55P03'
 
 export interface MigrationOptions {
   /** The migration URL. It needs a session, so it must not go through a transaction pooler. */
@@ -138,9 +144,22 @@ async function takeTurn(client: Client, log: Logger): Promise<void> {
 
 /** @returns false if another runner applied the file, on an engine without advisory locks. */
 async function apply(client: Client, file: MigrationFile, log: Logger): Promise<boolean> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await applyOnce(client, file, log)
+    } catch (error) {
+      const { code } = ((error as Error).cause ?? {}) as DatabaseError
+      if (code !== LOCK_NOT_AVAILABLE || tries === LOCK_TRIES_MAX) throw error
+      log.info({ migration: file.name, tries }, 'a table is in use: the migration tries again')
+      await sleep(LOCK_AGAIN_MS)
+    }
+  }
+}
+
+async function applyOnce(client: Client, file: MigrationFile, log: Logger): Promise<boolean> {
   const startedMs = performance.now()
   await client.query(
-    `begin; set local lock_timeout = '${LOCK_TIMEOUT_SECS}s'; set local svc.scope = 'system'`,
+    `begin; set local lock_timeout = ${LOCK_TIMEOUT_MS}; set local svc.scope = 'system'`,
   )
   try {
     await client.query(`select key from locks where key = 'migrations' for update`)

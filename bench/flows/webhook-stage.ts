@@ -168,7 +168,7 @@ export async function openWebhookStage(): Promise<WebhookStage> {
     },
     work() {
       const settled = (run: Promise<void>) => (numbered = run)
-      const needs = { database, clock, registry: new Registry(), settled }
+      const needs = { database, clock, registry: new Registry(), hasSinks: false, settled }
       sequencer = spawnInline(sequencerWorker, needs, { clock, log }) as Spawned<never>
       void runner.run({
         signal: working.signal,

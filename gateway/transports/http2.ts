@@ -65,6 +65,8 @@ const LAST_ANSWERS_MS = 2_000
 /** A client that offers no protocol (ALPN) is disconnected after this. */
 const UNKNOWN_PROTOCOL_MS = 2_000
 const HANDSHAKE_MS = 10_000
+/** The highest id of a stream. */
+const LAST_STREAM_ID = 2 ** 31 - 1
 const TLS = { minVersion: 'TLSv1.2' } as const
 /** Streams that a client may cancel within the window. More end the session (rapid reset, CVE-2023-44487). */
 const RESETS_MAX = 100
@@ -266,7 +268,7 @@ function fieldsOf(
 
 export async function openHttp2(options: Http2Options): Promise<Listener> {
   const { host, port, handler, tls, http1, monotonicMs } = options
-  const { renewal, isShared, unreadMs = UNREAD_MS_MAX } = options
+  const { renewal, isShared, unreadMs = UNREAD_MS_MAX, lingerMs = 0 } = options
   const shared: Shared = {
     draining: false,
     open: new OpenExchanges(),
@@ -347,7 +349,8 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
         handler(exchange)
       },
     )
-    if (shared.draining) session.close()
+    if (shared.draining && lingerMs > 0) announceEnd(session)
+    else if (shared.draining) session.close()
   })
   server.on('sessionError', ignore)
 
@@ -377,15 +380,20 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     transport: http1 === undefined ? 'http2' : 'tls',
     async drain(deadlineMs) {
       unwatch()
-      if (!shared.draining) server.close()
+      const isFirst = !shared.draining
       shared.draining = true
-      const http1Drained = http1?.drain(deadlineMs) ?? true
-      for (const session of sessions.keys()) session.close()
+      if (isFirst) server.close()
       const from = monotonicMs()
-      if (!(await shared.open.none(deadlineMs)) || !(await http1Drained)) return false
+      const leftMs = () => deadlineMs - (monotonicMs() - from)
+      const http1Drained = http1?.drain(deadlineMs) ?? true
+      if (isFirst && lingerMs > 0) {
+        for (const session of sessions.keys()) announceEnd(session)
+        await connected.none(Math.min(lingerMs, deadlineMs))
+      }
+      for (const session of sessions.keys()) session.close()
+      if (!(await shared.open.none(leftMs())) || !(await http1Drained)) return false
       // A session closes after its last answers are sent, or when its client closes it.
-      const leftMs = deadlineMs - (monotonicMs() - from)
-      await connected.none(Math.min(LAST_ANSWERS_MS, Math.max(0, leftMs)))
+      await connected.none(Math.min(LAST_ANSWERS_MS, leftMs()))
       return true
     },
     async close() {
@@ -396,6 +404,16 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
       http1?.close()
       for (const session of sessions.keys()) endNow(session, true)
     },
+  }
+}
+
+/**
+ * The GOAWAY before the last one (RFC 9113 section 6.8): it names the highest stream, so that requests that are under
+ * way are still served, and the client opens no further streams.
+ */
+function announceEnd(session: ServerHttp2Session): void {
+  if (!session.closed && !session.destroyed) {
+    session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM_ID)
   }
 }
 

@@ -122,10 +122,22 @@ export const assembly = assemble(sections, {
       fix: 'set phone.enabled to true and phone.provider',
     },
     {
-      keys: ['redis.url', 'deployment.coordination_backend'],
-      holds: (s) => s.deployment.coordination_backend !== 'redis' || s.redis.url !== undefined,
-      rule: 'be set when deployment.coordination_backend is redis',
-      fix: 'set redis.url',
+      keys: ['redis.url', 'redis.mode', 'deployment.coordination_backend'],
+      holds: ({ deployment, redis }) =>
+        deployment.coordination_backend !== 'redis' ||
+        redis.mode !== 'single' ||
+        redis.url !== undefined,
+      rule: 'be set when deployment.coordination_backend is redis and redis.mode is single',
+      fix: 'set redis.url, or redis.mode and redis.nodes',
+    },
+    {
+      keys: ['redis.nodes', 'redis.mode', 'deployment.coordination_backend'],
+      holds: ({ deployment, redis }) =>
+        deployment.coordination_backend !== 'redis' ||
+        redis.mode === 'single' ||
+        redis.nodes.length > 0,
+      rule: 'not be empty when redis.mode is cluster or sentinel',
+      fix: 'list nodes of the cluster, or the Sentinels, in redis.nodes',
     },
     {
       keys: ['memcached.address', 'deployment.coordination_backend'],

@@ -3,8 +3,11 @@ import { z } from 'zod'
 import {
   count,
   flag,
+  list,
   notes,
   optionalCount,
+  secret,
+  text,
   timerSeconds,
   url,
 } from '../../runtime/kernel/config/kinds.js'
@@ -179,13 +182,42 @@ function poolFits(sizes: PoolSizes, pool: PlanePool): boolean {
   return least <= (pool.max_connections ?? sizes.max_connections)
 }
 
+const HOST_AND_PORT = /^(\[[0-9a-fA-F:.]+\]|[^\s:/,@?#[\]]+):[0-9]{1,5}$/
+
 export const redisSettings = section(
   'redis',
   {
+    mode: z
+      .enum(['single', 'cluster', 'sentinel'])
+      .default('single')
+      .describe(
+        'single: the server of redis.url. cluster: a Redis Cluster, of which redis.nodes lists some. sentinel: the primary that the Sentinels of redis.nodes name.',
+      ),
     url: url(['redis:', 'rediss:'], 'a redis:// or rediss:// URL', 'redis://127.0.0.1:6379')
       .optional()
-      .describe('Required when deployment.coordination_backend is redis.'),
-    pool_size: count(10, 1, 1000).describe('Connections.'),
+      .describe('Required when deployment.coordination_backend is redis and redis.mode is single.'),
+    nodes: list(z.string().regex(HOST_AND_PORT))
+      .register(notes, {
+        words: 'a list of host:port',
+        example: ['10.0.0.1:6379', '10.0.0.2:6379', '10.0.0.3:6379'],
+      })
+      .default([])
+      .describe('Nodes of the cluster, or all Sentinels. Required unless redis.mode is single.'),
+    master_name: z
+      .string()
+      .min(1)
+      .default('mymaster')
+      .describe('The name under which Sentinel knows the primary (sentinel monitor).'),
+    username: text('svc').optional().describe('User of the cluster or the primary (ACL).'),
+    password: secret()
+      .optional()
+      .describe('Password of the cluster or the primary. For single it is in redis.url.'),
+    sentinel_username: text('svc').optional().describe('User of the Sentinels.'),
+    sentinel_password: secret().optional().describe('Password of the Sentinels.'),
+    tls: flag(false).describe('TLS to all of redis.nodes and to the primary.'),
+    pool_size: count(10, 1, 1000).describe(
+      'Connections to one server or to the primary. A cluster gets one to each primary.',
+    ),
   },
   { about: 'Used when deployment.coordination_backend is "redis".' },
 )
@@ -195,7 +227,7 @@ export const memcachedSettings = section(
   {
     address: z
       .string()
-      .regex(/^(\[[0-9a-fA-F:.]+\]|[^\s:/,[\]]+):[0-9]{1,5}$/)
+      .regex(HOST_AND_PORT)
       .register(notes, { words: 'host:port', example: '127.0.0.1:11211' })
       .optional()
       .describe('host:port. Required when deployment.coordination_backend is memcached.'),

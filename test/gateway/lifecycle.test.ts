@@ -22,13 +22,21 @@ for (const transport of TRANSPORTS) {
   }
 
   test(`${transport}: until the service has started only probes are answered`, async (t) => {
-    const stage = await open(t, { notStarted: true })
+    const stage = await open(t, { notStarted: true, gateway: { startWaitMs: 100 } })
     t.is((await stage.call({ path: '/health/live' })).status, 200)
     const early = await stage.call({ path: '/hello' })
     t.is(early.status, 503)
     t.is(early.headers['retry-after'], '1')
     stage.gateway.started()
     t.is((await stage.call({ path: '/hello' })).status, 200)
+  })
+
+  test(`${transport}: a request that arrives during the start is answered after it`, async (t) => {
+    const stage = await open(t, { notStarted: true })
+    const early = stage.call({ path: '/hello' })
+    t.is((await stage.call({ path: '/health/live' })).status, 200)
+    stage.gateway.started()
+    t.is((await early).status, 200)
   })
 
   test(`${transport}: a client that leaves stops the work it asked for`, async (t) => {

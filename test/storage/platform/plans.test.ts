@@ -36,7 +36,7 @@ const now = new Date()
 /** Statements of functions that need arguments of a certain kind. */
 const WITH_ARGUMENTS = [
   ...(['agent_id', 'did', 'key_id'] as const).map((by) =>
-    statementOf((at) => findLoginCandidates(at, by, '1', '1')),
+    statementOf((at) => findLoginCandidates(at, by, [])),
   ),
   statementOf((at) => findAccountRecord(at, { emailKey: 'ada@example.com' })),
   statementOf((at) => findResourceByUri(at, 'https://files.example.com/')),

@@ -96,7 +96,7 @@ async function startServer(
   }
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }
@@ -105,7 +105,7 @@ async function freePort(): Promise<number> {
   return port
 }
 
-async function answers(port: number): Promise<void> {
+export async function answers(port: number): Promise<void> {
   const until = performance.now() + UP_WITHIN_MS
   while (performance.now() < until) {
     const up = await new Promise<boolean>((resolve) => {
