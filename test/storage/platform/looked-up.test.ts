@@ -40,7 +40,10 @@ const LISTS: readonly {
     run: (at) => findCodes(at, [new Uint8Array(32)]),
     keys: { authorization_codes: ['code_sha256'], sessions: ['id'] },
   },
-  { run: async (at) => at.query(redeemingCodes(TENANT, [], [])), keys: { authorization_codes: ['id'] } },
+  {
+    run: async (at) => at.query(redeemingCodes(TENANT, [], [])),
+    keys: { authorization_codes: ['id'] },
+  },
   {
     run: (at) => readTokenStatus(at, []),
     keys: { sessions: ['id'], revoked_tokens: ['id'], refresh_families: ['id'], agents: ['id'] },
