@@ -28,7 +28,7 @@ CREATE OR REPLACE FUNCTION public.svc_announce_egress()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_notify('svc_egress', coalesce(new.tenant_id, old.tenant_id)::text);
+  perform svc_announce('svc_egress', coalesce(new.tenant_id, old.tenant_id)::text);
   return null;
 end
 $function$;

@@ -58,7 +58,7 @@ export function requestOrigin(options: RequestOriginOptions): RequestOrigin {
 
   const { origin } = issuer
   const kept = new Map<string, OwnHost | null>()
-  /** Null for the host of the issuer, and for a host that is none of the service. */
+  /** Null for the host of the issuer, and for a host of another service. */
   function otherHost(host: string): OwnHost | null {
     const known = kept.get(host)
     if (known !== undefined) return known

@@ -94,7 +94,7 @@ import { reconciliationWorker } from '../../actors/commerce/reconciliation/worke
 import { x402Actor, x402Pool } from '../../actors/commerce/x402/actor.js'
 import type { X402Module } from '../../actors/commerce/x402/needs.js'
 import { commerceWirings, walletWiring } from './commerce.js'
-import { type ActorWiring, wireActor } from '../kernel/wiring.js'
+import { type ActorWiring, untilSettled, wireActor } from '../kernel/wiring.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
 import { captchaOf, mailQueueOf, mailRunnerOf, textSenderOf } from './mail.js'
 import { assetRetirementOf, tenantAssetWirings } from './tenant-assets.js'
@@ -530,23 +530,13 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         retentionDays: webhooks.delivery_retention_days,
       }
     }),
-    wireActor(sequencerWorker, ({ onStop }) => {
-      let running = Promise.resolve()
-      onStop(() => running)
-      const settled = (run: Promise<void>) => {
-        running = run
-      }
+    wireActor(sequencerWorker, (context) => {
       const hasSinks = hasNats(settings.event_sinks)
-      return { database, clock, registry, hasSinks, settled }
+      return { database, clock, registry, hasSinks, settled: untilSettled(context) }
     }),
-    wireActor(eventSinksWorker, ({ onStop }) => {
-      let running = Promise.resolve()
-      onStop(() => running)
-      const settled = (run: Promise<void>) => {
-        running = run
-      }
+    wireActor(eventSinksWorker, (context) => {
       const sink = natsSink(settings.event_sinks.nats)
-      return { database, clock, random, registry, sink, settled }
+      return { database, clock, random, registry, sink, settled: untilSettled(context) }
     }),
     wireActor(mailWorker, ({ onStop }) => {
       const runner = mailRunnerOf(resources)

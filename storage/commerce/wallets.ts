@@ -1,4 +1,5 @@
 /** Wallets of agents with their policies (docs/reference/commerce.md, Wallets). */
+import { lockUntilEnd } from '../platform/portable/locks.js'
 import type { Transaction } from '../platform/sql.js'
 
 export type WalletStatus = 'active' | 'frozen'
@@ -104,11 +105,7 @@ export async function insertWallet(
 
 /** Makes concurrent creations and assignments of one tenant run one after the other. */
 async function holdWallets(tx: Transaction, tenantId: string): Promise<void> {
-  await tx.query({
-    name: 'wallet.hold',
-    text: `select pg_advisory_xact_lock(hashtextextended('wallets:' || $1::text, 0))`,
-    values: [tenantId],
-  })
+  await lockUntilEnd(tx, { kind: 'wallets', tenantId })
 }
 
 /**

@@ -112,6 +112,7 @@ const GLOBAL = [
   'domain_owners',
   'egress_call_limits',
   'egress_settlement',
+  'event_sinks',
   'known_browsers',
   'locks',
   'mail_address_shares',

@@ -256,7 +256,9 @@ class Competition {
     this.statement = changes[0]!.statement(tenantId, inputs, events)
   }
 
+  /** Takes the rows of the statement. A transaction that runs again replaces what it took before. */
   judge({ rows }: { readonly rows: readonly object[] }): void {
+    this.won.clear()
     for (const row of rows) {
       const { place } = row as { readonly place: number }
       this.won.add(this.changes[place - 1]!)

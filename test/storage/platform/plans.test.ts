@@ -66,6 +66,10 @@ const NOT_COLLECTED: ReadonlySet<string> = new Set([
   'coordination.forget',
   'idempotency.forget',
   'transaction.limit',
+  'transaction.pooled',
+  'transaction.announce',
+  'announcement.newest',
+  'announcement.next',
   'transaction.begin',
   'transaction.begin_serializable',
   'transaction.commit',
@@ -75,7 +79,7 @@ const NOT_COLLECTED: ReadonlySet<string> = new Set([
 
 /** Names whose texts depend on arguments that stand-ins cannot replace, and a command that is no query. */
 const NOT_EXPLAINED =
-  /^(agent\.login_candidates_by_(1|null|undefined)|scim_user\.(count|list)_.*|seed\.(1|null|undefined|analyze))$/
+  /^(agent\.login_candidates_by_(1|null|undefined)|scim_user\.(count|list)_.*|seed\.(1|null|undefined|analyze)|event_numbers\.free)$/
 
 /** Statements that read a whole table, and why they may. */
 const READS_ALL: Readonly<Record<string, string>> = {
