@@ -63,8 +63,8 @@ export class ActorEndpoint implements JobOwner {
   readonly #mailbox: Mailbox<Job>
   readonly #cloneMessages: boolean
   #executor: Executor | undefined = undefined
-  /** Called for each message that arrives before the first executor. */
-  onEarlyMessage: (() => void) | undefined = undefined
+  /** Called for each message that arrives before the first executor. False refuses it. */
+  onEarlyMessage: ((kind: string) => boolean) | undefined = undefined
   #accepting = true
   #stopped = false
   #firstLive: Job | undefined = undefined
@@ -171,7 +171,12 @@ export class ActorEndpoint implements JobOwner {
     this.meter.accepted += 1
     this.#enlist(job)
     if (verdict === 'start') this.#start(job, nowMs)
-    else if (this.#executor === undefined) this.onEarlyMessage?.()
+    else if (this.#executor === undefined && this.onEarlyMessage?.(job.kind) === false) {
+      // Expected, so it is not counted as unavailable.
+      this.#mailbox.withdraw(job)
+      this.#delist(job)
+      this.#settle(job, 'stopped')
+    }
   }
 
   #refuse(job: Job, reason: UnavailableReason): void {

@@ -219,7 +219,11 @@ export type Lanes = Readonly<Record<string, ((message: never) => string | undefi
 
 /** A definition of any protocol and needs: what the machinery around an actor uses. */
 export interface AnyDefinition {
-  readonly address: { readonly name: string; readonly idempotent: readonly string[] }
+  readonly address: {
+    readonly name: string
+    readonly idempotent: readonly string[]
+    readonly passive?: readonly string[] | undefined
+  }
   readonly asks: Readonly<Record<string, { readonly name: string }>>
   readonly mailbox: { readonly capacity: number; readonly inflightMax: number }
   readonly lane?: Lanes

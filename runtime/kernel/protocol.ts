@@ -17,13 +17,19 @@ export type Address<P extends Protocol> = {
    * flight.
    */
   readonly idempotent: readonly (keyof P & string)[]
+  /** Messages that do not start the thread of the actor. Before its first use they are refused. */
+  readonly passive?: readonly (keyof P & string)[] | undefined
   readonly protocol?: P
 }
 
-/** Names an actor. `idempotent` lists the messages that may be repeated after a restart. */
+/**
+ * Names an actor. `idempotent` lists the messages that may be repeated after a restart, `passive` those that do not start
+ * its thread.
+ */
 export function address<P extends Protocol>(
   name: string,
   idempotent: readonly (keyof P & string)[] = [],
+  passive: readonly (keyof P & string)[] = [],
 ): Address<P> {
-  return { name, idempotent }
+  return { name, idempotent, passive }
 }

@@ -22,7 +22,7 @@ export function egressForgets(
     try {
       await proxy.forget({ tenantId }, { deadlineMs: clock.monotonicMs() + CHANGE_WITHIN_MS })
     } catch {
-      // Processes of the control plane have no egress proxy. Others hear of the change by NOTIFY.
+      // There is no egress proxy in the control plane, or it has not started yet. Others hear of the change by NOTIFY.
     }
   }
 }

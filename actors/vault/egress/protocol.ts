@@ -124,4 +124,4 @@ export type RelayReport = {
   readonly proxyError: string | null
 }
 
-export const egress = address<EgressProtocol>('egress', ['forget'])
+export const egress = address<EgressProtocol>('egress', ['forget'], ['forget'])

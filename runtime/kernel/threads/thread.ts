@@ -194,7 +194,13 @@ class ThreadHost implements SpawnedThread {
         this.#firstUse = 'over'
       })
     }
-    for (const { endpoint } of this.#placements.values()) endpoint.onEarlyMessage = use
+    for (const { address } of this.#options.definitions) {
+      this.#placements.get(address.name)!.endpoint.onEarlyMessage = (kind) => {
+        if (address.passive?.includes(kind) === true) return false
+        use()
+        return true
+      }
+    }
   }
 
   async launch(): Promise<void> {

@@ -157,6 +157,19 @@ test('a thread that cannot start at its first use is not ready, and its message 
   await stop()
 })
 
+test('a passive message does not start a thread, and is answered when it runs', async (t) => {
+  const metrics = createMetrics()
+  const { ref, stop } = await placeProbe(t, 'thread', {
+    metrics,
+    thread: { starts: 'at_first_use' },
+  })
+  t.is(await reasonOf(ref.wait({ ms: 1 })), 'stopped')
+  t.notRegex(await metrics.exposition(), /svc_actor_unavailable_total\{[^}]*"probe"[^}]*\} [1-9]/)
+  t.is((await ref.square({ value: 2 })).value, 4)
+  t.is(await reasonOf(ref.wait({ ms: 1 })), 'an answer')
+  await stop()
+})
+
 test('a thread that was never used stops and drains', async (t) => {
   for (const end of ['stop', 'drain'] as const) {
     const { ref, stop, drain } = await placeProbe(t, 'thread', {
