@@ -20,7 +20,8 @@ import { ROWS, type RowDefinition } from './rows.js'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 /** Rounds of a second are long enough for wrk, which counts whole seconds. */
-const QUICK = ['--rounds', '2', '--ms', '1000', '--warm-up-ms', '2000']
+const QUICK = ['--ms', '1000', '--warm-up-ms', '1000', '--rounds']
+const QUICK_ROUNDS = 2
 const MINUTE_MS = 60_000
 const BENCH_MS_MAX = 20 * MINUTE_MS
 const QUICK_BENCH_MS_MAX = 4 * MINUTE_MS
@@ -74,11 +75,15 @@ function byRun(rows: readonly RowDefinition[]): readonly (readonly RowDefinition
 }
 
 /** The reports of a bench, or the reason why there are none. */
-async function reportsOf({ bench, part }: RowDefinition): Promise<readonly Report[] | string> {
+async function reportsOf({
+  bench,
+  part,
+  quickRounds = QUICK_ROUNDS,
+}: RowDefinition): Promise<readonly Report[] | string> {
   const json = join(folder, 'reports.json')
   rmSync(json, { force: true })
   const script = join(ROOT, 'dist/bench', `${bench}.js`)
-  const options = [...(values.quick ? QUICK : []), '--json', json]
+  const options = [...(values.quick ? [...QUICK, String(quickRounds)] : []), '--json', json]
   const child = spawn(
     process.execPath,
     [script, ...(part === undefined ? [] : [part]), ...options],
