@@ -105,6 +105,7 @@ class Http2Exchange implements HttpExchange {
   private readonly stream: ServerHttp2Stream
   private readonly shared: Shared
   private readonly resets: ResetCount
+  private readonly exchanges: Set<Http2Exchange>
   private receiver: BodyReceiver | null = null
   private aborted: (() => void) | null = null
   private relayed: ByteStream | null = null
@@ -117,11 +118,13 @@ class Http2Exchange implements HttpExchange {
     stream: ServerHttp2Stream,
     shared: Shared,
     resets: ResetCount,
+    exchanges: Set<Http2Exchange>,
     head: AdmittedHead,
     hasBody: boolean,
   ) {
     this.stream = stream
     this.resets = resets
+    this.exchanges = exchanges
     this.shared = shared
     this.secure = shared.secure
     this.method = head.method
@@ -131,6 +134,7 @@ class Http2Exchange implements HttpExchange {
     this.host = head.host
     this.fault = head.fault
     this.hasBody = hasBody
+    exchanges.add(this)
     shared.open.begin()
     stream.on('close', () => this.leave())
     // A stream that is reset with NO_ERROR stays open until its body is read, and accepts no answer.
@@ -242,6 +246,7 @@ class Http2Exchange implements HttpExchange {
   }
 
   private leave(): void {
+    this.exchanges.delete(this)
     if (this.stream.aborted && !this.broken) this.resets.count()
     this.relayed?.cancel('the client left')
     if (this.done) return
@@ -252,13 +257,21 @@ class Http2Exchange implements HttpExchange {
   }
 }
 
+/** The fields of blocks, which routes make once and use for every answer. */
+const blockFields = new WeakMap<HeaderBlock, OutgoingHttpHeaders>()
+
 function fieldsOf(
   status: number,
   block: HeaderBlock,
   headers: readonly HeaderPair[],
 ): OutgoingHttpHeaders {
-  const fields: OutgoingHttpHeaders = { ':status': status }
-  for (const [name, value] of block.pairs) fields[name] = value
+  let shared = blockFields.get(block)
+  if (shared === undefined) {
+    // The pseudo-header field comes first (RFC 9113 section 8.3).
+    shared = { ':status': status, ...Object.fromEntries(block.pairs) }
+    blockFields.set(block, shared)
+  }
+  const fields: OutgoingHttpHeaders = { ...shared, ':status': status }
   for (const [name, value] of headers) {
     const earlier = REPEATABLE_FIELDS.has(name) ? fields[name] : undefined
     fields[name] = earlier === undefined ? value : [earlier, value].flat().map(String)
@@ -343,10 +356,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
         const ended = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
         const hasBody = !ended && head.method !== 'GET' && head.method !== 'HEAD'
         if (!ended && !hasBody) stream.resume()
-        const exchange = new Http2Exchange(stream, shared, resets, head, hasBody)
-        exchanges.add(exchange)
-        stream.once('close', () => exchanges.delete(exchange))
-        handler(exchange)
+        handler(new Http2Exchange(stream, shared, resets, exchanges, head, hasBody))
       },
     )
     if (shared.draining && lingerMs > 0) announceEnd(session)
