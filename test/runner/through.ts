@@ -35,7 +35,5 @@ export function reasonNotThrough(file: string): string | undefined {
 /** The flows of `npm test` that run behind nginx too: pages, tokens and administration, each with both planes. */
 export const THROUGH_FLOWS: readonly string[] = [
   'oauth/authorization/code',
-  'oauth/tokens/downscoping',
-  'oauth/credentials/issuance',
   'identity/organizations/user-owners',
 ].map((name) => `dist/test/flows/${name}.test.js`)
