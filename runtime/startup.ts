@@ -206,7 +206,7 @@ async function startActors(context: StartContext): Promise<Undo> {
     vault: egressSettingsOf(settings),
   }
   const threads: Readonly<
-    Record<string, Pick<ThreadOptions, 'entry' | 'startData' | 'resourceLimits'>>
+    Record<string, Pick<ThreadOptions, 'entry' | 'startData' | 'starts' | 'resourceLimits'>>
   > = {
     webhooks: {
       entry: new URL('./threads/delivery-thread.js', import.meta.url),
@@ -215,6 +215,7 @@ async function startActors(context: StartContext): Promise<Undo> {
     egress: {
       entry: new URL('./threads/egress-thread.js', import.meta.url),
       startData: egress,
+      starts: settings.deployment.thread_start,
       // Bodies are allocated outside of the heap and are short-lived. With rare collections they
       // pile up until V8 counts them as memory pressure and marks the whole heap again and again,
       // which doubles the cost of a large body.

@@ -20,6 +20,8 @@ import { serverFolder, startTestPostgres } from './support/storage/postgres.js'
 
 const DETAIL_LINES_MAX = 25
 const SLOWEST = 10
+/** Files beside one for each processor: many tests wait for a time limit or a child process. */
+const WAITING_FILES = 1
 /** Of a few files, stack traces name lines of the sources (ava.config.js). */
 const MAPPED_FILES_MAX = 10
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
@@ -153,7 +155,7 @@ function runAva(
     bin('ava'),
     '--tap',
     '--concurrency',
-    String(availableParallelism()),
+    String(availableParallelism() + WAITING_FILES),
     ...match.flatMap((title) => ['--match', title]),
     // The pattern of ava.config.js names all of them, in fewer characters.
     ...(isWhole ? [] : files),

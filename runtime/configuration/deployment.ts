@@ -16,6 +16,12 @@ export const deploymentSettings = section(
     embedded_chain_monitor: flag(false).describe(
       'A payment counts once the chain shows it; readiness needs the nodes of [[chains]].',
     ),
+    thread_start: z
+      .enum(['at_start', 'at_first_use'])
+      .default('at_first_use')
+      .describe(
+        'When the egress thread and the compute threads start. at_first_use saves memory and the first call waits up to half a second. at_start: before readiness.',
+      ),
     coordination_backend: z
       .enum(['postgres', 'redis', 'memcached'])
       .default('postgres')

@@ -63,6 +63,8 @@ export class ActorEndpoint implements JobOwner {
   readonly #mailbox: Mailbox<Job>
   readonly #cloneMessages: boolean
   #executor: Executor | undefined = undefined
+  /** Called for each message that arrives before the first executor. */
+  onEarlyMessage: (() => void) | undefined = undefined
   #accepting = true
   #stopped = false
   #firstLive: Job | undefined = undefined
@@ -169,6 +171,7 @@ export class ActorEndpoint implements JobOwner {
     this.meter.accepted += 1
     this.#enlist(job)
     if (verdict === 'start') this.#start(job, nowMs)
+    else if (this.#executor === undefined) this.onEarlyMessage?.()
   }
 
   #refuse(job: Job, reason: UnavailableReason): void {

@@ -18,6 +18,9 @@ export type Place =
    */
   | { readonly tag: 'pool'; readonly name: string; readonly threadsMax: number }
 
+/** When a thread, or the threads of a pool, start: with the process, or with the first message for them. */
+export type ThreadStart = 'at_start' | 'at_first_use'
+
 export const inline: Place = { tag: 'inline' }
 
 export function thread(name: string): Place {

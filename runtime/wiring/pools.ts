@@ -7,10 +7,10 @@ import type { ProcessResources } from '../process/process-resources.js'
 /** A pool that closes with its actor. */
 export function pooled<M>(
   context: ActorContext,
-  { metrics, log }: ProcessResources,
+  { metrics, log, settings }: ProcessResources,
   options: PoolOptions,
 ): Pool<M> {
-  const opened = openPool<M>({ ...options, metrics, log })
+  const opened = openPool<M>({ starts: settings.deployment.thread_start, ...options, metrics, log })
   context.onStop(() => opened.close())
   return opened
 }

@@ -19,7 +19,15 @@ const require = createRequire(import.meta.url)
 const Ajv2020 = require('ajv/dist/2020.js') as new (options: object) => Ajv
 
 const ISSUER = 'https://id.test'
-const DOCUMENT = `${ISSUER}/openapi.json`
+// One for all routes, and without a check of the schemas, which the tests of the document make: an instance that
+// compiles the schema of schemas costs as much time as the start of a service.
+const ajv = new Ajv2020({
+  strict: false,
+  validateFormats: false,
+  validateSchema: false,
+  allErrors: true,
+})
+let documents = 0
 /** Statuses of HTTP itself, which operations do not list: Not Modified, Not Acceptable. */
 const OF_HTTP = new Set([304, 406])
 
@@ -41,7 +49,8 @@ export interface GivenAnswer {
 class Expectation {
   readonly #responses: Record<string, Response>
   readonly #document: Document
-  readonly #ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: true })
+  /** Name of the document of this route in the schemas. */
+  readonly #id = `${ISSUER}/openapi.json/${(documents += 1)}`
   readonly #validators = new Map<object, ValidateFunction>()
 
   constructor(route: Route) {
@@ -49,7 +58,7 @@ class Expectation {
     this.#document = openapiDocument({ issuer: ISSUER, exposure: 'internal', routes }) as Document
     const [item] = Object.values(this.#document.paths)
     this.#responses = item![route.method.toLowerCase()]!.responses
-    this.#ajv.addSchema({ $id: DOCUMENT, components: this.#document.components })
+    ajv.addSchema({ $id: this.#id, components: this.#document.components })
   }
 
   /** What differs from the description. Null when nothing does. */
@@ -70,7 +79,7 @@ class Expectation {
     const validate = this.#validator(media.schema)
     const text = typeof body === 'string' ? body : Buffer.from(body).toString('utf8')
     const parsed: unknown = JSON.parse(text)
-    return validate(parsed) ? describedFault(parsed) : this.#ajv.errorsText(validate.errors)
+    return validate(parsed) ? describedFault(parsed) : ajv.errorsText(validate.errors)
   }
 
   #resolved(response: Response | undefined): Response | undefined {
@@ -81,8 +90,8 @@ class Expectation {
   #validator(schema: object): ValidateFunction {
     let validate = this.#validators.get(schema)
     if (validate === undefined) {
-      const rooted = JSON.stringify(schema).replaceAll('"$ref":"#/', `"$ref":"${DOCUMENT}#/`)
-      validate = this.#ajv.compile(JSON.parse(rooted) as object)
+      const rooted = JSON.stringify(schema).replaceAll('"$ref":"#/', `"$ref":"${this.#id}#/`)
+      validate = ajv.compile(JSON.parse(rooted) as object)
       this.#validators.set(schema, validate)
     }
     return validate

@@ -20,6 +20,7 @@ import { originOf } from '../job.js'
 import { type Logger, silentLogger } from '../log.js'
 import type { KernelMetrics } from '../metrics/metrics.js'
 import type { MetricFamily } from '../metrics/plain-metrics.js'
+import type { ThreadStart } from '../placement.js'
 import type { Call, Result } from './pool-worker.js'
 
 type Functions<M> = {
@@ -58,6 +59,8 @@ export interface PoolOptions {
   readonly threadsMax: number
   /** Kept alive when idle. Default 1. */
   readonly threadsMin?: number | undefined
+  /** When the first threads start. Default: `at_start`. */
+  readonly starts?: ThreadStart | undefined
   /** Calls that may wait for a thread. Default 1024. Shares take turns (fair-queue.ts). */
   readonly queueMax?: number | undefined
   /** Waiting calls of one share. Default: only `queueMax` applies. */
@@ -132,7 +135,8 @@ class Work extends QueueItem {
 
 class PiscinaPool {
   readonly #name: string
-  readonly #piscina: Piscina<readonly Call[], Result[]>
+  readonly #options: PoolOptions
+  #piscina: Piscina<readonly Call[], Result[]> | undefined = undefined
   readonly #log: Logger
   readonly #batchMax: number
   readonly #batchMsMax: number
@@ -151,7 +155,7 @@ class PiscinaPool {
   #onIdle: (() => void) | undefined = undefined
 
   constructor(options: PoolOptions) {
-    const { name, module, threadsMax, threadsMin = 1, nice = 0 } = options
+    const { name, threadsMax } = options
     this.#name = name
     this.#log = (options.log ?? silentLogger).child({ pool: name })
     this.#queue = new FairQueue({
@@ -164,20 +168,28 @@ class PiscinaPool {
     // Small calls: keep the next batch ready for when a thread becomes free. Long calls: keep them
     // here, where they can still be cancelled.
     this.#batchesMax = this.#batchMax > 1 ? threadsMax * 2 : threadsMax
-    this.#piscina = new Piscina({
+    this.#options = options
+    if (options.starts !== 'at_first_use') this.#startThreads()
+    this.#excluded = options.metrics?.include(async () => poolFamilies(this.stats()))
+  }
+
+  #startThreads(): Piscina<readonly Call[], Result[]> {
+    const { module, threadsMax, threadsMin = 1, nice = 0, forgets } = this.#options
+    const piscina = new Piscina<readonly Call[], Result[]>({
       filename: new URL('./pool-worker.js', import.meta.url).href,
       name: 'runBatch',
       minThreads: Math.min(threadsMin, threadsMax),
       maxThreads: threadsMax,
       idleTimeout: 30_000,
       niceIncrement: nice,
-      atomics: options.forgets === true ? 'disabled' : 'sync',
+      atomics: forgets === true ? 'disabled' : 'sync',
       recordTiming: false,
       workerData: { module: module.href },
     })
     // Tasks report their own failures. This is a worker that died without reporting one.
-    this.#piscina.on('error', (error: Error) => this.#log.error({ err: error }, 'pool thread died'))
-    this.#excluded = options.metrics?.include(async () => poolFamilies(this.stats()))
+    piscina.on('error', (error: Error) => this.#log.error({ err: error }, 'pool thread died'))
+    this.#piscina = piscina
+    return piscina
   }
 
   run(name: string, input: unknown, options?: AskOptions): Promise<unknown> {
@@ -268,7 +280,8 @@ class PiscinaPool {
     const timer = setTimeout(() => hung.abort(), this.#batchMsMax)
     try {
       const calls = batch.map(({ name, input }): Call => [name, input])
-      const results = await this.#piscina.run(calls, { signal: hung.signal })
+      const piscina = this.#piscina ?? this.#startThreads()
+      const results = await piscina.run(calls, { signal: hung.signal })
       for (const [index, work] of batch.entries()) this.#settle(work, results[index]!)
     } catch (error) {
       await this.#recover(batch, error as Error, hung.signal.aborted)
@@ -318,7 +331,7 @@ class PiscinaPool {
       failed: this.#failed,
       rejected: this.#rejected,
       crashes: this.#crashes,
-      threads: this.#piscina.threads.length,
+      threads: this.#piscina?.threads.length ?? 0,
     }
   }
 
@@ -339,7 +352,7 @@ class PiscinaPool {
       work.reject(this.#unavailable(work.name, 'stopped'))
     }
     this.#excluded?.()
-    await this.#piscina.destroy()
+    await this.#piscina?.destroy()
   }
 }
 

@@ -18,6 +18,7 @@ import { type AskedByName, Link } from './link.js'
 import { type Logger, lineWriter, type LogLevel, silentLogger } from '../log.js'
 import type { ActorStats, KernelMetrics } from '../metrics/metrics.js'
 import type { MetricFamily } from '../metrics/plain-metrics.js'
+import type { ThreadStart } from '../placement.js'
 import type { Address, Protocol } from '../protocol.js'
 import { Supervisor, SUPERVISION_DEFAULT } from '../supervisor.js'
 import {
@@ -55,6 +56,11 @@ export interface ThreadOptions {
   readonly heartbeatMs?: number | undefined
   /** A thread that has not answered for this long counts as hung. Default 15,000. */
   readonly hungMs?: number | undefined
+  /**
+   * `at_first_use`: the thread starts with the first message to one of its actors, and counts as ready before. A
+   * failed start is repeated like a crash. Default: `at_start`.
+   */
+  readonly starts?: ThreadStart | undefined
   /** From spawn until the actors are placed. Default 30,000. */
   readonly startMs?: number | undefined
   readonly resourceLimits?: ResourceLimits | undefined
@@ -86,10 +92,14 @@ export interface SpawnedThread {
   stop(): Promise<void>
 }
 
-/** Starts a thread and waits until its actors are placed. @throws when it cannot start. */
+/**
+ * Starts a thread and waits until its actors are placed, or prepares the start at the first use.
+ * @throws when it cannot start.
+ */
 export async function spawnThread(options: ThreadOptions): Promise<SpawnedThread> {
   const host = new ThreadHost(options)
-  await host.launch()
+  if (options.starts === 'at_first_use') host.launchAtFirstUse()
+  else await host.launch()
   return host
 }
 
@@ -117,6 +127,8 @@ class ThreadHost implements SpawnedThread {
   #health: ThreadHealth | undefined = undefined
   #restarts = 0
   #hung = false
+  /** A thread that starts at its first use is ready until a start fails. */
+  #firstUse: 'awaited' | 'starting' | 'over' = 'over'
   #timer: NodeJS.Timeout | undefined = undefined
   #ending = false
 
@@ -151,6 +163,7 @@ class ThreadHost implements SpawnedThread {
   }
 
   readiness(): { ready: boolean; unready: readonly string[] } {
+    if (this.#firstUse !== 'over') return { ready: true, unready: [] }
     const fit = this.#now !== undefined && this.#supervisor.ready && !this.#hung
     const unready = fit ? (this.#health?.unready ?? []) : this.#all()
     return { ready: unready.length === 0, unready }
@@ -169,6 +182,19 @@ class ThreadHost implements SpawnedThread {
   async reconfigure(data: unknown): Promise<void> {
     this.#startData = data
     await this.#now?.control.reconfigure(data)
+  }
+
+  launchAtFirstUse(): void {
+    this.#firstUse = 'awaited'
+    const use = () => {
+      if (this.#firstUse !== 'awaited' || this.#ending) return
+      this.#firstUse = 'starting'
+      const started = this.launch().catch((error: unknown) => this.#notStarted(error))
+      void started.then(() => {
+        this.#firstUse = 'over'
+      })
+    }
+    for (const { endpoint } of this.#placements.values()) endpoint.onEarlyMessage = use
   }
 
   async launch(): Promise<void> {
@@ -289,12 +315,14 @@ class ThreadHost implements SpawnedThread {
           for (const { endpoint } of this.#placements.values()) endpoint.meter.restarts += 1
           this.#log.warn('thread restarted')
         },
-        (error: unknown) => {
-          this.#log.error({ err: error }, 'thread did not start')
-          if (!this.#ending) this.#relaunch()
-        },
+        (error: unknown) => this.#notStarted(error),
       )
     }, afterMs)
+  }
+
+  #notStarted(error: unknown): void {
+    this.#log.error({ err: error }, 'thread did not start')
+    if (!this.#ending) this.#relaunch()
   }
 
   #scheduleHeartbeat(): void {
@@ -376,7 +404,12 @@ class ThreadHost implements SpawnedThread {
       values: [{ labels, value }],
     })
     const own = [
-      family('gauge', 'svc_thread_up', '1 while the thread serves.', incarnation ? 1 : 0),
+      family(
+        'gauge',
+        'svc_thread_up',
+        '1 while the thread serves, or waits for its first use.',
+        incarnation || this.#firstUse === 'awaited' ? 1 : 0,
+      ),
       family('counter', 'svc_thread_restarts_total', 'Fresh threads.', this.#restarts),
       family(
         'gauge',

@@ -75,10 +75,13 @@ test('a slow program gets everything a server sends before it closes', async (t)
 test('a reset of the server reaches the program', async (t) => {
   const socket = await tunnelTo(t, (upstream) => {
     upstream.write('hello')
-    setTimeout(() => upstream.resetAndDestroy(), 200)
+    upstream.once('data', () => upstream.resetAndDestroy())
   })
   let said = ''
-  socket.setEncoding('latin1').on('data', (text: string) => (said += text))
+  socket.setEncoding('latin1').on('data', (text: string) => {
+    said += text
+    if (said === 'hello') socket.write('reset')
+  })
   const error: unknown = await once(socket, 'close').catch(({ code }: { code: string }) => code)
   t.is(said, 'hello')
   t.is(error, 'ECONNRESET')

@@ -40,6 +40,17 @@ test('calls of one tick are all answered, each with its own result', async (t) =
   await pool.close()
 })
 
+test('a pool that starts at its first use has no thread before', async (t) => {
+  const pool = open({ starts: 'at_first_use' })
+  t.is(pool.stats().threads, 0)
+  t.is((await pool.run('square', { value: 3 })).squared, 9)
+  t.true(pool.stats().threads > 0)
+  await pool.close()
+  const unused = open({ starts: 'at_first_use' })
+  await unused.close()
+  t.is(await reasonOf(unused.run('square', { value: 3 })), 'stopped')
+})
+
 test('a function that throws fails its own call only', async (t) => {
   const pool = open()
   const [good, bad] = await Promise.all([

@@ -130,6 +130,44 @@ test('a thread whose entry cannot be loaded does not start', async (t) => {
   })
 })
 
+test('a thread that starts at its first use answers the messages that started it', async (t) => {
+  const { ref, readiness, stop } = await placeProbe(t, 'thread', {
+    thread: { starts: 'at_first_use' },
+  })
+  t.true(readiness(), 'a thread that is not needed yet is ready')
+  const answers = await Promise.all([2, 3].map((value) => ref.square({ value })))
+  t.deepEqual(
+    answers.map(({ value }) => value),
+    [4, 9],
+  )
+  t.true(readiness())
+  await reasonOf(ref.exit({ code: 1 }))
+  t.is((await ref.square({ value: 4 })).value, 16, 'it is replaced after a death')
+  await stop()
+})
+
+test('a thread that cannot start at its first use is not ready, and its message ends', async (t) => {
+  const missing = new URL('./no-such-entry.js', import.meta.url)
+  const { ref, readiness, stop } = await placeProbe(t, 'thread', {
+    thread: { starts: 'at_first_use', entry: missing },
+  })
+  t.true(readiness())
+  t.is(await reasonOf(ref.square({ value: 2 }, { timeoutMs: 50 })), 'deadline')
+  await until(() => !readiness())
+  await stop()
+})
+
+test('a thread that was never used stops and drains', async (t) => {
+  for (const end of ['stop', 'drain'] as const) {
+    const { ref, stop, drain } = await placeProbe(t, 'thread', {
+      thread: { starts: 'at_first_use' },
+    })
+    if (end === 'drain') t.true(await drain(1_000))
+    await stop()
+    t.is(await reasonOf(ref.square({ value: 2 })), 'stopped')
+  }
+})
+
 test('streams are aborted when their thread dies', async (t) => {
   const { ref, stop } = await placeProbe(t, 'thread')
   const { body } = await ref.produce({ bytes: 1e9, chunkBytes: 1000 })
