@@ -18,6 +18,10 @@ const LARGE =
 
 /** Files that break a rule, with the reason. */
 const ALLOWED: Readonly<Record<string, string>> = {
+  '0098_audit_indexes':
+    'written before the rule: writers of audit_events wait while its indexes are built',
+  '0105_plans':
+    'written before the rule: sign-ins wait while the index of browser_sessions is built',
   '0093_audit_time': 'a BRIN index is built in one pass over the pages, a second for each gigabyte',
 }
 

@@ -20,6 +20,9 @@ const NEEDS: readonly (readonly [pattern: RegExp, reason: string])[] = [
 
 const EXCEPTIONS: Readonly<Record<string, string>> = {
   'agents/removed-scopes': 'it asserts at once what the other processes know within a second',
+  'commerce/x402-monitor': 'it asserts the readiness of one process',
+  'identity/federated-login/federated-login': 'it chooses the transport',
+  'identity/sign-in/own-factors': 'it starts a second service on the same database',
 }
 
 /** Undefined where a flow runs through a proxy. @param file compiled, below dist/test. */
