@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { Agent, get, type IncomingMessage } from 'node:http'
+import { connect, constants } from 'node:http2'
 import { createServer } from 'node:net'
 import test from 'ava'
 import { loadNative, PINNED_NATIVE_SHA256, verifyNative } from '../../gateway/transports/native.js'
@@ -10,6 +13,40 @@ const until = async (holds: () => boolean, withinMs = 10_000) => {
   while (!holds() && Date.now() < end) await new Promise((wake) => setTimeout(wake, 20))
   return holds()
 }
+
+test('http2: a drain announces its end before it refuses streams (RFC 9113 section 6.8)', async (t) => {
+  const stage = await openStage({ transport: 'http2', server: { drain_secs: 1 } })
+  t.teardown(() => stage.close())
+  const session = connect(stage.url, { rejectUnauthorized: false })
+  await once(session, 'connect')
+  const lastStreams: number[] = []
+  const first = once(session, 'goaway') as Promise<[code: number, lastStream: number]>
+  session.on('goaway', (_, lastStream: number) => lastStreams.push(lastStream))
+  const draining = stage.gateway.drain(10_000)
+  const [code] = await first
+  t.is(code, constants.NGHTTP2_NO_ERROR)
+  t.is(lastStreams[0], 2 ** 31 - 1, 'requests that are under way are served')
+  t.true(await draining)
+  await t.throwsAsync(stage.call({ path: '/hello' }))
+})
+
+test('http1: a kept connection gets an answer after the port is closed, and ends with it', async (t) => {
+  const stage = await openStage({ transport: 'http1', server: { drain_secs: 5 } })
+  t.teardown(() => stage.close())
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  const ask = async () => {
+    const [answer] = (await once(get(`${stage.url}/hello`, { agent }), 'response')) as [
+      IncomingMessage,
+    ]
+    answer.resume()
+    await once(answer, 'end')
+    return answer.headers.connection
+  }
+  t.is(await ask(), 'keep-alive')
+  const draining = stage.gateway.drain(10_000)
+  t.is(await ask(), 'close')
+  t.true(await draining)
+})
 
 for (const transport of TRANSPORTS) {
   const open = async (

@@ -20,6 +20,9 @@ const NEEDS: readonly (readonly [pattern: RegExp, reason: string])[] = [
 
 const EXCEPTIONS: Readonly<Record<string, string>> = {
   'agents/removed-scopes': 'it asserts at once what the other processes know within a second',
+  'commerce/x402-monitor': 'it asserts the readiness of one process',
+  'identity/federated-login/federated-login': 'it chooses the transport',
+  'identity/sign-in/own-factors': 'it starts a second service on the same database',
 }
 
 /** Undefined where a flow runs through a proxy. @param file compiled, below dist/test. */
@@ -35,7 +38,5 @@ export function reasonNotThrough(file: string): string | undefined {
 /** The flows of `npm test` that run behind nginx too: pages, tokens and administration, each with both planes. */
 export const THROUGH_FLOWS: readonly string[] = [
   'oauth/authorization/code',
-  'oauth/tokens/downscoping',
-  'oauth/credentials/issuance',
   'identity/organizations/user-owners',
 ].map((name) => `dist/test/flows/${name}.test.js`)
