@@ -1,6 +1,6 @@
 /** Sends events to NATS JetStream. Only a deployment with this sink loads the client. */
 import { readFileSync } from 'node:fs'
-import type { NatsConnection } from '@nats-io/transport-node'
+import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node'
 import type { EventSink, SentEvent, SinkConnection } from './sink.js'
 import type { NatsSettings } from './settings.js'
 
@@ -44,9 +44,8 @@ export function natsSink(settings: NatsSettings): EventSink {
 
 /** Connects once: after a lost connection the caller connects again. @throws when no server accepts it. */
 export async function connectToNats(settings: NatsSettings): Promise<NatsConnection> {
-  const { connect, credsAuthenticator } = await import('@nats-io/transport-node')
-  const { servers, tls, ca_pem_path: caPath, username, password, token } = settings
-  const credentials = settings.credentials_path
+  const { connect } = await import('@nats-io/transport-node')
+  const { servers, tls, ca_pem_path: caPath } = settings
   return connect({
     servers: [...servers],
     name: 'svc',
@@ -57,10 +56,17 @@ export async function connectToNats(settings: NatsSettings): Promise<NatsConnect
     maxPingOut: PINGS_MAX,
     ignoreClusterUpdates: true,
     ...(tls ? { tls: caPath === undefined ? {} : { ca: readFileSync(caPath, 'utf8') } } : {}),
-    ...(username === undefined ? {} : { user: username, pass: password ?? '' }),
-    ...(token === undefined ? {} : { token }),
-    ...(credentials === undefined
-      ? {}
-      : { authenticator: credsAuthenticator(readFileSync(credentials)) }),
+    ...(await loginOf(settings)),
   })
+}
+
+/** The one way to authenticate that is used. */
+async function loginOf(settings: NatsSettings): Promise<ConnectionOptions> {
+  const { credentials_path: credentials, token, username, password } = settings
+  if (credentials !== undefined) {
+    const { credsAuthenticator } = await import('@nats-io/transport-node')
+    return { authenticator: credsAuthenticator(readFileSync(credentials)) }
+  }
+  if (token !== undefined) return { token }
+  return username === undefined ? {} : { user: username, pass: password ?? '' }
 }

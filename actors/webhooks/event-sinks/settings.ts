@@ -35,10 +35,16 @@ export const eventSinksSettings = section(
           .describe('Additional trusted CA certificates, for private servers.'),
         username: text('svc').optional().describe('Account, with the password below.'),
         password: secret().optional().describe('Its password.'),
-        token: secret().optional().describe('A token, for servers that authenticate with one.'),
+        token: secret()
+          .optional()
+          .describe(
+            'A token, for servers that authenticate with one. It is used in place of username and password.',
+          ),
         credentials_path: path('svc.creds')
           .optional()
-          .describe('A credentials file with a JWT and its NKEY seed, as `nsc` writes it.'),
+          .describe(
+            'A credentials file with a JWT and its NKEY seed, as `nsc` writes it. It is used in place of the others.',
+          ),
       })
       .describe('NATS JetStream.'),
   },
@@ -50,14 +56,6 @@ export const eventSinksSettings = section(
         holds: ({ nats }) => (nats.username === undefined) === (nats.password === undefined),
         rule: 'be set together with event_sinks.nats.password',
         fix: 'set both or neither',
-      },
-      {
-        keys: ['nats.token', 'nats.username', 'nats.credentials_path'],
-        holds: ({ nats }) =>
-          [nats.token, nats.username, nats.credentials_path].filter((way) => way !== undefined)
-            .length <= 1,
-        rule: 'be the only way to authenticate',
-        fix: 'keep one of token, username with password, and credentials_path',
       },
     ],
   },

@@ -52,6 +52,7 @@ const COMMANDS: readonly (readonly [command: string, args: readonly string[], li
   ['health', [], OF_CONFIGURATION],
   ['doctor', [], OF_CONFIGURATION],
   ['trace', [UUID], OF_CONFIGURATION],
+  ['seed', [], OF_CONFIGURATION],
   ['tour', ['--base-url', AT], OF_BASE_URL],
   ['config show', [], OF_CONFIGURATION],
   ['config check', [], OF_CONFIGURATION],
