@@ -305,7 +305,7 @@ export const ROWS: readonly RowDefinition[] = [
     bench: 'flows/pow-verify',
     report: 'proof-of-work verification',
     reference: 'createHash of 64 bytes, bare loop',
-    ours: 'pow actor, 1024 in flight',
+    ours: 'pow actor, pool of one thread, 1024 in flight',
     per: 'CPU second',
     target: 0.2,
     stretch: 0.28,
