@@ -10,7 +10,7 @@
  *     })
  *     await publish(report)
  *
- * Run a bench by `node dist/bench/<path>.js [--rounds n] [--ms n] [--json file] [--markdown file]`.
+ * Run a bench by `node dist/bench/<path>.js [--rounds n] [--ms n] [--warm-up-ms n] [--json file] [--markdown file]`.
  */
 import { appendFile, writeFile } from 'node:fs/promises'
 import { availableParallelism, cpus } from 'node:os'
@@ -95,7 +95,8 @@ export async function compare(comparison: Comparison): Promise<Report> {
   const results = new Map<Contender, Round[]>(all.map((contender) => [contender, []]))
   for (const contender of all) await contender.setUp?.()
   try {
-    for (const contender of all) await measure(contender, comparison.warmUpMs ?? ms)
+    const warmUpMs = Number(values['warm-up-ms'] ?? comparison.warmUpMs ?? ms)
+    for (const contender of all) await measure(contender, warmUpMs)
     for (let round = 0; round < rounds; round += 1) {
       for (const contender of all) results.get(contender)!.push(await measure(contender, ms))
     }
@@ -158,12 +159,18 @@ export async function publish(report: Report): Promise<void> {
   await publishTable(toMarkdown(report), report)
 }
 
-/** The same for a bench with another kind of table. `--json` writes `json`. */
+/** What this run has published so far. */
+const published: unknown[] = []
+
+/** The same for a bench with another kind of table. `--json` writes a list of everything that the run publishes. */
 export async function publishTable(table: string, json: unknown): Promise<void> {
   const { values } = options()
   console.log(table)
+  published.push(json)
   if (values.markdown !== undefined) await appendFile(values.markdown, `${table}\n`)
-  if (values.json !== undefined) await writeFile(values.json, `${JSON.stringify(json, null, 2)}\n`)
+  if (values.json !== undefined) {
+    await writeFile(values.json, `${JSON.stringify(published, null, 2)}\n`)
+  }
 }
 
 /** The report as a Markdown section with one table. */
@@ -268,14 +275,17 @@ function round(value: number): string {
   return Number(value.toPrecision(3)).toLocaleString('en-US')
 }
 
+type Option = 'rounds' | 'ms' | 'warm-up-ms' | 'json' | 'markdown'
+
 function options() {
   return parseArgs({
     strict: false,
     options: {
       rounds: { type: 'string' },
       ms: { type: 'string' },
+      'warm-up-ms': { type: 'string' },
       json: { type: 'string' },
       markdown: { type: 'string' },
     },
-  }) as { values: { rounds?: string; ms?: string; json?: string; markdown?: string } }
+  }) as { values: Partial<Record<Option, string>> }
 }

@@ -1,4 +1,7 @@
-/** `npm run bench [-- NAME [options]]`: lists the benches, or runs one of them. */
+/**
+ * `npm run bench [-- NAME [options]]`: lists the benches, or runs one of them. `all` measures the rows of the table in
+ * docs/reference/performance.md, and `table` writes that table.
+ */
 import { readdirSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -9,18 +12,27 @@ const here = dirname(fileURLToPath(import.meta.url))
  * benches.
  */
 const NOT_A_BENCH =
-  /(^|\/)(harness|run|wrk|webhook-receiver|whole-service|foreign-program|webhook-stage|noisy-stage|loopback-tls|generator|servers|verifier|protocol|glewlwyd|peer-.*|relays|.*-server|.*-thread)\.js$/
+  /(^|\/)(harness|run|model|wrk|webhook-receiver|whole-service|foreign-program|webhook-stage|noisy-stage|loopback-tls|generator|servers|verifier|protocol|glewlwyd|peer-.*|relays|.*-server|.*-thread)\.js$/
 
 const names = readdirSync(here, { recursive: true, encoding: 'utf8' })
-  .filter((path) => path.endsWith('.js') && !NOT_A_BENCH.test(path))
+  .filter(
+    (path) => path.endsWith('.js') && !path.startsWith('published') && !NOT_A_BENCH.test(path),
+  )
   .map((path) => relative('.', path).replace(/\.js$/, ''))
   .sort()
 
+const PUBLISHED = ['all', 'table']
+
 const name = process.argv[2]
-if (name === undefined || !names.includes(name)) {
+if (name !== undefined && PUBLISHED.includes(name)) {
+  await import(`./published/${name}.js`)
+} else if (name === undefined || !names.includes(name)) {
   if (name !== undefined) console.error(`there is no bench ${name}`)
   console.log(`npm run bench -- NAME [--rounds n] [--ms n] [--json file] [--markdown file]\n`)
   for (const each of names) console.log(`  ${each}`)
+  console.log(`
+npm run bench -- all [--quick] [--only ID,...] [--beside WORDS] [--json FILE]
+npm run bench -- table [--json FILE]`)
   process.exitCode = name === undefined ? 0 : 1
 } else {
   process.argv.splice(2, 1)

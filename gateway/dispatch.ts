@@ -71,8 +71,8 @@ export type PipelineNeeds = {
   /** `telemetry.sample_ratio`. */
   readonly sampleRatio: number
   readonly metricsToken: ((authorization: string) => boolean) | null
-  /** False while the service starts: only health probes are served then. */
-  readonly started: () => boolean
+  /** While the service starts only health probes are served. Other requests wait for it, and get 503 on false. */
+  readonly started: () => true | Promise<boolean>
   readonly clock: Clock
   readonly random: Random
   readonly log: Logger
@@ -158,12 +158,27 @@ export class Pipeline {
       }
       context.route = route
       context.rawParams = match.params
-      if (!route.isHealth && !this.needs.started()) {
-        respond.problem(context, STARTING)
-        return
-      }
-      if (route.light) this.answerLight(context, route)
-      else void this.answer(context, route)
+      const started = route.isHealth || this.needs.started()
+      if (started === true) this.enter(context, route)
+      else void this.enterLater(context, route, started)
+    } catch (error) {
+      this.fail(context, error)
+    }
+  }
+
+  private enter(context: RequestContext, route: CompiledRoute): void {
+    if (route.light) this.answerLight(context, route)
+    else void this.answer(context, route)
+  }
+
+  private async enterLater(
+    context: RequestContext,
+    route: CompiledRoute,
+    started: Promise<boolean>,
+  ): Promise<void> {
+    try {
+      if (await started) this.enter(context, route)
+      else this.needs.respond.problem(context, STARTING)
     } catch (error) {
       this.fail(context, error)
     }
@@ -298,32 +313,38 @@ export class Pipeline {
     }
     // Refused tokens have a quota of their own per address. It bounds the verifications that guessing costs,
     // and guessing cannot use up the quota of other callers behind the address.
-    const guesses = quotas.enabled ? `refused:${this.addressKey(context)}` : null
-    const spent = guesses === null ? null : quotas.spentDefault(guesses)
+    const guesses = () => `refused:${this.addressKey(context)}`
+    const spent = quotas.enabled && quotas.anySpent() ? quotas.spentDefault(guesses()) : null
     if (spent !== null) return this.admit(context, spent)
     const credentials = credentialsOf(context, originOf)
     const { host } = context.exchange
     const verifier = security.scheme === 'scim' ? this.needs.scimAuthenticator : authenticator
-    const address = clientAddressOf(context, this.needs.addresses)
+    const addressOf = () => clientAddressOf(context, this.needs.addresses)
     const result = await verifier.authenticate(
       credentials,
       host,
-      address,
+      addressOf,
       scopesOf(security),
       context,
     )
     if (result.tag === 'problem') {
-      if (guesses !== null && authorization !== undefined) quotas.takeDefault(guesses)
+      if (quotas.enabled && authorization !== undefined) quotas.takeDefault(guesses())
       respond.problem(context, result.problem)
       return false
     }
     const { baseUrl, administration, billing } = this.needs
-    const principal = administration?.(result.principal, address) ?? result.principal
+    const principal = administration?.(result.principal, addressOf()) ?? result.principal
     const refusal = refuseAuthority(security, principal, baseUrl)
     if (refusal !== null) {
       const isElsewhere =
         principal !== result.principal &&
         refuseAuthority(security, result.principal, baseUrl) === null
+      if (isElsewhere) {
+        // A token of an operator at another address may be stolen: the log names the client and why.
+        context.reason = 'admin_address_not_allowed'
+        const { clientId, tenantId } = result.principal
+        context.requester = { clientId, tenantId, grantType: null }
+      }
       respond.problem(context, isElsewhere ? NOT_FROM_HERE : refusal)
       return false
     }

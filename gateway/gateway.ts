@@ -105,6 +105,8 @@ export interface GatewayOptions {
   readonly policies?: Policies | undefined
   /** Replaces the table of pinned hashes. A table without this platform forces node:http. */
   readonly nativePins?: Readonly<Record<string, string>> | undefined
+  /** Time that a request waits for the start. Default: `START_WAIT_MS`. */
+  readonly startWaitMs?: number | undefined
   /** Time that a client may leave its answer unread. Default: `UNREAD_MS_MAX`. */
   readonly unreadMs?: number | undefined
   /** The mail of a development service, for /dev/mail. Absent: the page is not served. */
@@ -124,7 +126,8 @@ export interface SharedPort {
 
 export interface Gateway {
   /**
-   * Opens the listener. Until `started` is called, all routes except health probes answer 503.
+   * Opens the listener. Until `started` is called, only health probes are answered. Other requests wait, and get 503
+   * after `START_WAIT_MS`.
    * @throws {ListenFailed} with a message for the operator, such as a port in use.
    */
   listen(): Promise<{ readonly url: string; readonly port: number; readonly transport: string }>
@@ -136,6 +139,8 @@ export interface Gateway {
   /** The routes that this process serves, including those of the gateway. */
   readonly routes: readonly Route[]
 }
+
+const START_WAIT_MS = 10_000
 
 const ADMIN_DEFAULTS: AdminSettings = { enabled: true, allowed_addresses: [] }
 
@@ -258,7 +263,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     | ActorRef<BrowserSessionsProtocol>
     | undefined
   const addresses = clientAddresses(server.trusted_proxies)
-  let isStarted = false
+  const start = startGate(options.startWaitMs ?? START_WAIT_MS)
   const pipeline = new Pipeline({
     router,
     respond: new Responder({
@@ -304,7 +309,7 @@ export function openGateway(options: GatewayOptions): Gateway {
           },
     sampleRatio: options.sampleRatio ?? 1,
     metricsToken: metricsTokenCheck(server.metrics_bearer_token),
-    started: () => isStarted,
+    started: () => start.isOpen || start.wait(),
     clock,
     random,
     log,
@@ -334,7 +339,7 @@ export function openGateway(options: GatewayOptions): Gateway {
       return { url, port, transport }
     },
     started() {
-      isStarted = true
+      start.open()
     },
     async drain(withinMs) {
       return (await listener?.drain(withinMs)) ?? true
@@ -342,6 +347,34 @@ export function openGateway(options: GatewayOptions): Gateway {
     async close() {
       quotas.close()
       await listener?.close()
+    },
+  }
+}
+
+/**
+ * Requests during the start. A proxy without health checks sends them as soon as the port is open, and repeats no POST
+ * that was answered with 503.
+ */
+function startGate(waitMs: number) {
+  const waiting = new Set<(isOpen: boolean) => void>()
+  return {
+    isOpen: false,
+    open() {
+      this.isOpen = true
+      for (const enter of waiting) enter(true)
+      waiting.clear()
+    },
+    /** True once the service has started, false after the time. */
+    wait(): Promise<boolean> {
+      return new Promise((resolve) => {
+        const enter = (isOpen: boolean) => {
+          clearTimeout(late)
+          waiting.delete(enter)
+          resolve(isOpen)
+        }
+        const late = setTimeout(enter, waitMs, false)
+        waiting.add(enter)
+      })
     },
   }
 }

@@ -23,21 +23,26 @@ export type ListenNeeds = {
 /** A renewed certificate is used within this time. */
 const RENEWAL_EVERY_MS = 60_000
 
-type Where = Pick<ServerSettings, 'host' | 'port' | 'transport' | 'http1_parser' | 'tls'>
+type Where = Pick<
+  ServerSettings,
+  'host' | 'port' | 'transport' | 'http1_parser' | 'tls' | 'drain_secs'
+>
 
 /** @throws {ListenFailed} */
 export async function listen(
-  { host, port, transport, http1_parser, tls }: Where,
+  { host, port, transport, http1_parser, tls, drain_secs }: Where,
   handler: HttpExchangeHandler,
   { log, clock, pins = PINNED_NATIVE_SHA256, isShared, unreadMs }: ListenNeeds,
 ): Promise<Listener> {
-  const options = { host, port, handler, isShared, unreadMs }
+  const lingerMs = drain_secs * 1000
+  const options = { host, port, handler, isShared, unreadMs, lingerMs }
   if (transport !== 'plain_http') {
     if (tls === undefined) throw new ListenFailed(`${transport} needs [server.tls]`)
     const files = { certPath: tls.cert_pem_path, keyPath: tls.key_pem_path }
     const monotonicMs = () => clock.monotonicMs()
     const renewal = { log, everyMs: RENEWAL_EVERY_MS }
-    const http1 = transport === 'tls' ? createHttp1OverTls({ handler, unreadMs }) : undefined
+    const http1 =
+      transport === 'tls' ? createHttp1OverTls({ handler, unreadMs, lingerMs }) : undefined
     return openHttp2({ ...options, tls: files, http1, monotonicMs, renewal })
   }
   if (http1_parser === 'node') return openHttp1(options)

@@ -53,6 +53,7 @@ import { federatedLoginRoutes } from './routes/identity/federated-login.js'
 import { sshCertificatesRoutes } from './routes/vault/ssh-certificates.js'
 import { vaultRoutes } from './routes/vault/vault.js'
 import { x402PaymentRoutes } from './routes/commerce/x402-payments.js'
+import { walletRoutes } from './routes/commerce/wallets.js'
 import { x402Routes } from './routes/commerce/x402.js'
 import { workspaceRoutes } from './routes/agents/workspaces.js'
 import type { Route } from './route.js'
@@ -114,4 +115,5 @@ export const routes: readonly Route[] = [
   ...settlementRoutes,
   ...x402Routes,
   ...x402PaymentRoutes,
+  ...walletRoutes,
 ]

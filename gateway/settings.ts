@@ -122,7 +122,7 @@ export const serverSettings = section(
       'Time for requests to finish at shutdown; 0 closes at once, outside production only.',
     ),
     drain_secs: dependentTimerSeconds().describe(
-      'Time at shutdown in which readiness answers 503 and requests are still accepted, so that proxies send none any more.',
+      'Time at shutdown in which readiness answers 503 and requests are still accepted, so that proxies send none any more. After it the port is closed, and for the same time again kept connections are left to their clients, which are asked to close them.',
     ),
     egress_url: baseUrl().describe(
       'Base URL of the egress proxy, which documents and clients name. The service is served at its host too, and the proxy at every host of the service.',

@@ -23,7 +23,7 @@ create policy tenant on egress_blocks using (svc_visible(tenant_id)) with check 
 -- the tenant.
 create function svc_announce_egress() returns trigger language plpgsql as $$
 begin
-  perform pg_notify('svc_egress', coalesce(new.tenant_id, old.tenant_id)::text);
+  perform svc_announce('svc_egress', coalesce(new.tenant_id, old.tenant_id)::text);
   return null;
 end
 $$;

@@ -21,12 +21,21 @@ import {
 } from '../storage/platform/schema-version.js'
 import { DatabaseUnavailable } from '../storage/platform/unavailable.js'
 
-/** An arbitrary constant, which must never change. */
+/**
+ * An arbitrary constant, which must never change. The runner of the release before takes only this lock. The release after
+ * this one needs only the row of `locks`.
+ */
 const ADVISORY_LOCK = 0x737663_0001
 const WAIT_MS_MAX = 10 * 60_000
 const WAIT_STEP_MS = 100
-/** Time that a migration waits for a table lock. */
-const LOCK_TIMEOUT_SECS = 60
+/**
+ * Time that a migration waits for a table lock. Statements of the service queue behind a waiting lock, so the wait is
+ * short, and the whole file is tried again.
+ */
+const LOCK_TIMEOUT_MS = 2_000
+const LOCK_TRIES_MAX = 60
+const LOCK_AGAIN_MS = 1_000
+const LOCK_NOT_AVAILABLE = '55P03'
 
 export interface MigrationOptions {
   /** The migration URL. It needs a session, so it must not go through a transaction pooler. */
@@ -61,15 +70,18 @@ export async function runMigrations(options: MigrationOptions): Promise<string[]
          checksum text not null,
          applied_at timestamptz not null default clock_timestamp(),
          duration_ms integer not null
-       )`,
+       );
+       create table if not exists locks (key text primary key);
+       insert into locks (key) values ('migrations') on conflict do nothing`,
     )
     const verdict = compareSchema(files, await readAppliedMigrations(client))
     if (verdict.tag !== 'current' && verdict.tag !== 'behind') throw new SchemaMismatch(verdict)
     const missing = verdict.tag === 'behind' ? verdict.missing : []
-    for (const file of missing) await apply(client, file, log)
+    const applied: string[] = []
+    for (const file of missing) if (await apply(client, file, log)) applied.push(file.name)
     for (const role of runtimeRoles) await admit(client, role)
     if (missing.length === 0) log.debug('the schema is current')
-    return missing.map(({ name }) => name)
+    return applied
   } finally {
     await client.end()
   }
@@ -130,12 +142,32 @@ async function takeTurn(client: Client, log: Logger): Promise<void> {
   throw new Error('another runner has been migrating this database for ten minutes')
 }
 
-async function apply(client: Client, file: MigrationFile, log: Logger): Promise<void> {
+/** @returns false if another runner applied the file, on an engine without advisory locks. */
+async function apply(client: Client, file: MigrationFile, log: Logger): Promise<boolean> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await applyOnce(client, file, log)
+    } catch (error) {
+      const { code } = ((error as Error).cause ?? {}) as DatabaseError
+      if (code !== LOCK_NOT_AVAILABLE || tries === LOCK_TRIES_MAX) throw error
+      log.info({ migration: file.name, tries }, 'a table is in use: the migration tries again')
+      await sleep(LOCK_AGAIN_MS)
+    }
+  }
+}
+
+async function applyOnce(client: Client, file: MigrationFile, log: Logger): Promise<boolean> {
   const startedMs = performance.now()
   await client.query(
-    `begin; set local lock_timeout = '${LOCK_TIMEOUT_SECS}s'; set local svc.scope = 'system'`,
+    `begin; set local lock_timeout = ${LOCK_TIMEOUT_MS}; set local svc.scope = 'system'`,
   )
   try {
+    await client.query(`select key from locks where key = 'migrations' for update`)
+    const known = await client.query('select from svc_migrations where name = $1', [file.name])
+    if (known.rowCount !== 0) {
+      await client.query('rollback')
+      return false
+    }
     await client.query(file.sql)
     const durationMs = Math.round(performance.now() - startedMs)
     await client.query(
@@ -144,6 +176,7 @@ async function apply(client: Client, file: MigrationFile, log: Logger): Promise<
     )
     await client.query('commit')
     log.info({ migration: file.name, durationMs }, 'migrated')
+    return true
   } catch (error) {
     await client.query('rollback').catch(() => undefined)
     throw new Error(`the migration ${file.name} failed and was rolled back: ${describe(error)}`, {

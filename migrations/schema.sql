@@ -1,11 +1,24 @@
 -- What the migrations come to. Written by `node dist/test/support/storage/write-schema.js`.
 
+CREATE OR REPLACE FUNCTION public.svc_announce(channel text, payload text)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if current_setting('svc.announce', true) = 'table' then
+    insert into announcements (channel, payload) values (svc_announce.channel, svc_announce.payload);
+  else
+    perform pg_notify(channel, payload);
+  end if;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_announce_agent()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_notify('svc_standing', coalesce(new.agent_id, old.agent_id)::text);
+  perform svc_announce('svc_standing', coalesce(new.agent_id, old.agent_id)::text);
   return null;
 end
 $function$;
@@ -15,7 +28,7 @@ CREATE OR REPLACE FUNCTION public.svc_announce_egress()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_notify('svc_egress', coalesce(new.tenant_id, old.tenant_id)::text);
+  perform svc_announce('svc_egress', coalesce(new.tenant_id, old.tenant_id)::text);
   return null;
 end
 $function$;
@@ -25,7 +38,7 @@ CREATE OR REPLACE FUNCTION public.svc_announce_person()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_notify('svc_standing', coalesce(new.sub, old.sub));
+  perform svc_announce('svc_standing', coalesce(new.sub, old.sub));
   return null;
 end
 $function$;
@@ -35,7 +48,7 @@ CREATE OR REPLACE FUNCTION public.svc_announce_policies()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_notify('svc_standing', coalesce(new.tenant_id, old.tenant_id)::text);
+  perform svc_announce('svc_standing', coalesce(new.tenant_id, old.tenant_id)::text);
   return null;
 end
 $function$;
@@ -45,7 +58,7 @@ CREATE OR REPLACE FUNCTION public.svc_announce_secret()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_notify('svc_standing', coalesce(new.application_id, old.application_id)::text);
+  perform svc_announce('svc_standing', coalesce(new.application_id, old.application_id)::text);
   return null;
 end
 $function$;
@@ -55,7 +68,7 @@ CREATE OR REPLACE FUNCTION public.svc_announce_signing_keys()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_notify('svc_signing_keys', '');
+  perform svc_announce('svc_signing_keys', '');
   return null;
 end
 $function$;
@@ -65,7 +78,7 @@ CREATE OR REPLACE FUNCTION public.svc_announce_standing()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_notify('svc_standing', coalesce(new.id, old.id)::text);
+  perform svc_announce('svc_standing', coalesce(new.id, old.id)::text);
   return null;
 end
 $function$;
@@ -75,7 +88,7 @@ CREATE OR REPLACE FUNCTION public.svc_announce_tenant()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform pg_notify('svc_tenants', coalesce(new.id, old.id)::text);
+  perform svc_announce('svc_tenants', coalesce(new.id, old.id)::text);
   return null;
 end
 $function$;
@@ -194,6 +207,20 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_application_origins()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  delete from application_origins
+  where tenant_id = new.tenant_id and application_id = new.id and origin <> all (new.allowed_origins);
+  insert into application_origins (tenant_id, application_id, origin)
+  select distinct new.tenant_id, new.id, o from unnest(new.allowed_origins) o
+  on conflict do nothing;
+  return null;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_billing_follows()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -301,7 +328,7 @@ AS $function$
 begin
   update sessions set ended_at = new.revoked_at, ended_reason = new.revoked_reason
   where tenant_id = new.tenant_id and id = new.id and ended_at is null;
-  perform pg_notify('svc_standing', new.id::text);
+  perform svc_announce('svc_standing', new.id::text);
   return null;
 end
 $function$;
@@ -346,22 +373,10 @@ CREATE OR REPLACE FUNCTION public.svc_ledger_balanced()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
-declare
-  entry uuid;
-  lines bigint;
-  total numeric;
-  strange bigint;
 begin
-  entry := case when tg_table_name = 'ledger_lines' then (to_jsonb(new) ->> 'entry_id')::uuid
-                else (to_jsonb(new) ->> 'id')::uuid end;
-  select count(*), coalesce(sum(l.amount_minor), 0), count(*) filter (where l.currency <> e.currency)
-    into lines, total, strange
-    from ledger_lines l join ledger_entries e on e.tenant_id = l.tenant_id and e.id = l.entry_id
-    where l.tenant_id = new.tenant_id and l.entry_id = entry;
-  if lines < 2 or total <> 0 or strange > 0 then
-    raise exception 'ledger entry % does not balance', entry
-      using errcode = 'check_violation', constraint = 'ledger_balanced';
-  end if;
+  perform svc_ledger_require_balance(new.tenant_id,
+    case when tg_table_name = 'ledger_lines' then (to_jsonb(new) ->> 'entry_id')::uuid
+         else (to_jsonb(new) ->> 'id')::uuid end);
   return null;
 end
 $function$;
@@ -373,6 +388,26 @@ AS $function$
 begin
   raise exception 'the ledger is only added to' using errcode = 'check_violation',
     constraint = 'ledger_kept';
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_ledger_require_balance(tenant uuid, entry uuid)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+declare
+  lines bigint;
+  total numeric;
+  strange bigint;
+begin
+  select count(*), coalesce(sum(l.amount_minor), 0), count(*) filter (where l.currency <> e.currency)
+    into lines, total, strange
+    from ledger_lines l join ledger_entries e on e.tenant_id = l.tenant_id and e.id = l.entry_id
+    where l.tenant_id = tenant and l.entry_id = entry;
+  if lines < 2 or total <> 0 or strange > 0 then
+    raise exception 'ledger entry % does not balance', entry
+      using errcode = 'check_violation', constraint = 'ledger_balanced';
+  end if;
 end
 $function$;
 
@@ -581,6 +616,19 @@ CREATE OR REPLACE FUNCTION public.svc_scim_user_removed()
 AS $function$
 begin
   delete from scim_users where tenant_id = new.tenant_id and user_id = new.id;
+  return null;
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_sinks_due()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into event_sink_cursors as c (tenant_id, sink, sequence, due, due_since)
+  select new.tenant_id, s.name, old.last, new.last, statement_timestamp() from event_sinks s
+  on conflict (tenant_id, sink) do update
+    set due = excluded.due, due_since = coalesce(c.due_since, excluded.due_since);
   return null;
 end
 $function$;
@@ -881,6 +929,14 @@ alter table agents enable row level security;
 alter table agents force row level security;
 create policy tenant on agents using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table announcements (
+  id bigint generated always as identity not null,
+  channel text not null,
+  payload text not null,
+  at timestamp with time zone default clock_timestamp() not null,
+  constraint announcements_pkey PRIMARY KEY (id)
+);
+
 create table api_keys (
   tenant_id uuid not null,
   id uuid not null,
@@ -942,6 +998,18 @@ CREATE INDEX api_resources_listed ON public.api_resources USING btree (tenant_id
 alter table api_resources enable row level security;
 alter table api_resources force row level security;
 create policy tenant on api_resources using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table application_origins (
+  tenant_id uuid not null,
+  application_id uuid not null,
+  origin text not null,
+  constraint application_origins_pkey PRIMARY KEY (tenant_id, application_id, origin),
+  constraint application_origins_tenant_id_application_id_fkey FOREIGN KEY (tenant_id, application_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX application_origins_by_origin ON public.application_origins USING btree (origin);
+alter table application_origins enable row level security;
+alter table application_origins force row level security;
+create policy tenant on application_origins using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table application_secrets (
   tenant_id uuid not null,
@@ -1031,8 +1099,8 @@ create table audit_events (
   constraint audit_events_previous_hash_check CHECK ((length(previous_hash) = 32)),
   constraint audit_events_sequence_check CHECK ((sequence > 0))
 );
-CREATE INDEX audit_events_by_type ON public.audit_events USING btree (tenant_id, type, occurred_at DESC, id DESC);
-CREATE INDEX audit_events_listed ON public.audit_events USING btree (tenant_id, occurred_at DESC, id DESC);
+CREATE INDEX audit_events_in_time ON public.audit_events USING btree (tenant_id, occurred_at, sequence);
+CREATE INDEX audit_events_of_type ON public.audit_events USING btree (tenant_id, type, occurred_at, sequence);
 CREATE INDEX audit_events_time ON public.audit_events USING brin (occurred_at);
 alter table audit_events enable row level security;
 alter table audit_events force row level security;
@@ -1184,6 +1252,7 @@ create table browser_sessions (
   constraint browser_sessions_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
   constraint browser_sessions_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
+CREATE INDEX browser_sessions_by_account ON public.browser_sessions USING btree (account_id);
 CREATE INDEX browser_sessions_expired ON public.browser_sessions USING btree (expires_at);
 CREATE INDEX browser_sessions_of_account ON public.browser_sessions USING btree (tenant_id, account_id) WHERE (ended_at IS NULL);
 CREATE INDEX browser_sessions_replaced ON public.browser_sessions USING btree (tenant_id, replaced_by) WHERE (replaced_by IS NOT NULL);
@@ -1651,6 +1720,30 @@ alter table event_sequences enable row level security;
 alter table event_sequences force row level security;
 create policy tenant on event_sequences using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table event_sink_cursors (
+  tenant_id uuid not null,
+  sink text not null,
+  sequence bigint not null,
+  due bigint not null,
+  due_since timestamp with time zone,
+  lease uuid,
+  leased_until timestamp with time zone,
+  constraint event_sink_cursors_pkey PRIMARY KEY (tenant_id, sink),
+  constraint event_sink_cursors_sink_fkey FOREIGN KEY (sink) REFERENCES event_sinks(name) ON DELETE CASCADE
+);
+CREATE INDEX event_sink_cursors_due ON public.event_sink_cursors USING btree (sink, due_since) WHERE (due > sequence);
+CREATE INDEX event_sink_cursors_of_sink ON public.event_sink_cursors USING btree (sink);
+alter table event_sink_cursors enable row level security;
+alter table event_sink_cursors force row level security;
+create policy tenant on event_sink_cursors using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table event_sinks (
+  name text not null,
+  created_at timestamp with time zone not null,
+  seen_at timestamp with time zone not null,
+  constraint event_sinks_pkey PRIMARY KEY (name)
+);
+
 create table events (
   tenant_id uuid not null,
   sequence bigint not null,
@@ -1791,6 +1884,11 @@ alter table ledger_lines enable row level security;
 alter table ledger_lines force row level security;
 create policy tenant on ledger_lines using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table locks (
+  key text not null,
+  constraint locks_pkey PRIMARY KEY (key)
+);
+
 create table mail_address_shares (
   address_sha256 bytea not null,
   day date not null,
@@ -1904,6 +2002,7 @@ create table operator_invites (
   constraint operator_invites_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE,
   constraint operator_invites_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
+CREATE INDEX operator_invites_of_organization ON public.operator_invites USING btree (organization_id);
 alter table operator_invites enable row level security;
 alter table operator_invites force row level security;
 create policy tenant on operator_invites using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
@@ -1958,6 +2057,8 @@ create table organizations (
   constraint organizations_billing_plan_id_fkey FOREIGN KEY (billing_plan_id) REFERENCES billing_plans(id),
   constraint organizations_made_in_tenant_id_fkey FOREIGN KEY (made_in_tenant_id) REFERENCES tenants(id)
 );
+CREATE INDEX organizations_listed ON public.organizations USING btree (created_at DESC, id DESC);
+CREATE INDEX organizations_made_in ON public.organizations USING btree (made_in_tenant_id) WHERE (made_in_tenant_id IS NOT NULL);
 CREATE INDEX organizations_of_plan ON public.organizations USING btree (billing_plan_id) WHERE (billing_plan_id IS NOT NULL);
 alter table organizations enable row level security;
 alter table organizations force row level security;
@@ -2648,6 +2749,7 @@ create table status_lists (
   constraint status_lists_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
 CREATE INDEX status_lists_full ON public.status_lists USING btree (full_at) WHERE (full_at IS NOT NULL);
+CREATE INDEX status_lists_listed ON public.status_lists USING btree (created_at DESC, id DESC);
 CREATE UNIQUE INDEX status_lists_open ON public.status_lists USING btree (tenant_id, purpose, issuer) WHERE (full_at IS NULL);
 alter table status_lists enable row level security;
 alter table status_lists force row level security;
@@ -2826,6 +2928,7 @@ create table tenants (
   constraint tenants_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id)
 );
 CREATE UNIQUE INDEX tenants_control_plane ON public.tenants USING btree (control_plane) WHERE control_plane;
+CREATE INDEX tenants_listed ON public.tenants USING btree (created_at DESC, id DESC) WHERE (organization_id IS NOT NULL);
 CREATE INDEX tenants_of_organization ON public.tenants USING btree (organization_id, created_at DESC, id DESC);
 alter table tenants enable row level security;
 alter table tenants force row level security;
@@ -3038,6 +3141,94 @@ alter table verified_domains enable row level security;
 alter table verified_domains force row level security;
 create policy tenant on verified_domains using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table wallet_budgets (
+  tenant_id uuid not null,
+  wallet_id uuid not null,
+  network text not null,
+  asset text not null,
+  payment_max numeric(78,0) not null,
+  window_max numeric(78,0) not null,
+  window_secs integer not null,
+  constraint wallet_budgets_pkey PRIMARY KEY (tenant_id, wallet_id, network, asset),
+  constraint wallet_budgets_asset_check CHECK (((asset = 'native'::text) OR (asset ~ '^0x[0-9a-f]{40}$'::text))),
+  constraint wallet_budgets_check CHECK ((window_max >= payment_max)),
+  constraint wallet_budgets_payment_max_check CHECK ((payment_max > (0)::numeric)),
+  constraint wallet_budgets_window_secs_check CHECK (((window_secs >= 60) AND (window_secs <= 31536000))),
+  constraint wallet_budgets_tenant_id_wallet_id_fkey FOREIGN KEY (tenant_id, wallet_id) REFERENCES wallets(tenant_id, id) ON DELETE CASCADE
+);
+alter table wallet_budgets enable row level security;
+alter table wallet_budgets force row level security;
+create policy tenant on wallet_budgets using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table wallet_signatures (
+  tenant_id uuid not null,
+  id uuid not null,
+  wallet_id uuid not null,
+  agent_id uuid not null,
+  kind text not null,
+  network text not null,
+  contract text,
+  recipient text not null,
+  asset text not null,
+  amount numeric(78,0) not null,
+  fee_max numeric(78,0) not null,
+  hash text not null,
+  nonce text not null,
+  valid_before timestamp with time zone,
+  resource text,
+  created_at timestamp with time zone not null,
+  constraint wallet_signatures_pkey PRIMARY KEY (tenant_id, id),
+  constraint wallet_signatures_amount_check CHECK ((amount >= (0)::numeric)),
+  constraint wallet_signatures_fee_max_check CHECK ((fee_max >= (0)::numeric)),
+  constraint wallet_signatures_kind_check CHECK ((kind = ANY (ARRAY['x402_payment'::text, 'transaction'::text]))),
+  constraint wallet_signatures_tenant_id_wallet_id_fkey FOREIGN KEY (tenant_id, wallet_id) REFERENCES wallets(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX wallet_signatures_listed ON public.wallet_signatures USING btree (tenant_id, wallet_id, created_at DESC, id DESC);
+alter table wallet_signatures enable row level security;
+alter table wallet_signatures force row level security;
+create policy tenant on wallet_signatures using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table wallet_spends (
+  tenant_id uuid not null,
+  signature_id uuid not null,
+  wallet_id uuid not null,
+  network text not null,
+  asset text not null,
+  amount numeric(78,0) not null,
+  spent_at timestamp with time zone not null,
+  constraint wallet_spends_pkey PRIMARY KEY (tenant_id, signature_id, asset),
+  constraint wallet_spends_amount_check CHECK ((amount >= (0)::numeric)),
+  constraint wallet_spends_tenant_id_signature_id_fkey FOREIGN KEY (tenant_id, signature_id) REFERENCES wallet_signatures(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX wallet_spends_counted ON public.wallet_spends USING btree (tenant_id, wallet_id, network, asset, spent_at) INCLUDE (amount);
+alter table wallet_spends enable row level security;
+alter table wallet_spends force row level security;
+create policy tenant on wallet_spends using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table wallets (
+  tenant_id uuid not null,
+  id uuid not null,
+  agent_id uuid not null,
+  address text not null,
+  key_sealed bytea not null,
+  status text default 'active'::text not null,
+  recipients text[],
+  contracts text[] not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  frozen_at timestamp with time zone,
+  constraint wallets_pkey PRIMARY KEY (tenant_id, id),
+  constraint wallets_tenant_id_agent_id_key UNIQUE (tenant_id, agent_id),
+  constraint wallets_address_check CHECK ((address ~ '^0x[0-9a-fA-F]{40}$'::text)),
+  constraint wallets_check CHECK (((status = 'frozen'::text) = (frozen_at IS NOT NULL))),
+  constraint wallets_status_check CHECK ((status = ANY (ARRAY['active'::text, 'frozen'::text]))),
+  constraint wallets_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX wallets_listed ON public.wallets USING btree (tenant_id, created_at DESC, id DESC);
+alter table wallets enable row level security;
+alter table wallets force row level security;
+create policy tenant on wallets using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table webhook_attempts (
   tenant_id uuid not null,
   delivery_id uuid not null,
@@ -3098,6 +3289,7 @@ create table webhook_lanes (
   constraint webhook_lanes_tenant_id_webhook_id_fkey FOREIGN KEY (tenant_id, webhook_id) REFERENCES webhooks(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX webhook_lanes_due ON public.webhook_lanes USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX webhook_lanes_leased ON public.webhook_lanes USING btree (lease) WHERE (lease IS NOT NULL);
 alter table webhook_lanes enable row level security;
 alter table webhook_lanes force row level security;
 create policy tenant on webhook_lanes using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
@@ -3131,6 +3323,7 @@ CREATE INDEX webhooks_deleted ON public.webhooks USING btree (deleted_at) WHERE 
 CREATE INDEX webhooks_hinted ON public.webhooks USING btree (secret_hint) WHERE ((deleted_at IS NULL) AND active);
 CREATE INDEX webhooks_hinted_before ON public.webhooks USING btree (previous_secret_hint) WHERE (previous_secret_hint IS NOT NULL);
 CREATE INDEX webhooks_listed ON public.webhooks USING btree (tenant_id, created_at DESC, id DESC) WHERE (deleted_at IS NULL);
+CREATE INDEX webhooks_rotated ON public.webhooks USING btree (previous_secret_expires_at) WHERE (previous_secret_expires_at IS NOT NULL);
 alter table webhooks enable row level security;
 alter table webhooks force row level security;
 create policy tenant on webhooks using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
@@ -3196,6 +3389,8 @@ CREATE TRIGGER agents_standing AFTER DELETE OR UPDATE OF status ON public.agents
 CREATE TRIGGER api_keys_standing AFTER DELETE OR UPDATE OF token_sha256, previous_expires_at ON public.api_keys FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER api_resources_standing AFTER DELETE OR UPDATE ON public.api_resources FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER application_secrets_standing AFTER INSERT OR DELETE OR UPDATE ON public.application_secrets FOR EACH ROW EXECUTE FUNCTION svc_announce_secret();
+CREATE TRIGGER applications_origins_added AFTER INSERT ON public.applications FOR EACH ROW WHEN ((new.allowed_origins <> '{}'::text[])) EXECUTE FUNCTION svc_application_origins();
+CREATE TRIGGER applications_origins_changed AFTER UPDATE OF allowed_origins ON public.applications FOR EACH ROW WHEN ((old.allowed_origins <> new.allowed_origins)) EXECUTE FUNCTION svc_application_origins();
 CREATE TRIGGER applications_standing AFTER DELETE OR UPDATE ON public.applications FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER audit_events_kept BEFORE DELETE OR UPDATE ON public.audit_events FOR EACH ROW EXECUTE FUNCTION svc_refuse_audit_change();
 CREATE TRIGGER audit_events_never_emptied BEFORE TRUNCATE ON public.audit_events FOR EACH STATEMENT EXECUTE FUNCTION svc_refuse_audit_change();
@@ -3203,6 +3398,7 @@ CREATE TRIGGER billing_plans_tenants AFTER UPDATE OF features ON public.billing_
 CREATE TRIGGER browser_sessions_tokens AFTER UPDATE OF ended_at ON public.browser_sessions FOR EACH ROW WHEN (((new.ended_at IS NOT NULL) AND (old.ended_at IS NULL) AND (new.ended_reason <> 'replaced'::text))) EXECUTE FUNCTION svc_end_tokens_of_session();
 CREATE TRIGGER delegations_credentials AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_revoke_credentials_of_delegation();
 CREATE TRIGGER delegations_standing AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_end_tokens_of_delegation();
+CREATE TRIGGER event_sequences_sinks AFTER UPDATE OF last ON public.event_sequences FOR EACH ROW WHEN ((new.last > old.last)) EXECUTE FUNCTION svc_sinks_due();
 CREATE TRIGGER issued_credentials_status AFTER UPDATE OF revoked_at ON public.issued_credentials FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_credential_revoked();
 CREATE CONSTRAINT TRIGGER ledger_entries_balanced AFTER INSERT ON public.ledger_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION svc_ledger_balanced();
 CREATE TRIGGER ledger_entries_kept BEFORE DELETE OR UPDATE ON public.ledger_entries FOR EACH ROW EXECUTE FUNCTION svc_ledger_kept();

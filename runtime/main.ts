@@ -6,6 +6,7 @@ import { INTERFACE_VERSION } from '../gateway/request/interface-version.js'
 /** In the order of the help. */
 const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
   serve: async () => (await import('./cli/serve.js')).serveCommand,
+  init: async () => (await import('./cli/init.js')).initCommand,
   migrate: async () => (await import('./cli/migrate.js')).migrateCommand,
   backup: async () => (await import('./cli/backup.js')).backupCommand,
   restore: async () => (await import('./cli/backup.js')).restoreCommand,
@@ -21,8 +22,10 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   webhooks: async () => (await import('./cli/webhooks/webhooks.js')).webhooksCommand,
   agent: async () => (await import('./cli/agent/agent.js')).agentCommand,
   api: async () => (await import('./cli/api/api.js')).apiCommand,
+  apply: async () => (await import('./cli/apply/apply.js')).applyCommand,
   run: async () => (await import('./cli/run.js')).runCommand,
   egress: async () => (await import('./cli/egress.js')).egressCommand,
+  seed: async () => (await import('./cli/seed/seed.js')).seedCommand,
   tour: async () => (await import('./cli/tour/tour.js')).tourCommand,
 }
 

@@ -21,6 +21,8 @@ import { delegationActor } from '../actors/agents/delegation/actor.js'
 import { checkoutActor } from '../actors/commerce/checkout/actor.js'
 import { commerceActor } from '../actors/commerce/payments/actor.js'
 import { payoutsActor } from '../actors/commerce/payouts/actor.js'
+import { eventSinksWorker } from '../actors/webhooks/event-sinks/worker.js'
+import { hasNats } from '../actors/webhooks/event-sinks/settings.js'
 import { deliveryWorker } from '../actors/webhooks/delivery/worker.js'
 import { auditActor } from '../actors/operations/audit/actor.js'
 import { passwordRecoveryActor } from '../actors/identity/password-recovery/actor.js'
@@ -57,6 +59,7 @@ import { usersActor } from '../actors/identity/users/actor.js'
 import { webhooksActor } from '../actors/webhooks/subscriptions/actor.js'
 import { vaultActor } from '../actors/vault/vault/actor.js'
 import { reconciliationWorker } from '../actors/commerce/reconciliation/worker.js'
+import { walletsActor } from '../actors/commerce/wallets/actor.js'
 import { x402Actor } from '../actors/commerce/x402/actor.js'
 import { workspacesActor } from '../actors/agents/workspaces/actor.js'
 import { hasPhone } from '../actors/identity/phone/settings.js'
@@ -75,6 +78,7 @@ const POW_THREADS_MAX = 4
 const PASSWORD_THREADS_MAX = 8
 const SSH_THREADS_MAX = 2
 const X402_THREADS_MAX = 2
+const WALLET_THREADS_MAX = 2
 const IMAGE_THREADS_MAX = 2
 
 // biome-ignore format: the alignment is the information
@@ -125,6 +129,7 @@ export const placements = [
   placement(webhooksActor,     inline,                                                      C   ),
   placement(sequencerWorker,   inline,                                                         J),
   placement(deliveryWorker,    thread('webhooks'),                                             J),
+  placement(eventSinksWorker,  inline,                                                         J),
   placement(mailWorker,        inline,                                                         J),
   placement(sshCertificatesActor, pool('sshca', { threadsMax: SSH_THREADS_MAX }),        A, C   ),
   placement(vaultActor,        inline,                                                   A, C   ),
@@ -134,6 +139,7 @@ export const placements = [
   placement(renewalsWorker,    inline,                                                         J),
   placement(egressActor,       thread('egress'),                                         A      ),
   placement(x402Actor,         pool('x402', { threadsMax: X402_THREADS_MAX }),           A      ),
+  placement(walletsActor,      pool('wallets', { threadsMax: WALLET_THREADS_MAX }),      A, C   ),
   placement(reconciliationWorker, inline,                                                      J),
   placement(retentionWorker,   inline,                                                         J),
 ]
@@ -151,6 +157,7 @@ export function isServed(plane: Plane, actor: string): boolean {
 /** The workers: absent where background tasks are off. */
 const WORKERS: ReadonlySet<string> = new Set([
   deliveryWorker.address.name,
+  eventSinksWorker.address.name,
   mailWorker.address.name,
   reconciliationWorker.address.name,
   renewalsWorker.address.name,
@@ -180,12 +187,14 @@ type PlacementSettings = Pick<
   | 'commerce'
   | 'console'
   | 'deployment'
+  | 'event_sinks'
   | 'oidc'
   | 'passkey'
   | 'phone'
   | 'scim'
   | 'siwe'
   | 'tenant_assets'
+  | 'wallet'
 >
 
 /** Actors of features that are off in this deployment. */
@@ -194,6 +203,7 @@ const isAbsent = (actor: string, settings: PlacementSettings): boolean => {
   const { access_control, api_keys, billing, tenant_assets: assets } = settings
   return (
     (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
+    (actor === eventSinksWorker.address.name && !hasNats(settings.event_sinks)) ||
     (actor === renewalsWorker.address.name && !commerce.enabled) ||
     (actor === consoleSessionsActor.address.name && !console.enabled) ||
     (actor === scimActor.address.name && !scim.enabled) ||
@@ -207,6 +217,7 @@ const isAbsent = (actor: string, settings: PlacementSettings): boolean => {
     (actor === phoneActor.address.name && !hasPhone(phone)) ||
     (actor === observedClientsActor.address.name && !oidc.client_id_metadata_enabled) ||
     (actor === clientRegistrationActor.address.name && !oidc.dynamic_registration_enabled) ||
+    (actor === walletsActor.address.name && !settings.wallet.enabled) ||
     (actor === tenantAssetsActor.address.name && !assets.enabled) ||
     (actor === assetFilesActor.address.name && !(assets.enabled && assets.folder !== undefined))
   )

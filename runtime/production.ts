@@ -70,7 +70,8 @@ export const requirements: readonly Requirement[] = [
     (key): Requirement => ({
       area: 'Database',
       keys: [`database.${key}`],
-      holds: ({ database }) => database[key] !== undefined,
+      holds: ({ database }) =>
+        database[key] !== undefined || (key === 'listener_url' && database.announce === 'table'),
       rule: 'be set',
       fix: `set database.${key}; the embedded PostgreSQL and the fallbacks are for local runs`,
     }),
@@ -175,6 +176,13 @@ export const requirements: readonly Requirement[] = [
     holds: ({ email }) => email.provider !== 'smtp' || email.smtp_starttls,
     rule: 'be true',
     fix: 'set email.smtp_starttls to true',
+  },
+  {
+    area: 'Events',
+    keys: ['event_sinks.nats.tls', 'event_sinks.nats.servers'],
+    holds: ({ event_sinks: { nats } }) => nats.servers.length === 0 || nats.tls,
+    rule: 'be true',
+    fix: 'set event_sinks.nats.tls to true',
   },
   {
     area: 'Password hashing',

@@ -18,6 +18,7 @@ import type { Address, Protocol } from './kernel/protocol.js'
 import { systemRandom } from './kernel/random.js'
 import { startSystem, type System } from './kernel/system.js'
 import type { ThreadOptions } from './kernel/threads/thread.js'
+import { settingsReport } from './configuration/effective-settings.js'
 import { type LoadedSettings, loadSettings } from './configuration/load-settings.js'
 import { explainedBy } from './process/which-database.js'
 import { planesOf, placementsWith } from './planes.js'
@@ -118,6 +119,7 @@ export async function startService(options: StartOptions): Promise<Service> {
     throw new StartRefused('the configuration is invalid', { failures: loaded.failures })
   }
   options.onSettings?.(loaded.settings)
+  log.info(settingsReport(loaded), 'settings')
   const context: StartContext = {
     options,
     loaded,
@@ -211,6 +213,8 @@ async function startActors(context: StartContext): Promise<Undo> {
     webhooks: {
       entry: new URL('./threads/delivery-thread.js', import.meta.url),
       startData: webhooks,
+      // The default of V8 keeps 16 MiB in an idle thread.
+      resourceLimits: { maxYoungGenerationSizeMb: 8 },
     },
     egress: {
       entry: new URL('./threads/egress-thread.js', import.meta.url),

@@ -12,6 +12,10 @@ import { fileURLToPath } from 'node:url'
 import { readOptions, type TestOptions, UsageError } from './runner/options.js'
 import { type FileTime, openProgress, slowest } from './runner/progress.js'
 import { shortDetail, sourceOf, tapReader } from './runner/tap.js'
+import { reasonNotThrough, THROUGH_FLOWS } from './runner/through.js'
+import { startFleet } from './support/fleet/fleet.js'
+import type { SharedFleet } from './support/fleet/through.js'
+import { program } from './support/service/program.js'
 import { serverFolder, startTestPostgres } from './support/storage/postgres.js'
 
 const DETAIL_LINES_MAX = 25
@@ -23,7 +27,7 @@ const MAPPED_FILES_MAX = 10
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 const bin = (name: string) => join(root, 'node_modules', '.bin', name)
 
-/** Flows that speak HTTP to the whole service: they also run over HTTP/2 and TLS. */
+/** Flows that speak HTTP to the whole service: they also run over HTTP/2 and TLS, and in the long form on a hostile engine. */
 const FLOWS = [
   'agents/agents',
   'oauth/tokens/oauth',
@@ -49,16 +53,35 @@ async function main(): Promise<number> {
   const postgres = await startTestPostgres(dataDir)
   try {
     const environment = { ...postgres.env, TEST_TIMES: join(dataDir, 'times') }
-    const verdict = await runAva(environment, options)
-    if (options.isWhole && options.match.length === 0) {
+    const verdict =
+      options.through === undefined
+        ? await runAva(environment, options)
+        : await runThrough(environment, options)
+    if (options.isWhole && options.match.length === 0 && options.through === undefined) {
       say('the flows once more, over HTTP/2 and TLS')
       const secured = await runAva(
         { ...environment, TEST_TIMES: join(dataDir, 'times-tls'), TEST_TRANSPORT: 'tls_h2_only' },
         { ...options, isWhole: false, files: FLOWS },
       )
-      verdict.passed += secured.passed
-      verdict.failed.push(...secured.failed.map((failure) => `${failure} (tls_h2_only)`))
-      verdict.skipped.push(...secured.skipped)
+      add(verdict, secured, 'tls_h2_only')
+      if (program('nginx') === undefined) verdict.skipped.push('the flows through nginx')
+      else {
+        say('some flows once more, through nginx to two processes of each plane')
+        const times = { TEST_TIMES: join(dataDir, 'times-nginx') }
+        const files = THROUGH_FLOWS
+        const chosen = { ...options, isWhole: false, files, through: 'nginx' } as const
+        add(verdict, await runThrough({ ...environment, ...times }, chosen), 'nginx')
+      }
+    }
+    if (options.isWhole && options.match.length === 0 && options.flags.has('--long')) {
+      say('the flows once more, on a hostile database engine')
+      const hostile = await runAva(
+        { ...environment, TEST_TIMES: join(dataDir, 'times-hostile'), TEST_ENGINE: 'hostile' },
+        { ...options, isWhole: false, files: FLOWS },
+      )
+      verdict.passed += hostile.passed
+      verdict.failed.push(...hostile.failed.map((failure) => `${failure} (hostile engine)`))
+      verdict.skipped.push(...hostile.skipped)
     }
     keepTimes(verdict.times)
     report(verdict, (performance.now() - started) / 1000)
@@ -68,6 +91,40 @@ async function main(): Promise<number> {
   } finally {
     await postgres.stop()
     rmSync(dataDir, { recursive: true, force: true })
+  }
+}
+
+function add(whole: Verdict, { passed, failed, skipped }: Verdict, how: string): void {
+  whole.passed += passed
+  whole.failed.push(...failed.map((failure) => `${failure} (${how})`))
+  whole.skipped.push(...skipped)
+}
+
+/** Runs the flows that can against several processes behind a proxy, and names the others with the reason. */
+async function runThrough(
+  environment: { readonly TEST_TIMES: string; readonly TEST_POSTGRES_URL: string },
+  options: TestOptions,
+): Promise<Verdict> {
+  const { through = 'nginx', coordination } = options
+  const files = options.files.filter((file) => {
+    const reason = reasonNotThrough(file)
+    if (reason !== undefined) say(`not through ${through}: ${file}: ${reason}`)
+    return reason === undefined
+  })
+  if (options.isWhole) say(`${files.length} of ${options.files.length} files, through ${through}`)
+  process.env['TEST_POSTGRES_URL'] = environment.TEST_POSTGRES_URL
+  const fleet = await startFleet({ through, coordination })
+  try {
+    const { baseUrl, ca, db } = fleet
+    const shared: SharedFleet = { baseUrl, ca, url: db.url, superuserUrl: db.superuserUrl }
+    const more = {
+      TEST_THROUGH: through,
+      TEST_COORDINATION: coordination,
+      TEST_FLEET: JSON.stringify(shared),
+    }
+    return await runAva({ ...environment, ...more }, { ...options, isWhole: false, files })
+  } finally {
+    await fleet.end()
   }
 }
 

@@ -3,6 +3,8 @@
  * second factor, or a passkey with user verification. `aal3` is such a passkey that is bound to its device.
  */
 
+import type { Principal } from './principal.js'
+
 export type AssuranceLevel = 1 | 2 | 3
 
 export type Acr = 'aal1' | 'aal2' | 'aal3'
@@ -39,6 +41,19 @@ export function unmetDemand(
   }
   if (since !== undefined && authTime < since) return 'stale'
   return level < demand.level ? 'level' : null
+}
+
+/** Maximum age of a person's sign-in with two factors, for operations that need a recent one. */
+export const FRESH_FACTORS_SECS = 300
+
+/** True for a person who signed in with two factors a moment ago. Always true for agents and services. */
+export function hasFreshFactors(
+  { subjectType, acr, authTimeSecs }: Pick<Principal, 'subjectType' | 'acr' | 'authTimeSecs'>,
+  nowSecs: number,
+): boolean {
+  if (subjectType !== 'human') return true
+  const isFresh = authTimeSecs !== null && nowSecs - authTimeSecs <= FRESH_FACTORS_SECS
+  return isFresh && (acr === 'aal2' || acr === 'aal3')
 }
 
 /** The factors of an account besides its password. */

@@ -25,6 +25,7 @@ export const EVENT_CATALOGUE = {
     'vault.credential.accessed',
     'egress.stream.closed',
   ],
+  Wallet: ['wallet.tx.signed', 'wallet.tx.rejected', 'wallet.budget.exceeded'],
   SSO: ['sso.configured', 'sso.login.success', 'sso.login.failed', 'sso.user.provisioned'],
   Organizations: [
     'org.created',
@@ -88,6 +89,8 @@ export type EventFeatures = {
   readonly apiKeys: boolean
   /** Plans of organizations. */
   readonly billing: boolean
+  /** Wallets of agents. */
+  readonly wallet: boolean
 }
 
 /** The event types of a deployment, in catalogue order. */
@@ -96,6 +99,7 @@ export function offeredEventTypes(features: EventFeatures): readonly EventType[]
     if (type.startsWith('commerce.')) return features.commerce
     if (type === 'sso.user.provisioned') return features.sso || features.scim
     if (type === 'auth.adaptive_mfa.triggered') return features.adaptiveMfa
+    if (type.startsWith('wallet.')) return features.wallet
     if (type.startsWith('api_key.')) return features.apiKeys
     if (type === 'org.billing.changed') return features.billing
     if (type === 'sso.configured') return features.enterpriseSso

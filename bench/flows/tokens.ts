@@ -175,6 +175,7 @@ async function run(url: string): Promise<void> {
       scopes: ['vault:read'],
       keyFingerprint: 'bench',
       jkt: null,
+      challengeId: null,
       address: null,
     })
     if (granted.tag !== 'granted') throw new Error(granted.tag)

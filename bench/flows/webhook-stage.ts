@@ -9,12 +9,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { Registry } from 'prom-client'
+import { sequencerWorker } from '../../actors/operations/sequencer/worker.js'
 import { deliveryOutcomes } from '../../actors/webhooks/delivery/metrics.js'
 import { createSender, type Sender } from '../../actors/webhooks/delivery/sender.js'
 import { createDeliveryRunner } from '../../actors/webhooks/delivery/delivery-loop.js'
 import { runMigrations } from '../../migrations/main.js'
 import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
 import { systemClock as clock } from '../../runtime/kernel/clock.js'
+import { type Spawned, spawnInline } from '../../runtime/kernel/inline.js'
 import { silentLogger as log } from '../../runtime/kernel/log.js'
 import { ShareCounts } from '../../runtime/kernel/fairness/fair-share.js'
 import { Loops } from '../../runtime/kernel/loops.js'
@@ -42,7 +44,9 @@ export interface WebhookStage {
   readonly random: ReturnType<typeof systemRandom>
   /** Creates a subscription of the tenant to one event type. */
   subscribe(url: string, type: string): Promise<void>
-  /** Starts the delivery worker. */
+  /** Attempts whose outcome is committed. */
+  readonly attempts: number
+  /** Starts the sequencer and the delivery worker. */
   work(): void
   end(): Promise<void>
 }
@@ -114,6 +118,10 @@ export async function openWebhookStage(): Promise<WebhookStage> {
     } as Parameters<typeof insertTenant>[1])
   })
   const working = new AbortController()
+  const outcomes = deliveryOutcomes(new Registry())
+  let attempts = 0
+  let numbered: Promise<unknown> = Promise.resolve()
+  let sequencer: Spawned<never> | undefined
   const runner = createDeliveryRunner({
     database,
     listener: database.listener,
@@ -121,7 +129,12 @@ export async function openWebhookStage(): Promise<WebhookStage> {
     sender,
     clock,
     random,
-    outcomes: deliveryOutcomes(new Registry()),
+    outcomes: {
+      count(outcome, by = 1) {
+        outcomes.count(outcome, by)
+        attempts += by
+      },
+    },
     schedule: SCHEDULE,
     lanesPerTenantMax: 512,
     shares: new ShareCounts(),
@@ -150,15 +163,23 @@ export async function openWebhookStage(): Promise<WebhookStage> {
         insertWebhook(tx, { ...row, secret: sealed }, SUBSCRIPTIONS_MAX),
       )
     },
-    work: () =>
+    get attempts() {
+      return attempts
+    },
+    work() {
+      const settled = (run: Promise<void>) => (numbered = run)
+      const needs = { database, clock, registry: new Registry(), hasSinks: false, settled }
+      sequencer = spawnInline(sequencerWorker, needs, { clock, log }) as Spawned<never>
       void runner.run({
         signal: working.signal,
         log,
         loop: (name) => new Loops(clock).open(name),
-      }),
+      })
+    },
     async end() {
       working.abort()
-      await runner.settled()
+      await sequencer?.stop()
+      await Promise.all([numbered, runner.settled()])
       await sender.close()
       await database.close()
       await postgres.stop()

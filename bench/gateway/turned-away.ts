@@ -71,8 +71,8 @@ await publish(
     }),
     contenders: [
       whole('proof of work with a wrong nonce', 'wrongNonce', 0.2),
-      whole('bearer token checked, kind of caller refused', 'bearer', 0.25),
-      whole('bearer token checked, query refused', 'query', 0.25),
+      whole('bearer token checked, kind of caller refused', 'bearer', 0.35),
+      whole('bearer token checked, query refused', 'query', 0.35),
       whole('discovery document, asked of its actor', 'hop', 0.3),
     ],
   }),

@@ -66,7 +66,17 @@ async function inRedis(): Promise<void> {
     const url = `redis://127.0.0.1:${port}`
     const client = await createClient({ url }).connect()
     const library = new RateLimiterRedis({ storeClient: client, useRedisPackage: true, ...sizes })
-    const ours = await redisCoordination({ url, poolSize: POOL_SIZE, log })
+    const ours = await redisCoordination({
+      settings: {
+        mode: 'single',
+        url,
+        nodes: [],
+        master_name: '',
+        tls: false,
+        pool_size: POOL_SIZE,
+      },
+      log,
+    })
     await compareTakes('Redis', library, (key) => ours.take(key, window))
     await ours.close()
     await client.close()

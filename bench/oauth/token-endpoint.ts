@@ -34,11 +34,11 @@ try {
   const wanted = (name: string) => only === undefined || only === name
 
   if (wanted('client_credentials')) {
-    await besidePeer(svc, memory, 2.5, {
+    await besidePeer(svc, memory, 3.5, {
       name: 'client_credentials, ES256 JWT; the peer keeps nothing',
       reference: 'oidc-provider, memory, JWT',
     })
-    await besidePeer(svc, durable, 2, {
+    await besidePeer(svc, durable, 2.7, {
       name: 'client_credentials; the peer writes a row per token',
       reference: 'oidc-provider, PostgreSQL, opaque',
     })
@@ -66,7 +66,7 @@ try {
         ms: 3_000,
         warmUpMs: SERVER_WARM_UP_MS,
         reference: await refresh('oidc-provider, PostgreSQL, JWT', durableJwt),
-        contenders: [await refresh('svc, PostgreSQL', svc, 1)],
+        contenders: [await refresh('svc, PostgreSQL', svc, 4)],
       }),
     )
   }
@@ -75,7 +75,7 @@ try {
       await compare({
         name: 'authorization_code with ID token and refresh token',
         reference: exchange('oidc-provider, PostgreSQL, JWT', durableJwt),
-        contenders: [exchange('svc, PostgreSQL', svc, 1)],
+        contenders: [exchange('svc, PostgreSQL', svc, 4)],
       }),
     )
   }
@@ -119,7 +119,7 @@ async function besideGlewlwyd(svc: Hammered): Promise<void> {
       ms: 3_000,
       warmUpMs: SERVER_WARM_UP_MS,
       reference: credentials('glewlwyd, SQLite in memory, JWT', glewlwyd),
-      contenders: [{ ...credentials('svc, durable', svc, 4), by: 'wall' }],
+      contenders: [{ ...credentials('svc, durable', svc, 5.5), by: 'wall' }],
     }),
   )
 }

@@ -48,6 +48,15 @@ const transfer: Fields = {
   to_organization_id: [text, EXAMPLE_OTHER],
 }
 const credential: Fields = { credential_id: [text.optional(), EXAMPLE_OTHER] }
+/** What a wallet was asked to sign. */
+const intent: Fields = {
+  kind: [text, 'x402_payment'],
+  network: [text, 'eip155:8453'],
+  contract: [nullable, '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913'],
+  recipient: [text, '0x8ba1f109551bd432803012645ac136ddd64dba72'],
+  asset: [text, '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913'],
+  amount: [text, '5000000'],
+}
 
 /** Members of `data` by event type. */
 const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
@@ -128,6 +137,36 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
     redactions: [z.int().optional(), 0],
     input_tokens: [z.int().optional(), 25],
     output_tokens: [z.int().optional(), 310],
+  },
+  'wallet.tx.signed': {
+    agent_id: [text, EXAMPLE_ID],
+    signature_id: [text, EXAMPLE_OTHER],
+    address: [text, '0x2c7536E3605D9C16a7a3D7b1898e529396a65c23'],
+    ...intent,
+    fee_max: [text, '0'],
+    hash: [text, '0x9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
+    nonce: [text, '0x60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752'],
+    valid_before: [z.iso.datetime().nullable(), EXAMPLE_TIME],
+    payment_resource: [nullable, 'https://api.example.com/report'],
+  },
+  'wallet.tx.rejected': {
+    agent_id: [text, EXAMPLE_ID],
+    /** The code of the error. */
+    reason: [text, 'recipient_not_allowed'],
+    address: [text.optional(), '0x2c7536E3605D9C16a7a3D7b1898e529396a65c23'],
+    ...Object.fromEntries(
+      Object.entries(intent).map(([name, [schema, value]]) => [name, [schema.optional(), value]]),
+    ),
+  },
+  'wallet.budget.exceeded': {
+    agent_id: [text, EXAMPLE_ID],
+    network: [text, 'eip155:8453'],
+    asset: [text, '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913'],
+    amount: [text, '5000000'],
+    payment_max: [nullable, '5000000'],
+    window_max: [nullable, '20000000'],
+    window_secs: [z.int().nullable(), 86_400],
+    spent: [nullable, '18000000'],
   },
   'sso.configured': {
     change: [text.optional(), 'created'],

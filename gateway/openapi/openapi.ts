@@ -7,7 +7,7 @@ import {
 } from 'zod-openapi'
 import { POLICIES, type Policies } from '../../actors/operations/rate-limits/protocol.js'
 import { demandsOf } from '../request/authenticate.js'
-import { INTERFACE_VERSION } from '../request/interface-version.js'
+import { INTERFACE_VERSION, RELEASE_VERSION } from '../request/interface-version.js'
 import { EVENT_TYPES, type EventType } from '../../actors/domain/events.js'
 import { eventDocuments } from './event-documents.js'
 import { addExamples } from './examples.js'
@@ -128,6 +128,8 @@ export function openapiDocument(options: OpenapiOptions): object {
         'describe rate limits. Unknown request members are ignored. In sandbox tenants the header ' +
         'svc-warnings names them.',
       version: INTERFACE_VERSION,
+      // The version of the build helps attackers, so the public document lacks it.
+      ...(exposure === 'internal' ? { 'x-release': RELEASE_VERSION } : {}),
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: issuer }],

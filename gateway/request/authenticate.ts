@@ -31,13 +31,13 @@ export interface Authenticator {
   /**
    * Verifies the access token of a request.
    * @param host the Host of the request. On a tenant's host only tokens of that tenant are valid.
-   * @param address of the client. API keys may be limited to addresses.
+   * @param addressOf the address of the client, which costs a system call. API keys may be limited to addresses.
    * @param scopes of the operation, for the challenge.
    */
   authenticate(
     credentials: Credentials,
     host: string,
-    address: string,
+    addressOf: () => string,
     scopes: readonly string[],
     options: AskOptions,
   ): Promise<AuthenticationResult>
@@ -86,7 +86,7 @@ export function authenticator(
 ): Authenticator {
   const refuse = (problem: Problem): AuthenticationResult => ({ tag: 'problem', problem })
   return {
-    async authenticate(credentials, host, address, scopes, options) {
+    async authenticate(credentials, host, addressOf, scopes, options) {
       const { authorization, dpopProof, httpMethod, httpUrl } = credentials
       const hints = () => challengeHints(baseUrl, scopes)
       if (authorization === null) return refuse({ name: 'unauthorized', ...missingToken(hints()) })
@@ -102,7 +102,8 @@ export function authenticator(
           dpopProof,
           httpMethod,
           httpUrl,
-          address,
+          // A JWT has dots, an API key has none.
+          address: presented.token.includes('.') ? undefined : addressOf(),
         },
         options,
       )
@@ -138,7 +139,7 @@ export function scimAuthenticator(
     },
   })
   return {
-    async authenticate({ authorization }, host, _address, _scopes, options) {
+    async authenticate({ authorization }, host, _addressOf, _scopes, options) {
       if (authorization === null)
         return refuse('This operation needs a SCIM token in the Authorization header.', '')
       const presented = presentedToken(authorization)

@@ -42,6 +42,8 @@ export class LocalWindow {
   private readonly tallies = new Map<string, Tally>()
   private readonly window: PolicyWindow
   private readonly clock: Clock
+  /** When the last quota that was used up is available again, in monotonic milliseconds. */
+  private spentUntilMs = 0
 
   constructor(window: PolicyWindow, clock: Clock) {
     this.window = window
@@ -60,7 +62,17 @@ export class LocalWindow {
     tally.count += 1
     tally.unsettled += 1
     const remaining = limit - tally.count - tally.others
+    if (remaining <= 0) this.noteSpent(tally)
     return { tag: 'taken', windows: [{ name, limit, windowSecs, remaining, resetSecs }] }
+  }
+
+  /** False if no key has used up its quota. */
+  anySpent(): boolean {
+    return this.clock.monotonicMs() < this.spentUntilMs
+  }
+
+  private noteSpent({ resetMs }: Tally): void {
+    this.spentUntilMs = Math.max(this.spentUntilMs, resetMs)
   }
 
   /** The refusal of a key whose quota is used up, otherwise null. Takes nothing from the quota. */
@@ -90,6 +102,7 @@ export class LocalWindow {
     const tally = this.tallies.get(key)
     if (tally === undefined || tally.resetMs <= this.clock.monotonicMs()) return
     tally.others = Math.max(0, total - (tally.count - tally.unsettled))
+    if (tally.count + tally.others >= this.window.limit) this.noteSpent(tally)
   }
 
   private tally(key: string, now: number): Tally {
@@ -122,6 +135,8 @@ export interface Quotas {
   /** server.endpoint_throttle.enabled */
   readonly enabled: boolean
   takeDefault(key: string): QuotaVerdict
+  /** False if no `default` quota is used up, so that no key needs to be computed. */
+  anySpent(): boolean
   /** The refusal of a key whose `default` quota is used up, otherwise null. Takes nothing from the quota. */
   spentDefault(key: string): QuotaVerdict | null
   /** Never throws: an unavailable rate-limits actor is `unknown`. */
@@ -166,6 +181,7 @@ export function openQuotas({ enabled, throttle, clock, log }: QuotasNeeds): Quot
   return {
     enabled,
     takeDefault: (key) => local.take(key),
+    anySpent: () => local.anySpent(),
     spentDefault: (key) => local.spent(key),
     async takeShared(quotas, options) {
       if (throttle === undefined) return { tag: 'unknown' }

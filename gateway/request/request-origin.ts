@@ -23,6 +23,11 @@ export type RequestOriginOptions = {
   readonly addresses: ClientAddresses
 }
 
+/** Hosts whose origin is kept. A client can send any Host, so the number is bounded. */
+const HOSTS_KEPT_MAX = 1_024
+/** A host of the service other than that of the issuer. */
+type OwnHost = { readonly host: string; readonly isTenant: boolean }
+
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]'])
 
 /**
@@ -51,11 +56,23 @@ export function requestOrigin(options: RequestOriginOptions): RequestOrigin {
     return listed.size === 0 && LOOPBACK.has(name) && ownPort ? host : null
   }
 
+  const { origin } = issuer
+  const kept = new Map<string, OwnHost | null>()
+  /** Null for the host of the issuer, and for a host of another service. */
+  function otherHost(host: string): OwnHost | null {
+    const known = kept.get(host)
+    if (known !== undefined) return known
+    const own = isHostOf(host, issuer) ? null : ownHost(host)
+    const found = own === null ? null : { host: own, isTenant: isTenantHost(withoutPort(own)) }
+    if (kept.size >= HOSTS_KEPT_MAX) kept.clear()
+    kept.set(host, found)
+    return found
+  }
+
   return (exchange) => {
-    if (isHostOf(exchange.host, issuer)) return issuer.origin
-    const host = ownHost(exchange.host)
-    if (host === null) return issuer.origin
-    return `${schemeOf(exchange, addresses, isTenantHost(withoutPort(host)) ? issuer : null)}://${host}`
+    const other = otherHost(exchange.host)
+    if (other === null) return origin
+    return `${schemeOf(exchange, addresses, other.isTenant ? issuer : null)}://${other.host}`
   }
 }
 

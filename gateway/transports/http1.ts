@@ -4,7 +4,7 @@
  * the connections that do not choose HTTP/2.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { BodyReceiver } from '../body/body-receiver.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import type {
@@ -252,7 +252,7 @@ export type Http1Parser = {
   close(): void
 }
 
-type ParserOptions = Pick<ListenOptions, 'handler' | 'unreadMs' | 'idleMs'> & {
+type ParserOptions = Pick<ListenOptions, 'handler' | 'unreadMs' | 'idleMs' | 'lingerMs'> & {
   /** The connections are encrypted. */
   readonly secure: boolean
 }
@@ -290,6 +290,7 @@ function createHttp1({
   secure,
   unreadMs = UNREAD_MS_MAX,
   idleMs = IDLE_MS_MAX,
+  lingerMs = 0,
 }: ParserOptions): Http1Parser {
   const shared: Shared = {
     draining: false,
@@ -299,6 +300,7 @@ function createHttp1({
     connections: new WeakMap(),
   }
   const sockets = new Set<Socket>()
+  const connected = new OpenExchanges()
   const server = createServer(
     {
       maxHeaderSize: HEAD_BYTES_MAX + 2 * TARGET_BYTES_MAX,
@@ -354,13 +356,17 @@ function createHttp1({
   }
   server.on('connection', (socket) => {
     sockets.add(socket)
+    connected.begin()
     // node:http calls this after it has written the last answer of a connection.
     socket.destroySoon = () => linger(socket)
     // headersTimeout does not cover a connection that has sent no byte.
     socket.setTimeout(idleMs, () => {
       if (socket.bytesRead === 0) socket.destroy()
     })
-    socket.on('close', () => sockets.delete(socket))
+    socket.on('close', () => {
+      sockets.delete(socket)
+      connected.finish()
+    })
   })
   server.on('connect', (message, stream) => refuse(stream as Socket, 'tunnel', message))
   server.on('clientError', (error: ParserError, stream) => {
@@ -394,9 +400,15 @@ function createHttp1({
       })
     },
     async drain(deadlineMs) {
-      if (!shared.draining) server.close()
-      shared.draining = true
-      return shared.open.none(deadlineMs)
+      const from = performance.now()
+      if (!shared.draining) {
+        shared.draining = true
+        // The close of node:http cuts idle connections, on which a request may be under way.
+        NetServer.prototype.close.call(server)
+        if (lingerMs > 0) await connected.none(Math.min(lingerMs, deadlineMs))
+        server.closeIdleConnections()
+      }
+      return shared.open.none(deadlineMs - (performance.now() - from))
     },
     close() {
       shared.draining = true

@@ -65,6 +65,8 @@ const LAST_ANSWERS_MS = 2_000
 /** A client that offers no protocol (ALPN) is disconnected after this. */
 const UNKNOWN_PROTOCOL_MS = 2_000
 const HANDSHAKE_MS = 10_000
+/** The highest id of a stream. */
+const LAST_STREAM_ID = 2 ** 31 - 1
 const TLS = { minVersion: 'TLSv1.2' } as const
 /** Streams that a client may cancel within the window. More end the session (rapid reset, CVE-2023-44487). */
 const RESETS_MAX = 100
@@ -103,6 +105,7 @@ class Http2Exchange implements HttpExchange {
   private readonly stream: ServerHttp2Stream
   private readonly shared: Shared
   private readonly resets: ResetCount
+  private readonly exchanges: Set<Http2Exchange>
   private receiver: BodyReceiver | null = null
   private aborted: (() => void) | null = null
   private relayed: ByteStream | null = null
@@ -115,11 +118,13 @@ class Http2Exchange implements HttpExchange {
     stream: ServerHttp2Stream,
     shared: Shared,
     resets: ResetCount,
+    exchanges: Set<Http2Exchange>,
     head: AdmittedHead,
     hasBody: boolean,
   ) {
     this.stream = stream
     this.resets = resets
+    this.exchanges = exchanges
     this.shared = shared
     this.secure = shared.secure
     this.method = head.method
@@ -129,6 +134,7 @@ class Http2Exchange implements HttpExchange {
     this.host = head.host
     this.fault = head.fault
     this.hasBody = hasBody
+    exchanges.add(this)
     shared.open.begin()
     stream.on('close', () => this.leave())
     // A stream that is reset with NO_ERROR stays open until its body is read, and accepts no answer.
@@ -240,6 +246,7 @@ class Http2Exchange implements HttpExchange {
   }
 
   private leave(): void {
+    this.exchanges.delete(this)
     if (this.stream.aborted && !this.broken) this.resets.count()
     this.relayed?.cancel('the client left')
     if (this.done) return
@@ -250,13 +257,21 @@ class Http2Exchange implements HttpExchange {
   }
 }
 
+/** The fields of blocks, which routes make once and use for every answer. */
+const blockFields = new WeakMap<HeaderBlock, OutgoingHttpHeaders>()
+
 function fieldsOf(
   status: number,
   block: HeaderBlock,
   headers: readonly HeaderPair[],
 ): OutgoingHttpHeaders {
-  const fields: OutgoingHttpHeaders = { ':status': status }
-  for (const [name, value] of block.pairs) fields[name] = value
+  let shared = blockFields.get(block)
+  if (shared === undefined) {
+    // The pseudo-header field comes first (RFC 9113 section 8.3).
+    shared = { ':status': status, ...Object.fromEntries(block.pairs) }
+    blockFields.set(block, shared)
+  }
+  const fields: OutgoingHttpHeaders = { ...shared, ':status': status }
   for (const [name, value] of headers) {
     const earlier = REPEATABLE_FIELDS.has(name) ? fields[name] : undefined
     fields[name] = earlier === undefined ? value : [earlier, value].flat().map(String)
@@ -266,7 +281,7 @@ function fieldsOf(
 
 export async function openHttp2(options: Http2Options): Promise<Listener> {
   const { host, port, handler, tls, http1, monotonicMs } = options
-  const { renewal, isShared, unreadMs = UNREAD_MS_MAX } = options
+  const { renewal, isShared, unreadMs = UNREAD_MS_MAX, lingerMs = 0 } = options
   const shared: Shared = {
     draining: false,
     open: new OpenExchanges(),
@@ -341,13 +356,11 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
         const ended = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
         const hasBody = !ended && head.method !== 'GET' && head.method !== 'HEAD'
         if (!ended && !hasBody) stream.resume()
-        const exchange = new Http2Exchange(stream, shared, resets, head, hasBody)
-        exchanges.add(exchange)
-        stream.once('close', () => exchanges.delete(exchange))
-        handler(exchange)
+        handler(new Http2Exchange(stream, shared, resets, exchanges, head, hasBody))
       },
     )
-    if (shared.draining) session.close()
+    if (shared.draining && lingerMs > 0) announceEnd(session)
+    else if (shared.draining) session.close()
   })
   server.on('sessionError', ignore)
 
@@ -377,15 +390,20 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     transport: http1 === undefined ? 'http2' : 'tls',
     async drain(deadlineMs) {
       unwatch()
-      if (!shared.draining) server.close()
+      const isFirst = !shared.draining
       shared.draining = true
-      const http1Drained = http1?.drain(deadlineMs) ?? true
-      for (const session of sessions.keys()) session.close()
+      if (isFirst) server.close()
       const from = monotonicMs()
-      if (!(await shared.open.none(deadlineMs)) || !(await http1Drained)) return false
+      const leftMs = () => deadlineMs - (monotonicMs() - from)
+      const http1Drained = http1?.drain(deadlineMs) ?? true
+      if (isFirst && lingerMs > 0) {
+        for (const session of sessions.keys()) announceEnd(session)
+        await connected.none(Math.min(lingerMs, deadlineMs))
+      }
+      for (const session of sessions.keys()) session.close()
+      if (!(await shared.open.none(leftMs())) || !(await http1Drained)) return false
       // A session closes after its last answers are sent, or when its client closes it.
-      const leftMs = deadlineMs - (monotonicMs() - from)
-      await connected.none(Math.min(LAST_ANSWERS_MS, Math.max(0, leftMs)))
+      await connected.none(Math.min(LAST_ANSWERS_MS, leftMs()))
       return true
     },
     async close() {
@@ -396,6 +414,16 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
       http1?.close()
       for (const session of sessions.keys()) endNow(session, true)
     },
+  }
+}
+
+/**
+ * The GOAWAY before the last one (RFC 9113 section 6.8): it names the highest stream, so that requests that are under
+ * way are still served, and the client opens no further streams.
+ */
+function announceEnd(session: ServerHttp2Session): void {
+  if (!session.closed && !session.destroyed) {
+    session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM_ID)
   }
 }
 

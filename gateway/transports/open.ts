@@ -12,6 +12,11 @@ export interface ListenOptions {
   readonly unreadMs?: number | undefined
   /** Milliseconds after which an idle connection is closed. Given by tests. */
   readonly idleMs?: number | undefined
+  /**
+   * Milliseconds at most in which a drain leaves idle connections to their clients after the port is closed. A proxy
+   * that sends a request on a kept connection still gets an answer, which closes the connection. Default: 0.
+   */
+  readonly lingerMs?: number | undefined
 }
 
 /** Response fields that may occur more than once (RFC 9110 section 5.3, RFC 6265 section 3). */
@@ -53,6 +58,7 @@ export class OpenExchanges {
   /** Resolves with true when no exchange is open, or with false after `withinMs`. */
   async none(withinMs: number): Promise<boolean> {
     if (this.open === 0) return true
+    if (withinMs <= 0) return false
     return new Promise<boolean>((resolve) => {
       const timer = setTimeout(() => resolve(false), withinMs)
       this.waiting.push(() => {

@@ -393,7 +393,7 @@ type ListenOnHost = (
 ) => void
 
 export async function openUws(uws: Uws, options: ListenOptions): Promise<Listener> {
-  const { host, port, handler, isShared, unreadMs = UNREAD_MS_MAX } = options
+  const { host, port, handler, isShared, unreadMs = UNREAD_MS_MAX, lingerMs = 0 } = options
   const app = uws.App()
   const shared: Shared = {
     draining: false,
@@ -401,6 +401,11 @@ export async function openUws(uws: Uws, options: ListenOptions): Promise<Listene
     peers: new PeerNames(),
     unreadMs,
   }
+  const connected = new OpenExchanges()
+  app.filter((_, count) => {
+    if (Number(count) > 0) connected.begin()
+    else connected.finish()
+  })
 
   app.any('/*', (res: HttpResponse, req: HttpRequest) => {
     const headers = new HeadCheck()
@@ -434,9 +439,13 @@ export async function openUws(uws: Uws, options: ListenOptions): Promise<Listene
     port: bound,
     transport: 'uws',
     async drain(deadlineMs) {
-      if (!shared.draining) uws.us_listen_socket_close(socket)
-      shared.draining = true
-      return shared.open.none(deadlineMs)
+      const from = performance.now()
+      if (!shared.draining) {
+        shared.draining = true
+        uws.us_listen_socket_close(socket)
+        if (lingerMs > 0) await connected.none(Math.min(lingerMs, deadlineMs))
+      }
+      return shared.open.none(deadlineMs - (performance.now() - from))
     },
     async close() {
       shared.draining = true

@@ -5,16 +5,16 @@
 import type { Command } from 'commander'
 import { type Environment, readEnvironment } from '../kernel/config/environment.js'
 import { exampleFile } from '../kernel/config/example.js'
-import type { Failure, Source } from '../kernel/config/outcome.js'
+import type { Failure } from '../kernel/config/outcome.js'
 import { printed, printedFailures, printedSource, shown } from '../kernel/config/print.js'
 import { referenceTables } from '../kernel/config/reference.js'
-import { type Leaf, type Node, treeOf } from '../kernel/config/tree.js'
 import {
   EXIT_CONFIGURATION,
   type LoadedSettings,
   loadSettings,
 } from '../configuration/load-settings.js'
 import { assembly } from '../configuration/assembly.js'
+import { effective } from '../configuration/effective-settings.js'
 import { withTarget } from '../process/target.js'
 
 const EXAMPLE_HEADING = [
@@ -103,34 +103,6 @@ export function settingsAsJson(loaded: LoadedSettings): string {
 
 function headings({ plane, dataDir, file }: LoadedSettings): string[] {
   return [`# plane: ${plane}`, `# data directory: ${dataDir}`, `# file: ${file ?? 'none'}`]
-}
-
-type Effective = { key: string; leaf: Leaf; value: unknown; source: string }
-
-function effective({ settings, sources }: LoadedSettings): Effective[] {
-  const sourceOf = (key: string): Source => sources.get(key) ?? { kind: 'default' }
-  return [...walk(treeOf(assembly), settings, [])].map(({ path, leaf, value }) => {
-    const key = path.join('.')
-    return { key, leaf, value, source: printedSource(sourceOf(key)) }
-  })
-}
-
-/** Every effective leaf, in the order of the schema. */
-function* walk(
-  node: Node,
-  value: unknown,
-  path: readonly string[],
-): Generator<{ path: readonly string[]; leaf: Leaf; value: unknown }> {
-  if (node.kind === 'leaf') {
-    yield { path, leaf: node, value }
-  } else if (node.kind === 'list') {
-    for (const [index, item] of (value as readonly unknown[]).entries()) {
-      yield* walk(node.item, item, [...path, String(index)])
-    }
-  } else {
-    const branch = (value ?? {}) as Readonly<Record<string, unknown>>
-    for (const [key, child] of node.children) yield* walk(child, branch[key], [...path, key])
-  }
 }
 
 function ifLoaded(host: ConfigCommandHost, json: boolean, then: (loaded: LoadedSettings) => void) {

@@ -35,6 +35,8 @@ export type KeyToolsInput = {
   readonly environment: Environment
   readonly cwd: string
   readonly uid?: number | undefined
+  /** Why a command must not run with these settings. Undefined: it may. */
+  readonly refuse?: ((settings: LoadedSettings['settings']) => string | undefined) | undefined
 }
 
 /**
@@ -44,6 +46,8 @@ export type KeyToolsInput = {
 export async function openKeyTools(input: KeyToolsInput): Promise<KeyTools> {
   const loaded = loadSettings({ ...input, servesPlane: false })
   if (loaded.tag === 'refused') throw new Error(printedFailures(loaded.failures))
+  const refused = input.refuse?.(loaded.settings)
+  if (refused !== undefined) throw new Error(refused)
   const undo: (() => Promise<void>)[] = []
   const close = async () => {
     for (const step of undo.splice(0).toReversed()) await step()

@@ -1,7 +1,7 @@
 /** `fetch` with a credential of the vault, which the program never sees (docs/guides/vault/egress-proxy.md). */
 import { injectionPoint } from '../../actors/vault/egress/inject/injection.js'
 import { relayedFields, withoutParameter } from './egress-fields.js'
-import { ServiceRefusal } from './refusal.js'
+import { refusalOf } from './refusal.js'
 
 export type EgressFetchOptions = {
   /** The service. */
@@ -58,17 +58,6 @@ export function egressFetch(options: EgressFetchOptions): Fetch {
     // The field says whether the upstream or the service wrote the response (RFC 9209).
     const status = response.headers.get('proxy-status')
     if (status !== null && !status.includes('error=')) return response
-    throw await refusalOf(response)
+    throw await refusalOf(response, { method: 'POST', path: '/v1/proxy/body' })
   }
-}
-
-async function refusalOf(response: Response): Promise<ServiceRefusal> {
-  const text = await response.text()
-  const isJson = /[/+]json\b/.test(response.headers.get('content-type') ?? '')
-  const headers = Object.fromEntries(response.headers)
-  const body: unknown = isJson ? JSON.parse(text) : text
-  return new ServiceRefusal(
-    { status: response.status, headers, body },
-    { method: 'POST', path: '/v1/proxy/body' },
-  )
 }

@@ -38,6 +38,7 @@ export {
   type Delegation,
 } from './session.js'
 export { solve, type SolveOptions } from './solver.js'
+export { walletFetch, type WalletFetchOptions } from './wallet-fetch.js'
 export {
   InvalidWebhook,
   type VerifiedWebhook,

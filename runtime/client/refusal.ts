@@ -37,6 +37,18 @@ export class ServiceRefusal extends Error {
   }
 }
 
+/** The refusal in a response of `fetch`. */
+export async function refusalOf(
+  response: Response,
+  request: Pick<Request, 'method' | 'path'>,
+): Promise<ServiceRefusal> {
+  const content = await response.text()
+  const isJson = /[/+]json\b/.test(response.headers.get('content-type') ?? '')
+  const headers = Object.fromEntries(response.headers)
+  const body: unknown = isJson ? JSON.parse(content) : content
+  return new ServiceRefusal({ status: response.status, headers, body }, request)
+}
+
 /** A request that must have this response status. @throws ServiceRefusal for any other. */
 export async function expectAnswer(
   http: HttpClient,
@@ -97,6 +109,10 @@ const HINTS: Readonly<Record<string, string>> = {
   invalid_token:
     'The token is no longer valid: the agent, its key or the session was revoked. Log in again.',
   delegation_expired: 'The delegation has expired. Request a new one.',
+  wallet_not_provisioned: 'An administrator with wallet:manage creates the wallet of the agent.',
+  wallet_frozen: 'An administrator with wallet:manage may unfreeze it.',
+  recipient_not_allowed: 'An administrator with wallet:manage may add it to the policy.',
+  contract_not_allowed: 'An administrator with wallet:manage may add it to the policy.',
   access_denied: 'The user denied the request.',
   expired_token: 'The user did not decide in time. Request again.',
   service_unavailable:

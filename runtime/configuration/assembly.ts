@@ -5,7 +5,6 @@ import { localOrigin } from '../../gateway/settings.js'
 import { assemble, type Fallback } from '../kernel/config/assemble.js'
 import { productionRules } from '../production.js'
 import { sections, type Settings } from './settings.js'
-import { unavailableRules } from './unavailable-features.js'
 
 /** The URLs of the planes' pools. */
 const PLANE_URLS = ['auth_url', 'control_url', 'async_url'] as const
@@ -123,10 +122,22 @@ export const assembly = assemble(sections, {
       fix: 'set phone.enabled to true and phone.provider',
     },
     {
-      keys: ['redis.url', 'deployment.coordination_backend'],
-      holds: (s) => s.deployment.coordination_backend !== 'redis' || s.redis.url !== undefined,
-      rule: 'be set when deployment.coordination_backend is redis',
-      fix: 'set redis.url',
+      keys: ['redis.url', 'redis.mode', 'deployment.coordination_backend'],
+      holds: ({ deployment, redis }) =>
+        deployment.coordination_backend !== 'redis' ||
+        redis.mode !== 'single' ||
+        redis.url !== undefined,
+      rule: 'be set when deployment.coordination_backend is redis and redis.mode is single',
+      fix: 'set redis.url, or redis.mode and redis.nodes',
+    },
+    {
+      keys: ['redis.nodes', 'redis.mode', 'deployment.coordination_backend'],
+      holds: ({ deployment, redis }) =>
+        deployment.coordination_backend !== 'redis' ||
+        redis.mode === 'single' ||
+        redis.nodes.length > 0,
+      rule: 'not be empty when redis.mode is cluster or sentinel',
+      fix: 'list nodes of the cluster, or the Sentinels, in redis.nodes',
     },
     {
       keys: ['memcached.address', 'deployment.coordination_backend'],
@@ -149,7 +160,6 @@ export const assembly = assemble(sections, {
       rule: 'be false unless a chain of [[chains]] has an rpc_url',
       fix: 'set rpc_url of the chains to watch',
     },
-    ...unavailableRules,
     ...productionRules,
   ],
 })

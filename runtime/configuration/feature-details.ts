@@ -17,6 +17,7 @@ type EventSettings = Pick<
   | 'generic_oauth'
   | 'enterprise_sso'
   | 'scim'
+  | 'wallet'
 >
 
 /** The event types that can occur in this deployment. */
@@ -30,11 +31,13 @@ export function eventTypesOf(settings: EventSettings): readonly EventType[] {
     scim: settings.scim.enabled,
     apiKeys: settings.api_keys.enabled,
     billing: settings.billing.enabled,
+    wallet: settings.wallet.enabled,
   })
 }
 
 export function featureDetails(settings: EventSettings & Pick<Settings, 'chains' | 'server'>) {
   const { commerce, chains, server } = settings
+  const networks = knownAssets(chains).map(({ network }) => network)
   return {
     // The base URL of POST /v1/proxy and /v1/proxy/body.
     'vault.egress': { url: server.egress_url },
@@ -47,7 +50,7 @@ export function featureDetails(settings: EventSettings & Pick<Settings, 'chains'
     'commerce.x402': {
       versions: commerce.x402_v1_compat ? [2, 1] : [2],
       schemes: ['exact'],
-      networks: knownAssets(chains).map(({ network }) => network),
+      networks,
       // Signatures of externally owned accounts. Those of contract accounts (EIP-1271, EIP-6492)
       // are refused.
       signatures: ['eip712_secp256k1'],
@@ -56,5 +59,6 @@ export function featureDetails(settings: EventSettings & Pick<Settings, 'chains'
       payment_identifier: true,
       settles_once: true,
     },
+    wallet: { networks, x402_versions: [2, 1], transactions: ['eip1559'] },
   } satisfies FeatureDetails
 }

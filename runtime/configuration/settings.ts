@@ -6,6 +6,7 @@ import { sessionCookieSettings } from '../../actors/identity/sessions/settings.j
 import { chainsSettings, commerceSettings } from '../../actors/commerce/payments/settings.js'
 import { deviceAuthorizationSettings } from '../../actors/agents/delegation/settings.js'
 import { webhooksSettings } from '../../actors/webhooks/delivery/settings.js'
+import { eventSinksSettings } from '../../actors/webhooks/event-sinks/settings.js'
 import {
   emailOtpSettings,
   invitationsSettings,
@@ -54,7 +55,7 @@ import { accessControlSettings } from '../../actors/oauth/access-policies/settin
 import { apiKeysSettings } from '../../actors/oauth/api-keys/settings.js'
 import { billingSettings } from '../../actors/identity/billing/settings.js'
 import { organizationsSettings } from '../../actors/identity/organizations/settings.js'
-import { unavailableSections } from './unavailable-features.js'
+import { walletSettings } from '../../actors/commerce/wallets/settings.js'
 
 export const sections = [
   securitySettings,
@@ -90,8 +91,10 @@ export const sections = [
   vaultSettings,
   proxySettings,
   webhooksSettings,
+  eventSinksSettings,
   commerceSettings,
   chainsSettings,
+  walletSettings,
   scimSettings,
   tenantAssetsSettings,
   i18nSettings,
@@ -107,7 +110,6 @@ export const sections = [
   apiKeysSettings,
   accessControlSettings,
   adminSettings,
-  ...unavailableSections,
 ] as const
 
 /** The whole settings tree. An actor receives its own section only. */

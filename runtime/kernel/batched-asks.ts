@@ -1,6 +1,7 @@
 /**
  * Combines concurrent look-ups into one query. A look-up that arrives while a query is running
- * waits for a later query, because it must see everything that was committed before it was made.
+ * waits for a later query, because it must see everything that was committed before it was made. Under load a query
+ * waits shortly for as many look-ups as recent queries had: most of its cost does not depend on their number.
  */
 
 /**
@@ -9,6 +10,11 @@
  */
 const UNDER_WAY_MAX = 2
 const TOGETHER_MAX = 200
+/** The longest time from the start of a query to that of the next one under load. */
+const SPACING_MS = 2
+/** Load: so many look-ups within so many milliseconds. */
+const BUSY_MIN = 10
+const WINDOW_MS = 10
 
 type Waiting<Asked, Found> = {
   readonly asked: Asked
@@ -25,6 +31,25 @@ export function together<Asked, Found>(
   const queue: Waiting<Asked, Found>[] = []
   let underWay = 0
   let planned = false
+  let startedMs = 0
+  let windowMs = 0
+  let asks = 0
+  let isBusy = false
+  /** The look-ups for which the next query waits. It follows the size of the queries. */
+  let goal = 0
+  let waiting: NodeJS.Timeout | undefined
+
+  /** Counts the look-ups of the current window. The load of the previous one decides. */
+  function count(): void {
+    const nowMs = performance.now()
+    const agoMs = nowMs - windowMs
+    if (agoMs >= WINDOW_MS) {
+      isBusy = asks >= BUSY_MIN && agoMs < 2 * WINDOW_MS
+      windowMs = nowMs
+      asks = 0
+    }
+    asks += 1
+  }
 
   async function run(batch: readonly Waiting<Asked, Found>[]): Promise<void> {
     try {
@@ -45,18 +70,31 @@ export function together<Asked, Found>(
   function plan(): void {
     if (planned || queue.length === 0 || underWay >= UNDER_WAY_MAX) return
     planned = true
-    setImmediate(() => {
-      planned = false
-      while (queue.length > 0 && underWay < UNDER_WAY_MAX) {
-        underWay += 1
-        void run(queue.splice(0, TOGETHER_MAX))
-      }
-    })
+    const waitMs = isBusy && queue.length < goal ? startedMs + SPACING_MS - performance.now() : 0
+    if (waitMs > 0) waiting = setTimeout(start, waitMs)
+    else setImmediate(start)
+  }
+
+  function start(): void {
+    planned = false
+    waiting = undefined
+    startedMs = performance.now()
+    goal = Math.max(queue.length, goal - 1)
+    while (queue.length > 0 && underWay < UNDER_WAY_MAX) {
+      underWay += 1
+      void run(queue.splice(0, TOGETHER_MAX))
+    }
   }
 
   return (asked) =>
     new Promise((found, failed) => {
+      count()
       queue.push({ asked, found, failed })
+      if (waiting !== undefined && queue.length >= goal) {
+        clearTimeout(waiting)
+        waiting = undefined
+        setImmediate(start)
+      }
       plan()
     })
 }

@@ -19,7 +19,30 @@ const UUIDS_DRAWN = 256
 /** The variant digit (RFC 9562 section 4.1): two fixed bits and two random ones. */
 const VARIANTS = ['8', '9', 'a', 'b']
 
+/** Bytes are drawn in advance, because a draw costs more than its bytes. Longer values are drawn on their own. */
+const DRAWN_BYTES = 4_096
+const SHORT_BYTES_MAX = 64
+
+function shortDraws(): (count: number) => Buffer {
+  const pool = Buffer.alloc(DRAWN_BYTES)
+  let used = DRAWN_BYTES
+  return (count) => {
+    if (count > SHORT_BYTES_MAX) return randomBytes(count)
+    if (used + count > DRAWN_BYTES) {
+      randomFillSync(pool)
+      used = 0
+    }
+    const drawn = Buffer.alloc(count)
+    pool.copy(drawn, 0, used, used + count)
+    // Nothing keeps the bytes of a secret but its owner.
+    pool.fill(0, used, used + count)
+    used += count
+    return drawn
+  }
+}
+
 export function systemRandom(clock: Clock): Random {
+  const draw = shortDraws()
   const pool = Buffer.alloc((UUID_DIGITS / 2) * UUIDS_DRAWN)
   let digits = ''
   let used = 0
@@ -27,8 +50,8 @@ export function systemRandom(clock: Clock): Random {
   let ms = -1
   let time = ''
   return {
-    bytes: (count) => new Uint8Array(randomBytes(count)),
-    token: (count) => randomBytes(count).toString('base64url'),
+    bytes: (count) => new Uint8Array(draw(count)),
+    token: (count) => draw(count).toString('base64url'),
     uuid() {
       if (used === digits.length) {
         digits = randomFillSync(pool).toString('hex')

@@ -36,6 +36,20 @@ export function wireActor<P extends Protocol, Needs>(
   }
 }
 
+/**
+ * For a worker whose run must end before its needs are closed.
+ * @returns what the worker gives its run to.
+ */
+export function untilSettled({
+  onStop,
+}: Pick<ActorContext, 'onStop'>): (run: Promise<void>) => void {
+  let running = Promise.resolve()
+  onStop(() => running)
+  return (run) => {
+    running = run
+  }
+}
+
 export function wiringOf(actorWirings: readonly ActorWiring[], actor: string): ActorWiring {
   const wiring = actorWirings.find((candidate) => candidate.actor === actor)
   invariant(wiring !== undefined, `${actor} has a wiring`)

@@ -7,10 +7,13 @@ import { openKms } from '../../storage/platform/kms/client.js'
 import {
   connectionBudget,
   dividePools,
+  planPools,
   serverConnectionLimit,
 } from '../../storage/platform/pool-plan.js'
+import { droppedTimeLimits, TIME_LIMITS_FIX } from '../../storage/platform/portable/time-limits.js'
 import { requireMigratedSchema, rowSecurityBinds } from '../../storage/platform/schema-version.js'
 import { databaseUrls } from '../../storage/platform/settings.js'
+import { databaseAddress } from '../../storage/platform/unavailable.js'
 import { startLocalKms } from './embedded-kms.js'
 import { startEmbeddedPostgres } from '../embedded/postgres.js'
 import type { Logger } from '../kernel/log.js'
@@ -59,16 +62,13 @@ export async function openPools(context: StartContext): Promise<Undo> {
   return () => database.close()
 }
 
-export async function requireSchema({
-  database,
-  loaded,
-  log,
-  threads,
-}: StartContext): Promise<void> {
+export async function requireSchema(context: StartContext): Promise<void> {
+  const { database, loaded, log, threads } = context
   const queryable = {
     query: (text: string) => database!.single({ name: `schema: ${text.slice(0, 50)}`, text }),
   }
   await requireMigratedSchema(queryable)
+  await requireTimeLimits(context)
   await requireRoom(queryable, loaded, threads, log)
   if (await rowSecurityBinds(queryable)) return
   const message =
@@ -76,6 +76,28 @@ export async function requireSchema({
     'use a role without either'
   if (loaded.settings.security.production) throw new StartRefused(message)
   log.warn(message)
+}
+
+/** A pooler must not drop the time limits of statements silently. */
+async function requireTimeLimits({ database, loaded, urls }: StartContext): Promise<void> {
+  const { settings, plane } = loaded
+  const checked = new Set<string>()
+  for (const { name: pool, url, statementTimeoutMs } of planPools(
+    settings.database,
+    urls!,
+    plane,
+  )) {
+    if (checked.has(url)) continue
+    checked.add(url)
+    const queryable = {
+      query: (text: string) => database!.single({ name: 'time_limits', text }, { pool }),
+    }
+    const dropped = await droppedTimeLimits(queryable, settings.database, statementTimeoutMs)
+    if (dropped.length === 0) continue
+    throw new StartRefused(
+      `${dropped.join(' and ')} have no effect on connections to ${databaseAddress(url)}, as behind a pooler: ${TIME_LIMITS_FIX}`,
+    )
+  }
 }
 
 /** The webhook delivery thread has its own pool and one listening connection. */

@@ -74,7 +74,9 @@ async function targetOf(command: Command): Promise<Target | undefined> {
     ['baseUrl', '--base-url'],
   ] as const) {
     const value = options[name]
-    if (typeof value === 'string') return { deployment: withoutUser(value), from: flag }
+    if (typeof value !== 'string') continue
+    const isDefault = command.getOptionValueSource(name) === 'default'
+    return { deployment: withoutUser(value), from: isDefault ? 'default' : flag }
   }
   if (OF_IDENTITY.has(path)) return targetOfIdentity(options['file'])
   // Loads every setting of the service, which the commands above do not need.

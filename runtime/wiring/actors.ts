@@ -24,6 +24,9 @@ import { browserSessions } from '../../actors/identity/sessions/protocol.js'
 import { delegationActor } from '../../actors/agents/delegation/actor.js'
 import { delegationMetrics } from '../../actors/agents/delegation/metrics.js'
 import { delegation } from '../../actors/agents/delegation/protocol.js'
+import { natsSink } from '../../actors/webhooks/event-sinks/nats.js'
+import { hasNats } from '../../actors/webhooks/event-sinks/settings.js'
+import { eventSinksWorker } from '../../actors/webhooks/event-sinks/worker.js'
 import { createSender } from '../../actors/webhooks/delivery/sender.js'
 import { auditActor } from '../../actors/operations/audit/actor.js'
 import { passwordRecoveryActor } from '../../actors/identity/password-recovery/actor.js'
@@ -35,6 +38,7 @@ import { statusListsActor } from '../../actors/oauth/status-lists/actor.js'
 import { signingKeysActor } from '../../actors/oauth/signing-keys/actor.js'
 import { signingKeys } from '../../actors/oauth/signing-keys/protocol.js'
 import { organizationsActor } from '../../actors/identity/organizations/actor.js'
+import { organizations } from '../../actors/identity/organizations/protocol.js'
 import { mailWorker } from '../../actors/operations/mail/worker.js'
 import { signInActor } from '../../actors/identity/sign-in/actor.js'
 import { login } from '../../actors/identity/sign-in/protocol.js'
@@ -89,8 +93,8 @@ import { workspacesActor } from '../../actors/agents/workspaces/actor.js'
 import { reconciliationWorker } from '../../actors/commerce/reconciliation/worker.js'
 import { x402Actor, x402Pool } from '../../actors/commerce/x402/actor.js'
 import type { X402Module } from '../../actors/commerce/x402/needs.js'
-import { commerceWirings } from './commerce.js'
-import { type ActorWiring, wireActor } from '../kernel/wiring.js'
+import { commerceWirings, walletWiring } from './commerce.js'
+import { type ActorWiring, untilSettled, wireActor } from '../kernel/wiring.js'
 import { openChainWatch, reconciliationNeeds, x402Needs } from './payment-chains.js'
 import { captchaOf, mailQueueOf, mailRunnerOf, textSenderOf } from './mail.js'
 import { assetRetirementOf, tenantAssetWirings } from './tenant-assets.js'
@@ -453,7 +457,11 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       settings: settings.access_control,
       levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
     })),
-    wireActor(billingActor, ({ ref }) => ({ ...common, tenants: ref(tenants) })),
+    wireActor(billingActor, ({ ref }) => ({
+      ...common,
+      tenants: ref(tenants),
+      organizations: ref(organizations),
+    })),
     wireActor(apiKeysActor, ({ ref }) => ({
       ...common,
       tenants: ref(tenants),
@@ -522,13 +530,13 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         retentionDays: webhooks.delivery_retention_days,
       }
     }),
-    wireActor(sequencerWorker, ({ onStop }) => {
-      let running = Promise.resolve()
-      onStop(() => running)
-      const settled = (run: Promise<void>) => {
-        running = run
-      }
-      return { database, clock, registry, settled }
+    wireActor(sequencerWorker, (context) => {
+      const hasSinks = hasNats(settings.event_sinks)
+      return { database, clock, registry, hasSinks, settled: untilSettled(context) }
+    }),
+    wireActor(eventSinksWorker, (context) => {
+      const sink = natsSink(settings.event_sinks.nats)
+      return { database, clock, random, registry, sink, settled: untilSettled(context) }
     }),
     wireActor(mailWorker, ({ onStop }) => {
       const runner = mailRunnerOf(resources)
@@ -558,6 +566,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       const compute = pooled<X402Module>(context, resources, x402Pool(processors(context)))
       return x402Needs(resources, compute, context.onStop)
     }),
+    walletWiring(resources),
     wireActor(reconciliationWorker, ({ onStop }) => reconciliationNeeds(resources, onStop)),
     ...tenantAssetWirings(resources, (context) =>
       pooled<ImageModule>(context, resources, imagePool(processors(context))),

@@ -16,13 +16,13 @@ export async function followChanges(
 ): Promise<() => Promise<void>> {
   const changed = () => system.ref(signingKeys).send('changed', null)
   const tokenStatus = (id: string) => system.ref(tokens).send('invalidate', { ids: [id] })
+  const forgetAll = () => system.ref(tokens).send('invalidate', { ids: 'all' })
   const forget = (tenantId: string | null) => system.ref(tenants).send('forget', { tenantId })
   const ends = [
     await listener.listen(SIGNING_KEYS_CHANNEL, { notified: changed, caughtUp: changed }),
     await listener.listen(TENANTS_CHANNEL, { notified: forget, caughtUp: () => forget(null) }),
-    // Announcements that were missed during an outage are covered by the short lifetime of the
-    // caches.
-    await listener.listen(TOKEN_STATUS_CHANNEL, { notified: tokenStatus }),
+    // Announcements that were missed during an outage are read from the database.
+    await listener.listen(TOKEN_STATUS_CHANNEL, { notified: tokenStatus, caughtUp: forgetAll }),
   ]
   return async () => {
     for (const end of ends) end()

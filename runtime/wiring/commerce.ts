@@ -3,11 +3,16 @@ import { checkoutActor } from '../../actors/commerce/checkout/actor.js'
 import { commerceActor } from '../../actors/commerce/payments/actor.js'
 import { payoutsActor } from '../../actors/commerce/payouts/actor.js'
 import { renewalsWorker } from '../../actors/commerce/renewals/worker.js'
+import { walletPool, walletsActor } from '../../actors/commerce/wallets/actor.js'
+import type { WalletModule } from '../../actors/commerce/wallets/draft.js'
+import { walletsMetrics } from '../../actors/commerce/wallets/metrics.js'
+import { knownAssets } from '../../actors/commerce/x402/assets.js'
 import { paymentOutcomes, providerEvents } from '../../actors/commerce/payments/metrics.js'
 import { type ActorWiring, wireActor } from '../kernel/wiring.js'
 import type { ProcessResources } from '../process/process-resources.js'
 import { x402Means } from './payment-chains.js'
 import { paymentProviders } from './payment-providers.js'
+import { pooled, processors } from './pools.js'
 
 export function commerceWirings(resources: ProcessResources): readonly ActorWiring[] {
   const { settings, database, sealer, clock, random, metrics } = resources
@@ -48,4 +53,18 @@ export function commerceWirings(resources: ProcessResources): readonly ActorWiri
       baseUrl: settings.oidc.issuer_url,
     })),
   ]
+}
+
+export function walletWiring(resources: ProcessResources): ActorWiring {
+  const { settings, database, sealer, clock, random, metrics } = resources
+  return wireActor(walletsActor, (context) => ({
+    database,
+    sealer,
+    clock,
+    random,
+    compute: pooled<WalletModule>(context, resources, walletPool(processors(context))),
+    metrics: walletsMetrics(metrics.registry),
+    assets: knownAssets(settings.chains),
+    settings: settings.wallet,
+  }))
 }

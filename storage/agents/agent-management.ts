@@ -42,8 +42,18 @@ export async function listVisibleAgents(
 ): Promise<VisibleAgent[]> {
   const { rows } = await tx.query<VisibleAgent>({
     name: 'agent.places',
+    // The newest of the tenant by their index, and the members of its organization, which are few.
     text: `select ${PLACE} from agents a
-           where ${SEEN} and ($3::timestamptz is null or (a.created_at, a.id) < ($3, $4::uuid))
+           where a.id in (
+             (select h.id from agents h
+              where h.tenant_id = $1
+                and ($3::timestamptz is null or (h.created_at, h.id) < ($3, $4::uuid))
+              order by h.created_at desc, h.id desc limit $2)
+             union all
+             select m.member_id from organization_members m
+               join tenants t on t.organization_id = m.organization_id
+             where t.id = $1 and m.member_type = 'agent')
+             and ($3::timestamptz is null or (a.created_at, a.id) < ($3, $4::uuid))
            order by a.created_at desc, a.id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })

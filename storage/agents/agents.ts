@@ -1,6 +1,7 @@
 /** Agents with their keys and anchors. An agent's home tenant is the one it registered in. */
 import { UNHURRIED } from '../platform/durability.js'
-import type { Transaction } from '../platform/sql.js'
+import { lockUntilEnd } from '../platform/portable/locks.js'
+import { type Database, LOOKED_UP, type Transaction } from '../platform/sql.js'
 
 export type KeyAlgorithm = 'ed25519' | 'es256'
 
@@ -88,11 +89,7 @@ async function anchorTaken(
   tx: Transaction,
   { tenantId, anchorType, did }: Pick<NewAgent, 'tenantId' | 'anchorType' | 'did'>,
 ): Promise<boolean> {
-  await tx.query({
-    name: 'agent_anchor.lock',
-    text: `select pg_advisory_xact_lock(hashtextextended('anchor:' || $1::text || ' ' || $2, 0))`,
-    values: [tenantId, did],
-  })
+  await lockUntilEnd(tx, { kind: 'anchor', tenantId, subject: did })
   return anchorKnown(tx, tenantId, anchorType, did)
 }
 
@@ -193,15 +190,35 @@ export async function findAgents(
   return rows.map(agentOf)
 }
 
-/** Sets the time of the last login. */
-export async function touchAgent(tx: Transaction, agentId: string, now: Date): Promise<void> {
-  await tx.query({
-    name: 'agent.touch',
-    text: `update agents set last_authenticated_at = $2
-           from (select ${UNHURRIED}) hurry
-           where id = $1 and (last_authenticated_at is null or last_authenticated_at < $2)`,
-    values: [agentId, now],
-  })
+/** A login of an agent. */
+export type AgentLogin = { readonly agentId: string; readonly now: Date }
+
+/**
+ * Sets the time of the last login of agents. Crosses tenants. Rows are locked in the order of their ids, so that two
+ * processes cannot deadlock.
+ */
+export async function touchAgents(
+  database: Database,
+  logins: readonly AgentLogin[],
+): Promise<void> {
+  await database.together(null, [
+    {
+      name: 'agent.touch',
+      text: `with latest as materialized (
+             select id, max(now) as now
+             from unnest($1::uuid[], $2::timestamptz[]) with ordinality as a (id, now, place)
+             where ${LOOKED_UP} group by id order by id),
+           due as materialized (
+             select l.* from latest l
+             cross join lateral (select from agents a where a.id = l.id
+               and (a.last_authenticated_at is null or a.last_authenticated_at < l.now)
+               for no key update) a)
+           update agents a set last_authenticated_at = d.now
+           from due d, (select ${UNHURRIED}) hurry
+           where a.id = d.id`,
+      values: [logins.map(({ agentId }) => agentId), logins.map(({ now }) => now)],
+    },
+  ])
 }
 
 /**

@@ -171,7 +171,7 @@ export async function deleteEndedPowChallenges(
     name: 'pow_challenge.delete_ended',
     text: `delete from pow_challenges where id in (
              select id from pow_challenges
-             where expires_at < clock_timestamp() - make_interval(secs => $1)
+             where expires_at < statement_timestamp() - make_interval(secs => $1)
              limit $2 for update skip locked)`,
     values: [retentionSecs, limit],
   })

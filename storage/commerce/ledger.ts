@@ -1,6 +1,6 @@
 /**
  * The double-entry ledger. Debits are positive, credits negative. The lines of an entry sum to
- * zero, which the database checks at commit. Entries are numbered per tenant and currency in commit
+ * zero, which the database checks with the posting and again at commit. Entries are numbered per tenant and currency in commit
  * order, without gaps.
  */
 import type { Transaction } from '../platform/sql.js'
@@ -49,7 +49,7 @@ export type LedgerKind =
 export async function postEntry(tx: Transaction, entry: NewLedgerEntry): Promise<void> {
   const lines = entry.lines.filter(({ amountMinor }) => amountMinor !== 0)
   if (lines.length === 0) return
-  await tx.query({
+  const posting = tx.query({
     name: 'ledger.post',
     text: `with book as (
              insert into ledger_books as b (tenant_id, currency, last_sequence) values ($1, $3, 1)
@@ -76,6 +76,12 @@ export async function postEntry(tx: Transaction, entry: NewLedgerEntry): Promise
       lines.map(({ amountMinor }) => amountMinor),
     ],
   })
+  const checking = tx.query({
+    name: 'ledger.require_balance',
+    text: 'select svc_ledger_require_balance($1, $2)',
+    values: [entry.tenantId, entry.id],
+  })
+  await Promise.all([posting, checking])
 }
 
 /**

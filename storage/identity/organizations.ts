@@ -133,8 +133,10 @@ export type PersonWithin = {
  */
 const NAMEABLE_ORGANIZATIONS = `organizations o left join organization_members m
     on m.organization_id = o.id and m.member_type = 'account' and m.member_id = $1
-  where (o.id = (select t.organization_id from tenants t where t.id = $2)
-      or (o.made_in_tenant_id = $2 and m.member_id is not null))
+  where o.id in (select t.organization_id from tenants t where t.id = $2
+      union all select g.id from organizations g
+      where g.made_in_tenant_id = $2 and exists (select from organization_members w
+        where w.organization_id = g.id and w.member_type = 'account' and w.member_id = $1))
     and ($3::uuid is null or o.id = $3)`
 
 /** A page of organizations that a user token may name, newest first. */

@@ -1,5 +1,6 @@
 /** Identities of accounts at identity providers. Global, so every transaction here crosses tenants. */
 import { lookedUp } from './email-keys.js'
+import { lockUntilEnd } from '../platform/portable/locks.js'
 import type { Transaction } from '../platform/sql.js'
 
 /** Identifies a user at a provider, never by their address. */
@@ -11,11 +12,8 @@ export type IdentityKey = {
 
 /** Serializes callbacks of one identity until the transaction ends. */
 export async function lockIdentity(tx: Transaction, key: IdentityKey): Promise<void> {
-  await tx.query({
-    name: 'upstream_identity.lock',
-    text: `select pg_advisory_xact_lock(hashtextextended($1, 0))`,
-    values: [JSON.stringify(['upstream_identity', key.provider, key.issuer, key.subject])],
-  })
+  const subject = JSON.stringify(['upstream_identity', key.provider, key.issuer, key.subject])
+  await lockUntilEnd(tx, { kind: 'upstream_identity', tenantId: null, subject })
 }
 
 /** The account of an identity, without recording its use. */

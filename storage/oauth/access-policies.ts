@@ -1,4 +1,5 @@
 /** Access policies of tenants (docs/reference/oauth.md, Access policies). */
+import { lockUntilEnd } from '../platform/portable/locks.js'
 import type { Transaction } from '../platform/sql.js'
 
 export type PolicyAction = 'sign_in' | 'token'
@@ -33,11 +34,7 @@ export async function insertAccessPolicy(
   most: number,
 ): Promise<boolean> {
   // The lock makes concurrent creations of one tenant count one after the other.
-  await tx.query({
-    name: 'access_policy.hold',
-    text: `select pg_advisory_xact_lock(hashtextextended('access_policies:' || $1::text, 0))`,
-    values: [policy.tenantId],
-  })
+  await lockUntilEnd(tx, { kind: 'access_policies', tenantId: policy.tenantId })
   const { rowCount } = await tx.query({
     name: 'access_policy.insert',
     text: `insert into access_policies (tenant_id, id, name, enabled, actions, client_ids, scopes, allowed_networks,

@@ -1,4 +1,5 @@
 /** API keys of tenants (docs/reference/oauth.md, API keys). Only the SHA-256 of a secret is stored. */
+import { lockUntilEnd } from '../platform/portable/locks.js'
 import type { Transaction } from '../platform/sql.js'
 
 /** Who made a key. A user is identified by their `sub` in the tenant. */
@@ -36,11 +37,7 @@ export async function insertApiKey(
   most: number,
 ): Promise<boolean> {
   // The lock makes concurrent creations of one tenant count one after the other.
-  await tx.query({
-    name: 'api_key.hold',
-    text: `select pg_advisory_xact_lock(hashtextextended('api_keys:' || $1::text, 0))`,
-    values: [key.tenantId],
-  })
+  await lockUntilEnd(tx, { kind: 'api_keys', tenantId: key.tenantId })
   const { rowCount } = await tx.query({
     name: 'api_key.insert',
     text: `insert into api_keys (tenant_id, id, name, scopes, allowed_addresses, maker_type, maker_id, parent_id,

@@ -445,9 +445,10 @@ export async function originListed(
 ): Promise<boolean> {
   const { rows } = await tx.query<{ listed: boolean }>({
     name: 'application.origin_listed',
-    text: `select exists (select from applications
-             where allowed_origins @> array[$1::text] and status = 'active'
-               and ($2::uuid is null or id = $2)) as listed`,
+    text: `select exists (select from application_origins o
+               join applications a on a.tenant_id = o.tenant_id and a.id = o.application_id
+             where o.origin = $1 and a.status = 'active'
+               and ($2::uuid is null or a.id = $2)) as listed`,
     values: [origin, applicationId],
   })
   return rows[0]!.listed

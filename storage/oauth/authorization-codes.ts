@@ -1,6 +1,13 @@
 /** Authorization codes. Each is redeemed once and keeps the id of its refresh family (RFC 6749 section 4.1.2). */
 import { personInForce, tenantInForce } from '../platform/in-force.js'
-import { type Database, inOrderOf, LOOKED_UP, type Transaction } from '../platform/sql.js'
+import { appended, appendingOf, type OutboxEvent } from '../platform/outbox.js'
+import {
+  type Database,
+  inOrderOf,
+  LOOKED_UP,
+  type Statement,
+  type Transaction,
+} from '../platform/sql.js'
 
 /** Individually requested claims, by destination (OpenID Connect Core section 5.5). */
 export type RequestedClaims = {
@@ -130,30 +137,30 @@ export type Redemption = {
 }
 
 /**
- * Redeems codes: creates their refresh families and first refresh tokens. Returns true for each code
- * that this call redeemed, in order. A family without a refresh token exists too, since revoking it
+ * Redeems codes: creates their refresh families and first refresh tokens, and records their events. Returns the place,
+ * from 1, of each code that it redeemed. A family without a refresh token exists too, since revoking it
  * revokes the access tokens. Rows are locked in the order given. An offline grant needs an open session
  * and keeps it open until the transaction ends, so that a concurrent sign-out also finds the session of
  * the grant.
  */
-export async function redeemCodes(
-  tx: Transaction,
+export function redeemingCodes(
   tenantId: string,
   redemptions: readonly Redemption[],
-): Promise<readonly boolean[]> {
-  const { rows } = await tx.query<{ place: number }>({
+  events: readonly OutboxEvent[],
+): Statement {
+  return {
     name: 'authorization_code.redeem',
     // Live codes are locked and change only by redemption, so this statement sees their latest version.
-    // It updates them by their physical location, without a second look-up.
+    // With `c.id = l.id` PostgreSQL expects two look-ups by the unique key, and reads a whole young table instead.
     text: `with asked as materialized (
-             select $1::uuid as tenant_id, a.*
-             from unnest($2::uuid[], $3::text[], $4::timestamptz[], $5::timestamptz[],
-               $6::bytea[], $7::boolean[]) with ordinality
+             select $7::uuid as tenant_id, a.*
+             from unnest($8::uuid[], $9::text[], $10::timestamptz[], $11::timestamptz[],
+               $12::bytea[], $13::boolean[]) with ordinality
                as a (id, bound_to, turned_at, family_expires_at, refresh_token_sha256, offline, place)
                where ${LOOKED_UP}),
            live as materialized (
-             select a.*, c.ctid as lies from asked a
-             cross join lateral (select c.ctid, c.session_id from authorization_codes c
+             select a.* from asked a
+             cross join lateral (select c.session_id from authorization_codes c
                where c.tenant_id = a.tenant_id and c.id = a.id and c.redeemed_at is null
                  and c.expires_at > a.turned_at for update) c
              where not a.offline or exists (select from sessions s
@@ -161,7 +168,7 @@ export async function redeemCodes(
                for share)),
            redeemed as (
              update authorization_codes c set redeemed_at = l.turned_at from live l
-             where c.ctid = l.lies and c.redeemed_at is null
+             where c.tenant_id = l.tenant_id and c.id = any(array[l.id]) and c.redeemed_at is null
              returning c.*, l.bound_to, l.turned_at, l.family_expires_at, l.refresh_token_sha256,
                l.offline, l.place),
            session as (
@@ -182,9 +189,12 @@ export async function redeemCodes(
            token as (
              insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
              select tenant_id, id, 0, refresh_token_sha256, turned_at
-             from redeemed where refresh_token_sha256 is not null)
+             from redeemed where refresh_token_sha256 is not null),
+           recorded as (
+             ${appendingOf('redeemed')})
            select place::integer from redeemed`,
     values: [
+      ...appended(events),
       tenantId,
       redemptions.map(({ id }) => id),
       redemptions.map(({ jkt }) => jkt),
@@ -193,9 +203,7 @@ export async function redeemCodes(
       redemptions.map(({ refreshTokenSha256: sha256 }) => sha256 && Buffer.from(sha256)),
       redemptions.map(({ offline }) => offline),
     ],
-  })
-  const redeemed = new Set(rows.map(({ place }) => place))
-  return redemptions.map((_, at) => redeemed.has(at + 1))
+  }
 }
 
 /** A grant with individually requested claims. */

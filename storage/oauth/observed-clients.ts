@@ -1,4 +1,5 @@
 /** Clients that are identified by the URL of their metadata document, per tenant (Client ID Metadata Documents). */
+import { lockUntilEnd } from '../platform/portable/locks.js'
 import type { Transaction } from '../platform/sql.js'
 import type { ApplicationRow } from './applications.js'
 
@@ -25,11 +26,7 @@ export async function findObservedClient(
 
 /** Serialises first uses of clients in one tenant until the transaction ends, so that they can be counted. */
 export async function lockNewClients(tx: Transaction, tenantId: string): Promise<void> {
-  await tx.query({
-    name: 'observed_client.lock_new',
-    text: `select pg_advisory_xact_lock(hashtextextended('observed_clients:' || $1::text, 0))`,
-    values: [tenantId],
-  })
+  await lockUntilEnd(tx, { kind: 'observed_clients', tenantId })
 }
 
 /**

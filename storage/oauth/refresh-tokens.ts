@@ -1,6 +1,7 @@
 /** Refresh tokens and their families: each token is rotated once, and a family is revoked as a whole (RFC 9700 section 4.14.2). */
 import type { RequestedClaims, AuthorizationDetails } from './authorization-codes.js'
 import { agentInForce, personInForce, tenantInForce } from '../platform/in-force.js'
+import { appended, appendingOf, type OutboxEvent } from '../platform/outbox.js'
 import {
   type Database,
   inOrderOf,
@@ -126,23 +127,23 @@ export type Rotation = {
 }
 
 /**
- * Rotates tokens. Returns true for each token that this call rotated, in order. False if it was rotated
- * before, or its family is revoked or expired. Erases the stored response of the previous rotation.
- * Rows are locked in the order given.
+ * Rotates tokens and records the event of each rotation. Returns the place, from 1, of each token that it rotated, and
+ * none of a token that was rotated before, or whose family is revoked or expired. Erases the stored response of the
+ * previous rotation. Rows are locked in the order given.
  */
-export async function rotateRefreshTokens(
-  tx: Transaction,
+export function rotatingRefreshTokens(
   tenantId: string,
   rotations: readonly Rotation[],
-): Promise<readonly boolean[]> {
-  const { rows } = await tx.query<{ place: number }>({
+  events: readonly OutboxEvent[],
+): Statement {
+  return {
     name: 'refresh_token.rotate',
     // Every part of the key comes from the joined row: with the tenant as a parameter the planner could
     // choose to read all rows of the tenant.
     text: `with asked as materialized (
-             select $1::uuid as tenant_id, a.*
-             from unnest($2::uuid[], $3::integer[], $4::bytea[], $5::bytea[],
-               $6::timestamptz[]) with ordinality
+             select $7::uuid as tenant_id, a.*
+             from unnest($8::uuid[], $9::integer[], $10::bytea[], $11::bytea[],
+               $12::timestamptz[]) with ordinality
                as a (family_id, generation, successor_sha256, successor_answer, turned_at, place)
              where ${LOOKED_UP}),
            live as materialized (
@@ -167,9 +168,12 @@ export async function rotateRefreshTokens(
                and t.generation = r.before and t.successor_answer is not null),
            succeeded as (
              insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
-             select tenant_id, family_id, after, successor_sha256, turned_at from rotated)
+             select tenant_id, family_id, after, successor_sha256, turned_at from rotated),
+           recorded as (
+             ${appendingOf('rotated')})
            select place::integer from rotated`,
     values: [
+      ...appended(events),
       tenantId,
       rotations.map(({ familyId }) => familyId),
       rotations.map(({ generation }) => generation),
@@ -177,9 +181,7 @@ export async function rotateRefreshTokens(
       rotations.map(({ successorAnswer }) => Buffer.from(successorAnswer)),
       rotations.map(({ now }) => now),
     ],
-  })
-  const rotated = new Set(rows.map(({ place }) => place))
-  return rotations.map((_, at) => rotated.has(at + 1))
+  }
 }
 
 /** Revokes a family once and erases its stored responses. True for the call that did. */

@@ -1,4 +1,5 @@
 /** Signing keys: at most one next and one current per tenant and algorithm, and any number of retired ones. */
+import { lockUntilEnd } from '../platform/portable/locks.js'
 import type { Transaction } from '../platform/sql.js'
 
 /** The associated data with which a private key is sealed. It contains the kid of its row. */
@@ -21,11 +22,7 @@ export type SigningKeyRow = {
 
 /** Serialises the rotations of all processes until the transaction ends. */
 export async function lockSigningKeys(tx: Transaction, tenantId: string): Promise<void> {
-  await tx.query({
-    name: 'signing_key.lock',
-    text: `select pg_advisory_xact_lock(hashtextextended('signing_keys:' || $1::text, 0))`,
-    values: [tenantId],
-  })
+  await lockUntilEnd(tx, { kind: 'signing_keys', tenantId })
 }
 
 export async function listSigningKeys(tx: Transaction, tenantId: string): Promise<SigningKeyRow[]> {

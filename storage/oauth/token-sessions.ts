@@ -1,18 +1,20 @@
 /** Sessions of tokens, their refresh families, and the status of tokens. */
 import { agentInForce, personInForce, tenantInForce } from '../platform/in-force.js'
+import { appended, appendingOf, type OutboxEvent } from '../platform/outbox.js'
 import { type Database, LOOKED_UP, type Statement, type Transaction } from '../platform/sql.js'
 
 /** The NOTIFY channel for ids whose token status changed (migration 0004_tokens). */
 export const TOKEN_STATUS_CHANNEL = 'svc_standing'
 
 export type NewAgentSession = {
-  readonly tenantId: string
+  /** The login challenge that opens the session. Null if the agent has proved its key before. */
+  readonly challengeId: string | null
   readonly sessionId: string
   readonly agentId: string
   readonly organizationId: string | null
   readonly keyFingerprint: string
   readonly scopes: readonly string[]
-  readonly audience: readonly string[]
+  readonly audience: string
   readonly jkt: string | null
   readonly familyId: string
   readonly refreshTokenSha256: Uint8Array
@@ -21,35 +23,68 @@ export type NewAgentSession = {
   readonly expiresAt: Date
 }
 
-/** Creates the session, its refresh family and the family's first token. */
-export function openingAgentSession(session: NewAgentSession): Statement {
-  const s = session
+/**
+ * Creates sessions of agents in a tenant, each with its refresh family and the family's first token, and spends their
+ * challenges. Records their events. Returns the place, from 1, of each session, and none of one whose challenge was spent
+ * or has expired.
+ */
+export function openingAgentSessions(
+  tenantId: string,
+  sessions: readonly NewAgentSession[],
+  events: readonly OutboxEvent[],
+): Statement {
+  const column = <Value>(value: (session: NewAgentSession) => Value) => sessions.map(value)
   return {
     name: 'session.open_agent',
-    text: `with session as (
+    text: `with asked as materialized (
+             select $7::uuid as tenant_id, a.*
+             from unnest($8::uuid[], $9::uuid[], $10::text[], $11::uuid[], $12::text[], $13::text[],
+               $14::text[], $15::text[], $16::uuid[], $17::bytea[], $18::timestamptz[],
+               $19::timestamptz[]) with ordinality
+               as a (challenge_id, session_id, agent, organization_id, key_fingerprint, scope,
+                 audience, jkt, family_id, token_sha256, now, expires_at, place)
+             where ${LOOKED_UP}),
+           spent as (
+             update agent_challenges c set consumed_at = clock_timestamp() from asked a
+             where c.tenant_id = a.tenant_id and c.id = a.challenge_id and c.consumed_at is null
+               and c.expires_at > clock_timestamp()
+             returning a.place),
+           opened as materialized (
+             select * from asked
+             where challenge_id is null or place in (select place from spent)),
+           session as (
              insert into sessions (tenant_id, id, subject, subject_type, agent_id, client_id,
                organization_id, key_fingerprint, amr, auth_time, created_at, expires_at)
-             values ($1, $2, $3::text, 'agent', $3::text::uuid, $3::text::uuid, $4, $5, '{pop}',
-               $11, $11, $12)),
+             select tenant_id, session_id, agent, 'agent', agent::uuid, agent::uuid,
+               organization_id, key_fingerprint, '{pop}', now, now, expires_at
+             from opened),
            family as (
              insert into refresh_families (tenant_id, id, session_id, client_id, scopes, audience,
                jkt, created_at, expires_at)
-             values ($1, $6, $2, $3::text::uuid, $7, $8, $9, $11, $12))
-           insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
-           values ($1, $6, 0, $10, $11)`,
+             select tenant_id, family_id, session_id, agent::uuid, string_to_array(scope, ' '),
+               array[audience], jkt, now, expires_at
+             from opened),
+           token as (
+             insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
+             select tenant_id, family_id, 0, token_sha256, now from opened),
+           recorded as (
+             ${appendingOf('opened')})
+           select place::integer from opened`,
     values: [
-      s.tenantId,
-      s.sessionId,
-      s.agentId,
-      s.organizationId,
-      s.keyFingerprint,
-      s.familyId,
-      s.scopes,
-      s.audience,
-      s.jkt,
-      Buffer.from(s.refreshTokenSha256),
-      s.now,
-      s.expiresAt,
+      ...appended(events),
+      tenantId,
+      column((s) => s.challengeId),
+      column((s) => s.sessionId),
+      column((s) => s.agentId),
+      column((s) => s.organizationId),
+      column((s) => s.keyFingerprint),
+      column((s) => s.scopes.join(' ')),
+      column((s) => s.audience),
+      column((s) => s.jkt),
+      column((s) => s.familyId),
+      column((s) => Buffer.from(s.refreshTokenSha256)),
+      column((s) => s.now),
+      column((s) => s.expiresAt),
     ],
   }
 }

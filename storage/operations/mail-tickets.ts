@@ -82,9 +82,8 @@ export type TicketFound = {
 const ALIVE = `t.used_at is null and t.attempts_left > 0 and t.expires_at > $3
              and a.id = t.account_id and a.status = 'active' and a.email_key = t.email_key
              and o.id = t.tenant_id and o.status = 'active'
-             and (t.purpose <> 'invitation' or exists (select from tenant_users u
-               where u.tenant_id = t.tenant_id and u.account_id = t.account_id
-                 and u.status = 'invited'))`
+             and (t.purpose <> 'invitation' or (select u.status = 'invited' from tenant_users u
+               where u.tenant_id = t.tenant_id and u.account_id = t.account_id))`
 const FOUND = `t.tenant_id as "tenantId", o.name as "tenantName", o.settings as "tenantSettings",
              a.id as "accountId", a.email, a.display_name as "displayName",
              a.email_verified as "emailVerified", a.password_hash is not null as "hasPassword",

@@ -3,6 +3,7 @@ import { Connection, type PoolClient, type QueryResult, type Submittable } from 
 import { type Span, tracing } from '../../runtime/kernel/tracing.js'
 import { forgetPrepared, type Pipelined, pipeline } from './pipeline.js'
 import type { Statement } from './sql.js'
+import { CommitNotReplicated } from './unavailable.js'
 
 /** Members of pg that its type declarations lack. */
 interface ClientInternals {
@@ -30,11 +31,27 @@ const CANCEL_PATIENCE_MS = 2_000
 /** Time after the server's own limit until the server counts as unresponsive. */
 const SILENCE_GRACE_MS = 5_000
 
+/**
+ * The function of PostgreSQL that warns when it stops waiting for a synchronous standby, after a commit that it reports as
+ * successful. Its name does not depend on the language of the server's messages.
+ */
+const REPLICATION_WAIT = 'SyncRepWaitForLSN'
+
+interface Limits {
+  readonly statementCacheCapacity: number
+  readonly statementTimeoutMs: number
+  /** True if statements are not prepared under names, for a pooler. */
+  readonly unnamed: boolean
+}
+
 export class DatabaseConnection {
   readonly #client: PoolClient
   readonly #internals: ClientInternals
   readonly #capacity: number
   readonly #silenceMs: number
+  readonly #unnamed: boolean
+  /** True after a warning that a commit was not replicated. */
+  #isUnreplicated = false
   /** The last use of each name, as a counter value. */
   readonly #prepared = new Map<string, number>()
   #uses = 0
@@ -45,26 +62,35 @@ export class DatabaseConnection {
   /** When it was opened or last released, in milliseconds of `performance.now`. */
   usedAtMs = performance.now()
 
-  constructor(client: PoolClient, statementCacheCapacity: number, statementTimeoutMs: number) {
+  constructor(client: PoolClient, { statementCacheCapacity, statementTimeoutMs, unnamed }: Limits) {
     this.#client = client
     this.#internals = client as unknown as ClientInternals
     this.#capacity = statementCacheCapacity
+    this.#unnamed = unnamed
     this.#silenceMs = silenceOf(statementTimeoutMs)
     // Emitted if the connection dies while it is in use. Without a listener Node exits.
     client.on('error', (error: Error) => (this.lost ??= error))
+    client.on('notice', ({ routine }) => {
+      if (routine === REPLICATION_WAIT) this.#isUnreplicated = true
+    })
   }
 
   /** Runs a named statement, which is prepared at its first use on this connection. */
   async run<Row extends object>({ name, text, values }: Statement): Promise<QueryResult<Row>> {
     if (this.#isCrowdedBy([name])) await this.#makeRoomFor([name])
     const span = tracing === undefined ? undefined : statementSpan([name])
-    return ended(
-      span,
-      this.#guarded(
-        this.#silenceMs,
-        this.#client.query<Row>({ name, text, values: values as unknown[] }),
-      ),
-    )
+    const query = { name, text, values: values as unknown[] }
+    const running = this.#guarded(this.#silenceMs, this.#client.query<Row>(query))
+    const result = await ended(span, running)
+    this.#requireReplication()
+    return result
+  }
+
+  /** @throws if a commit of the last round trip was not replicated. */
+  #requireReplication(): void {
+    if (!this.#isUnreplicated) return
+    this.#isUnreplicated = false
+    throw new CommitNotReplicated()
   }
 
   /**
@@ -82,8 +108,9 @@ export class DatabaseConnection {
       const names = statements.map(({ name }) => name)
       if (this.#isCrowdedBy(names)) await this.#makeRoomFor(names)
       const span = tracing === undefined ? undefined : statementSpan(names)
-      const running = pipeline(this.#client, statements)
+      const running = pipeline(this.#client, statements, this.#unnamed)
       const ran = await ended(span, this.#guarded(silenceMs, running))
+      this.#requireReplication()
       if (ran.unsure.length > 0 && this.lost === undefined) await this.#close(ran.unsure)
       return ran
     } catch (error) {
@@ -123,6 +150,7 @@ export class DatabaseConnection {
 
   /** Records the use of the names. @returns true if there are too many prepared statements with them. */
   #isCrowdedBy(names: readonly string[]): boolean {
+    if (this.#unnamed) return false
     for (const name of names) this.#prepared.set(name, (this.#uses += 1))
     return this.#prepared.size > this.#capacity
   }

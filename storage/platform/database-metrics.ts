@@ -16,6 +16,8 @@ export interface PoolStats {
 export interface TransactionMeter {
   /** Runs a transaction and records its duration and outcome. */
   watch<T>(pool: PoolPurpose, transaction: () => Promise<T>): Promise<T>
+  /** Counts a transaction that runs again after a serialization failure or a deadlock. */
+  repeated(pool: PoolPurpose): void
 }
 
 /** In seconds. A round trip over a socket is below the first bound, the statement limit is 10. */
@@ -33,7 +35,9 @@ export function databaseMeter(
   registry: Registry | undefined,
   stats: () => PoolStats[],
 ): TransactionMeter {
-  if (registry === undefined) return { watch: (_, transaction) => transaction() }
+  if (registry === undefined) {
+    return { watch: (_, transaction) => transaction(), repeated: () => undefined }
+  }
   const own = { registers: [] }
   registry.registerMetric(
     new Gauge({
@@ -98,7 +102,15 @@ export function databaseMeter(
           .map(([outcome, value]) => ({ labels: { pool, outcome }, value })),
       ),
   })
+  const repeats = new Map<PoolPurpose, number>()
+  registerPlain(registry, {
+    name: 'svc_database_repeated_transactions_total',
+    help: 'Transactions that ran again after a serialization failure or a deadlock.',
+    type: 'counter',
+    read: () => [...repeats].map(([pool, value]) => ({ labels: { pool }, value })),
+  })
   return {
+    repeated: (pool) => void repeats.set(pool, (repeats.get(pool) ?? 0) + 1),
     async watch(pool, transaction) {
       const { took, ends } = figuresOf(pool)
       const fromMs = performance.now()

@@ -1,9 +1,11 @@
 /** The database of a process: connection pools and transactions. */
-import { Pool, type PoolClient } from 'pg'
+import { Pool, type PoolClient, type PoolConfig } from 'pg'
 import type { Registry } from 'prom-client'
 import { FairShare, isRefused, type Release } from '../../runtime/kernel/fairness/fair-share.js'
 import type { Logger } from '../../runtime/kernel/log.js'
 import { databaseMeter, type PoolStats } from './database-metrics.js'
+import { PrimaryClient } from './portable/primary-client.js'
+import { createTableListener } from './portable/table-listener.js'
 import { createListener, type Listener } from './listen.js'
 import { Notifier } from './notifier.js'
 import {
@@ -28,9 +30,15 @@ import type {
   Transaction,
   TransactionOptions,
 } from './sql.js'
-import { type ConnectionSource, transact, transactTogether } from './transaction.js'
+import { type TransactionSettings, transactionSettings } from './tenancy.js'
 import {
-  asUnavailable,
+  type ConnectionSource,
+  repeated,
+  runWithSettings,
+  transact,
+  transactTogether,
+} from './transaction.js'
+import {
   DatabaseUnavailable,
   DatabaseUnreachable,
   isConnectionLoss,
@@ -77,17 +85,10 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
   const pools = Object.fromEntries(
     plans.map((plan) => [plan.name, openPool(plan, settings, log)]),
   ) as Record<PoolPlan['name'], OpenPool>
-  const notifier = new Notifier(
-    // One round trip that does not wait for the disk: a notification is only a hint.
-    (channels) =>
-      pools.plane.use(
-        undefined,
-        undefined,
-        (connection) => connection.control(notifications(channels)),
-        '',
-      ),
-    log,
-  )
+  const notifier = new Notifier((channels) => {
+    const text = announcement(channels, settings.announce ?? 'notify')
+    return pools.plane.use(undefined, undefined, (connection) => connection.control(text), '')
+  }, log)
   const wakes = new Map<string, () => void>()
   const notify = (channels: Iterable<string>) => {
     const sent: string[] = []
@@ -106,12 +107,13 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     waitingPerKeyMax: Number.MAX_SAFE_INTEGER,
   })
   const sources: Record<PoolPurpose, ConnectionSource> = {
-    identity: { ...pools.identity, notify },
-    plane: { ...pools.plane, notify },
-    maintenance: { ...pools.maintenance, notify },
+    identity: { ...pools.identity, notify, repeats: () => meter.repeated('identity') },
+    plane: { ...pools.plane, notify, repeats: () => meter.repeated('plane') },
+    maintenance: { ...pools.maintenance, notify, repeats: () => meter.repeated('maintenance') },
     background: {
       notify,
-      statementTimeoutMs: settings.background_statement_timeout_secs * 1000,
+      repeats: () => meter.repeated('background'),
+      settings: settingsOf(settings, settings.background_statement_timeout_secs * 1000),
       async use(open, signal, work, share) {
         const release = await enter(background, share, signal, 0)
         try {
@@ -122,10 +124,15 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
       },
     },
   }
-  const listener = createListener({
-    options: connectionOptions(settings, urls.listener, 0, 'svc listener'),
-    log,
-  })
+  const single: OpenDatabase['single'] = (statement, options) =>
+    runSingle(sources[options?.pool ?? 'plane'], isPooled(settings), statement, options?.signal)
+  const listener =
+    settings.announce === 'table'
+      ? createTableListener({ read: single, log })
+      : createListener({
+          options: connectionOptions(settings, urls.listener, 0, 'svc listener'),
+          log,
+        })
   const allPools = Object.values(pools)
   const stats = () => allPools.map((pool) => pool.stats())
   const meter = databaseMeter(registry, stats)
@@ -149,20 +156,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
         if (wakes !== undefined) notify(wakes(results))
         return results
       }),
-    async single<Row extends object>(
-      statement: Statement,
-      { pool = 'plane', signal }: Pick<TransactionOptions, 'pool' | 'signal'> = {},
-    ) {
-      const run = async (connection: DatabaseConnection) => {
-        try {
-          const { rows, rowCount } = await connection.run<Row>(statement)
-          return { rows, rowCount: rowCount ?? 0 }
-        } catch (error) {
-          throw asUnavailable(error, 'the connection was lost during a statement')
-        }
-      }
-      return sources[pool].use(undefined, signal, run, '')
-    },
+    single,
     async ping(signal) {
       const limitMs = settings.connect_timeout_secs * 1000
       const probe = (connection: DatabaseConnection) => connection.probe(limitMs, signal)
@@ -190,9 +184,45 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
   return database
 }
 
-/** Channel names are validated (listen.ts), so they need no quoting. */
-function notifications(channels: readonly string[]): string {
-  return `set local synchronous_commit = off; ${channels.map((name) => `notify ${name}`).join('; ')}`
+/**
+ * Announces channels in one round trip that does not wait for the disk: an announcement is only a hint. Channel names are
+ * validated (listen.ts), so they need no quoting.
+ */
+function announcement(channels: readonly string[], announce: 'notify' | 'table'): string {
+  const calls = channels.map((name) => `svc_announce('${name}', '')`).join(', ')
+  return `set local synchronous_commit = off; set local svc.announce = '${announce}'; select ${calls}`
+}
+
+function isPooled(settings: PoolSettings): boolean {
+  return settings.prepared_statements === 'unnamed'
+}
+
+function settingsOf(settings: PoolSettings, statementTimeoutMs?: number): TransactionSettings {
+  const limits = {
+    ...(statementTimeoutMs === undefined ? {} : { statementTimeoutMs }),
+    idleTimeoutMs: settings.idle_in_transaction_timeout_secs * 1000,
+  }
+  return transactionSettings(limits, isPooled(settings), settings.announce ?? 'notify')
+}
+
+/** Runs one statement. Behind a pooler the settings of its transaction are sent with it. */
+function runSingle<Row extends object>(
+  source: ConnectionSource,
+  pooled: boolean,
+  statement: Statement,
+  signal: AbortSignal | undefined,
+): Promise<Rows<Row>> {
+  const run = async (connection: DatabaseConnection): Promise<Rows<Row>> => {
+    if (pooled) return runWithSettings(connection, source.settings, statement)
+    const { rows, rowCount } = await connection.run<Row>(statement)
+    return { rows, rowCount: rowCount ?? 0 }
+  }
+  return repeated(
+    () => source.use(undefined, signal, run, ''),
+    'the connection was lost during a statement',
+    source.repeats,
+    signal,
+  )
 }
 
 class WaitedTooLong extends Error {
@@ -259,17 +289,24 @@ class Use implements Waiting {
   }
 }
 
-interface OpenPool extends Omit<ConnectionSource, 'notify'> {
+interface OpenPool extends Omit<ConnectionSource, 'notify' | 'repeats'> {
   readonly plan: PoolPlan
   warm(): Promise<void>
   stats(): PoolStats
   close(): Promise<void>
 }
 
+/** Behind a pooler each transaction asks instead (tenancy.ts), because a connection can reach several servers. */
+const PRIMARY_ONLY: PoolConfig = {
+  Client: PrimaryClient as unknown as NonNullable<PoolConfig['Client']>,
+  onConnect: (client) => (client as unknown as PrimaryClient).requirePrimary(),
+}
+
 function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool {
   const pool = new Pool({
     ...connectionOptions(settings, plan.url, plan.statementTimeoutMs, `svc ${plan.name}`),
     types: parseTypes,
+    ...(isPooled(settings) ? {} : PRIMARY_ONLY),
     max: plan.max,
     min: plan.min,
     idleTimeoutMillis: settings.idle_timeout_secs * 1000,
@@ -278,7 +315,10 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
   const connections = new WeakMap<PoolClient, DatabaseConnection>()
   pool.on('connect', (client) => {
     const { statement_cache_capacity: capacity } = settings
-    connections.set(client, new DatabaseConnection(client, capacity, plan.statementTimeoutMs))
+    const { statementTimeoutMs } = plan
+    const unnamed = isPooled(settings)
+    const limits = { statementCacheCapacity: capacity, statementTimeoutMs, unnamed }
+    connections.set(client, new DatabaseConnection(client, limits))
   })
   // The pool has removed the connection already.
   pool.on('error', (error) => {
@@ -429,7 +469,7 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
 
   return {
     plan,
-    statementTimeoutMs: undefined,
+    settings: settingsOf(settings, isPooled(settings) ? plan.statementTimeoutMs : undefined),
     async use(open, signal, work, share) {
       const isOver = silence.isOver(signal)
       if (isOver !== true && !(await isOver)) {

@@ -2,6 +2,7 @@
  * Numbers events after the commit of their transactions: per tenant without gaps, in the order in which they were
  * recorded, and each as the next record of the tenant's audit chain (migration 0081).
  */
+import type { OpenDatabase } from './database.js'
 import type { Transaction } from './sql.js'
 
 /** Notifies the sequencers that transactions recorded events. The notifications have no payload. */
@@ -67,6 +68,30 @@ export async function numberWaiting(
     values: [after, TENANTS_MAX, EVENTS_MAX],
   })
   return { tenants: rows, next: rows.length === TENANTS_MAX ? rows.at(-1)!.tenantId : undefined }
+}
+
+/** True if the role of this process owns the table. Without that, only autovacuum frees its space. */
+export async function mayFreeNumbered(database: Pick<OpenDatabase, 'single'>): Promise<boolean> {
+  const { rows } = await database.single<{ isOwner: boolean }>({
+    name: 'event_numbers.may_free',
+    text: `select pg_has_role(relowner, 'usage') as "isOwner" from pg_class
+           where oid = 'unnumbered_events'::regclass`,
+  })
+  return rows[0]?.isOwner === true
+}
+
+/**
+ * Frees the space of events that have their numbers, so that the table stays small and a pass finds its events quickly.
+ * Autovacuum would do it once a minute. Leaves it to another process that does it already.
+ */
+export async function freeNumbered(database: Pick<OpenDatabase, 'single'>): Promise<void> {
+  await database.single(
+    {
+      name: 'event_numbers.free',
+      text: 'vacuum (skip_locked, index_cleanup on, truncate off) unnumbered_events',
+    },
+    { pool: 'background' },
+  )
 }
 
 /** True when the next pass can number further events of the tenant. */

@@ -12,7 +12,7 @@ const HEARTBEAT_MS = 15_000
 const HEARTBEAT_LIMIT_MS = 5_000
 
 /** Valid channel names, which need no quoting in statements. */
-const CHANNEL = /^[a-z_][a-z0-9_]{0,62}$/
+export const CHANNEL = /^[a-z_][a-z0-9_]{0,62}$/
 
 export interface Subscription {
   /** Called for each notification, in order. */

@@ -5,7 +5,7 @@
 import { isoTime } from '../../runtime/kernel/text/iso-time.js'
 import { numberEvents, RECORDED_CHANNEL } from './event-numbers.js'
 import { type EventText, eventText, type NewEvent, type OutboxEvent } from './event-text.js'
-import type { Database, Statement, Transaction } from './sql.js'
+import type { Statement, Transaction } from './sql.js'
 import { notifyAfterCommit } from './transaction.js'
 
 /** Notifies the workers that dispatch events. The notifications have no payload. */
@@ -29,19 +29,11 @@ export function appendAtCommit(tx: Transaction, statement: Statement): void {
   notifyAfterCommit(tx, RECORDED_CHANNEL)
 }
 
-/** Commits events of one tenant with their change in one round trip, for changes without conditions. */
-export async function commitEvents(
-  database: Database,
-  tenantId: string,
-  changes: readonly Statement[],
-  events: readonly OutboxEvent[],
-): Promise<void> {
-  await database.together(tenantId, [...changes, appending(events)], {
-    wakes: () => [RECORDED_CHANNEL],
-  })
-}
+/** Wakes the sequencers after the commit of events. */
+export const RECORDED = (): readonly string[] => [RECORDED_CHANNEL]
 
-function appending(events: readonly OutboxEvent[]): Statement {
+/** Records events in a transaction of known statements. */
+export function appending(events: readonly OutboxEvent[]): Statement {
   return { name: 'outbox.append', text: APPENDING, values: appended(events) }
 }
 
@@ -51,7 +43,20 @@ export const APPENDING = `insert into unnumbered_events (tenant_id, id, type, da
   from unnest($1::uuid[], $2::uuid[], $3::text[], string_to_array($4, chr(10)), $5::timestamptz[],
     string_to_array($6, chr(10))) as e (tenant_id, id, type, body, occurred_at, line)`
 
-/** The first six parameters of a statement with `APPENDING`. */
+/**
+ * Records those events of `appended` whose change succeeded, within a statement that decides several changes.
+ * @param won the query with the `place` of each change that succeeded, in the order of the events from 1.
+ */
+export function appendingOf(won: string): string {
+  return `insert into unnumbered_events (tenant_id, id, type, data, occurred_at, line)
+    select e.tenant_id, e.id, e.type, e.body::jsonb, e.occurred_at, e.line
+    from unnest($1::uuid[], $2::uuid[], $3::text[], string_to_array($4, chr(10)), $5::timestamptz[],
+      string_to_array($6, chr(10))) with ordinality
+      as e (tenant_id, id, type, body, occurred_at, line, place)
+    where e.place in (select place from ${won})`
+}
+
+/** The first six parameters of a statement with `APPENDING` or `appendingOf`. */
 export function appended(events: readonly OutboxEvent[]): unknown[] {
   const written: readonly EventText[] = events.map((event) =>
     'line' in event ? event : eventText(event),
@@ -164,13 +169,18 @@ export async function eventsNotDelivered(
   return rows
 }
 
-/** Removes up to `limit` events that were dispatched before `before`. @returns their number. */
+/**
+ * Removes up to `limit` events that were dispatched before `before` and that no event sink waits for. @returns their
+ * number.
+ */
 export async function sweepEvents(tx: Transaction, before: Date, limit: number): Promise<number> {
   const { rowCount } = await tx.query({
     name: 'outbox.sweep',
     text: `delete from events where (tenant_id, sequence) in (
-             select tenant_id, sequence from events
-             where dispatched_at < $1 order by dispatched_at limit $2 for update skip locked)`,
+             select e.tenant_id, e.sequence from events e
+             where e.dispatched_at < $1 and not exists (select from event_sink_cursors c
+               where c.tenant_id = e.tenant_id and c.sequence < e.sequence)
+             order by e.dispatched_at limit $2 for update of e skip locked)`,
     values: [before, limit],
   })
   return rowCount

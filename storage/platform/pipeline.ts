@@ -151,10 +151,17 @@ class Step {
   }
 }
 
-/** Runs the statements. The caller must have exclusive use of the connection. */
-export function pipeline(client: PoolClient, statements: readonly Statement[]): Promise<Ended> {
+/**
+ * Runs the statements. The caller must have exclusive use of the connection.
+ * @param unnamed parses and describes each statement, because a pooler can use another server each time.
+ */
+export function pipeline(
+  client: PoolClient,
+  statements: readonly Statement[],
+  unnamed = false,
+): Promise<Ended> {
   return new Promise((resolve) => {
-    const run = new Run(client, statements, resolve)
+    const run = new Run(client, statements, resolve, unnamed)
     client.query(run as unknown as Submittable)
   })
 }
@@ -164,6 +171,7 @@ class Run {
   readonly #types: Types
   readonly #statements: readonly Statement[]
   readonly #resolve: (ended: Ended) => void
+  readonly #unnamed: boolean
   readonly #fresh = new Map<string, string>()
   #steps: readonly Step[] = []
   #index = 0
@@ -173,7 +181,9 @@ class Run {
     client: PoolClient,
     statements: readonly Statement[],
     resolve: (ended: Ended) => void,
+    unnamed: boolean,
   ) {
+    this.#unnamed = unnamed
     this.#types = (client as unknown as { readonly _types: Types })._types
     this.#statements = statements
     this.#resolve = resolve
@@ -188,6 +198,11 @@ class Run {
     wire.stream.cork()
     try {
       this.#steps = this.#statements.map((statement) => {
+        if (this.#unnamed) {
+          const step = new Step({ ...statement, name: '' }, undefined)
+          step.submit(wire, false)
+          return step
+        }
         const { name, text } = statement
         const prepared = this.#fresh.get(name) ?? wire.parsedStatements[name]
         if (prepared !== undefined && prepared !== text) {
@@ -237,7 +252,7 @@ class Run {
     const known = shapesOf(wire)
     for (const [name, text] of this.#fresh) wire.parsedStatements[name] = text
     for (const { statement, shape, isDescribed } of this.#steps) {
-      if (!isDescribed) known.set(statement.name, shape!)
+      if (!isDescribed && !this.#unnamed) known.set(statement.name, shape!)
     }
     if (this.#failure === null) {
       const results = this.#steps.map(({ result }) => result)

@@ -13,6 +13,10 @@ export interface PoolSettings extends PlanePoolSettings {
   readonly idle_timeout_secs: number
   readonly max_lifetime_secs: number
   readonly statement_cache_capacity: number
+  /** Default `named`. `unnamed` works through a pooler that gives each transaction another connection. */
+  readonly prepared_statements?: 'named' | 'unnamed' | undefined
+  /** Default `notify`. `table` announces changes in rows instead of with NOTIFY. */
+  readonly announce?: 'notify' | 'table' | undefined
   readonly test_before_acquire: boolean
   readonly statement_timeout_secs: number
   readonly background_statement_timeout_secs: number
@@ -150,7 +154,10 @@ export function tenantConnections(max: number): number {
   return Math.max(1, max - Math.ceil(max / 4))
 }
 
-/** The options of a connection. Time limits are set at its start, for all statements. */
+/**
+ * The options of a connection. Time limits are set at its start, for all statements. A pooler refuses or drops them at
+ * the start, so with unnamed statements each transaction sets them (tenancy.ts).
+ */
 export function connectionOptions(
   settings: PoolSettings,
   url: string,
@@ -162,10 +169,18 @@ export function connectionOptions(
     application_name: applicationName,
     keepAlive: true,
     connectionTimeoutMillis: settings.connect_timeout_secs * 1000,
-    // Zero is no limit, in pg and PostgreSQL.
+    ...(settings.prepared_statements === 'unnamed'
+      ? {}
+      : startLimits(settings, statementTimeoutMs)),
+    ...tlsOptions(url, settings.require_ssl),
+  }
+}
+
+/** Zero is no limit, in pg and PostgreSQL. */
+function startLimits(settings: PoolSettings, statementTimeoutMs: number) {
+  return {
     statement_timeout: statementTimeoutMs,
     idle_in_transaction_session_timeout: settings.idle_in_transaction_timeout_secs * 1000,
-    ...tlsOptions(url, settings.require_ssl),
   }
 }
 

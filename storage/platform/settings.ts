@@ -3,8 +3,11 @@ import { z } from 'zod'
 import {
   count,
   flag,
+  list,
   notes,
   optionalCount,
+  secret,
+  text,
   timerSeconds,
   url,
 } from '../../runtime/kernel/config/kinds.js'
@@ -70,6 +73,18 @@ export const databaseSettings = section(
     ),
     max_lifetime_secs: timerSeconds(1800).describe('Maximum age of a connection.'),
     statement_cache_capacity: count(100, 1, 2048).describe('Prepared statements per connection.'),
+    prepared_statements: z
+      .enum(['named', 'unnamed'])
+      .default('named')
+      .describe(
+        'unnamed works through a pooler in transaction mode, such as PgBouncer. Time limits are then set in each transaction.',
+      ),
+    announce: z
+      .enum(['notify', 'table'])
+      .default('notify')
+      .describe(
+        'How processes hear of changes: by NOTIFY, or from a table that each process reads every 250 ms.',
+      ),
     test_before_acquire: flag(true).describe('Test idle connections before use.'),
     statement_timeout_secs: timerSeconds(10).describe('Time limit of a statement of a request.'),
     background_statement_timeout_secs: timerSeconds(60).describe(
@@ -100,6 +115,28 @@ export const databaseSettings = section(
         fix: 'set sslmode to verify-full, or remove it',
       })),
       {
+        keys: ['listener_url', 'url', 'prepared_statements', 'announce'],
+        holds: ({ listener_url, url, prepared_statements, announce }) =>
+          prepared_statements === 'named' || announce === 'table' || listener_url !== url,
+        rule: 'differ from database.url while database.prepared_statements is "unnamed", because LISTEN needs a session',
+        fix: 'set listener_url to a direct connection, or announce to "table"',
+      },
+      {
+        keys: ['migration_url', 'url', 'prepared_statements'],
+        holds: ({ migration_url, url, prepared_statements }) =>
+          prepared_statements === 'named' || url === undefined || migration_url !== url,
+        rule: 'differ from database.url while database.prepared_statements is "unnamed", because migrations need a session',
+        fix: 'set migration_url to a direct connection',
+      },
+      ...URL_KEYS.map((key, at) => ({
+        keys: [key] as [string],
+        holds: (settings: UrlsAndTls) =>
+          sessionAttributes(settings[key]) === 'read-write' ||
+          URL_KEYS.slice(0, at).some((other) => settings[other] === settings[key]),
+        rule: 'reach a primary: target_session_attrs must be read-write, which is the default',
+        fix: 'set target_session_attrs to read-write, or remove it',
+      })),
+      {
         keys: ['min_connections', 'max_connections'],
         holds: ({ min_connections, max_connections }) => min_connections <= max_connections,
         rule: 'be at most database.max_connections',
@@ -120,6 +157,12 @@ export const databaseSettings = section(
   },
 )
 
+/** `target_session_attrs` of a URL. Each connection is checked to reach a primary. */
+function sessionAttributes(url: string | undefined): string {
+  if (url === undefined) return 'read-write'
+  return new URL(url).searchParams.get('target_session_attrs') ?? 'read-write'
+}
+
 type PlanePool = {
   readonly min_connections?: number | undefined
   readonly max_connections?: number | undefined
@@ -139,13 +182,42 @@ function poolFits(sizes: PoolSizes, pool: PlanePool): boolean {
   return least <= (pool.max_connections ?? sizes.max_connections)
 }
 
+const HOST_AND_PORT = /^(\[[0-9a-fA-F:.]+\]|[^\s:/,@?#[\]]+):[0-9]{1,5}$/
+
 export const redisSettings = section(
   'redis',
   {
+    mode: z
+      .enum(['single', 'cluster', 'sentinel'])
+      .default('single')
+      .describe(
+        'single: the server of redis.url. cluster: a Redis Cluster, of which redis.nodes lists some. sentinel: the primary that the Sentinels of redis.nodes name.',
+      ),
     url: url(['redis:', 'rediss:'], 'a redis:// or rediss:// URL', 'redis://127.0.0.1:6379')
       .optional()
-      .describe('Required when deployment.coordination_backend is redis.'),
-    pool_size: count(10, 1, 1000).describe('Connections.'),
+      .describe('Required when deployment.coordination_backend is redis and redis.mode is single.'),
+    nodes: list(z.string().regex(HOST_AND_PORT))
+      .register(notes, {
+        words: 'a list of host:port',
+        example: ['10.0.0.1:6379', '10.0.0.2:6379', '10.0.0.3:6379'],
+      })
+      .default([])
+      .describe('Nodes of the cluster, or all Sentinels. Required unless redis.mode is single.'),
+    master_name: z
+      .string()
+      .min(1)
+      .default('mymaster')
+      .describe('The name under which Sentinel knows the primary (sentinel monitor).'),
+    username: text('svc').optional().describe('User of the cluster or the primary (ACL).'),
+    password: secret()
+      .optional()
+      .describe('Password of the cluster or the primary. For single it is in redis.url.'),
+    sentinel_username: text('svc').optional().describe('User of the Sentinels.'),
+    sentinel_password: secret().optional().describe('Password of the Sentinels.'),
+    tls: flag(false).describe('TLS to all of redis.nodes and to the primary.'),
+    pool_size: count(10, 1, 1000).describe(
+      'Connections to one server or to the primary. A cluster gets one to each primary.',
+    ),
   },
   { about: 'Used when deployment.coordination_backend is "redis".' },
 )
@@ -155,7 +227,7 @@ export const memcachedSettings = section(
   {
     address: z
       .string()
-      .regex(/^(\[[0-9a-fA-F:.]+\]|[^\s:/,[\]]+):[0-9]{1,5}$/)
+      .regex(HOST_AND_PORT)
       .register(notes, { words: 'host:port', example: '127.0.0.1:11211' })
       .optional()
       .describe('host:port. Required when deployment.coordination_backend is memcached.'),

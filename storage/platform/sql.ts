@@ -50,7 +50,10 @@ export interface TogetherOptions {
     | undefined
 }
 
-/** The database as actors see it. */
+/**
+ * The database as actors see it. `work` runs again after a serialization failure or a deadlock, so it has no effects outside
+ * of its transaction.
+ */
 export interface Database {
   /** Runs `work` in a transaction that can read and write only the rows of one tenant. */
   tenant<T>(

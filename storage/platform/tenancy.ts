@@ -1,28 +1,64 @@
-/** Sets the tenant of a transaction for row-level security. */
-import type { Statement, TransactionOptions } from './sql.js'
+/** Sets the tenant and the settings of a transaction. */
+import type { Rows, Statement, TransactionOptions } from './sql.js'
+import { ServerIsStandby } from './unavailable.js'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** What the transactions of a pool set besides their tenant. */
+export interface TransactionSettings {
+  /** Replaces the limit of the connection, for background work and behind a pooler. */
+  readonly statementTimeoutMs: number | undefined
+  /** Sent after the tenant, in the same round trip. */
+  readonly statements: readonly Statement[]
+}
+
+/**
+ * The settings of a pool's transactions.
+ * @param pooled true if connections go through a pooler, which drops what is set at their start.
+ * @param announce `table` if the triggers of the schema write announcements into a table.
+ */
+export function transactionSettings(
+  { statementTimeoutMs, idleTimeoutMs }: { statementTimeoutMs?: number; idleTimeoutMs: number },
+  pooled: boolean,
+  announce: 'notify' | 'table',
+): TransactionSettings {
+  const statements: Statement[] = []
+  if (pooled) {
+    // Each transaction can get another server, so each one asks whether it is a standby.
+    statements.push({
+      name: 'transaction.pooled',
+      text: `select set_config('statement_timeout', $1, true),
+               set_config('idle_in_transaction_session_timeout', $2, true), pg_is_in_recovery() as standby`,
+      values: [String(statementTimeoutMs ?? 0), String(idleTimeoutMs)],
+    })
+  } else if (statementTimeoutMs !== undefined) {
+    statements.push({
+      name: 'transaction.limit',
+      text: `select set_config('statement_timeout', $1, true)`,
+      values: [String(statementTimeoutMs)],
+    })
+  }
+  if (announce === 'table') {
+    statements.push({
+      name: 'transaction.announce',
+      text: `select set_config('svc.announce', 'table', true)`,
+    })
+  }
+  return { statementTimeoutMs, statements }
+}
 
 /**
  * The statements that open a transaction. They are sent with its first statement. Their settings are local to the
  * transaction, so they do not affect the next user of the connection or of a pooler's connection.
  * @param tenantId null for a transaction that crosses tenants.
- * @param statementTimeoutMs replaces the limit of the connection.
  */
 export function openingStatements(
   tenantId: string | null,
   isolation: TransactionOptions['isolation'],
-  statementTimeoutMs?: number,
+  { statements }: TransactionSettings,
 ): readonly Statement[] {
-  const sight = sightStatement(tenantId)
   const begin = isolation === 'serializable' ? SERIALIZABLE : BEGIN
-  if (statementTimeoutMs === undefined) return [begin, sight]
-  const limit = {
-    name: 'transaction.limit',
-    text: `select set_config('statement_timeout', $1, true)`,
-    values: [String(statementTimeoutMs)],
-  }
-  return [begin, sight, limit]
+  return [begin, sightStatement(tenantId), ...statements]
 }
 
 const BEGIN: Statement = { name: 'transaction.begin', text: 'begin' }
@@ -39,4 +75,13 @@ export function sightStatement(tenantId: string | null): Statement {
   if (!UUID.test(tenantId)) throw new Error('a tenant id must be a lower-case UUID')
   const text = `select set_config('svc.tenant_id', $1, true)`
   return { name: 'tenancy.tenant', text, values: [tenantId] }
+}
+
+/** The error of a pooled transaction that reached a standby, from the results of its opening statements. */
+export function standbyError(opening: readonly Rows<unknown>[]): Error | null {
+  const isStandby = opening.some(({ rows }) => {
+    const [row] = rows as { readonly standby?: boolean }[]
+    return row?.standby === true
+  })
+  return isStandby ? new ServerIsStandby() : null
 }

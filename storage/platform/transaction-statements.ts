@@ -2,6 +2,7 @@
 import type { Pipelined } from './pipeline.js'
 import type { DatabaseConnection } from './connection.js'
 import type { Rows, Statement } from './sql.js'
+import { standbyError } from './tenancy.js'
 import { isConnectionLoss } from './unavailable.js'
 
 const COMMIT: Statement = { name: 'transaction.commit', text: 'commit' }
@@ -171,7 +172,10 @@ export class Statements {
     this.#running = undefined
     // The cancel request must not reach the next statement of this connection.
     await this.#cancelling
-    return { results: results.slice(opening.length), error }
+    return {
+      results: results.slice(opening.length),
+      error: error ?? standbyError(results.slice(0, opening.length)),
+    }
   }
 
   readonly #cancel = (): void => {

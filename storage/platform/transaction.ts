@@ -4,10 +4,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { DatabaseConnection } from './connection.js'
 import { Statements } from './transaction-statements.js'
 import type { Rows, Statement, Transaction, TransactionOptions } from './sql.js'
-import { openingStatements, sightStatement } from './tenancy.js'
+import {
+  openingStatements,
+  sightStatement,
+  standbyError,
+  type TransactionSettings,
+} from './tenancy.js'
 import { asUnavailable, isSerializationFailure } from './unavailable.js'
 
-const SERIALIZABLE_ATTEMPTS_MAX = 6
+const ATTEMPTS_MAX = 6
 const RETRY_DELAY_MS = 10
 
 /** Provides a connection for the duration of `use`. */
@@ -23,10 +28,11 @@ export interface ConnectionSource {
     /** Fair-share key: a tenant's id, or empty for the service. */
     share: string,
   ): Promise<T>
-  /** Set for background work in the pool of requests. */
-  readonly statementTimeoutMs: number | undefined
+  readonly settings: TransactionSettings
   /** Notifies the channels soon. */
   notify(channels: Iterable<string>): void
+  /** Counts a transaction that runs again. */
+  readonly repeats: () => void
 }
 
 /** The channels to notify after the commit of a transaction. */
@@ -41,8 +47,8 @@ export function notifyAfterCommit(tx: Transaction, channel: string): void {
 }
 
 /**
- * Runs `work` in a transaction. After a serialization failure a serializable transaction runs again, so its `work`
- * must have no effects outside of the database.
+ * Runs `work` in a transaction. After a serialization failure or a deadlock it runs again, so `work` must have no effects
+ * outside of the database.
  */
 export async function transact<T>(
   source: ConnectionSource,
@@ -50,15 +56,30 @@ export async function transact<T>(
   work: (tx: Transaction) => Promise<T> | T,
   { signal, isolation }: TransactionOptions = {},
 ): Promise<T> {
-  const opening = openingStatements(tenantId, isolation, source.statementTimeoutMs)
-  const attemptsMax = isolation === 'serializable' ? SERIALIZABLE_ATTEMPTS_MAX : 1
+  const opening = openingStatements(tenantId, isolation, source.settings)
+  const once = () => attempt(source, opening, tenantId, work, signal)
+  return repeated(once, 'a transaction was lost or cancelled', source.repeats, signal)
+}
+
+/**
+ * Runs it again after a serialization failure or a deadlock (SQLSTATE 40001, 40P01), when nothing was committed. On some
+ * engines any transaction can fail so.
+ * @throws {DatabaseUnavailable} after six attempts, and when the database is unavailable.
+ */
+export async function repeated<T>(
+  run: () => Promise<T>,
+  message: string,
+  repeats: () => void,
+  signal?: AbortSignal,
+): Promise<T> {
   for (let attempts = 1; ; attempts += 1) {
     try {
-      return await attempt(source, opening, tenantId, work, signal)
+      return await run()
     } catch (error) {
-      if (attempts >= attemptsMax || !isSerializationFailure(error)) {
-        throw asUnavailable(error, 'a transaction was lost or cancelled')
+      if (attempts >= ATTEMPTS_MAX || !isSerializationFailure(error)) {
+        throw asUnavailable(error, message)
       }
+      repeats()
       await sleep(randomInt(RETRY_DELAY_MS * attempts * attempts) + 1, undefined, { signal })
     }
   }
@@ -70,17 +91,35 @@ export async function transactTogether(
   tenantId: string | null,
   statements: readonly Statement[],
 ): Promise<readonly Rows<Record<string, unknown>>[]> {
-  const all = [sightStatement(tenantId), ...statements]
-  return source.use(
-    undefined,
-    undefined,
-    async (connection) => {
-      const { results, error } = await connection.pipeline(all)
-      if (error !== null) throw asUnavailable(error, 'the connection was lost during a transaction')
-      return results.slice(1)
-    },
-    tenantId ?? '',
+  const opening = [sightStatement(tenantId), ...source.settings.statements]
+  const work = (connection: DatabaseConnection) => runAfter(connection, opening, statements)
+  return repeated(
+    () => source.use(undefined, undefined, work, tenantId ?? ''),
+    'the connection was lost during a transaction',
+    source.repeats,
   )
+}
+
+/** Runs one statement after the settings of its pool's transactions, in one round trip. */
+export async function runWithSettings<Row>(
+  connection: DatabaseConnection,
+  { statements }: TransactionSettings,
+  statement: Statement,
+): Promise<Rows<Row>> {
+  const [result] = await runAfter(connection, statements, [statement])
+  return result as Rows<Row>
+}
+
+/** Runs statements as one implicit transaction. @returns the results without those of `opening`. */
+async function runAfter(
+  connection: DatabaseConnection,
+  opening: readonly Statement[],
+  statements: readonly Statement[],
+): Promise<readonly Rows<Record<string, unknown>>[]> {
+  const { results, error } = await connection.pipeline([...opening, ...statements])
+  const failure = error ?? standbyError(results.slice(0, opening.length))
+  if (failure !== null) throw failure
+  return results.slice(opening.length)
 }
 
 /**
@@ -96,7 +135,7 @@ async function attempt<T>(
   signal: AbortSignal | undefined,
 ): Promise<T> {
   signal?.throwIfAborted()
-  const statements = new Statements(opening, source.statementTimeoutMs, signal)
+  const statements = new Statements(opening, source.settings.statementTimeoutMs, signal)
   const tx: Transaction = {
     tenantId,
     query: (statement) => statements.enqueue(statement),

@@ -39,6 +39,29 @@ interface CodedError {
   readonly severity?: string
 }
 
+/** The server is a standby, which accepts no writes and can lag behind. SQLSTATE as for a refused write. */
+export class ServerIsStandby extends Error {
+  override readonly name = 'ServerIsStandby'
+  readonly code = '25006'
+
+  constructor() {
+    super('the server is a standby: a connection must reach the primary')
+  }
+}
+
+/**
+ * The server committed, and stopped waiting for its synchronous standby (synchronous_standby_names). A failover can
+ * lose the commit, so it is not acknowledged.
+ */
+export class CommitNotReplicated extends Error {
+  override readonly name = 'CommitNotReplicated'
+  readonly code = '08007'
+
+  constructor() {
+    super('the commit was not confirmed by a synchronous standby')
+  }
+}
+
 /** SQLSTATE 40001 and 40P01: the transaction can be run again. */
 export function isSerializationFailure(error: unknown): boolean {
   const { code } = error as CodedError

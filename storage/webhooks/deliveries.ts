@@ -1,5 +1,5 @@
 /** Webhook deliveries and their attempts. Each event and subscription has exactly one delivery. */
-import { LOOKED_UP, type Transaction } from '../platform/sql.js'
+import { LOOKED_UP, type Statement, type Transaction } from '../platform/sql.js'
 
 export type DeliveryStatus = 'pending' | 'retrying' | 'succeeded' | 'failed'
 
@@ -110,7 +110,19 @@ export async function dueDeliveries(
   limitEach: number,
   inProgress: readonly string[],
 ): Promise<DueDelivery[]> {
-  const { rows } = await tx.query<DueDelivery>({
+  const { rows } = await tx.query<DueDelivery>(
+    selectingDueDeliveries(webhookIds, limitEach, inProgress),
+  )
+  return rows
+}
+
+/** The statement of `dueDeliveries`. */
+export function selectingDueDeliveries(
+  webhookIds: readonly string[],
+  limitEach: number,
+  inProgress: readonly string[],
+): Statement {
+  return {
     name: 'delivery.due',
     text: `select d.id, d.tenant_id as "tenantId", d.webhook_id as "webhookId",
              d.event_type as "eventType", d.attempt_count as "attemptCount",
@@ -122,8 +134,7 @@ export async function dueDeliveries(
                and w.id <> all($3::uuid[])
              order by w.next_attempt_at limit $2) d`,
     values: [webhookIds, limitEach, inProgress],
-  })
-  return rows
+  }
 }
 
 export type AttemptRecord = AttemptRow & {
@@ -142,7 +153,12 @@ export async function recordAttempts(
   tx: Transaction,
   attempts: readonly AttemptRecord[],
 ): Promise<void> {
-  await tx.query({
+  await tx.query(recordingAttempts(attempts))
+}
+
+/** The statement of `recordAttempts`. */
+export function recordingAttempts(attempts: readonly AttemptRecord[]): Statement {
+  return {
     name: 'delivery.record',
     text: `with given as (
              select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::text[],
@@ -168,12 +184,11 @@ export async function recordAttempts(
                next_attempt_at = case when d.next_attempt_at is not null
                  then statement_timestamp() + make_interval(secs => g.wait) end
              from given g where d.tenant_id = g.tenant_id and d.id = g.id
-             returning d.tenant_id, d.id, d.attempt_count)
+             returning d.tenant_id, d.id, d.attempt_count, g.attempted_at, g.response_status,
+               g.duration_ms, g.error)
            insert into webhook_attempts (tenant_id, delivery_id, number, attempted_at,
              response_status, duration_ms, error)
-           select c.tenant_id, c.id, c.attempt_count, g.attempted_at, g.response_status,
-             g.duration_ms, g.error
-           from changed c join given g on g.tenant_id = c.tenant_id and g.id = c.id`,
+           select * from changed`,
     values: [
       attempts.map(({ tenantId }) => tenantId),
       attempts.map(({ deliveryId }) => deliveryId),
@@ -184,7 +199,7 @@ export async function recordAttempts(
       attempts.map(({ attemptedAt }) => attemptedAt),
       attempts.map(({ waitSecs }) => waitSecs),
     ],
-  })
+  }
 }
 
 /** Cancels all pending deliveries of a subscription. @returns how many. */

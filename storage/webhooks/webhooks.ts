@@ -2,7 +2,8 @@
 import { createHash } from 'node:crypto'
 import { numberEvents } from '../platform/event-numbers.js'
 import { tenantInForce } from '../platform/in-force.js'
-import type { Transaction } from '../platform/sql.js'
+import { lockUntilEnd } from '../platform/portable/locks.js'
+import type { Statement, Transaction } from '../platform/sql.js'
 
 export type WebhookRow = {
   id: string
@@ -49,11 +50,7 @@ export async function insertWebhook(
   },
   max: number,
 ): Promise<WebhookRow | undefined> {
-  await tx.query({
-    name: 'webhook.one_at_a_time',
-    text: `select pg_advisory_xact_lock(hashtextextended('webhooks:' || $1::text, 0))`,
-    values: [row.tenantId],
-  })
+  await lockUntilEnd(tx, { kind: 'webhooks', tenantId: row.tenantId })
   await numberEvents(tx, row.tenantId)
   const { rows } = await tx.query<WebhookRow>({
     name: 'webhook.insert',
@@ -328,14 +325,19 @@ export async function webhookTargets(
   tx: Transaction,
   ids: readonly string[],
 ): Promise<WebhookTarget[]> {
-  const { rows } = await tx.query<WebhookTarget>({
+  const { rows } = await tx.query<WebhookTarget>(selectingTargets(ids))
+  return rows
+}
+
+/** The statement of `webhookTargets`. */
+export function selectingTargets(ids: readonly string[]): Statement {
+  return {
     name: 'webhook.targets',
     text: `select tenant_id as "tenantId", id, url, active,
              not ${tenantInForce('webhooks.tenant_id')} as paused, ${SECRETS} from webhooks
            where id = any($1::uuid[])`,
     values: [ids],
-  })
-  return rows
+  }
 }
 
 /** Wipes secrets whose overlap has ended. Needs a crossing transaction. @returns how many. */

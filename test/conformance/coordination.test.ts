@@ -6,6 +6,7 @@ import { memcachedCoordination } from '../../storage/platform/coordination/memca
 import {
   type Coordination,
   CoordinationUnavailable,
+  storedKey,
 } from '../../storage/platform/coordination/port.js'
 import {
   postgresCoordination,
@@ -14,7 +15,17 @@ import {
 import { redisCoordination } from '../../storage/platform/coordination/redis.js'
 import { type FreshDatabase, freshDatabase } from '../support/storage/database.js'
 import { program } from '../support/service/programs.js'
+import { startRedisGroup } from '../support/service/redis-groups.js'
 import { type Server, startMemcached, startRedis } from '../support/service/servers.js'
+import type { RedisSettings } from '../../storage/platform/settings.js'
+
+const REDIS: RedisSettings = {
+  mode: 'single',
+  nodes: [],
+  master_name: 'mymaster',
+  tls: false,
+  pool_size: 4,
+}
 
 interface Driver {
   readonly name: string
@@ -43,6 +54,23 @@ const drivers: Driver[] = [
     needs: 'redis-server',
     open: () => withServer(startRedis(program('redis-server')!), redisAt),
   },
+  ...(['cluster', 'sentinel'] as const).map((mode) => ({
+    name: `redis ${mode}`,
+    needs: 'redis-server',
+    async open() {
+      const servers = await startRedisGroup(mode)
+      const [first, second] = [await redisOf(servers.settings), await redisOf(servers.settings)]
+      return {
+        first,
+        second,
+        async close() {
+          await first.close()
+          await second.close()
+          await servers.stop()
+        },
+      }
+    },
+  })),
   {
     name: 'memcached',
     needs: 'memcached',
@@ -50,8 +78,10 @@ const drivers: Driver[] = [
   },
 ]
 
-const redisAt = ({ port }: Server) =>
-  redisCoordination({ url: `redis://127.0.0.1:${port}`, poolSize: 4, log: silentLogger })
+const redisOf = (settings: Partial<RedisSettings>) =>
+  redisCoordination({ settings: { ...REDIS, ...settings }, log: silentLogger })
+
+const redisAt = ({ port }: Server) => redisOf({ url: `redis://127.0.0.1:${port}` })
 
 const memcachedAt = ({ port }: Server) =>
   memcachedCoordination({
@@ -276,6 +306,35 @@ for (const [name, start, at] of [
     await server.stop()
     await t.throwsAsync(at(server), { instanceOf: CoordinationUnavailable })
   })
+}
+
+for (const mode of ['cluster', 'sentinel'] as const) {
+  const path = program('redis-server')
+  const run = path === undefined ? test.skip : test
+  const note = path === undefined ? ' (skipped: redis-server is not installed)' : ''
+  run(
+    `redis ${mode}: without its primary it refuses, and goes on with the new one${note}`,
+    async (t) => {
+      const servers = await startRedisGroup(mode)
+      const backend = await redisOf(servers.settings)
+      try {
+        t.true(await backend.once('before', 60))
+        await servers.killPrimaryOf(storedKey('once', 'before'))
+        await t.throwsAsync(backend.once('before', 60), { instanceOf: CoordinationUnavailable })
+        await until(() => backend.once(`after ${performance.now()}`, 60).catch(() => false))
+        await until(() =>
+          backend.once('before', 60).then(
+            () => true,
+            () => false,
+          ),
+        )
+        t.false(await backend.once('before', 60), 'the replica had it')
+      } finally {
+        await backend.close()
+        await servers.stop()
+      }
+    },
+  )
 }
 
 test('postgres: expired entries are deleted, live ones stay', async (t) => {

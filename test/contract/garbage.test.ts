@@ -106,6 +106,7 @@ test('malformed requests to all routes get the described answers and do no damag
     environment: {
       SVC_OPENAPI__EXPOSURE: 'public',
       SVC_COMMERCE__ENABLED: 'true',
+      SVC_WALLET__ENABLED: 'true',
       SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,
     },
   })

@@ -149,6 +149,10 @@ const STEPS: Readonly<Record<string, readonly [status: number, reason: string]>>
   denyBackchannelRequest: [401, 'the token of the person ended with the sessions'],
   removeTenantUser: [404, 'the directory has removed the user before'],
   createPayout: [400, 'needs a balance'],
+  createWallet: [409, 'the agent has a wallet'],
+  readOwnWallet: [404, 'the caller has no wallet'],
+  signX402Payment: [404, 'the caller has no wallet'],
+  signWalletTransaction: [404, 'the caller has no wallet'],
 }
 
 const { objects, workspace } = mine

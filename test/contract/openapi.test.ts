@@ -24,6 +24,7 @@ const running = await testService({
     SVC_ACCESS_CONTROL__ENABLED: 'true',
     SVC_API_KEYS__ENABLED: 'true',
     SVC_BILLING__ENABLED: 'true',
+    SVC_WALLET__ENABLED: 'true',
     SVC_SCIM__ENABLED: 'true',
     SVC_SCIM__GROUPS_ENABLED: 'true',
     SVC_TENANT_ASSETS__ENABLED: 'true',

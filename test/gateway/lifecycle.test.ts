@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { Agent, get, type IncomingMessage } from 'node:http'
+import { connect, constants } from 'node:http2'
 import { createServer } from 'node:net'
 import test from 'ava'
 import { loadNative, PINNED_NATIVE_SHA256, verifyNative } from '../../gateway/transports/native.js'
@@ -11,6 +14,40 @@ const until = async (holds: () => boolean, withinMs = 10_000) => {
   return holds()
 }
 
+test('http2: a drain announces its end before it refuses streams (RFC 9113 section 6.8)', async (t) => {
+  const stage = await openStage({ transport: 'http2', server: { drain_secs: 1 } })
+  t.teardown(() => stage.close())
+  const session = connect(stage.url, { rejectUnauthorized: false })
+  await once(session, 'connect')
+  const lastStreams: number[] = []
+  const first = once(session, 'goaway') as Promise<[code: number, lastStream: number]>
+  session.on('goaway', (_, lastStream: number) => lastStreams.push(lastStream))
+  const draining = stage.gateway.drain(10_000)
+  const [code] = await first
+  t.is(code, constants.NGHTTP2_NO_ERROR)
+  t.is(lastStreams[0], 2 ** 31 - 1, 'requests that are under way are served')
+  t.true(await draining)
+  await t.throwsAsync(stage.call({ path: '/hello' }))
+})
+
+test('http1: a kept connection gets an answer after the port is closed, and ends with it', async (t) => {
+  const stage = await openStage({ transport: 'http1', server: { drain_secs: 5 } })
+  t.teardown(() => stage.close())
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  const ask = async () => {
+    const [answer] = (await once(get(`${stage.url}/hello`, { agent }), 'response')) as [
+      IncomingMessage,
+    ]
+    answer.resume()
+    await once(answer, 'end')
+    return answer.headers.connection
+  }
+  t.is(await ask(), 'keep-alive')
+  const draining = stage.gateway.drain(10_000)
+  t.is(await ask(), 'close')
+  t.true(await draining)
+})
+
 for (const transport of TRANSPORTS) {
   const open = async (
     t: { teardown(work: () => Promise<void>): void },
@@ -22,13 +59,21 @@ for (const transport of TRANSPORTS) {
   }
 
   test(`${transport}: until the service has started only probes are answered`, async (t) => {
-    const stage = await open(t, { notStarted: true })
+    const stage = await open(t, { notStarted: true, gateway: { startWaitMs: 100 } })
     t.is((await stage.call({ path: '/health/live' })).status, 200)
     const early = await stage.call({ path: '/hello' })
     t.is(early.status, 503)
     t.is(early.headers['retry-after'], '1')
     stage.gateway.started()
     t.is((await stage.call({ path: '/hello' })).status, 200)
+  })
+
+  test(`${transport}: a request that arrives during the start is answered after it`, async (t) => {
+    const stage = await open(t, { notStarted: true })
+    const early = stage.call({ path: '/hello' })
+    t.is((await stage.call({ path: '/health/live' })).status, 200)
+    stage.gateway.started()
+    t.is((await early).status, 200)
   })
 
   test(`${transport}: a client that leaves stops the work it asked for`, async (t) => {

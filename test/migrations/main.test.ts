@@ -207,3 +207,20 @@ test('schema.sql is what the migrations come to', async (t) => {
   const written = await readFile(new URL('schema.sql', MIGRATIONS_FOLDER), 'utf8')
   t.is(dumped, written, 'run node dist/test/support/storage/write-schema.js')
 })
+
+test('a migration does not wait long for a table, and is tried again', async (t) => {
+  const { url } = await emptyDatabase(t)
+  await runMigrations({ url, log, folder: await folderOf(t, ONE) })
+  const holder = await connect(t, url)
+  await holder.query('begin; lock table one')
+  const folder = await folderOf(t, {
+    ...ONE,
+    '0002_more.sql': '-- adds\nalter table one add column more text;',
+  })
+  let waits = () => undefined as void
+  const waiting = new Promise<void>((resolve) => (waits = resolve))
+  const running = runMigrations({ url, folder, log: { ...log, info: () => waits() } })
+  await waiting
+  await holder.query('commit')
+  t.deepEqual(await running, ['0002_more'])
+})

@@ -1,6 +1,8 @@
 /** The command line of `npm test`: which files run, and how. */
 import { existsSync, readdirSync } from 'node:fs'
 import { join, normalize } from 'node:path'
+import { COORDINATIONS, type CoordinationName } from '../support/fleet/coordination.js'
+import { PROXIES, type ProxyName } from '../support/fleet/proxy.js'
 
 /** The areas of the product; a folder of any layer with this name belongs to it. */
 const AREAS = ['identity', 'oauth', 'agents', 'vault', 'commerce', 'webhooks', 'operations']
@@ -16,6 +18,9 @@ export type TestOptions = {
   readonly flags: ReadonlySet<TestFlag>
   /** Only tests with these titles; `*` stands for any text. */
   readonly match: readonly string[]
+  /** The flows run against several processes behind this proxy. */
+  readonly through: ProxyName | undefined
+  readonly coordination: CoordinationName
 }
 
 /** Something on the command line does not exist. The message lists what does. */
@@ -29,11 +34,16 @@ export function readOptions(words: readonly string[], root: string): TestOptions
   const areas: string[] = []
   const match: string[] = []
   const named: string[] = []
+  let through: ProxyName | undefined
+  let coordination: CoordinationName = 'postgres'
   const rest = words.values()
   for (const word of rest) {
     if (word === '--area') areas.push(valueOf(word, rest.next().value))
     else if (word === '--match') match.push(valueOf(word, rest.next().value))
-    else if (isFlag(word)) flags.add(word)
+    else if (word === '--through') through = oneOf(PROXIES, word, rest.next().value)
+    else if (word === '--coordination') {
+      coordination = oneOf(COORDINATIONS, word, rest.next().value)
+    } else if (isFlag(word)) flags.add(word)
     else if (word.startsWith('-')) throw new UsageError(`unknown option ${word}\n\n${usage(root)}`)
     else named.push(compiledFile(word, root))
   }
@@ -47,7 +57,7 @@ export function readOptions(words: readonly string[], root: string): TestOptions
   const inAreas = all.filter((file) => areas.some((area) => file.split('/').includes(area)))
   const isWhole = areas.length === 0 && named.length === 0
   const files = isWhole ? all : [...new Set([...named, ...inAreas])]
-  return { files, isWhole, flags, match }
+  return { files, isWhole, flags, match, through, coordination }
 }
 
 export function usage(root: string): string {
@@ -58,12 +68,24 @@ export function usage(root: string): string {
   --match TITLE     only tests with this title; * stands for any text
   --fail-on-skip    a skipped test is a failure
   --long            the long forms of the crash and property tests
-  --coverage        measures which lines the tests reach`
+  --coverage        measures which lines the tests reach
+  --through NAME    the flows against several processes behind a proxy: ${PROXIES.join(', ')}
+  --coordination NAME  of these processes: ${COORDINATIONS.join(', ')}`
 }
 
 function valueOf(flag: string, value: string | undefined): string {
   if (value === undefined) throw new UsageError(`${flag} needs a value`)
   return value
+}
+
+function oneOf<const Name extends string>(
+  names: readonly Name[],
+  flag: string,
+  value: string | undefined,
+): Name {
+  const found = names.find((name) => name === valueOf(flag, value))
+  if (found === undefined) throw new UsageError(`${flag} is one of ${names.join(', ')}`)
+  return found
 }
 
 function isFlag(word: string): word is TestFlag {

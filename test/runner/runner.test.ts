@@ -41,6 +41,8 @@ test('without files and areas everything runs', (t) => {
     isWhole: true,
     flags: new Set(['--long']),
     match: ['a *'],
+    through: undefined,
+    coordination: 'postgres',
   })
 })
 
@@ -54,6 +56,8 @@ for (const [words, message] of [
   [['--fast'], /^unknown option --fast\n\nusage: npm test.*--fail-on-skip/s],
   [['--area', 'oath'], /^unknown area oath: one of identity, oauth, .*gateway/],
   [['--area'], /^--area needs a value$/],
+  [['--through', 'apache'], /^--through is one of nginx, haproxy$/],
+  [['--coordination', 'etcd'], /^--coordination is one of postgres, redis, .*memcached$/],
   [['test/tidi.test.ts'], /^no test file test\/tidi\.test\.ts/],
   [['dist/test/run.js'], /^no test file/],
 ] as const) {

@@ -145,6 +145,14 @@ const PRODUCTION_ROWS = [
     { SVC_CHALLENGE__CAPTCHA_PROVIDER: 'turnstile' },
     ['challenge.captcha_site_key'],
   ],
+  [
+    'NATS without TLS',
+    {
+      SVC_EVENT_SINKS__NATS__SERVERS: '["nats.internal:4222"]',
+      SVC_EVENT_SINKS__NATS__TLS: 'false',
+    },
+    ['event_sinks.nats.tls'],
+  ],
   ['SMTP without STARTTLS', { SVC_EMAIL__SMTP_STARTTLS: 'false' }, ['email.smtp_starttls']],
   ['64 MiB less a KiB', { SVC_AUTH__ARGON2_MEMORY_KIB: '65535' }, ['auth.argon2_memory_kib']],
   ['two lanes', { SVC_AUTH__ARGON2_PARALLELISM: '2' }, ['auth.argon2_parallelism']],

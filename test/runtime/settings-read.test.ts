@@ -13,8 +13,7 @@ const FOLDERS = ['actors', 'gateway', 'runtime', 'storage', 'migrations']
  * Files that declare settings. A production requirement is an effect, so `production.ts` counts as
  * a reader.
  */
-const DECLARES =
-  /^runtime\/configuration\/(?:deployment|unavailable-features)\.ts$|kernel\/config\//
+const DECLARES = /^runtime\/configuration\/deployment\.ts$|kernel\/config\//
 
 const texts = FOLDERS.flatMap((folder) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })

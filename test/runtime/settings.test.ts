@@ -38,7 +38,7 @@ test('every section exists', (t) => {
     challenge device_authorization session_cookie admin access_control proxy oauth_proxy wallet
     chains siwe api_keys i18n billing commerce dpop organizations invitations verified_domains
     vault webhooks scim telemetry refresh_family_cache user_self_service openapi oidc passkey
-    tenant jwt security email credentials console`.split(/\s+/)
+    tenant jwt security email credentials console event_sinks`.split(/\s+/)
   t.deepEqual([...tree.children.keys()].sort(), sections.sort())
 })
 
@@ -96,7 +96,17 @@ for (const [toml, key] of [
   ],
   ['[database]\nmin_connections = 21', 'database.min_connections'],
   ['[database.async_pool]\nmax_connections = 1', 'database.async_pool.min_connections'],
+  [
+    '[database]\nprepared_statements = "unnamed"\nurl = "postgres://a@b/c"\nmigration_url = "postgres://a@d/c"',
+    'database.listener_url',
+  ],
+  [
+    '[database]\nprepared_statements = "unnamed"\nannounce = "table"\nurl = "postgres://a@b/c"',
+    'database.migration_url',
+  ],
+  ['[database]\nurl = "postgres://a@b/c?target_session_attrs=any"', 'database.url'],
   ['[deployment]\ncoordination_backend = "redis"', 'redis.url'],
+  ['[deployment]\ncoordination_backend = "redis"\n[redis]\nmode = "sentinel"', 'redis.nodes'],
   ['[deployment]\ncoordination_backend = "memcached"', 'memcached.address'],
   ['[server]\ntransport = "tls_h2_only"', 'server.transport'],
   ['[auth]\nargon2_memory_kib = 8\nargon2_parallelism = 2', 'auth.argon2_memory_kib'],
@@ -155,6 +165,8 @@ for (const [key, good, bad] of [
   ],
   ['database.url', ['postgres://h/d', 'postgresql:///d?host=/s'], ['mysql://h/d', 'h', '']],
   ['redis.url', ['redis://h', 'rediss://:p@h:1/0'], ['http://h', '']],
+  ['redis.mode', ['cluster', 'sentinel'], ['replicated', '']],
+  ['redis.nodes', ['h:6379', 'h:1,[::1]:2'], ['h', 'redis://h:1', 'u@h:1']],
   ['memcached.address', ['h:11211', '[::1]:11211'], ['h', 'h:', 'memcached://h:1', 'h:1,i:1']],
   ['tenant.default_tenant_slug', ['acme', '123'], ['ab', 'Acme', 'a_b_c']],
   ['tenant_assets.public_base_url', ['https://a'], ['http://a']],
@@ -175,57 +187,14 @@ for (const [key, good, bad] of [
   })
 }
 
-/** Feature switches of this build. */
-const BUILT = new Set([
-  'commerce.enabled',
-  'console.enabled',
-  'credentials.enabled',
-  'openapi.enabled',
-  'dpop.enabled',
-  'server.endpoint_throttle.enabled',
-  'session_cookie.enabled',
-  'two_factor.enabled',
-  'email_otp.enabled',
-  'magic_link.enabled',
-  'invitations.enabled',
-  'user_self_service.enabled',
-  'passkey.enabled',
-  'commerce.x402_enabled',
-  'deployment.embedded_chain_monitor',
-  'enterprise_sso.enabled',
-  'generic_oauth.enabled',
-  'social.enabled',
-  'social.account_linking.enabled',
-  'verified_domains.enabled',
-  'phone.enabled',
-  'sms.enabled',
-  'siwe.enabled',
-  'adaptive_mfa.enabled',
-  'anonymous.enabled',
-  'scim.enabled',
-  'telemetry.enabled',
-  'tenant_assets.enabled',
-  'i18n.enabled',
-  'proxy.enabled',
-  'oauth_proxy.enabled',
-  'refresh_family_cache.enabled',
-  'access_control.enabled',
-  'admin.enabled',
-  'billing.enabled',
-  'api_keys.enabled',
-  'organizations.enabled',
-])
-
-test('every feature that is not built is refused when it is turned on', (t) => {
+test('no feature is refused as not built', (t) => {
   const switches = every
     .map(({ key }) => key)
     .filter((key) => /(^|\.)(enabled|x402_enabled|embedded_chain_monitor)$/.test(key))
-    .filter((key) => !BUILT.has(key))
-  t.true(switches.length > 0)
+  t.true(switches.length > 20)
   for (const key of switches) {
-    const failure = failuresOf({ [nameOf(key)]: 'true' }).find((one) => one.key === key)
-    t.regex(failure?.rule ?? '', /not available in this build/, key)
-    t.is(failuresOf({ [nameOf(key)]: 'false' }).length, 0, key)
+    const rules = failuresOf({ [nameOf(key)]: 'true' }).map(({ rule }) => rule)
+    t.notRegex(rules.join(), /not available in this build/, key)
   }
 })
 

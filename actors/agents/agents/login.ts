@@ -1,23 +1,28 @@
 /**
- * Login by signed challenge. The first verify spends the challenge before any other check, so a wrong
- * signature invalidates it too (docs/reference/agents.md).
+ * Login by signed challenge. The first verify spends the challenge, whatever its outcome: with the commit of the session,
+ * or with that of the refusal before it is answered (docs/reference/agents.md). Concurrent logins share statements.
  */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
+import { together } from '../../../runtime/kernel/batched-asks.js'
 import {
+  findAgentChallenges,
   findLoginCandidates,
-  insertAgentChallenge,
-  type SpentChallenge,
-  spendAgentChallenge,
+  insertAgentChallenges,
+  type LoginName,
+  type NamedLogin,
+  type NewAgentChallenge,
+  type OpenChallenge,
+  spendAgentChallenges,
 } from '../../../storage/agents/agent-challenges.js'
-import { touchAgent } from '../../../storage/agents/agents.js'
-import { appendEvents } from '../../../storage/platform/outbox.js'
+import { type AgentLogin, touchAgents } from '../../../storage/agents/agents.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { eventData, type NewEvent } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { agentScopes, narrowScopes, parseScope } from '../../domain/scopes.js'
 import { challengePayload } from '../../domain/signed-strings.js'
+import { groupCommit } from '../../platform/batching/group-commit.js'
 import type { PowProtocol } from '../proof-of-work/protocol.js'
 import type { ChallengeSettings } from '../proof-of-work/settings.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
@@ -48,6 +53,24 @@ export type LoginNeeds = {
 
 export function login(needs: LoginNeeds) {
   const { database, clock, random, tenants, pow, tokens, issuer, settings } = needs
+  const commits = groupCommit(database)
+  // The agent's home tenant may differ from the tenant it logs in to, so these statements cross tenants.
+  const candidatesBy = (by: LoginName) =>
+    together((asked: readonly NamedLogin[]) => findLoginCandidates(database, by, asked))
+  const candidatesOf: Readonly<Record<LoginName, ReturnType<typeof candidatesBy>>> = {
+    agent_id: candidatesBy('agent_id'),
+    did: candidatesBy('did'),
+    key_id: candidatesBy('key_id'),
+  }
+  const issue = together(async (challenges: readonly NewAgentChallenge[]) => {
+    const expiries = await insertAgentChallenges(database, challenges)
+    return challenges.map(({ id }) => expiries.get(id))
+  })
+  const find = together((ids: readonly string[]) => findAgentChallenges(database, ids))
+  const touch = together(async (logins: readonly AgentLogin[]) => {
+    await touchAgents(database, logins)
+    return logins
+  })
 
   return {
     // One error for every cause, so that callers cannot probe which agents or tenants exist.
@@ -60,23 +83,22 @@ export function login(needs: LoginNeeds) {
       if (resolved.tag !== 'resolved') return UNKNOWN_AGENT
       const id = random.uuid()
       const nonce = random.token(NONCE_BYTES)
-      // The agent's home tenant may differ from the tenant it logs in to.
-      const issued = await database.system(async (tx) => {
-        const candidates = await findLoginCandidates(tx, agent.by, agent.value, resolved.tenant.id)
-        const chosen = chooseLogin(candidates, resolved)
-        if (chosen === undefined) return undefined
-        const { agentId, fingerprint, algorithm } = chosen.candidate
-        const { expiresAt } = await insertAgentChallenge(tx, {
-          id,
-          tenantId: chosen.tenantId,
-          agentId,
-          fingerprint,
-          nonce,
-          ttlSecs: settings.agent_challenge_ttl_secs,
-        })
-        return { tenantId: chosen.tenantId, agentId, keyId: fingerprint, algorithm, expiresAt }
-      }, context)
-      if (issued === undefined) return UNKNOWN_AGENT
+      const tenantId = resolved.tenant.id
+      const candidates = await candidatesOf[agent.by]({ name: agent.value, tenantId })
+      const chosen = chooseLogin(candidates, resolved)
+      if (chosen === undefined) return UNKNOWN_AGENT
+      const { agentId, fingerprint, algorithm } = chosen.candidate
+      const expiresAt = await issue({
+        id,
+        tenantId: chosen.tenantId,
+        agentId,
+        fingerprint,
+        nonce,
+        ttlSecs: settings.agent_challenge_ttl_secs,
+      })
+      if (expiresAt === undefined) return UNKNOWN_AGENT
+      const { tenantId: loginTenantId } = chosen
+      const issued = { tenantId: loginTenantId, agentId, keyId: fingerprint, algorithm, expiresAt }
       return {
         tag: 'challenged',
         ...issued,
@@ -99,38 +121,41 @@ export function login(needs: LoginNeeds) {
       if (bound?.tag === 'proof_refused') return bound
 
       if (!isUuid(challengeId)) return INVALID_GRANT
-      // The request has only the id; the row says which tenant it belongs to.
-      const spent = await database.system((tx) => spendAgentChallenge(tx, challengeId), context)
-      if (spent === undefined) return INVALID_GRANT
-      if (!mayLogIn(spent, keyId)) return refuse(challengeId, spent, 'not_in_force', context)
-      const { agentId, tenantId, fingerprint, publicKey, keyAlgorithm } = spent
-      const payload = payloadOf(challengeId, { keyId: fingerprint, ...spent })
+      const open = await find(challengeId)
+      if (open === undefined) return INVALID_GRANT
+      if (!mayLogIn(open, keyId)) return refuse(open, 'not_in_force', context)
+      const { agentId, tenantId, fingerprint, publicKey, keyAlgorithm } = open
+      const payload = payloadOf(challengeId, { keyId: fingerprint, ...open })
       const verdict = await pow.verifySignature(
         { publicKey, keyAlgorithm, payload, signature },
         context,
       )
-      if (verdict.tag !== 'valid') return refuse(challengeId, spent, 'wrong_signature', context)
+      if (verdict.tag !== 'valid') return refuse(open, 'wrong_signature', context)
       const requested = scope === undefined ? null : parseScope(scope)
-      const scopes = narrowScopes(requested, agentScopes(spent))
-      if (scopes === undefined) return { tag: 'invalid_scope' }
+      const scopes = narrowScopes(requested, agentScopes(open))
+      if (scopes === undefined)
+        return (await spend(open, [])) ? { tag: 'invalid_scope' } : INVALID_GRANT
 
       const jkt = bound?.jkt ?? null
-      const [granted] = await Promise.all([
-        tokens.grantAgent(
-          {
-            tenantId,
-            organizationId: null,
-            agentId,
-            scopes,
-            keyFingerprint: fingerprint,
-            jkt,
-            address,
-          },
-          context,
-        ),
-        database.tenant(spent.homeTenantId, (tx) => touchAgent(tx, agentId, clock.now()), context),
-      ])
-      if (granted.tag === 'policy_denied') return granted
+      const granted = await tokens.grantAgent(
+        {
+          tenantId,
+          organizationId: null,
+          agentId,
+          scopes,
+          keyFingerprint: fingerprint,
+          jkt,
+          challengeId,
+          address,
+        },
+        context,
+      )
+      if (granted.tag === 'challenge_spent') return INVALID_GRANT
+      if (granted.tag === 'policy_denied') return (await spend(open, [])) ? granted : INVALID_GRANT
+      // The tokens are issued, so a lost stamp does not fail the login.
+      await touch({ agentId, now: clock.now() }).catch((error: unknown) =>
+        context.log.warn({ err: error, agentId }, 'the time of a login could not be stored'),
+      )
       return {
         tag: 'verified',
         accessToken: granted.accessToken,
@@ -144,20 +169,30 @@ export function login(needs: LoginNeeds) {
     },
   }
 
+  /** True for the call that spent the challenge. Its events are recorded with it. */
+  function spend({ id, tenantId }: OpenChallenge, events: readonly NewEvent[]): Promise<boolean> {
+    return commits.decide(tenantId, {
+      row: id,
+      decide: spendAgentChallenges,
+      input: id,
+      events: (isSpent) => (isSpent ? events : []),
+    })
+  }
+
   /**
    * Records the cause for the tenant and hides it from the caller. A challenge causes one event at most,
    * because it is spent.
    */
   async function refuse(
-    challengeId: string,
-    { tenantId, agentId, fingerprint }: SpentChallenge,
+    open: OpenChallenge,
     reason: string,
-    context: MessageContext,
+    { requestId }: MessageContext,
   ): Promise<typeof INVALID_GRANT> {
+    const { id, tenantId, agentId, fingerprint } = open
     const about = {
       actor: { type: 'agent', id: agentId },
-      resource: { type: 'agent_challenge', id: challengeId },
-      requestId: context.requestId,
+      resource: { type: 'agent_challenge', id },
+      requestId,
     }
     const event: NewEvent = {
       id: random.uuid(),
@@ -166,7 +201,7 @@ export function login(needs: LoginNeeds) {
       occurredAt: clock.now(),
       data: eventData(about, { method: 'agent_key', key_id: fingerprint, reason }),
     }
-    await database.tenant(tenantId, (tx) => appendEvents(tx, [event]), context)
+    await spend(open, [event])
     return INVALID_GRANT
   }
 

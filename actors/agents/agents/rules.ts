@@ -1,5 +1,5 @@
 /** Decisions of registration and login. All functions are pure. */
-import type { LoginCandidate, SpentChallenge } from '../../../storage/agents/agent-challenges.js'
+import type { LoginCandidate, OpenChallenge } from '../../../storage/agents/agent-challenges.js'
 import type { PowChallengeRow } from '../../../storage/agents/pow-challenges.js'
 import type { OwnershipFault } from '../proof-of-work/protocol.js'
 import type { TenantResolved } from '../../identity/tenants/protocol.js'
@@ -121,17 +121,17 @@ function belongs({
   homeTenantId,
   controlPlane,
   role,
-}: Pick<SpentChallenge, 'tenantId' | 'homeTenantId' | 'controlPlane' | 'role'>): boolean {
+}: Pick<OpenChallenge, 'tenantId' | 'homeTenantId' | 'controlPlane' | 'role'>): boolean {
   return homeTenantId === tenantId || (!controlPlane && role !== null)
 }
 
 /** Every condition of a login except the signature. The caller does not learn which one failed. */
-export function mayLogIn(spent: SpentChallenge, keyId: string | undefined): boolean {
-  if (spent.outlived) return false
-  if (spent.agentStatus !== 'active') return false
+export function mayLogIn(open: OpenChallenge, keyId: string | undefined): boolean {
+  if (open.outlived) return false
+  if (open.agentStatus !== 'active') return false
   // A deprecated key completes a login that started before its deprecation.
-  if (spent.keyStatus === 'revoked') return false
-  if (spent.tenantStatus !== 'active' || spent.homeStatus !== 'active') return false
-  if (keyId !== undefined && keyId !== spent.fingerprint) return false
-  return belongs(spent)
+  if (open.keyStatus === 'revoked') return false
+  if (open.tenantStatus !== 'active' || open.homeStatus !== 'active') return false
+  if (keyId !== undefined && keyId !== open.fingerprint) return false
+  return belongs(open)
 }

@@ -1,13 +1,6 @@
 /** The pure functions of the pow pool. Each verifies one proof; the pool batches the calls. */
-import { judgeOwnership, judgeSignature } from './signatures.js'
-import type {
-  OwnershipVerdict,
-  SignatureVerdict,
-  VerifyOwnership,
-  VerifySignature,
-  VerifyWork,
-  WorkVerdict,
-} from './protocol.js'
+import { judgeOwnership } from './signatures.js'
+import type { OwnershipVerdict, VerifyOwnership, VerifyWork, WorkVerdict } from './protocol.js'
 import { judgeWork } from './work.js'
 
 export function work({ challengeToken, nonce, difficultyBits }: VerifyWork): WorkVerdict['tag'] {
@@ -16,8 +9,4 @@ export function work({ challengeToken, nonce, difficultyBits }: VerifyWork): Wor
 
 export function ownership(claim: VerifyOwnership): OwnershipVerdict {
   return judgeOwnership(claim)
-}
-
-export function signature(claim: VerifySignature): SignatureVerdict['tag'] {
-  return judgeSignature(claim)
 }

@@ -133,11 +133,12 @@ async function issueTokens(
         scopes: agentScopes({ controlPlane, role: 'owner', granted: [] }),
         keyFingerprint: agent.fingerprint,
         jkt: null,
+        challengeId: null,
         address: null,
       },
       context,
     )
-    invariant(granted.tag === 'granted', 'no access policy applies to a new workspace')
+    invariant(granted.tag === 'granted', 'no challenge or access policy applies to a new workspace')
     return granted
   }
   const [controlPlane, sandbox, read] = await Promise.all([

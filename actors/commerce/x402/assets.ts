@@ -93,6 +93,11 @@ export function v1NetworkOf(network: string): string | undefined {
   return V1_NETWORKS[network]
 }
 
+/** The CAIP-2 id of a network name of version 1. */
+export function networkOfV1(name: string): string | undefined {
+  return Object.keys(V1_NETWORKS).find((network) => V1_NETWORKS[network] === name)
+}
+
 /**
  * Converts minor units to atomic units of the asset: × 10^(token decimals − currency decimals).
  * @returns null when the token cannot represent the amount exactly.

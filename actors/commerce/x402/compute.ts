@@ -5,7 +5,7 @@ import type { Authorization } from './proof.js'
 type Hex = `0x${string}`
 
 /** The EIP-3009 type that a payer signs. */
-const TYPES = {
+export const TRANSFER_WITH_AUTHORIZATION = {
   TransferWithAuthorization: [
     { name: 'from', type: 'address' },
     { name: 'to', type: 'address' },
@@ -36,7 +36,7 @@ export async function isSignedByPayer(signed: SignedAuthorization): Promise<bool
     const hash = hashTypedData({
       // Lower case: viem checks the checksum of mixed-case addresses.
       domain: { ...domain, verifyingContract: domain.verifyingContract.toLowerCase() as Hex },
-      types: TYPES,
+      types: TRANSFER_WITH_AUTHORIZATION,
       primaryType: 'TransferWithAuthorization',
       message: {
         from: authorization.from as Hex,

@@ -11,6 +11,7 @@ import {
   type PlanRow,
   setBilling,
   updatePlan,
+  usageOf,
 } from '../../../storage/identity/organization/billing.js'
 import { lockMembers, tenantIdsOf } from '../../../storage/identity/organization-members.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -21,8 +22,10 @@ import { type AuditOnlyType, audited, type Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import { page } from '../../platform/paging.js'
 import { NOTIFIED_TENANTS_MAX, organizationEvents } from '../organizations/events.js'
+import { organizations, type OrganizationsProtocol } from '../organizations/protocol.js'
 import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
 import { billingPlans, type BillingProtocol } from './protocol.js'
+import { boundsOf, monthOf, USAGE_TYPES, usageFigures } from './usage.js'
 
 const UNKNOWN_PLAN = { tag: 'unknown_plan' } as const
 const UNKNOWN_ORGANIZATION = { tag: 'unknown_organization' } as const
@@ -33,15 +36,18 @@ export type BillingNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly tenants: ActorRef<TenantsProtocol>
+  readonly organizations: ActorRef<OrganizationsProtocol>
 }
 
 export const billingActor = defineActor<BillingProtocol, BillingNeeds>({
   address: billingPlans,
-  asks: { tenants },
+  asks: { tenants, organizations },
+  // A month of a large organization is a long statement: one at a time for each.
+  lane: { usage: ({ organizationId }) => organizationId },
   mailbox: { capacity: 256, inflightMax: 16 },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
-  create: ({ database, clock, random, tenants }) => {
+  create: ({ database, clock, random, tenants, organizations }) => {
     const crossing = <T>(work: (tx: Transaction) => Promise<T>, { signal }: MessageContext) =>
       database.system(work, { signal })
 
@@ -156,6 +162,24 @@ export const billingActor = defineActor<BillingProtocol, BillingNeeds>({
         }, context)
         for (const tenantId of changed) tenants.send('forget', { tenantId })
         return outcome
+      },
+
+      async usage({ caller, organizationId, month: wanted }, context) {
+        // The limits of an organization have the same readers.
+        const readable = await organizations.readPolicy(
+          { caller, organizationId },
+          { signal: context.signal },
+        )
+        if (readable.tag !== 'policy') return readable
+        const month = wanted ?? monthOf(clock.now())
+        return crossing(async (tx) => {
+          const billing = await findBilling(tx, organizationId)
+          if (billing === undefined) return UNKNOWN_ORGANIZATION
+          const { planId } = billing
+          const plan = planId === null ? null : ((await findPlan(tx, planId)) ?? null)
+          const rows = await usageOf(tx, organizationId, USAGE_TYPES, boundsOf(month))
+          return { tag: 'usage' as const, billing, plan, month, usage: usageFigures(rows) }
+        }, context)
       },
     }
   },

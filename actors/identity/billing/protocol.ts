@@ -1,8 +1,12 @@
-/** Messages for plans and the billing of organizations. All of them are for operators of the deployment. */
+/**
+ * Messages for plans and the billing of organizations. All of them are for operators of the deployment, and `usage` also
+ * for owners and admins of the organization.
+ */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { ListCursor, Page } from '../../domain/paging.js'
+import type { NotOperator, RoleTooLow } from '../organizations/protocol.js'
 
 /** What a plan can switch: names of capabilities. */
 export const BILLED_FEATURES = [
@@ -37,6 +41,11 @@ export type BillingProtocol = {
   >
   read: Ask<{ readonly organizationId: string }, BillingFound | UnknownOrganization>
   assign: Ask<AssignPlan, BillingFound | UnknownOrganization | PlanUnknown>
+  /** Counts a month, from the audit logs of the organization's tenants. */
+  usage: Ask<
+    { readonly caller: Caller; readonly organizationId: string; readonly month: string | null },
+    UsageFound | UnknownOrganization | NotOperator | RoleTooLow
+  >
 }
 
 export type PlanMembers = {
@@ -81,6 +90,20 @@ export type BillingRecord = {
   readonly planName: string | null
   readonly suspendedAt: Date | null
 }
+/** What a feature was used for in a month. */
+export type Usage = {
+  readonly feature: BilledFeature
+  readonly unit: string
+  readonly quantity: number
+}
+export type UsageFound = {
+  readonly tag: 'usage'
+  readonly billing: BillingRecord
+  readonly plan: PlanRecord | null
+  /** YYYY-MM, in UTC. */
+  readonly month: string
+  readonly usage: readonly Usage[]
+}
 export type BillingFound = { readonly tag: 'billing'; readonly billing: BillingRecord }
 export type KeyRefused =
   | { readonly tag: 'idempotency_mismatch' }
@@ -90,4 +113,5 @@ export const billingPlans = address<BillingProtocol>('billing-plans', [
   'listPlans',
   'readPlan',
   'read',
+  'usage',
 ])

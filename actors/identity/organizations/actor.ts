@@ -1,5 +1,6 @@
 /** Organizations and environments, as their operators create and see them. */
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
+import { invariant } from '../../../runtime/kernel/assert.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { findGrantedScopes, findSessionKey } from '../../../storage/agents/agent-status.js'
@@ -138,11 +139,13 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
           scopes,
           keyFingerprint: await keyOf(principal, context),
           jkt: principal.jkt,
+          challengeId: null,
           address,
         },
         context,
       )
       if (granted.tag === 'policy_denied') return granted
+      invariant(granted.tag === 'granted', 'the session needs no challenge')
       const { accessToken, tokenType, expiresInSecs } = granted
       return { accessToken, tokenType, expiresInSecs, scopes, organizationId }
     }

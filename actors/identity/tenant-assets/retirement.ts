@@ -50,15 +50,16 @@ export function assetRetirement(needs: AssetRetirementNeeds) {
     for (const asset of ended) {
       if (signal.aborted) break
       const { tenantId, sha256, mediaType } = asset
-      await database.tenant(
+      const isRemoved = await database.tenant(
         tenantId,
         async (tx) => {
-          if (!(await deleteEndedAsset(tx, asset, before))) return
+          if (!(await deleteEndedAsset(tx, asset, before))) return false
           await store.remove(keyOf(tenantId, sha256, mediaType))
-          removed += 1
+          return true
         },
         inBackground,
       )
+      if (isRemoved) removed += 1
     }
     return removed
   }

@@ -1,5 +1,5 @@
 /** Resolves the tenant of a request. PostgreSQL holds the truth; results are cached briefly. */
-import { defineActor } from '../../../runtime/kernel/actor.js'
+import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
@@ -40,7 +40,7 @@ export const tenantsActor = defineActor<TenantsProtocol, TenantsNeeds>({
     // The tenant is resolved before any tenant is bound to the transaction.
     const load = async (
       find: (tx: Transaction) => Promise<TenantRow | undefined>,
-      signal: AbortSignal,
+      { signal }: MessageContext,
     ): Promise<Tenant | undefined> => {
       const row = await database.system(find, { signal })
       if (row === undefined) return undefined
@@ -49,16 +49,17 @@ export const tenantsActor = defineActor<TenantsProtocol, TenantsNeeds>({
       return tenant
     }
 
-    const readControlPlane = async (signal: AbortSignal): Promise<Tenant> => {
+    const readControlPlane = async (context: MessageContext): Promise<Tenant> => {
       const remembered = controlPlane && cache.get(`id:${controlPlane.id}`)
       if (remembered !== undefined) return remembered
-      controlPlane = await load(findControlPlane, signal)
+      controlPlane = await load(findControlPlane, context)
       if (controlPlane === undefined) throw new Error('the control-plane tenant does not exist')
       return controlPlane
     }
 
     return {
-      async resolve(selector, { signal }) {
+      // The signal of a message is created when it is read, which most requests need not pay for.
+      async resolve(selector, context) {
         const named = nameTenant(selector, settings)
         switch (named.by) {
           case 'conflict':
@@ -66,22 +67,22 @@ export const tenantsActor = defineActor<TenantsProtocol, TenantsNeeds>({
           case 'nothing_known':
             return UNKNOWN
           case 'control_plane':
-            return { tag: 'resolved', tenant: await readControlPlane(signal), by: 'control_plane' }
+            return { tag: 'resolved', tenant: await readControlPlane(context), by: 'control_plane' }
           case 'id': {
             const tenant =
-              cache.get(`id:${named.id}`) ?? (await load((tx) => findTenant(tx, named.id), signal))
+              cache.get(`id:${named.id}`) ?? (await load((tx) => findTenant(tx, named.id), context))
             return tenant === undefined ? UNKNOWN : { tag: 'resolved', tenant, by: named.how }
           }
           case 'slug': {
             const tenant =
               cache.get(`slug:${named.slug}`) ??
-              (await load((tx) => findTenantBySlug(tx, named.slug), signal))
+              (await load((tx) => findTenantBySlug(tx, named.slug), context))
             return tenant === undefined ? UNKNOWN : { tag: 'resolved', tenant, by: named.how }
           }
         }
       },
 
-      async ensureControlPlane(_message, { signal }) {
+      async ensureControlPlane(_message, context) {
         // Of concurrent first starts the unique index lets one insert. All of them read the same row.
         controlPlane = await load(async (tx) => {
           const known = await findControlPlane(tx)
@@ -93,7 +94,7 @@ export const tenantsActor = defineActor<TenantsProtocol, TenantsNeeds>({
             createdAt: clock.now(),
           })
           return findControlPlane(tx)
-        }, signal)
+        }, context)
         if (controlPlane === undefined) throw new Error('the control-plane tenant was not created')
         return { tag: 'control_plane', tenant: controlPlane }
       },

@@ -12,7 +12,14 @@ import { PERSON_SCOPES, type Scope, TENANT_SCOPES } from '../../domain/scopes.js
 export const API_KEY_SCOPES: readonly Scope[] = TENANT_SCOPES.filter(
   (scope) =>
     !PERSON_SCOPES.has(scope) &&
-    !['org:read', 'org:manage', 'vault:read', 'vault:sign', 'delegations:manage'].includes(scope),
+    ![
+      'org:read',
+      'org:manage',
+      'vault:read',
+      'vault:sign',
+      'wallet:sign',
+      'delegations:manage',
+    ].includes(scope),
 )
 
 export type ApiKeysProtocol = {

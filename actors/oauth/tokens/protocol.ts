@@ -16,7 +16,7 @@ export type TokensProtocol = {
   /** Verifies a DPoP proof without an access token. A proof can be used once. */
   proveKey: Ask<DpopProof, KeyProven | ProofRefused>
   /** Creates an agent session and issues its first tokens. The caller has authenticated the agent. */
-  grantAgent: Ask<GrantAgent, Granted | PolicyRefusal>
+  grantAgent: Ask<GrantAgent, Granted | PolicyRefusal | ChallengeSpent>
   /** Downscopes a user token to one organization. The caller has checked membership and scopes. */
   grantOrganization: Ask<GrantOrganization, OrganizationGranted>
   /** Redeems an approved delegation once. The caller has authenticated the agent. */
@@ -127,7 +127,11 @@ export type GrantAgent = {
   readonly keyFingerprint: string
   /** From `proveKey` if the request has a DPoP proof: the tokens are bound to it. */
   readonly jkt: string | null
+  /** The login challenge, which is spent with the commit of the session. Null: the agent has proved its key before. */
+  readonly challengeId: string | null
 }
+/** The challenge was spent by another login, or has expired. */
+export type ChallengeSpent = { readonly tag: 'challenge_spent' }
 export type Granted = {
   readonly tag: 'granted'
   readonly accessToken: string

@@ -16,6 +16,7 @@ import { sweepCardEvents } from '../../../storage/commerce/card-payments.js'
 import { sweepCheckouts } from '../../../storage/commerce/checkout-sessions.js'
 import { sweepCoordination } from '../../../storage/platform/coordination/postgres.js'
 import type { OpenDatabase } from '../../../storage/platform/database.js'
+import { sweepAnnouncements } from '../../../storage/platform/portable/table-listener.js'
 import { removeEndedDelegationRequests } from '../../../storage/agents/delegation-requests.js'
 import { removeEndedDelegations } from '../../../storage/agents/delegations.js'
 import { sweepDeliveries } from '../../../storage/webhooks/deliveries.js'
@@ -44,10 +45,13 @@ import { removeExpiredSessions } from '../../../storage/oauth/token-sessions.js'
 import { eventData } from '../../domain/events.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { sweepX402Verifications } from '../../../storage/commerce/x402-payments.js'
+import { forgetSinks } from '../../../storage/webhooks/event-sinks.js'
 import { sweepDeletedWebhooks, wipePreviousSecrets } from '../../../storage/webhooks/webhooks.js'
 import { removeExpiredCertificates } from '../../../storage/vault/ssh-certificates.js'
 
 const BATCH_ROWS = 1_000
+/** Each process reads announcements every 250 ms. */
+const ANNOUNCEMENT_RETENTION_MS = 600_000
 /** A status list takes up to 131,072 entries with it. */
 const STATUS_LISTS = 1
 /** Each ends sessions and appends an event. */
@@ -156,7 +160,10 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   card_events: (tx, now) => sweepCardEvents(tx, ago(now, CARD_EVENT_RETENTION_MS), BATCH_ROWS),
   x402_verifications: (tx, now) =>
     sweepX402Verifications(tx, ago(now, PROOF_RETENTION_MS), BATCH_ROWS),
+  event_sinks: (tx) => forgetSinks(tx),
   events: (tx, now) => sweepEvents(tx, ago(now, EVENT_RETENTION_MS), BATCH_ROWS),
+  announcements: (tx, now) =>
+    sweepAnnouncements(tx, ago(now, ANNOUNCEMENT_RETENTION_MS), BATCH_ROWS),
 }
 
 export type SweepNeeds = {

@@ -10,27 +10,36 @@ import type { Clock } from '../../../runtime/kernel/clock.js'
 import { defineWorker } from '../../../runtime/kernel/worker.js'
 import type { OpenDatabase } from '../../../storage/platform/database.js'
 import {
+  freeNumbered,
   hasMore,
   LOCKED,
+  mayFreeNumbered,
   numberWaiting,
   type NumberedTenant,
   RECORDED_CHANNEL,
 } from '../../../storage/platform/event-numbers.js'
 import { EVENTS_CHANNEL } from '../../../storage/platform/outbox.js'
+import { SINKS_CHANNEL } from '../../../storage/webhooks/event-sinks.js'
 import { notifyAfterCommit } from '../../../storage/platform/transaction.js'
 import { WakeSignal } from '../../platform/batching/wake-signal.js'
 import { counter, histogram } from '../../platform/metrics.js'
 
-/** Between two passes under load, so that one pass numbers the events of several commits. */
-const SPACING_MS = 4
+/** Between two passes that number events, so that under load one pass numbers the events of several commits. */
+const SPACING_MS = 8
+/** Numbered events after which their space is freed. */
+const FREED_AFTER_EVENTS = 5_000
+/** Freeing takes at most this part of the time, also while an old transaction keeps the space in use. */
+const FREEING_PART_MAX = 0.05
 /** Wake signals can be lost, so the table is also polled at this interval. */
 const POLL_MS_MAX = 1_000
 const MISHAP_MS = 1_000
 
 export type SequencerNeeds = {
-  readonly database: Pick<OpenDatabase, 'system' | 'listener' | 'wakeHere'>
+  readonly database: Pick<OpenDatabase, 'system' | 'single' | 'listener' | 'wakeHere'>
   readonly clock: Clock
   readonly registry: Registry
+  /** True if a worker of this process sends numbered events to a message broker. */
+  readonly hasSinks: boolean
   /** Receives a promise of the last pass, which a stop waits for. */
   readonly settled: (run: Promise<void>) => void
 }
@@ -46,7 +55,7 @@ export const sequencerWorker = defineWorker<SequencerNeeds>({
 })
 
 async function numberUntilStopped(
-  { database, clock, registry }: SequencerNeeds,
+  { database, clock, registry, hasSinks }: SequencerNeeds,
   { signal, log, loop }: Pick<Lifecycle, 'signal' | 'log' | 'loop'>,
 ): Promise<void> {
   const metrics = sequencerMetrics(registry)
@@ -61,28 +70,55 @@ async function numberUntilStopped(
     log.warn({ err: error }, 'sequencer: wake signals unavailable, polling once a second')
   }
 
-  /** One pass over all tenants. @returns whether events are left that the next pass can number. */
-  async function pass(): Promise<boolean> {
+  let numbered = 0
+  let freeAgainMs = 0
+  let mayFree: boolean | undefined
+  let freeing: Promise<void> | undefined
+  async function free(): Promise<void> {
+    mayFree ??= await mayFreeNumbered(database)
+    if (mayFree) await freeNumbered(database)
+  }
+
+  function freeIfDue(): void {
+    const startedMs = clock.monotonicMs()
+    if (numbered < FREED_AFTER_EVENTS || freeing !== undefined || startedMs < freeAgainMs) return
+    numbered = 0
+    freeing = free()
+      .catch((error: unknown) => log.debug({ err: error }, 'sequencer: space was not freed'))
+      .then(() => {
+        const endedMs = clock.monotonicMs()
+        freeAgainMs = endedMs + (endedMs - startedMs) / FREEING_PART_MAX
+        freeing = undefined
+      })
+  }
+
+  /** One pass over all tenants. @returns whether it numbered events, and whether the next pass can number more. */
+  async function pass(): Promise<{ readonly isBusy: boolean; readonly isMore: boolean }> {
+    let isBusy = false
     let isMore = false
     let after: string | undefined
     do {
       const { tenants, next } = await database.system(async (tx) => {
         const passed = await numberWaiting(tx, after)
         if (passed.tenants.some(({ waiting }) => waiting > 0)) notifyAfterCommit(tx, EVENTS_CHANNEL)
+        const isNumbered = passed.tenants.some(({ numbered }) => numbered > 0)
+        if (hasSinks && isNumbered) notifyAfterCommit(tx, SINKS_CHANNEL)
         return passed
       })
       const now = clock.now().getTime()
       for (const tenant of tenants) {
         metrics.numbered.inc(tenant.numbered)
+        numbered += tenant.numbered
         if (tenant.oldest !== null) {
           metrics.delay.observe(Math.max(0, now - tenant.oldest.getTime()) / 1000)
         }
+        isBusy ||= tenant.numbered > 0
         isMore ||= hasMore(tenant)
         if (tenant.failure !== null && tenant.failure !== LOCKED) reportFailure(tenant)
       }
       after = next
     } while (after !== undefined)
-    return isMore
+    return { isBusy, isMore }
   }
 
   function reportFailure({ tenantId, failure }: NumberedTenant): void {
@@ -94,10 +130,11 @@ async function numberUntilStopped(
   try {
     while (!signal.aborted) {
       try {
-        const isMore = await pass()
+        const { isBusy, isMore } = await pass()
         rounds.succeeded()
+        freeIfDue()
+        if (isBusy || isMore) await sleep(SPACING_MS)
         if (!isMore) await recorded.wait(POLL_MS_MAX)
-        else await sleep(SPACING_MS)
       } catch (error) {
         if (signal.aborted) break
         rounds.failed()
@@ -107,6 +144,7 @@ async function numberUntilStopped(
     }
     // A stop leaves no event of this process unnumbered.
     await pass().catch(() => undefined)
+    await freeing
   } finally {
     for (const end of leave) end()
   }

@@ -5,13 +5,16 @@
  * Changes that need no decision are written in one round trip. Changes that the database decides share
  * one statement per kind where that statement exists.
  */
+import { RECORDED_CHANNEL } from '../../../storage/platform/event-numbers.js'
 import {
   appendEvents,
-  commitEvents,
+  appending,
   type NewEvent,
   type OutboxEvent,
+  RECORDED,
 } from '../../../storage/platform/outbox.js'
 import type { Database, Statement, Transaction } from '../../../storage/platform/sql.js'
+import { notifyAfterCommit } from '../../../storage/platform/transaction.js'
 import { DatabaseUnavailable, isGivenUp } from '../../../storage/platform/unavailable.js'
 
 const CHANGES_PER_COMMIT_MAX = 100
@@ -47,6 +50,23 @@ export type BatchedChange<Input, Result> = {
   readonly events: (result: Result) => readonly NewEvent[]
 }
 
+/** A change that one statement decides for many rows, and that records its event in the same statement. */
+export type WonChange<Input> = {
+  readonly row: string
+  /**
+   * The statement of the inputs, which are sorted by row, and of their events in the same order. Its rows are the
+   * `place`, from 1, of each change that succeeded.
+   */
+  readonly statement: (
+    tenantId: string,
+    inputs: readonly Input[],
+    events: readonly OutboxEvent[],
+  ) => Statement
+  readonly input: Input
+  /** Recorded if the change succeeds. */
+  readonly event: OutboxEvent
+}
+
 /** A change without a decision: it reads nothing and cannot be refused. */
 export type UnconditionalChange = {
   readonly statements?: readonly Statement[] | undefined
@@ -57,13 +77,17 @@ export type UnconditionalChange = {
 export interface GroupCommit {
   commit<Result>(tenantId: string, change: Change<Result>): Promise<Result>
   decide<Input, Result>(tenantId: string, change: BatchedChange<Input, Result>): Promise<Result>
+  /** True if the change succeeded. */
+  win<Input>(tenantId: string, change: WonChange<Input>): Promise<boolean>
   write(tenantId: string, change: UnconditionalChange): Promise<void>
 }
 
 type AnyChange =
   | ({ readonly kind: 'one' } & Change<unknown>)
   | ({ readonly kind: 'many' } & BatchedChange<unknown, unknown>)
+  | ({ readonly kind: 'won' } & WonChange<unknown>)
   | ({ readonly kind: 'unconditional' } & UnconditionalChange)
+type AnyWon = Extract<AnyChange, { kind: 'won' }>
 type AnyBatched = Extract<AnyChange, { kind: 'many' }>
 type Waiting = {
   readonly change: AnyChange
@@ -87,27 +111,43 @@ export function groupCommit(
   async function commitBatch(tenantId: string, batch: readonly Waiting[]): Promise<void> {
     const statements: Statement[] = []
     const events: OutboxEvent[] = []
-    let unconditional = 0
+    let stated = 0
     for (const { change } of batch) {
+      if (change.kind === 'won') stated += 1
       if (change.kind !== 'unconditional') continue
-      unconditional += 1
+      stated += 1
       for (const statement of change.statements ?? NONE) statements.push(statement)
       for (const event of change.events) events.push(event)
     }
-    if (unconditional === batch.length) {
-      await commitEvents(database, tenantId, statements, events)
-      for (const { committed } of batch) committed(undefined)
+    const competitions = kindsOf(batch, 'won', ({ statement }) => statement).map(
+      (changes) => new Competition(tenantId, changes),
+    )
+    if (stated === batch.length) {
+      const all = [...competitions.map(({ statement }) => statement), ...statements]
+      if (events.length > 0) all.push(appending(events))
+      const answers = await database.together(crossesTenants ? null : tenantId, all, {
+        wakes: RECORDED,
+      })
+      for (const [at, competition] of competitions.entries()) competition.judge(answers[at]!)
+      for (const { change, committed } of batch) committed(wonIn(competitions, change))
       return
     }
     const results = await transaction(tenantId, async (tx) => {
       const found = new Map<AnyChange, unknown>()
+      // The work can run again, so it adds to a list of its own.
+      const all = [...events]
       const decide = async () => {
-        for (const changes of kindsOf(batch)) {
+        for (const competition of competitions) {
+          competition.judge(await tx.query(competition.statement))
+          notifyAfterCommit(tx, RECORDED_CHANNEL)
+          for (const change of competition.changes) found.set(change, competition.won.has(change))
+        }
+        for (const changes of kindsOf(batch, 'many', ({ decide }) => decide)) {
           const inputs = changes.map(({ input }) => input)
           const decided = await changes[0]!.decide(tx, tenantId, inputs)
           for (const [index, change] of changes.entries()) {
             found.set(change, decided[index])
-            events.push(...change.events(decided[index]))
+            all.push(...change.events(decided[index]))
           }
         }
       }
@@ -117,9 +157,9 @@ export function groupCommit(
         if (change.kind !== 'one') continue
         const applied = await change.apply(tx)
         found.set(change, applied.result)
-        events.push(...applied.events)
+        all.push(...applied.events)
       }
-      appendEvents(tx, events)
+      appendEvents(tx, all)
       return found
     })
     for (const { change, committed } of batch) committed(results.get(change))
@@ -186,6 +226,7 @@ export function groupCommit(
     commit: (tenantId, change) => enqueue(tenantId, { kind: 'one', ...change }),
     decide: (tenantId, change) =>
       enqueue(tenantId, { kind: 'many', ...change } as unknown as AnyBatched),
+    win: (tenantId, change) => enqueue(tenantId, { kind: 'won', ...change } as unknown as AnyWon),
     write: (tenantId, { statements, events }) =>
       enqueue(tenantId, { kind: 'unconditional', statements, events }),
   }
@@ -202,18 +243,49 @@ function rowOf({ change }: Waiting): string {
   return change.kind === 'unconditional' ? '' : change.row
 }
 
-/** Groups the changes by statement, in the same order in every process. */
-function kindsOf(batch: readonly Waiting[]): AnyBatched[][] {
-  const kinds = new Map<unknown, AnyBatched[]>()
-  for (const { change } of batch) {
-    if (change.kind !== 'many') continue
-    const sameKind = kinds.get(change.decide)
-    if (sameKind === undefined) kinds.set(change.decide, [change])
-    else sameKind.push(change)
+/** Changes of one statement, and which of them succeeded. */
+class Competition {
+  readonly changes: readonly AnyWon[]
+  readonly statement: Statement
+  readonly won = new Set<AnyChange>()
+
+  constructor(tenantId: string, changes: readonly AnyWon[]) {
+    this.changes = changes
+    const inputs = changes.map(({ input }) => input)
+    const events = changes.map(({ event }) => event)
+    this.statement = changes[0]!.statement(tenantId, inputs, events)
   }
-  return [...kinds]
-    .sort(([a], [b]) => (nameOf(a) < nameOf(b) ? -1 : 1))
-    .map(([, sameKind]) => sameKind)
+
+  /** Takes the rows of the statement. A transaction that runs again replaces what it took before. */
+  judge({ rows }: { readonly rows: readonly object[] }): void {
+    this.won.clear()
+    for (const row of rows) {
+      const { place } = row as { readonly place: number }
+      this.won.add(this.changes[place - 1]!)
+    }
+  }
 }
 
-const nameOf = (decide: unknown): string => (decide as { name: string }).name
+/** Undefined for an unconditional change. */
+function wonIn(competitions: readonly Competition[], change: AnyChange): boolean | undefined {
+  if (change.kind !== 'won') return undefined
+  return competitions.some(({ won }) => won.has(change))
+}
+
+/** Groups the changes of a kind by their function, in the same order in every process. */
+function kindsOf<Kind extends AnyChange['kind']>(
+  batch: readonly Waiting[],
+  kind: Kind,
+  functionOf: (change: Extract<AnyChange, { kind: Kind }>) => { readonly name: string },
+): Extract<AnyChange, { kind: Kind }>[][] {
+  type Change = Extract<AnyChange, { kind: Kind }>
+  const kinds = new Map<{ readonly name: string }, Change[]>()
+  for (const { change } of batch) {
+    if (change.kind !== kind) continue
+    const of = functionOf(change as Change)
+    const sameKind = kinds.get(of)
+    if (sameKind === undefined) kinds.set(of, [change as Change])
+    else sameKind.push(change as Change)
+  }
+  return [...kinds].sort(([a], [b]) => (a.name < b.name ? -1 : 1)).map(([, sameKind]) => sameKind)
+}

@@ -4,20 +4,18 @@
  */
 import type { KeyObject } from 'node:crypto'
 import { freshPrivateKey } from '../../../runtime/kernel/key-pair.js'
-import sshpk from 'sshpk'
-import opensshFormat from 'sshpk/lib/formats/openssh-cert.js'
 import {
   freshKey,
-  keyTypeOf,
   lineOf,
   openPrivateKey,
   publicKeyOf,
   readPrivateKey,
   readPublicKey,
   signatureOf,
+  type SshPublicKey,
 } from './keys.js'
 import type { AuthorityReady, AuthorityRefused, MakeAuthority } from './protocol.js'
-import { string } from './wire.js'
+import { afterType, string, uint32, uint64 } from './wire.js'
 
 /** Parses the private key of an authority, or generates one. */
 export function authority({ privateKey }: MakeAuthority): AuthorityReady | AuthorityRefused {
@@ -61,6 +59,10 @@ export type CertificateOutput =
   /** Not a supported public key. */
   | { readonly tag: 'bad_key' }
 
+/** The number of user certificates (OpenSSH PROTOCOL.certkeys). */
+const USER_CERTIFICATE = 1
+const EMPTY = Buffer.alloc(0)
+
 /** Signs a user certificate (OpenSSH PROTOCOL.certkeys). */
 export function certificate(input: CertificateInput): CertificateOutput {
   const der = Buffer.from(
@@ -76,36 +78,36 @@ export function certificate(input: CertificateInput): CertificateOutput {
   }
   const { key, privateKey } = subjectKey(input)
   if (key === undefined) return { tag: 'bad_key' }
-  const issuerKey = publicKeyOf(signer)
-  const signed = new sshpk.Certificate({
-    subjects: input.principals.map((name) => sshpk.Identity.forUser(name)),
-    subjectKey: key,
-    issuer: sshpk.Identity.forHost('svc'),
-    issuerKey,
-    serial: serialBytes(input.serial),
-    validFrom: new Date(input.validAfterSecs * 1000),
-    validUntil: new Date(input.validBeforeSecs * 1000),
-    signatures: {
-      openssh: {
-        nonce: Buffer.from(input.nonce),
-        keyId: input.keyId,
-        exts: [...criticalOptions(input), ...extensions(input)],
-      },
-    },
-  } as unknown as ConstructorParameters<typeof sshpk.Certificate>[0])
-  sign(signed, signer)
-  const blob = opensshFormat.toBuffer(signed).toString('base64')
+  const issuer = publicKeyOf(signer)
+  const type = `${key.type}-cert-v01@openssh.com`
+  const signed = Buffer.concat([
+    string(type),
+    string(input.nonce),
+    afterType(key.blob),
+    uint64(BigInt(input.serial)),
+    uint32(USER_CERTIFICATE),
+    string(input.keyId),
+    string(Buffer.concat(input.principals.map(string))),
+    uint64(BigInt(input.validAfterSecs)),
+    uint64(BigInt(input.validBeforeSecs)),
+    string(criticalOptions(input)),
+    string(extensions(input)),
+    // Reserved.
+    string(EMPTY),
+    string(issuer.blob),
+  ])
+  const blob = Buffer.concat([signed, string(signatureOf(signer, signed))])
   return {
     tag: 'certificate',
-    certificate: `${certificateType(key)} ${blob} ${input.keyId}`,
+    certificate: `${type} ${blob.toString('base64')} ${input.keyId}`,
     publicKey: `${lineOf(key)} ${input.keyId}`,
     privateKey,
-    caPublicKey: lineOf(issuerKey),
+    caPublicKey: lineOf(issuer),
   }
 }
 
 function subjectKey({ publicKey, keyId }: CertificateInput): {
-  key: sshpk.Key | undefined
+  key: SshPublicKey | undefined
   privateKey: string | null
 } {
   if (publicKey !== null) return { key: readPublicKey(publicKey), privateKey: null }
@@ -113,45 +115,20 @@ function subjectKey({ publicKey, keyId }: CertificateInput): {
 }
 
 /** Option names in lexical order, each once; a value is a string inside a string (PROTOCOL.certkeys). */
-function criticalOptions({ forceCommand, sourceAddresses }: CertificateInput) {
-  const critical = (name: string, value: string) => ({ critical: true, name, data: string(value) })
-  return [
-    ...(forceCommand === null ? [] : [critical('force-command', forceCommand)]),
-    ...(sourceAddresses.length === 0
-      ? []
-      : [critical('source-address', sourceAddresses.join(','))]),
-  ]
+function criticalOptions({ forceCommand, sourceAddresses }: CertificateInput): Buffer {
+  const options: Buffer[] = []
+  const add = (name: string, value: string) => options.push(string(name), string(string(value)))
+  if (forceCommand !== null) add('force-command', forceCommand)
+  if (sourceAddresses.length > 0) add('source-address', sourceAddresses.join(','))
+  return Buffer.concat(options)
 }
 
-function extensions({ targetHost }: CertificateInput) {
-  return [
-    { critical: false, name: 'permit-pty', data: Buffer.alloc(0) },
+function extensions({ targetHost }: CertificateInput): Buffer {
+  return Buffer.concat([
+    string('permit-pty'),
+    string(EMPTY),
     // A private, non-critical extension, which servers ignore if they do not know it.
-    { critical: false, name: 'target-host@svc', data: string(targetHost) },
-  ]
-}
-
-function sign(certificate: sshpk.Certificate, key: KeyObject): void {
-  let failed: Error | undefined
-  opensshFormat.signAsync(
-    certificate,
-    (blob, done) => {
-      const signature = signatureOf(key, blob)
-      done(null, { toBuffer: () => signature })
-    },
-    (error) => {
-      failed = error
-    },
-  )
-  if (failed !== undefined) throw failed
-}
-
-function certificateType(key: sshpk.Key): string {
-  return `${keyTypeOf(key)}-cert-v01@openssh.com`
-}
-
-function serialBytes(serial: string): Buffer {
-  const bytes = Buffer.alloc(8)
-  bytes.writeBigUInt64BE(BigInt(serial))
-  return bytes
+    string('target-host@svc'),
+    string(string(targetHost)),
+  ])
 }

@@ -1,8 +1,8 @@
-/** Converts keys between node:crypto, which signs, and sshpk, which encodes the SSH formats. */
+/** Converts keys between node:crypto, which signs, and the SSH formats. sshpk reads keys of others. */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import sshpk from 'sshpk'
 import { freshPrivateKey } from '../../../runtime/kernel/key-pair.js'
-import { mpint, publicKeyLine, string } from './wire.js'
+import { mpint, publicKeyLine, string, uint32 } from './wire.js'
 
 const P256_FIELD_BYTES = 32
 const UNCOMPRESSED_POINT = 0x04
@@ -10,6 +10,12 @@ const CURVE = 'nistp256'
 
 /** Supported key types, by their SSH name. */
 export type SshKeyType = 'ssh-ed25519' | 'ecdsa-sha2-nistp256'
+
+export type SshPublicKey = {
+  readonly type: SshKeyType
+  /** Type and numbers, as in a public key line (RFC 4253 section 6.6). */
+  readonly blob: Buffer
+}
 
 /** A private key for an authority, or the reason for its refusal. */
 export type ReadPrivateKey =
@@ -110,32 +116,31 @@ export function isEd25519(key: KeyObject): boolean {
   return key.asymmetricKeyType === 'ed25519'
 }
 
-/** The public key of a public or private key, for sshpk. */
-export function publicKeyOf(key: KeyObject): sshpk.Key {
+/** The public key of a public or private key. */
+export function publicKeyOf(key: KeyObject): SshPublicKey {
   const { x = '', y = '' } = key.export({ format: 'jwk' })
-  const raw = Buffer.from(x, 'base64url')
-  if (isEd25519(key)) return makeKey('ed25519', [{ name: 'A', data: raw }])
-  const point = [Buffer.from([UNCOMPRESSED_POINT]), raw, Buffer.from(y, 'base64url')]
-  return makeKey('ecdsa', [
-    { name: 'curve', data: Buffer.from(CURVE) },
-    { name: 'Q', data: Buffer.concat(point) },
+  if (isEd25519(key)) return ed25519PublicKey(Buffer.from(x, 'base64url'))
+  const point = Buffer.concat([
+    Buffer.of(UNCOMPRESSED_POINT),
+    Buffer.from(x, 'base64url'),
+    Buffer.from(y, 'base64url'),
   ])
+  const type = 'ecdsa-sha2-nistp256'
+  return { type, blob: Buffer.concat([string(type), string(CURVE), string(point)]) }
 }
 
-function makeKey(type: 'ed25519' | 'ecdsa', parts: { name: string; data: Buffer }[]): sshpk.Key {
-  return new sshpk.Key({ type, parts } as unknown as ConstructorParameters<typeof sshpk.Key>[0])
+/** RFC 8709 section 4. */
+function ed25519PublicKey(point: Buffer): SshPublicKey {
+  const type = 'ssh-ed25519'
+  return { type, blob: Buffer.concat([string(type), string(point)]) }
 }
 
-export function keyTypeOf(key: sshpk.Key): SshKeyType {
-  return key.type === 'ed25519' ? 'ssh-ed25519' : 'ecdsa-sha2-nistp256'
-}
-
-export function lineOf(key: sshpk.Key): string {
-  return publicKeyLine(keyTypeOf(key), key.toBuffer('rfc4253'))
+export function lineOf({ type, blob }: SshPublicKey): string {
+  return publicKeyLine(type, blob)
 }
 
 /** Parses an OpenSSH public key line; undefined for unsupported or invalid keys. */
-export function readPublicKey(line: string): sshpk.Key | undefined {
+export function readPublicKey(line: string): SshPublicKey | undefined {
   let key: sshpk.Key
   try {
     key = sshpk.parseKey(line, 'ssh')
@@ -148,7 +153,8 @@ export function readPublicKey(line: string): sshpk.Key | undefined {
   // OpenSSL refuses a P-256 point that is not on the curve.
   try {
     createPublicKey({ key: publicJwk(key), format: 'jwk' })
-    return key
+    const type = key.type === 'ed25519' ? 'ssh-ed25519' : 'ecdsa-sha2-nistp256'
+    return { type, blob: key.toBuffer('rfc4253') }
   } catch {
     return undefined
   }
@@ -168,17 +174,43 @@ function publicJwk(key: sshpk.Key) {
 }
 
 /** A new ed25519 key pair; the private key is an unencrypted `openssh-key-v1` block. */
-export function freshKey(comment: string): { key: sshpk.Key; privateKey: string } {
+export function freshKey(comment: string): { key: SshPublicKey; privateKey: string } {
   const { d = '', x = '' } = freshPrivateKey('ed25519').export({ format: 'jwk' })
-  const publicPart = { name: 'A', data: Buffer.from(x, 'base64url') }
-  const parts = [publicPart, { name: 'k', data: Buffer.from(d, 'base64url') }]
-  const options = { type: 'ed25519', parts }
-  const pair = new sshpk.PrivateKey(
-    options as unknown as ConstructorParameters<typeof sshpk.PrivateKey>[0],
-  )
-  pair.comment = comment
-  return { key: makeKey('ed25519', [publicPart]), privateKey: pair.toString('openssh') }
+  const point = Buffer.from(x, 'base64url')
+  const key = ed25519PublicKey(point)
+  return { key, privateKey: privateBlock(key, Buffer.from(d, 'base64url'), point, comment) }
 }
+
+const AUTH_MAGIC = Buffer.from('openssh-key-v1\0')
+const NOT_ENCRYPTED = Buffer.concat([string('none'), string('none'), string('')])
+const CHECK_BYTES = 4
+const BLOCK_BYTES = 8
+const LINE_LENGTH = 70
+
+/** OpenSSH PROTOCOL.key, without encryption. Wipes the seed. */
+function privateBlock(key: SshPublicKey, seed: Buffer, point: Buffer, comment: string): string {
+  // Any number, twice: a reader of an encrypted block recognises a wrong passphrase by it.
+  const check = point.subarray(0, CHECK_BYTES)
+  const pair = Buffer.concat([seed, point])
+  const members = [check, check, key.blob, string(pair), string(comment)]
+  const length = members.reduce((sum, member) => sum + member.length, 0)
+  for (let byte = 1; (length + byte - 1) % BLOCK_BYTES !== 0; byte += 1) {
+    members.push(Buffer.of(byte))
+  }
+  const list = Buffer.concat(members)
+  const block = Buffer.concat([
+    AUTH_MAGIC,
+    NOT_ENCRYPTED,
+    uint32(1),
+    string(key.blob),
+    string(list),
+  ])
+  const lines = block.toString('base64').match(LINES)!.join('\n')
+  for (const secret of [seed, pair, members[3]!, list, block]) secret.fill(0)
+  return `-----BEGIN OPENSSH PRIVATE KEY-----\n${lines}\n-----END OPENSSH PRIVATE KEY-----\n`
+}
+
+const LINES = new RegExp(`.{1,${LINE_LENGTH}}`, 'g')
 
 /**
  * The SSH signature of an authority over a certificate (RFC 5656 section 3.1.2, RFC 8709 section 6). Not

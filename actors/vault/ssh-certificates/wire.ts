@@ -14,9 +14,15 @@ export function uint64(value: bigint): Buffer {
 
 /** A length-prefixed string. */
 export function string(value: string | Uint8Array): Buffer {
-  const bytes = typeof value === 'string' ? Buffer.from(value, 'utf8') : value
-  return Buffer.concat([uint32(bytes.length), bytes])
+  const length = typeof value === 'string' ? Buffer.byteLength(value) : value.length
+  const bytes = Buffer.allocUnsafe(LENGTH_BYTES + length)
+  bytes.writeUInt32BE(length)
+  if (typeof value === 'string') bytes.write(value, LENGTH_BYTES)
+  else bytes.set(value, LENGTH_BYTES)
+  return bytes
 }
+
+const LENGTH_BYTES = 4
 
 /** A non-negative big-endian integer, without leading zeros except a sign byte. */
 export function mpint(value: Uint8Array): Buffer {
@@ -24,6 +30,11 @@ export function mpint(value: Uint8Array): Buffer {
   if (from < 0) return string('')
   const bare = value.subarray(from)
   return string(bare[0]! >= 0x80 ? Buffer.concat([Buffer.of(0), bare]) : bare)
+}
+
+/** The members of a blob after its first string, which names its type. */
+export function afterType(blob: Buffer): Buffer {
+  return blob.subarray(LENGTH_BYTES + blob.readUInt32BE())
 }
 
 /** An OpenSSH public key line: type and base64, without a comment. */

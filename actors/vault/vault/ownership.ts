@@ -5,12 +5,10 @@
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { VaultCredentialRow } from '../../../storage/vault/vault-credentials.js'
 import { ownsAgentCredentials } from '../../../storage/vault/vault-owners.js'
+import { FRESH_FACTORS_SECS, hasFreshFactors } from '../../domain/assurance.js'
 import { isUuid } from '../../domain/ids.js'
 import { isDirect, type Principal } from '../../domain/principal.js'
 import type { DirectTokenNeeded, OwnerRefused, StepUpNeeded, VaultDenied } from './protocol.js'
-
-/** Maximum age of a person's two-factor sign-in. */
-const FRESH_SECS = 300
 
 type Owned = Pick<VaultCredentialRow, 'tenantId' | 'ownerType' | 'ownerId'>
 
@@ -55,14 +53,9 @@ export async function grantingRefusal(
   return row.nonExportable || isDirect(principal) ? undefined : { tag: 'direct_token_needed' }
 }
 
-function stepUp(
-  { subjectType, acr, authTimeSecs }: Principal,
-  nowSecs: number,
-): StepUpNeeded | undefined {
-  if (subjectType !== 'human') return undefined
-  const isFresh = authTimeSecs !== null && nowSecs - authTimeSecs <= FRESH_SECS
-  const isStrong = acr === 'aal2' || acr === 'aal3'
-  return isStrong && isFresh ? undefined : { tag: 'step_up', maxAgeSecs: FRESH_SECS }
+function stepUp(principal: Principal, nowSecs: number): StepUpNeeded | undefined {
+  if (hasFreshFactors(principal, nowSecs)) return undefined
+  return { tag: 'step_up', maxAgeSecs: FRESH_FACTORS_SECS }
 }
 
 export function denied(detail: string): VaultDenied {

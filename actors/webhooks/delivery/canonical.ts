@@ -2,7 +2,7 @@
  * The `svc-webhook-v1` signature suite: signed content and key derivation
  * (docs/reference/webhooks.md, Signatures).
  */
-import { createHmac, hkdfSync, type Hmac } from 'node:crypto'
+import { createHmac, hkdfSync, type Hmac, type KeyObject } from 'node:crypto'
 
 export const WEBHOOK_SUITE = 'svc-webhook-v1'
 const HKDF_SALT = 'svc:webhook-mac:v1'
@@ -23,7 +23,11 @@ export type SignedFields = {
 }
 
 /** HMAC-SHA256 over suite, timestamp, max age, delivery id, event type and raw body. */
-export function suiteMac(key: Uint8Array, fields: SignedFields, payload: Uint8Array): Hmac {
+export function suiteMac(
+  key: Uint8Array | KeyObject,
+  fields: SignedFields,
+  payload: Uint8Array,
+): Hmac {
   const { timestamp, maxAge, deliveryId, eventType } = fields
   return createHmac('sha256', key)
     .update(`${WEBHOOK_SUITE}\n${timestamp}\n${maxAge}\n${deliveryId}\n${eventType}\n`)
@@ -41,7 +45,7 @@ export function standardKey(secret: string): Uint8Array {
 
 /** HMAC-SHA256 over `id.timestamp.body` (Standard Webhooks). */
 export function standardMac(
-  key: Uint8Array,
+  key: Uint8Array | KeyObject,
   deliveryId: string,
   timestamp: string,
   payload: Uint8Array,

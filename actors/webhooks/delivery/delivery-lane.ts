@@ -15,7 +15,7 @@ import {
   slowRestSecs,
 } from './retry-schedule.js'
 import type { DeliveryOutcomes } from './metrics.js'
-import type { Sender } from './sender.js'
+import type { Outgoing, Sender } from './sender.js'
 
 /** Concurrent attempts at one receiver. */
 export const ATTEMPTS_AT_ONCE = 4
@@ -38,12 +38,8 @@ const TARGET_MS_MAX = 500
 export const INACTIVE = 'subscription_inactive'
 export const PAUSED = 'paused'
 
-/** The target of a lane with its decrypted secrets. */
-export type OpenTarget = {
-  readonly url: string
-  readonly secret: string
-  readonly previousSecret: string | null
-}
+/** The target of a lane with the keys of its secrets. */
+export type OpenTarget = Pick<Outgoing, 'url' | 'secret' | 'previousSecret'>
 
 /**
  * Undefined: the subscription is inactive. Paused: its tenant is suspended and due deliveries wait.
@@ -199,7 +195,9 @@ export class DeliveryLane {
     if (result.error === 'cancelled') return
     this.#durationsMs.push(result.durationMs)
     const attempt = delivery.attemptCount - delivery.attemptsBefore + 1
-    const verdict = judgeAttempt(result, attempt, schedule, this.#host.chance())
+    // A success has no next attempt, whose time would vary.
+    const chance = result.error === null ? 0 : this.#host.chance()
+    const verdict = judgeAttempt(result, attempt, schedule, chance)
     const { attemptedAt, durationMs, responseStatus, error } = result
     const record = { attemptedAt, durationMs, responseStatus, error }
     await this.#host.record({ tenantId, deliveryId, ...record, ...verdict })

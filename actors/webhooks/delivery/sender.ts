@@ -14,12 +14,11 @@ import {
   createNameLookup,
   type NameLookupOptions,
 } from '../../platform/outbound-http/name-lookup.js'
-import { judgeTarget } from '../../platform/outbound-http/targets.js'
+import { judgeTarget, type TargetVerdict } from '../../platform/outbound-http/targets.js'
 import { createUpstreams, type Upstreams } from '../../platform/outbound-http/upstreams.js'
 import { type AttemptResult, GONE, readRetryAfter } from './retry-schedule.js'
-import type { SignatureHeaders } from './signer.js'
 import type { WebhooksSettings } from './settings.js'
-import { createSigner } from './signer.js'
+import { createSigner, type SignatureHeaders, type SigningKeys } from './signer.js'
 
 export const USER_AGENT = 'svc-webhooks/1'
 const CONNECT_TIMEOUT_MS = 5_000
@@ -51,9 +50,9 @@ export type SenderOptions = {
 export type Outgoing = {
   readonly tenantId?: string | undefined
   readonly url: string
-  readonly secret: string
+  readonly secret: string | SigningKeys
   /** The secret before the last rotation while both are valid, otherwise null. */
-  readonly previousSecret: string | null
+  readonly previousSecret: string | SigningKeys | null
   readonly deliveryId: string
   readonly eventType: string
   readonly body: string
@@ -62,6 +61,8 @@ export type Outgoing = {
 export interface Sender {
   /** Never throws. Failures are part of the result. */
   send(outgoing: Outgoing, signal: AbortSignal): Promise<AttemptResult>
+  /** The keys of a secret, for several deliveries to one receiver. */
+  keysOf(secret: string): SigningKeys
   close(): Promise<void>
 }
 
@@ -82,6 +83,17 @@ export function createSender({ settings, clock, resolve }: SenderOptions): Sende
   const rules = { privateNetworks, nonStandardPorts: settings.nonStandardPorts }
   const timeoutMs = settings.timeout_secs * 1000
   const signer = createSigner()
+  /** Verdicts by URL. The rules never change. */
+  const judged = new Map<string, TargetVerdict>()
+  const judge = (url: string): TargetVerdict => {
+    let verdict = judged.get(url)
+    if (verdict === undefined) {
+      verdict = judgeTarget(url, rules)
+      if (judged.size >= ORIGINS_MAX) judged.delete(judged.keys().next().value!)
+      judged.set(url, verdict)
+    }
+    return verdict
+  }
 
   return {
     async send(outgoing, signal) {
@@ -93,7 +105,7 @@ export function createSender({ settings, clock, resolve }: SenderOptions): Sende
         error,
         retryAfterSecs: null,
       })
-      const target = judgeTarget(outgoing.url, rules)
+      const target = judge(outgoing.url)
       if (target.tag === 'refused') return result(null, target.fault)
       const payload = Buffer.from(outgoing.body, 'utf8')
       const signed = signer.sign({
@@ -122,6 +134,7 @@ export function createSender({ settings, clock, resolve }: SenderOptions): Sende
         retryAfterSecs: readRetryAfter(retryAfter, clock.now()),
       }
     },
+    keysOf: (secret) => signer.keysOf(secret),
     close: () => upstreams.destroy(),
   }
 }

@@ -1,19 +1,29 @@
 /** Signs deliveries, and caches the keys derived from secrets. */
-import { createHash, type Hmac } from 'node:crypto'
+import { createHash, createSecretKey, type Hmac, type KeyObject } from 'node:crypto'
 import { deriveKey, standardKey, standardMac, suiteMac, WEBHOOK_SUITE } from './canonical.js'
 
 /** Minimum length of a secret in bytes. Shorter secrets are also refused at creation. */
 export const SECRET_BYTES_MIN = 16
 export const SECRET_BYTES_MAX = 256
-/** Maximum number of cached keys. An entry takes about 200 bytes. */
+/** Maximum number of cached keys. An entry takes about 500 bytes. */
 const KEYS_CACHED_MAX = 4096
 const VISIBLE = /^[\x21-\x7e]{1,255}$/
 
+/** The keys of one secret. `keysOf` makes them, so that several deliveries derive them once. */
+export type SigningKeys = {
+  readonly suite: KeyObject
+  readonly standard: KeyObject
+  /** False if the secret is too short or too long. Nothing is signed with it. */
+  readonly isUsable: boolean
+}
+
 export type SignDelivery = {
-  /** The subscription's secret as its owner knows it; its UTF-8 bytes are the key material. */
-  secret: string
+  /**
+   * The subscription's secret as its owner knows it, or its keys. The UTF-8 bytes of the secret are the key material.
+   */
+  secret: string | SigningKeys
   /** The secret before the last rotation while both are valid, else null. */
-  previousSecret: string | null
+  previousSecret: string | SigningKeys | null
   timestampSecs: number
   maxAgeSecs: number
   deliveryId: string
@@ -39,22 +49,21 @@ export type SignatureHeaders = {
   readonly 'webhook-signature': string
 }
 
-type DerivedKeys = { readonly suite: Uint8Array; readonly standard: Uint8Array }
-
 export interface Signer {
+  keysOf(secret: string): SigningKeys
   sign(delivery: SignDelivery): SignOutcome
   /** Number of secrets with cached keys. */
   readonly cached: number
 }
 
 /**
- * @param keysCachedMax size of the LRU cache. Evicted keys are wiped. The cache key is the secret's
- *   SHA-256, so that the cache holds no secret.
+ * @param keysCachedMax size of the LRU cache. OpenSSL wipes evicted keys when their last user drops them. The cache
+ *   key is the secret's SHA-256, so that the cache holds no secret.
  */
 export function createSigner(keysCachedMax = KEYS_CACHED_MAX): Signer {
-  const cache = new Map<string, DerivedKeys>()
+  const cache = new Map<string, SigningKeys>()
 
-  function keysOf(secret: string): DerivedKeys {
+  function keysOf(secret: string): SigningKeys {
     const name = createHash('sha256').update(secret, 'utf8').digest('base64')
     const known = cache.get(name)
     if (known !== undefined) {
@@ -62,31 +71,38 @@ export function createSigner(keysCachedMax = KEYS_CACHED_MAX): Signer {
       cache.set(name, known)
       return known
     }
-    const keys = { suite: deriveKey(secret), standard: standardKey(secret) }
+    const keys = {
+      suite: keyObject(deriveKey(secret)),
+      standard: keyObject(standardKey(secret)),
+      isUsable: isSecret(secret),
+    }
     cache.set(name, keys)
-    if (cache.size > keysCachedMax) forgetOldest(cache)
+    if (cache.size > keysCachedMax) cache.delete(cache.keys().next().value!)
     return keys
   }
+  const found = (secret: string | SigningKeys) =>
+    typeof secret === 'string' ? keysOf(secret) : secret
 
   return {
     get cached() {
       return cache.size
     },
+    keysOf,
     sign(delivery) {
       const field = faultOf(delivery)
       if (field !== null) return { tag: 'refused', field }
       const { deliveryId, eventType, payload, previousSecret } = delivery
       const timestamp = String(delivery.timestampSecs)
       const maxAge = String(delivery.maxAgeSecs)
-      const keys = keysOf(delivery.secret)
+      const keys = found(delivery.secret)
       const mac = suiteMac(keys.suite, { timestamp, maxAge, deliveryId, eventType }, payload)
-      const stamp = ({ standard }: DerivedKeys) =>
+      const stamp = ({ standard }: SigningKeys) =>
         `v1,${base64(standardMac(standard, deliveryId, timestamp, payload))}`
       // svc-webhook-v1 has a single signature header, which uses the new secret. Standard Webhooks
       // accepts a list.
       const standard = stamp(keys)
       const signatures =
-        previousSecret === null ? standard : `${standard} ${stamp(keysOf(previousSecret))}`
+        previousSecret === null ? standard : `${standard} ${stamp(found(previousSecret))}`
       return {
         tag: 'signed',
         headers: {
@@ -105,13 +121,11 @@ export function createSigner(keysCachedMax = KEYS_CACHED_MAX): Signer {
   }
 }
 
-function forgetOldest(cache: Map<string, DerivedKeys>): void {
-  const oldest = cache.entries().next()
-  if (oldest.done === true) return
-  const [name, keys] = oldest.value
-  keys.suite.fill(0)
-  keys.standard.fill(0)
-  cache.delete(name)
+/** A key whose memory OpenSSL wipes. Wipes `bytes`. */
+function keyObject(bytes: Uint8Array): KeyObject {
+  const key = createSecretKey(bytes)
+  bytes.fill(0)
+  return key
 }
 
 type RefusedField = Extract<SignOutcome, { tag: 'refused' }>['field']
@@ -126,7 +140,8 @@ function faultOf(delivery: SignDelivery): RefusedField | null {
   return null
 }
 
-function isSecret(secret: string): boolean {
+function isSecret(secret: string | SigningKeys): boolean {
+  if (typeof secret !== 'string') return secret.isUsable
   const bytes = Buffer.byteLength(secret, 'utf8')
   return bytes >= SECRET_BYTES_MIN && bytes <= SECRET_BYTES_MAX
 }

@@ -156,6 +156,7 @@ export const accessResources: readonly ConsoleResource[] = [
         path: `${AGENT}/activate`,
         when: ({ status }) => status === 'suspended',
       },
+      { name: 'wallet', on: 'item', method: 'POST', path: `${AGENT}/wallet` },
       { name: 'delete', on: 'item', method: 'DELETE', path: AGENT, danger: true },
     ],
     children: [

@@ -2,6 +2,7 @@
 import { type ConsoleResource, get, type Item } from '../declaration.js'
 
 const of = (path: string) => `/api/v1/commerce/${path}`
+const WALLET = '/api/v1/agents/{agent_id}/wallet'
 const isPaid = ({ status }: Item) => status === 'succeeded'
 
 export const commerceResources: readonly ConsoleResource[] = [
@@ -152,6 +153,43 @@ export const commerceResources: readonly ConsoleResource[] = [
         method: 'POST',
         path: of('x402-payments/{id}/resolve'),
         danger: true,
+      },
+    ],
+  },
+  {
+    name: 'wallets',
+    group: 'commerce',
+    list: get('/api/v1/wallets'),
+    item: get(WALLET),
+    id: 'agent_id',
+    named: ['address'],
+    columns: ['address', 'agent_id', 'status', 'created_at'],
+    actions: [
+      { name: 'change', on: 'item', method: 'PATCH', path: WALLET, fills: true },
+      {
+        name: 'freeze',
+        on: 'item',
+        method: 'POST',
+        path: `${WALLET}/freeze`,
+        danger: true,
+        when: ({ status }) => status === 'active',
+      },
+      {
+        name: 'unfreeze',
+        on: 'item',
+        method: 'POST',
+        path: `${WALLET}/unfreeze`,
+        when: ({ status }) => status === 'frozen',
+      },
+    ],
+    children: [
+      {
+        name: 'signatures',
+        group: 'commerce',
+        list: get(`${WALLET}/signatures`),
+        named: ['id'],
+        columns: ['created_at', 'kind', 'network', 'recipient', 'asset', 'amount'],
+        opens: false,
       },
     ],
   },

@@ -193,7 +193,7 @@ const members = {
   anonymous: AnonymousSignIn,
 }
 const TenantSettings = z.object(members).meta({ id: 'TenantSettings' })
-const ChangeTenantSettings = z.object(members).partial().meta({
+export const ChangeTenantSettings = z.object(members).partial().meta({
   id: 'ChangeTenantSettings',
   description: 'Absent members stay unchanged. Objects are replaced as a whole.',
 })

@@ -56,7 +56,7 @@ const force = z
   .boolean()
   .optional()
   .meta({ description: 'true accepts a policy that refuses the caller' })
-const CreateAccessPolicy = z
+export const CreateAccessPolicy = z
   .object({
     name: members.name,
     enabled: members.enabled.default(true),

@@ -64,7 +64,7 @@ const members = {
   }),
 }
 
-const CreateApiResource = z
+export const CreateApiResource = z
   .object({
     ...members,
     scopes: members.scopes.default([]),
@@ -278,7 +278,8 @@ export const apiResourceRoutes: readonly Route[] = [
   }),
 ]
 
-function draftOf<Body extends z.output<typeof UpdateApiResource>>(body: Body) {
+/** The draft of an API resource, from a body. */
+export function draftOf<Body extends z.output<typeof UpdateApiResource>>(body: Body) {
   return {
     resource: body.resource as Body['resource'],
     name: body.name as Body['name'],

@@ -87,7 +87,7 @@ const CreateApplication = z
   })
   .meta({ id: 'CreateApplication' })
 
-const ReplaceApplication = CreateApplication.extend({
+export const ReplaceApplication = CreateApplication.extend({
   status: z.enum(['active', 'disabled']).optional(),
 }).meta({ id: 'ReplaceApplication' })
 
@@ -318,7 +318,8 @@ export const applicationRoutes: readonly Route[] = [
   }),
 ]
 
-function draftOf(body: z.output<typeof CreateApplication>): ApplicationDraft {
+/** The draft of an application, from a body. */
+export function draftOf(body: z.output<typeof CreateApplication>): ApplicationDraft {
   return {
     name: body.name,
     redirectUris: body.redirect_uris,

@@ -82,7 +82,7 @@ type Keep = (
  * The key is stored before anything is sent, so a lost response costs no identity. A registration
  * without a response is continued with the same key.
  */
-async function enrolling(
+export async function enrolling(
   run: Run,
   { name, baseUrl: named, algorithm }: NewAgentWishes,
   enrol: (http: HttpClient, key: AgentKey, keep: Keep, issuer: string) => Promise<void>,
@@ -144,7 +144,7 @@ function workspaceText(body: Readonly<Record<string, unknown>>, issuer: string):
 }
 
 /** On stderr, so that stdout has only the result. */
-function progressOf({ err, terminal, json, clock, signal }: Run) {
+export function progressOf({ err, terminal, json, clock, signal }: Run) {
   const startedMs = clock.monotonicMs()
   let shownMs = startedMs
   let shown = false

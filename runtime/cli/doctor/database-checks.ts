@@ -7,7 +7,11 @@ import {
   readMigrationFiles,
   SchemaMismatch,
 } from '../../../storage/platform/schema-version.js'
-import { tlsOptions } from '../../../storage/platform/pool-plan.js'
+import { connectionOptions, planPools, tlsOptions } from '../../../storage/platform/pool-plan.js'
+import {
+  droppedTimeLimits,
+  TIME_LIMITS_FIX,
+} from '../../../storage/platform/portable/time-limits.js'
 import type { DatabaseUrls } from '../../../storage/platform/settings.js'
 import { isUnixSocket } from '../../../storage/platform/tls-mode.js'
 import { databaseAddress } from '../../../storage/platform/unavailable.js'
@@ -46,6 +50,7 @@ export async function databaseChecks(patient: Patient): Promise<readonly Check[]
     ...rolesOf(urls)
       .filter(({ purpose }) => purpose !== 'migration' && purpose !== 'maintenance')
       .map((role) => roleChecks(patient, role)),
+    limitChecks(patient, urls),
     tlsChecks(patient, rolesOf(urls)),
     clockChecks(patient, urls.runtime),
     schemaChecks(patient, urls.runtime),
@@ -143,6 +148,40 @@ function roleChecks(patient: Patient, { purpose, url }: Role): Promise<readonly 
   )
 }
 
+/** A pooler can refuse the time limits that a connection sets at its start, or drop them silently. */
+function limitChecks(patient: Patient, urls: DatabaseUrls): Promise<readonly Check[]> {
+  const name = 'database_time_limits'
+  const { database } = patient.settings
+  return guarded(name, TIME_LIMITS_FIX, async () => {
+    if (database.prepared_statements === 'unnamed')
+      return ok(name, 'each transaction sets its time limits')
+    const planes = patient.settings.deployment.allow_all_in_one_runtime_plane
+      ? (['all'] as const)
+      : (['auth', 'control', 'async'] as const)
+    const seen = new Set<string>()
+    for (const plan of planes.flatMap((plane) => planPools(database, urls, plane))) {
+      if (seen.has(plan.url)) continue
+      seen.add(plan.url)
+      const options = connectionOptions(database, plan.url, plan.statementTimeoutMs, 'svc doctor')
+      const client = new Client({ ...options, connectionTimeoutMillis: ANSWER_MS })
+      client.on('error', () => undefined)
+      try {
+        await client.connect()
+        const dropped = await droppedTimeLimits(client, database, plan.statementTimeoutMs)
+        if (dropped.length > 0)
+          return fail(
+            name,
+            `${dropped.join(' and ')} have no effect at ${databaseAddress(plan.url)}, as behind a pooler`,
+            TIME_LIMITS_FIX,
+          )
+      } finally {
+        await client.end().catch(() => undefined)
+      }
+    }
+    return ok(name, 'connections have the time limits of the settings')
+  })
+}
+
 function tlsChecks(patient: Patient, roles: readonly Role[]): Promise<readonly Check[]> {
   const name = 'database_tls'
   return guarded(name, 'set database.require_ssl', async () => {
@@ -208,6 +247,8 @@ function listenChecks(patient: Patient, urls: DatabaseUrls): Promise<readonly Ch
   const name = 'listen'
   const fix =
     'give database.listener_url a direct or session-pooled connection to the same database (no transaction pooling)'
+  if (patient.settings.database.announce === 'table')
+    return Promise.resolve([ok(name, 'announcements are read from a table')])
   return guarded(name, fix, () =>
     connected(patient, urls.listener, async (listener) => {
       const channel = `svc_doctor_${randomBytes(8).toString('hex')}`

@@ -16,7 +16,7 @@ import { databaseServer } from '../key-tools.js'
 import { addressChecks } from './address-checks.js'
 import { type Check, fail, ok, type Patient, type Verdict, whyOf } from './checks.js'
 import { databaseChecks } from './database-checks.js'
-import { coordinationChecks, kmsChecks, mailChecks } from './service-checks.js'
+import { coordinationChecks, eventSinkChecks, kmsChecks, mailChecks } from './service-checks.js'
 
 export interface DoctorReport {
   /** The deployment, and where it was read from. */
@@ -113,12 +113,13 @@ async function examined(loaded: LoadedSettings, ca: string | undefined): Promise
     const ofCoordination = await coordinationChecks(patient, open)
     const isShared = ofCoordination.every(({ verdict }) => verdict === 'ok')
     const ticket = randomBytes(TICKET_BYTES).toString('base64url')
-    const [ofAddress, ofKms, ofMail] = await Promise.all([
+    const [ofAddress, ofKms, ofMail, ofSinks] = await Promise.all([
       addressChecks(patient, isShared ? coordination : undefined, ticket),
       kmsChecks(patient),
       mailChecks(patient),
+      eventSinkChecks(patient),
     ])
-    return [...ofAddress, ...ofDatabase, ...ofCoordination, ...ofKms, ...ofMail]
+    return [...ofAddress, ...ofDatabase, ...ofCoordination, ...ofKms, ...ofMail, ...ofSinks]
   } finally {
     for (const step of undo.toReversed()) await step().catch(() => undefined)
   }

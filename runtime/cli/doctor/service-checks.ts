@@ -1,6 +1,9 @@
-/** Checks of the other services: kms, mail and the coordination backend. */
+/** Checks of the other services: kms, mail, the message broker and the coordination backend. */
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import type { StreamInfo } from '@nats-io/jetstream'
+import { connectToNats } from '../../../actors/webhooks/event-sinks/nats.js'
+import { hasNats } from '../../../actors/webhooks/event-sinks/settings.js'
 import { openKms } from '../../../storage/platform/kms/client.js'
 import type { Coordination } from '../../../storage/platform/coordination/port.js'
 import { systemClock } from '../../kernel/clock.js'
@@ -102,6 +105,37 @@ export async function mailChecks(patient: Patient): Promise<readonly Check[]> {
       return fail(name, `${host}:${port}: ${whyOf(error)}`, fix)
     } finally {
       transport.close()
+    }
+  })
+}
+
+/** Connects to the message broker and looks for the stream. No event is sent. */
+export async function eventSinkChecks({ settings }: Patient): Promise<readonly Check[]> {
+  const name = 'event_sinks'
+  if (!hasNats(settings.event_sinks)) return []
+  const { nats } = settings.event_sinks
+  const fix = 'check the servers, the login and the CA of [event_sinks.nats]'
+  return guarded(name, fix, async () => {
+    const { jetstreamManager } = await import('@nats-io/jetstream')
+    const connection = await connectToNats(nats)
+    try {
+      const subject = `${nats.subject_prefix}.>`
+      const create = `nats stream add ${nats.stream} --subjects '${subject}'`
+      const manager = await jetstreamManager(connection, { checkAPI: false, timeout: ANSWER_MS })
+      const stream = await manager.streams.info(nats.stream).catch((error: unknown) => error)
+      if (stream instanceof Error) {
+        return fail(name, `stream ${nats.stream}: ${whyOf(stream)}`, `create it: ${create}`)
+      }
+      const { subjects } = (stream as StreamInfo).config
+      return subjects.includes(subject) || subjects.includes('>')
+        ? ok(name, `NATS answers, and stream ${nats.stream} has the subjects ${subject}`)
+        : fail(
+            name,
+            `stream ${nats.stream} has the subjects ${subjects.join(', ')}`,
+            `add ${subject} to the subjects of the stream`,
+          )
+    } finally {
+      await connection.close()
     }
   })
 }

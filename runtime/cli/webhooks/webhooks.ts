@@ -1,6 +1,6 @@
 /**
- * `svc webhooks`: tools for developers of a receiver. `listen` forwards a tenant's events to it,
- * `trigger` sends it a signed example, and `verify` checks a delivery that it received.
+ * `svc webhooks`: tools for developers of a receiver. `listen` forwards a tenant's events to it, `recover` sends again
+ * what it missed, `trigger` sends it a signed example, and `verify` checks a delivery that it received.
  */
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
@@ -12,6 +12,7 @@ import { type Clock, systemClock } from '../../kernel/clock.js'
 import { systemRandom } from '../../kernel/random.js'
 import { listen, type ListenOptions, listenOptions } from './listen.js'
 import { postSigned } from './post.js'
+import { recover, type RecoverOptions, recoverOptions } from './recover.js'
 import { withTarget } from '../../process/target.js'
 
 const EXIT_REFUSED = 1
@@ -61,6 +62,13 @@ export function webhooksCommand(program: Command, needs = DEFAULT_NEEDS): void {
       for (const name of ['SIGINT', 'SIGTERM'] as const)
         process.once(name, () => interrupted.abort())
       await listen(options, needs)
+      return true
+    }),
+  )
+
+  recoverOptions(webhooks.command('recover')).action((options: RecoverOptions) =>
+    guarded(async () => {
+      await recover(options, needs)
       return true
     }),
   )

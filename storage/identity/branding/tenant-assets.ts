@@ -1,4 +1,5 @@
 /** Logos and favicons of tenants. The content is in the object store, or in the folder. */
+import { lockUntilEnd } from '../../platform/portable/locks.js'
 import type { Transaction } from '../../platform/sql.js'
 
 export type TenantAssetRow = {
@@ -20,11 +21,7 @@ const COLUMNS = `kind, encode(sha256, 'hex') as sha256, media_type as "mediaType
 
 /** An upload of a tenant and the removal of its old images take turns, so that no image in use is removed. */
 async function takeTurn(tx: Transaction, tenantId: string): Promise<void> {
-  await tx.query({
-    name: 'tenant_asset.one_at_a_time',
-    text: `select pg_advisory_xact_lock(hashtextextended('tenant_assets:' || $1::text, 0))`,
-    values: [tenantId],
-  })
+  await lockUntilEnd(tx, { kind: 'tenant_assets', tenantId })
 }
 
 /** The images that a tenant shows. Undefined for the control plane, which has none. */

@@ -121,3 +121,33 @@ export async function setBilling(
     values: [organizationId, planId, suspendedAt, now],
   })
 }
+
+/** What the audit log counts of a type. `access` distinguishes the uses of a credential. */
+export type UsageRow = {
+  readonly type: string
+  readonly access: string | null
+  readonly events: number
+}
+
+/**
+ * Counts events of the present tenants of an organization, from `from` (inclusive) to `until` (exclusive). The audit log
+ * is never deleted. Sign-ins through providers of the deployment, whose ids are no UUIDs, do not count.
+ */
+export async function usageOf(
+  tx: Transaction,
+  organizationId: string,
+  types: readonly string[],
+  { from, until }: { readonly from: Date; readonly until: Date },
+): Promise<UsageRow[]> {
+  const { rows } = await tx.query<UsageRow>({
+    name: 'organization.usage',
+    text: `select e.type, e.data ->> 'access' as access, count(*)::float8 as events
+           from audit_events e
+           where e.tenant_id in (select id from tenants where organization_id = $1)
+             and e.type = any ($2) and e.occurred_at >= $3 and e.occurred_at < $4 and e.outcome = 'success'
+             and (e.type <> 'sso.login.success' or length(e.data ->> 'provider') = 36)
+           group by 1, 2`,
+    values: [organizationId, types, from, until],
+  })
+  return rows
+}

@@ -19,10 +19,9 @@ export async function openCoordination(options: CoordinationOptions): Promise<Co
   const { backend, database, redis, memcached, log } = options
   if (backend === 'postgres') return postgresCoordination(database)
   if (backend === 'redis') {
-    if (redis.url === undefined) throw new Error('redis.url is not set')
     // Only this backend loads the client: it takes a tenth of a second of each start.
     const { redisCoordination } = await import('./redis.js')
-    return redisCoordination({ url: redis.url, poolSize: redis.pool_size, log })
+    return redisCoordination({ settings: redis, log })
   }
   if (memcached.address === undefined) throw new Error('memcached.address is not set')
   return memcachedCoordination({

@@ -130,14 +130,14 @@ export async function sweepCoordination(
   const counters = await database.single({
     name: 'coordination.sweep_counters',
     text: `delete from coordination_counters where key in (
-             select key from coordination_counters where ends_at <= clock_timestamp()
+             select key from coordination_counters where ends_at <= statement_timestamp()
              limit $1 for update skip locked)`,
     values: [limit],
   })
   const values = await database.single({
     name: 'coordination.sweep_values',
     text: `delete from coordination_values where key in (
-             select key from coordination_values where expires_at <= clock_timestamp()
+             select key from coordination_values where expires_at <= statement_timestamp()
              limit $1 for update skip locked)`,
     values: [limit],
   })

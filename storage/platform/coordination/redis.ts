@@ -1,8 +1,6 @@
 /** Coordination in Redis: each operation is one command or script, and so atomic. */
 import { randomBytes } from 'node:crypto'
-import { createClientPool, ErrorReply, RESP_TYPES } from 'redis'
-import type { Logger } from '../../../runtime/kernel/log.js'
-import { Circuit, within } from './circuit.js'
+import { Circuit } from './circuit.js'
 import {
   checkLifetime,
   type Coordination,
@@ -10,17 +8,9 @@ import {
   storedKey,
   taken,
 } from './port.js'
-
-export interface RedisOptions {
-  readonly url: string
-  readonly poolSize: number
-  readonly log: Logger
-}
+import { COMMAND_TIMEOUT_MS, isReply, openRedis, type RedisOptions } from './redis-connections.js'
 
 const BACKEND = 'redis'
-const CONNECT_TIMEOUT_MS = 2_000
-const COMMAND_TIMEOUT_MS = 2_000
-const RECONNECT_MS_MAX = 2_000
 const LOCK_TOKEN_BYTES = 16
 
 /** Returns allowed, used, and the remaining milliseconds. */
@@ -38,34 +28,33 @@ const RELEASE = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0`
 
-/** Connects at once, so that a wrong URL fails at start. */
+/** Connects at once, so that a wrong address fails at start. */
 export async function redisCoordination(options: RedisOptions): Promise<Coordination> {
   const { log } = options
-  let pool = await openPool(options).catch((error: unknown) => {
+  let servers = await openRedis(options).catch((error: unknown) => {
     throw new CoordinationUnavailable(BACKEND, error)
   })
   const circuit = new Circuit({
     backend: BACKEND,
     limitMs: COMMAND_TIMEOUT_MS,
-    isAnswer: (error) => error instanceof ErrorReply,
-    tearDown: () => pool.destroy(),
+    isAnswer: isReply,
+    tearDown: () => servers.destroy(),
     probe: async () => {
-      pool = await openPool(options)
+      servers = await openRedis(options)
     },
     log,
   })
-  const ask = <T>(question: (pool: RedisPool) => Promise<T>) => circuit.run(() => question(pool))
+  const ask = (name: string, ...command: (string | Uint8Array)[]) =>
+    circuit.run(() => servers.send(name, command))
+  const run = (script: string, name: string, ...words: string[]) =>
+    ask(name, 'EVAL', script, '1', name, ...words)
 
   return {
     async take(key, window, cost = 1) {
       checkLifetime(window.windowSecs)
-      const reply = await ask((pool) =>
-        pool.eval(TAKE, {
-          keys: [storedKey('take', key)],
-          arguments: [cost, window.limit, window.windowSecs].map(String),
-        }),
-      )
-      const [allowed, used, leftMs] = reply as unknown as [number, number, number]
+      const words = [cost, window.limit, window.windowSecs].map(String)
+      const reply = await run(TAKE, storedKey('take', key), ...words)
+      const [allowed, used, leftMs] = reply as [number, number, number]
       return taken(allowed === 1, used, window, leftMs / 1000)
     },
 
@@ -80,72 +69,34 @@ export async function redisCoordination(options: RedisOptions): Promise<Coordina
       const token = randomBytes(LOCK_TOKEN_BYTES).toString('base64url')
       if (!(await setIfAbsent(name, token, ttlSecs))) return undefined
       return async () => {
-        await ask((pool) => pool.eval(RELEASE, { keys: [name], arguments: [token] }))
+        await run(RELEASE, name, token)
       }
     },
 
     async get(key) {
-      const value = await ask((pool) =>
-        pool.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer }).get(storedKey('value', key)),
-      )
-      return value === null ? undefined : (value as unknown as Uint8Array)
+      const name = storedKey('value', key)
+      const value = (await ask(name, 'GET', name)) as Uint8Array | null
+      return value ?? undefined
     },
 
     async put(key, value, ttlSecs) {
       checkLifetime(ttlSecs)
       const name = storedKey('value', key)
-      await ask((pool) =>
-        pool.set(name, Buffer.from(value), { expiration: { type: 'EX', value: ttlSecs } }),
-      )
+      await ask(name, 'SET', name, value, 'EX', String(ttlSecs))
     },
 
     async forget(key) {
-      await ask((pool) => pool.del(storedKey('value', key)))
+      const name = storedKey('value', key)
+      await ask(name, 'DEL', name)
     },
 
     async close() {
       circuit.close()
-      pool.destroy()
+      servers.destroy()
     },
   }
 
   async function setIfAbsent(name: string, value: string, ttlSecs: number): Promise<boolean> {
-    const reply = await ask((pool) =>
-      pool.set(name, value, { condition: 'NX', expiration: { type: 'EX', value: ttlSecs } }),
-    )
-    return reply === 'OK'
+    return (await ask(name, 'SET', name, value, 'NX', 'EX', String(ttlSecs))) === 'OK'
   }
-}
-
-type RedisPool = Awaited<ReturnType<typeof openPool>>
-
-/** A pool whose first connection has responded. */
-async function openPool({ url, poolSize, log }: RedisOptions) {
-  let isOpen = false
-  const pool = createClientPool(
-    {
-      url,
-      // Fail at once instead of queueing while disconnected.
-      disableOfflineQueue: true,
-      socket: {
-        connectTimeout: CONNECT_TIMEOUT_MS,
-        // Replaces idle connections that the server closed. Other failures open the circuit.
-        reconnectStrategy: (tries, cause) =>
-          isOpen ? Math.min(50 * 2 ** tries, RECONNECT_MS_MAX) : cause,
-      },
-    },
-    { minimum: 1, maximum: poolSize, acquireTimeout: COMMAND_TIMEOUT_MS },
-  )
-  pool.on('error', (error: unknown) => log.warn({ err: error }, 'redis'))
-  try {
-    await within(COMMAND_TIMEOUT_MS, async () => {
-      await pool.connect()
-      await pool.ping()
-    })
-  } catch (error) {
-    pool.destroy()
-    throw error
-  }
-  isOpen = true
-  return pool
 }

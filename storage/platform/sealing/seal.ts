@@ -87,20 +87,16 @@ export function createSealer(needs: SealerNeeds): TenantSealer {
       if (sealed.length < HEADER_BYTES + NONCE_BYTES + TAG_BYTES || sealed[0] !== FORMAT) {
         throw new SealBroken('the value is not sealed')
       }
-      const header = Buffer.from(sealed.buffer, sealed.byteOffset, HEADER_BYTES)
-      const version = header.readUInt32BE(1)
+      const version = versionOf(sealed)
       if (version > VERSION_MAX) throw new SealBroken('the tenant has no such data key')
       const key = keys.known(tenantId, version) ?? (await keys.version(tenantId, version))
-      const nonceEnd = HEADER_BYTES + NONCE_BYTES
-      const decipher = createDecipheriv(
-        'aes-256-gcm',
-        key,
-        sealed.subarray(HEADER_BYTES, nonceEnd),
-        { authTagLength: TAG_BYTES },
-      )
-      decipher.setAAD(associated(header, tenantId, context))
-      decipher.setAuthTag(sealed.subarray(sealed.length - TAG_BYTES))
-      const plaintext = decipher.update(sealed.subarray(nonceEnd, sealed.length - TAG_BYTES))
+      const bodyAt = HEADER_BYTES + NONCE_BYTES
+      const tagAt = sealed.length - TAG_BYTES
+      const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(HEADER_BYTES, bodyAt))
+      decipher.setAAD(associated(sealed, tenantId, context))
+      // Always of the full length, so the cipher accepts no shorter tag.
+      decipher.setAuthTag(sealed.subarray(tagAt))
+      const plaintext = decipher.update(sealed.subarray(bodyAt, tagAt))
       try {
         decipher.final()
       } catch {
@@ -199,11 +195,14 @@ class DataKeys {
   }
 }
 
+/** Uses of an entry within this time count as one, so that most uses change nothing. */
+const USE_MS = 1_000
+
 /** A bounded LRU cache with a maximum age. */
 class ExpiringLru<Value> {
   readonly #clock: Clock
   readonly #lifetimeMs: number
-  readonly #entries = new Map<string, { value: Value; untilMs: number }>()
+  readonly #entries = new Map<string, { value: Value; untilMs: number; usedMs: number }>()
   readonly #loading = new Map<string, Promise<Value>>()
 
   constructor(clock: Clock, lifetimeMs: number) {
@@ -215,8 +214,11 @@ class ExpiringLru<Value> {
   peek(name: string): Value | undefined {
     const entry = this.#entries.get(name)
     if (entry === undefined) return undefined
+    const nowMs = this.#clock.monotonicMs()
+    if (nowMs < entry.untilMs && nowMs - entry.usedMs < USE_MS) return entry.value
     this.#entries.delete(name)
-    if (this.#clock.monotonicMs() >= entry.untilMs) return undefined
+    if (nowMs >= entry.untilMs) return undefined
+    entry.usedMs = nowMs
     this.#entries.set(name, entry)
     return entry.value
   }
@@ -251,7 +253,8 @@ class ExpiringLru<Value> {
 
   #keep(name: string, value: Value): void {
     this.#loading.delete(name)
-    this.#entries.set(name, { value, untilMs: this.#clock.monotonicMs() + this.#lifetimeMs })
+    const nowMs = this.#clock.monotonicMs()
+    this.#entries.set(name, { value, untilMs: nowMs + this.#lifetimeMs, usedMs: nowMs })
     if (this.#entries.size <= KEYS_MAX) return
     const [oldest] = this.#entries.keys()
     if (oldest !== undefined) this.#entries.delete(oldest)
@@ -293,11 +296,19 @@ function requireMasterKeyId(wrapped: Uint8Array): string {
   return id
 }
 
-/** Tenant ids contain no zero byte, so different pairs of tenant and context have different bytes. */
-function associated(header: Buffer, tenantId: string, context: string): Buffer {
+/** The version of the data key in the header of a sealed value. */
+function versionOf(sealed: Uint8Array): number {
+  return ((sealed[1]! << 24) | (sealed[2]! << 16) | (sealed[3]! << 8) | sealed[4]!) >>> 0
+}
+
+/**
+ * The header at the beginning of `sealed`, tenant and context. Tenant ids contain no zero byte, so different pairs of
+ * tenant and context have different bytes.
+ */
+function associated(sealed: Uint8Array, tenantId: string, context: string): Buffer {
   const words = `${tenantId.toLowerCase()}\0${context}`
-  const bytes = Buffer.allocUnsafe(header.length + Buffer.byteLength(words))
-  bytes.set(header)
-  bytes.write(words, header.length)
+  const bytes = Buffer.allocUnsafe(HEADER_BYTES + Buffer.byteLength(words))
+  for (let index = 0; index < HEADER_BYTES; index += 1) bytes[index] = sealed[index]!
+  bytes.write(words, HEADER_BYTES)
   return bytes
 }

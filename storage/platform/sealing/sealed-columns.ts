@@ -5,6 +5,7 @@
 import { managedTokenContext } from '../../vault/managed-tokens.js'
 import { mailContext } from '../../operations/outgoing-mail.js'
 import { SYSTEM_TENANT_ID } from './seal.js'
+import { walletKeyContext } from '../../commerce/wallets.js'
 import { totpSecretContext } from '../../identity/second-factors.js'
 import { privateKeyContext } from '../../oauth/signing-keys.js'
 import type { Transaction } from '../sql.js'
@@ -32,6 +33,7 @@ const of = (
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   of('vault_credentials', 'secret', credentialSecretContext),
   of('vault_managed_tokens', 'token', managedTokenContext, { id: 'credential_id' }),
+  of('wallets', 'key_sealed', walletKeyContext),
   of('webhooks', 'secret', webhookSecretContext),
   of('webhooks', 'previous_secret', webhookSecretContext),
   of('sso_providers', 'client_secret_sealed', providerSecretContext),

@@ -1,15 +1,19 @@
 /** [admin]: whether and from where deployment operators may use their scopes. */
 import test from 'ava'
-import { apiOf } from '../../support/api.js'
+import { apiOf, type Json } from '../../support/api.js'
 import { operatorOfDeployment } from '../../support/oauth/operator.js'
 import { testService } from '../../support/service.js'
 
+/** Level of a log line. */
+const WARN = 40
 const PROXY = { SVC_SERVER__TRUSTED_PROXIES: '127.0.0.1' }
 const from = (address: string) => ({ 'x-forwarded-for': address })
 
 test('admin.allowed_addresses limits the scopes of operators and no other ones', async (t) => {
+  const lines: Json[] = []
   const running = await testService({
     environment: { ...PROXY, SVC_ADMIN__ALLOWED_ADDRESSES: '192.0.2.0/24,2001:db8::7' },
+    onLog: (line) => lines.push(JSON.parse(line) as Json),
   })
   t.teardown(() => running.end())
   const api = apiOf(running)
@@ -23,6 +27,14 @@ test('admin.allowed_addresses limits the scopes of operators and no other ones',
     const { status, body } = await list(address)
     t.is(status, 403, address)
     t.is(body['error'], 'policy_denied')
+    const logged = lines.find((line) => line['request_id'] === body['request_id'])
+    t.like(logged, {
+      level: WARN,
+      error: 'policy_denied',
+      reason: 'admin_address_not_allowed',
+      client_id: workspace.agentId,
+      tenant_id: workspace.controlPlane,
+    })
   }
   // The organizations of others need the scope of operators. The own organization does not.
   const stranger = await api.workspace('Elsewhere')

@@ -68,6 +68,17 @@ test('a first start prints its address, and a second one keeps the data', async 
   t.is((await fetch(shown(first.output(), 'docs'))).status, 200)
   t.is((await fetch(shown(first.output(), 'discovery'))).status, 200)
   t.is(shown(first.output(), 'data'), folder)
+  const report = first
+    .output()
+    .split('\n')
+    .find((line) => line.includes('"msg":"settings"'))
+  const { set, defaults } = JSON.parse(report!) as {
+    set: Record<string, unknown>
+    defaults: number
+  }
+  const port = { value: Number(new URL(url).port), source: 'SVC_SERVER__PORT' }
+  t.deepEqual(set['server.port'], port, 'the log names what is no default, and its source')
+  t.true(defaults > 100)
   // A second terminal does not have the settings above.
   const [, words = ''] = /npm run tour -- (--base-url \S+)/.exec(first.output()) ?? []
   const tour = svc(t, { args: ['tour', ...words.split(' ')] })

@@ -24,7 +24,9 @@ import { sql } from '../../support/identity/identity.js'
 import { operatorOfDeployment } from '../../support/oauth/operator.js'
 import { signIn } from '../../support/identity/person.js'
 import { startReceiver } from '../../support/webhooks/receiver.js'
+import { NETWORK, newAccount } from '../../support/commerce/chain.js'
 import { COMMERCE, openShop } from '../../support/commerce/shop.js'
+import { budget, walletAgent } from '../../support/commerce/wallet.js'
 import { apiOf, type Workspace } from '../../support/api.js'
 import { testService } from '../../support/service.js'
 import type { Json } from '../../support/identity/tenant-agent.js'
@@ -32,6 +34,8 @@ import { departed, throughHome, upstreamFixture } from '../../support/vault/upst
 import { subscriber } from '../../support/webhooks/webhooks.js'
 
 const require = createRequire(import.meta.url)
+/** The built-in asset of the chain `NETWORK`. */
+const BASE_SEPOLIA_USDC = '0x036CbD53842c5426634e7929541eC2318f3dCF7e'
 const Ajv2020 = require('ajv/dist/2020.js') as new (options: object) => Ajv
 
 type Hook = {
@@ -59,6 +63,7 @@ const webhooks = {
   SVC_ADAPTIVE_MFA__ENABLED: 'true',
   SVC_API_KEYS__ENABLED: 'true',
   SVC_BILLING__ENABLED: 'true',
+  SVC_WALLET__ENABLED: 'true',
   SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
   SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
   SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
@@ -415,6 +420,18 @@ const keys = once(async () => {
   await done(204, api.call('DELETE', path, { token }))
 })
 
+const walletsOfAgents = once(async () => {
+  const workspace = await api.workspace()
+  await hear(workspace)
+  const payTo = newAccount().address
+  const policy = { recipients: [payTo], budgets: [budget(BASE_SEPOLIA_USDC, 5n, 5n)] }
+  const agent = await walletAgent(api, workspace, policy)
+  const offer = { scheme: 'exact', network: NETWORK, asset: BASE_SEPOLIA_USDC, payTo }
+  const accepts = [{ ...offer, amount: '5', maxTimeoutSeconds: 60 }]
+  await done(201, agent.pay({ x402Version: 2, accepts }))
+  await done(429, agent.pay({ x402Version: 2, accepts }))
+})
+
 const testDelivery = once(async () => {
   const { subscribe, ask } = await subscriber(running, receiver)
   const { at } = await subscribe()
@@ -446,6 +463,9 @@ const PROVOKED: Readonly<Record<EventType, () => Promise<void>>> = {
   'vault.credential.accessed': vaultAndEgress,
   'vault.grant.revoked': vaultAndEgress,
   'egress.stream.closed': vaultAndEgress,
+  'wallet.tx.signed': walletsOfAgents,
+  'wallet.tx.rejected': walletsOfAgents,
+  'wallet.budget.exceeded': walletsOfAgents,
   'org.created': usersAndOrganizations,
   'org.billing.changed': usersAndOrganizations,
   'org.suspended': usersAndOrganizations,
@@ -519,7 +539,7 @@ test('a deployment offers the event types of its features', async (t) => {
     const isAdaptive = type === 'auth.adaptive_mfa.triggered'
     t.is(withCommerce.has(type), !type.startsWith('sso.'), type)
     t.is(withProviders.has(type), !type.startsWith('commerce.'), type)
-    const isOptional = ['commerce.', 'sso.', 'api_key.', 'org.billing.'].some((prefix) =>
+    const isOptional = ['commerce.', 'sso.', 'api_key.', 'org.billing.', 'wallet.'].some((prefix) =>
       type.startsWith(prefix),
     )
     const isPlain = !isOptional && !isAdaptive

@@ -1,7 +1,12 @@
 /** Webhooks over HTTP against the running service and real receivers. */
 import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
+import { recover } from '../../../runtime/cli/webhooks/recover.js'
+import { systemClock } from '../../../runtime/kernel/clock.js'
 import { type Answer, type Received, startReceiver } from '../../support/webhooks/receiver.js'
 import { testService } from '../../support/service.js'
 import type { Json } from '../../support/identity/tenant-agent.js'
@@ -326,6 +331,33 @@ test('a finished delivery is replayed under its id, and recovery sends missed ev
   const found = await settled(at, 2)
   t.true(found.every(({ status }) => status === 'succeeded'))
   t.is((await ask('POST', `${at}/recover`, { since: '2020-01-01T00:00:00Z' })).status, 400)
+})
+
+test('svc webhooks recover sends what a receiver missed, of every active subscription', async (t) => {
+  const { subscribe, emit, settled, token } = await world()
+  const { id, path, at } = await subscribe()
+  answers.set(path, () => 400)
+  await emit()
+  const [failed] = await settled(at)
+  t.is(failed!['status'], 'failed')
+  answers.set(path, () => 200)
+  const folder = mkdtempSync(join(tmpdir(), 'svc-recover-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const tokenFile = join(folder, 'token')
+  writeFileSync(tokenFile, token)
+  let printed = ''
+  const host = { out: (text: string) => (printed += text), clock: systemClock }
+  await recover({ url: baseUrl, tokenFile, since: '1h', json: true }, host)
+  const { subscriptions } = JSON.parse(printed) as { subscriptions: Json[] }
+  t.like(subscriptions, [{ id, replayed: 1 }])
+  const [again] = await settled(at)
+  t.like(again, { id: failed!['id'], status: 'succeeded' })
+  for (const since of ['yesterday', '5', '2026-31-01T00:00:00Z'])
+    await t.throwsAsync(recover({ url: baseUrl, tokenFile, since }, host), {
+      message: /--since must be/,
+    })
+  const options = { url: baseUrl, tokenFile, since: '2020-01-01T00:00:00Z', id }
+  await t.throwsAsync(recover(options, host), { message: /answered 400/ })
 })
 
 test('the history is paged and filtered', async (t) => {

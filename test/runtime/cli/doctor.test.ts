@@ -86,6 +86,7 @@ test('a healthy deployment has no failure, and every check is there', async (t) 
     'certificate',
     'database',
     'database_role',
+    'database_time_limits',
     'database_tls',
     'clock',
     'schema',

@@ -41,6 +41,7 @@ const UUID = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
 /** Command -> its arguments and the line. A command of `svc --help` that is not here fails the test below. */
 const COMMANDS: readonly (readonly [command: string, args: readonly string[], line: string])[] = [
   ['serve', [], OF_CONFIGURATION],
+  ['init', ['--url', AT, '--agent-file', join(folder, 'init.json')], OF_URL],
   ['migrate', [], OF_CONFIGURATION],
   ['migrate up', [], OF_CONFIGURATION],
   ['migrate status', [], OF_CONFIGURATION],
@@ -51,6 +52,7 @@ const COMMANDS: readonly (readonly [command: string, args: readonly string[], li
   ['health', [], OF_CONFIGURATION],
   ['doctor', [], OF_CONFIGURATION],
   ['trace', [UUID], OF_CONFIGURATION],
+  ['seed', [], OF_CONFIGURATION],
   ['tour', ['--base-url', AT], OF_BASE_URL],
   ['config show', [], OF_CONFIGURATION],
   ['config check', [], OF_CONFIGURATION],
@@ -70,6 +72,7 @@ const COMMANDS: readonly (readonly [command: string, args: readonly string[], li
   ['operator appoint', [UUID], OF_CONFIGURATION],
   ['operator dismiss', [UUID], OF_CONFIGURATION],
   ['webhooks listen', ['--url', AT, '--forward-to', AT, '--token-file', token], OF_URL],
+  ['webhooks recover', ['--url', AT, '--since', '1h', '--token-file', token], OF_URL],
   ['webhooks trigger', ['--to', AT, '--secret-file', secret], NONE],
   ['webhooks verify', ['--body', body, '--secret-file', secret], NONE],
   ['agent register', ['--base-url', AT, '--file', join(folder, 'new.json')], OF_BASE_URL],
@@ -84,6 +87,7 @@ const COMMANDS: readonly (readonly [command: string, args: readonly string[], li
   ['agent delegate', ['--file', identity, '--scope', 'vault:read'], OF_IDENTITY],
   ['api list', ['--url', AT], OF_URL],
   ['api call', ['getCapabilities', '--url', AT], OF_URL],
+  ['apply', ['-f', body, '--url', AT, '--token-file', token], OF_URL],
   ['run', ['--url', AT, '--token-file', token, '--', 'true'], OF_URL],
   ['egress', ['--url', AT, '--token-file', token, 'https://api.example.com'], OF_URL],
 ]

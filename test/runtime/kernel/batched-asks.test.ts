@@ -63,3 +63,24 @@ test('a failed statement fails its own look-ups only', async (t) => {
   batches[1]?.end()
   t.is(await kept, 'read 3')
 })
+
+test('under load every look-up gets its own answer, and look-ups share statements', async (t) => {
+  let statements = 0
+  const read = together<number, string>(async (asked) => {
+    statements += 1
+    await context()
+    return asked.map((one) => `read ${one}`)
+  })
+  const callers = 40
+  const each = 50
+  await Promise.all(
+    Array.from({ length: callers }, async (_, caller) => {
+      for (let at = 0; at < each; at += 1) {
+        const asked = caller * each + at
+        t.is(await read(asked), `read ${asked}`)
+        for (let turns = caller % 4; turns > 0; turns -= 1) await context()
+      }
+    }),
+  )
+  t.true(statements < (callers * each) / 2, `${statements} statements`)
+})

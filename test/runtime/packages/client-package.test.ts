@@ -37,13 +37,14 @@ test('it has no module of the server', (t) => {
 
 test('TypeScript programs compile against it', async (t) => {
   const program = `
-    import { agentSession, createAgentKey, createResourceServer, egressFetch, httpClient, verifyToken, verifyWebhook } from '@svc/client'
+    import { agentSession, createAgentKey, createResourceServer, egressFetch, httpClient, verifyToken, verifyWebhook, walletFetch } from '@svc/client'
     import type { AccessToken } from '@svc/client/resource-server'
     const token: AccessToken = await verifyToken('x', { issuer: 'https://id.example.com', audience: 'x' })
     const event: string = verifyWebhook({ headers: new Headers(), body: '', secret: 'x'.repeat(16) }).eventType
     const call: typeof fetch = egressFetch({ baseUrl: 'https://id.example.com', credentialId: 'x', token: 'x' })
+    const paying: typeof fetch = walletFetch({ baseUrl: 'https://id.example.com', token: 'x' })
     const session = agentSession({ http: httpClient('https://id.example.com'), key: createAgentKey(), issuer: 'x' })
-    void [token.subject, event, call, session, createResourceServer]
+    void [token.subject, event, call, paying, session, createResourceServer]
     // @ts-expect-error: options are checked
     await verifyToken('x', { issuer: 7 })
   `

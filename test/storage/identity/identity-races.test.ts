@@ -1,7 +1,7 @@
 import test from 'ava'
 import {
-  insertAgentChallenge,
-  spendAgentChallenge,
+  insertAgentChallenges,
+  spendAgentChallenges,
 } from '../../../storage/agents/agent-challenges.js'
 import type { NewAgent } from '../../../storage/agents/agents.js'
 import { insertPowChallenges, redeemPowChallenge } from '../../../storage/agents/pow-challenges.js'
@@ -84,18 +84,20 @@ test.serial('of 50 redemptions of one challenge one registers', async (t) => {
 test.serial('of 50 verifications of one login challenge one uses it up', async (t) => {
   const { key, agent } = await registered(fixture)
   const id = crypto.randomUUID()
-  await database.system((tx) =>
-    insertAgentChallenge(tx, {
+  await insertAgentChallenges(database, [
+    {
       id,
       tenantId: controlPlane.id,
       agentId: agent.id,
       fingerprint: key.fingerprint,
       nonce: 'nonce',
       ttlSecs: 60,
-    }),
+    },
+  ])
+  const spent = await race(() =>
+    database.tenant(controlPlane.id, (tx) => spendAgentChallenges(tx, controlPlane.id, [id])),
   )
-  const spent = await race(() => database.system((tx) => spendAgentChallenge(tx, id)))
-  t.is(spent.filter((row) => row !== undefined).length, 1)
+  t.is(spent.filter(([won]) => won).length, 1)
 })
 
 test.serial(

@@ -1,10 +1,10 @@
 import test from 'ava'
 import {
-  insertAgentChallenge,
-  spendAgentChallenge,
+  insertAgentChallenges,
+  spendAgentChallenges,
 } from '../../../storage/agents/agent-challenges.js'
-import { touchAgent } from '../../../storage/agents/agents.js'
-import type { Transaction } from '../../../storage/platform/sql.js'
+import { touchAgents } from '../../../storage/agents/agents.js'
+import type { Database, Statement, Transaction } from '../../../storage/platform/sql.js'
 import { identityFixture, registered } from '../../support/identity/identity.js'
 
 const resources = await identityFixture()
@@ -23,6 +23,12 @@ async function waitsForDisk(work: (tx: Transaction) => Promise<unknown>): Promis
   })
 }
 
+/** A database whose transactions of one round trip are part of this one. */
+function within(tx: Transaction): Database {
+  const together = async (_: unknown, [only]: readonly Statement[]) => [await tx.query(only!)]
+  return { together } as unknown as Database
+}
+
 test('a challenge and a stamp do not wait for the disk, spending a challenge does', async (t) => {
   const { key, agent } = await registered(resources)
   const id = crypto.randomUUID()
@@ -34,7 +40,9 @@ test('a challenge and a stamp do not wait for the disk, spending a challenge doe
     nonce: 'nonce',
     ttlSecs: 60,
   }
-  t.false(await waitsForDisk((tx) => insertAgentChallenge(tx, challenge)))
-  t.false(await waitsForDisk((tx) => touchAgent(tx, agent.id, new Date())))
-  t.true(await waitsForDisk((tx) => spendAgentChallenge(tx, id)))
+  t.false(await waitsForDisk((tx) => insertAgentChallenges(within(tx), [challenge])))
+  t.false(
+    await waitsForDisk((tx) => touchAgents(within(tx), [{ agentId: agent.id, now: new Date() }])),
+  )
+  t.true(await waitsForDisk((tx) => spendAgentChallenges(tx, controlPlane.id, [id])))
 })

@@ -4,32 +4,24 @@
  */
 import test from 'ava'
 import { Client } from 'pg'
-import { findCodes, redeemCodes } from '../../../storage/oauth/authorization-codes.js'
+import { findCodes, redeemingCodes } from '../../../storage/oauth/authorization-codes.js'
 import { findBrowserSession } from '../../../storage/identity/browser-sessions.js'
 import { recordAttempts } from '../../../storage/webhooks/deliveries.js'
+import {
+  findAgentChallenges,
+  findLoginCandidates,
+  spendAgentChallenges,
+} from '../../../storage/agents/agent-challenges.js'
+import { touchAgents } from '../../../storage/agents/agents.js'
 import { insertPowChallenges } from '../../../storage/agents/pow-challenges.js'
-import { findRefreshToken, rotateRefreshTokens } from '../../../storage/oauth/refresh-tokens.js'
-import { readTokenStatus } from '../../../storage/oauth/token-sessions.js'
-import type { Database, Statement, Transaction } from '../../../storage/platform/sql.js'
+import { findRefreshToken, rotatingRefreshTokens } from '../../../storage/oauth/refresh-tokens.js'
+import { openingAgentSessions, readTokenStatus } from '../../../storage/oauth/token-sessions.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { freshDatabase } from '../../support/storage/database.js'
+import { statementOf } from '../../support/storage/every-statement.js'
 import { type Explained, nodesOf } from '../../support/storage/plans.js'
 
 const TENANT = '00000000-0000-4000-8000-000000000000'
-
-/** The statement that `run` would send. */
-async function statementOf(
-  run: (at: Transaction & Database) => Promise<unknown>,
-): Promise<Statement> {
-  let sent: Statement | undefined
-  const stop = (statement: Statement) => {
-    sent = statement
-    throw new Error('seen')
-  }
-  const at = { query: stop, together: (_: unknown, [first]: Statement[]) => stop(first!) }
-  await run(at as unknown as Transaction & Database).catch(() => undefined)
-  if (sent === undefined) throw new Error('nothing was sent')
-  return sent
-}
 
 /** The key columns by which each statement reads each potentially large table. */
 const LISTS: readonly {
@@ -41,14 +33,17 @@ const LISTS: readonly {
     keys: { refresh_tokens: ['token_sha256', 'generation'], refresh_families: ['id'] },
   },
   {
-    run: (at) => rotateRefreshTokens(at, TENANT, []),
+    run: async (at) => at.query(rotatingRefreshTokens(TENANT, [], [])),
     keys: { refresh_tokens: ['generation'], refresh_families: ['id'] },
   },
   {
     run: (at) => findCodes(at, [new Uint8Array(32)]),
     keys: { authorization_codes: ['code_sha256'], sessions: ['id'] },
   },
-  { run: (at) => redeemCodes(at, TENANT, []), keys: { authorization_codes: ['id'] } },
+  {
+    run: async (at) => at.query(redeemingCodes(TENANT, [], [])),
+    keys: { authorization_codes: ['id'] },
+  },
   {
     run: (at) => readTokenStatus(at, []),
     keys: { sessions: ['id'], revoked_tokens: ['id'], refresh_families: ['id'], agents: ['id'] },
@@ -58,6 +53,20 @@ const LISTS: readonly {
     keys: { browser_sessions: ['token_sha256'] },
   },
   { run: (at) => insertPowChallenges(at, []), keys: { agent_keys: ['fingerprint'] } },
+  {
+    run: (at) => findLoginCandidates(at, 'agent_id', []),
+    keys: { agents: ['id'], agent_keys: ['tenant_id', 'agent_id'] },
+  },
+  {
+    run: (at) => findAgentChallenges(at, []),
+    keys: { agent_challenges: ['id'], agents: ['id'], agent_keys: ['fingerprint', 'agent_id'] },
+  },
+  { run: (at) => spendAgentChallenges(at, TENANT, []), keys: { agent_challenges: ['id'] } },
+  {
+    run: async (at) => at.query(openingAgentSessions(TENANT, [], [])),
+    keys: { agent_challenges: ['id'] },
+  },
+  { run: (at) => touchAgents(at, []), keys: { agents: ['id'] } },
   { run: (at) => recordAttempts(at, []), keys: { webhook_deliveries: ['id'] } },
 ]
 

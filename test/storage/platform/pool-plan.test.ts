@@ -123,6 +123,12 @@ test('the metrics have the pools and the outcomes of transactions', async (t) =>
   })
   const one = { name: 'one', text: 'select 1' }
   await db.system((tx) => tx.query(one))
+  let runs = 0
+  await db.system(async (tx) => {
+    runs += 1
+    await tx.query(one)
+    if (runs === 1) throw Object.assign(new Error('could not serialize access'), { code: '40001' })
+  })
   await t.throwsAsync(
     db.system(async (tx) => {
       await tx.query(one)
@@ -132,9 +138,10 @@ test('the metrics have the pools and the outcomes of transactions', async (t) =>
   const text = await registry.metrics()
   t.regex(text, /svc_db_pool_connections\{pool="plane",state="idle"\} 1/)
   t.regex(text, /svc_db_pool_connections_max\{pool="identity"\} 4/)
-  t.regex(text, /svc_database_transactions_total\{pool="plane",outcome="committed"\} 1/)
+  t.regex(text, /svc_database_transactions_total\{pool="plane",outcome="committed"\} 2/)
   t.regex(text, /svc_database_transactions_total\{pool="plane",outcome="rolled_back"\} 1/)
-  t.regex(text, /svc_database_transaction_seconds_count\{pool="plane"\} 2/)
+  t.regex(text, /svc_database_transaction_seconds_count\{pool="plane"\} 3/)
+  t.regex(text, /svc_database_repeated_transactions_total\{pool="plane"\} 1/)
   await db.close()
 })
 

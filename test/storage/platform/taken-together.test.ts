@@ -2,8 +2,17 @@
 import { createHash, randomUUID } from 'node:crypto'
 import test from 'ava'
 import { Client } from 'pg'
-import { findCodes, redeemCodes } from '../../../storage/oauth/authorization-codes.js'
-import { findRefreshTokens, rotateRefreshTokens } from '../../../storage/oauth/refresh-tokens.js'
+import {
+  findCodes,
+  type Redemption,
+  redeemingCodes,
+} from '../../../storage/oauth/authorization-codes.js'
+import {
+  findRefreshTokens,
+  type Rotation,
+  rotatingRefreshTokens,
+} from '../../../storage/oauth/refresh-tokens.js'
+import type { Statement } from '../../../storage/platform/sql.js'
 import { type FreshDatabase, freshDatabase } from '../../support/storage/database.js'
 
 const TENANT = randomUUID()
@@ -14,6 +23,18 @@ const LATER = new Date(NOW.getTime() + 60_000)
 const sha256 = (text: string) => createHash('sha256').update(text).digest()
 
 let fresh: FreshDatabase
+
+/** The statement in a transaction of its own. Returns true for each change that succeeded. */
+async function decided(statement: Statement, count: number): Promise<boolean[]> {
+  const [answer] = await fresh.database.together(TENANT, [statement])
+  const places = answer!.rows.map(({ place }) => place)
+  return Array.from({ length: count }, (_, at) => places.includes(at + 1))
+}
+const redeemCodes = (all: readonly Redemption[]) =>
+  decided(redeemingCodes(TENANT, all, []), all.length)
+const rotateRefreshTokens = (all: readonly Rotation[]) =>
+  decided(rotatingRefreshTokens(TENANT, all, []), all.length)
+
 test.before(async () => {
   fresh = await freshDatabase()
 })
@@ -61,13 +82,7 @@ test('of many redemptions of many codes at once, one of each succeeds, with the 
   const made = await codes(6)
   const tries = await Promise.all(
     Array.from({ length: 4 }, (_, attempt) =>
-      fresh.database.tenant(TENANT, (tx) =>
-        redeemCodes(
-          tx,
-          TENANT,
-          made.map(({ id }) => redemption(id, `${attempt} ${id}`, `key ${attempt}`)),
-        ),
-      ),
+      redeemCodes(made.map(({ id }) => redemption(id, `${attempt} ${id}`, `key ${attempt}`))),
     ),
   )
   for (const [at, { id, code }] of made.entries()) {
@@ -97,7 +112,7 @@ test('of many redemptions of many codes at once, one of each succeeds, with the 
 test('a code is redeemed without a refresh token, and once in one statement too', async (t) => {
   const [first] = await codes(2)
   const twice = [redemption(first!.id, null), redemption(first!.id, 'second')]
-  const won = await fresh.database.tenant(TENANT, (tx) => redeemCodes(tx, TENANT, twice))
+  const won = await redeemCodes(twice)
   t.is(won.filter(Boolean).length, 1)
   const found = await findCodes(fresh.database, [sha256('nothing'), sha256(first!.code)])
   t.is(found[0], undefined)
@@ -121,8 +136,7 @@ test('an offline grant is created only in an open session, and keeps the session
     TENANT,
     session,
   ])
-  const redeem = (id: string) =>
-    fresh.database.tenant(TENANT, (tx) => redeemCodes(tx, TENANT, [{ id, ...of }]))
+  const redeem = (id: string) => redeemCodes([{ id, ...of }])
   t.deepEqual(await redeem(first!.id), [true])
   // The statement waits for a concurrent end of the session.
   const ending = new Client({ connectionString: fresh.superuserUrl })
@@ -172,18 +186,14 @@ test('of many rotations of many tokens at once, one of each succeeds and its suc
     )
   }
   const rotate = (generation: number, attempt: number) =>
-    fresh.database.tenant(TENANT, (tx) =>
-      rotateRefreshTokens(
-        tx,
-        TENANT,
-        families.map((familyId) => ({
-          familyId,
-          generation,
-          successorSha256: sha256(`${generation + 1} ${attempt} ${familyId}`),
-          successorAnswer: Buffer.from(`answer ${attempt}`),
-          now: NOW,
-        })),
-      ),
+    rotateRefreshTokens(
+      families.map((familyId) => ({
+        familyId,
+        generation,
+        successorSha256: sha256(`${generation + 1} ${attempt} ${familyId}`),
+        successorAnswer: Buffer.from(`answer ${attempt}`),
+        now: NOW,
+      })),
     )
   const tries = await Promise.all([0, 1, 2, 3].map((attempt) => rotate(0, attempt)))
   const second = await rotate(1, 9)

@@ -35,6 +35,13 @@ contract TestToken {
         emit Transfer(address(0), to, value);
     }
 
+    function transfer(address to, uint256 value) external returns (bool) {
+        balanceOf[msg.sender] -= value;
+        balanceOf[to] += value;
+        emit Transfer(msg.sender, to, value);
+        return true;
+    }
+
     function transferWithAuthorization(
         address from, address to, uint256 value, uint256 validAfter, uint256 validBefore,
         bytes32 nonce, uint8 v, bytes32 r, bytes32 s

@@ -28,6 +28,7 @@ import type { Protocol } from '../../../runtime/kernel/protocol.js'
 import { openPool } from '../../../runtime/kernel/threads/pool.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import type { Database } from '../../../storage/platform/sql.js'
+import { spendAgentChallenges } from '../../../storage/agents/agent-challenges.js'
 import { freshDatabase } from '../storage/database.js'
 import { numberAll } from '../storage/numbered.js'
 
@@ -59,7 +60,7 @@ export async function identityFixture(options: IdentityOptions = {}) {
   )
   const pow = placement(spawnInline(powActor, { compute }, spawn))
   const granted: GrantAgent[] = []
-  const tokens = tokensRef(granted)
+  const tokens = tokensRef(granted, database)
   const hashed: string[] = []
   const passwords = passwordsRef(hashed)
   const outcomes: PowOutcome[] = []
@@ -233,11 +234,18 @@ const REFUSED = {
   dpopNonce: 'nonce',
 }
 
-function tokensRef(granted: GrantAgent[]): ActorRef<TokensProtocol> {
+function tokensRef(granted: GrantAgent[], database: Database): ActorRef<TokensProtocol> {
   const ask = async (kind: string, message: unknown) => {
     if (kind === 'proveKey') return (message as DpopProof).proof === 'good' ? PROVEN : REFUSED
     if (kind !== 'grantAgent') throw new Error(`unexpected message: ${kind}`)
     const grant = message as GrantAgent
+    const { challengeId, tenantId } = grant
+    if (challengeId !== null) {
+      const [isSpent] = await database.tenant(tenantId, (tx) =>
+        spendAgentChallenges(tx, tenantId, [challengeId]),
+      )
+      if (!isSpent) return { tag: 'challenge_spent' }
+    }
     granted.push(grant)
     return {
       tag: 'granted',

@@ -39,6 +39,7 @@ export async function startPopulatedService(
       SVC_ACCESS_CONTROL__ENABLED: 'true',
       SVC_API_KEYS__ENABLED: 'true',
       SVC_BILLING__ENABLED: 'true',
+      SVC_WALLET__ENABLED: 'true',
       SVC_OPENAPI__EXPOSURE: 'internal',
       SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
       SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,

@@ -62,6 +62,7 @@ export async function populateTenant(
   const hook = await webhook(api, token, receiver)
   const commerce = await trade(api, token)
   const kept = await vault(make, agentId)
+  const walletId = await make(`/api/v1/agents/${agentId}/wallet`)
   const directory = await openDirectory(api, {}, workspace)
   const requestId = await askedByCiba(api, workspace, person)
   const signedIn = await sessionOf(api, tenantId)
@@ -81,6 +82,7 @@ export async function populateTenant(
     ),
     '/api/v1/tenants/{tenant_id}': tenantId,
     '/api/v1/agents/{agent_id}': agentId,
+    '/api/v1/wallets/{wallet_id}': walletId,
     '/api/v1/agents/{agent_id}/keys/{key_id}': key.fingerprint,
     '/api/v1/agents/{agent_id}/anchors/{anchor}': key.did,
     '/api/v1/applications/{application_id}': String(body['application_id']),

@@ -1,4 +1,4 @@
-/** Temporary Redis and memcached servers on free ports. */
+/** Temporary Redis, memcached and NATS servers on free ports. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -17,7 +17,7 @@ export interface Server {
   freeze(): void
   /** Ends `freeze` (SIGCONT). */
   thaw(): void
-  /** Restarts it on the same port, with empty storage. */
+  /** Restarts it on the same port. Redis and memcached have empty storage then. */
   restart(): Promise<void>
   stop(): Promise<void>
 }
@@ -47,6 +47,15 @@ export function startMemcached(path: string): Promise<Server> {
   return startServer((port) =>
     // -M: an error when memory is full, instead of evictions.
     spawn(path, ['-l', '127.0.0.1', '-p', `${port}`, '-U', '0', '-M', ...asUser()], {
+      stdio: 'ignore',
+    }),
+  )
+}
+
+/** NATS with JetStream. A restart keeps its streams. */
+export function startNats(path: string, options: readonly string[] = []): Promise<Server> {
+  return startServer((port, folder) =>
+    spawn(path, ['-js', '-a', '127.0.0.1', '-p', `${port}`, '-sd', folder, ...options], {
       stdio: 'ignore',
     }),
   )
@@ -87,7 +96,7 @@ async function startServer(
   }
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as { port: number }
@@ -96,7 +105,7 @@ async function freePort(): Promise<number> {
   return port
 }
 
-async function answers(port: number): Promise<void> {
+export async function answers(port: number): Promise<void> {
   const until = performance.now() + UP_WITHIN_MS
   while (performance.now() < until) {
     const up = await new Promise<boolean>((resolve) => {

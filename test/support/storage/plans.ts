@@ -15,8 +15,24 @@ export type Plan = {
 /** The one row of an explained statement. */
 export type Explained = { readonly 'QUERY PLAN': readonly [{ readonly Plan: Plan }] }
 
+/** A node of a plan, and whether a limit above it ends its scan early. */
+export type PlanNode = Plan & { readonly isLimited: boolean }
+
+/** Nodes that return a row as soon as they have read it. */
+const STREAMS: ReadonlySet<string> = new Set([
+  'Limit',
+  'LockRows',
+  'Nested Loop',
+  'Result',
+  'Subquery Scan',
+])
+
 /** All nodes of an explained statement. */
-export function nodesOf({ 'QUERY PLAN': [{ Plan }] }: Explained): Plan[] {
-  const below = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(below)]
-  return below(Plan)
+export function nodesOf({ 'QUERY PLAN': [{ Plan }] }: Explained): PlanNode[] {
+  const below = (plan: Plan, isLimited: boolean): PlanNode[] => {
+    const type = plan['Node Type']
+    const limits = type === 'Limit' || (isLimited && STREAMS.has(type))
+    return [{ ...plan, isLimited }, ...(plan.Plans ?? []).flatMap((each) => below(each, limits))]
+  }
+  return below(Plan, false)
 }

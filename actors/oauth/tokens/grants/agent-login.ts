@@ -2,11 +2,11 @@
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
-import { openingAgentSession } from '../../../../storage/oauth/token-sessions.js'
+import { openingAgentSessions } from '../../../../storage/oauth/token-sessions.js'
 import type { AccessGrant } from '../issue/access-token.js'
 import { issuedEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
-import type { GrantAgent, Granted } from '../protocol.js'
+import type { ChallengeSpent, GrantAgent, Granted } from '../protocol.js'
 import { hashRefreshToken, REFRESH_TOKEN_BYTES } from './refresh-token.js'
 import type { JwtSettings } from '../settings.js'
 import type { GroupCommit } from '../../../platform/batching/group-commit.js'
@@ -27,9 +27,10 @@ export type AgentLoginNeeds = {
 
 export async function grantAgent(
   { commits, signer, metrics, clock, random, issuer, jwt }: AgentLoginNeeds,
-  { tenantId, organizationId, agentId, scopes, keyFingerprint, jkt }: GrantAgent,
+  message: GrantAgent,
   context: MessageContext,
-): Promise<Granted> {
+): Promise<Granted | ChallengeSpent> {
+  const { tenantId, organizationId, agentId, scopes, keyFingerprint, jkt } = message
   const now = clock.now()
   const sessionId = random.uuid()
   const refreshToken = random.token(REFRESH_TOKEN_BYTES)
@@ -53,21 +54,26 @@ export async function grantAgent(
   }
   const signed = await signer.sign(grant, jwt.access_token_lifetime_agent_secs, context)
   const event = issuedEvent(random, grant, signed, 'agent_login', context.requestId)
-  const opening = openingAgentSession({
-    tenantId,
-    sessionId,
-    agentId,
-    organizationId,
-    keyFingerprint,
-    scopes,
-    audience: grant.audience,
-    jkt,
-    familyId: random.uuid(),
-    refreshTokenSha256: hashRefreshToken(refreshToken),
-    now,
-    expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_agent_secs * 1000),
+  const opened = await commits.win(tenantId, {
+    row: message.challengeId ?? sessionId,
+    statement: openingAgentSessions,
+    input: {
+      challengeId: message.challengeId,
+      sessionId,
+      agentId,
+      organizationId,
+      keyFingerprint,
+      scopes,
+      audience: issuer,
+      jkt,
+      familyId: random.uuid(),
+      refreshTokenSha256: hashRefreshToken(refreshToken),
+      now,
+      expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_agent_secs * 1000),
+    },
+    event,
   })
-  await commits.write(tenantId, { statements: [opening], events: [event] })
+  if (!opened) return { tag: 'challenge_spent' }
   metrics.issued('agent_login', 'agent')
   const { accessToken, tokenType, expiresInSecs } = signed
   return { tag: 'granted', accessToken, tokenType, expiresInSecs, refreshToken, scopes, sessionId }

@@ -11,7 +11,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
-import { type CodeRow, redeemCodes } from '../../../../storage/oauth/authorization-codes.js'
+import { type CodeRow, redeemingCodes } from '../../../../storage/oauth/authorization-codes.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import { revokeRefreshFamily } from '../../../../storage/oauth/refresh-tokens.js'
 import { type Client, publicClientId } from '../clients/clients.js'
@@ -143,9 +143,9 @@ async function redeem(
   )
   const now = access.issuedAt
   const event = issuedEvent(random, grant, access, 'authorization_code', context.requestId)
-  const redeemed = await commits.decide(row.tenantId, {
+  const redeemed = await commits.win(row.tenantId, {
     row: row.id,
-    decide: redeemCodes,
+    statement: redeemingCodes,
     input: {
       id: row.id,
       // A confidential client may rotate its key, since its refresh tokens are bound to the client
@@ -156,7 +156,7 @@ async function redeem(
       now,
       expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_human_secs * 1000),
     },
-    events: (won) => (won ? [event] : []),
+    event,
   })
   // Another process redeemed the code first, so this is the second use.
   if (!redeemed) return revoke(needs, row, publicClientId(client), context)

@@ -17,7 +17,7 @@ import { appendEvents } from '../../../../storage/platform/outbox.js'
 import {
   type RefreshTokenRow,
   revokeRefreshFamily,
-  rotateRefreshTokens,
+  rotatingRefreshTokens,
 } from '../../../../storage/oauth/refresh-tokens.js'
 import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
 import { endSession } from '../../../../storage/oauth/token-sessions.js'
@@ -184,9 +184,9 @@ async function rotate(
     Buffer.from(JSON.stringify(answer)),
   )
   const event = issuedEvent(random, grant, access, 'refresh_token', context.requestId)
-  const rotated = await commits.decide(row.tenantId, {
+  const rotated = await commits.win(row.tenantId, {
     row: row.familyId,
-    decide: rotateRefreshTokens,
+    statement: rotatingRefreshTokens,
     input: {
       familyId: row.familyId,
       generation: row.generation,
@@ -194,7 +194,7 @@ async function rotate(
       successorAnswer,
       now: access.issuedAt,
     },
-    events: (won) => (won ? [event] : []),
+    event,
   })
   if (rotated) {
     metrics.issued('refresh_token', row.subjectType)

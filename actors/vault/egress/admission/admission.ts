@@ -18,7 +18,7 @@ import {
   stampingUses,
   takeFromAuthority,
 } from '../../../../storage/vault/egress-authorities.js'
-import { commitEvents, type OutboxEvent } from '../../../../storage/platform/outbox.js'
+import { appending, type OutboxEvent, RECORDED } from '../../../../storage/platform/outbox.js'
 import type { Database, Statement } from '../../../../storage/platform/sql.js'
 import { DatabaseUnavailable } from '../../../../storage/platform/unavailable.js'
 import type { RelayReport } from '../protocol.js'
@@ -363,8 +363,10 @@ class TenantAdmission {
       changes.push(closingEgressBlocks(this.#tenantId, ids))
     }
     const events: OutboxEvent[] = records.map(({ event }) => event)
-    if (events.length > 0) await commitEvents(database, this.#tenantId, changes, events)
-    else if (changes.length > 0) await database.together(this.#tenantId, changes)
+    if (events.length > 0) {
+      const statements = [...changes, appending(events)]
+      await database.together(this.#tenantId, statements, { wakes: RECORDED })
+    } else if (changes.length > 0) await database.together(this.#tenantId, changes)
   }
 
   #recorded(records: readonly CallRecord[]): void {

@@ -13,7 +13,12 @@ import { empty, json, problem, type Route, reply, route } from '../../../route.j
 import { DisplayName } from '../../agents/agent-shapes.js'
 import { idempotencyRefusals } from '../../operations/idempotency-refusals.js'
 import { deployment } from '../organization-records.js'
-import { OrganizationId, unknownOrganization } from '../organization-shapes.js'
+import {
+  notOperator,
+  OrganizationId,
+  roleTooLow,
+  unknownOrganization,
+} from '../organization-shapes.js'
 
 const PLANS = '/api/v1/billing/plans'
 const PLAN = `${PLANS}/{plan_id}`
@@ -63,6 +68,22 @@ const AssignBilling = z
       .meta({ description: 'For non-payment: changes are refused, reads work' }),
   })
   .meta({ id: 'AssignBilling' })
+
+const Usage = z
+  .object({
+    organization_id: z.uuid(),
+    month: z.string().meta({ description: 'YYYY-MM, in UTC' }),
+    plan: Plan.nullable().meta({ description: 'null: no plan, so that everything is permitted' }),
+    suspended_at: z.iso.datetime().nullable(),
+    usage: z.array(
+      z.object({
+        feature: z.enum(BILLED_FEATURES),
+        unit: z.string().meta({ description: 'What is counted, such as calls or sign_ins' }),
+        quantity: z.int(),
+      }),
+    ),
+  })
+  .meta({ id: 'OrganizationUsage' })
 
 const PlanParams = z.object({ plan_id: z.string().max(64) })
 const unknownPlan = problem(404, 'not-found', { detail: 'The plan does not exist.' })
@@ -200,6 +221,49 @@ export const billingRoutes: readonly Route[] = [
       billing: billingFound,
       unknown_organization: unknownOrganization,
       unknown_plan: unknownPlan,
+    },
+  }),
+  route(billingPlans, 'usage', {
+    tags: ['Billing'],
+    exposure: 'internal',
+    // Owners see what they use. All other operations are for operators of the deployment.
+    security: {
+      scheme: 'bearer',
+      scopes: ['org:read', 'deployment:manage'],
+      subjects: ['agent', 'human'],
+      organizationBound: 'accepted',
+    },
+    method: 'GET',
+    path: `${BILLING}/usage`,
+    operationId: 'readOrganizationUsage',
+    summary: 'Read the plan of an organization, and what it used in a month',
+    description:
+      'For owners and admins, and for operators of the deployment (deployment:manage). Counted from the audit logs of ' +
+      'the tenants that the organization has now. Features that are not listed have no permanent record of their use.',
+    params: OrganizationId,
+    query: z.object({
+      month: z
+        .string()
+        .regex(/^20[0-9]{2}-(?:0[1-9]|1[0-2])$/)
+        .optional()
+        .meta({ description: 'YYYY-MM, in UTC. Default: the present month', example: '2026-11' }),
+    }),
+    message: (request) => ({
+      caller: callerOf(request),
+      organizationId: request.params.organization_id,
+      month: request.query.month ?? null,
+    }),
+    replies: {
+      usage: reply(200, Usage, ({ billing, plan, month, usage }) => ({
+        organization_id: billing.organizationId,
+        month,
+        plan: plan === null ? null : planJson(plan),
+        suspended_at: billing.suspendedAt?.toISOString() ?? null,
+        usage: usage.map((each) => ({ ...each })),
+      })),
+      not_operator: notOperator,
+      unknown_organization: unknownOrganization,
+      role_too_low: roleTooLow('owners and admins'),
     },
   }),
 ]

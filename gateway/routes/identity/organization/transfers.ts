@@ -59,7 +59,7 @@ const limit = (most: number) =>
     .nullable()
     .optional()
     .meta({ description: 'null: the limit of the deployment' })
-const PolicyChange = z
+export const PolicyChange = z
   .object({
     max_members: limit(LIMIT_MAX),
     max_tenants: limit(LIMIT_MAX),

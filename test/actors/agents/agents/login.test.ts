@@ -87,6 +87,7 @@ test('an agent signs the payload of its challenge and gets tokens', async (t) =>
       scopes: [...REGISTERED_AGENT_SCOPES],
       keyFingerprint: key.fingerprint,
       jkt: null,
+      challengeId: challenge.challengeId,
       address: ADDRESS,
     },
   )
@@ -136,6 +137,21 @@ test('a wrong signature spends the challenge', async (t) => {
     agents.verify({ challengeId, signature, address: ADDRESS, dpop: null })
   t.is((await verify(key.signChallenge(`${payload}\n`))).tag, 'invalid_grant')
   t.is((await verify(key.signChallenge(payload))).tag, 'invalid_grant')
+})
+
+test('a login that asks for a foreign scope spends the challenge', async (t) => {
+  const { key, agent } = await registered(resources)
+  const { challengeId, payload } = await challenged(resources, agent.id)
+  const verify = (scope: string) =>
+    agents.verify({
+      challengeId,
+      signature: key.signChallenge(payload),
+      scope,
+      address: ADDRESS,
+      dpop: null,
+    })
+  t.is((await verify('users:manage')).tag, 'invalid_scope')
+  t.is((await verify('vault:read')).tag, 'invalid_grant')
 })
 
 test('a challenge is spent once', async (t) => {

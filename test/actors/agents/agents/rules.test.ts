@@ -7,7 +7,7 @@ import {
   secondsTooEarly,
 } from '../../../../actors/agents/agents/rules.js'
 import type { Tenant } from '../../../../actors/domain/tenants/tenancy.js'
-import type { LoginCandidate, SpentChallenge } from '../../../../storage/agents/agent-challenges.js'
+import type { LoginCandidate, OpenChallenge } from '../../../../storage/agents/agent-challenges.js'
 
 const tenant: Tenant = {
   id: 'sandbox',
@@ -157,7 +157,8 @@ for (const [title, candidates, named, tenantId] of [
   test(title, (t) => t.is(chooseLogin(candidates, named)?.tenantId, tenantId))
 }
 
-const spent: SpentChallenge = {
+const spent: OpenChallenge = {
+  id: crypto.randomUUID(),
   tenantId: 'sandbox',
   agentId: 'agent',
   homeTenantId: 'control',

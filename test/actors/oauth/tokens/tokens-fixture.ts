@@ -187,6 +187,7 @@ export async function buildTokensFixture() {
       scopes: ['vault:list', 'vault:read'],
       keyFingerprint: agent.fingerprint,
       jkt,
+      challengeId: null,
       address: null,
     })
     if (granted.tag !== 'granted') throw new Error(granted.tag)

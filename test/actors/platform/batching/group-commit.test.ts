@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import test from 'ava'
 import { groupCommit } from '../../../../actors/platform/batching/group-commit.js'
-import type { NewEvent } from '../../../../storage/platform/outbox.js'
-import { eventsAfter } from '../../../../storage/platform/outbox.js'
+import type { NewEvent, OutboxEvent } from '../../../../storage/platform/outbox.js'
+import { appended, appendingOf, eventsAfter } from '../../../../storage/platform/outbox.js'
 import { openDatabase } from '../../../../storage/platform/database.js'
-import type { Database, Transaction } from '../../../../storage/platform/sql.js'
+import type { Database, Statement, Transaction } from '../../../../storage/platform/sql.js'
 import { DatabaseUnavailable } from '../../../../storage/platform/unavailable.js'
 import { silentLogger } from '../../../../runtime/kernel/log.js'
 import { freshDatabase, sameUrls } from '../../../support/storage/database.js'
@@ -106,6 +106,50 @@ test('changes that arrive during a commit share the next one, decided by one cal
   const now = (await told(tenantId)).filter((id) => !before.includes(id))
   t.is(now[0], first.id)
   t.deepEqual(now.toSorted(), [first, certain, ...odd].map(({ id }) => id).toSorted())
+})
+
+test('a statement decides the changes of a commit and records the events of those that succeed', async (t) => {
+  const tenantId = await fixture.tenant('won')
+  const before = await told(tenantId)
+  const { watched, release, transactions } = counted(fixture.database)
+  const commits = groupCommit(watched)
+  const odd = (
+    _: string,
+    inputs: readonly number[],
+    events: readonly OutboxEvent[],
+  ): Statement => ({
+    name: 'test.odd',
+    text: `with asked as (select * from unnest($7::int[]) with ordinality a (number, place)),
+             won as (select place from asked where number % 2 = 1),
+             recorded as (${appendingOf('won')})
+           select place::integer from won`,
+    values: [...appended(events), inputs],
+  })
+  const events = Array.from({ length: 4 }, () => event(tenantId))
+  const compete = (input: number) =>
+    commits.win(tenantId, {
+      row: `row ${9 - input}`,
+      statement: odd,
+      input,
+      event: events[input]!,
+    })
+  const certain = event(tenantId)
+  const decided = [0, 1, 2].map(compete)
+  const written = commits.write(tenantId, { events: [certain] })
+  await context()
+  const applied = commits.commit(tenantId, {
+    row: 'row',
+    apply: async () => ({ result: 'applied', events: [] }),
+  })
+  const later = compete(3)
+  release()
+  await written
+  t.deepEqual(await Promise.all(decided), [false, true, false])
+  t.is(await applied, 'applied')
+  t.true(await later, 'also beside a change with statements of its own')
+  t.is(transactions(), 2)
+  const now = (await told(tenantId)).filter((id) => !before.includes(id))
+  t.deepEqual(now.toSorted(), [certain.id, events[1]!.id, events[3]!.id].toSorted())
 })
 
 test('few changes wait for the running commit, many start the next one at once', async (t) => {

@@ -42,6 +42,9 @@ function endless(answerMs: number, limit = Number.POSITIVE_INFINITY) {
           retryAfterSecs: null,
         }
       },
+      keysOf: () => {
+        throw new Error('not used')
+      },
       close: async () => undefined,
     },
     schedule: [0],

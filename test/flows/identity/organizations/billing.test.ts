@@ -122,3 +122,50 @@ test('plans are for operators of the deployment', async (t) => {
   t.is((await put(billingOf(organizationId), ops, { plan_id: unknown })).status, 404)
   t.is((await put(billingOf(unknown), ops, { plan_id: null })).status, 404)
 })
+
+test('an owner reads the plan and the use of a month, and another organization does not', async (t) => {
+  const { token: ops } = await operatorOfDeployment(api)
+  const { token, organizationId, key, agentId, controlPlane } = await api.workspace()
+  const elsewhereOwner = await api.workspace()
+  const name = { name: 'Counted', scopes: ['webhooks:read'] }
+  await expected(201, api.post('/api/v1/api-keys', token, name))
+  await expected(201, api.post('/api/v1/api-keys', token, { ...name, name: 'Counted too' }))
+  await expected(201, api.post('/api/v1/api-keys', elsewhereOwner.token, name))
+  const id = await plan(ops, { features: ['api_keys'], max_members: 5 })
+  await expected(200, put(billingOf(organizationId), ops, { plan_id: id }))
+  const login = async (of: { key: typeof key; agentId: string }) => {
+    const answer = await api.login(of.key, { agent_id: of.agentId, tenant_id: controlPlane })
+    return String(answer.body['access_token'])
+  }
+  const owner = await login({ key, agentId })
+  const path = `${billingOf(organizationId)}/usage`
+  const figureOf = async (at: string, bearer: string, feature: string) => {
+    const { usage } = (await expected(200, api.get(at, bearer))) as { usage: Json[] }
+    return usage.filter((each) => each['feature'] === feature)
+  }
+  // The audit log has its events within moments after the commit.
+  const keys = [{ feature: 'api_keys', unit: 'keys_created', quantity: 2 }]
+  let found: Json[] = []
+  for (let turn = 0; turn < 100 && found[0]?.['quantity'] !== 2; turn += 1) {
+    found = await figureOf(path, owner, 'api_keys')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  t.deepEqual(found, keys)
+  t.deepEqual(
+    await figureOf(path, ops, 'api_keys'),
+    keys,
+    'operators of the deployment see the same',
+  )
+  t.deepEqual(await figureOf(path, owner, 'vault.egress'), [
+    { feature: 'vault.egress', unit: 'calls', quantity: 0 },
+  ])
+  t.deepEqual(await figureOf(`${path}?month=2020-01`, owner, 'api_keys'), [
+    { feature: 'api_keys', unit: 'keys_created', quantity: 0 },
+  ])
+  const body = await expected(200, api.get(path, owner))
+  t.like(body, { organization_id: organizationId, month: new Date().toISOString().slice(0, 7) })
+  t.like(body['plan'] as Json, { id, features: ['api_keys'], max_members: 5 })
+  t.is((await api.get(`${path}?month=2026-13`, owner)).status, 400)
+  t.is((await api.get(path, await login(elsewhereOwner))).status, 404)
+  t.is((await api.get(path, token)).status, 403, 'a token of the tenant is no token of the owner')
+})

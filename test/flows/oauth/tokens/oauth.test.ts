@@ -236,6 +236,7 @@ test('applications are created, listed in pages and read over HTTP', async (t) =
     scopes: ['applications:manage'],
     keyFingerprint: agent.fingerprint,
     jkt: null,
+    challengeId: null,
     address: null,
   })
   if (granted.tag !== 'granted') return t.fail(granted.tag)
@@ -326,6 +327,7 @@ test('an application is replaced, gets a new secret and is deleted over HTTP', a
     scopes: ['applications:manage'],
     keyFingerprint: agent.fingerprint,
     jkt: null,
+    challengeId: null,
     address: null,
   })
   if (granted.tag !== 'granted') return t.fail(granted.tag)

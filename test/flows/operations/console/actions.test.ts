@@ -183,6 +183,24 @@ test('commerce: a product is created and changed', async (t) => {
   t.is(body['active'], false)
 })
 
+test('commerce: a wallet is created for an agent, changed, frozen and unfrozen', async (t) => {
+  const { agentId } = await api.register(tenant.workspace.tenantId)
+  made(t, await act(`/console/agents/${agentId}/do/wallet`))
+  const item = `/console/wallets/${agentId}`
+  const asset = '0x036CbD53842c5426634e7929541eC2318f3dCF7e'
+  const terms = { network: 'eip155:84532', asset, payment_max: '5', window_max: '20' }
+  const recipients = '0x8ba1f109551bD432803012645Ac136ddd64DBA72'
+  made(t, await act(`${item}/do/change`, { recipients, budgets: JSON.stringify([terms]) }))
+  const read = async () => (await api.get(`/api/v1/agents/${agentId}/wallet`, token)).body
+  t.like(await read(), { status: 'active', recipients: [recipients.toLowerCase()] })
+  t.like((await read())['budgets'], [{ payment_max: '5', window_max: '20', window_secs: 86_400 }])
+  made(t, await act(`${item}/do/freeze`))
+  t.is((await read())['status'], 'frozen')
+  made(t, await act(`${item}/do/unfreeze`))
+  t.is((await read())['status'], 'active')
+  t.regex((await openConsole(browser, `${item}/signatures`)).html, /Signatures/)
+})
+
 test('the workspace: settings change, the branding is previewed', async (t) => {
   const path = '/console/settings/do/change'
   const done = await act(path, { 'branding.name': 'Harbour blue', 'branding.color': '#0a58ca' })

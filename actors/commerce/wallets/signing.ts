@@ -1,0 +1,195 @@
+/**
+ * Signs for an agent. The signature is made first and stays in memory. One transaction then locks the wallet, judges the
+ * policy again, counts the amount against the budgets, and records signature, event and answer. The signature leaves the
+ * service after the commit. A process that dies before it has signed nothing that anybody can use, and has spent nothing.
+ * A retry with the same idempotency key after it gets the same signature.
+ */
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import {
+  findSigningWallet,
+  lockWallet,
+  type SealedWalletRow,
+  walletKeyContext,
+} from '../../../storage/commerce/wallets.js'
+import {
+  budgetFreedAt,
+  reserveSignature,
+  type WalletSignatureRow,
+} from '../../../storage/commerce/wallet-signatures.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import type { Caller } from '../../domain/audit.js'
+import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { Draft } from './draft.js'
+import { rejected, signed } from './events.js'
+import type { WalletsMetrics } from './metrics.js'
+import { exhausted, type Intent, type Refusal, refusalOf, spendsOf } from './policy.js'
+import type { KeyRefused, NotProvisioned, RequestInvalid, SigningRefused } from './protocol.js'
+
+export type SigningNeeds = {
+  readonly database: Database
+  readonly sealer: Sealer
+  readonly clock: Clock
+  readonly random: Random
+  readonly metrics: WalletsMetrics
+}
+
+type Request = { readonly caller: Caller; readonly idempotency: IdempotencyClaim | null }
+type Signature<Answer> = {
+  readonly tag: 'signed'
+  readonly answer: Answer
+  readonly replayed: boolean
+}
+type Refused = SigningRefused | NotProvisioned | RequestInvalid
+
+const NOT_PROVISIONED = { tag: 'not_provisioned' } as const
+
+export function signing({ database, sealer, clock, random, metrics }: SigningNeeds) {
+  /** Writes the events of a refusal. They commit with the transaction, which changes nothing else. */
+  function refuse(
+    tx: Transaction,
+    caller: Caller,
+    wallet: SealedWalletRow,
+    intent: Intent,
+    refusal: Refusal,
+    { requestId }: MessageContext,
+  ): SigningRefused {
+    const context = { caller, random, now: clock.now(), requestId }
+    appendEvents(tx, rejected(wallet, intent, refusal, context))
+    metrics.requests.inc({ outcome: refusal.reason })
+    return answerTo(refusal)
+  }
+
+  /** The refusal of a budget that has too little left. */
+  async function usedUp(
+    tx: Transaction,
+    wallet: SealedWalletRow,
+    intent: Intent,
+    now: Date,
+  ): Promise<Refusal> {
+    const found = exhausted(wallet, intent)
+    if (found === undefined) throw new Error('a budget refused a signature that it allows')
+    const { budget, spend, lacks } = found
+    const { tenantId, id: walletId } = wallet
+    const freedAt = await budgetFreedAt(tx, { tenantId, walletId, ...budget }, String(lacks), now)
+    const waitMs = freedAt === null ? 0 : freedAt.getTime() - now.getTime()
+    const left = BigInt(budget.windowMax) - BigInt(budget.spent)
+    return {
+      reason: 'budget_exceeded',
+      detail: `The wallet may spend ${left < 0n ? 0n : left} more in this window, not ${spend.amount}.`,
+      budget,
+      spend,
+      retryAfterSecs: Math.max(1, Math.ceil(waitMs / 1000)),
+    }
+  }
+
+  return async function sign<Answer>(
+    { caller, idempotency }: Request,
+    draftOf: (wallet: SealedWalletRow, id: string, now: Date) => Draft<Answer> | RequestInvalid,
+    context: MessageContext,
+  ): Promise<Signature<Answer> | Refused | KeyRefused> {
+    const { tenantId, subject: agentId, sessionId } = caller.principal
+    const who = { tenantId, agentId, sessionId }
+    const { signal, requestId } = context
+    const found = await database.tenant(
+      tenantId,
+      async (tx) => {
+        const now = clock.now()
+        const wallet = await findSigningWallet(tx, who, now)
+        if (wallet === undefined) {
+          const eventContext = { caller, random, now, requestId }
+          appendEvents(
+            tx,
+            rejected(undefined, null, { reason: 'wallet_not_provisioned' }, eventContext),
+          )
+          metrics.requests.inc({ outcome: 'wallet_not_provisioned' })
+          return NOT_PROVISIONED
+        }
+        const id = random.uuid()
+        const draft = draftOf(wallet, id, now)
+        if (draft.tag === 'invalid') return draft
+        const refusal = refusalOf(wallet, draft.intent)
+        if (refusal !== null) return refuse(tx, caller, wallet, draft.intent, refusal, context)
+        return { tag: 'ready', wallet, draft, id, now } as const
+      },
+      { signal },
+    )
+    if (found.tag !== 'ready') return found
+    const { wallet: seen, draft, id, now } = found
+    const key = await sealer.open(tenantId, walletKeyContext(seen.id), seen.keySealed)
+    const signature = await draft.sign(key, context).finally(() => key.fill(0))
+    if (signature.tag === 'invalid') return signature
+
+    async function record(tx: Transaction): Promise<Signature<Answer> | Refused> {
+      await lockWallet(tx, tenantId, agentId)
+      const wallet = await findSigningWallet(tx, who, now)
+      // Wallets are not deleted but with their tenant.
+      if (wallet?.id !== seen.id) return NOT_PROVISIONED
+      const { intent } = draft
+      const refusal = refusalOf(wallet, intent)
+      if (refusal !== null) return refuse(tx, caller, wallet, intent, refusal, context)
+      const row = rowOf(wallet, draft, id, (signature as { hash: string }).hash, now)
+      if (!(await reserveSignature(tx, row, spendsOf(intent)))) {
+        const none = await usedUp(tx, wallet, intent, now)
+        return refuse(tx, caller, wallet, intent, none, context)
+      }
+      appendEvents(tx, [signed(row, wallet.address, { caller, random, now, requestId })])
+      return { tag: 'signed', answer: (signature as { answer: Answer }).answer, replayed: false }
+    }
+
+    const outcome = await database.tenant(
+      tenantId,
+      (tx) =>
+        idempotently(
+          tx,
+          idempotency,
+          () => record(tx),
+          (done) => (done.tag === 'signed' ? done : undefined),
+        ),
+      { signal },
+    )
+    if (outcome.tag === 'signed') metrics.requests.inc({ outcome: 'signed' })
+    return outcome
+  }
+}
+
+function rowOf(
+  { tenantId, id: walletId, agentId }: SealedWalletRow,
+  { intent, nonce, validBefore, resource }: Draft<unknown>,
+  id: string,
+  hash: string,
+  createdAt: Date,
+): WalletSignatureRow {
+  return {
+    id,
+    tenantId,
+    walletId,
+    agentId,
+    kind: intent.kind === 'payment' ? 'x402_payment' : 'transaction',
+    network: intent.network,
+    contract: intent.contract,
+    recipient: intent.recipient,
+    asset: intent.asset,
+    amount: String(intent.amount),
+    feeMax: String(intent.feeMax),
+    hash,
+    nonce,
+    validBefore,
+    resource,
+    createdAt,
+  }
+}
+
+function answerTo(refusal: Refusal): SigningRefused {
+  const { reason, detail } = refusal
+  if (reason === 'wallet_frozen') return { tag: 'frozen', detail }
+  if (reason !== 'budget_exceeded') return { tag: reason, detail }
+  const { retryAfterSecs } = refusal
+  return retryAfterSecs === null
+    ? { tag: 'over_budget', detail }
+    : { tag: 'budget_used_up', detail, retryAfterSecs }
+}

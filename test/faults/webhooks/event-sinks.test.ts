@@ -1,0 +1,225 @@
+/**
+ * A process of the async plane sends events to NATS JetStream, and is killed repeatedly, as the broker is: nothing is lost,
+ * and the events of each tenant arrive in their order. 240 events and 2 kills. With TEST_LONG 10,000 and 20.
+ */
+import { jetstreamManager, jetstream, type JsMsg } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
+import type { ExecutionContext } from 'ava'
+import { envelopeOf } from '../../../actors/webhooks/delivery/envelope.js'
+import { systemClock } from '../../../runtime/kernel/clock.js'
+import { systemRandom } from '../../../runtime/kernel/random.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import { appendEvents, eventsAfter, sweepEvents } from '../../../storage/platform/outbox.js'
+import { forgetSinks, sinkBacklog } from '../../../storage/webhooks/event-sinks.js'
+import { svc } from '../../flows/vault/command.js'
+import { sql } from '../../support/identity/identity.js'
+import { freePort, TEST_DEFAULTS } from '../../support/service.js'
+import { testWithProgram } from '../../support/service/programs.js'
+import { type Server, startNats } from '../../support/service/servers.js'
+import { METRICS_TOKEN, metric, until as within } from '../../support/service/watch.js'
+import { freshDatabase } from '../../support/storage/database.js'
+import { testKms } from '../../support/storage/kms.js'
+
+const LONG = process.env['TEST_LONG'] !== undefined
+const EVENTS = LONG ? 10_000 : 240
+const KILLS = LONG ? 20 : 2
+const TENANTS = 3
+const STREAM = 'SVC_EVENTS'
+const TYPE = 'security.suspicious_activity'
+const random = systemRandom(systemClock)
+const until = (what: string, holds: () => Promise<boolean>) =>
+  within(what, LONG ? 300_000 : 60_000, holds)
+
+testWithProgram('nats-server', 'of the events for NATS none is lost to kills', async (t, path) => {
+  t.timeout(LONG ? 1_200_000 : 180_000)
+  const nats = await startNats(path)
+  t.teardown(() => nats.stop())
+  await createStream(nats)
+  const db = await freshDatabase(t)
+  const kms = await testKms()
+  t.teardown(() => kms.end())
+  const { database } = db
+  const start = async () => {
+    const port = await freePort()
+    const one = svc(t, {
+      environment: {
+        ...TEST_DEFAULTS,
+        ...kms.environment,
+        DATABASE_URL: db.url,
+        SVC_RUNTIME_PLANE: 'async',
+        SVC_SERVER__PORT: String(port),
+        SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,
+        SVC_EVENT_SINKS__NATS__SERVERS: `["127.0.0.1:${nats.port}"]`,
+        SVC_EVENT_SINKS__NATS__TLS: 'false',
+      },
+    })
+    await one.ready()
+    return { ...one, port }
+  }
+  let worker = await start()
+  const registered = async () =>
+    (await sql(database, `select from event_sinks where name = 'nats'`, [])).length === 1
+  await until('registered', registered)
+
+  const tenants = Array.from({ length: TENANTS }, () => random.uuid())
+  let written = 0
+  const write = async (count: number) => {
+    for (const end = written + count; written < end; written += 1) {
+      const tenantId = tenants[written % TENANTS]!
+      const event = { id: random.uuid(), tenantId, occurredAt: new Date() }
+      await database.tenant(tenantId, (tx) => {
+        appendEvents(tx, [{ ...event, type: TYPE, data: { at: written, resource: null } }])
+      })
+    }
+  }
+  const backlog = () => database.system((tx) => sinkBacklog(tx, 'nats'))
+  const caughtUp = async () => {
+    for (const tenantId of tenants)
+      await database.tenant(tenantId, (tx) => eventsAfter(tx, tenantId, 0, 1))
+    return (await backlog()).events === 0
+  }
+
+  await write(EVENTS / 4)
+  // Only audited: not for receivers.
+  await database.tenant(tenants[0]!, (tx) => appendAudit(tx, [auditOnly(tenants[0]!)]))
+  await until('caught up', caughtUp)
+  t.is((await stored(nats)).length, EVENTS / 4)
+
+  // Without the broker the events wait, and the process serves.
+  await nats.kill()
+  await write(EVENTS / 4)
+  await until('waiting', async () => (await backlog()).events === EVENTS / 4)
+  const ready = await fetch(`http://127.0.0.1:${worker.port}/health/ready`)
+  t.is(ready.status, 200)
+  const call = async (path: string, init: RequestInit) => {
+    const answer = await fetch(`http://127.0.0.1:${worker.port}${path}`, init)
+    return { text: await answer.text() }
+  }
+  const lag = () => metric({ call } as never, 'svc_event_sink_lag_seconds', { sink: 'nats' })
+  await until('lag', async () => (await lag()) > 0)
+  await sweepKeepsWaiting(t, database)
+
+  worker.child.kill('SIGKILL')
+  await worker.ended()
+  await nats.restart()
+  worker = await start()
+  await until('caught up', caughtUp)
+
+  for (let kill = 1; kill < KILLS; kill += 1) {
+    await write(Math.floor(EVENTS / 2 / KILLS))
+    worker.child.kill('SIGKILL')
+    await worker.ended()
+    worker = await start()
+  }
+  await write(EVENTS - written)
+  await until('caught up', caughtUp)
+  await until('no lag', async () => (await lag()) === 0)
+
+  const messages = await stored(nats)
+  t.is(
+    messages.length,
+    EVENTS,
+    'each event is stored once: the broker knows repetitions by their id',
+  )
+  for (const tenantId of tenants) {
+    const events = await database.tenant(tenantId, (tx) => eventsAfter(tx, tenantId, 0, EVENTS))
+    const ofTenant = messages.filter(({ subject }) => subject === `svc.events.${tenantId}.${TYPE}`)
+    t.deepEqual(
+      ofTenant.map((message) => message.string()),
+      // Swept events are no longer in the table.
+      [
+        ...ofTenant.slice(0, ofTenant.length - events.length).map((each) => each.string()),
+        ...events.map(envelopeOf),
+      ],
+      'in the order of their numbers, with the body that webhooks get',
+    )
+    const places = ofTenant.map((message) => message.json<{ data: { at: number } }>().data.at)
+    t.deepEqual(
+      places,
+      places.toSorted((a, b) => a - b),
+    )
+    t.is(ofTenant.length, EVENTS / TENANTS)
+    for (const message of ofTenant) {
+      const { event_id: id } = message.json<{ event_id: string }>()
+      t.is(message.headers?.get('Nats-Msg-Id'), id)
+      t.is(message.headers?.get('event_id'), id)
+    }
+  }
+  await forgets(t, database)
+})
+
+/** Old events are deleted, except those that wait for a sink. */
+async function sweepKeepsWaiting(
+  t: ExecutionContext,
+  database: Awaited<ReturnType<typeof freshDatabase>>['database'],
+): Promise<void> {
+  const { events: waiting } = await database.system((tx) => sinkBacklog(tx, 'nats'))
+  const [before] = await sql<{ count: number }>(
+    database,
+    'select count(*)::int as count from events',
+    [],
+  )
+  const removed = await database.system((tx) =>
+    sweepEvents(tx, new Date(Date.now() + 1000), 10_000),
+  )
+  t.is(removed, before!.count - waiting)
+}
+
+/** A sink that no process has in its configuration is forgotten after a week, with its cursors. */
+async function forgets(
+  t: ExecutionContext,
+  database: Awaited<ReturnType<typeof freshDatabase>>['database'],
+): Promise<void> {
+  t.is(await database.system(forgetSinks), 0)
+  await sql(database, `update event_sinks set seen_at = seen_at - interval '8 days'`, [])
+  t.is(await database.system(forgetSinks), 1)
+  t.deepEqual(await sql(database, 'select from event_sink_cursors', []), [])
+}
+
+function auditOnly(tenantId: string) {
+  return {
+    id: random.uuid(),
+    tenantId,
+    type: 'admin.agent.suspended',
+    occurredAt: new Date(),
+    subject: null,
+    actors: [],
+    clientId: null,
+    delegationId: null,
+    grantId: null,
+    resource: null,
+    outcome: 'success' as const,
+    requestId: null,
+    ip: null,
+    data: {},
+  }
+}
+
+async function createStream({ port }: Server): Promise<void> {
+  const connection = await connect({ servers: `127.0.0.1:${port}` })
+  const manager = await jetstreamManager(connection)
+  await manager.streams.add({ name: STREAM, subjects: ['svc.events.>'] })
+  await connection.close()
+}
+
+/** All messages of the stream, in order. */
+async function stored({ port }: Server): Promise<JsMsg[]> {
+  const connection = await connect({ servers: `127.0.0.1:${port}` })
+  try {
+    const manager = await jetstreamManager(connection)
+    const { state } = await manager.streams.info(STREAM)
+    const consumer = await jetstream(connection).consumers.get(STREAM)
+    const found: JsMsg[] = []
+    if (state.messages === 0) return found
+    for await (const message of await consumer.fetch({
+      max_messages: state.messages,
+      expires: 5_000,
+    })) {
+      found.push(message)
+      if (found.length === state.messages) break
+    }
+    return found
+  } finally {
+    await connection.close()
+  }
+}

@@ -1,0 +1,154 @@
+/**
+ * Every named statement of `storage/`: each exported function runs with stand-ins for its arguments and for the answers of
+ * the database, and the statements that it would send are collected.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import type { Database, Statement, Transaction } from '../../../storage/platform/sql.js'
+
+const COMPILED = fileURLToPath(new URL('../../../storage/', import.meta.url))
+const STATEMENTS_PER_CALL_MAX = 40
+/** More than the most parameters of any function. */
+const ARGUMENTS = 8
+const HASH_BYTES = 32
+/** A function that waits for something else than the database sends no further statement. */
+const CALL_MS_MAX = 20
+/** How the name of a statement is written. */
+const NAMED = /\bname: '([a-z0-9_]+\.[a-z0-9_.]+)'/g
+
+/** Stands for any value: each of its members is a stand-in and a function that returns one. */
+function standIn(): unknown {
+  const target = () => undefined
+  return new Proxy(target, {
+    get(_, name) {
+      if (name === Symbol.toPrimitive) return (hint: string) => (hint === 'number' ? 1 : '1')
+      if (name === Symbol.iterator) return [standIn()][Symbol.iterator].bind([standIn()])
+      if (name === 'then' || name === 'toJSON') return undefined
+      if (name === 'length') return 1
+      return standIn()
+    },
+    apply: () => standIn(),
+    has: () => true,
+  })
+}
+
+const isStandIn = (value: unknown): boolean => typeof value === 'function'
+
+type Found = Map<string, Statement>
+
+/** What stands for arguments and rows in one run: different values take different branches. */
+type Stage = {
+  readonly argument: () => unknown
+  readonly rows: () => unknown[]
+}
+
+const STAGES: readonly Stage[] = [
+  { argument: standIn, rows: () => [standIn()] },
+  { argument: standIn, rows: () => [] },
+  { argument: () => null, rows: () => [standIn()] },
+  { argument: () => undefined, rows: () => [standIn()] },
+  { argument: () => '1', rows: () => [standIn()] },
+]
+
+function databaseOf(found: Found, { rows }: Stage): unknown {
+  let sent = 0
+  const send = (statement: Statement) => {
+    found.set(`${statement.name} ${statement.text}`, statement)
+    sent += 1
+    if (sent > STATEMENTS_PER_CALL_MAX) throw new Error('the function does not end')
+    const answer = rows()
+    return { rows: answer, rowCount: answer.length }
+  }
+  const database = {
+    tenantId: '00000000-0000-4000-8000-000000000000',
+    query: async (statement: Statement) => send(statement),
+    single: async (statement: Statement) => send(statement),
+    atCommit: (statement: Statement) => void send(statement),
+    together: async (_tenant: unknown, statements: readonly Statement[]) => statements.map(send),
+    tenant: async (_tenant: unknown, work: (tx: unknown) => unknown) => work(database),
+    system: async (work: (tx: unknown) => unknown) => work(database),
+  }
+  return database
+}
+
+/** All statements that the functions of `storage/` send, by name. One name can have several texts. */
+export async function everyStatement(): Promise<readonly Statement[]> {
+  const found: Found = new Map()
+  const from = Buffer.from.bind(Buffer) as (...given: unknown[]) => Buffer
+  const standIns = (value: unknown, ...rest: unknown[]) =>
+    isStandIn(value) || value === null || value === undefined
+      ? Buffer.alloc(HASH_BYTES)
+      : from(value, ...rest)
+  Object.assign(Buffer, { from: standIns })
+  try {
+    for (const file of files(COMPILED, '.js')) {
+      if (readFileSync(file, 'utf8').search(NAMED) < 0) continue
+      const module = (await import(pathToFileURL(file).href)) as Record<string, unknown>
+      for (const exported of Object.values(module)) {
+        if (typeof exported !== 'function') continue
+        for (const stage of STAGES) await run(exported as Run, found, stage)
+      }
+    }
+  } finally {
+    Object.assign(Buffer, { from })
+  }
+  return [...found.values()].filter(({ name, text }) =>
+    [name, text].every((part) => typeof part === 'string'),
+  )
+}
+
+type Run = (...given: unknown[]) => unknown
+
+async function run(exported: Run, found: Found, stage: Stage): Promise<void> {
+  const given = Array.from({ length: ARGUMENTS }, () => stage.argument())
+  given[0] = databaseOf(found, stage)
+  try {
+    const result = exported(...given)
+    // A function that composes a statement and lets its caller send it.
+    const { name, text } = (result ?? {}) as Partial<Statement>
+    if (typeof name === 'string' && typeof text === 'string') {
+      found.set(`${name} ${text}`, result as Statement)
+    }
+    await Promise.race([result, sleep(CALL_MS_MAX, undefined, { ref: true })])
+  } catch {
+    // Not a function of statements, or it refuses its arguments.
+  }
+}
+
+/** The first statement that `send` sends. */
+export async function statementOf(
+  send: (at: Transaction & Database) => Promise<unknown>,
+): Promise<Statement> {
+  let sent: Statement | undefined
+  const stop = (statement: Statement) => {
+    sent = statement
+    throw new Error('seen')
+  }
+  const at = { query: stop, together: (_: unknown, [first]: Statement[]) => stop(first!) }
+  await send(at as unknown as Transaction & Database).catch(() => undefined)
+  if (sent === undefined) throw new Error('nothing was sent')
+  return sent
+}
+
+/** The names that stand in the sources of `storage/`, to compare with what was found. */
+export function namedInSources(): ReadonlySet<string> {
+  const names = new Set<string>()
+  const sources = fileURLToPath(new URL('../../../../storage/', import.meta.url))
+  for (const file of files(sources, '.ts')) {
+    for (const [, name] of readFileSync(file, 'utf8').matchAll(
+      /\bname: '([a-z0-9_]+\.[a-z0-9_.]+)'/g,
+    )) {
+      names.add(name!)
+    }
+  }
+  return names
+}
+
+function files(folder: string, ending: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith(ending) && !name.endsWith('.d.ts'))
+    .map((name) => join(folder, name))
+    .toSorted()
+}
