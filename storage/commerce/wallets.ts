@@ -68,7 +68,7 @@ export type NewWallet = Pick<
  * Inserts a wallet. `exists` when the agent has one, `full` when the tenant has `most`. Nothing is written then.
  * @param most 0 for no limit.
  */
-export async function insertWallet(
+export async function insertAgentWallet(
   tx: Transaction,
   wallet: NewWallet,
   most: number,

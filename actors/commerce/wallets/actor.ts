@@ -8,7 +8,7 @@ import {
   assignWallet,
   findWallet,
   findWalletById,
-  insertWallet,
+  insertAgentWallet,
   listWallets,
   lockWallet,
   replaceWalletBudgets,
@@ -205,7 +205,7 @@ export const walletsActor = defineActor<WalletsProtocol, WalletsNeeds>({
                   const most = settings.max_wallets_per_tenant
                   const policed = { recipients, contracts, createdAt: now }
                   const wallet = { id, tenantId, agentId, address, keySealed, ...policed }
-                  const done = await insertWallet(tx, wallet, most)
+                  const done = await insertAgentWallet(tx, wallet, most)
                   if (done === 'exists') return { tag: 'exists' as const }
                   if (done === 'full') return { tag: 'full' as const, most }
                   await replaceWalletBudgets(tx, tenantId, id, budgetsOf(policy))

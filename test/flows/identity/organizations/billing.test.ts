@@ -62,7 +62,7 @@ test('a plan decides the features of an organization, in every process', async (
   t.is((await api.get('/api/v1/tenant-users', token)).status, 200, 'no feature of the list')
   const stranger = await api.workspace('Elsewhere')
   t.is((await api.get('/api/v1/webhooks', stranger.token)).status, 200)
-  const replaced = { name: `Plan ${plans}`, features: ['api_keys', 'webhooks'] }
+  const replaced = { name: 'A plan with a new name', features: ['api_keys', 'webhooks'] }
   await expected(200, put(`${PLANS}/${id}`, ops, replaced))
   for (const at of [api, elsewhere]) t.true(await becomes(200, () => hooks(at)))
   t.is((await api.call('DELETE', `${PLANS}/${id}`, { token: ops })).status, 409)
