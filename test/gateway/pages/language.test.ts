@@ -33,6 +33,7 @@ const SAME_AS_ENGLISH: Readonly<Record<Locale, readonly string[]>> = {
     'URL',
     'Webhooks',
     'svc',
+    'Wallets',
   ],
   fr: [
     'Actions',
@@ -55,6 +56,7 @@ const SAME_AS_ENGLISH: Readonly<Record<Locale, readonly string[]>> = {
     'URL',
     'Webhooks',
     'svc',
+    'Signatures',
   ],
   es: [
     'Actor',
