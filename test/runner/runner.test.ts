@@ -110,8 +110,8 @@ test('points of TAP are read with the detail of a failure', (t) => {
   ])
   t.deepEqual(shortDetail(points[1]!.detail, 2), [
     'assertion: t.is()',
-    'details:',
     '... 3 more lines',
+    '    + 2',
   ])
 })
 

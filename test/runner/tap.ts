@@ -36,7 +36,7 @@ export function tapReader(onPoint: (point: TestPoint) => void): (line: string) =
   }
 }
 
-/** The first lines of a failure, without those that say nothing of the test. */
+/** The first and the last lines of a failure, without those that say nothing of the test: a traceback ends with its error. */
 export function shortDetail(detail: readonly string[], linesMax: number): string[] {
   // A member begins at the margin; indented lines continue it.
   const members = detail.join('\n').split(/\n(?=\S)/)
@@ -46,7 +46,9 @@ export function shortDetail(detail: readonly string[], linesMax: number): string
     // YAML doubles line feeds in some of its forms.
     .filter((line) => line.trim() !== '')
   if (lines.length <= linesMax) return lines
-  return [...lines.slice(0, linesMax), `... ${lines.length - linesMax} more lines`]
+  const first = Math.ceil(linesMax / 2)
+  const left = lines.length - linesMax
+  return [...lines.slice(0, first), `... ${left} more lines`, ...lines.slice(first + left)]
 }
 
 /**

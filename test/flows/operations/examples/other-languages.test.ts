@@ -137,9 +137,11 @@ testWithModules('the Python client is an agent', ['cryptography'], async (t) => 
     allowed_hosts: [UPSTREAM_NAME],
     secret: SECRET,
   })
+  t.is(made.status, 201, JSON.stringify(made.body))
   const id = String(made.body['id'])
   const grant = { grantee_type: 'agent', grantee_id: agentId.trim() }
-  t.is((await api.post(`${CREDENTIALS}/${id}/grants`, operator, grant)).status, 201)
+  const granted = await api.post(`${CREDENTIALS}/${id}/grants`, operator, grant)
+  t.is(granted.status, 201, JSON.stringify(granted.body))
   const more = { CREDENTIAL_ID: id, API_URL: `${upstream.origin}/headers` }
   const called = startProgram(t, PYTHON, ['-c', CALL], { cwd, env: { ...env, ...more } })
   const output = await called.ended
