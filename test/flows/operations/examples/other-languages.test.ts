@@ -43,7 +43,8 @@ function testWithModules(
   modules: readonly string[],
   body: (t: ExecutionContext) => Promise<void>,
 ): void {
-  if (hasModules(...modules)) test(title, body)
+  // Not beside the compiler of Go, which takes all processors.
+  if (hasModules(...modules)) test.serial(title, body)
   else test.skip(`${title} (skipped: Python lacks ${modules.join(', ')})`, () => undefined)
 }
 
