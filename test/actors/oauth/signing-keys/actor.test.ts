@@ -284,6 +284,7 @@ test.serial(
     await here.rotate({ compromised: false })
     await eventually(async () => (await signed(there)).kid !== before.kid)
     await eventually(async () => told > 0)
+    t.true(told > 0)
   },
 )
 
