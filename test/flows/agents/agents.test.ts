@@ -222,16 +222,20 @@ test('the fixture user is stored with an argon2 hash of the shown password', asy
   t.false(await verify(row!.hash, `${password}x`))
 })
 
-test('of 50 concurrent completions of a registration one succeeds, the others get 400', async (t) => {
-  const { challenge_id, nonce } = await started('/api/v1/agents/auth/register/pow')
-  const answers = await Promise.all(
-    Array.from({ length: 50 }, () =>
-      post('/api/v1/agents/auth/register/pow/complete', { challenge_id, nonce }),
-    ),
-  )
-  t.is(answers.filter(({ status }) => status === 200).length, 1)
-  t.is(answers.filter(({ status }) => status === 400).length, 49)
-})
+// Alone: fifty waiting transactions take all connections, and other requests would be refused as overload.
+test.serial(
+  'of 50 concurrent completions of a registration one succeeds, the others get 400',
+  async (t) => {
+    const { challenge_id, nonce } = await started('/api/v1/agents/auth/register/pow')
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, () =>
+        post('/api/v1/agents/auth/register/pow/complete', { challenge_id, nonce }),
+      ),
+    )
+    t.is(answers.filter(({ status }) => status === 200).length, 1)
+    t.is(answers.filter(({ status }) => status === 400).length, 49)
+  },
+)
 
 test('a change of tenant settings in the database takes effect', async (t) => {
   const { body } = await workspace()
@@ -251,7 +255,7 @@ test('a change of tenant settings in the database takes effect', async (t) => {
   t.is(await register(), 403)
 })
 
-test('of 50 concurrent completions of a workspace one succeeds', async (t) => {
+test.serial('of 50 concurrent completions of a workspace one succeeds', async (t) => {
   const { challenge_id, nonce } = await started('/api/v1/agents/workspace/bootstrap/pow')
   const answers = await Promise.all(
     Array.from({ length: 50 }, () =>
@@ -267,7 +271,7 @@ test('of 50 concurrent completions of a workspace one succeeds', async (t) => {
   t.is(answers.filter(({ status }) => status === 400).length, 49)
 })
 
-test('of 50 concurrent verifies of one challenge one succeeds', async (t) => {
+test.serial('of 50 concurrent verifies of one challenge one succeeds', async (t) => {
   const { key, agentId } = await workspace()
   const { body } = await post('/api/v1/agents/auth/challenge', { agent_id: agentId })
   const signature = key.signChallenge(String(body['payload']))
