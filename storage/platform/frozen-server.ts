@@ -4,6 +4,7 @@
  * its own. Without one, all waiting requests fail, at most `SILENT_MS + LOOK_MS` after the last answer.
  */
 import { connect } from 'node:net'
+import { ResponseLimit } from './response-limit.js'
 
 /** Time without an answer after which the server is asked. */
 const SILENT_MS = 1_500
@@ -98,11 +99,11 @@ function showsLife(url: string, withinMs: number): Promise<boolean> {
     : connect({ host: host.replaceAll(/^\[|\]$/g, ''), port: number })
   return new Promise((resolve) => {
     const end = (isAlive: boolean) => {
-      clearTimeout(timer)
+      limit.end()
       socket.destroy()
       resolve(isAlive)
     }
-    const timer = setTimeout(() => end(false), withinMs)
+    const limit = new ResponseLimit(withinMs, () => end(false))
     socket.once('connect', () => socket.write(SSL_REQUEST))
     for (const event of ['data', 'end', 'error'] as const) socket.once(event, () => end(true))
   })

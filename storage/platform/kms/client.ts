@@ -1,11 +1,13 @@
 /**
  * The client of the kms. It connects at the first request, multiplexes requests over one connection, and fails fast:
- * no request waits longer than the time limit, and while the kms is unavailable most requests fail at once.
+ * no request waits longer than the time limit, stalls of this process apart, and while the kms is unavailable most
+ * requests fail at once.
  */
 import { connect, type Socket } from 'node:net'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../runtime/kernel/log.js'
+import { ResponseLimit } from '../response-limit.js'
 import {
   CONTEXT_BYTES_MAX,
   decodeReply,
@@ -71,7 +73,7 @@ export async function openKms(options: OpenKms): Promise<Kms> {
 type Waiting = {
   readonly resolve: (payload: Uint8Array) => void
   readonly reject: (error: Error) => void
-  readonly timer: NodeJS.Timeout
+  readonly limit: ResponseLimit
 }
 
 /** A connection after its handshake. */
@@ -139,8 +141,8 @@ class KmsClient {
       const id = this.#nextId()
       // The kms answers in order, so later requests are late too. A new connection shows whether the kms is available.
       const late = () => this.#drop(link, `no response from the kms within ${this.#timeoutMs} ms`)
-      const timer = setTimeout(late, this.#timeoutMs)
-      this.#waiting.set(id, { resolve, reject, timer })
+      const limit = new ResponseLimit(this.#timeoutMs, late)
+      this.#waiting.set(id, { resolve, reject, limit })
       try {
         const request = encodeRequest({ id, operation, context, payload })
         link.socket.write(frame(link.channel.seal(request)))
@@ -197,12 +199,13 @@ class KmsClient {
       const frames = new FrameReader()
       let link: Link | undefined
       const fail = (error: Error) => {
-        clearTimeout(timer)
+        limit.end()
         socket.destroy()
         reject(error)
         this.#drop(link, error.message)
       }
-      const timer = setTimeout(() => fail(new Error('the handshake timed out')), this.#timeoutMs)
+      const late = () => fail(new Error('the handshake timed out'))
+      const limit = new ResponseLimit(this.#timeoutMs, late)
       socket.on('connect', () => socket.write(frame(initiator.hello)))
       socket.on('error', fail)
       socket.on('close', () => fail(new Error('the kms closed the connection')))
@@ -214,7 +217,7 @@ class KmsClient {
               continue
             }
             link = { socket, channel: initiator.finish(message) }
-            clearTimeout(timer)
+            limit.end()
             this.#dialling = undefined
             this.#link = link
             this.#metrics?.connected.set(1)
@@ -231,7 +234,7 @@ class KmsClient {
     const waiting = this.#waiting.get(id)
     if (waiting === undefined) return
     this.#waiting.delete(id)
-    clearTimeout(waiting.timer)
+    waiting.limit.end()
     if (status === 'ok') waiting.resolve(new Uint8Array(payload))
     else waiting.reject(new KmsRefused(status))
   }
@@ -243,8 +246,8 @@ class KmsClient {
     this.#metrics?.connected.set(0)
     if (!this.#isClosed) this.#options.log.warn({ reason }, 'kms connection lost')
     link.socket.destroy()
-    for (const { reject, timer } of this.#waiting.values()) {
-      clearTimeout(timer)
+    for (const { reject, limit } of this.#waiting.values()) {
+      limit.end()
       reject(new KmsUnavailable(reason))
     }
     this.#waiting.clear()

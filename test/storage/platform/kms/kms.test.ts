@@ -326,6 +326,17 @@ test('a kms that accepts and says nothing is given up within the time limit', as
   await t.throwsAsync(kms.wrap('a', secret), { message: /handshake timed out/ })
 })
 
+test.serial('a stall of this process does not count as silence of the kms', async (t) => {
+  const { client } = await kmsOn(t)
+  const kms = await client({ requestTimeoutMs: 500 })
+  await kms.wrap('first', secret)
+  const wrapping = kms.wrap('second', secret)
+  const until = performance.now() + 1500
+  while (performance.now() < until);
+  const wrapped = await wrapping
+  t.deepEqual(await kms.unwrap('second', wrapped), secret)
+})
+
 test('a running kms takes a rotated master key up, and old wraps still open', async (t) => {
   const { client, keysDirectory } = await kmsOn(t)
   const kms = await client()
