@@ -53,8 +53,8 @@ export interface MigrationOptions {
 }
 
 /**
- * @returns the names of the applied files. Empty if the schema is current.
- * @throws SchemaMismatch if the database is newer, or an applied file was edited.
+ * @returns the names of the applied files. Empty if the schema is current, or newer and compatible.
+ * @throws SchemaMismatch if the database is newer and does not permit this program, or an applied file was edited.
  * @throws DatabaseUnavailable if the database is unreachable.
  */
 export async function runMigrations(options: MigrationOptions): Promise<string[]> {
@@ -69,12 +69,16 @@ export async function runMigrations(options: MigrationOptions): Promise<string[]
          name text primary key,
          checksum text not null,
          applied_at timestamptz not null default clock_timestamp(),
-         duration_ms integer not null
+         duration_ms integer not null,
+         oldest_build integer
        );
        create table if not exists locks (key text primary key);
        insert into locks (key) values ('migrations') on conflict do nothing`,
     )
+    await addOldestBuild(client)
     const verdict = compareSchema(files, await readAppliedMigrations(client))
+    // The newer version has granted what its roles need.
+    if (verdict.tag === 'ahead' && verdict.obstacle === null) return []
     if (verdict.tag !== 'current' && verdict.tag !== 'behind') throw new SchemaMismatch(verdict)
     const missing = verdict.tag === 'behind' ? verdict.missing : []
     const applied: string[] = []
@@ -142,6 +146,16 @@ async function takeTurn(client: Client, log: Logger): Promise<void> {
   throw new Error('another runner has been migrating this database for ten minutes')
 }
 
+/** Releases up to 0.3.0 made the table without the column. A change of a table waits for its readers, so it is made once. */
+async function addOldestBuild(client: Client): Promise<void> {
+  const { rowCount } = await client.query(
+    `select from information_schema.columns
+     where table_schema = current_schema() and table_name = 'svc_migrations' and column_name = 'oldest_build'`,
+  )
+  if (rowCount !== 0) return
+  await client.query('alter table svc_migrations add column if not exists oldest_build integer')
+}
+
 /** @returns false if another runner applied the file, on an engine without advisory locks. */
 async function apply(client: Client, file: MigrationFile, log: Logger): Promise<boolean> {
   for (let tries = 1; ; tries += 1) {
@@ -171,8 +185,8 @@ async function applyOnce(client: Client, file: MigrationFile, log: Logger): Prom
     await client.query(file.sql)
     const durationMs = Math.round(performance.now() - startedMs)
     await client.query(
-      'insert into svc_migrations (name, checksum, duration_ms) values ($1, $2, $3)',
-      [file.name, file.checksum, durationMs],
+      'insert into svc_migrations (name, checksum, duration_ms, oldest_build) values ($1, $2, $3, $4)',
+      [file.name, file.checksum, durationMs, file.oldestBuild],
     )
     await client.query('commit')
     log.info({ migration: file.name, durationMs }, 'migrated')

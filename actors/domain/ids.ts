@@ -27,3 +27,8 @@ export function asId(text: string): string {
 export function isUuid(value: string): boolean {
   return UUID.test(value)
 }
+
+/** The time of an id that this service made (UUID version 7, RFC 9562 section 5.7), in milliseconds since 1970. */
+export function timeOfId(id: string): number {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
+}

@@ -1,7 +1,7 @@
 /** Applications (OAuth clients) and their secrets. Only the SHA-256 of a secret is stored. */
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Random } from '../../runtime/kernel/random.js'
-import type { Transaction } from '../platform/sql.js'
+import { type Database, LOOKED_UP, type Statement, type Transaction } from '../platform/sql.js'
 
 export type ApplicationRow = {
   id: string
@@ -296,14 +296,32 @@ export type ClientRow = Pick<
 
 export type ClientSecretRow = { readonly sha256: Uint8Array; readonly expiresAt: Date | null }
 
+type FoundClient = Omit<ClientRow, 'secrets'> & {
+  secrets: { sha256: string; expiresAt: string | null }[]
+}
+
 /** Finds a client by id. Its tenant is unknown, so the transaction must cross tenants. */
 export async function findClient(
   tx: Transaction,
   clientId: string,
 ): Promise<ClientRow | undefined> {
-  const { rows } = await tx.query<
-    Omit<ClientRow, 'secrets'> & { secrets: { sha256: string; expiresAt: string | null }[] }
-  >({
+  const { rows } = await tx.query<FoundClient>(findingClients([clientId]))
+  return rows.map(withSecrets)[0]
+}
+
+/** The same for several clients, in the order of their ids, which differ. */
+export async function findClients(
+  database: Database,
+  clientIds: readonly string[],
+): Promise<readonly (ClientRow | undefined)[]> {
+  const [found] = await database.together(null, [findingClients(clientIds)], { pool: 'identity' })
+  const clients = (found!.rows as FoundClient[]).map(withSecrets)
+  const byId = new Map(clients.map((client) => [client.id, client]))
+  return clientIds.map((id) => byId.get(id))
+}
+
+function findingClients(clientIds: readonly string[]): Statement {
+  return {
     name: 'application.client',
     text: `select a.id, a.tenant_id as "tenantId", a.status, a.client_type as "clientType",
              a.token_endpoint_auth_method as "tokenEndpointAuthMethod", a.audience,
@@ -316,12 +334,15 @@ export async function findClient(
                 'expiresAt', s.expires_at)), '[]')
               from application_secrets s
               where s.tenant_id = a.tenant_id and s.application_id = a.id) as secrets
-           from applications a join tenants t on t.id = a.tenant_id
-           where a.id = $1`,
-    values: [clientId],
-  })
-  const [row] = rows
-  if (row === undefined) return undefined
+           from (select id from unnest($1::uuid[]) with ordinality asked (id, place)
+             where ${LOOKED_UP} offset 0) asked
+           cross join lateral (select * from applications where id = asked.id offset 0) a
+           cross join lateral (select status from tenants where id = a.tenant_id offset 0) t`,
+    values: [clientIds],
+  }
+}
+
+function withSecrets(row: FoundClient): ClientRow {
   const secrets = row.secrets.map(({ sha256, expiresAt }) => ({
     sha256: Buffer.from(sha256, 'hex'),
     expiresAt: expiresAt === null ? null : new Date(expiresAt),

@@ -25,8 +25,8 @@ export type NewAgentSession = {
 
 /**
  * Creates sessions of agents in a tenant, each with its refresh family and the family's first token, and spends their
- * challenges. Records their events. Returns the place, from 1, of each session, and none of one whose challenge was spent
- * or has expired.
+ * challenges, and records their events. The rows are the places, from 1, of the sessions that it created. It creates none
+ * for a challenge that was spent or has expired.
  */
 export function openingAgentSessions(
   tenantId: string,
@@ -206,6 +206,12 @@ export type TokenStatusQuery = {
   readonly clientId: string
 }
 
+/** The query for a token that may still be issued. */
+export type RecentTokenQuery = TokenStatusQuery & {
+  /** True if its session and its grant may not be stored yet. Default: false. */
+  readonly isBeingIssued?: boolean
+}
+
 /**
  * Reads the status of tokens, in the order of the queries. An agent's home tenant may differ from the
  * token's, so the transaction crosses tenants.
@@ -221,7 +227,7 @@ export async function readTokenStatus(
 /** The same in its own round trip, without a transaction. */
 export async function readTokenStatusBatch(
   database: Database,
-  queries: readonly TokenStatusQuery[],
+  queries: readonly RecentTokenQuery[],
 ): Promise<readonly TokenStatus[]> {
   const [found] = await database.together(null, [tokenStatusStatement(queries)], {
     pool: 'identity',
@@ -229,7 +235,7 @@ export async function readTokenStatusBatch(
   return found!.rows as TokenStatus[]
 }
 
-function tokenStatusStatement(queries: readonly TokenStatusQuery[]): Statement {
+function tokenStatusStatement(queries: readonly RecentTokenQuery[]): Statement {
   return {
     name: 'session.standings',
     // The status is selected, not filtered: with `ended_at is null` in the search condition the
@@ -238,7 +244,8 @@ function tokenStatusStatement(queries: readonly TokenStatusQuery[]): Statement {
              g."sessionId" is null or coalesce((select s.ended_at is null
                  and not exists (select from agent_keys k where k.fingerprint = s.key_fingerprint
                    and k.agent_id = s.agent_id and k.status = 'revoked')
-               from sessions s where s.tenant_id = g."tenantId" and s.id = g."sessionId"), false)
+               from sessions s where s.tenant_id = g."tenantId" and s.id = g."sessionId"),
+               g."isBeingIssued", false)
                as "sessionOpen",
              ${tenantInForce('g."tenantId"')}
              and (g."organizationId" is null or exists (select from organizations o
@@ -255,7 +262,8 @@ function tokenStatusStatement(queries: readonly TokenStatusQuery[]): Statement {
              not exists (select from revoked_tokens r
                where r.tenant_id = g."tenantId" and r.id = g."tokenId")
              and (g."grantId" is null or coalesce((select f.revoked_at is null
-               from refresh_families f where f.tenant_id = g."tenantId" and f.id = g."grantId"), false))
+               from refresh_families f where f.tenant_id = g."tenantId" and f.id = g."grantId"),
+               g."isBeingIssued", false))
              and (g."resourceIds" is null or not exists (
                select from unnest(g."resourceIds") with ordinality named (id, place)
                where named.${LOOKED_UP} and not exists (select from api_resources r
@@ -268,9 +276,9 @@ function tokenStatusStatement(queries: readonly TokenStatusQuery[]): Statement {
            from rows from (jsonb_to_recordset($1::jsonb) as ("tenantId" uuid, "sessionId" uuid,
              "agentIds" uuid[], "applicationId" uuid, "tokenId" uuid, "grantId" uuid,
              "personSub" text, "delegationId" uuid, "organizationId" uuid, "resourceIds" uuid[],
-             "clientId" text)) with ordinality
+             "clientId" text, "isBeingIssued" boolean)) with ordinality
              g ("tenantId", "sessionId", "agentIds", "applicationId", "tokenId", "grantId", "personSub",
-               "delegationId", "organizationId", "resourceIds", "clientId", place)
+               "delegationId", "organizationId", "resourceIds", "clientId", "isBeingIssued", place)
            where ${LOOKED_UP}
            order by g.place`,
     values: [JSON.stringify(queries)],

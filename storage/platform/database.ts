@@ -20,6 +20,7 @@ import {
 } from './pool-plan.js'
 import { DatabaseConnection } from './connection.js'
 import { FrozenServerWatch, type Waiting } from './frozen-server.js'
+import { STALLED_MS } from './response-limit.js'
 import { Silence } from './silence.js'
 import { parseTypes } from './sql-types.js'
 import type {
@@ -36,6 +37,7 @@ import {
   repeated,
   runWithSettings,
   transact,
+  transactAmong,
   transactTogether,
 } from './transaction.js'
 import {
@@ -154,6 +156,12 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
       meter.watch(pool, async () => {
         const results = await transactTogether(sources[pool], tenantId, statements)
         if (wakes !== undefined) notify(wakes(results))
+        return results
+      }),
+    among: (parts, { pool = 'plane', wakes, lockTimeoutMs } = {}) =>
+      meter.watch(pool, async () => {
+        const results = await transactAmong(sources[pool], parts, lockTimeoutMs)
+        if (wakes !== undefined) notify(wakes(results.flat()))
         return results
       }),
     single,
@@ -387,8 +395,10 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     for (let attempt = 0; ; attempt += 1) {
       const client = await connect(signal).catch((error: unknown) => {
         // The server responds, but is slow to open a connection. Another connection may be free by now.
-        const isSlow = isLate(error) && answeredMs > from && pool.totalCount < plan.max
-        if (signal?.aborted || !isSlow) throw error
+        const isSlow = answeredMs > from && pool.totalCount < plan.max
+        // After a stall of this process the timer runs before the socket is read.
+        const wasStalled = performance.now() - from > openingLimitMs + STALLED_MS
+        if (signal?.aborted || !isLate(error) || !(isSlow || wasStalled)) throw error
         return connect(signal)
       })
       const connection = connections.get(client)!

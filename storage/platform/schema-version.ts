@@ -8,11 +8,15 @@ export interface MigrationFile {
   readonly sql: string
   /** SHA-256 of the file, hexadecimal. */
   readonly checksum: string
+  /** What `oldestBuildOf` reads in its first line. */
+  readonly oldestBuild: number | null
 }
 
 export interface AppliedMigration {
   readonly name: string
   readonly checksum: string
+  /** As the runner that applied it recorded. Absent or null: no older build may run on it. */
+  readonly oldestBuild?: number | null
 }
 
 /** A pg client or pool. */
@@ -28,6 +32,21 @@ const LISTED_MAX = 3
 
 const FILE_NAME = /^(\d{4})_[a-z0-9_]+\.sql$/
 const NOT_A_MIGRATION = new Set(['schema.sql'])
+const FIRST_LINE =
+  /^-- Old processes (?:(may) keep running(?: from (\d{4}))?|must not keep running)\b/
+
+/**
+ * The oldest build that may run on the schema of a migration, as the number of the newest migration of that build: 0 for
+ * every build, and the own number of the migration for none before it. Null where the first line does not say it.
+ */
+export function oldestBuildOf(name: string, sql: string): number | null {
+  const [matched, may, from = '0'] = FIRST_LINE.exec(sql) ?? []
+  if (matched === undefined) return null
+  return may === undefined ? numberOf(name) : Number(from)
+}
+
+/** The number of a migration. */
+const numberOf = (name: string) => Number(name.slice(0, 4))
 
 /** The migration files in order. @throws if a name or number is invalid. */
 export async function readMigrationFiles(folder = MIGRATIONS_FOLDER): Promise<MigrationFile[]> {
@@ -44,10 +63,12 @@ export async function readMigrationFiles(folder = MIGRATIONS_FOLDER): Promise<Mi
   return Promise.all(
     names.map(async (name) => {
       const bytes = await readFile(new URL(name, folder))
+      const sql = bytes.toString('utf8')
       return {
         name: name.slice(0, -'.sql'.length),
-        sql: bytes.toString('utf8'),
+        sql,
         checksum: createHash('sha256').update(bytes).digest('hex'),
+        oldestBuild: oldestBuildOf(name, sql),
       }
     }),
   )
@@ -57,14 +78,19 @@ export async function readMigrationFiles(folder = MIGRATIONS_FOLDER): Promise<Mi
 export async function readAppliedMigrations(database: Queryable): Promise<AppliedMigration[]> {
   const { rows } = await database.query(`select to_regclass('svc_migrations') is not null as there`)
   if (!rows[0]?.['there']) return []
-  const applied = await database.query('select name, checksum from svc_migrations order by name')
+  // Releases up to 0.3.0 made the table without the column.
+  const applied = await database.query(
+    `select name, checksum, (to_jsonb(m) ->> 'oldest_build')::integer as "oldestBuild"
+     from svc_migrations m order by name`,
+  )
   return applied.rows as unknown as AppliedMigration[]
 }
 
 export type SchemaVerdict =
   | { tag: 'current' }
   | { tag: 'behind'; missing: MigrationFile[] }
-  | { tag: 'ahead'; unknown: string[] }
+  /** `obstacle` says why this build must not run on the schema. Null: the newer migrations permit it. */
+  | { tag: 'ahead'; unknown: string[]; obstacle: string | null }
   | { tag: 'edited'; names: string[] }
   | { tag: 'disordered'; names: string[]; after: string }
 
@@ -74,18 +100,52 @@ export function compareSchema(
   applied: readonly AppliedMigration[],
 ): SchemaVerdict {
   const known = new Map(files.map((file) => [file.name, file.checksum]))
-  const unknown = applied.filter(({ name }) => !known.has(name)).map(({ name }) => name)
-  if (unknown.length > 0) return { tag: 'ahead', unknown }
-  const edited = applied.filter(({ name, checksum }) => known.get(name) !== checksum)
-  if (edited.length > 0) return { tag: 'edited', names: edited.map(({ name }) => name) }
+  const unknown = applied.filter(({ name }) => !known.has(name))
   const had = new Set(applied.map(({ name }) => name))
   const missing = files.filter(({ name }) => !had.has(name))
+  if (unknown.length > 0) {
+    const obstacle = obstacleTo(files, unknown, missing)
+    if (obstacle !== null) return { tag: 'ahead', unknown: unknown.map(nameOf), obstacle }
+  }
+  const edited = applied.filter(
+    ({ name, checksum }) => known.has(name) && known.get(name) !== checksum,
+  )
+  if (edited.length > 0) return { tag: 'edited', names: edited.map(nameOf) }
+  if (unknown.length > 0) return { tag: 'ahead', unknown: unknown.map(nameOf), obstacle: null }
   if (missing.length === 0) return { tag: 'current' }
   const newest = applied.at(-1)?.name ?? ''
-  const skipped = missing.filter(({ name }) => name < newest).map(({ name }) => name)
+  const skipped = missing.filter(({ name }) => name < newest).map(nameOf)
   if (skipped.length > 0) return { tag: 'disordered', names: skipped, after: newest }
   return { tag: 'behind', missing }
 }
+
+/** Why a build with these files must not run on a schema with migrations that it does not know, or null. */
+function obstacleTo(
+  files: readonly MigrationFile[],
+  unknown: readonly AppliedMigration[],
+  missing: readonly MigrationFile[],
+): string | null {
+  if (missing.length > 0) return `the database lacks ${shortened(missing.map(nameOf))}`
+  const newest = files.at(-1)?.name ?? ''
+  const between = unknown.filter(({ name }) => name < newest)
+  if (between.length > 0) return `${list(between.map(nameOf))} belongs before ${newest}`
+  for (const { name, oldestBuild = null } of unknown) {
+    if (oldestBuild === null) return `${name} does not say which older versions may run on it`
+    if (oldestBuild >= numberOf(name)) return `no older version may run on ${name}`
+    if (oldestBuild > numberOf(newest))
+      return `${name} needs a version with migration ${String(oldestBuild).padStart(4, '0')}`
+  }
+  return null
+}
+
+/** True if a build may serve with this schema. */
+export function isCompatible(
+  verdict: SchemaVerdict,
+): verdict is { tag: 'current' } | { tag: 'ahead'; unknown: string[]; obstacle: null } {
+  return verdict.tag === 'current' || (verdict.tag === 'ahead' && verdict.obstacle === null)
+}
+
+const nameOf = ({ name }: { readonly name: string }) => name
 
 /** The schema of the database does not match the program. The message names the difference. */
 export class SchemaMismatch extends Error {
@@ -103,10 +163,10 @@ function explain(verdict: Exclude<SchemaVerdict, { tag: 'current' }>): string {
         'run the migrations (npm run migrate), then start again'
       )
     case 'ahead':
-      return (
-        `the database has ${list(verdict.unknown)}, which are unknown to this version of svc: ` +
-        'a newer version migrated it; start that version'
-      )
+      return verdict.obstacle === null
+        ? `the database has ${list(verdict.unknown)}, which are unknown to this version of svc and permit it to run`
+        : `the database has ${list(verdict.unknown)}, which are unknown to this version of svc: ` +
+            `a newer version migrated it, and ${verdict.obstacle}; start that version`
     case 'edited':
       return (
         `${list(verdict.names)} was changed after it was applied to this database: ` +
@@ -131,16 +191,18 @@ function list(names: readonly string[]): string {
 }
 
 /**
- * Requires a database with exactly the migrations of this program.
+ * Requires a database with the migrations of this program. It may have newer ones that permit this program to run.
+ * @returns the newer ones.
  * @throws SchemaMismatch
  */
 export async function requireMigratedSchema(
   database: Queryable,
   folder = MIGRATIONS_FOLDER,
-): Promise<void> {
+): Promise<readonly string[]> {
   const [files, applied] = [await readMigrationFiles(folder), await readAppliedMigrations(database)]
   const verdict = compareSchema(files, applied)
-  if (verdict.tag !== 'current') throw new SchemaMismatch(verdict)
+  if (!isCompatible(verdict)) throw new SchemaMismatch(verdict)
+  return verdict.tag === 'ahead' ? verdict.unknown : []
 }
 
 /**

@@ -50,6 +50,21 @@ export interface TogetherOptions {
     | undefined
 }
 
+/** Statements of a transaction of several tenants. */
+export interface TenantsPart {
+  /**
+   * With one tenant, row-level security limits the statements to its rows. With several, they read no rows and can only
+   * record events of these tenants.
+   */
+  readonly tenantIds: readonly string[]
+  readonly statements: readonly Statement[]
+}
+
+export interface AmongOptions extends TogetherOptions {
+  /** The time that each statement waits for locks of other transactions. Default: no limit but that of statements. */
+  readonly lockTimeoutMs?: number | undefined
+}
+
 /**
  * The database as actors see it. `work` runs again after a serialization failure or a deadlock, so it has no effects outside
  * of its transaction.
@@ -72,6 +87,15 @@ export interface Database {
     statements: readonly Statement[],
     options?: TogetherOptions,
   ): Promise<readonly Rows<Record<string, unknown>>[]>
+  /**
+   * Runs the parts, in their order, as one transaction in one round trip. After a failure nothing of any part is changed,
+   * unless the connection was lost: then the outcome is unknown.
+   * @returns the results of each part.
+   */
+  among(
+    parts: readonly TenantsPart[],
+    options?: AmongOptions,
+  ): Promise<readonly (readonly Rows<Record<string, unknown>>[])[]>
   /** @throws if the database is unavailable. */
   ping(signal?: AbortSignal): Promise<void>
   close(): Promise<void>

@@ -77,6 +77,25 @@ export function sightStatement(tenantId: string | null): Statement {
   return { name: 'tenancy.tenant', text, values: [tenantId] }
 }
 
+/**
+ * Sets what the next statements of a transaction of several tenants see: the rows of the only tenant, or with several
+ * tenants no rows, and they can record events of these (migration 0110). @throws if an id is not a UUID.
+ */
+export function partStatement(tenantIds: readonly string[]): Statement {
+  if (!tenantIds.every((id) => UUID.test(id))) {
+    throw new Error('a tenant id must be a lower-case UUID')
+  }
+  const values = tenantIds.length === 1 ? [tenantIds[0], ''] : ['', tenantIds.join(',')]
+  const text = `select set_config('svc.tenant_id', $1, true), set_config('svc.tenant_ids', $2, true)`
+  return { name: 'tenancy.part', text, values }
+}
+
+/** Limits the time that each statement of a transaction waits for locks. */
+export function lockTimeoutStatement(ms: number): Statement {
+  const text = `select set_config('lock_timeout', $1, true)`
+  return { name: 'transaction.lock_timeout', text, values: [String(ms)] }
+}
+
 /** The error of a pooled transaction that reached a standby, from the results of its opening statements. */
 export function standbyError(opening: readonly Rows<unknown>[]): Error | null {
   const isStandby = opening.some(({ rows }) => {

@@ -3,9 +3,11 @@ import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DatabaseConnection } from './connection.js'
 import { Statements } from './transaction-statements.js'
-import type { Rows, Statement, Transaction, TransactionOptions } from './sql.js'
+import type { Rows, Statement, TenantsPart, Transaction, TransactionOptions } from './sql.js'
 import {
+  lockTimeoutStatement,
   openingStatements,
+  partStatement,
   sightStatement,
   standbyError,
   type TransactionSettings,
@@ -92,9 +94,37 @@ export async function transactTogether(
   statements: readonly Statement[],
 ): Promise<readonly Rows<Record<string, unknown>>[]> {
   const opening = [sightStatement(tenantId), ...source.settings.statements]
+  return sendTogether(source, opening, statements, tenantId ?? '')
+}
+
+/** Runs the parts of several tenants as one transaction, in one round trip. @returns the results of each part. */
+export async function transactAmong(
+  source: ConnectionSource,
+  parts: readonly TenantsPart[],
+  lockTimeoutMs: number | undefined,
+): Promise<readonly (readonly Rows<Record<string, unknown>>[])[]> {
+  const patience = lockTimeoutMs === undefined ? [] : [lockTimeoutStatement(lockTimeoutMs)]
+  const opening = [...source.settings.statements, ...patience]
+  const statements = parts.flatMap((part) => [partStatement(part.tenantIds), ...part.statements])
+  // The transaction is of no tenant's share: it takes one connection for all of them.
+  const results = await sendTogether(source, opening, statements, '')
+  let from = 0
+  return parts.map((part) => {
+    const begin = from + 1
+    from = begin + part.statements.length
+    return results.slice(begin, from)
+  })
+}
+
+function sendTogether(
+  source: ConnectionSource,
+  opening: readonly Statement[],
+  statements: readonly Statement[],
+  share: string,
+): Promise<readonly Rows<Record<string, unknown>>[]> {
   const work = (connection: DatabaseConnection) => runAfter(connection, opening, statements)
   return repeated(
-    () => source.use(undefined, undefined, work, tenantId ?? ''),
+    () => source.use(undefined, undefined, work, share),
     'the connection was lost during a transaction',
     source.repeats,
   )

@@ -71,10 +71,12 @@ export function isSerializationFailure(error: unknown): boolean {
 /**
  * True if the connection was lost: socket errors, class 08, and disconnects by the server (57P01 administrator, 57P02
  * crash, 57P03 starting up, 57P05 idle session, 53300 too many connections). Also 25006, read-only: the server has
- * become a standby, and a new connection may reach the new primary.
+ * become a standby, and a new connection may reach the new primary. Also an error that ended the session or the whole
+ * server: the outcome of a commit is unknown then.
  */
 export function isConnectionLoss(error: unknown): boolean {
   if (!(error instanceof Error)) return false
+  if (hasEndedSession(error as CodedError)) return true
   const { code } = error as CodedError
   if (code !== undefined && /^(08...|57P0[1235]|25P03|25006|53300)$/.test(code)) return true
   if (code !== undefined && /^E[A-Z]+$/.test(code)) return true
@@ -85,11 +87,23 @@ export function isConnectionLoss(error: unknown): boolean {
 
 /**
  * True if the server cancelled the statement: a timeout (57014, 55P03), a deadlock or serialization failure (40P01,
- * 40001), or a lack of memory or disk (class 53). The request is valid and the connection still usable.
+ * 40001), or a lack of memory or disk (class 53). The request is valid, the connection still usable, and nothing was
+ * committed.
  */
 export function isGivenUp(error: unknown): boolean {
   const { code } = (error ?? {}) as CodedError
-  return code !== undefined && /^(57014|55P03|40P01|40001|53...)$/.test(code)
+  if (code === undefined || hasEndedSession(error as CodedError)) return false
+  return /^(57014|55P03|40P01|40001|53...)$/.test(code)
+}
+
+/**
+ * A full disk is an error of one statement if a table cannot grow, and a PANIC of the server if its log (WAL) cannot. The
+ * commit may be in the log then. The server's language (lc_messages) can translate the severity, so that class 53 with any
+ * other word than `ERROR` counts as ended.
+ */
+function hasEndedSession({ code, severity }: CodedError): boolean {
+  if (severity === undefined || severity === 'ERROR') return false
+  return severity === 'PANIC' || code?.startsWith('53') === true
 }
 
 /** Wraps connection losses and cancelled statements in `DatabaseUnavailable`. Returns other errors unchanged. */

@@ -6,14 +6,12 @@ import { secp256k1 } from '@noble/curves/secp256k1'
 import {
   bytesToHex,
   getAddress,
-  hashTypedData,
   hexToBytes,
   keccak256,
   publicKeyToAddress,
   serializeTransaction,
 } from 'viem/utils'
-import { TRANSFER_WITH_AUTHORIZATION } from '../x402/compute.js'
-import type { Authorization } from '../x402/proof.js'
+import { hashTransfer, type TransferAuthorization } from '../x402/transfer-authorization.js'
 
 type Hex = `0x${string}`
 
@@ -31,17 +29,9 @@ export function checksums({ addresses }: { readonly addresses: readonly string[]
   return addresses.map((address) => getAddress(address.toLowerCase()))
 }
 
-export type PaymentInput = {
+export type PaymentInput = TransferAuthorization & {
   /** 32 bytes, wiped after use. */
   readonly key: Uint8Array
-  readonly domain: {
-    readonly name: string
-    readonly version: string
-    readonly chainId: number
-    /** Contract address of the token. */
-    readonly verifyingContract: string
-  }
-  readonly authorization: Authorization
 }
 export type Signed = {
   /** The hash that is signed. */
@@ -51,22 +41,9 @@ export type Signed = {
 }
 
 /** Signs an EIP-3009 TransferWithAuthorization. */
-export function payment({ key, domain, authorization }: PaymentInput): Signed {
+export function payment({ key, ...transfer }: PaymentInput): Signed {
   try {
-    const hash = hashTypedData({
-      // Lower case: viem checks the checksum of mixed-case addresses.
-      domain: { ...domain, verifyingContract: domain.verifyingContract.toLowerCase() as Hex },
-      types: TRANSFER_WITH_AUTHORIZATION,
-      primaryType: 'TransferWithAuthorization',
-      message: {
-        from: authorization.from as Hex,
-        to: authorization.to as Hex,
-        value: BigInt(authorization.value),
-        validAfter: BigInt(authorization.validAfter),
-        validBefore: BigInt(authorization.validBefore),
-        nonce: authorization.nonce as Hex,
-      },
-    })
+    const hash = hashTransfer(transfer)
     const { r, s, recovery } = signHash(hash, key)
     return { hash, signature: `${r}${s.slice(2)}${(27 + recovery).toString(16)}` }
   } finally {

@@ -8,7 +8,6 @@ import { mailQuota } from '../sign-in/mail-quota.js'
 import { login } from '../sign-in/protocol.js'
 import { federatedLogin } from '../federated-login/protocol.js'
 import { ceremonies } from './ceremonies.js'
-import { webauthn } from './library.js'
 import type { PasskeysNeeds, PasskeyTools } from './needs.js'
 import { ownPasskeys } from './own.js'
 import { passkeys, type PasskeysProtocol } from './protocol.js'
@@ -26,8 +25,6 @@ export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, coordination, settings, clock, registry } = needs
-    // The first ceremony must not wait for the library.
-    void webauthn()
     const tools: PasskeyTools = {
       ...needs,
       lockout: lockout(coordination, settings, clock),

@@ -1,4 +1,7 @@
-/** The WebAuthn library. Loading it takes a quarter of a second, so only a deployment with passkeys loads it, at its start. */
+/**
+ * The WebAuthn library. Loading it takes a quarter of a second and 5 MiB, so a deployment loads it with its threads
+ * (`deployment.thread_start`): at the start, or for the first ceremony.
+ */
 
 let loading: Promise<typeof import('@simplewebauthn/server')> | undefined
 

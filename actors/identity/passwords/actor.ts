@@ -8,7 +8,11 @@ import {
   defineActor,
   type MessageContext,
 } from '../../../runtime/kernel/actor.js'
-import type { Compute, PoolOptions } from '../../../runtime/kernel/threads/pool.js'
+import {
+  type Compute,
+  inlineCompute,
+  type PoolOptions,
+} from '../../../runtime/kernel/threads/pool.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { type Argon2Cost, costOf, formatPhc, sameCost } from './phc.js'
 import type { Breaches } from './breaches.js'
@@ -61,6 +65,11 @@ export function passwordPool(settings: PasswordSettings, processors: number): Po
     nice: NICE,
     forgets: true,
   }
+}
+
+/** The same computations on this thread: a check in a pool without threads would start one. */
+export async function passwordsHere(): Promise<PasswordCompute> {
+  return inlineCompute(await import('./compute.js'))
 }
 
 /**

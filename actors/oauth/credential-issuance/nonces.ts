@@ -4,7 +4,7 @@
  * them usable once.
  */
 import { createHash } from 'node:crypto'
-import type { Clock } from '../../../runtime/kernel/clock.js'
+import { type Clock, CLOCK_STEP_SECS_MAX } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Coordination } from '../../../storage/platform/coordination/port.js'
 import { SYSTEM_TENANT_ID } from '../../../storage/platform/sealing/seal.js'
@@ -58,7 +58,7 @@ export function credentialNonces(needs: CredentialNoncesNeeds): CredentialNonces
     use(nonce, expiresAtSecs) {
       const id = createHash('sha256').update(nonce).digest('base64url')
       const remaining = Math.max(1, expiresAtSecs - clock.nowSecs() + 1)
-      return coordination.once(`c_nonce:${id}`, remaining)
+      return coordination.once(`c_nonce:${id}`, remaining + CLOCK_STEP_SECS_MAX)
     },
   }
 }

@@ -19,7 +19,7 @@ import {
 } from '../../../storage/oauth/status-lists.js'
 import { readTokenStatusBatch } from '../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import { isUuid } from '../../domain/ids.js'
+import { isUuid, timeOfId } from '../../domain/ids.js'
 import { ttlCache } from '../../platform/batching/ttl-cache.js'
 import { signingKeys, type SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { listClaims, STATUS_LIST_TYPE, STATUS_TTL_SECS } from './list-token.js'
@@ -33,6 +33,11 @@ const SIGNING_PAUSE_MS = 150
 /** A list of access tokens is compared with their status when it is requested, at most once in this time. */
 const SWEEP_SECS = 1
 const SWEEP_ROWS = 1_000
+/**
+ * A token gets its entry before its session and its grant are stored, by another process perhaps. Until this age an
+ * entry without them is no ended one. Longer than a token request takes.
+ */
+const ISSUED_WITHIN_SECS = 60
 const LISTS_AGGREGATED_MAX = 10_000
 /** A smaller body does not get smaller. In bytes. */
 const GZIP_BYTES_MIN = 256
@@ -123,7 +128,10 @@ export const statusListsActor = defineActor<StatusListsProtocol, StatusListsNeed
         // An agent's home tenant may differ from the token's.
         const statuses = await readTokenStatusBatch(
           database,
-          entries.map(({ query }) => query),
+          entries.map(({ query }) => ({
+            ...query,
+            isBeingIssued: now.getTime() - timeOfId(query.tokenId) < ISSUED_WITHIN_SECS * 1000,
+          })),
         )
         const ended = entries.filter((_, index) => !Object.values(statuses[index]!).every(Boolean))
         const indices = ended.map(({ idx }) => idx)

@@ -4,7 +4,7 @@
  */
 import { Counter, type Registry } from 'prom-client'
 import type { Random } from '../../../runtime/kernel/random.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
+import { type Clock, CLOCK_STEP_SECS_MAX } from '../../../runtime/kernel/clock.js'
 import { deleteEndedAgentChallenges } from '../../../storage/agents/agent-challenges.js'
 import { removeOldBrowsers } from '../../../storage/identity/ways/known-browsers.js'
 import { removeOldGuests } from '../../../storage/identity/ways/guests.js'
@@ -64,6 +64,8 @@ const CHALLENGE_RETENTION_SECS = 3_600
 const SESSION_RETENTION_MS = 2 * 86_400_000
 /** Sealed refresh responses can be replayed for 10 s. The rest allows for clock differences. */
 const ANSWER_RETENTION_MS = 30_000
+/** A revocation outlives its token, so that the token does not return when the clock is stepped back. */
+const REVOCATION_RETENTION_MS = CLOCK_STEP_SECS_MAX * 1000 + 30_000
 /**
  * A pushed authorization request ends with the request that continues it, while the user signs in
  * and decides, which may take an hour and more. A device that polls late still gets
@@ -132,7 +134,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
     removeEndedCredentials(tx, ago(now, CREDENTIAL_RETENTION_MS), BATCH_ROWS),
   status_lists: (tx, now) => removeEndedStatusLists(tx, ago(now, DAY_MS), STATUS_LISTS),
   revoked_tokens: (tx, now) =>
-    removeEndedRevocations(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
+    removeEndedRevocations(tx, ago(now, REVOCATION_RETENTION_MS), BATCH_ROWS),
   browser_sessions: (tx, now) =>
     removeExpiredBrowserSessions(tx, ago(now, SESSION_RETENTION_MS), BATCH_ROWS),
   api_keys: (tx, now) => removeExpiredApiKeys(tx, ago(now, API_KEY_RETENTION_MS), BATCH_ROWS),
@@ -148,7 +150,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   passkey_ceremonies: (tx, now) => removeExpiredPasskeyCeremonies(tx, now, BATCH_ROWS),
   upstream_sign_ins: (tx, now) => removeExpiredUpstreamSignIns(tx, now, BATCH_ROWS),
   ssh_certificates: (tx, now) =>
-    removeExpiredCertificates(tx, ago(now, ANSWER_RETENTION_MS), BATCH_ROWS),
+    removeExpiredCertificates(tx, ago(now, REVOCATION_RETENTION_MS), BATCH_ROWS),
   idempotency_keys: (tx) => sweepIdempotencyKeys(tx, BATCH_ROWS),
   webhook_deliveries: (tx, now, { delivery_retention_days: days }) =>
     sweepDeliveries(tx, daysAgo(now, days), BATCH_ROWS),

@@ -33,6 +33,8 @@ const FREEING_PART_MAX = 0.05
 /** Wake signals can be lost, so the table is also polled at this interval. */
 const POLL_MS_MAX = 1_000
 const MISHAP_MS = 1_000
+/** SQLSTATE class 53: the server lacks disk, memory or connections, so that no tenant's events can be numbered. */
+const LACKS_RESOURCES = /^53/
 
 export type SequencerNeeds = {
   readonly database: Pick<OpenDatabase, 'system' | 'single' | 'listener' | 'wakeHere'>
@@ -92,10 +94,14 @@ async function numberUntilStopped(
       })
   }
 
-  /** One pass over all tenants. @returns whether it numbered events, and whether the next pass can number more. */
-  async function pass(): Promise<{ readonly isBusy: boolean; readonly isMore: boolean }> {
+  /**
+   * One pass over all tenants. @returns whether it numbered events, whether the next pass can number more, and whether the
+   * server lacks what numbering needs.
+   */
+  async function pass() {
     let isBusy = false
     let isMore = false
+    let isStarved = false
     let after: string | undefined
     do {
       const { tenants, next } = await database.system(async (tx) => {
@@ -115,10 +121,11 @@ async function numberUntilStopped(
         isBusy ||= tenant.numbered > 0
         isMore ||= hasMore(tenant)
         if (tenant.failure !== null && tenant.failure !== LOCKED) reportFailure(tenant)
+        isStarved ||= LACKS_RESOURCES.test(tenant.failure ?? '')
       }
       after = next
     } while (after !== undefined)
-    return { isBusy, isMore }
+    return { isBusy, isMore, isStarved }
   }
 
   function reportFailure({ tenantId, failure }: NumberedTenant): void {
@@ -130,10 +137,12 @@ async function numberUntilStopped(
   try {
     while (!signal.aborted) {
       try {
-        const { isBusy, isMore } = await pass()
+        const { isBusy, isMore, isStarved } = await pass()
         rounds.succeeded()
         freeIfDue()
-        if (isBusy || isMore) await sleep(SPACING_MS)
+        // The commits of other writers would wake it for a pass that fails.
+        if (isStarved) await sleep(MISHAP_MS, undefined, { signal }).catch(() => undefined)
+        else if (isBusy || isMore) await sleep(SPACING_MS)
         if (!isMore) await recorded.wait(POLL_MS_MAX)
       } catch (error) {
         if (signal.aborted) break

@@ -1,77 +1,48 @@
 /**
- * Group commit per tenant. Event numbering serialises a tenant's transactions anyway, so changes that
- * arrive during a commit are batched into the next one and share its fsync.
+ * Group commit: changes that arrive during a commit share the next one, with its round trip and its fsync.
  *
- * Changes that need no decision are written in one round trip. Changes that the database decides share
- * one statement per kind where that statement exists.
+ * Changes that are known statements share commits over all tenants. Changes that decide between statements share
+ * commits with the other changes of their tenant (docs/concepts/storage.md, Group commit).
  */
 import { RECORDED_CHANNEL } from '../../../storage/platform/event-numbers.js'
-import {
-  appendEvents,
-  appending,
-  type NewEvent,
-  type OutboxEvent,
-  RECORDED,
-} from '../../../storage/platform/outbox.js'
-import type { Database, Statement, Transaction } from '../../../storage/platform/sql.js'
+import { appendEvents, appending, RECORDED } from '../../../storage/platform/outbox.js'
+import type { Database, TenantsPart, Transaction } from '../../../storage/platform/sql.js'
 import { notifyAfterCommit } from '../../../storage/platform/transaction.js'
 import { DatabaseUnavailable, isGivenUp } from '../../../storage/platform/unavailable.js'
+import {
+  type AnyBatched,
+  type AnyChange,
+  type AnyWon,
+  type BatchedChange,
+  type Change,
+  isStated,
+  kindsOf,
+  rowOf,
+  Stated,
+  type UnconditionalChange,
+  type Waiting,
+  wonIn,
+  type WonChange,
+} from './changes.js'
 
 const CHANGES_PER_COMMIT_MAX = 100
 /**
- * Concurrent commits per tenant. The second one waits inside PostgreSQL and continues without this
- * process, however busy it is. It starts only with enough changes, since small commits waste fsyncs.
+ * Concurrent commits per tenant, and of all tenants together. The second one waits inside PostgreSQL and continues
+ * without this process, however busy it is. It starts only with enough changes, since small commits waste fsyncs.
  */
 const RUNNING_MAX = 2
 const SECOND_COMMIT_MIN = 8
+/** A shared commit that takes longer does not hold up the next one. */
+const SLOW_COMMIT_MS = 50
+/** Shared commits at one time, slow ones included. */
+const SHARED_MAX = 6
+/** The time that a statement of a shared commit waits for a lock. Its tenant has the lock, and the others wait with it. */
+const SHARED_LOCK_TIMEOUT_MS = 50
+/** After a shared commit failed, tenants whose statements can be the reason commit alone for this time. */
+const APART_MS = 5_000
 /** Changes that may wait. Above it the service answers that it is overloaded. */
 const WAITING_MAX = 10_000
-
-const NONE: readonly never[] = []
-
-/** A change that its own statements decide. */
-export type Change<Result> = {
-  /** The row that it locks. Batches lock rows in this order, so that two processes cannot deadlock. */
-  readonly row: string
-  readonly apply: (tx: Transaction) => Promise<Applied<Result>>
-}
-export type Applied<Result> = { readonly result: Result; readonly events: readonly NewEvent[] }
-
-/** A change that one statement decides for many rows. */
-export type BatchedChange<Input, Result> = {
-  readonly row: string
-  /** Returns the results in the order of the inputs, which are sorted by row. */
-  readonly decide: (
-    tx: Transaction,
-    tenantId: string,
-    inputs: readonly Input[],
-  ) => Promise<readonly Result[]>
-  readonly input: Input
-  readonly events: (result: Result) => readonly NewEvent[]
-}
-
-/** A change that one statement decides for many rows, and that records its event in the same statement. */
-export type WonChange<Input> = {
-  readonly row: string
-  /**
-   * The statement of the inputs, which are sorted by row, and of their events in the same order. Its rows are the
-   * `place`, from 1, of each change that succeeded.
-   */
-  readonly statement: (
-    tenantId: string,
-    inputs: readonly Input[],
-    events: readonly OutboxEvent[],
-  ) => Statement
-  readonly input: Input
-  /** Recorded if the change succeeds. */
-  readonly event: OutboxEvent
-}
-
-/** A change without a decision: it reads nothing and cannot be refused. */
-export type UnconditionalChange = {
-  readonly statements?: readonly Statement[] | undefined
-  readonly events: readonly OutboxEvent[]
-}
+const WAITING_PER_TENANT_MAX = 5_000
 
 /** Each promise resolves after the change and its events are committed. */
 export interface GroupCommit {
@@ -82,22 +53,21 @@ export interface GroupCommit {
   write(tenantId: string, change: UnconditionalChange): Promise<void>
 }
 
-type AnyChange =
-  | ({ readonly kind: 'one' } & Change<unknown>)
-  | ({ readonly kind: 'many' } & BatchedChange<unknown, unknown>)
-  | ({ readonly kind: 'won' } & WonChange<unknown>)
-  | ({ readonly kind: 'unconditional' } & UnconditionalChange)
-type AnyWon = Extract<AnyChange, { kind: 'won' }>
-type AnyBatched = Extract<AnyChange, { kind: 'many' }>
-type Waiting = {
-  readonly change: AnyChange
-  readonly committed: (result: unknown) => void
-  readonly failed: (reason: unknown) => void
+type TenantQueue = {
+  readonly tenantId: string
+  readonly waiting: Waiting[]
+  /** Waiting changes that decide between statements. */
+  deciding: number
+  running: number
+  /** True while a commit of this tenant alone is scheduled. */
+  planned: boolean
 }
-type TenantQueue = { readonly waiting: Waiting[]; running: number; planned: boolean }
+/** Changes of one tenant in a commit. */
+type Part = { readonly queue: TenantQueue; readonly changes: readonly Waiting[] }
 
 /**
- * @param options.crossesTenants the changes write global rows too. Their statements filter by tenant themselves.
+ * @param options.crossesTenants the changes write global rows too. Their statements filter by tenant themselves, and they
+ * share commits only within their tenant.
  */
 export function groupCommit(
   database: Database,
@@ -106,38 +76,31 @@ export function groupCommit(
   const transaction = <T>(tenantId: string, work: (tx: Transaction) => Promise<T>) =>
     crossesTenants ? database.system(work) : database.tenant(tenantId, work)
   const queues = new Map<string, TenantQueue>()
+  /** Tenants whose changes the next shared commits take, in the order of their turns. */
+  const due = new Set<TenantQueue>()
+  /** Tenants that commit alone for a while. */
+  const apart = new Set<string>()
   let waiting = 0
+  /** Shared commits that are not slow. */
+  let running = 0
+  let shared = 0
+  let isSharedPlanned = false
 
   async function commitBatch(tenantId: string, batch: readonly Waiting[]): Promise<void> {
-    const statements: Statement[] = []
-    const events: OutboxEvent[] = []
-    let stated = 0
-    for (const { change } of batch) {
-      if (change.kind === 'won') stated += 1
-      if (change.kind !== 'unconditional') continue
-      stated += 1
-      for (const statement of change.statements ?? NONE) statements.push(statement)
-      for (const event of change.events) events.push(event)
-    }
-    const competitions = kindsOf(batch, 'won', ({ statement }) => statement).map(
-      (changes) => new Competition(tenantId, changes),
-    )
-    if (stated === batch.length) {
-      const all = [...competitions.map(({ statement }) => statement), ...statements]
-      if (events.length > 0) all.push(appending(events))
-      const answers = await database.together(crossesTenants ? null : tenantId, all, {
-        wakes: RECORDED,
-      })
-      for (const [at, competition] of competitions.entries()) competition.judge(answers[at]!)
-      for (const { change, committed } of batch) committed(wonIn(competitions, change))
+    const stated = new Stated(tenantId, batch)
+    if (batch.every(({ change }) => isStated(change))) {
+      const sight = crossesTenants ? null : tenantId
+      stated.judge(await database.together(sight, stated.withEvents, { wakes: RECORDED }))
+      for (const { change, committed } of batch) committed(wonIn(stated.competitions, change))
       return
     }
+    const unconditional = stated.statements.slice(stated.competitions.length)
     const results = await transaction(tenantId, async (tx) => {
       const found = new Map<AnyChange, unknown>()
       // The work can run again, so it adds to a list of its own.
-      const all = [...events]
+      const all = [...stated.events]
       const decide = async () => {
-        for (const competition of competitions) {
+        for (const competition of stated.competitions) {
           competition.judge(await tx.query(competition.statement))
           notifyAfterCommit(tx, RECORDED_CHANNEL)
           for (const change of competition.changes) found.set(change, competition.won.has(change))
@@ -152,7 +115,7 @@ export function groupCommit(
         }
       }
       // Unconditional statements share the round trip of the first decision.
-      await Promise.all([...statements.map((statement) => tx.query(statement)), decide()])
+      await Promise.all([...unconditional.map((statement) => tx.query(statement)), decide()])
       for (const { change } of batch) {
         if (change.kind !== 'one') continue
         const applied = await change.apply(tx)
@@ -174,8 +137,7 @@ export function groupCommit(
     try {
       await commitBatch(tenantId, batch)
     } catch (error) {
-      const isUnavailable = error instanceof DatabaseUnavailable && !isGivenUp(error.cause)
-      if (batch.length === 1 || isUnavailable) {
+      if (batch.length === 1 || isLost(error)) {
         for (const { failed } of batch) failed(error)
         return
       }
@@ -183,42 +145,205 @@ export function groupCommit(
     }
   }
 
-  async function run(tenantId: string, queue: TenantQueue): Promise<void> {
-    const batch = queue.waiting.splice(0, CHANGES_PER_COMMIT_MAX)
-    batch.sort((a, b) => (rowOf(a) < rowOf(b) ? -1 : 1))
-    queue.running += 1
-    await commitOrSplit(tenantId, batch)
+  /** Commits the changes of one tenant, and then plans its next ones. */
+  async function commitPart({ queue, changes }: Part): Promise<void> {
+    await commitOrSplit(queue.tenantId, changes)
+    finish(queue, changes.length)
+  }
+
+  function finish(queue: TenantQueue, count: number): void {
     queue.running -= 1
-    waiting -= batch.length
-    if (queue.waiting.length > 0) plan(tenantId, queue)
-    else if (queue.running === 0) queues.delete(tenantId)
+    waiting -= count
+    if (queue.waiting.length > 0) plan(queue)
+    else if (queue.running === 0) queues.delete(queue.tenantId)
+  }
+
+  /** One commit of several tenants. Row-level security limits the statements of each of them to its own rows. */
+  async function commitTogether(parts: readonly Part[]): Promise<void> {
+    const stated = parts.map(({ queue, changes }) => new Stated(queue.tenantId, changes))
+    const events = stated.flatMap((one) => one.events)
+    const tenantIds = stated.filter((one) => one.events.length > 0).map(({ tenantId }) => tenantId)
+    const asked: TenantsPart[] = []
+    for (const one of stated) {
+      if (one.events.some((event) => event.tenantId !== one.tenantId)) {
+        throw new Error('a change of a tenant has an event of another one')
+      }
+      if (one.statements.length === 0) continue
+      asked.push({ tenantIds: [one.tenantId], statements: one.statements })
+    }
+    const hasLocks = asked.length > 0
+    if (events.length > 0) asked.push({ tenantIds, statements: [appending(events)] })
+    const results = await database.among(asked, {
+      wakes: RECORDED,
+      lockTimeoutMs: hasLocks ? SHARED_LOCK_TIMEOUT_MS : undefined,
+    })
+    let at = 0
+    for (const one of stated) if (one.statements.length > 0) one.judge(results[at++]!)
+    for (const [index, { competitions }] of stated.entries()) {
+      for (const { change, committed } of parts[index]!.changes) {
+        committed(wonIn(competitions, change))
+      }
+    }
+  }
+
+  /**
+   * Commits the changes of several tenants together. If that fails, the tenants with statements of their own commit apart,
+   * and the other ones together, by halves when they are the reason.
+   * @param ended runs after the first attempt.
+   */
+  async function commitShared(parts: readonly Part[], ended: () => void): Promise<void> {
+    const [first] = parts
+    if (parts.length === 1) {
+      await commitOrSplit(first!.queue.tenantId, first!.changes)
+      ended()
+      finish(first!.queue, first!.changes.length)
+      return
+    }
+    let failure: unknown
+    try {
+      await commitTogether(parts)
+    } catch (error) {
+      failure = error
+    }
+    ended()
+    if (failure === undefined || isLost(failure)) {
+      for (const { queue, changes } of parts) {
+        // Those of a commit that succeeded have their results already.
+        if (failure !== undefined) for (const { failed } of changes) failed(failure)
+        finish(queue, changes.length)
+      }
+      return
+    }
+    const eventsOnly = parts.filter(({ changes }) => changes.every(recordsOnly))
+    if (eventsOnly.length < parts.length) {
+      const others = parts.filter((part) => !eventsOnly.includes(part))
+      const retries = others.map(commitApart)
+      if (eventsOnly.length > 0) retries.push(commitShared(eventsOnly, () => undefined))
+      await Promise.all(retries)
+      return
+    }
+    const middle = parts.length >> 1
+    await Promise.all(
+      [parts.slice(0, middle), parts.slice(middle)].map((half) =>
+        half.length === 1 ? commitApart(half[0]!) : commitShared(half, () => undefined),
+      ),
+    )
+  }
+
+  function commitApart(part: Part): Promise<void> {
+    const { tenantId } = part.queue
+    if (!apart.has(tenantId)) {
+      apart.add(tenantId)
+      setTimeout(() => apart.delete(tenantId), APART_MS).unref()
+    }
+    return commitPart(part)
+  }
+
+  /** Takes the changes of the next shared commit: each tenant has an equal share, and those that came first come first. */
+  function nextParts(): readonly Part[] {
+    const chosen: TenantQueue[] = []
+    for (const queue of due) {
+      chosen.push(queue)
+      if (chosen.length === CHANGES_PER_COMMIT_MAX) break
+    }
+    // Tenants with few changes leave the rest of their share to the others.
+    chosen.sort((a, b) => a.waiting.length - b.waiting.length)
+    let free = CHANGES_PER_COMMIT_MAX
+    const parts = chosen.map((queue, index) => {
+      const part = take(queue, Math.floor(free / (chosen.length - index)))
+      free -= part.changes.length
+      return part
+    })
+    for (const { queue } of parts) {
+      // A tenant that has more comes last.
+      due.delete(queue)
+      if (queue.waiting.length > 0) plan(queue)
+    }
+    // All processes lock the rows of tenants in the same order.
+    return parts.sort((a, b) => (a.queue.tenantId < b.queue.tenantId ? -1 : 1))
+  }
+
+  function take(queue: TenantQueue, most: number): Part {
+    const changes = queue.waiting.splice(0, most)
+    changes.sort((a, b) => (rowOf(a) < rowOf(b) ? -1 : 1))
+    queue.running += 1
+    return { queue, changes }
+  }
+
+  function runShared(): void {
+    running += 1
+    shared += 1
+    const parts = nextParts()
+    if (parts.length === 0) {
+      // A tenant took its changes into a commit of its own in the same tick.
+      running -= 1
+      shared -= 1
+      return
+    }
+    planShared()
+    let isSlow = false
+    const timer = setTimeout(() => {
+      isSlow = true
+      running -= 1
+      planShared()
+    }, SLOW_COMMIT_MS)
+    void commitShared(parts, () => {
+      clearTimeout(timer)
+      if (!isSlow) running -= 1
+      shared -= 1
+      planShared()
+    })
   }
 
   /** Schedules a commit after the current tick, so that it includes all changes made in the tick. */
-  function plan(tenantId: string, queue: TenantQueue): void {
+  function planShared(): void {
+    if (isSharedPlanned || running >= RUNNING_MAX || shared >= SHARED_MAX) return
+    if (!hasChanges(due, running === 0 ? 1 : SECOND_COMMIT_MIN)) return
+    isSharedPlanned = true
+    process.nextTick(() => {
+      isSharedPlanned = false
+      runShared()
+    })
+  }
+
+  function runAlone(queue: TenantQueue): void {
+    const part = take(queue, CHANGES_PER_COMMIT_MAX)
+    for (const { change } of part.changes) if (!isStated(change)) queue.deciding -= 1
+    void commitPart(part)
+  }
+
+  function plan(queue: TenantQueue): void {
     if (queue.planned || !isDue(queue)) return
+    if (!crossesTenants && queue.deciding === 0 && !apart.has(queue.tenantId)) {
+      due.add(queue)
+      planShared()
+      return
+    }
+    due.delete(queue)
     queue.planned = true
     process.nextTick(() => {
       queue.planned = false
-      void run(tenantId, queue)
+      runAlone(queue)
     })
   }
 
   function enqueue<Result>(tenantId: string, change: AnyChange): Promise<Result> {
-    if (waiting >= WAITING_MAX) {
+    let queue = queues.get(tenantId)
+    if (waiting >= WAITING_MAX || (queue?.waiting.length ?? 0) >= WAITING_PER_TENANT_MAX) {
       const reason = 'too many changes wait to be committed'
       return Promise.reject(new DatabaseUnavailable(reason, undefined, true))
     }
+    if (queue === undefined) {
+      queue = { tenantId, waiting: [], deciding: 0, running: 0, planned: false }
+      queues.set(tenantId, queue)
+    }
+    const changed = queue
     waiting += 1
+    if (!isStated(change)) changed.deciding += 1
     return new Promise<Result>((resolve, failed) => {
       const committed = (result: unknown) => resolve(result as Result)
-      let queue = queues.get(tenantId)
-      if (queue === undefined) {
-        queue = { waiting: [], running: 0, planned: false }
-        queues.set(tenantId, queue)
-      }
-      queue.waiting.push({ change, committed, failed })
-      plan(tenantId, queue)
+      changed.waiting.push({ change, committed, failed })
+      plan(changed)
     })
   }
 
@@ -238,54 +363,20 @@ function isDue({ running, waiting }: TenantQueue): boolean {
   return running < RUNNING_MAX && waiting.length >= SECOND_COMMIT_MIN
 }
 
-/** An unconditional change locks no row, so it sorts first. */
-function rowOf({ change }: Waiting): string {
-  return change.kind === 'unconditional' ? '' : change.row
+function hasChanges(due: ReadonlySet<TenantQueue>, least: number): boolean {
+  let count = 0
+  for (const { waiting } of due) {
+    count += waiting.length
+    if (count >= least) return true
+  }
+  return false
 }
 
-/** Changes of one statement, and which of them succeeded. */
-class Competition {
-  readonly changes: readonly AnyWon[]
-  readonly statement: Statement
-  readonly won = new Set<AnyChange>()
-
-  constructor(tenantId: string, changes: readonly AnyWon[]) {
-    this.changes = changes
-    const inputs = changes.map(({ input }) => input)
-    const events = changes.map(({ event }) => event)
-    this.statement = changes[0]!.statement(tenantId, inputs, events)
-  }
-
-  /** Takes the rows of the statement. A transaction that runs again replaces what it took before. */
-  judge({ rows }: { readonly rows: readonly object[] }): void {
-    this.won.clear()
-    for (const row of rows) {
-      const { place } = row as { readonly place: number }
-      this.won.add(this.changes[place - 1]!)
-    }
-  }
+/** True if the outcome of a commit is unknown, or the database was not reached. */
+function isLost(error: unknown): boolean {
+  return error instanceof DatabaseUnavailable && !isGivenUp(error.cause)
 }
 
-/** Undefined for an unconditional change. */
-function wonIn(competitions: readonly Competition[], change: AnyChange): boolean | undefined {
-  if (change.kind !== 'won') return undefined
-  return competitions.some(({ won }) => won.has(change))
-}
-
-/** Groups the changes of a kind by their function, in the same order in every process. */
-function kindsOf<Kind extends AnyChange['kind']>(
-  batch: readonly Waiting[],
-  kind: Kind,
-  functionOf: (change: Extract<AnyChange, { kind: Kind }>) => { readonly name: string },
-): Extract<AnyChange, { kind: Kind }>[][] {
-  type Change = Extract<AnyChange, { kind: Kind }>
-  const kinds = new Map<{ readonly name: string }, Change[]>()
-  for (const { change } of batch) {
-    if (change.kind !== kind) continue
-    const of = functionOf(change as Change)
-    const sameKind = kinds.get(of)
-    if (sameKind === undefined) kinds.set(of, [change as Change])
-    else sameKind.push(change as Change)
-  }
-  return [...kinds].sort(([a], [b]) => (a.name < b.name ? -1 : 1)).map(([, sameKind]) => sameKind)
+function recordsOnly({ change }: Waiting): boolean {
+  return change.kind === 'unconditional' && (change.statements ?? []).length === 0
 }

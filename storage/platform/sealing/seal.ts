@@ -73,15 +73,20 @@ export function createSealer(needs: SealerNeeds): TenantSealer {
   return {
     async seal(tenantId, context, plaintext) {
       const { version, key } = await keys.newest(tenantId)
-      const header = Buffer.alloc(HEADER_BYTES)
-      header.writeUInt8(FORMAT)
-      header.writeUInt32BE(version, 1)
+      const bodyAt = HEADER_BYTES + NONCE_BYTES
+      const tagAt = bodyAt + plaintext.length
+      const sealed = new Uint8Array(tagAt + TAG_BYTES)
+      sealed[0] = FORMAT
+      new DataView(sealed.buffer).setUint32(1, version)
       const nonce = needs.random.bytes(NONCE_BYTES)
+      sealed.set(nonce, HEADER_BYTES)
       const cipher = createCipheriv('aes-256-gcm', key, nonce)
-      cipher.setAAD(associated(header, tenantId, context))
-      const body = cipher.update(plaintext)
+      cipher.setAAD(associated(sealed, tenantId, context))
+      // GCM adds no padding: all of the ciphertext comes from `update`.
+      sealed.set(cipher.update(plaintext), bodyAt)
       cipher.final()
-      return new Uint8Array(Buffer.concat([header, nonce, body, cipher.getAuthTag()]))
+      sealed.set(cipher.getAuthTag(), tagAt)
+      return sealed
     },
     async open(tenantId, context, sealed) {
       if (sealed.length < HEADER_BYTES + NONCE_BYTES + TAG_BYTES || sealed[0] !== FORMAT) {

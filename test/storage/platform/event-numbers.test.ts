@@ -217,7 +217,7 @@ test('more events than one statement numbers, of more tenants than one pass has,
   const fresh = await freshDatabase(t)
   const many = random.uuid()
   await record(fresh, ...Array.from({ length: 1_100 }, () => event(many)))
-  const tenants = Array.from({ length: 60 }, () => random.uuid())
+  const tenants = Array.from({ length: 130 }, () => random.uuid())
   await record(fresh, ...tenants.map((tenant) => event(tenant)))
   const rows = await fresh.database.tenant(many, (tx) => eventsAfter(tx, many, 0, 2_000))
   t.is(rows.length, 1_100, 'a reader numbers all of them')
@@ -271,4 +271,58 @@ test('audit-only events take a place in the chain and none in the feed', async (
     [1, 2, 3],
   )
   t.true(await isChained(fresh, tenant))
+})
+
+test('one statement numbers the events of many tenants, each in the order of its own', async (t) => {
+  const fresh = await freshDatabase(t)
+  const tenants = Array.from({ length: 20 }, () => random.uuid())
+  const recorded = new Map<string, string[]>(tenants.map((tenant) => [tenant, []]))
+  for (let round = 0; round < 3; round += 1) {
+    for (let at = 0; at < 120; at += 1) {
+      // The first tenants have many events, and the last ones have none in some rounds.
+      const tenant = tenants[Math.floor((at * at) / 720) % tenants.length]!
+      const told = at % 5 !== 0
+      const one = event(tenant, String(at))
+      if (told) await record(fresh, one)
+      else await fresh.database.system((tx) => appendAudit(tx, [audited(tenant, {})]))
+      if (told) recorded.get(tenant)!.push(one.id)
+    }
+    const { tenants: passed } = await fresh.database.system((tx) => numberWaiting(tx))
+    t.true(passed.every(({ failure, oldest }) => failure === null && oldest !== null))
+  }
+  for (const [tenant, ids] of recorded) {
+    t.is(await waiting(fresh, tenant), 0)
+    t.deepEqual(
+      (await numbered(fresh, tenant)).map(({ id, sequence }) => [id, sequence]),
+      ids.map((id, at) => [id, at + 1]),
+    )
+    t.true(await isChained(fresh, tenant))
+  }
+})
+
+test('a pass numbers the other tenants beside one that is locked, at every place in their order', async (t) => {
+  const fresh = await freshDatabase(t)
+  const tenants = Array.from({ length: 3 }, () => random.uuid()).toSorted()
+  await record(fresh, ...tenants.map((tenant) => event(tenant)))
+  await numberAll(fresh.database)
+  for (const held of tenants) {
+    await record(fresh, ...tenants.map((tenant) => event(tenant)))
+    await fresh.database.system(async (tx) => {
+      await tx.query({
+        name: 'test.hold',
+        text: 'select from event_sequences where tenant_id = $1 for update',
+        values: [held],
+      })
+      const pass = await fresh.database.system((other) => numberWaiting(other))
+      t.deepEqual(
+        pass.tenants.map(({ tenantId, numbered, failure }) => [tenantId, numbered, failure]),
+        tenants.map((tenant) => [tenant, tenant === held ? 0 : 1, tenant === held ? LOCKED : null]),
+      )
+    })
+    await numberAll(fresh.database)
+  }
+  for (const tenant of tenants) {
+    t.is((await numbered(fresh, tenant)).length, 4)
+    t.true(await isChained(fresh, tenant))
+  }
 })

@@ -13,6 +13,7 @@ import { setOperatorScopes } from '../../../storage/identity/console/operators.j
 import { findAccountRecord } from '../../../storage/identity/suspensions.js'
 import { findResourceByUri } from '../../../storage/oauth/api-resources.js'
 import { returnToAuthority, takeFromAuthority } from '../../../storage/vault/egress-authorities.js'
+import { takeForBlock } from '../../../storage/vault/egress-blocks.js'
 import { insertVaultCredential } from '../../../storage/vault/vault-credentials.js'
 import type { Statement } from '../../../storage/platform/sql.js'
 import { freshDatabase } from '../../support/storage/database.js'
@@ -32,6 +33,7 @@ const TENANTS_EACH = 1_000
 const LARGE_ROWS = 20_000
 
 const lease = { kind: 'lease', id: '1' } as const
+const part = { requests: 1, bytes: 1 }
 const now = new Date()
 /** Statements of functions that need arguments of a certain kind. */
 const WITH_ARGUMENTS = [
@@ -44,7 +46,8 @@ const WITH_ARGUMENTS = [
   statementOf((at) =>
     takeFromAuthority(at, '1', lease, { requests: 1, bytesMin: 1, bytesMax: 1, now }),
   ),
-  statementOf((at) => returnToAuthority(at, '1', lease, 1)),
+  statementOf((at) => returnToAuthority(at, '1', lease, part)),
+  statementOf((at) => takeForBlock(at, '1', lease, part, now)),
   statementOf((at) => insertVaultCredential(at, { secret: null } as never, 0)),
 ]
 
@@ -68,6 +71,7 @@ const NOT_COLLECTED: ReadonlySet<string> = new Set([
   'transaction.limit',
   'transaction.pooled',
   'transaction.announce',
+  'tenancy.part',
   'announcement.newest',
   'announcement.next',
   'transaction.begin',

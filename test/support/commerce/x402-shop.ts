@@ -60,6 +60,21 @@ export function shopEnvironment(
   }
 }
 
+const FINAL_WITHIN_MS = 60_000
+
+async function repeated<Found>(
+  send: () => Promise<Found>,
+  isEnough: (found: Found) => boolean,
+  withinMs = FINAL_WITHIN_MS,
+): Promise<Found> {
+  const endMs = Date.now() + withinMs
+  for (;;) {
+    const found = await send()
+    if (isEnough(found) || Date.now() > endMs) return found
+    await sleep(200)
+  }
+}
+
 export interface Link {
   readonly id: string
   readonly tenantId: string
@@ -170,16 +185,28 @@ export function shopOf(running: TestService, merchant: Merchant, chain: TestChai
   const proof = async (who: PrivateKeyAccount, to: Link) => encode(await payload(who, to))
 
   /** Sends the same proof until it gets a final response. */
-  async function final(to: Link, sent: string, withinMs = 60_000): Promise<Answer> {
-    const endMs = Date.now() + withinMs
-    for (;;) {
-      const answer = await post(to, sent)
-      if (answer.status !== 503 || Date.now() > endMs) return answer
-      await sleep(200)
-    }
+  function final(to: Link, sent: string, withinMs = FINAL_WITHIN_MS): Promise<Answer> {
+    return repeated(
+      () => post(to, sent),
+      ({ status }) => status !== 503,
+      withinMs,
+    )
   }
 
-  return { link, price, buyer, get, post, payload, proof, final }
+  /** Sends the same proof until there is a charge: on a busy machine the verification can take too long. */
+  function charged(to: Link, sent: string): Promise<Answer> {
+    const isCharged = ({ status, body }: Answer) => status !== 503 || 'charge_id' in body
+    return repeated(() => post(to, sent), isCharged)
+  }
+
+  /** `fetch` of a client that sends the same proof again while the outcome is not known. */
+  const patientFetch: typeof fetch = (input, init) =>
+    repeated(
+      () => fetch(input instanceof Request ? input.clone() : input, init),
+      ({ status }) => status !== 503,
+    )
+
+  return { link, price, buyer, get, post, payload, proof, final, charged, patientFetch }
 }
 
 /** The public client, which pays any price. */

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
+import { type Clock, CLOCK_STEP_SECS_MAX } from '../../../../runtime/kernel/clock.js'
 import { findBackchannelClient } from '../../../../storage/oauth/backchannel-requests.js'
 import { findClient } from '../../../../storage/oauth/applications.js'
 import type { Coordination } from '../../../../storage/platform/coordination/port.js'
@@ -239,7 +239,7 @@ async function assertionRefusal(
   if (!signed) return failed
   // Used up only after the signature is valid, so that no other party can use it up.
   const id = createHash('sha256').update(`${clientId} ${assertion.id}`).digest('base64url')
-  const ttlSecs = assertion.expiresAtSecs - clock.nowSecs() + 1
+  const ttlSecs = assertion.expiresAtSecs - clock.nowSecs() + 1 + CLOCK_STEP_SECS_MAX
   return (await coordination.once(`assertion:${id}`, ttlSecs)) ? null : failed
 }
 

@@ -7,7 +7,7 @@
  * 4.1.2). Of several concurrent redemptions one succeeds, and the next one revokes its tokens. A
  * redemption that cannot succeed (another client, a wrong code_verifier) changes nothing.
  */
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
@@ -106,7 +106,7 @@ function mismatchOf(
   if (verifier === null) return ['pkce_mismatch', 'code_verifier is missing']
   if (!VERIFIER.test(verifier))
     return ['pkce_mismatch', 'code_verifier must be 43 to 128 unreserved characters']
-  const computed = createHash('sha256').update(verifier, 'ascii').digest()
+  const computed = hash('sha256', verifier, 'buffer')
   const expected = Buffer.from(row.codeChallenge, 'base64url')
   return computed.length === expected.length && timingSafeEqual(computed, expected)
     ? null

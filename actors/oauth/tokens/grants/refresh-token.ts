@@ -8,7 +8,7 @@
  * revokes the family. A replay also ends an agent's session and the delegation behind it. It does not
  * end a user's session, which other applications share.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
@@ -68,7 +68,7 @@ export type RefreshProof = {
 }
 
 export function hashRefreshToken(token: string): Uint8Array {
-  return createHash('sha256').update(token, 'utf8').digest()
+  return hash('sha256', token, 'buffer')
 }
 
 export async function grantRefresh(
@@ -89,15 +89,15 @@ export async function grantRefresh(
     )
 
   const { lookups, clock, deadFamilies } = needs
-  const hash = hashRefreshToken(token)
-  const dead = deadFamilies.find(hash)
+  const sha256 = hashRefreshToken(token)
+  const dead = deadFamilies.find(sha256)
   if (dead !== undefined) {
     needs.metrics.deadFamilyRemembered()
     return refuse('invalid_grant', ...whyRefused(dead, client.row.id, clock.now()))
   }
-  const row = await lookups.refreshToken(hash)
+  const row = await lookups.refreshToken(sha256)
   if (row === undefined) return refuse('invalid_grant', NOT_THEIRS, 'refresh_token_unknown')
-  deadFamilies.note(hash, row)
+  deadFamilies.note(sha256, row)
   const verdict = judgeRefresh(row, client.row.id, proof.jkt, clock.now())
   switch (verdict) {
     case 'refused':
@@ -127,7 +127,8 @@ export function judgeRefresh(
   const sameClient = row.clientId === clientId
   const sameKey = row.jkt === null || row.jkt === jkt
   if (row.rotatedAt !== null) {
-    const inGrace = now.getTime() - row.rotatedAt.getTime() <= GRACE_MS
+    // A clock that was stepped back does not prolong the grace period.
+    const inGrace = Math.abs(now.getTime() - row.rotatedAt.getTime()) <= GRACE_MS
     const repeatable = inGrace && !row.successorUsed && row.successorAnswer !== null
     return repeatable && sameClient && sameKey ? 'repeated' : 'replayed'
   }

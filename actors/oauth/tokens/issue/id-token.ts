@@ -1,5 +1,5 @@
 /** The claims of ID tokens (OpenID Connect Core sections 2 and 3.1.3.6). */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { SigningAlgorithm } from '../../signing-keys/protocol.js'
 
 export const ID_TOKEN_TYPE = 'JWT'
@@ -46,7 +46,6 @@ export function idTokenClaims(facts: IdTokenFacts): Readonly<Record<string, unkn
 
 /** `at_hash`: left half of the SHA-256 (ES256) or SHA-512 (EdDSA) hash (OpenID Connect Core section 3.1.3.6). */
 export function accessTokenLeftHash(accessToken: string, algorithm: SigningAlgorithm): string {
-  const hash = createHash(algorithm === 'ES256' ? 'sha256' : 'sha512')
-  const digest = hash.update(accessToken, 'ascii').digest()
+  const digest = hash(algorithm === 'ES256' ? 'sha256' : 'sha512', accessToken, 'buffer')
   return digest.subarray(0, digest.length / 2).toString('base64url')
 }

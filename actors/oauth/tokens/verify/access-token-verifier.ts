@@ -1,7 +1,7 @@
 /** Verifies presented access tokens: signature, lifetime, status and binding (RFC 9068 section 4). */
 import { createPublicKey, hash, type JsonWebKey, type KeyObject } from 'node:crypto'
 import type { ActorRef, MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
+import { type Clock, CLOCK_STEP_SECS_MAX } from '../../../../runtime/kernel/clock.js'
 import { DependencyUnavailable } from '../../../../runtime/kernel/dependency.js'
 import { together } from '../../../../runtime/kernel/batched-asks.js'
 import { isDelegationExpired } from '../../../../storage/agents/delegations.js'
@@ -29,6 +29,11 @@ import { API_KEY_PREFIX } from '../../api-keys/secret.js'
 
 /** Tolerance for clocks of other processes that run ahead. `exp` has no tolerance. */
 const AHEAD_SECS_MAX = 10
+/**
+ * Tolerance of `iat` besides, for a clock that was stepped back after a token was issued. Only this deployment signs these
+ * tokens, so this time is never a forgery.
+ */
+const ISSUED_AHEAD_SECS_MAX = CLOCK_STEP_SECS_MAX + AHEAD_SECS_MAX
 const VERIFIED_MAX = 20_000
 const KEYS_MAX = 64
 
@@ -167,8 +172,10 @@ export function createAccessTokenVerifier({
     const { token: found } = verified
     const nowSecs = clock.nowSecs()
     if (nowSecs >= found.principal.expiresAtSecs) return { state: 'expired', token: found }
-    if (Math.max(found.notBeforeSecs, found.issuedAtSecs) > nowSecs + AHEAD_SECS_MAX)
-      return { state: 'invalid' }
+    const isAhead =
+      found.issuedAtSecs > nowSecs + ISSUED_AHEAD_SECS_MAX ||
+      (found.notBeforeSecs > found.issuedAtSecs && found.notBeforeSecs > nowSecs + AHEAD_SECS_MAX)
+    if (isAhead) return { state: 'invalid' }
     const reading = readStatus(verified, how)
     const status = reading instanceof Promise ? await reading : reading
     const inForce = Object.values(status).every(Boolean)

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readPublicJwk } from '../clients/client-key.js'
 import { decodeJwt, hasType, verifySignature } from '../../../platform/jose/jwt.js'
+import { CLOCK_STEP_SECS_MAX } from '../../../../runtime/kernel/clock.js'
 
 const ID_LENGTH_MAX = 256
 /** Tolerance for a client clock that runs ahead: `iat` may be this far in the future. */
@@ -62,7 +63,7 @@ export function readProof(
 
 /** How long the id of a proof must be remembered to detect a replay, in seconds. */
 export function proofMemorySecs(ageSecsMax: number): number {
-  return ageSecsMax + AHEAD_SECS_MAX
+  return ageSecsMax + AHEAD_SECS_MAX + CLOCK_STEP_SECS_MAX
 }
 
 /** The `ath` claim: base64url SHA-256 of the access token in ASCII (RFC 9449 section 4.2). */

@@ -5,6 +5,7 @@ import test from 'ava'
 import * as fc from 'fast-check'
 import {
   checkPasswordEngine,
+  passwordsHere,
   type PasswordCompute,
   passwordPool,
   passwordsActor,
@@ -158,6 +159,7 @@ test('the second engine is used if the first does not load', async (t) => {
 
 test('the start-up check passes on a sound engine and throws on an unsound one', async (t) => {
   t.is(await checkPasswordEngine(pool), '@node-rs/argon2')
+  t.is(await checkPasswordEngine(await passwordsHere()), '@node-rs/argon2')
   const unsound = { run: async () => ({ engine: 'broken', sound: false }) } as never
   await t.throwsAsync(checkPasswordEngine(unsound), { message: /broken/ })
 })

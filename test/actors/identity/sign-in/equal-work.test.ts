@@ -44,6 +44,10 @@ const database: Database = {
     for (const { name } of statements) work.push(name)
     return resources.database.together(tenantId, statements, options)
   },
+  among: (parts, options) => {
+    for (const { statements } of parts) for (const { name } of statements) work.push(name)
+    return resources.database.among(parts, options)
+  },
   ping: () => Promise.resolve(),
   close: () => Promise.resolve(),
 }
