@@ -136,12 +136,12 @@ export async function takeFromAuthority(
   return rows[0]?.bytes
 }
 
-/** Returns bytes that a call has taken and not used. */
+/** Returns bytes that a call has taken and not used, and requests and bytes of a closed block. */
 export async function returnToAuthority(
   tx: Transaction,
   tenantId: string,
   { kind, id }: AuthorityRef,
-  bytes: number,
+  { requests, bytes }: { readonly requests: number; readonly bytes: number },
 ): Promise<void> {
   const values = [tenantId, id, bytes]
   await tx.query(
@@ -154,9 +154,9 @@ export async function returnToAuthority(
         }
       : {
           name: 'egress_authority.return_to_grant',
-          text: `update vault_grants set bytes_used = bytes_used - $3
+          text: `update vault_grants set bytes_used = bytes_used - $3, requests_used = requests_used - $4
                  where tenant_id = $1 and id = $2`,
-          values,
+          values: [...values, requests],
         },
   )
 }

@@ -96,6 +96,9 @@ export async function revokeLeasesOf(
   return rows
 }
 
+/** What blocks of egress calls hold of the budget is not used. */
 const COLUMNS = `id, tenant_id as "tenantId", credential_id as "credentialId",
-  recipient_id as "recipientId", snapshot, byte_budget as "byteBudget", bytes_used as "bytesUsed",
+  recipient_id as "recipientId", snapshot, byte_budget as "byteBudget", bytes_used - coalesce((
+    select sum(b.bytes_held) from egress_blocks b
+    where b.tenant_id = vault_leases.tenant_id and b.authority_id = vault_leases.id), 0)::bigint as "bytesUsed",
   expires_at as "expiresAt", created_at as "createdAt", revoked_at as "revokedAt"`

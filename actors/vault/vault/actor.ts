@@ -63,6 +63,18 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
       )
     }
 
+    /** Changes a credential of the caller's tenant while `lock` holds its row. */
+    const changingCredential = <T>(
+      { caller, credentialId }: { readonly caller: Caller; readonly credentialId: string },
+      { signal }: { readonly signal: AbortSignal },
+      change: (tx: Transaction, row: SecretCredentialRow) => Promise<T>,
+      lock = lockVaultCredential,
+    ): Promise<T | UnknownCredential> =>
+      changing(
+        caller,
+        withCredential(caller.principal.tenantId, credentialId, signal, change, lock),
+      )
+
     return {
       async list({ principal, limit, after }, { signal }) {
         const { tenantId } = principal
@@ -95,29 +107,18 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
         })),
 
       update: (message, context) =>
-        changing(
-          message.caller,
-          withCredential(
-            message.caller.principal.tenantId,
-            message.credentialId,
-            context.signal,
-            (tx, row) => updateCredential(tx, row, message, needs, context),
-            lockWithItsSource,
-          ),
+        changingCredential(
+          message,
+          context,
+          (tx, row) => updateCredential(tx, row, message, needs, context),
+          lockWithItsSource,
         ),
 
       rotate: (message, context) => changing(message.caller, rotateSecret(needs, message, context)),
 
-      revoke: ({ caller, credentialId }, context) =>
-        changing(
-          caller,
-          withCredential(
-            caller.principal.tenantId,
-            credentialId,
-            context.signal,
-            (tx, row) => revokeCredential(tx, row, caller, needs, context),
-            lockVaultCredential,
-          ),
+      revoke: (message, context) =>
+        changingCredential(message, context, (tx, row) =>
+          revokeCredential(tx, row, message.caller, needs, context),
         ),
 
       secret: (message, context) => readSecret(needs, message, context),
@@ -131,15 +132,8 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
         }),
 
       createGrant: (message, context) =>
-        changing(
-          message.caller,
-          withCredential(
-            message.caller.principal.tenantId,
-            message.credentialId,
-            context.signal,
-            (tx, row) => createGrant(tx, row, message, needs, context),
-            lockVaultCredential,
-          ),
+        changingCredential(message, context, (tx, row) =>
+          createGrant(tx, row, message, needs, context),
         ),
 
       revokeGrant: ({ caller, grantId }, context) =>
@@ -154,15 +148,8 @@ export const vaultActor = defineActor<VaultProtocol, VaultNeeds>({
         }),
 
       createLease: (message, context) =>
-        changing(
-          message.caller,
-          withCredential(
-            message.caller.principal.tenantId,
-            message.credentialId,
-            context.signal,
-            (tx, row) => createLease(tx, row, message, needs, context),
-            lockVaultCredential,
-          ),
+        changingCredential(message, context, (tx, row) =>
+          createLease(tx, row, message, needs, context),
         ),
 
       revokeLease: ({ caller, leaseId }, context) =>

@@ -17,8 +17,16 @@ const KILL_AFTER_CALLS = process.env['TEST_LONG'] === '1' ? [60, 131, 202, 277, 
 
 type Unknown = { data: Record<string, unknown>; grant_id: string; outcome: string }
 
-for (const killAfter of KILL_AFTER_CALLS) {
-  test.serial(`a process is killed in its call ${killAfter}`, async (t) => {
+/** The grant has no limits, or holds more than is called. */
+const KILLS = KILL_AFTER_CALLS.flatMap((killAfter) => [
+  { killAfter, limits: {} },
+  { killAfter, limits: { max_requests: 2_000, max_bytes: 50_000_000 } },
+])
+
+for (const { killAfter, limits } of KILLS) {
+  const isLimited = 'max_requests' in limits
+  const name = isLimited ? 'within limits' : 'without limits'
+  test.serial(`a process is killed in its call ${killAfter}, ${name}`, async (t) => {
     const resources = await egressHouse({
       transport: 'plain_http',
       environment: { SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
@@ -39,7 +47,7 @@ for (const killAfter of KILL_AFTER_CALLS) {
       },
     })
     await child.ready()
-    const setting = await settingOf(resources)
+    const setting = await settingOf(resources, {}, limits)
     const agent = new Agent({ connections: CALLERS })
     t.teardown(() => agent.destroy())
     let isKilled = false
@@ -94,11 +102,8 @@ for (const killAfter of KILL_AFTER_CALLS) {
       [setting.tenantId],
     )
     const found = await Promise.all([settle(), settle(), settle()])
-    t.is(
-      found.reduce((sum, each) => sum + each),
-      CALLS_MAX,
-      'recorded once',
-    )
+    const total = found.reduce((sum, each) => sum + each)
+    t.is(total, CALLS_MAX, 'recorded once')
     t.is(await settle(), 0)
     let unknown: Unknown[] = []
     await until('the record is in the audit log', 30_000, async () => {
@@ -115,5 +120,16 @@ for (const killAfter of KILL_AFTER_CALLS) {
     t.is(unknown[0]!.data['calls_max'], CALLS_MAX)
     t.is(unknown[0]!.grant_id, setting.grantId)
     t.is(unknown[0]!.outcome, 'failure')
+    if (!isLimited) return
+    // What the process had taken and not used counts as used, and the record says how much it is.
+    const [used] = await sql<{ requests: number; bytes: number }>(
+      database,
+      `select requests_used::integer as requests, bytes_used::integer as bytes from vault_grants where tenant_id = $1 and id = $2`,
+      [setting.tenantId, setting.grantId],
+    )
+    const { requests_reserved: requests, bytes_reserved: bytes } = unknown[0]!.data
+    t.is(used!.requests, (await recorded()) + Number(requests))
+    t.true(used!.requests >= sent)
+    t.true(Number(bytes) > 0 && used!.bytes >= Number(bytes))
   })
 }

@@ -3,6 +3,8 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { notThrough } from '../../support/fleet/through.js'
+import { trustOfPrograms } from '../../support/service/trust.js'
 
 const MAIN = fileURLToPath(new URL('../../../runtime/main.js', import.meta.url))
 const READY_WITHIN_MS = 90_000
@@ -33,6 +35,7 @@ export function svc(
   t: { teardown(end: () => void): void },
   { args = ['serve'], environment, cwd, wrapper = [], node = process.execPath }: CommandOptions,
 ): Command {
+  if (args[0] === 'serve') notThrough('it starts a process of its own')
   const [program = '', ...rest] = [...wrapper, node, MAIN, ...args]
   const child = spawn(program, rest, {
     cwd: cwd ?? '/',
@@ -41,6 +44,7 @@ export function svc(
       HOME: '/nonexistent',
       // Another user cannot write the coverage folder.
       ...(wrapper.length > 0 ? { NODE_V8_COVERAGE: '/tmp/svc-coverage-of-others' } : {}),
+      ...trustOfPrograms(),
       ...environment,
     },
     stdio: ['ignore', 'pipe', 'pipe'],

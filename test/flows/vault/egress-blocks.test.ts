@@ -206,6 +206,103 @@ test.serial('two processes never exceed the limits of a grant or a lease', async
   t.true(Number(rows[0]!['bytes_used']) <= budget)
 })
 
+/** What the database says of the grant: what is used, and what blocks hold of it. */
+const usageOf = async ({ tenantId, grantId }: Setting) => {
+  const [row] = await sql<{ requests: number; bytes: number; held: number; recorded: number }>(
+    one.running.db.database,
+    `select requests_used::integer as requests, bytes_used::integer as bytes,
+       (select coalesce(sum(requests_held), 0)::integer from egress_blocks where authority_id = g.id) as held,
+       (select count(*)::integer from events e
+        where e.tenant_id = g.tenant_id and e.type = 'vault.credential.accessed') as recorded
+     from vault_grants g where tenant_id = $1 and id = $2`,
+    [tenantId, grantId],
+  )
+  return row!
+}
+
+/** Calls until the first refusal. @returns the number of calls that were answered. */
+async function exhaust(house: EgressHouse, setting: Setting, path: string): Promise<number> {
+  for (let calls = 0; ; calls += 1) {
+    const status = await call(house, setting, path)
+    if (status === 429) return calls
+    if (status !== 200) throw new Error(`status ${status}`)
+  }
+}
+
+test.serial('calls within a limit are admitted in memory, and their use is exact', async (t) => {
+  const setting = await settingOf(one, {}, { max_requests: 1_000, max_bytes: 1_000_000_000 })
+  const path = '/echo/counted'
+  const calls = await warm(one, setting, path)
+  await until('all calls are recorded', 30_000, async () => {
+    const { requests, held, recorded } = await usageOf(setting)
+    return recorded === calls && requests - held === calls
+  })
+  t.true((await usageOf(setting)).held > 0)
+  await until('the block has given back the rest', 30_000, async () => {
+    const { requests, held } = await usageOf(setting)
+    return held === 0 && requests === calls
+  })
+  const closed = await closedCalls(one, setting.tenantId, calls)
+  const bytes = closed.reduce((sum, each) => sum + Number(each['bytes']), 0)
+  t.is((await usageOf(setting)).bytes, bytes)
+})
+
+test.serial('two processes use a limit up to its last call', async (t) => {
+  for (const limit of [1, 90, 250]) {
+    const setting = await settingOf(one, {}, { max_requests: limit })
+    const path = `/echo/up-to-${limit}`
+    const answered = await Promise.all(
+      Array.from({ length: 8 }, (_, at) => exhaust(houses[at % 2]!, setting, path)),
+    )
+    t.is(
+      answered.reduce((sum, each) => sum + each),
+      limit,
+    )
+    t.is(sentTo(one, path).length + sentTo(other, path).length, limit)
+    t.is((await usageOf(setting)).requests, limit)
+  }
+})
+
+test.serial('a process gives back what it holds when another one needs it', async (t) => {
+  const limit = 160
+  const setting = await settingOf(one, {}, { max_requests: limit })
+  const path = '/echo/recalled'
+  const before = await warm(other, setting, path)
+  t.true((await usageOf(setting)).held > 0)
+  t.is(before + (await exhaust(one, setting, path)), limit)
+  t.is(await call(other, setting, path), 429)
+})
+
+test.serial('two processes use a byte budget and never exceed it', async (t) => {
+  const leased = await settingOf(one)
+  const at = `${CREDENTIALS}/${leased.credentialId}/leases`
+  const budget = 3 * 1024 * 1024
+  const lease = { recipient_id: leased.agentId, byte_budget: budget }
+  t.is((await one.api.post(at, leased.operator, lease)).status, 201)
+  // Ends with a refusal, or with a response that breaks off.
+  const untilSpent = async (house: EgressHouse) => {
+    for (;;) {
+      const { statusCode, body } = await house.send('/v1/proxy/body', {
+        token: leased.direct,
+        headers: bodyCall(leased, `${house.upstream.origin}/bytes/50000`, {
+          'x-svc-method': 'GET',
+        }),
+      })
+      const bytes = await body.arrayBuffer().catch(() => null)
+      if (statusCode !== 200 || bytes === null) return
+    }
+  }
+  await Promise.all(Array.from({ length: 4 }, (_, nth) => untilSpent(houses[nth % 2]!)))
+  const relayed = async () => {
+    const closed = await closedCalls(one, leased.tenantId, 0)
+    return closed.reduce((sum, each) => sum + Number(each['bytes']), 0)
+  }
+  const used = async () => Number((await one.api.list(at, leased.operator)).rows[0]!['bytes_used'])
+  await until('all calls are recorded', 30_000, async () => (await used()) === (await relayed()))
+  t.true((await used()) <= budget)
+  t.true((await used()) > budget - 4 * 50_000, 'what is left is less than a response for each')
+})
+
 test.serial('a process that stops records its calls and closes its blocks', async (t) => {
   const stopping = await egressHouse({ ...metered, beside: one.running })
   const setting = await settingOf(one)

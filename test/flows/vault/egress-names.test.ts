@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'ava'
+import { SERVING_PROCESSES } from '../../support/fleet/through.js'
 import { startDns } from '../../support/storage/dns.js'
 import {
   bodyCall,
@@ -61,7 +62,7 @@ test.serial('a tenant is served while all look-ups of another one hang', async (
   t.true(over < HOSTILE_NAMES, 'look-ups of the other tenant still hang')
   // No more look-ups than its share were started.
   const asked = new Set(dns.asked.filter((name) => name.endsWith('.slow.test')))
-  t.true(asked.size <= LOOKUPS_PER_TENANT * (1 + over), `${asked.size} names`)
+  t.true(asked.size <= LOOKUPS_PER_TENANT * SERVING_PROCESSES * (1 + over), `${asked.size} names`)
   for (const { status, why } of await Promise.all(hanging)) {
     if (status === 503) t.is(why, 'svc-egress; error=connection_limit_reached')
     else t.deepEqual({ status, why }, { status: 502, why: 'svc-egress; error=dns_timeout' })
@@ -80,8 +81,9 @@ test.serial('a name without address is a 502, and the failure is cached', async 
     t.is(answer.status, 502)
     t.is(answer.headers['proxy-status'], 'svc-egress; error=dns_error')
   }
-  // One query each for IPv4 and IPv6.
-  t.is(dns.asked.filter((name) => name === 'none.example.test').length, 2)
+  // One query each for IPv4 and IPv6, in each process at most.
+  const asked = dns.asked.filter((name) => name === 'none.example.test').length
+  t.true(asked === 2 || asked === 2 * SERVING_PROCESSES, String(asked))
 })
 
 test.serial('names of /etc/hosts are resolved', async (t) => {

@@ -28,6 +28,8 @@ export type UpstreamHouseOptions = {
   /** PEM of further providers. */
   readonly trusted?: readonly string[]
   readonly transport?: 'plain_http'
+  /** For a browser with both services: each has cookies of its own. */
+  readonly homeHost?: '127.0.0.1'
 }
 
 /** Settings to reach providers on loopback. */
@@ -48,7 +50,7 @@ export async function reachable(
 }
 
 export async function upstreamFixture(options: UpstreamHouseOptions = {}): Promise<UpstreamHouse> {
-  const home = await testService({ transport: 'tls_h2_only' })
+  const home = await testService({ transport: 'tls_h2_only', host: options.homeHost })
   const person = await bootstrapped(home)
   await sql(home.db.database, 'update accounts set email_verified = true', [])
   const party = await relyingParty(home, person, { name: 'The other house' })

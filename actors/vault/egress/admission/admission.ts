@@ -2,43 +2,49 @@
  * Admission of egress calls: authorization, limits, and the audit trail.
  *
  * One transaction decides the first calls of a caller: it reads the grants and leases, takes from their limits and
- * appends the event. A caller that goes on calling gets a block (egress-blocks.ts), if the grant or lease has no limits:
- * its calls are then admitted in memory and recorded a few milliseconds later. Limits are always taken in the database
- * before a call is sent.
+ * appends the event. A caller that goes on calling gets a block (egress-blocks.ts): its calls are then admitted in
+ * memory and recorded a few milliseconds later. The block of a grant or lease with limits holds a part of them, which is
+ * taken in the database before a call uses it. A call that finds a limit used up waits until the blocks of all
+ * processes have given back what they hold.
  *
  * Group commit per tenant: calls, and beginnings and ends to record, that arrive during a transaction share the next one.
  */
-import { setImmediate as turnEnds } from 'node:timers/promises'
+import { setImmediate as turnEnds, setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../../runtime/kernel/log.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
-import { closingEgressBlocks } from '../../../../storage/vault/egress-blocks.js'
+import {
+  closingEgressBlocks,
+  type Holding,
+  isHeldByBlocks,
+  recallBlocks,
+  refillBlock,
+  settlingBlocks,
+} from '../../../../storage/vault/egress-blocks.js'
 import {
   type AuthorityQuery,
   stampingUses,
   takeFromAuthority,
 } from '../../../../storage/vault/egress-authorities.js'
-import { appending, type OutboxEvent, RECORDED } from '../../../../storage/platform/outbox.js'
+import { appending, RECORDED } from '../../../../storage/platform/outbox.js'
 import type { Database, Statement } from '../../../../storage/platform/sql.js'
 import { DatabaseUnavailable } from '../../../../storage/platform/unavailable.js'
 import type { RelayReport } from '../protocol.js'
-import {
-  type AdmissionRequest,
-  type Admitted,
-  admitted,
-  hasLimits,
-  keyOf,
-  queryOf,
-} from './decision.js'
+import { type AdmissionRequest, type Admitted, admitted, keyOf, queryOf } from './decision.js'
 import { beginEvent, type CallFacts, endEvent } from './events.js'
-import { type Block, KnownCallers } from './known-callers.js'
+import type { Block } from './block.js'
+import { KnownCallers } from './known-callers.js'
 import { judgeCall, type Refusal } from './rules.js'
 import {
   type Batch,
   type CallRecord,
   type Decided,
+  eventsOf,
+  NOTHING,
   type PendingRequest,
+  RECALLS_MAX,
   refreshCallers,
+  settlementsOf,
   writeBatch,
 } from './batch.js'
 
@@ -51,6 +57,12 @@ const BEGIN_DELAY_MS = 4
 /** An end waits this long for a new call, to share its transaction. */
 const END_DELAY_MS = 25
 const RETRY_MS = 1_000
+/** A call that waits for a recall is decided again after this. */
+const RECALL_MS = 60
+/** After a recall without success, for example of a killed process, calls are refused at once for this long. */
+const RECALL_PAUSE_MS = 5_000
+/** When little or nothing is left for a block, it is refilled again after this. */
+const REFILL_PAUSE_MS = 250
 const IDLE_CHECK_MS = 1_000
 /** Call ends kept while the database is unavailable. Beyond it the oldest is dropped and logged. */
 const CALL_ENDS_MAX = 20_000
@@ -106,14 +118,8 @@ export function createAdmission(needs: AdmissionNeeds): Admission {
   }
   return {
     admit: (request) => admissionOf(request.caller.principal.tenantId).admit(request),
-    more({ caller, authority }, bytesMin, bytesMax) {
-      const { tenantId } = caller.principal
-      const taking = { requests: 0, bytesMin, bytesMax, now: needs.clock.now() } as const
-      return needs.database.tenant(
-        tenantId,
-        async (tx) => (await takeFromAuthority(tx, tenantId, authority, taking)) ?? 0,
-      )
-    },
+    more: (facts, bytesMin, bytesMax) =>
+      admissionOf(facts.caller.principal.tenantId).more(facts, bytesMin, bytesMax),
     close: (end) => admissionOf(end.facts.caller.principal.tenantId).close(end),
     forget(tenantId) {
       if (tenantId !== null) tenants.get(tenantId)?.forget()
@@ -142,6 +148,10 @@ class TenantAdmission {
   #ends = 0
   /** Blocks to close, once their calls are recorded. */
   #retired: Block[] = []
+  /** Work of blocks that no batch waits for. */
+  readonly #aside = new Set<Promise<void>>()
+  #waitingForRecall = 0
+  #recallFromMs = 0
   #running: Promise<void> | null = null
   #timer: NodeJS.Timeout | undefined
   #dueMs = Number.POSITIVE_INFINITY
@@ -159,7 +169,7 @@ class TenantAdmission {
     if (known !== null) return known
     this.#needs.onAdmitted?.('database')
     return new Promise((resolve, reject) => {
-      this.#requests.push({ request, key, resolve, reject })
+      this.#requests.push({ request, key, resolve, reject, recalls: 0 })
       this.#run()
     })
   }
@@ -176,9 +186,14 @@ class TenantAdmission {
     const verdict = judgeCall(request.call, known.row, known.authorities, now)
     if (verdict.tag !== 'allowed') return null
     const first = verdict.authorities[0]!
-    if (first.id !== block.authorityId || hasLimits(first)) return null
-    const outcome = admitted(random, request, known.row, first)
+    if (first.id !== block.authority.id) return null
+    const taken = block.takeCall(request.call.bodyBytes)
+    if (block.limits !== null) this.#refillIfDue(block, nowMs)
+    if (taken === undefined) return null
+    const { takenBytes } = taken
+    const outcome = admitted(random, request, known.row, first, takenBytes)
     const { facts } = outcome
+    if (block.limits !== null) facts.block = block
     if (facts.requestId !== undefined) facts.templates = this.#known.templatesOf(facts)
     known.usedMs = nowMs
     block.usedMs = nowMs
@@ -194,6 +209,10 @@ class TenantAdmission {
       unusedBytes: 0,
       isRetry: false,
       block,
+      used:
+        block.limits === null
+          ? NOTHING
+          : { requests: block.limits.hasRequests ? 1 : 0, bytes: takenBytes ?? 0 },
     })
     onAdmitted?.('memory')
     if (block.unrecorded * 2 > block.callsMax) this.#run()
@@ -217,9 +236,83 @@ class TenantAdmission {
     this.#isRefreshing = false
   }
 
+  #refillIfDue(block: Block, nowMs: number): void {
+    const most = block.refillDue(nowMs)
+    if (most === null) return
+    block.isRefilling = true
+    const refill = this.#refill(block, most).finally(() => {
+      block.isRefilling = false
+      this.#aside.delete(refill)
+      if (block.isRetired) this.#schedule(END_DELAY_MS)
+    })
+    this.#aside.add(refill)
+  }
+
+  async #refill(block: Block, most: Holding): Promise<void> {
+    const { database, clock, log } = this.#needs
+    const tenantId = this.#tenantId
+    block.refillFromMs = clock.monotonicMs() + REFILL_PAUSE_MS
+    try {
+      const taken = await database.tenant(tenantId, (tx) =>
+        refillBlock(tx, tenantId, block.authority, block.id, most, clock.now()),
+      )
+      if (taken === undefined) return
+      block.add(taken)
+      const { requests, bytes } = taken
+      if (requests * 2 > most.requests || bytes * 2 > most.bytes) block.refillFromMs = 0
+    } catch (error) {
+      // The row may hold more than this process knows, which the end of the block gives back.
+      log.warn({ err: error }, 'egress: could not refill a block')
+    }
+  }
+
+  /** Takes more bytes for a running call: from its block, or from the grant or lease. */
+  async more(facts: CallFacts, bytesMin: number, bytesMax: number): Promise<number> {
+    const { database, clock } = this.#needs
+    const { block, authority } = facts
+    const drawn = block?.takeBytes(bytesMin, bytesMax) ?? 0
+    if (block !== undefined && drawn > 0) {
+      block.unsettled += 1
+      const used = { requests: 0, bytes: drawn }
+      const record = { kind: 'drawn', event: null, facts, block, used } as const
+      this.#records.push({ ...record, unusedBytes: 0, isRetry: false })
+      this.#refillIfDue(block, clock.monotonicMs())
+      this.#schedule(BEGIN_DELAY_MS)
+      return drawn
+    }
+    const tenantId = this.#tenantId
+    for (let recalls = 0; ; recalls += 1) {
+      const taken = await database.tenant(tenantId, async (tx) => {
+        const taking = { requests: 0, bytesMin, bytesMax, now: clock.now() } as const
+        const bytes = await takeFromAuthority(tx, tenantId, authority, taking)
+        if (bytes !== undefined) return bytes
+        if (recalls === RECALLS_MAX || !this.#mayRecall) return 0
+        if (!(await isHeldByBlocks(tx, tenantId, [authority.id]))) return 0
+        if (recalls === 0) recallBlocks(tx, tenantId)
+        return null
+      })
+      if (taken !== null) return taken
+      await sleep(RECALL_MS)
+    }
+  }
+
+  get #mayRecall(): boolean {
+    return this.#needs.clock.monotonicMs() >= this.#recallFromMs
+  }
+
   close({ facts, report, unusedBytes }: CallEnd): void {
     const event = endEvent(facts, report, this.#needs.clock.now())
-    this.#records.push({ kind: 'end', event, facts, unusedBytes, isRetry: false, block: null })
+    const { block } = facts
+    if (block === undefined || unusedBytes === 0 || block.isRetired) {
+      const record = { kind: 'end', event, facts, unusedBytes, isRetry: false } as const
+      this.#records.push({ ...record, block: null, used: NOTHING })
+    } else {
+      block.unsettled += 1
+      block.add({ requests: 0, bytes: unusedBytes })
+      const used = { requests: 0, bytes: -unusedBytes }
+      const record = { kind: 'end', event, facts, unusedBytes: 0, isRetry: false } as const
+      this.#records.push({ ...record, block, used })
+    }
     this.#ends += 1
     if (this.#ends > CALL_ENDS_MAX) this.#dropEnd()
     this.#schedule(END_DELAY_MS)
@@ -237,7 +330,10 @@ class TenantAdmission {
   }
 
   forget(): void {
-    this.#known.forget()
+    const blocks = this.#known.forget()
+    if (blocks.length === 0) return
+    this.#retired.push(...blocks)
+    this.#schedule(BEGIN_DELAY_MS)
   }
 
   closeIdle(idleMs?: number): void {
@@ -250,6 +346,7 @@ class TenantAdmission {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#failed = false
+    await Promise.all(this.#aside)
     while (this.#isPending && !this.#failed) {
       this.#run()
       await this.#running
@@ -272,6 +369,7 @@ class TenantAdmission {
       this.#running === null &&
       !this.#isRefreshing &&
       !this.#isPending &&
+      this.#waitingForRecall === 0 &&
       this.#known.size === 0 &&
       this.#retired.length === 0
     )
@@ -316,6 +414,7 @@ class TenantAdmission {
       closing: this.#retired.filter(isClosable),
       generation: this.#known.generation,
       nowMs: this.#needs.clock.monotonicMs(),
+      mayRecall: this.#mayRecall,
     }
     const { requests, records, closing } = batch
     this.#retired = this.#retired.filter((block) => !isClosable(block))
@@ -358,11 +457,13 @@ class TenantAdmission {
     if (stamped.size > 0) {
       changes.push(stampingUses(this.#tenantId, [...stamped].sort(), clock.now()))
     }
+    const settlements = settlementsOf(records)
+    if (settlements.length > 0) changes.push(settlingBlocks(this.#tenantId, settlements))
     if (closing.length > 0) {
       const ids = closing.map(({ id }) => id)
       changes.push(closingEgressBlocks(this.#tenantId, ids))
     }
-    const events: OutboxEvent[] = records.map(({ event }) => event)
+    const events = eventsOf(records)
     if (events.length > 0) {
       const statements = [...changes, appending(events)]
       await database.together(this.#tenantId, statements, { wakes: RECORDED })
@@ -370,12 +471,34 @@ class TenantAdmission {
   }
 
   #recorded(records: readonly CallRecord[]): void {
-    for (const { block } of records) if (block !== null) block.unrecorded -= 1
+    for (const { kind, block } of records) {
+      if (block === null) continue
+      if (kind === 'begin') block.unrecorded -= 1
+      else block.unsettled -= 1
+    }
   }
 
   #conclude({ requests }: Batch, { outcomes, retired }: Decided): void {
     this.#retired.push(...retired)
-    for (const [index, { resolve }] of requests.entries()) resolve(outcomes[index]!)
+    for (const [index, pending] of requests.entries()) {
+      const outcome = outcomes[index]!
+      if (outcome !== null) {
+        if (outcome.tag === 'budget_exceeded' && pending.recalls === RECALLS_MAX)
+          this.#recallFromMs = this.#needs.clock.monotonicMs() + RECALL_PAUSE_MS
+        pending.resolve(outcome)
+      } else this.#decideLater(pending)
+    }
+  }
+
+  /** Decides a call again when blocks may have given back what they hold. */
+  #decideLater(pending: PendingRequest): void {
+    pending.recalls += 1
+    this.#waitingForRecall += 1
+    setTimeout(() => {
+      this.#waitingForRecall -= 1
+      this.#requests.push(pending)
+      this.#run()
+    }, RECALL_MS)
   }
 
   /**
@@ -391,6 +514,7 @@ class TenantAdmission {
         closing: [],
         generation: this.#known.generation,
         nowMs: this.#needs.clock.monotonicMs(),
+        mayRecall: false,
       }
       try {
         await writeBatch(this.#tenantId, this.#needs, this.#known, batch)
@@ -407,9 +531,9 @@ class TenantAdmission {
   }
 }
 
-/** True if a block has no calls left to record. */
-function isClosable({ unrecorded }: Block): boolean {
-  return unrecorded === 0
+/** True if a block has nothing left to record. */
+function isClosable({ isSettled }: Block): boolean {
+  return isSettled
 }
 
 function countEnds(records: readonly CallRecord[]): number {
@@ -419,7 +543,7 @@ function countEnds(records: readonly CallRecord[]): number {
 }
 
 /** True if nothing has to be read or decided. */
-function isRecordOnly({ requests, records }: Batch): boolean {
-  if (requests.length > 0) return false
+function isRecordOnly({ requests, records, closing }: Batch): boolean {
+  if (requests.length > 0 || closing.some(({ limits }) => limits !== null)) return false
   return records.every(({ isRetry, unusedBytes }) => !isRetry && unusedBytes === 0)
 }

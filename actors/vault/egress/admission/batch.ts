@@ -11,10 +11,17 @@ import {
   returnToAuthority,
 } from '../../../../storage/vault/egress-authorities.js'
 import {
-  closingEgressBlocks,
+  closeEgressBlocks,
   type EgressBlockRow,
+  type Holding,
+  holdsPart,
+  isHeldByBlocks,
   openEgressBlocks,
+  recallBlocks,
   renewEgressBlocks,
+  type Settlement,
+  settlingBlocks,
+  takeForBlock,
 } from '../../../../storage/vault/egress-blocks.js'
 import {
   type HeldCredentialRow,
@@ -30,7 +37,8 @@ import {
   queryOf,
 } from './decision.js'
 import { beginEvent, type CallFacts } from './events.js'
-import { Block, type KnownCaller, type KnownCallers } from './known-callers.js'
+import { Block, HELD_MAX } from './block.js'
+import type { KnownCaller, KnownCallers } from './known-callers.js'
 import type { Refusal } from './rules.js'
 
 export type PendingRequest = {
@@ -38,19 +46,31 @@ export type PendingRequest = {
   readonly key: string
   readonly resolve: (outcome: Admitted | Refusal) => void
   readonly reject: (error: unknown) => void
+  /** How often it waited for blocks to give back what they hold of a limit. */
+  recalls: number
 }
 
-/** The beginning or the end of a call, to store. Its event has a fixed id, so that it is appended once. */
+/**
+ * The beginning or the end of a call, or bytes that it has drawn from its block, to store. An event has a fixed id, so
+ * that it is appended once.
+ */
 export type CallRecord = {
-  readonly kind: 'begin' | 'end'
-  readonly event: OutboxEvent
+  readonly kind: 'begin' | 'drawn' | 'end'
+  readonly event: OutboxEvent | null
   readonly facts: CallFacts
   readonly unusedBytes: number
   /** It may be stored already: by a commit with a lost response, or by another process. */
   readonly isRetry: boolean
-  /** The block of a beginning. */
+  /** The block that the record is about. */
   readonly block: Block | null
+  /** What the call has used from what the block holds. Negative bytes are given back. */
+  readonly used: Holding
 }
+
+export const NOTHING: Holding = { requests: 0, bytes: 0 }
+
+/** A call waits for a recall at most this often. */
+export const RECALLS_MAX = 8
 
 export type Batch = {
   readonly requests: readonly PendingRequest[]
@@ -60,11 +80,13 @@ export type Batch = {
   /** What is read is valid while the callers have this generation. */
   readonly generation: number
   readonly nowMs: number
+  /** Whether blocks are asked to give back what they hold before a call is refused. */
+  readonly mayRecall: boolean
 }
 
 export type Decided = {
-  /** In the order of the requests. */
-  readonly outcomes: readonly (Admitted | Refusal)[]
+  /** In the order of the requests. Null: to be decided again when blocks have given back what they hold. */
+  readonly outcomes: readonly (Admitted | Refusal | null)[]
   /** Blocks that are not used any more. */
   readonly retired: readonly Block[]
 }
@@ -98,11 +120,13 @@ async function write(
   tenantId: string,
   needs: BatchNeeds,
   known: KnownCallers,
-  { requests, records, closing, generation, nowMs }: Batch,
+  { requests, records, closing, generation, nowMs, mayRecall }: Batch,
 ) {
   const now = needs.clock.now()
   const unstored = await withoutStored(tx, tenantId, records)
-  const events: OutboxEvent[] = unstored.map(({ event }) => event)
+  const events = eventsOf(unstored)
+  // Blocks are locked before credentials, and these before grants.
+  const freed = await settleBlocks(tx, tenantId, unstored, closing)
   const queries = new Map<string, AuthorityQuery>()
   for (const { request, key } of requests) {
     if (!queries.has(key)) queries.set(key, queryOf(request))
@@ -113,11 +137,12 @@ async function write(
   for (const { facts, unusedBytes } of unstored) {
     if (unusedBytes > 0) credentialIds.add(facts.credentialId)
   }
+  for (const { block } of freed) credentialIds.add(block.credentialId)
   // Pipelined, so that it takes one round trip. Returned bytes are available to the requests of this
   // batch.
   const [held, , authoritiesByKey, renewed] = await Promise.all([
     credentialIds.size === 0 ? [] : holdVaultCredentials(tx, tenantId, [...credentialIds]),
-    returnUnused(tx, tenantId, unstored),
+    returnUnused(tx, tenantId, unstored, freed),
     authoritiesOf(tx, tenantId, queries, now),
     due.length === 0
       ? new Set<string>()
@@ -134,7 +159,7 @@ async function write(
   }
   for (const { isStampDue, credentialId } of closing) if (isStampDue) used.add(credentialId)
   const decision = new Decision(tx, tenantId, needs.random, now)
-  const outcomes: (Admitted | Refusal)[] = []
+  const outcomes: (Admitted | Refusal | null)[] = []
   const admittedBy = new Map<string, Admitted>()
   for (const { request, key } of requests) {
     const decided = decision.of(
@@ -150,33 +175,44 @@ async function write(
     }
     outcomes.push(outcome)
   }
+  if (mayRecall) await recallForSpent()
   const lost = lostOf(due, renewed, nowMs)
   const retired: Block[] = []
   const found: Found[] = []
   for (const [key, query] of queries) {
     const row = rows.get(query.credentialId)
     const authorities = authoritiesByKey.get(key) ?? []
-    const caller = callerOf(key, row, authorities)
+    const caller = await callerOf(key, row, authorities)
     if (caller !== null) found.push(caller)
   }
   openEgressBlocks(
     tx,
     found.flatMap(({ opened }) => opened ?? []),
   )
-  if (closing.length > 0) {
-    const ids = closing.map(({ id }) => id)
-    tx.atCommit(closingEgressBlocks(tenantId, ids))
-  }
   if (used.size > 0) recordUses(tx, tenantId, [...used].sort(), now, events)
   else appendEvents(tx, events)
   return { outcomes, found, retired }
 
+  /** Calls that are refused only because blocks hold a part of the limit wait until that is given back. */
+  async function recallForSpent(): Promise<void> {
+    const places: number[] = []
+    const ids = new Set<string>()
+    for (const [place, { key, recalls }] of requests.entries()) {
+      if (outcomes[place]?.tag !== 'budget_exceeded' || recalls >= RECALLS_MAX) continue
+      places.push(place)
+      for (const each of authoritiesByKey.get(key) ?? []) if (hasLimits(each)) ids.add(each.id)
+    }
+    if (places.length === 0 || !(await isHeldByBlocks(tx, tenantId, [...ids]))) return
+    if (places.some((place) => requests[place]!.recalls === 0)) recallBlocks(tx, tenantId)
+    for (const place of places) outcomes[place] = null
+  }
+
   /** Null: nothing is kept about a caller without an authority. */
-  function callerOf(
+  async function callerOf(
     key: string,
     row: HeldCredentialRow | undefined,
     authorities: readonly AuthorityRow[],
-  ): Found | null {
+  ): Promise<Found | null> {
     const before = known.find(key)
     const admission = admittedBy.get(key)
     const kept = blockToKeep(before?.block ?? null, authorities, lost)
@@ -196,12 +232,21 @@ async function write(
       return { caller, opened: null }
     // The second call opens a block: most callers of one call do not need one.
     const { authority, credentialId } = admission.facts
-    const isOpen = authorities.some((each) => each.id === authority.id && !hasLimits(each))
-    if (!isOpen || needs.unrecordedMax === 0) return { caller, opened: null }
+    const first = authorities.find(({ id }) => id === authority.id)
+    if (first === undefined || needs.unrecordedMax === 0) return { caller, opened: null }
+    const isLimited = hasLimits(first)
+    const held = !isLimited
+      ? NOTHING
+      : holdsPart(first)
+        ? await takeForBlock(tx, tenantId, authority, HELD_MAX, now)
+        : undefined
+    if (held === undefined) return { caller, opened: null }
     const id = needs.random.uuid()
     const callsMax = needs.unrecordedMax
+    const hasRequests = first.maxRequests !== null
+    const hasBytes = first.maxBytes !== null
     const { agentId, delegationId } = queries.get(key)!
-    const opened = {
+    const opened: EgressBlockRow = {
       tenantId,
       id,
       credentialId,
@@ -209,11 +254,12 @@ async function write(
       agentId,
       delegationId,
       callsMax,
+      requestsHeld: hasRequests ? held.requests : null,
+      bytesHeld: hasBytes ? held.bytes : null,
     }
-    return {
-      caller: { ...caller, block: new Block(id, credentialId, authority.id, callsMax, nowMs) },
-      opened,
-    }
+    const limits = isLimited ? { hasRequests, hasBytes } : null
+    const block = new Block({ id, credentialId, authority, callsMax, nowMs, limits, held })
+    return { caller: { ...caller, block }, opened }
   }
 }
 
@@ -275,9 +321,12 @@ function blockToKeep(
   authorities: readonly AuthorityRow[],
   lost: ReadonlySet<Block>,
 ): Block | null {
-  if (block === null || lost.has(block)) return null
+  if (block === null || block.isRetired || lost.has(block)) return null
   const isThere = authorities.some(
-    (each) => each.id === block.authorityId && each.revokedAt === null && !hasLimits(each),
+    (each) =>
+      each.id === block.authority.id &&
+      each.revokedAt === null &&
+      hasLimits(each) === (block.limits !== null),
   )
   return isThere ? block : null
 }
@@ -294,29 +343,75 @@ async function withoutStored(
   tenantId: string,
   records: readonly CallRecord[],
 ): Promise<readonly CallRecord[]> {
-  const retried = records.filter(({ isRetry }) => isRetry).map(({ event }) => event.id)
+  const retried = records.flatMap(({ isRetry, event }) => (isRetry && event ? event.id : []))
   if (retried.length === 0) return records
   const stored = await toldEvents(tx, tenantId, retried)
-  return records.filter(({ event }) => !stored.has(event.id))
+  return records.filter(({ event }) => event === null || !stored.has(event.id))
 }
 
-/** Returns unused bytes, with one statement per budget. */
+/** The events of the records. */
+export function eventsOf(records: readonly CallRecord[]): OutboxEvent[] {
+  const events: OutboxEvent[] = []
+  for (const { event } of records) if (event !== null) events.push(event)
+  return events
+}
+
+/** What the records have used from the blocks, one settlement per block. */
+export function settlementsOf(records: readonly CallRecord[]): readonly Settlement[] {
+  const sums = new Map<Block, { blockId: string; requests: number; bytes: number }>()
+  for (const { block, used } of records) {
+    if (block === null || (used.requests === 0 && used.bytes === 0)) continue
+    let sum = sums.get(block)
+    if (sum === undefined) sums.set(block, (sum = { blockId: block.id, requests: 0, bytes: 0 }))
+    sum.requests += used.requests
+    sum.bytes += used.bytes
+  }
+  return [...sums.values()]
+}
+
+/** What a closed block held of the limits. */
+type Freed = { readonly block: Block; readonly held: Holding }
+
+/** Settles and closes blocks. @returns what the closed ones held, to give back in this transaction. */
+async function settleBlocks(
+  tx: Transaction,
+  tenantId: string,
+  records: readonly CallRecord[],
+  closing: readonly Block[],
+): Promise<readonly Freed[]> {
+  const settlements = settlementsOf(records)
+  const ids = closing.map(({ id }) => id)
+  const [, closed] = await Promise.all([
+    settlements.length === 0 ? undefined : tx.query(settlingBlocks(tenantId, settlements)),
+    ids.length === 0 ? [] : closeEgressBlocks(tx, tenantId, ids),
+  ])
+  return closed.flatMap(({ blockId, ...held }) => {
+    const block = closing.find(({ id }) => id === blockId)
+    return block === undefined || (held.requests === 0 && held.bytes === 0) ? [] : { block, held }
+  })
+}
+
+/** Returns what calls and closed blocks have not used, with one statement per budget. */
 async function returnUnused(
   tx: Transaction,
   tenantId: string,
   ends: readonly CallRecord[],
+  freed: readonly Freed[],
 ): Promise<void> {
-  const unused = new Map<string, { authority: AuthorityRef; bytes: number }>()
-  for (const { facts, unusedBytes } of ends) {
-    if (unusedBytes === 0) continue
-    const { authority } = facts
-    const sum = unused.get(authority.id) ?? { authority, bytes: 0 }
-    sum.bytes += unusedBytes
+  const unused = new Map<string, { authority: AuthorityRef; requests: number; bytes: number }>()
+  const add = (authority: AuthorityRef, { requests, bytes }: Holding) => {
+    const sum = unused.get(authority.id) ?? { authority, requests: 0, bytes: 0 }
+    sum.requests += requests
+    sum.bytes += bytes
     unused.set(authority.id, sum)
   }
+  for (const { facts, unusedBytes } of ends) {
+    if (unusedBytes > 0) add(facts.authority, { requests: 0, bytes: unusedBytes })
+  }
+  for (const { block, held } of freed) add(block.authority, held)
   await Promise.all(
-    [...unused.values()].map(({ authority, bytes }) =>
-      returnToAuthority(tx, tenantId, authority, bytes),
+    [...unused.values()].map(({ authority, ...sum }) =>
+      returnToAuthority(tx, tenantId, authority, sum),
     ),
   )
 }

@@ -12,6 +12,11 @@ export const PORTION_BYTES = 1024 * 1024
 /** Smallest portion. A call takes at most an eighth of a small budget, so that others get some too. */
 export const PORTION_BYTES_MIN = 16 * 1024
 
+/** The portion of a new call when this many bytes are left. */
+export function portionOf(leftBytes: number): number {
+  return Math.min(PORTION_BYTES, Math.max(PORTION_BYTES_MIN, Math.ceil(leftBytes / 8)))
+}
+
 export class ByteBudget {
   #leftBytes: number
   readonly #refill: Refill

@@ -12,7 +12,7 @@ import type { Caller } from '../../../domain/audit.js'
 import { granteeOf } from '../../../domain/grantee.js'
 import type { Principal } from '../../../domain/principal.js'
 import type { CallFacts } from './events.js'
-import { PORTION_BYTES, PORTION_BYTES_MIN } from './byte-budget.js'
+import { portionOf } from './byte-budget.js'
 import { type ProxiedCall, judgeCall, type Refusal, SPENT } from './rules.js'
 
 export type AdmissionRequest = {
@@ -102,16 +102,15 @@ export class Decision {
       if (takenBytes === undefined) continue
       // The next request of this batch sees the reduced budget.
       authority.bytesUsed += takenBytes
-      const budget = authority.maxBytes === null ? null : { takenBytes }
-      return { ...admitted(this.#random, request, row, authority), budget }
+      const limited = authority.maxBytes === null ? null : takenBytes
+      return admitted(this.#random, request, row, authority, limited)
     }
     return SPENT
   }
 
   #take(authority: AuthorityRow, bodyBytes: number): Promise<number | undefined> {
     const { maxBytes, bytesUsed } = authority
-    const share = Math.ceil(((maxBytes ?? 0) - bytesUsed) / 8)
-    const portion = Math.min(PORTION_BYTES, Math.max(PORTION_BYTES_MIN, share))
+    const portion = portionOf((maxBytes ?? 0) - bytesUsed)
     return takeFromAuthority(this.#tx, this.#tenantId, authority, {
       requests: 1,
       bytesMin: bodyBytes,
@@ -121,12 +120,16 @@ export class Decision {
   }
 }
 
-/** A call that an authority without limits admits. */
+/**
+ * A call that an authority admits.
+ * @param takenBytes what is taken from its limit of bytes; null without one.
+ */
 export function admitted(
   random: Random,
   { caller, credentialId, call, requestId }: AdmissionRequest,
   row: HeldCredentialRow,
   { kind, id, allowRange }: AuthorityRow,
+  takenBytes: number | null = null,
 ): Admitted {
   const facts: CallFacts = {
     endId: random.uuid(),
@@ -137,6 +140,8 @@ export function admitted(
     method: call.method,
     requestId,
     templates: undefined,
+    block: undefined,
   }
-  return { tag: 'admitted', facts, row, budget: null, allowRange }
+  const budget = takenBytes === null ? null : { takenBytes }
+  return { tag: 'admitted', facts, row, budget, allowRange }
 }

@@ -6,6 +6,7 @@ import { startEventId, type LostCallRow } from '../../../../storage/vault/lost-e
 import { EventForm } from '../../../../storage/platform/event-text.js'
 import type { NewEvent, OutboxEvent } from '../../../../storage/platform/outbox.js'
 import type { LostBlockRow } from '../../../../storage/vault/egress-blocks.js'
+import type { Block } from './block.js'
 import {
   actorOf,
   type AuditOnlyType,
@@ -27,6 +28,8 @@ export type CallFacts = {
   readonly requestId: string | undefined
   /** Writes the events of the caller's calls. Undefined for the first calls of a caller. */
   templates?: CallTemplates | undefined
+  /** The block that holds the limits of the call's grant or lease. Undefined for calls of the database. */
+  block?: Block | undefined
 }
 
 /**
@@ -140,10 +143,21 @@ export function callLost(call: LostCallRow, now: Date): NewEvent {
   }
 }
 
-/** What a killed process leaves: the most calls of a grant or lease that it may have sent without a record. */
+/**
+ * What a killed process leaves: the most calls of a grant or lease that it may have sent without a record, and what it
+ * had taken from the limits for them and others. That counts as used.
+ */
 export function callsUnknown(block: LostBlockRow, id: string, now: Date): NewAuditEvent {
   const { tenantId, credentialId, authorityId, agentId, delegationId, callsMax } = block
+  const { requestsHeld, bytesHeld } = block
   const type: AuditOnlyType = 'egress.calls.unknown'
+  // In alphabetical order, which the audit chain requires.
+  const data: Record<string, unknown> = {}
+  if (bytesHeld !== null) data['bytes_reserved'] = bytesHeld
+  data['calls_max'] = callsMax
+  data['opened_at'] = isoTime(block.openedAt)
+  data['renewed_at'] = isoTime(block.renewedAt)
+  if (requestsHeld !== null) data['requests_reserved'] = requestsHeld
   return {
     id,
     tenantId,
@@ -158,11 +172,7 @@ export function callsUnknown(block: LostBlockRow, id: string, now: Date): NewAud
     requestId: null,
     ip: null,
     occurredAt: now,
-    data: {
-      calls_max: callsMax,
-      opened_at: isoTime(block.openedAt),
-      renewed_at: isoTime(block.renewedAt),
-    },
+    data,
   }
 }
 

@@ -1,12 +1,13 @@
 /**
- * What a tenant's callers may use, as the database said less than a second ago. It lets a process admit a call of a
- * grant or lease without limits in memory: the process holds a block of calls for it, and records the call a few
- * milliseconds later, together with others.
+ * What a tenant's callers may use, as the database said less than a second ago. It lets a process admit a call in memory:
+ * the process holds a block of calls for it, and records the call a few milliseconds later, together with others. The
+ * block of a grant or lease with limits holds a part of them, which its calls use up.
  *
  * A change of a credential, a grant or a lease drops what is known. Every refusal comes from the database.
  */
 import type { HeldCredentialRow } from '../../../../storage/vault/vault-credentials.js'
 import type { AuthorityRow } from '../../../../storage/vault/egress-authorities.js'
+import type { Block } from './block.js'
 import { CallTemplates, type CallFacts } from './events.js'
 
 /** A revocation is effective in every process within 1 s, also when its announcement is lost. */
@@ -18,63 +19,7 @@ const RENEW_MS = 20_000
 const RENEWED_MS_MAX = 60_000
 /** A block without calls is closed. */
 const IDLE_MS = 3_000
-/** Credentials are stamped as used at most this often, and once more when the block is closed. */
-const STAMP_MS = 1_000
 const TEMPLATES_MAX = 512
-
-/** A block of calls that this process may send before it records them. */
-export class Block {
-  readonly id: string
-  readonly credentialId: string
-  readonly authorityId: string
-  readonly callsMax: number
-  /** Calls that are sent and not recorded. */
-  unrecorded = 0
-  renewedMs: number
-  usedMs: number
-  stampedMs: number
-  isStampDue = false
-  #isRetired = false
-
-  constructor(
-    id: string,
-    credentialId: string,
-    authorityId: string,
-    callsMax: number,
-    nowMs: number,
-  ) {
-    this.id = id
-    this.credentialId = credentialId
-    this.authorityId = authorityId
-    this.callsMax = callsMax
-    this.renewedMs = nowMs
-    this.usedMs = nowMs
-    this.stampedMs = nowMs
-  }
-
-  /** No call is admitted any more; the block is closed once its calls are recorded. */
-  get isRetired(): boolean {
-    return this.#isRetired
-  }
-
-  /** @returns true the first time. */
-  retire(): boolean {
-    const isFirst = !this.#isRetired
-    this.#isRetired = true
-    return isFirst
-  }
-
-  get hasRoom(): boolean {
-    return this.unrecorded < this.callsMax
-  }
-
-  /** True if the credential is to be stamped as used with the next record. */
-  takeStamp(nowMs: number): boolean {
-    this.isStampDue = nowMs - this.stampedMs < STAMP_MS
-    if (!this.isStampDue) this.stampedMs = nowMs
-    return !this.isStampDue
-  }
-}
 
 /** What one caller may do with one credential. */
 export type KnownCaller = {
@@ -90,6 +35,17 @@ export type KnownCaller = {
 
 function inUse(block: Block | null | undefined): Block | null {
   return block === null || block === undefined || block.isRetired ? null : block
+}
+
+/** The block enforces the limits of its grant or lease, whose row counts what the block holds as used. */
+function withinBlock(
+  authorities: readonly AuthorityRow[],
+  block: Block | null,
+): readonly AuthorityRow[] {
+  if (block === null || block.limits === null) return authorities
+  return authorities.map((each) =>
+    each.id === block.authority.id ? { ...each, maxRequests: null, maxBytes: null } : each,
+  )
 }
 
 export class KnownCallers {
@@ -110,9 +66,17 @@ export class KnownCallers {
     return this.#known.get(key)
   }
 
-  /** A credential, grant or lease has changed: nothing that was read before is used any more. */
-  forget(): void {
+  /**
+   * A credential, grant or lease has changed: nothing that was read before is used any more.
+   * @returns the blocks that hold a part of a limit. They are to be closed, because another process may need it.
+   */
+  forget(): Block[] {
     this.#generation += 1
+    const blocks: Block[] = []
+    for (const { block } of this.#known.values()) {
+      if (block !== null && block.limits !== null && block.retire()) blocks.push(block)
+    }
+    return blocks
   }
 
   isFresh({ readMs, generation, block }: KnownCaller, nowMs: number): boolean {
@@ -145,15 +109,17 @@ export class KnownCallers {
     const isOlder = current !== undefined && current.readMs > readMs
     const kept = inUse(block) ?? inUse(current?.block)
     const latest = isOlder ? current : known
+    const authorities = withinBlock(latest.authorities, kept)
     const lastUsedMs = Math.max(usedMs, current?.usedMs ?? usedMs)
-    this.#known.set(key, { ...latest, block: kept, usedMs: lastUsedMs, isRefreshing: false })
+    const remembered = { ...latest, authorities, block: kept }
+    this.#known.set(key, { ...remembered, usedMs: lastUsedMs, isRefreshing: false })
   }
 
   /** Removes callers without recent calls. @returns their blocks, which are to be closed. */
   takeIdle(nowMs: number, idleMs = IDLE_MS): Block[] {
     const blocks: Block[] = []
     for (const [key, { usedMs, block }] of this.#known) {
-      if (nowMs - usedMs < idleMs || (block?.unrecorded ?? 0) > 0) continue
+      if (nowMs - usedMs < idleMs || block?.isSettled === false) continue
       this.#known.delete(key)
       if (block?.retire() === true) blocks.push(block)
     }

@@ -69,9 +69,11 @@ export async function recordUnknownCalls(
       async (tx) => {
         const blocks = await takeLostBlocks(tx, BLOCKS_PER_TRANSACTION)
         const now = clock.now()
+        // A block that was used up to its last request may hold nothing any more.
+        const holding = blocks.filter(({ callsMax, bytesHeld }) => callsMax > 0 || bytesHeld)
         appendAudit(
           tx,
-          blocks.map((block) => callsUnknown(block, random.uuid(), now)),
+          holding.map((block) => callsUnknown(block, random.uuid(), now)),
         )
         return blocks
       },
