@@ -24,9 +24,8 @@ import { browserSessions } from '../../actors/identity/sessions/protocol.js'
 import { delegationActor } from '../../actors/agents/delegation/actor.js'
 import { delegationMetrics } from '../../actors/agents/delegation/metrics.js'
 import { delegation } from '../../actors/agents/delegation/protocol.js'
-import { natsSink } from '../../actors/webhooks/event-sinks/nats.js'
-import { hasNats } from '../../actors/webhooks/event-sinks/settings.js'
-import { eventSinksWorker } from '../../actors/webhooks/event-sinks/worker.js'
+import { hasSinks } from '../../actors/webhooks/event-sinks/settings.js'
+import { eventSinksWorker, sinksOf } from '../../actors/webhooks/event-sinks/worker.js'
 import { createSender } from '../../actors/webhooks/delivery/sender.js'
 import { auditActor } from '../../actors/operations/audit/actor.js'
 import { passwordRecoveryActor } from '../../actors/identity/password-recovery/actor.js'
@@ -48,11 +47,13 @@ import { siweActor } from '../../actors/identity/siwe/actor.js'
 import { phoneActor } from '../../actors/identity/phone/actor.js'
 import { hasPhone } from '../../actors/identity/phone/settings.js'
 import { passkeysActor } from '../../actors/identity/passkeys/actor.js'
+import { webauthn } from '../../actors/identity/passkeys/library.js'
 import { relyingParty } from '../../actors/identity/passkeys/settings.js'
 import {
   checkPasswordEngine,
   type PasswordCompute,
   passwordPool,
+  passwordsHere,
   passwordsActor,
 } from '../../actors/identity/passwords/actor.js'
 import { openBreaches } from '../../actors/identity/passwords/breaches.js'
@@ -237,7 +238,8 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         resources,
         passwordPool(auth, processors(context)),
       )
-      await checkPasswordEngine(compute)
+      const { thread_start: starts } = settings.deployment
+      await checkPasswordEngine(starts === 'at_start' ? compute : await passwordsHere())
       const breaches = challenge.hibp_enabled
         ? openBreaches({ url: challenge.hibp_url, settings: egressSettingsOf(settings) })
         : null
@@ -305,24 +307,27 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         gate,
       }
     }),
-    wireActor(passkeysActor, ({ ref }) => ({
-      database,
-      coordination,
-      clock,
-      random,
-      login: ref(login),
-      browserSessions: ref(browserSessions),
-      federatedLogin: ref(federatedLogin),
-      settings: auth,
-      cookies: settings.session_cookie,
-      passkeys: settings.passkey.enabled,
-      relyingParty: relyingParty(settings.passkey, issuer),
-      mail: mailQueue,
-      email: settings.email,
-      adaptiveMfa: settings.adaptive_mfa,
-      registry,
-      offers,
-    })),
+    wireActor(passkeysActor, async ({ ref }) => {
+      if (settings.deployment.thread_start === 'at_start') await webauthn()
+      return {
+        database,
+        coordination,
+        clock,
+        random,
+        login: ref(login),
+        browserSessions: ref(browserSessions),
+        federatedLogin: ref(federatedLogin),
+        settings: auth,
+        cookies: settings.session_cookie,
+        passkeys: settings.passkey.enabled,
+        relyingParty: relyingParty(settings.passkey, issuer),
+        mail: mailQueue,
+        email: settings.email,
+        adaptiveMfa: settings.adaptive_mfa,
+        registry,
+        offers,
+      }
+    }),
     wireActor(phoneActor, ({ ref, onStop }) => {
       const sender = textSenderOf(resources)
       onStop(() => sender.close())
@@ -531,12 +536,12 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       }
     }),
     wireActor(sequencerWorker, (context) => {
-      const hasSinks = hasNats(settings.event_sinks)
-      return { database, clock, registry, hasSinks, settled: untilSettled(context) }
+      const isSent = hasSinks(settings.event_sinks)
+      return { database, clock, registry, hasSinks: isSent, settled: untilSettled(context) }
     }),
     wireActor(eventSinksWorker, (context) => {
-      const sink = natsSink(settings.event_sinks.nats)
-      return { database, clock, random, registry, sink, settled: untilSettled(context) }
+      const sinks = sinksOf(settings.event_sinks)
+      return { database, clock, random, registry, sinks, settled: untilSettled(context) }
     }),
     wireActor(mailWorker, ({ onStop }) => {
       const runner = mailRunnerOf(resources)

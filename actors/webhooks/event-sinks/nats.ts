@@ -1,7 +1,7 @@
 /** Sends events to NATS JetStream. Only a deployment with this sink loads the client. */
 import { readFileSync } from 'node:fs'
 import type { ConnectionOptions, NatsConnection } from '@nats-io/transport-node'
-import type { EventSink, SentEvent, SinkConnection } from './sink.js'
+import type { EventSink, SinkConnection } from './sink.js'
 import type { NatsSettings } from './settings.js'
 
 const CONNECT_TIMEOUT_MS = 5_000
@@ -22,18 +22,22 @@ export function natsSink(settings: NatsSettings): EventSink {
       const { headers } = await import('@nats-io/transport-node')
       const { stream, subject_prefix: prefix } = settings
       return {
-        async send({ id, tenantId, type, body }: SentEvent) {
-          const fields = headers()
-          fields.set('event_id', id)
-          fields.set('content-type', 'application/json')
-          // A message with the id of an earlier one, or for another stream, is not stored.
-          await client.publish(`${prefix}.${tenantId}.${type}`, body, {
-            msgID: id,
-            headers: fields,
-            expect: { streamName: stream },
-            timeout: ACK_TIMEOUT_MS,
-            retries: 1,
-          })
+        // Each event waits for the confirmation of the one before it: a stream may store what follows a refused message.
+        batchMax: 1,
+        async send(events) {
+          for (const { id, tenantId, type, body } of events) {
+            const fields = headers()
+            fields.set('event_id', id)
+            fields.set('content-type', 'application/json')
+            // A message with the id of an earlier one, or for another stream, is not stored.
+            await client.publish(`${prefix}.${tenantId}.${type}`, body, {
+              msgID: id,
+              headers: fields,
+              expect: { streamName: stream },
+              timeout: ACK_TIMEOUT_MS,
+              retries: 1,
+            })
+          }
         },
         isOpen: () => !connection.isClosed(),
         close: () => connection.close(),

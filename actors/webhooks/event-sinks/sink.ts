@@ -10,8 +10,13 @@ export type SentEvent = {
 }
 
 export interface SinkConnection {
-  /** Resolves when the broker has stored the event, or had stored it before. @throws when that is unknown. */
-  send(event: SentEvent): Promise<void>
+  /** Events that `send` takes at a time. */
+  readonly batchMax: number
+  /**
+   * Sends events of one tenant, at least one. Resolves when the broker has stored them in this order, or had stored them
+   * before. @throws when that is unknown.
+   */
+  send(events: readonly SentEvent[]): Promise<void>
   isOpen(): boolean
   close(): Promise<void>
 }

@@ -1,6 +1,6 @@
 /**
- * Sends numbered events to a message broker (docs/guides/operations/event-sinks.md). The events of a tenant are sent one
- * after another, those of different tenants side by side. The cursor moves after the broker has confirmed an event, so a
+ * Sends numbered events to message brokers (docs/guides/operations/event-sinks.md). The events of a tenant are sent in
+ * their order, those of different tenants side by side, and brokers do not wait for each other. The cursor moves after the broker has confirmed an event, so a
  * killed process leads to a repetition and never to a loss. All state is in the database: any number of processes can run
  * the worker, and the lease of a tenant belongs to one of them.
  */
@@ -25,6 +25,9 @@ import { EVENT_TYPES } from '../../domain/events.js'
 import { WakeSignal } from '../../platform/batching/wake-signal.js'
 import { counter, gauge } from '../../platform/metrics.js'
 import { envelopeOf } from '../delivery/envelope.js'
+import { kafkaSink } from './kafka.js'
+import { natsSink } from './nats.js'
+import { type EventSinksSettings, hasKafka, hasNats } from './settings.js'
 import type { EventSink, SinkConnection } from './sink.js'
 
 /** Tenants whose events are sent side by side. */
@@ -46,7 +49,7 @@ export type EventSinksNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly registry: Registry
-  readonly sink: EventSink
+  readonly sinks: readonly EventSink[]
   /** Receives a promise of the run, which a stop waits for. */
   readonly settled: (run: Promise<void>) => void
 }
@@ -55,23 +58,40 @@ export const eventSinksWorker = defineWorker<EventSinksNeeds>({
   name: 'event_sinks',
   asks: {},
   run(needs, lifecycle) {
-    const run = sendUntilStopped(needs, lifecycle)
+    const { sinks, ...shared } = needs
+    const metrics = sinkMetrics(needs.registry)
+    const run = Promise.all(
+      sinks.map((sink) => sendUntilStopped({ ...shared, sink, metrics }, lifecycle)),
+    ).then(() => undefined)
     needs.settled(run.catch(() => undefined))
     return run
   },
 })
 
+/** The brokers of these settings. */
+export function sinksOf(settings: EventSinksSettings): readonly EventSink[] {
+  const { nats, kafka } = settings
+  return [
+    ...(hasNats(settings) ? [natsSink(nats)] : []),
+    ...(hasKafka(settings) ? [kafkaSink(kafka)] : []),
+  ]
+}
+
+type SinkNeeds = Omit<EventSinksNeeds, 'sinks'> & {
+  readonly sink: EventSink
+  readonly metrics: ReturnType<typeof sinkMetrics>
+}
+
 async function sendUntilStopped(
-  needs: EventSinksNeeds,
+  needs: SinkNeeds,
   { signal, log, loop }: Pick<Lifecycle, 'signal' | 'log' | 'loop'>,
 ): Promise<void> {
-  const { database, clock, sink } = needs
+  const { database, clock, sink, metrics } = needs
   const recorded = new WakeSignal()
   const wake = () => recorded.wake()
   signal.addEventListener('abort', wake, { once: true })
   const leave = database.wakeHere(SINKS_CHANNEL, wake)
-  const metrics = sinkMetrics(needs.registry)
-  const sender = new Sender(needs, metrics, log)
+  const sender = new Sender(needs, log)
   // A broker that is away is no fault of this process: only failures of the database are reported here.
   const rounds = loop(sink.name)
   let seenMs = Number.NEGATIVE_INFINITY
@@ -120,16 +140,14 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
 
 /** The connection to the broker, and what is sent over it. */
 class Sender {
-  readonly #needs: EventSinksNeeds
-  readonly #metrics: ReturnType<typeof sinkMetrics>
+  readonly #needs: SinkNeeds
   readonly #log: Logger
   readonly #lease: { readonly sink: string; readonly lease: string; readonly leaseSecs: number }
   #connection: SinkConnection | undefined
   #retryMs: number = RETRY_MS.first
 
-  constructor(needs: EventSinksNeeds, metrics: ReturnType<typeof sinkMetrics>, log: Logger) {
+  constructor(needs: SinkNeeds, log: Logger) {
     this.#needs = needs
-    this.#metrics = metrics
     this.#log = log
     const { sink, random } = needs
     this.#lease = { sink: sink.name, lease: random.uuid(), leaseSecs: LEASE_SECS }
@@ -186,35 +204,37 @@ class Sender {
     { tenantId, sequence: confirmed, due }: DueTenant,
     signal: AbortSignal,
   ): Promise<boolean> {
-    const { database, clock } = this.#needs
+    const { database, clock, sink, metrics } = this.#needs
     const until = clock.monotonicMs() + BATCH_MS_MAX
     const events = await database.system((tx) => eventsForSink(tx, tenantId, confirmed, EVENTS_MAX))
     // Events that were deleted before the sink was configured again are passed over.
     let sequence = events.length === 0 ? due : confirmed
     let isConfirmed = true
-    for (const event of events) {
+    for (let at = 0; at < events.length; at += connection.batchMax) {
       if (signal.aborted || clock.monotonicMs() >= until) break
+      const batch = events.slice(at, at + connection.batchMax)
       // Event types outside of the catalogue are internal, as for webhooks.
-      if (CATALOGUE.has(event.type)) {
-        const { id, type } = event
-        try {
-          await connection.send({ id, tenantId, type, body: envelopeOf(event) })
-        } catch (error) {
-          this.#failed(error, 'event sinks: an event was not confirmed')
-          isConfirmed = false
-          break
-        }
-        this.#metrics.sent.inc({ sink: this.#lease.sink })
+      const sent = batch
+        .filter(({ type }) => CATALOGUE.has(type))
+        .map((event) => ({ id: event.id, tenantId, type: event.type, body: envelopeOf(event) }))
+      try {
+        if (sent.length > 0) await connection.send(sent)
+      } catch (error) {
+        this.#failed(error, 'event sinks: events were not confirmed')
+        isConfirmed = false
+        break
       }
-      sequence = event.sequence
+      metrics.sent.inc({ sink: sink.name }, sent.length)
+      sequence = batch.at(-1)!.sequence
     }
     await database.system((tx) => confirmEvents(tx, this.#lease, tenantId, sequence))
     return isConfirmed
   }
 
   #failed(error: unknown, message: string): void {
-    this.#metrics.failures.inc({ sink: this.#lease.sink })
-    this.#log.warn({ err: error, sink: this.#lease.sink }, message)
+    const { sink, metrics } = this.#needs
+    metrics.failures.inc({ sink: sink.name })
+    this.#log.warn({ err: error, sink: sink.name }, message)
   }
 }
 

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { Client } from 'pg'
 import {
   compareSchema,
+  isCompatible,
   readAppliedMigrations,
   readMigrationFiles,
   SchemaMismatch,
@@ -235,9 +236,12 @@ function schemaChecks(patient: Patient, url: string): Promise<readonly Check[]> 
     connected(patient, url, async (client) => {
       const files = await readMigrationFiles()
       const verdict = compareSchema(files, await readAppliedMigrations(client))
-      return verdict.tag === 'current'
-        ? ok(name, `at ${files.at(-1)?.name}, as this version needs`)
-        : fail(name, new SchemaMismatch(verdict).message, fix)
+      if (verdict.tag === 'current')
+        return ok(name, `at ${files.at(-1)?.name}, as this version needs`)
+      const { message } = new SchemaMismatch(verdict)
+      return isCompatible(verdict)
+        ? warn(name, message, 'start the newer version again, or stay until it is repaired')
+        : fail(name, message, fix)
     }),
   )
 }

@@ -3,7 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { StreamInfo } from '@nats-io/jetstream'
 import { connectToNats } from '../../../actors/webhooks/event-sinks/nats.js'
-import { hasNats } from '../../../actors/webhooks/event-sinks/settings.js'
+import { kafkaAdmin } from '../../../actors/webhooks/event-sinks/kafka.js'
+import {
+  hasKafka,
+  hasNats,
+  type KafkaSettings,
+  type NatsSettings,
+} from '../../../actors/webhooks/event-sinks/settings.js'
 import { openKms } from '../../../storage/platform/kms/client.js'
 import type { Coordination } from '../../../storage/platform/coordination/port.js'
 import { systemClock } from '../../kernel/clock.js'
@@ -109,11 +115,40 @@ export async function mailChecks(patient: Patient): Promise<readonly Check[]> {
   })
 }
 
-/** Connects to the message broker and looks for the stream. No event is sent. */
+/** Connects to the message brokers and looks for the stream and the topic. No event is sent. */
 export async function eventSinkChecks({ settings }: Patient): Promise<readonly Check[]> {
+  const { event_sinks: sinks } = settings
+  const checks = [
+    ...(hasNats(sinks) ? [natsChecks(sinks.nats)] : []),
+    ...(hasKafka(sinks) ? [kafkaChecks(sinks.kafka)] : []),
+  ]
+  return (await Promise.all(checks)).flat()
+}
+
+async function kafkaChecks(kafka: KafkaSettings): Promise<readonly Check[]> {
   const name = 'event_sinks'
-  if (!hasNats(settings.event_sinks)) return []
-  const { nats } = settings.event_sinks
+  const fix = 'check the servers, the login and the CA of [event_sinks.kafka]'
+  return guarded(name, fix, async () => {
+    const admin = await kafkaAdmin(kafka)
+    try {
+      await within(2 * ANSWER_MS, admin.connect())
+      const { topic } = kafka
+      const topics = await within(ANSWER_MS, admin.listTopics())
+      return topics.includes(topic)
+        ? ok(name, `Kafka answers, and topic ${topic} exists`)
+        : fail(
+            name,
+            `topic ${topic} does not exist, or the account may not describe it`,
+            `create it: kafka-topics.sh --create --topic ${topic}`,
+          )
+    } finally {
+      await admin.disconnect()
+    }
+  })
+}
+
+async function natsChecks(nats: NatsSettings): Promise<readonly Check[]> {
+  const name = 'event_sinks'
   const fix = 'check the servers, the login and the CA of [event_sinks.nats]'
   return guarded(name, fix, async () => {
     const { jetstreamManager } = await import('@nats-io/jetstream')

@@ -9,23 +9,19 @@ import { envelopeOf } from '../../../actors/webhooks/delivery/envelope.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
-import { appendEvents, eventsAfter, sweepEvents } from '../../../storage/platform/outbox.js'
+import { eventsAfter, sweepEvents } from '../../../storage/platform/outbox.js'
 import { forgetSinks, sinkBacklog } from '../../../storage/webhooks/event-sinks.js'
-import { svc } from '../../flows/vault/command.js'
 import { sql } from '../../support/identity/identity.js'
-import { freePort, TEST_DEFAULTS } from '../../support/service.js'
 import { testWithProgram } from '../../support/service/programs.js'
 import { type Server, startNats } from '../../support/service/servers.js'
-import { METRICS_TOKEN, metric, until as within } from '../../support/service/watch.js'
-import { freshDatabase } from '../../support/storage/database.js'
-import { testKms } from '../../support/storage/kms.js'
+import { until as within } from '../../support/service/watch.js'
+import type { freshDatabase } from '../../support/storage/database.js'
+import { sinkStage, TYPE } from '../../support/webhooks/sink-stage.js'
 
 const LONG = process.env['TEST_LONG'] !== undefined
 const EVENTS = LONG ? 10_000 : 240
 const KILLS = LONG ? 20 : 2
-const TENANTS = 3
 const STREAM = 'SVC_EVENTS'
-const TYPE = 'security.suspicious_activity'
 const random = systemRandom(systemClock)
 const until = (what: string, holds: () => Promise<boolean>) =>
   within(what, LONG ? 300_000 : 60_000, holds)
@@ -35,49 +31,16 @@ testWithProgram('nats-server', 'of the events for NATS none is lost to kills', a
   const nats = await startNats(path)
   t.teardown(() => nats.stop())
   await createStream(nats)
-  const db = await freshDatabase(t)
-  const kms = await testKms()
-  t.teardown(() => kms.end())
-  const { database } = db
-  const start = async () => {
-    const port = await freePort()
-    const one = svc(t, {
-      environment: {
-        ...TEST_DEFAULTS,
-        ...kms.environment,
-        DATABASE_URL: db.url,
-        SVC_RUNTIME_PLANE: 'async',
-        SVC_SERVER__PORT: String(port),
-        SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,
-        SVC_EVENT_SINKS__NATS__SERVERS: `["127.0.0.1:${nats.port}"]`,
-        SVC_EVENT_SINKS__NATS__TLS: 'false',
-      },
-    })
-    await one.ready()
-    return { ...one, port }
-  }
-  let worker = await start()
-  const registered = async () =>
-    (await sql(database, `select from event_sinks where name = 'nats'`, [])).length === 1
-  await until('registered', registered)
-
-  const tenants = Array.from({ length: TENANTS }, () => random.uuid())
-  let written = 0
-  const write = async (count: number) => {
-    for (const end = written + count; written < end; written += 1) {
-      const tenantId = tenants[written % TENANTS]!
-      const event = { id: random.uuid(), tenantId, occurredAt: new Date() }
-      await database.tenant(tenantId, (tx) => {
-        appendEvents(tx, [{ ...event, type: TYPE, data: { at: written, resource: null } }])
-      })
-    }
-  }
-  const backlog = () => database.system((tx) => sinkBacklog(tx, 'nats'))
-  const caughtUp = async () => {
-    for (const tenantId of tenants)
-      await database.tenant(tenantId, (tx) => eventsAfter(tx, tenantId, 0, 1))
-    return (await backlog()).events === 0
-  }
+  const stage = await sinkStage(t, {
+    name: 'nats',
+    environment: {
+      SVC_EVENT_SINKS__NATS__SERVERS: `["127.0.0.1:${nats.port}"]`,
+      SVC_EVENT_SINKS__NATS__TLS: 'false',
+    },
+  })
+  const { database, tenants, write, caughtUp, backlog, lag } = stage
+  await stage.start()
+  await until('registered', stage.registered)
 
   await write(EVENTS / 4)
   // Only audited: not for receivers.
@@ -88,28 +51,23 @@ testWithProgram('nats-server', 'of the events for NATS none is lost to kills', a
   // Without the broker the events wait, and the process serves.
   await nats.kill()
   await write(EVENTS / 4)
-  await until('waiting', async () => (await backlog()).events === EVENTS / 4)
-  const ready = await fetch(`http://127.0.0.1:${worker.port}/health/ready`)
-  t.is(ready.status, 200)
-  const call = async (path: string, init: RequestInit) => {
-    const answer = await fetch(`http://127.0.0.1:${worker.port}${path}`, init)
-    return { text: await answer.text() }
-  }
-  const lag = () => metric({ call } as never, 'svc_event_sink_lag_seconds', { sink: 'nats' })
+  await until('waiting', async () => (await backlog()) === EVENTS / 4)
+  t.is((await stage.call('/health/ready', {})).status, 200)
   await until('lag', async () => (await lag()) > 0)
   await sweepKeepsWaiting(t, database)
 
-  worker.child.kill('SIGKILL')
-  await worker.ended()
+  await stage.kill()
   await nats.restart()
-  worker = await start()
+  await stage.start()
   await until('caught up', caughtUp)
 
+  let written = EVENTS / 2
   for (let kill = 1; kill < KILLS; kill += 1) {
-    await write(Math.floor(EVENTS / 2 / KILLS))
-    worker.child.kill('SIGKILL')
-    await worker.ended()
-    worker = await start()
+    const count = Math.floor(EVENTS / 2 / KILLS)
+    await write(count)
+    written += count
+    await stage.kill()
+    await stage.start()
   }
   await write(EVENTS - written)
   await until('caught up', caughtUp)
@@ -138,7 +96,7 @@ testWithProgram('nats-server', 'of the events for NATS none is lost to kills', a
       places,
       places.toSorted((a, b) => a - b),
     )
-    t.is(ofTenant.length, EVENTS / TENANTS)
+    t.is(ofTenant.length, EVENTS / tenants.length)
     for (const message of ofTenant) {
       const { event_id: id } = message.json<{ event_id: string }>()
       t.is(message.headers?.get('Nats-Msg-Id'), id)

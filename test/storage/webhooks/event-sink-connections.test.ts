@@ -1,19 +1,40 @@
-/** How the service connects to NATS: TLS with a private CA, and passwords. `svc doctor` reports what is wrong. */
+/**
+ * How the service connects to brokers: TLS with a private CA, and passwords of NATS. The Kafka broker of these tests has no
+ * SASL. `svc doctor` reports what is wrong.
+ */
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { type AddressInfo, connect as dial } from 'node:net'
+import { createServer } from 'node:tls'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import type { ExecutionContext } from 'ava'
+import { kafkaSink } from '../../../actors/webhooks/event-sinks/kafka.js'
 import { connectToNats } from '../../../actors/webhooks/event-sinks/nats.js'
 import type { NatsSettings } from '../../../actors/webhooks/event-sinks/settings.js'
 import { eventSinkChecks } from '../../../runtime/cli/doctor/service-checks.js'
 import { loadSettings } from '../../../runtime/configuration/load-settings.js'
 import { makeCertificate } from '../../support/service/certificates.js'
 import { testWithProgram } from '../../support/service/programs.js'
-import { startNats } from '../../support/service/servers.js'
+import { freePort, startNats } from '../../support/service/servers.js'
+import { startKafka } from '../../support/webhooks/kafka.js'
 
 function settingsOf(environment: Readonly<Record<string, string>>) {
   const loaded = loadSettings({ environment, cwd: '/', readFile: noFile })
   if (loaded.tag === 'refused') throw new Error(JSON.stringify(loaded.failures))
   return loaded.settings
+}
+
+function patientOf(settings: ReturnType<typeof settingsOf>) {
+  const isProduction = false
+  return {
+    settings,
+    plane: 'all',
+    dataDir: '/',
+    isProduction,
+    urls: undefined,
+    ca: undefined,
+  } as const
 }
 
 function noFile(): string {
@@ -78,14 +99,7 @@ testWithProgram('nats-server', 'svc doctor reports the broker and its stream', a
     SVC_EVENT_SINKS__NATS__SERVERS: `["127.0.0.1:${nats.port}"]`,
     SVC_EVENT_SINKS__NATS__TLS: 'false',
   })
-  const patient = {
-    settings,
-    plane: 'all',
-    dataDir: '/',
-    isProduction: false,
-    urls: undefined,
-    ca: undefined,
-  } as const
+  const patient = patientOf(settings)
   const check = async () => (await eventSinkChecks(patient))[0]
   t.like(await check(), { name: 'event_sinks', verdict: 'fail' })
   t.regex((await check())!.fix, /nats stream add SVC_EVENTS --subjects 'svc\.events\.>'/)
@@ -101,4 +115,65 @@ testWithProgram('nats-server', 'svc doctor reports the broker and its stream', a
   await nats.kill()
   t.like(await check(), { verdict: 'fail' })
   t.deepEqual(await eventSinkChecks({ ...patient, settings: settingsOf({}) }), [])
+})
+
+testWithProgram('kcat', 'Kafka over TLS needs a trusted CA', async (t, path) => {
+  const kafka = await startKafka(path, 'svc.events')
+  t.teardown(() => kafka.stop())
+  const certificate = makeCertificate()
+  t.teardown(() => certificate.remove())
+  const [host, port] = kafka.address.split(':') as [string, string]
+  const options = {
+    cert: readFileSync(certificate.certPath),
+    key: readFileSync(certificate.keyPath),
+  }
+  const relay = createServer(options, (socket) => {
+    const broker = dial(Number(port), host)
+    socket.on('error', () => broker.destroy())
+    broker.on('error', () => socket.destroy())
+    socket.pipe(broker).pipe(socket)
+  }).listen(0, '127.0.0.1')
+  await once(relay, 'listening')
+  t.teardown(() => relay.close())
+  const secure = `localhost:${(relay.address() as AddressInfo).port}`
+  const connects = async (
+    addresses: readonly string[],
+    more: Readonly<Record<string, string>> = {},
+  ) => {
+    const { event_sinks: sinks } = settingsOf({
+      SVC_EVENT_SINKS__KAFKA__BOOTSTRAP_SERVERS: JSON.stringify(addresses),
+      ...more,
+    })
+    const connection = await kafkaSink(sinks.kafka).connect()
+    t.true(connection.isOpen())
+    await connection.close()
+    t.false(connection.isOpen())
+  }
+  await connects([secure], { SVC_EVENT_SINKS__KAFKA__CA_PEM_PATH: certificate.certPath })
+  await connects([kafka.address], { SVC_EVENT_SINKS__KAFKA__TLS: 'false' })
+  const closed = `127.0.0.1:${await freePort()}`
+  await connects([closed, kafka.address], { SVC_EVENT_SINKS__KAFKA__TLS: 'false' })
+  await t.throwsAsync(connects([closed, closed]), undefined, 'no server')
+  await t.throwsAsync(connects([secure]), undefined, 'an unknown CA')
+  await t.throwsAsync(connects([kafka.address]), undefined, 'a broker without TLS')
+})
+
+testWithProgram('kcat', 'svc doctor reports the Kafka broker and its topic', async (t, path) => {
+  const kafka = await startKafka(path, 'other')
+  t.teardown(() => kafka.stop())
+  const check = async (more: Readonly<Record<string, string>>) => {
+    const settings = settingsOf({
+      SVC_EVENT_SINKS__KAFKA__BOOTSTRAP_SERVERS: JSON.stringify([kafka.address]),
+      SVC_EVENT_SINKS__KAFKA__TLS: 'false',
+      ...more,
+    })
+    return (await eventSinkChecks(patientOf(settings)))[0]
+  }
+  const topic = (name: string) => check({ SVC_EVENT_SINKS__KAFKA__TOPIC: name })
+  t.like(await topic('other'), { name: 'event_sinks', verdict: 'ok' })
+  const missing = await topic('svc.events')
+  t.is(missing?.verdict, 'fail')
+  t.regex(missing!.fix, /kafka-topics\.sh --create --topic svc\.events/)
+  const nowhere = JSON.stringify([`127.0.0.1:${await freePort()}`])
+  t.like(await check({ SVC_EVENT_SINKS__KAFKA__BOOTSTRAP_SERVERS: nowhere }), { verdict: 'fail' })
 })
