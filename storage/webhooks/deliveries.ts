@@ -54,25 +54,45 @@ export async function insertDeliveries(
   { maxAttempts, now }: { maxAttempts: number; now: Date },
 ): Promise<number> {
   if (deliveries.length === 0) return 0
+  const events = byEvent(deliveries)
   const { rowCount } = await tx.query({
-    name: 'delivery.insert',
+    name: 'delivery.insert_by_event',
     text: `insert into webhook_deliveries (tenant_id, id, webhook_id, event_id, event_type, body,
              max_attempts, next_attempt_at, created_at)
-           select g.*, $7, statement_timestamp(), $8
-           from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::text[]) as g
+           select e.tenant_id, d.id, d.webhook_id, e.event_id, e.event_type, e.body, $7,
+             statement_timestamp(), $8
+           from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[])
+             as e (tenant_id, event_id, event_type, body, ids, webhook_ids)
+           cross join lateral unnest(e.ids::uuid[], e.webhook_ids::uuid[]) as d (id, webhook_id)
            on conflict (tenant_id, webhook_id, event_id) do nothing`,
     values: [
-      deliveries.map(({ tenantId }) => tenantId),
-      deliveries.map(({ id }) => id),
-      deliveries.map(({ webhookId }) => webhookId),
-      deliveries.map(({ eventId }) => eventId),
-      deliveries.map(({ eventType }) => eventType),
-      deliveries.map(({ body }) => body),
+      events.map(([{ tenantId }]) => tenantId),
+      events.map(([{ eventId }]) => eventId),
+      events.map(([{ eventType }]) => eventType),
+      events.map(([{ body }]) => body),
+      events.map((all) => `{${all.map(({ id }) => id).join(',')}}`),
+      events.map((all) => `{${all.map(({ webhookId }) => webhookId).join(',')}}`),
       maxAttempts,
       now,
     ],
   })
   return rowCount
+}
+
+/** Deliveries in a row of one event, whose type and body are sent to PostgreSQL once. */
+function byEvent(deliveries: readonly NewDelivery[]): [NewDelivery, ...NewDelivery[]][] {
+  const events: [NewDelivery, ...NewDelivery[]][] = []
+  for (const delivery of deliveries) {
+    const last = events.at(-1)
+    const first = last?.[0]
+    const isSame =
+      first?.eventId === delivery.eventId &&
+      first.tenantId === delivery.tenantId &&
+      first.body === delivery.body
+    if (last !== undefined && isSame) last.push(delivery)
+    else events.push([delivery])
+  }
+  return events
 }
 
 /** Inserts a delivery that its creator sends itself, once. No worker sees it. */
@@ -103,37 +123,45 @@ export type DueDelivery = Pick<
   'id' | 'tenantId' | 'webhookId' | 'eventType' | 'attemptCount' | 'maxAttempts'
 > & { body: string; attemptsBefore: number }
 
-/** The due deliveries of these lanes, the longest due first, without those in progress. */
+/** The due deliveries of these lanes, the longest due first. */
 export async function dueDeliveries(
   tx: Transaction,
   webhookIds: readonly string[],
   limitEach: number,
-  inProgress: readonly string[],
 ): Promise<DueDelivery[]> {
-  const { rows } = await tx.query<DueDelivery>(
-    selectingDueDeliveries(webhookIds, limitEach, inProgress),
-  )
-  return rows
-}
-
-/** The statement of `dueDeliveries`. */
-export function selectingDueDeliveries(
-  webhookIds: readonly string[],
-  limitEach: number,
-  inProgress: readonly string[],
-): Statement {
-  return {
+  const { rows } = await tx.query<DueDelivery>({
     name: 'delivery.due',
-    text: `select d.id, d.tenant_id as "tenantId", d.webhook_id as "webhookId",
-             d.event_type as "eventType", d.attempt_count as "attemptCount",
-             d.max_attempts as "maxAttempts", d.attempts_before as "attemptsBefore", d.body
-           from unnest($1::uuid[]) as lane (id)
+    text: `select ${DUE_COLUMNS} from unnest($1::uuid[]) as lane (id)
            cross join lateral (
              select * from webhook_deliveries w
              where w.webhook_id = lane.id and w.next_attempt_at <= statement_timestamp()
-               and w.id <> all($3::uuid[])
              order by w.next_attempt_at limit $2) d`,
-    values: [webhookIds, limitEach, inProgress],
+    values: [webhookIds, limitEach],
+  })
+  return rows
+}
+
+const DUE_COLUMNS = `d.id, d.tenant_id as "tenantId", d.webhook_id as "webhookId",
+  d.event_type as "eventType", d.attempt_count as "attemptCount",
+  d.max_attempts as "maxAttempts", d.attempts_before as "attemptsBefore", d.body`
+
+/** Deliveries of one lane that a read returns at most: of a lane with a backlog, and of any other. */
+export const DUE_MANY = 128
+export const DUE_FEW = 32
+
+/**
+ * Reads the due deliveries of one lane, the longest due first, with those in progress.
+ * @param isMany `DUE_MANY` at most, otherwise `DUE_FEW`. The limit is part of the text, because PostgreSQL plans a
+ *   statement with an unknown limit again each time, which takes half as long as the read.
+ */
+export function selectingDueOf(webhookId: string, isMany: boolean): Statement {
+  const limit = isMany ? DUE_MANY : DUE_FEW
+  return {
+    name: `delivery.due_${limit}`,
+    text: `select ${DUE_COLUMNS} from webhook_deliveries d
+           where d.webhook_id = $1 and d.next_attempt_at <= statement_timestamp()
+           order by d.next_attempt_at limit ${limit}`,
+    values: [webhookId],
   }
 }
 

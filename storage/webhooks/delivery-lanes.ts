@@ -27,6 +27,21 @@ export type LaneRoom = {
   readonly held: ReadonlyMap<string, number>
 }
 
+/**
+ * True if there is work for delivery workers: a subscription of any tenant, or an event that was not dispatched.
+ * Crosses tenants.
+ */
+export async function hasDeliveryWork(tx: Transaction): Promise<boolean> {
+  // Ordered, so that each row is the first of an index.
+  const { rows } = await tx.query<{ hasWork: boolean }>({
+    name: 'webhook_lane.work',
+    text: `select (select tenant_id from webhook_lanes order by tenant_id, webhook_id limit 1) is not null
+             or (select id from events where dispatched_at is null order by occurred_at, id limit 1) is not null
+             as "hasWork"`,
+  })
+  return rows[0]?.hasWork === true
+}
+
 /** Makes lanes due: they have deliveries that may be sent at once. */
 export async function wakeLanes(tx: Transaction, lanes: readonly LaneKey[]): Promise<void> {
   if (lanes.length === 0) return

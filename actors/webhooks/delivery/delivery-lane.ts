@@ -3,9 +3,14 @@
  * until nothing is due, the turn is over, the receiver needs a rest, or the worker stops.
  */
 import type { Logger } from '../../../runtime/kernel/log.js'
-import type { AttemptRecord, DueDelivery } from '../../../storage/webhooks/deliveries.js'
+import {
+  type AttemptRecord,
+  DUE_FEW,
+  type DueDelivery,
+} from '../../../storage/webhooks/deliveries.js'
 import type { ClaimedLane, LaneRelease } from '../../../storage/webhooks/delivery-lanes.js'
 import { WakeSignal } from '../../platform/batching/wake-signal.js'
+import { DueQueue, type EventOrder } from './due-queue.js'
 import {
   CIRCUIT_FAILURES,
   GONE,
@@ -22,8 +27,13 @@ export const ATTEMPTS_AT_ONCE = 4
 /** The lane is released after this time or number of attempts, so that other tenants get a turn. */
 const TURN_MS = 10_000
 const TURN_ATTEMPTS = 1_000
-/** While attempts run, the lane checks this often for deliveries from other processes. */
+/**
+ * The lane reads what is due before it sends a delivery that was created this long after the last read, because retries
+ * and deliveries of other processes may have become due before.
+ */
 const REFILL_MS = 1_000
+/** What was queued for longer is read again, well before the lease of a worker without a database ends. */
+const QUEUED_MS_MAX = 3_000
 /** A subscription is deactivated when its receiver has only failed for this long. */
 const FAILING_MS_MAX = 5 * 24 * 60 * 60_000
 /** Rest after an internal error. */
@@ -46,6 +56,13 @@ export type OpenTarget = Pick<Outgoing, 'url' | 'secret' | 'previousSecret'>
  */
 export type Target = OpenTarget | typeof PAUSED | undefined
 
+export type Refill = {
+  readonly target: Target
+  readonly due: readonly DueDelivery[]
+  /** More deliveries may be due than were read. */
+  readonly isFull: boolean
+}
+
 /** The services that the worker provides to a lane. */
 export interface LaneHost {
   readonly sender: Sender
@@ -60,11 +77,14 @@ export interface LaneHost {
   record(attempt: AttemptRecord): Promise<void>
   /** Monotonic time in milliseconds. */
   readonly nowMs: () => number
-  /** Reads more due deliveries and the current target. */
-  refill(
-    lane: ClaimedLane,
-    inProgress: readonly string[],
-  ): Promise<{ target: Target; due: DueDelivery[] }>
+  /**
+   * Reads due deliveries, those in progress too, and the current target.
+   * @param isMany for a lane with a backlog.
+   */
+  refill(lane: ClaimedLane, isMany: boolean): Promise<Refill>
+  /** Reads the current target alone. */
+  retarget(lane: ClaimedLane): Promise<Target>
+  readonly order: EventOrder
   /** Deactivates the subscription and cancels its pending deliveries. */
   deactivate(lane: ClaimedLane): Promise<void>
   /** Cancels the pending deliveries of an inactive subscription. */
@@ -77,9 +97,12 @@ export class DeliveryLane {
   readonly #open: () => Promise<Target>
   readonly #dueSignal = new WakeSignal()
   readonly #inProgress = new Map<string, Promise<void>>()
-  #due: DueDelivery[]
+  readonly #due: DueQueue
+  /** More may be due than the last read returned. */
+  #hasBacklog: boolean
   #target: Target
-  #readMs: number
+  #targetReadMs: number
+  #dueReadMs: number
   #failures: number
   #failingSince: Date | null
   #wakes = 0
@@ -99,8 +122,10 @@ export class DeliveryLane {
     this.#host = host
     this.#lane = lane
     this.#open = open
-    this.#readMs = host.nowMs()
-    this.#due = [...due]
+    this.#targetReadMs = host.nowMs()
+    this.#dueReadMs = host.nowMs()
+    this.#hasBacklog = due.length >= DUE_FEW
+    this.#due = new DueQueue(host.order, due, this.#hasBacklog, this.#dueReadMs)
     this.#beganMs = host.nowMs()
     this.#failures = lane.failures
     this.#failingSince = lane.failingSince
@@ -110,6 +135,11 @@ export class DeliveryLane {
   wake(): void {
     this.#wakes += 1
     this.#dueSignal.wake()
+  }
+
+  /** Queues deliveries that this worker created and committed (due-queue.ts). Wake the lane afterwards. */
+  add(created: readonly DueDelivery[], begunAt: number): void {
+    this.#due.add(created, begunAt, this.#host.nowMs())
   }
 
   /** Runs one turn. Never throws. @returns the state for the release of the lane. */
@@ -154,25 +184,40 @@ export class DeliveryLane {
         await Promise.race(this.#inProgress.values())
         continue
       }
-      // The rest stays due in the database.
-      if (this.#host.nowMs() - this.#readMs > TARGET_MS_MAX) this.#due = []
-      const next = this.#due.shift()
-      if (next !== undefined) this.#start(next, this.#target)
-      else if (!(await this.#more())) return
+      const nowMs = this.#host.nowMs()
+      if (this.#mustRead(nowMs)) {
+        if (!(await this.#more())) return
+      } else if (nowMs - this.#targetReadMs > TARGET_MS_MAX) {
+        this.#target = await this.#host.retarget(this.#lane)
+        this.#targetReadMs = nowMs
+      } else this.#start(this.#due.shift()!, this.#target)
     }
   }
 
-  /** Fetches more due deliveries. @returns false when there are none and no attempt runs. */
+  #mustRead(nowMs: number): boolean {
+    const { firstQueuedMs } = this.#due
+    if (firstQueuedMs === undefined) return true
+    return firstQueuedMs - this.#dueReadMs > REFILL_MS || nowMs - firstQueuedMs > QUEUED_MS_MAX
+  }
+
+  /** Reads what is due. @returns false when there is nothing and no attempt runs. */
   async #more(): Promise<boolean> {
     const wakes = this.#wakes
-    const { target, due } = await this.#host.refill(this.#lane, [...this.#inProgress.keys()])
+    const nowMs = this.#host.nowMs()
+    const isMany = this.#hasBacklog || this.#due.size >= DUE_FEW
+    const inProgress = new Set(this.#inProgress.keys())
+    this.#due.beginRead()
+    const { target, due, isFull } = await this.#host.refill(this.#lane, isMany)
+    this.#due.endRead(due, isFull, inProgress, nowMs)
     this.#target = target
-    this.#readMs = this.#host.nowMs()
-    this.#due = due
-    if (due.length > 0 || target === undefined) return true
+    this.#targetReadMs = nowMs
+    this.#dueReadMs = nowMs
+    this.#hasBacklog = isFull
+    if (this.#due.size > 0 || target === undefined) return true
     if (this.#wakes !== wakes) return true
     if (this.#inProgress.size === 0) return false
-    await Promise.race([...this.#inProgress.values(), this.#dueSignal.wait(REFILL_MS)])
+    const idle = Promise.all(this.#inProgress.values())
+    await Promise.race([idle, this.#dueSignal.wait(REFILL_MS)])
     return true
   }
 
@@ -191,7 +236,9 @@ export class DeliveryLane {
   async #attempt(delivery: DueDelivery, target: OpenTarget): Promise<void> {
     const { sender, schedule, outcomes, giveUp } = this.#host
     const { id: deliveryId, tenantId, eventType, body } = delivery
-    const result = await sender.send({ tenantId, deliveryId, eventType, body, ...target }, giveUp)
+    const { url, secret, previousSecret } = target
+    const outgoing = { tenantId, deliveryId, eventType, body, url, secret, previousSecret }
+    const result = await sender.send(outgoing, giveUp)
     if (result.error === 'cancelled') return
     this.#durationsMs.push(result.durationMs)
     const attempt = delivery.attemptCount - delivery.attemptsBefore + 1
@@ -199,13 +246,22 @@ export class DeliveryLane {
     const chance = result.error === null ? 0 : this.#host.chance()
     const verdict = judgeAttempt(result, attempt, schedule, chance)
     const { attemptedAt, durationMs, responseStatus, error } = result
-    const record = { attemptedAt, durationMs, responseStatus, error }
-    await this.#host.record({ tenantId, deliveryId, ...record, ...verdict })
-    outcomes.count(verdict.status)
+    const { status, waitSecs } = verdict
+    await this.#host.record({
+      tenantId,
+      deliveryId,
+      attemptedAt,
+      durationMs,
+      responseStatus,
+      error,
+      status,
+      waitSecs,
+    })
+    outcomes.count(status)
 
     this.#failures = isAlive(result) ? 0 : this.#failures + 1
     if (this.#failures >= CIRCUIT_FAILURES) this.#ended = true
-    if (verdict.status === 'succeeded') this.#failingSince = null
+    if (status === 'succeeded') this.#failingSince = null
     else this.#failingSince ??= attemptedAt
     const failingMs = attemptedAt.getTime() - (this.#failingSince ?? attemptedAt).getTime()
     if (responseStatus === GONE || failingMs >= FAILING_MS_MAX) {

@@ -3,7 +3,6 @@
  * delivery lanes with due deliveries and runs them. All state is in the database: when a worker
  * dies its leases expire after a few seconds, and another worker takes them over.
  */
-import { setMaxListeners } from 'node:events'
 import type { Lifecycle } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import {
@@ -19,7 +18,9 @@ import {
   type DueDelivery,
   dueDeliveries,
   recordingAttempts,
-  selectingDueDeliveries,
+  DUE_FEW,
+  DUE_MANY,
+  selectingDueOf,
 } from '../../../storage/webhooks/deliveries.js'
 import type { Listener } from '../../../storage/platform/listen.js'
 import { EVENTS_CHANNEL } from '../../../storage/platform/outbox.js'
@@ -39,13 +40,14 @@ import {
 } from '../../../storage/webhooks/delivery-lanes.js'
 import {
   deactivateWebhook,
-  selectingTargets,
+  selectingTarget,
   type WebhookTarget,
   webhookSecretContext,
   webhookTargets,
 } from '../../../storage/webhooks/webhooks.js'
 import { inBatches } from './batches.js'
 import { WakeSignal } from '../../platform/batching/wake-signal.js'
+import { EventOrder } from './due-queue.js'
 import { FAN_OUT_BATCH, fanOut } from './fan-out.js'
 import { INACTIVE, DeliveryLane, type LaneHost, PAUSED, type Target } from './delivery-lane.js'
 import type { DeliveryOutcomes } from './metrics.js'
@@ -59,7 +61,6 @@ const LANES_MAX = 512
 const CLAIM_MAX = 64
 /** Value of the label `resource` of `svc_share_refused_total`. */
 const RESOURCE = 'webhook_lanes'
-const DUE_EACH = 32
 const LEASE_SECS = 6
 const RENEW_MS = 2_000
 /** Wake signals can be lost, so the queue is also polled at this interval. */
@@ -112,6 +113,7 @@ class DeliveryLoops {
   readonly #lanes = new Map<string, { tenantId: string; lane: DeliveryLane; done: Promise<void> }>()
   readonly #eventSignal = new WakeSignal()
   readonly #dueSignal = new WakeSignal()
+  readonly #order = new EventOrder()
   readonly #release: (lane: LaneRelease) => Promise<void>
   readonly #host: LaneHost
   /** Places for delivery lanes, shared between tenants. */
@@ -134,8 +136,6 @@ class DeliveryLoops {
       counts: needs.shares,
     })
     const giveUp = new AbortController()
-    // Every running attempt adds a listener.
-    setMaxListeners(0, giveUp.signal)
     signal.addEventListener('abort', () => setTimeout(() => giveUp.abort(), GRACE_MS).unref(), {
       once: true,
     })
@@ -155,7 +155,12 @@ class DeliveryLoops {
       record: inBatches<AttemptRecord>(async (attempts) => {
         await database.together(null, [recordingAttempts(attempts)])
       }),
-      refill: (lane, inProgress) => this.#refill(lane, inProgress),
+      order: this.#order,
+      refill: (lane, isMany) => this.#refill(lane, isMany),
+      retarget: async ({ webhookId }) => {
+        const [found] = await database.together(null, [selectingTarget(webhookId)])
+        return this.#open(found?.rows[0] as WebhookTarget | undefined)
+      },
       deactivate: (lane) => this.#deactivate(lane),
       cancel: (lane) => this.#cancel(lane),
     }
@@ -207,8 +212,12 @@ class DeliveryLoops {
       },
     }
     await this.#loop('fan-out', async () => {
-      const { events, lanes, taken } = await fanOut(source)
+      const begunAt = this.#order.next()
+      const { events, lanes, taken, created } = await fanOut(source)
       for (const claim of taken ?? []) this.#run(claim)
+      for (const [webhookId, deliveries] of created) {
+        this.#lanes.get(webhookId)?.lane.add(deliveries, begunAt)
+      }
       const ours = new Set(taken?.map(({ lane: { webhookId } }) => webhookId))
       const others = lanes.filter(({ webhookId }) => !ours.has(webhookId))
       for (const { webhookId } of others) this.#lanes.get(webhookId)?.lane.wake()
@@ -295,15 +304,16 @@ class DeliveryLoops {
     }
   }
 
-  async #refill(lane: ClaimedLane, inProgress: readonly string[]) {
-    const ids = [lane.webhookId]
+  async #refill({ webhookId }: ClaimedLane, isMany: boolean) {
     const [targets, due] = await this.#needs.database.together(null, [
-      selectingTargets(ids),
-      selectingDueDeliveries(ids, DUE_EACH, inProgress),
+      selectingTarget(webhookId),
+      selectingDueOf(webhookId, isMany),
     ])
+    const rows = (due?.rows ?? []) as unknown as DueDelivery[]
     return {
       target: await this.#open(targets?.rows[0] as WebhookTarget | undefined),
-      due: (due?.rows ?? []) as unknown as DueDelivery[],
+      due: rows,
+      isFull: rows.length === (isMany ? DUE_MANY : DUE_FEW),
     }
   }
 
@@ -373,7 +383,7 @@ async function load(tx: Transaction, lanes: readonly ClaimedLane[]): Promise<Cla
   if (ids.length === 0) return []
   const [targets, due] = await Promise.all([
     webhookTargets(tx, ids),
-    dueDeliveries(tx, ids, DUE_EACH, []),
+    dueDeliveries(tx, ids, DUE_FEW),
   ])
   const byId = new Map(targets.map((target) => [target.id, target]))
   const dueOf = new Map<string, DueDelivery[]>(ids.map((id) => [id, []]))

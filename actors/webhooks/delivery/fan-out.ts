@@ -1,7 +1,11 @@
 /** Creates deliveries from outbox events: one row for each event and matching subscription. */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
-import { insertDeliveries, type NewDelivery } from '../../../storage/webhooks/deliveries.js'
+import {
+  type DueDelivery,
+  insertDeliveries,
+  type NewDelivery,
+} from '../../../storage/webhooks/deliveries.js'
 import { takeEvents } from '../../../storage/platform/outbox.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import type { LaneKey } from '../../../storage/webhooks/delivery-lanes.js'
@@ -28,6 +32,8 @@ export type FannedOut<Taken> = {
   readonly lanes: readonly LaneKey[]
   /** Result of `wake`. Null when there were no events. */
   readonly taken: Taken | null
+  /** The new deliveries by subscription. Empty if some of them existed before. */
+  readonly created: ReadonlyMap<string, readonly DueDelivery[]>
 }
 
 /**
@@ -38,7 +44,7 @@ export async function fanOut<Taken>(needs: FanOutNeeds<Taken>): Promise<FannedOu
   const { database, clock, random, maxAttempts, wake } = needs
   return database.system(async (tx) => {
     const events = await takeEvents(tx, FAN_OUT_BATCH)
-    if (events.length === 0) return { events: 0, lanes: [], taken: null }
+    if (events.length === 0) return { events: 0, lanes: [], taken: null, created: new Map() }
     const tenantIds = [...new Set(events.map(({ tenantId }) => tenantId))]
     const subscriptions = byTenant(await activeWebhooks(tx, tenantIds))
     const lanes = new Map<string, LaneKey>()
@@ -55,10 +61,28 @@ export async function fanOut<Taken>(needs: FanOutNeeds<Taken>): Promise<FannedOu
         lanes.set(webhookId, { tenantId, webhookId })
       }
     }
-    await insertDeliveries(tx, deliveries, { maxAttempts, now: clock.now() })
+    const inserted = await insertDeliveries(tx, deliveries, { maxAttempts, now: clock.now() })
     const woken = [...lanes.values()]
-    return { events: events.length, lanes: woken, taken: await wake(tx, woken) }
+    const taken = await wake(tx, woken)
+    const created =
+      inserted === deliveries.length ? bySubscription(deliveries, maxAttempts) : new Map()
+    return { events: events.length, lanes: woken, taken, created }
   })
+}
+
+function bySubscription(
+  deliveries: readonly NewDelivery[],
+  maxAttempts: number,
+): Map<string, DueDelivery[]> {
+  const found = new Map<string, DueDelivery[]>()
+  for (const { id, tenantId, webhookId, eventType, body } of deliveries) {
+    const progress = { attemptCount: 0, maxAttempts, attemptsBefore: 0 }
+    const due = { id, tenantId, webhookId, eventType, body, ...progress }
+    const known = found.get(webhookId)
+    if (known === undefined) found.set(webhookId, [due])
+    else known.push(due)
+  }
+  return found
 }
 
 function byTenant<Row extends { tenantId: string }>(rows: readonly Row[]): Map<string, Row[]> {

@@ -48,6 +48,8 @@ test(`of ${EVENTS} events none is lost to ${ENDS} ends of the thread`, async (t)
     await running.end()
     await receiver.close()
   })
+  // It starts once the process has seen the subscription.
+  for (let turn = 0; threads.length === 0 && turn < 3_000; turn += 1) await sleep(10)
   t.is(threads.length, 1, 'the async plane has the one thread, which sends')
 
   const written = new Set<string>()

@@ -3,12 +3,14 @@ import type { ServerResponse } from 'node:http'
 import test from 'ava'
 import { makeCertificate } from '../../support/service/certificates.js'
 import { startReceiver } from '../../support/webhooks/receiver.js'
+import { SERVING_PROCESSES as DELIVERING_PROCESSES, THROUGH } from '../../support/fleet/through.js'
 import { testService } from '../../support/service.js'
 import { subscriber } from '../../support/webhooks/webhooks.js'
 
 /** More subscriptions than a process has places for receivers. */
 const CROWD = 540
 const SHARE = 32
+const PLACES = SHARE * DELIVERING_PROCESSES
 const METRICS_TOKEN = 'metrics-token-of-some-length'
 
 test('a tenant with unresponsive receivers does not delay another tenant', async (t) => {
@@ -46,18 +48,20 @@ test('a tenant with unresponsive receivers does not delay another tenant', async
 
   await attacker.emit()
   // The attacker has its full share of places, and more is due.
-  while (held.length < SHARE) await new Promise((resolve) => setTimeout(resolve, 20))
+  while (held.length < PLACES) await new Promise((resolve) => setTimeout(resolve, 20))
   await victim.emit()
   await quick.until(path, 1)
-  t.is(held.length, SHARE, 'concurrently served receivers of the attacker')
-  t.is(slow.received.length, SHARE, 'none of them was answered')
+  t.is(held.length, PLACES, 'concurrently served receivers of the attacker')
+  t.is(slow.received.length, PLACES, 'none of them was answered')
 
+  // Through a proxy these are the metrics of a process that delivers nothing.
   const { text } = await callMetrics(running.baseUrl)
-  t.regex(text, /svc_share_refused_total\{[^}]*resource="webhook_lanes"[^}]*\} [1-9]/)
+  if (THROUGH === undefined)
+    t.regex(text, /svc_share_refused_total\{[^}]*resource="webhook_lanes"[^}]*\} [1-9]/)
 
   // Released places go to the remaining lanes, so that the attacker is served in the end, too.
   for (const response of held.splice(0)) response.writeHead(200).end()
-  while (new Set(slow.received.map((one) => one.path)).size < 2 * SHARE) {
+  while (new Set(slow.received.map((one) => one.path)).size < 2 * PLACES) {
     for (const response of held.splice(0)) response.writeHead(200).end()
     await new Promise((resolve) => setTimeout(resolve, 20))
   }

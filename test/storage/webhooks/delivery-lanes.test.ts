@@ -1,7 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
-import { dueDeliveries, insertDeliveries } from '../../../storage/webhooks/deliveries.js'
+import {
+  dueDeliveries,
+  insertDeliveries,
+  selectingDueOf,
+} from '../../../storage/webhooks/deliveries.js'
 import { insertOrganization } from '../../../storage/identity/organizations.js'
 import { insertTenant } from '../../../storage/identity/tenants.js'
 import {
@@ -137,22 +141,39 @@ test.serial('a lane is one worker’s until its lease runs out, and a rest is a 
   t.true(await claim(mine))
 })
 
-test.serial(
-  'the same event reaches a subscription once, and what is in hand is not due',
-  async (t) => {
-    const { delivery, webhookId } = await lane()
-    const [one, two] = [delivery(), delivery()]
-    const insert = (rows: (typeof one)[]) =>
-      database.system((tx) => insertDeliveries(tx, rows, now()))
-    t.is(await insert([one, two]), 2)
-    t.is(await insert([{ ...one, id: randomUUID() }]), 0)
-    const due = await database.system((tx) => dueDeliveries(tx, [webhookId], 10, [one.id]))
-    t.deepEqual(
-      due.map(({ id }) => id),
-      [two.id],
-    )
-  },
-)
+test.serial('the same event reaches a subscription once', async (t) => {
+  const { delivery, webhookId } = await lane()
+  const [one, two] = [delivery(), delivery()]
+  const insert = (rows: (typeof one)[]) =>
+    database.system((tx) => insertDeliveries(tx, rows, now()))
+  t.is(await insert([one, two]), 2)
+  t.is(await insert([{ ...one, id: randomUUID() }]), 0)
+  const due = await database.system((tx) => dueDeliveries(tx, [webhookId], 10))
+  t.deepEqual(due.map(({ id }) => id).toSorted(), [one.id, two.id].toSorted())
+})
+
+test.serial('one event for several subscriptions is a delivery of each', async (t) => {
+  const first = await lane()
+  const second = await lane(first.tenantId)
+  const told = first.delivery()
+  const also = { ...told, id: randomUUID(), webhookId: second.webhookId }
+  const other = { ...first.delivery(), body: '{"text":"a, {b} \\"c\\""}' }
+  const inserted = await database.system((tx) => insertDeliveries(tx, [told, also, other], now()))
+  t.is(inserted, 3)
+  for (const [webhookId, expected] of [
+    [first.webhookId, [told, other]],
+    [second.webhookId, [also]],
+  ] as const) {
+    for (const isMany of [false, true]) {
+      const [due] = await database.together(null, [selectingDueOf(webhookId, isMany)])
+      const found = due!.rows.map(({ id, body }) => ({ id, body }))
+      t.deepEqual(
+        found.toSorted((a, b) => (String(a.id) < String(b.id) ? -1 : 1)),
+        expected.map(({ id, body }) => ({ id, body })).toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+      )
+    }
+  }
+})
 
 test.serial('waking lanes claims the free ones and wakes the others', async (t) => {
   const [free, held, resting, idle] = [await lane(), await lane(), await lane(), await lane()]
