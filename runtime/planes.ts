@@ -22,7 +22,7 @@ import { checkoutActor } from '../actors/commerce/checkout/actor.js'
 import { commerceActor } from '../actors/commerce/payments/actor.js'
 import { payoutsActor } from '../actors/commerce/payouts/actor.js'
 import { eventSinksWorker } from '../actors/webhooks/event-sinks/worker.js'
-import { hasNats } from '../actors/webhooks/event-sinks/settings.js'
+import { hasSinks } from '../actors/webhooks/event-sinks/settings.js'
 import { deliveryWorker } from '../actors/webhooks/delivery/worker.js'
 import { auditActor } from '../actors/operations/audit/actor.js'
 import { passwordRecoveryActor } from '../actors/identity/password-recovery/actor.js'
@@ -203,7 +203,7 @@ const isAbsent = (actor: string, settings: PlacementSettings): boolean => {
   const { access_control, api_keys, billing, tenant_assets: assets } = settings
   return (
     (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
-    (actor === eventSinksWorker.address.name && !hasNats(settings.event_sinks)) ||
+    (actor === eventSinksWorker.address.name && !hasSinks(settings.event_sinks)) ||
     (actor === renewalsWorker.address.name && !commerce.enabled) ||
     (actor === consoleSessionsActor.address.name && !console.enabled) ||
     (actor === scimActor.address.name && !scim.enabled) ||

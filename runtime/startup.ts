@@ -39,6 +39,7 @@ import {
 } from './process/start-context.js'
 import { actorReports, planeReports } from './process/process-report.js'
 import { followChanges } from './wiring/announcements.js'
+import { firstDelivery } from './wiring/first-delivery.js'
 import { gatewayOf } from './wiring/gateway.js'
 import type { EgressThreadData } from './threads/egress-thread.js'
 import type { ThreadAccess } from './wiring/thread-access.js'
@@ -208,11 +209,16 @@ async function startActors(context: StartContext): Promise<Undo> {
     vault: egressSettingsOf(settings),
   }
   const threads: Readonly<
-    Record<string, Pick<ThreadOptions, 'entry' | 'startData' | 'starts' | 'resourceLimits'>>
+    Record<
+      string,
+      Pick<ThreadOptions, 'entry' | 'startData' | 'starts' | 'firstUse' | 'resourceLimits'>
+    >
   > = {
     webhooks: {
       entry: new URL('./threads/delivery-thread.js', import.meta.url),
       startData: webhooks,
+      starts: settings.deployment.thread_start,
+      firstUse: (signal) => firstDelivery(database, signal),
       // The default of V8 keeps 16 MiB in an idle thread.
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     },

@@ -67,7 +67,8 @@ export async function requireSchema(context: StartContext): Promise<void> {
   const queryable = {
     query: (text: string) => database!.single({ name: `schema: ${text.slice(0, 50)}`, text }),
   }
-  await requireMigratedSchema(queryable)
+  const newer = await requireMigratedSchema(queryable)
+  if (newer.length > 0) log.warn({ newer }, 'the schema is newer than this build, and permits it')
   await requireTimeLimits(context)
   await requireRoom(queryable, loaded, threads, log)
   if (await rowSecurityBinds(queryable)) return

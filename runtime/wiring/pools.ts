@@ -10,7 +10,15 @@ export function pooled<M>(
   { metrics, log, settings }: ProcessResources,
   options: PoolOptions,
 ): Pool<M> {
-  const opened = openPool<M>({ starts: settings.deployment.thread_start, ...options, metrics, log })
+  const starts = settings.deployment.thread_start
+  const opened = openPool<M>({
+    starts,
+    // Threads that start at their first use also end when they are idle.
+    threadsMin: starts === 'at_first_use' ? 0 : 1,
+    ...options,
+    metrics,
+    log,
+  })
   context.onStop(() => opened.close())
   return opened
 }

@@ -22,7 +22,7 @@ import { FrameReader, FrameWriter, type PostedFrame } from './wire.js'
 /** Asks to one actor of the other side that may be in transit at the same time. */
 const OUTSTANDING_MAX = 4096
 
-const LinkRecord = { ask: 0, reply: 1, ended: 2, cancel: 3 } as const
+const LinkRecord = { ask: 0, reply: 1, ended: 2, cancel: 3, name: 4 } as const
 
 export interface LinkOptions {
   readonly clock: Clock
@@ -56,6 +56,9 @@ export class Link implements Carrier {
   readonly #pending = new Slots<Job>()
   /** Asks of the other side that this side works on, by the ids of the other side. */
   readonly #inbound: (Inbound | undefined)[] = []
+  /** Names of actors and messages travel once. An ask has their numbers, one table for each direction. */
+  readonly #namesSent = new Map<string, number>()
+  readonly #namesReceived: string[] = []
   #scheduled = false
   #closed = false
 
@@ -96,16 +99,30 @@ export class Link implements Carrier {
     const id = this.#pending.add(job)
     job.wireId = id
     job.sendings += 1
-    const budgetMs = job.deadlineMs - this.#clock.monotonicMs()
+    const nowMs = job.sendings === 1 ? job.startedMs : this.#clock.monotonicMs()
+    // A whole number takes three bytes of the frame, and a fraction nine.
+    const budgetMs = Math.round(job.deadlineMs - nowMs)
     const { kind, message, requestId, share } = job
     try {
-      const ask = [LinkRecord.ask, id, actor, kind, message, budgetMs, requestId ?? null, share]
+      const to = this.#numberOf(actor)
+      const kindNumber = this.#numberOf(kind)
+      const ask = [LinkRecord.ask, id, to, kindNumber, message, budgetMs, requestId ?? null, share]
       this.send(job.span === undefined ? ask : [...ask, job.span.traceparent])
     } catch (error) {
       this.#pending.take(id)
       job.log.error({ err: error, kind }, 'message cannot be sent')
       job.owner.ended(job, 'failed')
     }
+  }
+
+  /** The number of a name, which the other side learns before its first use. Names come from code: they are few. */
+  #numberOf(name: string): number {
+    const known = this.#namesSent.get(name)
+    if (known !== undefined) return known
+    const number = this.#namesSent.size
+    this.#writer.add([LinkRecord.name, number, name])
+    this.#namesSent.set(name, number)
+    return number
   }
 
   abandon(job: Job): void {
@@ -155,13 +172,15 @@ export class Link implements Carrier {
   #receive(posted: PostedFrame): void {
     if (this.#closed) return
     const { records, attachments } = this.#reader.read(posted)
+    const nowMs = this.#clock.monotonicMs()
     for (const record of records) {
       const [kind, id] = record as [number, number]
-      if (kind === LinkRecord.ask) this.#asked(record)
+      if (kind === LinkRecord.ask) this.#asked(record, nowMs)
       else if (kind === LinkRecord.reply)
         this.#pendingJob(id, (job) => job.owner.replied(job, record[2]))
       else if (kind === LinkRecord.ended) this.#pendingJob(id, (job) => endJob(job, record))
       else if (kind === LinkRecord.cancel) this.#inbound[id]?.giveUp()
+      else if (kind === LinkRecord.name) this.#namesReceived[id] = record[2] as string
       else this.#streams.handle(record, attachments)
     }
   }
@@ -171,22 +190,24 @@ export class Link implements Carrier {
     if (job !== undefined) act(job)
   }
 
-  #asked(record: readonly unknown[]): void {
-    const [, id, actor, kind, message, budgetMs, requestId, share, traceparent] = record as [
-      kind: number,
+  #asked(record: readonly unknown[], nowMs: number): void {
+    const [, id, to, kindNumber, message, budgetMs, requestId, share, traceparent] = record as [
+      record: number,
       id: number,
-      actor: string,
-      kind: string,
+      to: number,
+      kindNumber: number,
       message: unknown,
       budgetMs: number,
       requestId: string | null,
       share: string,
       traceparent: string | undefined,
     ]
+    const actor = this.#namesReceived[to]!
+    const kind = this.#namesReceived[kindNumber]!
     const target = this.#lookup(actor)
     if (target === undefined) return this.send([LinkRecord.ended, id, 'stopped', actor, kind])
     const inbound = new Inbound(
-      this.#clock.monotonicMs() + budgetMs,
+      nowMs + budgetMs,
       requestId ?? undefined,
       share,
       (reply) => this.#answer(id, actor, kind, reply),

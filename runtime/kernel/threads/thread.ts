@@ -61,6 +61,11 @@ export interface ThreadOptions {
    * failed start is repeated like a crash. Default: `at_start`.
    */
   readonly starts?: ThreadStart | undefined
+  /**
+   * The first use of a worker, which receives no messages: with `at_first_use` the thread also starts when this promise
+   * resolves. A rejection counts as a use. The signal aborts when the wait has no purpose any more.
+   */
+  readonly firstUse?: ((signal: AbortSignal) => Promise<void>) | undefined
   /** From spawn until the actors are placed. Default 30,000. */
   readonly startMs?: number | undefined
   readonly resourceLimits?: ResourceLimits | undefined
@@ -129,6 +134,7 @@ class ThreadHost implements SpawnedThread {
   #hung = false
   /** A thread that starts at its first use is ready until a start fails. */
   #firstUse: 'awaited' | 'starting' | 'over' = 'over'
+  readonly #used = new AbortController()
   #timer: NodeJS.Timeout | undefined = undefined
   #ending = false
 
@@ -189,6 +195,7 @@ class ThreadHost implements SpawnedThread {
     const use = () => {
       if (this.#firstUse !== 'awaited' || this.#ending) return
       this.#firstUse = 'starting'
+      this.#used.abort()
       const started = this.launch().catch((error: unknown) => this.#notStarted(error))
       void started.then(() => {
         this.#firstUse = 'over'
@@ -201,6 +208,7 @@ class ThreadHost implements SpawnedThread {
         return true
       }
     }
+    void this.#options.firstUse?.(this.#used.signal).then(use, use)
   }
 
   async launch(): Promise<void> {
@@ -393,6 +401,7 @@ class ThreadHost implements SpawnedThread {
   async stop(): Promise<void> {
     if (this.#ending) return
     this.#ending = true
+    this.#used.abort()
     unkillable.delete(this)
     clearTimeout(this.#timer)
     this.#excluded?.()

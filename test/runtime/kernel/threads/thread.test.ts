@@ -170,6 +170,55 @@ test('a passive message does not start a thread, and is answered when it runs', 
   await stop()
 })
 
+test('a thread that starts at its first use starts when its worker has work', async (t) => {
+  let used: (() => void) | undefined
+  let given: AbortSignal | undefined
+  const firstUse = (signal: AbortSignal) => {
+    given = signal
+    return new Promise<void>((resolve) => {
+      used = resolve
+    })
+  }
+  const metrics = createMetrics()
+  const { stop } = await placeProbe(t, 'thread', {
+    metrics,
+    thread: { starts: 'at_first_use', firstUse },
+  })
+  const heap = async () =>
+    /svc_thread_heap_used_bytes\{[^}]*\} (\d+)/.exec(await metrics.exposition())?.[1]
+  t.is(await heap(), '0', 'it does not run yet')
+  t.false(given!.aborted)
+  used!()
+  await until(async () => Number(await heap()) > 0)
+  t.true(given!.aborted, 'the wait has no purpose any more')
+  await stop()
+})
+
+test('a failed wait for the first use of a thread starts it, and a stop ends the wait', async (t) => {
+  const failing = await placeProbe(t, 'thread', {
+    thread: {
+      starts: 'at_first_use',
+      entry: new URL('./no-such-entry.js', import.meta.url),
+      firstUse: () => Promise.reject(new Error('the database is unavailable')),
+    },
+  })
+  await until(() => !failing.readiness())
+  await failing.stop()
+  let given: AbortSignal | undefined
+  const waiting = await placeProbe(t, 'thread', {
+    thread: {
+      starts: 'at_first_use',
+      firstUse: async (signal) => {
+        given = signal
+        await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+      },
+    },
+  })
+  t.false(given!.aborted)
+  await waiting.stop()
+  t.true(given!.aborted)
+})
+
 test('a thread that was never used stops and drains', async (t) => {
   for (const end of ['stop', 'drain'] as const) {
     const { ref, stop, drain } = await placeProbe(t, 'thread', {
