@@ -185,6 +185,13 @@ export const requirements: readonly Requirement[] = [
     fix: 'set event_sinks.nats.tls to true',
   },
   {
+    area: 'Events',
+    keys: ['event_sinks.kafka.tls', 'event_sinks.kafka.bootstrap_servers'],
+    holds: ({ event_sinks: { kafka } }) => kafka.bootstrap_servers.length === 0 || kafka.tls,
+    rule: 'be true',
+    fix: 'set event_sinks.kafka.tls to true',
+  },
+  {
     area: 'Password hashing',
     keys: ['auth.argon2_memory_kib'],
     holds: ({ auth }) => auth.argon2_memory_kib >= ARGON2_MEMORY_MIN_KIB,

@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import { readSchemaState, runMigrations, type SchemaState } from '../../migrations/main.js'
 import {
   compareSchema,
+  isCompatible,
   type MigrationFile,
   readMigrationFiles,
   SchemaMismatch,
@@ -23,6 +24,9 @@ import { explainedBy } from '../process/which-database.js'
 import { embeddedServer } from './key-tools.js'
 
 const EXIT_FAILED = 1
+const UP_TO_DATE = 'The database has every migration of this version.'
+/** What `check` says of a newer schema on which this build may run. */
+const AHEAD = 'ahead, compatible'
 
 export function migrateCommand(program: Command): void {
   const exitWith = async (code: Promise<number>) => {
@@ -48,7 +52,7 @@ export function migrateCommand(program: Command): void {
     )
   migrate
     .command('check')
-    .description('exit with 1 unless the database has exactly the schema of this build')
+    .description('exit with 1 unless this build may run on the schema of the database')
     .option('--json', 'as JSON')
     .action(({ json = false }: { json?: boolean }) =>
       exitWith(withSettings((loaded) => check(loaded, json))),
@@ -93,15 +97,15 @@ async function up({ settings: { database } }: LoadedSettings): Promise<number> {
     requireSsl: database.require_ssl,
     connectTimeoutSecs: database.connect_timeout_secs,
   })
-  print(applied.length === 0 ? 'The database is up to date.' : `Applied: ${applied.join(', ')}`)
+  print(applied.length === 0 ? UP_TO_DATE : `Applied: ${applied.join(', ')}`)
   return 0
 }
 
 async function foretell(loaded: LoadedSettings): Promise<number> {
   const { files, applied, verdict } = await stateOf(loaded)
-  if (verdict.tag !== 'current' && verdict.tag !== 'behind') throw new SchemaMismatch(verdict)
+  if (!isCompatible(verdict) && verdict.tag !== 'behind') throw new SchemaMismatch(verdict)
   const missing = pendingOf(files, applied)
-  if (missing.length === 0) print('The database is up to date. Nothing would run.')
+  if (missing.length === 0) print(UP_TO_DATE)
   else print(['These migrations would run, in this order:', '', ...missing.map(told)].join('\n'))
   return 0
 }
@@ -127,7 +131,8 @@ async function status(loaded: LoadedSettings, json: boolean): Promise<number> {
     [
       `applied  ${had.length}${newest === undefined ? '' : `, the newest ${newest}`}`,
       `pending  ${pending.length}${pending.length === 0 ? '' : `: ${pending.join(', ')}`}`,
-      ...(verdict.tag === 'current' || verdict.tag === 'behind'
+      ...(verdict.tag === 'ahead' ? [`newer    ${verdict.unknown.join(', ')}`] : []),
+      ...(isCompatible(verdict) || verdict.tag === 'behind'
         ? []
         : [`fault    ${new SchemaMismatch(verdict).message}`]),
     ].join('\n'),
@@ -137,16 +142,19 @@ async function status(loaded: LoadedSettings, json: boolean): Promise<number> {
 
 async function check(loaded: LoadedSettings, json: boolean): Promise<number> {
   const { files, applied, verdict } = await stateOf(loaded)
-  const isCurrent = verdict.tag === 'current'
-  const detail = isCurrent
-    ? 'the database has the schema of this build'
-    : new SchemaMismatch(verdict).message
+  const compatible = isCompatible(verdict)
+  const detail =
+    verdict.tag === 'current'
+      ? 'the database has the schema of this build'
+      : new SchemaMismatch(verdict).message
   if (json) {
     const pending = pendingOf(files, applied).map(({ name }) => name)
-    print(JSON.stringify(withTarget({ verdict: verdict.tag, detail, pending }), null, 2))
-  } else if (isCurrent) print(`Current: ${detail}.`)
+    print(
+      JSON.stringify(withTarget({ verdict: verdict.tag, compatible, detail, pending }), null, 2),
+    )
+  } else if (compatible) print(`${verdict.tag === 'current' ? 'Current' : AHEAD}: ${detail}.`)
   else process.stderr.write(`svc: ${verdict.tag}: ${detail}\n`)
-  return isCurrent ? 0 : EXIT_FAILED
+  return compatible ? 0 : EXIT_FAILED
 }
 
 /** The schema of the configured database, or of the embedded one. */

@@ -20,7 +20,7 @@ export const deploymentSettings = section(
       .enum(['at_start', 'at_first_use'])
       .default('at_first_use')
       .describe(
-        'When the egress thread and the compute threads start. at_first_use saves memory and the first call waits up to half a second. at_start: before readiness.',
+        'When the threads of egress, webhook deliveries and computations start. at_first_use saves memory: the first call waits up to half a second, and idle compute threads end. at_start: before readiness.',
       ),
     coordination_backend: z
       .enum(['postgres', 'redis', 'memcached'])

@@ -4,6 +4,7 @@
  */
 import { mkdir, realpath } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import type { Logger } from '../kernel/log.js'
 import { serverAccount, SYSTEM_HOME } from './account.js'
@@ -14,9 +15,10 @@ import { findPostmaster, type Postmaster, startPostmaster, stopPostmaster } from
 
 const CONNECTIONS_MAX = 100
 const WATCH_MS = 1_000
-/** Restarts of a crashed server. More of them within the window end the attempts. */
-const RESTARTS_MAX = 5
+/** The first restarts of a crashed server follow at once. More of them within the window wait. */
+const RESTARTS_AT_ONCE_MAX = 3
 const RESTART_WINDOW_MS = 60_000
+const RESTART_PAUSE_MS = 3_000
 
 export interface EmbeddedOptions {
   /** SVC_DATA_DIR. Claimed for this process until `stop`. */
@@ -118,22 +120,29 @@ async function runServer({ programs, cluster, logFile, tuning, isGuest, log }: S
   if (found) log.warn({ pid: found.pid }, 'adopted the database server of a killed process')
   let current: Postmaster = found ?? (await start())
   let stopping: Promise<void> | undefined
-  let deaths: number[] = []
+  const ending = new AbortController()
+  /** When the server was restarted within the window. */
+  let attempts: number[] = []
 
+  /** Tries until it succeeds: a server does not start while its disk is full. */
   async function revive(): Promise<void> {
-    const now = performance.now()
-    deaths = [...deaths.filter((at) => now - at < RESTART_WINDOW_MS), now]
-    if (deaths.length > RESTARTS_MAX) {
-      log.fatal({ logFile }, 'the embedded database keeps dying: it stays down')
-      return
-    }
     log.error({ pid: current.pid, logFile }, 'the embedded database exited: restarting it')
-    try {
-      current = (await findPostmaster(cluster)) ?? (await start())
-      if (stopping) await stopPostmaster(current.pid)
-      else watch(current)
-    } catch (error) {
-      log.fatal({ err: error, logFile }, 'the embedded database does not start again')
+    while (!ending.signal.aborted) {
+      const now = performance.now()
+      attempts = [...attempts.filter((at) => now - at < RESTART_WINDOW_MS), now]
+      if (attempts.length > RESTARTS_AT_ONCE_MAX) {
+        const pause = sleep(RESTART_PAUSE_MS, undefined, { signal: ending.signal, ref: false })
+        await pause.catch(() => undefined)
+        if (ending.signal.aborted) return
+      }
+      try {
+        current = (await findPostmaster(cluster)) ?? (await start())
+        if (stopping) await stopPostmaster(current.pid)
+        else watch(current)
+        return
+      } catch (error) {
+        log.error({ err: error, logFile }, 'the embedded database does not start: trying again')
+      }
     }
   }
 
@@ -158,6 +167,7 @@ async function runServer({ programs, cluster, logFile, tuning, isGuest, log }: S
     stop() {
       stopping ??= (async () => {
         clearInterval(timer)
+        ending.abort()
         await reviving
         await stopPostmaster(current.pid)
       })()

@@ -148,9 +148,90 @@ test('two files with one number are refused', async (t) => {
 })
 
 test('every file says in its first line whether old processes may keep running', async (t) => {
-  for (const { name, sql } of await readMigrationFiles()) {
-    t.regex(sql, /^-- Old processes (may|must not) keep running/, name)
+  for (const { name, oldestBuild } of await readMigrationFiles()) {
+    t.true(oldestBuild !== null && oldestBuild <= Number(name.slice(0, 4)), name)
   }
+})
+
+/** The build has 0003_build and what is before it. The database has `later` too. */
+for (const [title, later, obstacle] of [
+  ['permits old builds', { '0004_later': 'may keep running: only adds.' }, null],
+  ['permits this build', { '0004_later': 'may keep running from 0003: only adds.' }, null],
+  [
+    'needs a later build',
+    { '0005_later': 'may keep running from 0004: they read the column.' },
+    /0005_later needs a version with migration 0004; start that version$/,
+  ],
+  [
+    'permits no older build',
+    { '0004_later': 'must not keep running: it drops a table.' },
+    /no older version may run on 0004_later/,
+  ],
+  [
+    'is the second of two, and permits no older build',
+    {
+      '0004_later': 'may keep running: only adds.',
+      '0005_more': 'must not keep running: it drops a table.',
+    },
+    /no older version may run on 0005_more/,
+  ],
+  [
+    'does not say whom it permits',
+    { '0004_later': 'will see.' },
+    /0004_later does not say which older versions may run on it/,
+  ],
+  [
+    'is of another history',
+    { '0002_other': 'may keep running: only adds.' },
+    /0002_other belongs before 0003_build/,
+  ],
+] as const) {
+  test(`a newer migration ${title}`, async (t) => {
+    const { url, superuserUrl } = await emptyDatabase(t)
+    const first = (words: string) => `-- Old processes ${words}\nselect 1;`
+    const own = {
+      '0001_one.sql': ONE['0001_one.sql'],
+      '0003_build.sql': first('may keep running: only adds.'),
+    }
+    const newer = Object.entries(later).map(([name, words]) => [`${name}.sql`, first(words)])
+    const build = await folderOf(t, own)
+    await runMigrations({
+      url,
+      log,
+      folder: await folderOf(t, { ...own, ...Object.fromEntries(newer) }),
+    })
+    const client = await connect(t, superuserUrl)
+    if (obstacle === null) {
+      t.deepEqual(await requireMigratedSchema(client, build), Object.keys(later))
+      t.deepEqual(await runMigrations({ url, log, folder: build }), [])
+      // A file of this build that was edited is refused as before.
+      await client.query(`update svc_migrations set checksum = 'x' where name = '0003_build'`)
+      await t.throwsAsync(requireMigratedSchema(client, build), {
+        message: /0003_build was changed/,
+      })
+    } else {
+      const refused = { instanceOf: SchemaMismatch, message: obstacle }
+      await t.throwsAsync(requireMigratedSchema(client, build), refused)
+      await t.throwsAsync(runMigrations({ url, log, folder: build }), refused)
+    }
+  })
+}
+
+test('a database of a release that did not record old builds gets the column', async (t) => {
+  const { url } = await emptyDatabase(t)
+  await runMigrations({ url, log, folder: await folderOf(t, ONE) })
+  const client = await connect(t, url)
+  await client.query('alter table svc_migrations drop column oldest_build')
+  const older = await readAppliedMigrations(client)
+  t.deepEqual(
+    older.map(({ oldestBuild }) => oldestBuild),
+    [null],
+  )
+  await runMigrations({ url, log, folder: await folderOf(t, TWO) })
+  t.deepEqual(
+    (await readAppliedMigrations(client)).map(({ name }) => name),
+    ['0001_one', '0002_two'],
+  )
 })
 
 /** Policies that show rows to a transaction of one tenant: all except `crossing`. */

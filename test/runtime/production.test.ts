@@ -153,6 +153,14 @@ const PRODUCTION_ROWS = [
     },
     ['event_sinks.nats.tls'],
   ],
+  [
+    'Kafka without TLS',
+    {
+      SVC_EVENT_SINKS__KAFKA__BOOTSTRAP_SERVERS: '["kafka.internal:9092"]',
+      SVC_EVENT_SINKS__KAFKA__TLS: 'false',
+    },
+    ['event_sinks.kafka.tls'],
+  ],
   ['SMTP without STARTTLS', { SVC_EMAIL__SMTP_STARTTLS: 'false' }, ['email.smtp_starttls']],
   ['64 MiB less a KiB', { SVC_AUTH__ARGON2_MEMORY_KIB: '65535' }, ['auth.argon2_memory_kib']],
   ['two lanes', { SVC_AUTH__ARGON2_PARALLELISM: '2' }, ['auth.argon2_parallelism']],

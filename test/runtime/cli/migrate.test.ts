@@ -68,9 +68,20 @@ test('status and check compare the build with the database', async (t) => {
     await client.query(`begin; ${statement}; commit`)
     const { code, output } = await ran(t, ['check', '--json'], environment)
     t.is(code, 1)
-    t.is(jsonIn(output)['verdict'], verdict)
+    t.like(jsonIn(output), { verdict, compatible: false })
   }
   const last = files.at(-1)
+  const later = (name: string, oldestBuild: number | null) =>
+    client.query(
+      `insert into svc_migrations (name, checksum, duration_ms, oldest_build) values ($1, 'x', 1, $2)`,
+      [name, oldestBuild],
+    )
+  await later('9998_added', 0)
+  const ahead = await ran(t, ['check'], environment)
+  t.is(ahead.code, 0)
+  t.regex(ahead.output, /^ahead, compatible: the database has 9998_added/m)
+  t.is((await ran(t, ['up'], environment)).code, 0, 'the job of a rollback')
+
   await changed(`update svc_migrations set checksum = 'x' where name = '${last}'`, 'edited')
   await changed(
     `insert into svc_migrations (name, checksum, duration_ms) values ('9999_later', 'x', 1)`,

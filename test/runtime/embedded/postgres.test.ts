@@ -10,7 +10,7 @@ import test, { type ExecutionContext } from 'ava'
 import { Client } from 'pg'
 import { isAlive } from '../../../runtime/embedded/claim.js'
 import { startEmbeddedPostgres } from '../../../runtime/embedded/postgres.js'
-import { silentLogger } from '../../../runtime/kernel/log.js'
+import { createLogger, silentLogger } from '../../../runtime/kernel/log.js'
 
 const SERVICE = new URL('./service.js', import.meta.url)
 const asRoot = process.getuid?.() === 0
@@ -229,6 +229,31 @@ test('a server that dies under a living service is started again', async (t) => 
   )
   await server.stop()
   await t.throwsAsync(ask(server.url, 'select 1'))
+})
+
+test('a server that cannot start again at once, as on a full disk, is started later', async (t) => {
+  const dataDir = join(await temporaryFolder(t), 'state')
+  const refused: string[] = []
+  const log = createLogger({
+    level: 'error',
+    destination: { write: (line) => void refused.push(...(line.match(/does not start/) ?? [])) },
+  })
+  const server = await startEmbeddedPostgres({ dataDir, log })
+  t.teardown(() => server.stop())
+  await ask(server.url, 'create table kept as select 1 as one')
+  const version = join(server.folder, 'PG_VERSION')
+  const original = await readFile(version)
+  await writeFile(version, '9\n')
+  process.kill(server.pid, 'SIGKILL')
+  await until(() => refused.length >= 4)
+  await writeFile(version, original)
+  await until(() =>
+    ask(server.url, 'select one from kept').then(
+      () => true,
+      () => false,
+    ),
+  )
+  t.true(refused.length >= 4)
 })
 
 test('half a cluster, left by a kill during the first start, is not taken for a database', async (t) => {

@@ -1,5 +1,5 @@
 /** A PostgreSQL for one test file, which can stop it. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
@@ -14,24 +14,38 @@ export interface OwnPostgres {
   start(): Promise<void>
   /** Freezes the server: connections are not refused and get no responses. @returns a function that resumes it. */
   freeze(): Promise<() => void>
+  /** Opens a connection as superuser, for a fault in which the server accepts no new one. */
+  open(): Promise<Client>
   /** Runs a statement as superuser in the database of the service. */
   ask<Row extends object>(text: string): Promise<Row[]>
   /** Stops it and removes its files. */
   end(): Promise<void>
 }
 
-export async function ownPostgres(): Promise<OwnPostgres> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'svc-own-'))
+/** @param options.within the folder for its files, with `durable` for a server that is to survive a crash. */
+export async function ownPostgres(
+  options: { readonly within?: string; readonly durable?: boolean } = {},
+): Promise<OwnPostgres> {
+  const { within = tmpdir(), durable = false } = options
+  const dataDir = mkdtempSync(join(within, 'svc-own-'))
+  // A root process runs the server as another user, who must be able to enter a folder given.
+  if (options.within !== undefined) chmodSync(dataDir, 0o711)
   const run = () =>
-    startEmbeddedPostgres({ dataDir, log: silentLogger, durable: false, connectionsMax: 60 })
+    startEmbeddedPostgres({ dataDir, log: silentLogger, durable, connectionsMax: 60 })
   let server = await run()
   const { url, superuserUrl, folder } = server
   await runMigrations({ url, log: silentLogger })
   const inside = new URL(superuserUrl)
   inside.pathname = new URL(url).pathname
-  async function ask<Row extends object>(text: string) {
+  async function open() {
     const client = new Client({ connectionString: inside.href, application_name: 'test' })
+    // A server that ends with a statement ends the connection too.
+    client.on('error', () => undefined)
     await client.connect()
+    return client
+  }
+  async function ask<Row extends object>(text: string) {
+    const client = await open()
     try {
       return (await client.query<Row>(text)).rows
     } finally {
@@ -44,6 +58,7 @@ export async function ownPostgres(): Promise<OwnPostgres> {
     async start() {
       server = await run()
     },
+    open,
     ask,
     async freeze() {
       const rows = await ask<{ pid: number }>(
