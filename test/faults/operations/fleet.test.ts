@@ -3,32 +3,42 @@
  * processes behind nginx fails no request. With TEST_LONG: two of each plane three times over, two behind HAProxy, the
  * upgrade from the last release, dependencies that go away, and half an hour of load.
  */
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { runMigrations } from '../../../migrations/main.js'
 import { silentLogger } from '../../../runtime/kernel/log.js'
-import { bootstrap, callerOf } from '../../support/agents/journey.js'
+import { bootstrap, callerOf, demand, login } from '../../support/agents/journey.js'
 import { type Fleet, type FleetOptions, startFleet } from '../../support/fleet/fleet.js'
+import { heapKib } from '../../support/fleet/heap-report.js'
+import type { FleetProcess } from '../../support/fleet/process.js'
 import { proofFor } from '../../support/identity/proof.js'
 import { lastRelease } from '../../support/fleet/last-release.js'
 import { type Load, type LoadReport, startLoad } from '../../support/fleet/load.js'
+import { nextBuild } from '../../support/fleet/next-build.js'
 import { PROXIES } from '../../support/fleet/proxy.js'
 import { program } from '../../support/service/programs.js'
 import { trust } from '../../support/service/trust.js'
 import { until } from '../../support/service/watch.js'
 import { emptyDatabase } from '../../support/storage/database.js'
+import { LATER } from '../../support/storage/later-migrations.js'
 import { ownPostgres } from '../../support/storage/outage.js'
 
 const LONG = process.env['TEST_LONG'] !== undefined
 const ROUNDS = LONG ? 3 : 1
 const WORKERS = LONG ? 8 : 3
 const PACE_MS = LONG ? 5 : 20
+/** The pause of each worker of the soak, which may run beside other work. */
+const SOAK_PACE_MS = Number(process.env['TEST_SOAK_PACE_MS'] ?? 20)
 const DRAIN_SECS = 2
 const WITHIN_MS = 60_000
 const SOAK_MINS = Number(process.env['TEST_SOAK_MINS'] ?? 30)
 const SOAK_SETTLED_MINS = 5
 const GROWTH_MAX = 1.05
+/** Access tokens live for 5 minutes. */
+const RENEWED_MS = 120_000
 
 interface Stage {
   readonly fleet: Fleet
@@ -39,13 +49,26 @@ interface Stage {
   report(): Promise<LoadReport>
 }
 
-async function underLoad(t: ExecutionContext, options: FleetOptions): Promise<Stage> {
+async function underLoad(
+  t: ExecutionContext,
+  options: FleetOptions,
+  paceMs = PACE_MS,
+): Promise<Stage> {
   const environment = { SVC_SERVER__DRAIN_SECS: String(DRAIN_SECS), ...options.environment }
   const fleet = await startFleet({ ...options, environment })
   t.teardown(() => fleet.end())
   trust(fleet.ca)
   const space = await bootstrap(callerOf(fleet.baseUrl))
-  const load = startLoad({ ...fleet, space, workers: WORKERS, paceMs: PACE_MS })
+  let token = space.accessToken
+  const renew = async () => {
+    const { body } = demand(await login(callerOf(fleet.baseUrl), space), 200)
+    token = String(body['access_token'])
+  }
+  const renewing = setInterval(() => void renew().catch(() => undefined), RENEWED_MS)
+  t.teardown(() => clearInterval(renewing))
+  const load = startLoad({ ...fleet, space, workers: WORKERS, paceMs, token: () => token })
+  // A test that fails would not end otherwise.
+  t.teardown(async () => void (await load.stop()))
   const flows = async () => {
     const before = load.answered()
     await until('answers', WITHIN_MS, () => load.answered() > before + 20 * WORKERS)
@@ -59,7 +82,8 @@ async function underLoad(t: ExecutionContext, options: FleetOptions): Promise<St
       const report = await load.stop()
       // Connections of the global client may lead to processes that have ended.
       trust(fleet.ca)
-      const authorization = `Bearer ${space.accessToken}`
+      await renew()
+      const authorization = `Bearer ${token}`
       const listed = new Set<string>()
       for (let path = '/api/v1/applications?limit=100'; path !== ''; ) {
         const { text, headers } = await callerOf(fleet.baseUrl).call(path, {
@@ -128,6 +152,22 @@ if (LONG) {
     t.log(`from ${release.version} over ${added.length} migrations`)
   })
 
+  test.serial('an upgrade under load and back again fails no request', async (t) => {
+    t.timeout(900_000)
+    const next = nextBuild()
+    t.teardown(() => next.remove())
+    const { fleet, flows, report } = await underLoad(t, { through: 'haproxy' })
+    t.regex(next.migrate(fleet.db.url), new RegExp(`Applied: ${LATER}`))
+    for (const tree of [next.tree, undefined])
+      for (const index of fleet.processes.keys()) {
+        await flows()
+        t.is(await fleet.restart(index, { tree }), 0)
+      }
+    await flows()
+    t.regex(fleet.processes[0]!.output(), /newer than this build/)
+    t.deepEqual((await report()).failures, [])
+  })
+
   test.serial('without the database for 30 s requests get 503, and nothing is lost', async (t) => {
     t.timeout(900_000)
     const postgres = await ownPostgres()
@@ -186,28 +226,52 @@ if (LONG) {
 
   test.serial(`${SOAK_MINS} minutes of load: memory grows by less than 5 %`, async (t) => {
     t.timeout((SOAK_MINS + 10) * 60_000)
-    const stage = await underLoad(t, { through: 'haproxy' })
-    const memory = () => stage.fleet.processes.map(({ pid }) => residentKib(pid))
+    const folder = mkdtempSync(join(tmpdir(), 'svc-soak-'))
+    t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+    const heaps = join(folder, 'heaps')
+    const preload = new URL('../../support/fleet/heap-report.js', import.meta.url).href
+    const environment = { NODE_OPTIONS: `--import=${preload}`, HEAP_REPORT: heaps }
+    const stage = await underLoad(t, { through: 'haproxy', environment }, SOAK_PACE_MS)
+    const memory = () => lowest(stage.fleet.processes, heaps)
     await sleep(Math.min(SOAK_SETTLED_MINS, SOAK_MINS / 2) * 60_000)
-    const settled = await lowest(memory)
-    await sleep(Math.max(SOAK_MINS - SOAK_SETTLED_MINS, SOAK_MINS / 2) * 60_000)
-    const last = await lowest(memory)
-    t.deepEqual((await stage.report()).failures, [])
-    for (const [index, kib] of last.entries()) {
-      t.log(`${stage.fleet.processes[index]!.name}: ${settled[index]} to ${kib} KiB`)
-      t.true(kib < settled[index]! * GROWTH_MAX)
+    const settled = await memory()
+    for (let minute = SOAK_SETTLED_MINS; minute < SOAK_MINS; minute += SOAK_SETTLED_MINS) {
+      await sleep((SOAK_SETTLED_MINS - 1) * 60_000)
+      t.log(JSON.stringify(await memory()))
     }
+    const last = await memory()
+    const { failures } = await stage.report()
+    for (const [index, { residentKib, heapKib }] of last.entries()) {
+      const before = settled[index]!
+      t.log(
+        `${stage.fleet.processes[index]!.name}: ${before.residentKib} to ${residentKib} KiB resident, ` +
+          `${before.heapKib} to ${heapKib} KiB of heap`,
+      )
+      t.true(residentKib < before.residentKib * GROWTH_MAX)
+      t.true(heapKib < before.heapKib * GROWTH_MAX)
+    }
+    t.deepEqual(failures, [])
   })
 }
 
-/** The lowest of a minute, so that garbage does not count. */
-async function lowest(memory: () => readonly number[]): Promise<number[]> {
-  let found = [...memory()]
+interface Memory {
+  readonly residentKib: number
+  readonly heapKib: number
+}
+
+/** The lowest of a minute for each process, so that garbage does not count. */
+async function lowest(processes: readonly FleetProcess[], heaps: string): Promise<Memory[]> {
+  const from = statSync(heaps).size
+  const found = processes.map(({ pid }) => residentKib(pid))
   for (let second = 0; second < 60; second += 1) {
     await sleep(1_000)
-    found = memory().map((kib, index) => Math.min(kib, found[index]!))
+    for (const [index, { pid }] of processes.entries())
+      found[index] = Math.min(residentKib(pid), found[index]!)
   }
-  return found
+  return processes.map(({ pid }, index) => ({
+    residentKib: found[index]!,
+    heapKib: heapKib(heaps, pid, from),
+  }))
 }
 
 function residentKib(pid: number): number {
