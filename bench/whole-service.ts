@@ -80,3 +80,33 @@ export async function bootstrap(
     password: person.password,
   }
 }
+
+/** Creates a workspace on a service in another process, with an application for client credentials. */
+export async function clientOf(service: {
+  readonly port: number
+  readonly issuer: string
+  readonly tenantId: string
+}): Promise<{ readonly clientId: string; readonly secret: string }> {
+  const post = async (path: string, json: unknown, bearer?: string) => {
+    const answer = await fetch(`http://localhost:${service.port}${path}`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
+      },
+      body: JSON.stringify(json),
+    })
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`)
+    return (await answer.json()) as Readonly<Record<string, unknown>>
+  }
+  const workspace = await bootstrap(post, service)
+  const application = await post(
+    '/api/v1/applications',
+    { name: 'Bench', grant_types: ['client_credentials'], scopes: ['applications:read'] },
+    workspace.token,
+  )
+  return {
+    clientId: String(application['client_id']),
+    secret: String(application['client_secret']),
+  }
+}

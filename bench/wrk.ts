@@ -1,4 +1,4 @@
-/** wrk as a load generator: a closed loop that repeats one request. */
+/** wrk as a load generator: a closed loop that repeats one request, or some in turn. */
 import { execFile, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { rm, writeFile } from 'node:fs/promises'
@@ -21,6 +21,8 @@ export type Repeated = {
   readonly method: 'GET' | 'POST'
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
+  /** Bodies that take turns, instead of one. */
+  readonly bodies?: readonly string[]
   /** Expects that every response is a refusal. Otherwise none may be one. */
   readonly refused?: boolean
 }
@@ -31,7 +33,7 @@ export type Repeated = {
  */
 export async function wrk(
   url: string,
-  { method, headers, body = '', refused = false }: Repeated,
+  { method, headers, body = '', bodies = [], refused = false }: Repeated,
   connections: number,
   ms: number,
 ): Promise<Measured> {
@@ -44,6 +46,7 @@ export async function wrk(
     ...Object.entries(headers).map(
       ([name, value]) => `wrk.headers[${quoted(name)}] = ${quoted(value)}`,
     ),
+    ...(bodies.length === 0 ? [] : inTurn(bodies.map(quoted))),
   ]
   await writeFile(script, `${lines.join('\n')}\n`, { mode: 0o600 })
   try {
@@ -67,4 +70,15 @@ export async function wrk(
   } finally {
     await rm(script, { force: true })
   }
+}
+
+/** The lines that send the bodies in turn, built once before the load. */
+function inTurn(bodies: readonly string[]): readonly string[] {
+  return [
+    `local bodies = {${bodies.join(',')}}`,
+    'local requests = {}',
+    'local at = 0',
+    'function init() for i, body in ipairs(bodies) do requests[i] = wrk.format(nil, nil, nil, body) end end',
+    'function request() at = at % #requests + 1 return requests[at] end',
+  ]
 }

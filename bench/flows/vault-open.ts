@@ -30,6 +30,7 @@ const database = {
   tenant: async <T>(_: string, work: (tx: Transaction) => Promise<T> | T) => work(none),
   system: async <T>(work: (tx: Transaction) => Promise<T> | T) => work(none),
   together: async () => [],
+  among: async () => [],
   ping: async () => undefined,
   close: async () => undefined,
 }

@@ -3,7 +3,6 @@
  * same receiver. Once the sender alone, once everything from the outbox on: events committed,
  * fanned out, leased, signed, sent, and every attempt stored.
  */
-import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
 import { systemClock as clock } from '../../runtime/kernel/clock.js'
@@ -37,7 +36,6 @@ async function request(): Promise<void> {
 }
 
 const never = new AbortController().signal
-setMaxListeners(0, never)
 async function send(): Promise<void> {
   const outgoing = { url: `${origin}/`, secret, previousSecret: null, eventType: TYPE, body }
   const { error } = await sender.send({ ...outgoing, deliveryId: random.uuid() }, never)

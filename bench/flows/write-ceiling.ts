@@ -4,7 +4,6 @@
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,13 +12,13 @@ import { Client } from 'pg'
 import { runMigrations } from '../../migrations/main.js'
 import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
 import { silentLogger as log } from '../../runtime/kernel/log.js'
-import { bootstrap } from '../whole-service.js'
+import { postgresCpu } from '../postgres-cpu.js'
+import { clientOf } from '../whole-service.js'
 import { wrk } from '../wrk.js'
 
 const ROUNDS = 3
 const ROUND_MS = 5_000
 const CONNECTIONS = 64
-const TICKS_PER_SEC = 100
 
 type Process = { readonly child: ChildProcess; readonly port: number }
 type Hello = { readonly port: number; readonly issuer: string; readonly tenantId: string }
@@ -37,28 +36,11 @@ async function start(issuer?: string): Promise<Process & Hello> {
 }
 
 const first = await start()
-const post = async (path: string, json: unknown, bearer?: string) => {
-  const answer = await fetch(`http://localhost:${first.port}${path}`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
-    },
-    body: JSON.stringify(json),
-  })
-  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`)
-  return (await answer.json()) as Readonly<Record<string, unknown>>
-}
-const workspace = await bootstrap(post, first)
-const application = await post(
-  '/api/v1/applications',
-  { name: 'Bench', grant_types: ['client_credentials'], scopes: ['applications:read'] },
-  workspace.token,
-)
+const { clientId, secret } = await clientOf(first)
 const body = new URLSearchParams({
   grant_type: 'client_credentials',
-  client_id: String(application['client_id']),
-  client_secret: String(application['client_secret']),
+  client_id: clientId,
+  client_secret: secret,
 }).toString()
 
 const client = new Client({
@@ -72,30 +54,9 @@ async function cpuOf(child: ChildProcess): Promise<number> {
   return cpuSeconds
 }
 
-/** CPU seconds of the server and all its processes, living and ended. */
-function postgresCpu(): number {
-  let ticks = 0
-  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    try {
-      const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      const fields = stat
-        .slice(stat.lastIndexOf(')') + 2)
-        .split(' ')
-        .map(Number)
-      const isServer = Number(pid) === postgres.pid
-      if (!isServer && fields[1] !== postgres.pid) continue
-      ticks += fields[11]! + fields[12]!
-      if (isServer) ticks += fields[13]! + fields[14]!
-    } catch {
-      // It ended.
-    }
-  }
-  return ticks / TICKS_PER_SEC
-}
-
 async function round(processes: readonly Process[]) {
   const serviceBefore = await Promise.all(processes.map(({ child }) => cpuOf(child)))
-  const before = postgresCpu()
+  const before = postgresCpu(postgres.pid)
   const bytes = async () =>
     Number((await client.query('select pg_database_size(current_database()) as size')).rows[0].size)
   const sizeBefore = await bytes()
@@ -115,7 +76,7 @@ async function round(processes: readonly Process[]) {
   return {
     perSecond: (tokens / ROUND_MS) * 1000,
     serviceMicros: (service / tokens) * 1e6,
-    postgresMicros: ((postgresCpu() - before) / tokens) * 1e6,
+    postgresMicros: ((postgresCpu(postgres.pid) - before) / tokens) * 1e6,
     bytes: ((await bytes()) - sizeBefore) / tokens,
   }
 }
@@ -148,4 +109,6 @@ for (const { child } of [second, first]) {
   await once(child, 'exit')
 }
 await postgres.stop()
+// As root the cluster is not in the data folder.
+await rm(postgres.folder, { recursive: true, force: true })
 await rm(folder, { recursive: true, force: true })

@@ -1,7 +1,9 @@
 /** The measured servers, each in a separate process: `node servers.js <name>`. */
+import { once } from 'node:events'
 import { createServer as createHttp1 } from 'node:http'
 import { createServer as createHttp2 } from 'node:http2'
 import type { AddressInfo } from 'node:net'
+import { Worker } from 'node:worker_threads'
 import { z } from 'zod'
 import { discovery, type DiscoveryProtocol } from '../../actors/oauth/discovery/protocol.js'
 import { health, type HealthProtocol } from '../../actors/operations/health/protocol.js'
@@ -111,6 +113,14 @@ const servers: Record<string, () => Promise<number>> = {
         if (socket) resolve(native.uws.us_socket_local_port(socket))
       })
     })
+  },
+  async 'uws-threads'() {
+    const port = await servers['uws']!()
+    const second = new Worker(new URL('./bare-uws-thread.js', import.meta.url), {
+      workerData: port,
+    })
+    await once(second, 'message')
+    return port
   },
   async 'uws-mcp'() {
     const native = loadNative()

@@ -1,7 +1,8 @@
 /**
  * The whole service with two gateway threads beside one: tokens by client credentials, durable, and a light route. The
  * services are not pinned and take turns, so all of them, PostgreSQL and the generator share the processors of the
- * machine. Per CPU second of the service, a second thread may cost at most 10 percent. Needs wrk.
+ * machine. Per CPU second of the service, a second thread may cost at most 10 percent. A bare uWebSockets server with one
+ * and two threads shows what the processors themselves lose when both are in use. Needs wrk.
  *
  *     node dist/bench/gateway/threads.js
  */
@@ -11,9 +12,11 @@ import { join } from 'node:path'
 import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
 import { silentLogger } from '../../runtime/kernel/log.js'
 import { compare, type Contender, publish, SERVER_WARM_UP_MS } from '../harness.js'
+import { contender } from './generator.js'
 import { type PeerProcess, startPeer } from '../oauth/peer-process.js'
 
 const LOSS_MAX = 0.1
+const BARE = { path: '/', protocol: 'http1', by: 'cpu' } as const
 const NAMES = ['one gateway thread', 'two gateway threads'] as const
 
 const folder = await mkdtemp(join(tmpdir(), 'svc-bench-threads-'))
@@ -31,6 +34,14 @@ try {
   }
   await beside('client_credentials, durable', services, tokens)
   await beside('/health/live', services, light)
+  await publish(
+    await compare({
+      name: 'bare uWebSockets',
+      reference: contender({ ...BARE, name: 'one thread', server: 'uws' }),
+      contenders: [contender({ ...BARE, name: 'two threads', server: 'uws-threads' })],
+      ms: 3_000,
+    }),
+  )
 } finally {
   for (const end of ends.toReversed()) await end()
   await rm(folder, { recursive: true, force: true })

@@ -150,6 +150,18 @@ export const ROWS: readonly RowDefinition[] = [
     needs: ['wrk', 'glewlwyd', 'sqlite3'],
   },
   {
+    id: 'token_tenants',
+    what: 'tokens of 10,000 tenants in turn, and of one',
+    bench: 'flows/tenants',
+    report: 'tokens of many tenants',
+    reference: 'one tenant',
+    ours: '10,000 tenants in turn',
+    per: 'CPU second',
+    target: 0.9,
+    stretch: 1,
+    needs: WRK,
+  },
+  {
     id: 'introspection',
     what: 'introspection',
     bench: 'oauth/token-endpoint',
