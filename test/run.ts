@@ -11,8 +11,17 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { readOptions, type TestOptions, UsageError } from './runner/options.js'
 import { type FileTime, openProgress, slowest } from './runner/progress.js'
-import { shortDetail, sourceOf, tapReader } from './runner/tap.js'
-import { reasonNotThrough, THROUGH_FLOWS } from './runner/through.js'
+import { shortDetail, sourceOf, tapReader, type TestPoint } from './runner/tap.js'
+import {
+  keepResults,
+  LONG_RUNS,
+  passedBefore,
+  readNotes,
+  reasonNotThrough,
+  reasonOf,
+  THROUGH_FLOWS,
+  type ThroughResult,
+} from './runner/through.js'
 import { startFleet } from './support/fleet/fleet.js'
 import type { SharedFleet } from './support/fleet/through.js'
 import { program } from './support/service/program.js'
@@ -22,6 +31,8 @@ const DETAIL_LINES_MAX = 25
 const SLOWEST = 10
 /** Files beside one for each processor: many tests wait for a time limit or a child process. */
 const WAITING_FILES = 1
+/** How often the results of files that have ended are kept. */
+const KEPT_EVERY_MS = 10_000
 /** Of a few files, stack traces name lines of the sources (ava.config.js). */
 const MAPPED_FILES_MAX = 10
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
@@ -37,7 +48,16 @@ const FLOWS = [
   'oauth/authorization/openid-client-people',
 ].map((name) => `dist/test/flows/${name}.test.js`)
 
-type Verdict = { passed: number; failed: string[]; skipped: string[]; times: FileTime[] }
+type FileVerdict = { passed: number; readonly failed: string[]; readonly leftOut: string[] }
+type Verdict = {
+  passed: number
+  failed: string[]
+  skipped: string[]
+  /** Tests that cannot run through a proxy, with the reason. */
+  leftOut: string[]
+  times: FileTime[]
+  readonly files: Map<string, FileVerdict>
+}
 
 process.exitCode = await main()
 
@@ -73,7 +93,8 @@ async function main(): Promise<number> {
         add(verdict, await runThrough({ ...environment, ...times }, chosen), 'nginx')
       }
     }
-    if (options.isWhole && options.match.length === 0 && options.flags.has('--long')) {
+    const isLong = options.flags.has('--long') && options.through === undefined
+    if (options.isWhole && options.match.length === 0 && isLong) {
       say('the flows once more, on a hostile database engine')
       const hostile = await runAva(
         { ...environment, TEST_TIMES: join(dataDir, 'times-hostile'), TEST_ENGINE: 'hostile' },
@@ -82,6 +103,12 @@ async function main(): Promise<number> {
       verdict.passed += hostile.passed
       verdict.failed.push(...hostile.failed.map((failure) => `${failure} (hostile engine)`))
       verdict.skipped.push(...hostile.skipped)
+      for (const run of LONG_RUNS) {
+        const how = `${run.through} with ${run.coordination}`
+        say(`all flows once more, through ${how}`)
+        const times = { TEST_TIMES: join(dataDir, `times-${run.through}-${run.coordination}`) }
+        add(verdict, await runThrough({ ...environment, ...times }, { ...options, ...run }), how)
+      }
     }
     keepTimes(verdict.times)
     report(verdict, (performance.now() - started) / 1000)
@@ -94,8 +121,9 @@ async function main(): Promise<number> {
   }
 }
 
-function add(whole: Verdict, { passed, failed, skipped }: Verdict, how: string): void {
+function add(whole: Verdict, { passed, failed, skipped, leftOut }: Verdict, how: string): void {
   whole.passed += passed
+  whole.leftOut.push(...leftOut)
   whole.failed.push(...failed.map((failure) => `${failure} (${how})`))
   whole.skipped.push(...skipped)
 }
@@ -105,27 +133,54 @@ async function runThrough(
   environment: { readonly TEST_TIMES: string; readonly TEST_POSTGRES_URL: string },
   options: TestOptions,
 ): Promise<Verdict> {
-  const { through = 'nginx', coordination } = options
+  const { through = 'nginx', coordination, resume } = options
+  const before = resume === undefined ? undefined : passedBefore(resume, { through, coordination })
   const files = options.files.filter((file) => {
     const reason = reasonNotThrough(file)
-    if (reason !== undefined) say(`not through ${through}: ${file}: ${reason}`)
-    return reason === undefined
+    if (reason !== undefined && file.includes('/flows/')) {
+      say(`not through ${through}: ${sourcePath(file)}: ${reason}`)
+    }
+    return reason === undefined && before?.has(file) !== true
   })
-  if (options.isWhole) say(`${files.length} of ${options.files.length} files, through ${through}`)
+  say(`${files.length} files, through ${through} with ${coordination}`)
   process.env['TEST_POSTGRES_URL'] = environment.TEST_POSTGRES_URL
   const fleet = await startFleet({ through, coordination })
   try {
-    const { baseUrl, ca, db } = fleet
-    const shared: SharedFleet = { baseUrl, ca, url: db.url, superuserUrl: db.superuserUrl }
+    const { baseUrl, ca, db, kms } = fleet
+    const shared: SharedFleet = {
+      baseUrl,
+      ca,
+      url: db.url,
+      superuserUrl: db.superuserUrl,
+      environment: { ...kms.environment, ...fleet.coordination.environment },
+    }
+    const notesPath = `${environment.TEST_TIMES}-notes`
     const more = {
       TEST_THROUGH: through,
       TEST_COORDINATION: coordination,
       TEST_FLEET: JSON.stringify(shared),
+      TEST_THROUGH_NOTES: notesPath,
     }
-    return await runAva({ ...environment, ...more }, { ...options, isWhole: false, files })
+    const verdict = await runAva({ ...environment, ...more }, { ...options, isWhole: false, files })
+    const withFleet = new Set(
+      readNotes(notesPath)
+        .filter(({ reason }) => reason === undefined)
+        .map(({ file }) => relative(root, file)),
+    )
+    for (const file of files) {
+      const { passed = 0 } = verdict.files.get(file) ?? {}
+      if (passed > 0 && !withFleet.has(file)) {
+        verdict.failed.push(`${sourcePath(file)} passes without a service behind ${through}`)
+      }
+    }
+    return verdict
   } finally {
     await fleet.end()
   }
+}
+
+function noVerdict(): Verdict {
+  return { passed: 0, failed: [], skipped: [], leftOut: [], times: [], files: new Map() }
 }
 
 function given(): TestOptions | null {
@@ -159,7 +214,7 @@ function checks(): boolean {
 
 function runAva(
   environment: { readonly TEST_TIMES: string } & Readonly<Record<string, string>>,
-  { files, isWhole, flags, match }: TestOptions,
+  { files, isWhole, flags, match, through, coordination, resume }: TestOptions,
 ): Promise<Verdict> {
   const ava = [
     bin('ava'),
@@ -194,16 +249,25 @@ function runAva(
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => child.kill(signal))
   }
-  const verdict: Verdict = { passed: 0, failed: [], skipped: [], times: [] }
+  const verdict = noVerdict()
   const progress = openProgress(files.length, environment.TEST_TIMES)
-  const read = tapReader(({ title, result, detail }) => {
+  const read = tapReader((point) => {
+    const { title, result, detail } = point
+    const source = sourceOf(title, files)
+    const own = fileVerdict(verdict, source?.file)
+    const reason = result === 'failed' ? notThroughReason(point, source?.file, environment) : null
     if (result === 'skipped') verdict.skipped.push(title)
     else if (result === 'passed') {
       verdict.passed += 1
+      own.passed += 1
       progress.passed()
+    } else if (typeof reason === 'string') {
+      const leftOut = `${source === undefined ? title : `${sourcePath(source.file)}: ${source.title}`}: ${reason}`
+      verdict.leftOut.push(leftOut)
+      own.leftOut.push(leftOut)
     } else {
       progress.failed()
-      const source = sourceOf(title, files)
+      own.failed.push(source?.title ?? title)
       verdict.failed.push(source === undefined ? title : commandFor(source))
       progress.say(`\nFAIL  ${source?.title ?? title}`)
       if (source !== undefined) progress.say(`      ${sourcePath(source.file)}`)
@@ -212,14 +276,58 @@ function runAva(
     }
   })
   createInterface({ input: child.stdout }).on('line', read)
+  const kept = new Set<string>()
+  let ended: readonly string[] = []
+  const keep = (names: readonly string[]) => {
+    if (through === undefined || resume === undefined) return
+    const fresh = names.filter((file) => !kept.has(file))
+    for (const file of fresh) kept.add(file)
+    const results = fresh.map((file): ThroughResult => {
+      const { passed, failed, leftOut } = fileVerdict(verdict, file)
+      return { through, coordination, file, passed, failed, leftOut }
+    })
+    keepResults(resume, results)
+  }
+  // A file that had ended one turn ago has written all of its results.
+  const keeping = setInterval(() => {
+    keep(ended)
+    ended = progress.fileTimes.map(({ file }) => relative(root, file))
+  }, KEPT_EVERY_MS)
   return new Promise((resolve) => {
     child.on('close', (code) => {
+      clearInterval(keeping)
       progress.stop()
+      // A file that was interrupted has no time, and runs again.
+      const times = progress.fileTimes.map(({ file }) => relative(root, file))
+      keep([...times, ...files.filter((file) => fileVerdict(verdict, file).failed.length > 0)])
       verdict.times.push(...progress.fileTimes)
-      if (code !== 0 && verdict.failed.length === 0) verdict.failed.push(`ava ended with ${code}`)
+      // AVA counts a test that cannot run through a proxy as failed.
+      const isKnown = verdict.failed.length > 0 || verdict.leftOut.length > 0
+      if (code !== 0 && !isKnown) verdict.failed.push(`ava ended with ${code}`)
       resolve(verdict)
     })
   })
+}
+
+/** What is known of a file; of none for a crash of AVA itself. */
+function fileVerdict({ files }: Verdict, file = ''): FileVerdict {
+  const own = files.get(file) ?? { passed: 0, failed: [], leftOut: [] }
+  files.set(file, own)
+  return own
+}
+
+/** Why a test, or a file that could not start, does not run through a proxy. Null for a failure. */
+function notThroughReason(
+  point: TestPoint,
+  file: string | undefined,
+  { TEST_THROUGH_NOTES: notes }: Readonly<Record<string, string>>,
+): string | null {
+  if (notes === undefined) return null
+  const reason = reasonOf(point)
+  if (reason !== undefined) return reason
+  if (file === undefined || !point.title.includes(file)) return null
+  const noted = readNotes(notes).find((one) => one.reason && relative(root, one.file) === file)
+  return noted?.reason ?? null
 }
 
 function sourcePath(file: string): string {
@@ -243,7 +351,7 @@ function keepTimes(times: readonly FileTime[]): void {
   writeFileSync(path, JSON.stringify({ ...known, ...Object.fromEntries(now) }, null, 1))
 }
 
-function report({ passed, failed, skipped, times }: Verdict, secs: number): void {
+function report({ passed, failed, skipped, leftOut, times }: Verdict, secs: number): void {
   if (times.length > 1) {
     say('the slowest files:')
     const named = times.map((time) => ({ ...time, file: sourcePath(relative(root, time.file)) }))
@@ -251,6 +359,7 @@ function report({ passed, failed, skipped, times }: Verdict, secs: number): void
   }
   say('')
   for (const title of skipped) say(`skipped: ${title}`)
+  for (const title of leftOut) say(`left out: ${title}`)
   for (const failure of failed) say(`failed: ${failure}`)
   say(
     `${passed} passed, ${failed.length} failed, ${skipped.length} skipped in ${secs.toFixed(0)} s`,

@@ -21,6 +21,8 @@ export type TestOptions = {
   /** The flows run against several processes behind this proxy. */
   readonly through: ProxyName | undefined
   readonly coordination: CoordinationName
+  /** A file of results: what passed through this proxy before is left out, and the results of this run are added. */
+  readonly resume: string | undefined
 }
 
 /** Something on the command line does not exist. The message lists what does. */
@@ -36,6 +38,7 @@ export function readOptions(words: readonly string[], root: string): TestOptions
   const named: string[] = []
   let through: ProxyName | undefined
   let coordination: CoordinationName = 'postgres'
+  let resume: string | undefined
   const rest = words.values()
   for (const word of rest) {
     if (word === '--area') areas.push(valueOf(word, rest.next().value))
@@ -43,7 +46,8 @@ export function readOptions(words: readonly string[], root: string): TestOptions
     else if (word === '--through') through = oneOf(PROXIES, word, rest.next().value)
     else if (word === '--coordination') {
       coordination = oneOf(COORDINATIONS, word, rest.next().value)
-    } else if (isFlag(word)) flags.add(word)
+    } else if (word === '--resume') resume = valueOf(word, rest.next().value)
+    else if (isFlag(word)) flags.add(word)
     else if (word.startsWith('-')) throw new UsageError(`unknown option ${word}\n\n${usage(root)}`)
     else named.push(compiledFile(word, root))
   }
@@ -57,7 +61,7 @@ export function readOptions(words: readonly string[], root: string): TestOptions
   const inAreas = all.filter((file) => areas.some((area) => file.split('/').includes(area)))
   const isWhole = areas.length === 0 && named.length === 0
   const files = isWhole ? all : [...new Set([...named, ...inAreas])]
-  return { files, isWhole, flags, match, through, coordination }
+  return { files, isWhole, flags, match, through, coordination, resume }
 }
 
 export function usage(root: string): string {
@@ -70,7 +74,8 @@ export function usage(root: string): string {
   --long            the long forms of the crash and property tests
   --coverage        measures which lines the tests reach
   --through NAME    the flows against several processes behind a proxy: ${PROXIES.join(', ')}
-  --coordination NAME  of these processes: ${COORDINATIONS.join(', ')}`
+  --coordination NAME  of these processes: ${COORDINATIONS.join(', ')}
+  --resume FILE     with --through: leaves out what has passed, and adds the results to the file`
 }
 
 function valueOf(flag: string, value: string | undefined): string {

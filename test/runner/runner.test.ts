@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
 import { readOptions, UsageError } from './options.js'
 import { slowest } from './progress.js'
 import { shortDetail, sourceOf, tapReader, type TestPoint } from './tap.js'
+import { keepResults, NOT_THROUGH, passedBefore, reasonOf } from './through.js'
 
 function checkout(t: ExecutionContext, files: readonly string[]): string {
   const root = mkdtempSync(join(tmpdir(), 'svc-runner-'))
@@ -43,6 +44,7 @@ test('without files and areas everything runs', (t) => {
     match: ['a *'],
     through: undefined,
     coordination: 'postgres',
+    resume: undefined,
   })
 })
 
@@ -139,4 +141,39 @@ test('the runner refuses what it does not know before it starts anything', (t) =
   })
   t.is(status, 2)
   t.regex(stderr, /^npm test: unknown option --quick/)
+})
+
+test('the page of several processes lists the flows that do not run through a proxy', (t) => {
+  const page = readFileSync('docs/guides/operations/several-processes.md', 'utf8')
+  for (const [name, reason] of Object.entries(NOT_THROUGH)) {
+    t.true(existsSync(`test/flows/${name}.test.ts`), name)
+    t.true(page.includes(`| \`${name}\` | ${reason} |`), name)
+  }
+})
+
+test('the reason of a test that cannot run through a proxy is found in its failure', (t) => {
+  const detail = [
+    'name: NotThroughError',
+    'message: >-',
+    '  not through a proxy: it holds the clock',
+    '  of the service',
+    'at: none',
+  ]
+  t.is(reasonOf({ title: '', result: 'failed', detail }), 'it holds the clock of the service')
+  t.is(reasonOf({ title: '', result: 'failed', detail: ['message: refused'] }), undefined)
+})
+
+test('a run that is resumed leaves out the files that have passed through the same proxy', (t) => {
+  const path = join(checkout(t, []), 'results.jsonl')
+  const run = { through: 'nginx', coordination: 'redis' } as const
+  t.deepEqual([...passedBefore(path, run)], [])
+  const result = { ...run, passed: 1, failed: [], leftOut: [] }
+  keepResults(path, [
+    { ...result, file: 'a' },
+    { ...result, file: 'b', failed: ['one'] },
+    { ...result, file: 'c', coordination: 'postgres' },
+  ])
+  t.deepEqual([...passedBefore(path, run)], ['a'])
+  keepResults(path, [{ ...result, file: 'b' }])
+  t.deepEqual([...passedBefore(path, run)], ['a', 'b'])
 })

@@ -1,42 +1,96 @@
-/** Which flows run through a proxy against several processes, and why the others do not. */
-import { readFileSync } from 'node:fs'
+/** Which flows run through a proxy, why the others do not, and the results of long runs. */
+import { appendFileSync, existsSync, readFileSync } from 'node:fs'
+import type { CoordinationName } from '../support/fleet/coordination.js'
+import type { ProxyName } from '../support/fleet/proxy.js'
+import type { ThroughNote } from '../support/fleet/through.js'
+import type { TestPoint } from './tap.js'
 
-/** What in the source of a flow needs a service in the process of the test. */
-const NEEDS: readonly (readonly [pattern: RegExp, reason: string])[] = [
-  [/\bclock[,:]|heldClock|held-clock|steppedClock/, 'it holds the clock of the service'],
-  [/\bbeside[,:]|twoServices|otherNode/, 'it starts a second service on the same database'],
-  [/in its process\b/, 'it asserts what one process does before the others'],
-  [/\bonLog\b|output\(\)/, 'it reads the log of the service'],
-  [/\btransport[,:]|TRANSPORTS|plain_http|DEFAULT_TRANSPORT/, 'it chooses the transport'],
-  [/\.service\.|startService|system\.ref/, 'it calls the service directly'],
-  [/\bkms\.|openKms/, 'it stops the kms'],
-  [/svc\(t|separateService|spawn\(|program\(|testWithProgram/, 'it starts processes of its own'],
-  [/dev\/mail|devMail/, 'the mail page is served by a process of all planes'],
-  [/docsPage\(/, 'the programs of its page trust no certificate of a test'],
-  [/chromium/i, 'its browser trusts no certificate of a test'],
-  [/relayTo|ownPostgres/, 'it stops the database'],
-  [/SVC_SERVER__|SVC_RUNTIME_PLANE|SVC_OIDC__ISSUER_URL/, 'it changes the listener'],
-]
-
-const EXCEPTIONS: Readonly<Record<string, string>> = {
-  'agents/removed-scopes': 'it asserts at once what the other processes know within a second',
+/** Flows without a part that several processes could serve. docs/guides/operations/several-processes.md lists them. */
+export const NOT_THROUGH: Readonly<Record<string, string>> = {
+  'agents/agent-client': 'its client in the process of the test trusts no certificate of a test',
+  'agents/removed-scopes': 'it asserts at once what other processes know within a second',
+  'commerce/x402-page': 'its commands trust no certificate of a test',
   'commerce/x402-monitor': 'it asserts the readiness of one process',
-  'identity/federated-login/federated-login': 'it chooses the transport',
-  'identity/sign-in/own-factors': 'it starts a second service on the same database',
+  'identity/gallery-chromium': 'it takes the pictures of the documentation',
+  'identity/page-languages': 'it reads pages without a service',
+  'operations/commands/init': 'the printed commands trust no certificate of a test',
+  'operations/dev-mail': 'it asserts what one process has in memory',
+  'operations/drain': 'it ends a process',
+  'operations/gateway-threads': 'it asserts the threads of one process',
+  'operations/noisy-neighbour': 'it measures one process',
+  'operations/older-build': 'it changes the schema of its database',
+  'operations/planes': 'it starts a process of each plane',
+  'operations/production/production': 'it starts processes of its own',
+  'operations/production/proxies': 'it starts a proxy of its own',
+  'operations/seed': 'it runs a command on the database',
+  'operations/start': 'it starts processes of its own',
 }
 
 /** Undefined where a flow runs through a proxy. @param file compiled, below dist/test. */
 export function reasonNotThrough(file: string): string | undefined {
-  if (!file.includes('/flows/')) return 'it is not a flow over HTTP'
-  const source = readFileSync(file.replace(/^dist\//, '').replace(/\.js$/, '.ts'), 'utf8')
-  if (!/\/support\//.test(source)) return 'it starts no service'
-  const exception = Object.keys(EXCEPTIONS).find((name) => file.endsWith(`/${name}.test.js`))
-  if (exception !== undefined) return EXCEPTIONS[exception]
-  return NEEDS.find(([pattern]) => pattern.test(source))?.[1]
+  const [, name] = /dist\/test\/flows\/(.+)\.test\.js$/.exec(file) ?? []
+  return name === undefined ? 'it is not a flow over HTTP' : NOT_THROUGH[name]
 }
+
+/** The runs of `npm run test:long`: each proxy, and each coordination backend. */
+export const LONG_RUNS: readonly Pick<ThroughResult, 'through' | 'coordination'>[] = [
+  { through: 'nginx', coordination: 'postgres' },
+  { through: 'haproxy', coordination: 'redis' },
+  { through: 'nginx', coordination: 'redis-cluster' },
+  { through: 'haproxy', coordination: 'redis-sentinel' },
+  { through: 'nginx', coordination: 'memcached' },
+]
 
 /** The flows of `npm test` that run behind nginx too: pages, tokens and administration, each with both planes. */
 export const THROUGH_FLOWS: readonly string[] = [
   'oauth/authorization/code',
   'identity/organizations/user-owners',
 ].map((name) => `dist/test/flows/${name}.test.js`)
+
+/** Why a failed test could not run through a proxy (NotThroughError). Undefined for a failure. */
+export function reasonOf({ detail }: TestPoint): string | undefined {
+  // YAML folds long lines. The next member begins with its name.
+  const text = detail.map((line) => line.trim()).join(' ')
+  return /not through a proxy: ([\w ]+?)(?: \w+:|[^\w ]|$)/.exec(text)?.[1]?.trim()
+}
+
+/** What support code has noted of a file: whether it had a fleet, and why a part of it had none. */
+export function readNotes(path: string): readonly ThroughNote[] {
+  if (!existsSync(path)) return []
+  const lines = readFileSync(path, 'utf8').trim().split('\n')
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as ThroughNote)
+}
+
+/** The results of one file through one proxy with one coordination backend. */
+export type ThroughResult = {
+  readonly through: ProxyName
+  readonly coordination: CoordinationName
+  readonly file: string
+  readonly passed: number
+  readonly failed: readonly string[]
+  /** Tests, or the file where it could not start, with the reason. */
+  readonly leftOut: readonly string[]
+}
+
+/** The files that passed before. */
+export function passedBefore(
+  path: string,
+  { through, coordination }: Pick<ThroughResult, 'through' | 'coordination'>,
+): ReadonlySet<string> {
+  if (!existsSync(path)) return new Set()
+  const lines = readFileSync(path, 'utf8').trim().split('\n')
+  const results = lines.map((line) => JSON.parse(line) as ThroughResult)
+  const passed = results.filter(
+    (one) =>
+      one.through === through &&
+      one.coordination === coordination &&
+      one.failed.length === 0 &&
+      // A file that ended before its first test has not passed.
+      one.passed + one.leftOut.length > 0,
+  )
+  return new Set(passed.map(({ file }) => file))
+}
+
+export function keepResults(path: string, results: readonly ThroughResult[]): void {
+  for (const result of results) appendFileSync(path, `${JSON.stringify(result)}\n`)
+}

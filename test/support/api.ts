@@ -3,6 +3,7 @@ import { Agent, request as send } from 'undici'
 import { type AgentKey, createAgentKey } from '../../runtime/client/agent.js'
 import { nonceFor } from './identity/identity.js'
 import type { TestService } from './service.js'
+import { checkServerIdentity } from './service/trust.js'
 
 export type Json = Record<string, unknown>
 export type Answer = { status: number; headers: Record<string, string>; body: Json }
@@ -162,7 +163,7 @@ export function apiOf(at: TestService, agent = agentOf(at)): Api {
 function agentOf({ ca }: TestService): Agent {
   return new Agent({
     allowH2: ca !== undefined,
-    connect: ca === undefined ? {} : { ca },
+    connect: ca === undefined ? {} : { ca, checkServerIdentity },
     connections: 16,
   })
 }

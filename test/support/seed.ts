@@ -9,9 +9,12 @@ import { configureGlobal } from 'fast-check'
 
 if (process.env['TEST_LONG'] !== '1') configureGlobal({ seed: 20_261_123 })
 
+/** For what support code says of the file. */
+const file = new URL(test.meta.file).pathname
+process.env['TEST_FILE'] = file
+
 const times = process.env['TEST_TIMES']
 if (times !== undefined) {
-  const file = new URL(test.meta.file).pathname
   // Processes that the test starts are not test files.
   delete process.env['TEST_TIMES']
   process.once('exit', () => {

@@ -1,7 +1,7 @@
 /** The whole service on a database of its own, for tests over HTTP. */
 import { startService } from '../../runtime/startup.js'
 import { createLogger } from '../../runtime/kernel/log.js'
-import { throughProxy } from './fleet/through.js'
+import { THROUGH_TRANSPORT, throughProxy } from './fleet/through.js'
 import { everywhere, type Found } from './service/canaries.js'
 import { freshDatabase } from './storage/database.js'
 import { type Certificate, makeCertificate } from './service/certificates.js'
@@ -20,11 +20,16 @@ import { trust } from './service/trust.js'
 export { freePort, TEST_DEFAULTS } from './service/settings.js'
 export type { TestService, TestServiceOptions, Transport } from './service/settings.js'
 
-/** Those that flows are repeated over. `tls` is both protocols of the two, and has tests of its own. */
-export const TRANSPORTS: readonly Transport[] = ['plain_http', 'tls_h2_only']
+/**
+ * Those that flows are repeated over. `tls` is both protocols of the two, and has tests of its own. Through a proxy there is
+ * one, whatever its name: the proxy decides.
+ */
+export const TRANSPORTS: readonly Transport[] =
+  THROUGH_TRANSPORT === undefined ? ['plain_http', 'tls_h2_only'] : ['plain_http']
 
 /** The runner repeats the flows with TEST_TRANSPORT=tls_h2_only. */
 export const DEFAULT_TRANSPORT: Transport =
+  THROUGH_TRANSPORT ??
   (['tls', 'tls_h2_only'] as const).find((name) => name === process.env['TEST_TRANSPORT']) ??
   'plain_http'
 
@@ -35,12 +40,14 @@ export const DEFAULT_TRANSPORT: Transport =
 const THREADS = process.env['TEST_GATEWAY_THREADS']
 
 export async function testService(options: TestServiceOptions = {}): Promise<TestService> {
-  const { transport = DEFAULT_TRANSPORT, beside } = options
+  const { transport = DEFAULT_TRANSPORT, host = 'localhost', beside } = options
   watchContract()
-  const through = await throughProxy(options)
-  if (through !== undefined) {
-    trust(through.ca)
-    return through
+  if (beside === undefined) {
+    const through = await throughProxy(options, (fleet) => testService({ beside: fleet }))
+    if (through !== undefined) {
+      trust(through.ca)
+      return through
+    }
   }
   const db = beside?.db ?? (await freshDatabase())
   const engine =
@@ -51,7 +58,7 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
     transport === 'plain_http' ? undefined : (shared ??= makeCertificate())
   if (certificate) trust(certificate.pem)
   const scheme = certificate ? 'https' : 'http'
-  const baseUrl = `${scheme}://localhost:${port}`
+  const baseUrl = `${scheme}://${host}:${port}`
   const issuer = beside?.issuer ?? baseUrl
   const leaks: Found[] = []
   const logged = (line: string) => {
@@ -72,6 +79,7 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
       SVC_SERVER__TRANSPORT: transport,
       SVC_OIDC__ISSUER_URL: issuer,
       ...kms.environment,
+      ...beside?.processEnvironment,
       ...(THREADS === undefined || certificate
         ? {}
         : { SVC_SERVER__GATEWAY_THREADS: THREADS, SVC_SERVER__HTTP1_PARSER: 'uwebsockets' }),

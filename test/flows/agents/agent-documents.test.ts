@@ -97,7 +97,7 @@ test.serial('a profile is checked', async (t) => {
   })
   t.is(anonymous.status, 401)
   t.is((await document('client', crypto.randomUUID())).status, 404)
-  t.is((await document('client', 'nobody')).status, 404)
+  t.is((await document('client', 'unknown')).status, 404)
 })
 
 test.serial('an agent of one service signs in at another with its own key', async (t) => {

@@ -8,6 +8,7 @@ import { type AgentKey, createAgentKey } from '../../../runtime/client/agent.js'
 import { type Api, apiOf, type Json } from '../../support/api.js'
 import { makeCertificate } from '../../support/service/certificates.js'
 import { nonceFor, sql } from '../../support/identity/identity.js'
+import { SERVING_PROCESSES } from '../../support/fleet/through.js'
 import { testService, type TestService } from '../../support/service.js'
 
 const REGISTER = '/api/v1/agents/auth/register'
@@ -166,7 +167,8 @@ test('of many keys of one document one registers the DID', async (t) => {
   served.set(path, documentOf(did, keys))
   const challenges = await Promise.all(keys.map((key) => start(`${REGISTER}/pow`, key, did)))
   t.deepEqual([...new Set(challenges.map(({ status }) => status))], [200])
-  t.is(asked.filter((url) => url === path).length, 1, 'asked for once')
+  const times = asked.filter((url) => url === path).length
+  t.true(times >= 1 && times <= SERVING_PROCESSES, `asked for once by each process: ${times}`)
   const answers = await Promise.all(
     challenges.map((started) =>
       api.call('POST', `${REGISTER}/pow/complete`, { json: solved(started) }),

@@ -7,6 +7,7 @@ import { docsPage, testCommands } from '../../support/pages/docs-page.js'
 import { testService } from '../../support/service.js'
 import { COMMERCE } from '../../support/commerce/shop.js'
 import { tenantAgent } from '../../support/identity/tenant-agent.js'
+import { trustOfPrograms } from '../../support/service/trust.js'
 
 testCommands(
   'the commands of docs/guides/commerce/payments.md sell, refund and renew',
@@ -22,7 +23,12 @@ testCommands(
     const script = docsPage(t, 'guides/commerce/payments').blocks('sh').join('\n')
     const child = spawn('bash', ['-euo', 'pipefail', '-c', script], {
       cwd: folder,
-      env: { PATH: process.env['PATH'], BASE: running.baseUrl, TOKEN: token },
+      env: {
+        PATH: process.env['PATH'],
+        ...trustOfPrograms(),
+        BASE: running.baseUrl,
+        TOKEN: token,
+      },
     })
     t.teardown(() => child.kill('SIGKILL'))
     let [output, faults] = ['', '']

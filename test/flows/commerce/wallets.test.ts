@@ -189,7 +189,7 @@ test('offers that no wallet can pay are a bad request, and of several the allowe
     { ...offer, network: 'solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp' },
     { ...offer, amount: '0' },
     { ...offer, amount: '1e6' },
-    { ...offer, payTo: 'nobody' },
+    { ...offer, payTo: 'not an address' },
     { ...offer, extra: { name: 'Another coin', version: '2' } },
     { ...offer, extra: { ...(offer['extra'] as Json), assetTransferMethod: 'permit2' } },
   ]
@@ -370,7 +370,7 @@ test('an agent that is suspended signs nothing, and its wallet outlives it', asy
   const give = (to: { agentId: string }, by = owner) =>
     api.post(assign, by, { agent_id: to.agentId })
   t.deepEqual(refusal(await give(rich)), [409, 'conflict'])
-  t.is((await give({ agentId: 'nobody' })).status, 404)
+  t.is((await give({ agentId: 'unknown' })).status, 404)
   const assigned = expectStatus(200, await give(heir))
   t.like(assigned, { address: agent.address, status: 'frozen', agent_id: heir.agentId })
   t.deepEqual(refusal(await give(await payer(null))), [409, 'conflict'])

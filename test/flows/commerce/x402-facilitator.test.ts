@@ -84,7 +84,7 @@ for (const [what, mischief] of broken) {
       t.is(answer.headers.get('payment-required'), null)
       t.is(shop.facilitator.count('settle'), settles)
       shop.facilitator.mischief = undefined
-      t.is((await shop.post(link, proof)).status, 200)
+      t.is((await shop.final(link, proof)).status, 200)
     })
   })
 }
@@ -98,7 +98,7 @@ test.serial(
       t.is(answer.status, 402)
       t.is(decode(answer.headers.get('payment-response'))['errorReason'], 'insufficient_funds')
       shop.facilitator.mischief = undefined
-      t.is((await shop.post(link, proof)).status, 200)
+      t.is((await shop.final(link, proof)).status, 200)
       t.is((await chain.transfersTo(link.payTo)).length, 1)
     })
   },
@@ -164,7 +164,7 @@ const afterwards: [what: string, mischief: Mischief][] = [
 for (const [what, mischief] of afterwards) {
   test.serial(`/settle ${what}: pending, then found settled, once`, async (t) => {
     await paying(shop, onSettle(once(mischief)), async (link, proof, payer) => {
-      const first = await shop.post(link, proof)
+      const first = await shop.charged(link, proof)
       t.is(first.status, 503, first.text)
       t.truthy(first.body['charge_id'])
       t.is(first.body['charge_status'], 'pending')
@@ -187,7 +187,7 @@ test.serial('/settle did nothing and never answered: settled by asking again', a
     shop,
     onSettle(once(() => new Promise<Said>(() => undefined))),
     async (link, proof) => {
-      t.is((await shop.post(link, proof)).status, 503)
+      t.is((await shop.charged(link, proof)).status, 503)
       const answer = await shop.final(link, proof)
       t.is(answer.status, 200, answer.text)
       t.is((await chain.transfersTo(link.payTo)).length, 1)
@@ -204,7 +204,7 @@ test.serial('without a chain to ask, a facilitator that answers twice is believe
     return null
   }
   await paying(blind, onSettle(forgetful), async (link, proof) => {
-    const first = await blind.post(link, proof)
+    const first = await blind.charged(link, proof)
     t.is(first.status, 503)
     const answer = await blind.final(link, proof)
     t.is(answer.status, 200, answer.text)
@@ -220,7 +220,7 @@ test.serial('without a chain node, a spent authorization stays pending', async (
     return null
   }
   await paying(blind, onSettle(once(hangsUp)), async (link, proof) => {
-    t.is((await blind.post(link, proof)).status, 503)
+    t.is((await blind.charged(link, proof)).status, 503)
     await sleep(3_000)
     const again = await blind.post(link, proof)
     t.is(again.status, 503)
@@ -282,7 +282,7 @@ for (const [what, words] of ambiguous) {
       ...words,
     })
     await paying(blind, onSettle(fails), async (link, proof) => {
-      const first = await blind.post(link, proof)
+      const first = await blind.charged(link, proof)
       t.is(first.status, 503, first.text)
       t.is(first.headers.get('payment-required'), null, 'no challenge for what may be paid')
       t.is((await blind.post(link, proof)).status, 503)
@@ -290,7 +290,7 @@ for (const [what, words] of ambiguous) {
       t.is((await chain.transfersTo(link.payTo)).length, 1)
     })
     await paying(shop, onSettle(once(fails)), async (link, proof) => {
-      const first = await shop.post(link, proof)
+      const first = await shop.charged(link, proof)
       t.is(first.status, 503, first.text)
       const answer = await shop.final(link, proof)
       t.is(answer.status, 200, answer.text)
@@ -307,7 +307,7 @@ test.serial('who looks at the chain believes no settlement that is not there', a
     payer: (paymentPayload.payload['authorization'] as { from: string }).from,
   })
   await paying(careful, onSettle(lie), async (link, proof) => {
-    const first = await careful.post(link, proof)
+    const first = await careful.charged(link, proof)
     t.is(first.status, 503, first.text)
     await sleep(2_500)
     t.is((await careful.post(link, proof)).status, 503)
@@ -338,7 +338,7 @@ test.serial('an authorization that ran out unspent is a failed payment', async (
     shop,
     onSettle(() => new Promise<Said>(() => undefined)),
     async (link, proof) => {
-      const first = await shop.post(link, proof)
+      const first = await shop.charged(link, proof)
       t.is(first.status, 503)
       await chain.pass(600)
       const answer = await shop.final(link, proof)

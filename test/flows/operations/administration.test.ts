@@ -3,9 +3,11 @@ import test from 'ava'
 import { apiOf, type Json } from '../../support/api.js'
 import { operatorOfDeployment } from '../../support/oauth/operator.js'
 import { testService } from '../../support/service.js'
+import { until } from '../../support/service/watch.js'
 
 /** Level of a log line. */
 const WARN = 40
+const LOGGED_WITHIN_MS = 5_000
 const PROXY = { SVC_SERVER__TRUSTED_PROXIES: '127.0.0.1' }
 const from = (address: string) => ({ 'x-forwarded-for': address })
 
@@ -27,8 +29,9 @@ test('admin.allowed_addresses limits the scopes of operators and no other ones',
     const { status, body } = await list(address)
     t.is(status, 403, address)
     t.is(body['error'], 'policy_denied')
-    const logged = lines.find((line) => line['request_id'] === body['request_id'])
-    t.like(logged, {
+    const logged = () => lines.find((line) => line['request_id'] === body['request_id'])
+    await until('the log entry', LOGGED_WITHIN_MS, () => logged() !== undefined)
+    t.like(logged(), {
       level: WARN,
       error: 'policy_denied',
       reason: 'admin_address_not_allowed',

@@ -5,13 +5,16 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import test, { type ExecutionContext } from 'ava'
+import { notThroughHttp2 } from '../../support/fleet/through.js'
 import { OTHER_NODE_MISSING, otherNode } from '../../support/other-node.js'
 import { type Check, checkFolder, SUITE } from '../../support/operations/mcp-suite.js'
 import { testService } from '../../support/service.js'
+import { trustOfPrograms } from '../../support/service/trust.js'
 
 const run = promisify(execFile)
 /** Runs the server scenarios of a revision. @returns the checks of each scenario */
 async function checksOf(t: ExecutionContext, revision: string) {
+  notThroughHttp2()
   const running = await testService({ transport: 'plain_http' })
   const out = checkFolder()
   t.teardown(async () => {
@@ -20,7 +23,9 @@ async function checksOf(t: ExecutionContext, revision: string) {
   })
   const options = ['--url', `${running.baseUrl}/mcp`, '--requirements', revision, '-o', out.path]
   // The exit code is 1, because the suite has no list of scenarios for servers without prompts and resources.
-  await run(await otherNode(22), [SUITE, 'server', ...options], { maxBuffer: 64 << 20 }).catch(
+  const env = { ...process.env, ...trustOfPrograms() }
+  const words = [SUITE, 'server', ...options]
+  await run(await otherNode(22), words, { maxBuffer: 64 << 20, env }).catch(
     (error: Error & { code?: number }) => t.is(error.code, 1, error.message),
   )
   return out.checks()

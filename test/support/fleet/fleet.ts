@@ -6,7 +6,7 @@ import { type FreshDatabase, freshDatabase } from '../storage/database.js'
 import { type TestKms, testKms } from '../storage/kms.js'
 import { type Certificate, makeCertificate } from '../service/certificates.js'
 import { METRICS_TOKEN } from '../service/watch.js'
-import { freePort, TEST_DEFAULTS } from '../service/settings.js'
+import { freePort, TEST_DEFAULTS, type TestHost } from '../service/settings.js'
 import {
   type CoordinationName,
   type CoordinationServers,
@@ -19,6 +19,8 @@ export interface FleetOptions {
   readonly through: ProxyName
   /** Default: postgres. */
   readonly coordination?: CoordinationName | undefined
+  /** Of the URL. Default: `localhost`. */
+  readonly host?: TestHost | undefined
   /** SVC_ variables of all processes. */
   readonly environment?: Readonly<Record<string, string>> | undefined
   /** Default: a fresh one, which the fleet drops at its end. */
@@ -32,11 +34,22 @@ export interface FleetOptions {
   readonly planes?: 'each' | 'all' | undefined
   /** The compiled tree of all processes at first. Default: that of the tests. */
   readonly tree?: string | undefined
+  /** Receives each line of the logs, at the level `debug`. */
+  readonly onLog?: ((line: string) => void) | undefined
   /** The variables that a tree knows. Default: all. */
   readonly adapt?: ((variables: Variables, tree: string | undefined) => Variables) | undefined
 }
 
 type Variables = Readonly<Record<string, string>>
+/** The secrets that the plane `auth` must not have (docs/reference/runtime.md). */
+const WITHHELD_FROM_AUTH = /^SVC_TENANT_ASSETS__(ACCESS_KEY_ID|SECRET_ACCESS_KEY)$/
+
+function allowedOn(plane: string, variables: Variables): Variables {
+  if (plane !== 'auth') return variables
+  return Object.fromEntries(
+    Object.entries(variables).filter(([name]) => !WITHHELD_FROM_AUTH.test(name)),
+  )
+}
 type Changes = Pick<ProcessOptions, 'tree' | 'wrapper'>
 
 export interface Fleet {
@@ -63,6 +76,7 @@ const DRAIN_SECS = '0'
 
 export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const { through, coordination: backend = 'postgres', environment = {} } = options
+  const { host = 'localhost' } = options
   const { adapt = (variables) => variables } = options
   const undos: (() => Promise<void> | void)[] = []
   const end = async () => {
@@ -86,7 +100,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     const certificate = makeCertificate()
     undos.push(() => certificate.remove())
     const port = await freePort()
-    const baseUrl = `https://localhost:${port}`
+    const baseUrl = `https://${host}:${port}`
     const isTcp = through === 'haproxy'
     const common = {
       ...TEST_DEFAULTS,
@@ -112,8 +126,9 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
         port: own,
         ca: certificate.pem,
         tree: options.tree,
+        onLog: options.onLog,
         environment: {
-          ...common,
+          ...allowedOn(plane, common),
           SVC_SERVER__PORT: String(own),
           SVC_RUNTIME_PLANE: plane,
           SVC_DEPLOYMENT__ALLOW_ALL_IN_ONE_RUNTIME_PLANE: String(isAll),

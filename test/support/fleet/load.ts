@@ -26,7 +26,7 @@ export interface LoadReport {
   readonly failures: readonly string[]
   /** Of those, the answers 503 with Retry-After. */
   readonly refusals: number
-  /** Ids of the applications whose creation was acknowledged. */
+  /** Ids of the applications that the service said it created. */
   readonly created: readonly string[]
 }
 
@@ -37,6 +37,8 @@ export interface LoadOptions {
   readonly workers: number
   /** Pause of a worker between two requests. */
   readonly paceMs: number
+  /** The access token of now. Default: that of the workspace, which expires. */
+  readonly token?: (() => string) | undefined
 }
 
 type Sent = {
@@ -50,12 +52,12 @@ const CONNECTION_AGAIN_MS = 50
 const REQUEST_MS_MAX = 35_000
 
 /** Each worker asks for a token, creates an application, lists the agents and reads the metadata, in turn. */
-export function startLoad({ baseUrl, ca, space, workers, paceMs }: LoadOptions): Load {
+export function startLoad({ baseUrl, ca, space, workers, paceMs, token }: LoadOptions): Load {
   const over = new AbortController()
   const failures: string[] = []
   const created: string[] = []
   const count = { answered: 0, refusals: 0 }
-  const bearer = { authorization: `Bearer ${space.accessToken}` }
+  const bearer = () => ({ authorization: `Bearer ${token?.() ?? space.accessToken}` })
   const basic = `Basic ${btoa(`${space.clientId}:${space.clientSecret}`)}`
 
   const work = async (session: Session) => {
@@ -87,7 +89,7 @@ export function startLoad({ baseUrl, ca, space, workers, paceMs }: LoadOptions):
         const head = {
           ':method': 'POST',
           ':path': '/api/v1/applications',
-          ...bearer,
+          ...bearer(),
           'content-type': 'application/json',
         }
         const name = randomUUID()
@@ -95,7 +97,7 @@ export function startLoad({ baseUrl, ca, space, workers, paceMs }: LoadOptions):
         const text = await ask(201, head, body)
         if (text !== undefined) created.push(String((JSON.parse(text) as Json)['id']))
       } else if (turn % 4 === 2) {
-        await ask(200, { ':path': '/api/v1/agents/me', ...bearer })
+        await ask(200, { ':path': '/api/v1/agents/me', ...bearer() })
       } else {
         await ask(200, { ':path': '/.well-known/openid-configuration' })
       }

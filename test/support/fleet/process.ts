@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { get as getPlain } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { until } from '../service/watch.js'
 
 const READY_WITHIN_MS = 120_000
@@ -18,6 +19,8 @@ export interface ProcessOptions {
   readonly tree?: string | undefined
   /** The CA of its certificate, where it serves HTTP/2 with TLS. */
   readonly ca?: string | undefined
+  /** Receives each line of its log, at the level `debug`, without the plain notes of its start. */
+  readonly onLog?: ((line: string) => void) | undefined
   /** Prefix of the command, such as a program that changes the clock. */
   readonly wrapper?: readonly string[] | undefined
 }
@@ -41,12 +44,13 @@ const TREE = new URL('../../../', import.meta.url).pathname
 
 /** Starts it without waiting until it is ready. */
 export function startProcess(options: ProcessOptions): FleetProcess {
-  const { name, port, environment, tree = TREE, ca, wrapper = [] } = options
+  const { name, port, environment, tree = TREE, ca, onLog, wrapper = [] } = options
   const [command = '', ...words] = [
     ...wrapper,
     process.execPath,
     join(tree, 'runtime/main.js'),
     'serve',
+    ...(onLog === undefined ? [] : ['--log-level', 'debug']),
   ]
   const child: ChildProcess = spawn(command, words, {
     cwd: '/',
@@ -56,6 +60,11 @@ export function startProcess(options: ProcessOptions): FleetProcess {
   let text = ''
   for (const stream of [child.stdout!, child.stderr!]) {
     stream.setEncoding('utf8').on('data', (part: string) => (text += part))
+    if (onLog !== undefined) {
+      createInterface({ input: stream }).on('line', (line) => {
+        if (line.startsWith('{')) onLog(line)
+      })
+    }
   }
   const exited = once(child, 'exit')
   const isOver = () => child.exitCode !== null || child.signalCode !== null

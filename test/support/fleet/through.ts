@@ -2,11 +2,13 @@
  * Flows that run against several processes behind a proxy instead of a service in the process of the test. The runner
  * sets TEST_THROUGH and TEST_COORDINATION, and shares one fleet by TEST_FLEET.
  */
+import { appendFileSync } from 'node:fs'
 import type { Service } from '../../../runtime/startup.js'
 import { silentLogger } from '../../../runtime/kernel/log.js'
 import { openDatabase } from '../../../storage/platform/database.js'
-import type { TestService, TestServiceOptions } from '../service/settings.js'
+import type { TestService, TestServiceOptions, Transport } from '../service/settings.js'
 import { type FreshDatabase, sameUrls, testPoolSettings } from '../storage/database.js'
+import { everywhere } from '../service/canaries.js'
 import { COORDINATIONS } from './coordination.js'
 import { startFleet } from './fleet.js'
 import { PROXIES } from './proxy.js'
@@ -17,53 +19,176 @@ export type SharedFleet = {
   readonly ca: string
   readonly url: string
   readonly superuserUrl: string
+  /** SVC_ variables of another process of the fleet. */
+  readonly environment: Readonly<Record<string, string>>
 }
 
 type Through = TestService & { readonly ca: string }
 
-/** Undefined where TEST_THROUGH is not set. @throws for options that only a service in this process has. */
-export async function throughProxy({
-  environment = {},
-  ...others
-}: TestServiceOptions): Promise<Through | undefined> {
-  const through = PROXIES.find((name) => name === process.env['TEST_THROUGH'])
-  if (through === undefined) return undefined
-  for (const [name, value] of Object.entries(others)) {
-    if (value !== undefined) throw new Error(`${name} needs a service in the process of the test`)
+export const THROUGH = PROXIES.find((name) => name === process.env['TEST_THROUGH'])
+/** What the processes behind the proxy speak. Undefined where TEST_THROUGH is not set. */
+export const THROUGH_TRANSPORT: Transport | undefined =
+  THROUGH && (THROUGH === 'nginx' ? 'tls' : 'tls_h2_only')
+/** The processes that serve a request of a test. */
+export const SERVING_PROCESSES = THROUGH === undefined ? 1 : 2
+/**
+ * Within this time every process knows a change: at once in the process that made it, in the others within a second
+ * (docs/concepts/architecture.md).
+ */
+export const KNOWN_WITHIN_MS = THROUGH === undefined ? 0 : 2_000
+
+/**
+ * A test needs something that only a service in its own process has. The runner lists the test with this reason, and
+ * does not count it as failed.
+ */
+export class NotThroughError extends Error {
+  override readonly name = 'NotThroughError'
+  constructor(reason: string) {
+    super(`not through a proxy: ${reason}`)
+    note({ reason })
   }
-  const shared = process.env['TEST_FLEET']
-  if (shared !== undefined && Object.keys(environment).length === 0) {
-    return sharedService(JSON.parse(shared) as SharedFleet)
-  }
-  const coordination = COORDINATIONS.find((name) => name === process.env['TEST_COORDINATION'])
-  const fleet = await startFleet({ through, coordination, environment })
-  const { baseUrl, issuer, ca, db, kms, end } = fleet
-  return { service: absent('service'), baseUrl, issuer, ca, db, kms, engine: undefined, end }
 }
 
-async function sharedService({ baseUrl, ca, url, superuserUrl }: SharedFleet): Promise<Through> {
+/** @throws {NotThroughError} where the flows run through a proxy. */
+export function notThrough(reason: string): void {
+  if (THROUGH !== undefined) throw new NotThroughError(reason)
+}
+
+/** @throws {NotThroughError} through a proxy whose processes speak HTTP/2 alone: `fetch` of Node.js does not. */
+export function notThroughHttp2(): void {
+  if (THROUGH_TRANSPORT === 'tls_h2_only') {
+    throw new NotThroughError('its program does not speak HTTP 2')
+  }
+}
+
+/** What the runner learns of a file besides the results of its tests. */
+export type ThroughNote = {
+  readonly file: string
+  /** Why a part of the file cannot run. Absent where a test has got a fleet. */
+  readonly reason?: string
+}
+
+function note(what: Omit<ThroughNote, 'file'>): void {
+  const { TEST_THROUGH_NOTES: path, TEST_FILE: file = '' } = process.env
+  if (path !== undefined) appendFileSync(path, `${JSON.stringify({ file, ...what })}\n`)
+}
+
+/** Settings that the fleet decides, with the reason why a test cannot. */
+const REFUSED: readonly (readonly [name: RegExp, reason: string])[] = [
+  [
+    /^SVC_SERVER__(PORT|HOST|TRANSPORT|TLS__.*|HTTP1_PARSER|GATEWAY_THREADS)$/,
+    'it chooses the listener',
+  ],
+  [/^SVC_RUNTIME_PLANE$/, 'it chooses the planes of its processes'],
+  [
+    /^(SVC_DEPLOYMENT__COORDINATION_BACKEND|SVC_REDIS__.*|SVC_MEMCACHED__.*)$/,
+    'it chooses the coordination backend',
+  ],
+  [/^(DATABASE_URL|SVC_DATABASE__.*URL)$/, 'it chooses the database'],
+]
+
+/**
+ * Undefined where TEST_THROUGH is not set.
+ *
+ * @param startBeside starts one more process of the deployment, in the process of the test.
+ * @throws {NotThroughError} for options that only a service in this process has.
+ */
+export async function throughProxy(
+  { environment = {}, clock, onLog, host }: TestServiceOptions,
+  startBeside: (fleet: TestService) => Promise<TestService>,
+): Promise<Through | undefined> {
+  if (THROUGH === undefined) return undefined
+  if (clock !== undefined) throw new NotThroughError('it holds the clock of the service')
+  for (const name of Object.keys(environment)) {
+    const refused = REFUSED.find(([pattern]) => pattern.test(name))
+    if (refused !== undefined) throw new NotThroughError(refused[1])
+  }
+  if (THROUGH === 'nginx' && environment['SVC_SERVER__TRUSTED_PROXIES'] !== undefined) {
+    throw new NotThroughError('it sends what a proxy sends')
+  }
+  const shared = process.env['TEST_FLEET']
+  const isShared = shared !== undefined && Object.keys(environment).length === 0
+  const fleet =
+    isShared && onLog === undefined && host === undefined
+      ? await sharedFleet(JSON.parse(shared) as SharedFleet)
+      : await ownFleet(environment, onLog, host)
+  note({})
+  let beside: Promise<TestService> | undefined
+  const service = {
+    // A message to an actor goes to one more process of the deployment.
+    ref: (actor: never) =>
+      new Proxy(
+        {},
+        {
+          get: (_, message: string) => async (input: unknown) => {
+            const { service: own } = await (beside ??= startBeside(running))
+            const target = own.ref(actor) as Readonly<Record<string, (input: unknown) => unknown>>
+            return target[message]!(input)
+          },
+        },
+      ),
+  }
+  const running: Through = {
+    ...fleet,
+    service: partOf<Service>('service', service),
+    engine: undefined,
+    async end() {
+      await (await beside)?.end()
+      await fleet.end()
+    },
+  }
+  return running
+}
+
+type Found = Omit<Through, 'service' | 'engine'>
+
+async function ownFleet(
+  environment: Readonly<Record<string, string>>,
+  onLog: TestServiceOptions['onLog'],
+  host: TestServiceOptions['host'],
+): Promise<Found> {
+  const coordination = COORDINATIONS.find((name) => name === process.env['TEST_COORDINATION'])
+  const fleet = await startFleet({ through: THROUGH!, coordination, environment, onLog, host })
+  const { baseUrl, ca, db, kms, processes } = fleet
+  return {
+    baseUrl,
+    issuer: environment['SVC_OIDC__ISSUER_URL'] ?? baseUrl,
+    ca,
+    db,
+    kms,
+    processEnvironment: fleet.coordination.environment,
+    async end() {
+      await fleet.end()
+      const leaks = processes.flatMap(({ output }) => everywhere.search('log', output()))
+      if (leaks.length > 0) throw new Error(`secrets in the log: ${JSON.stringify(leaks)}`)
+    },
+  }
+}
+
+async function sharedFleet(fleet: SharedFleet): Promise<Found> {
+  const { baseUrl, ca, url, superuserUrl, environment } = fleet
   const settings = testPoolSettings
   const urls = sameUrls(url)
   const database = await openDatabase({ settings, urls, plane: 'all', log: silentLogger })
   const drop = () => database.close()
   const db: FreshDatabase = { url, superuserUrl, database, settings, urls, drop }
   return {
-    service: absent('service'),
-    kms: absent('kms'),
-    engine: undefined,
+    kms: partOf<TestService['kms']>('kms', { environment }),
     baseUrl,
     issuer: baseUrl,
     ca,
     db,
+    processEnvironment: environment,
     end: drop,
   }
 }
 
-/** A part that only a service in the process of the test has. */
-function absent<Part extends Service | TestService['kms']>(name: string): Part {
-  return new Proxy({} as Part, {
-    get(_, member) {
-      throw new Error(`${name}.${String(member)} needs a service in the process of the test`)
+/** The part has the members that a fleet has too. The others need a service in the process of the test. */
+function partOf<Part extends object>(name: string, members: object): Part {
+  return new Proxy(members as Part, {
+    get(target, member) {
+      if (Object.hasOwn(target, member)) return target[member as keyof Part]
+      throw new NotThroughError(`it calls ${name}.${String(member)} of the service`)
     },
   })
 }

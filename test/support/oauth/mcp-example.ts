@@ -8,6 +8,8 @@ import { openBrowser, type TestBrowser } from '../pages/browser.js'
 import type { Workspace } from '../identity/person.js'
 import type { TestService } from '../service.js'
 import { authorized, isConsent } from './relying-party.js'
+import { notThroughHttp2 } from '../fleet/through.js'
+import { trustOfPrograms } from '../service/trust.js'
 
 const ROOT = new URL('../../../../', import.meta.url)
 
@@ -23,9 +25,10 @@ export async function loopbackPort(): Promise<number> {
 
 /** Starts docs/examples/mcp-server/server.mjs unchanged. It ends with the test. */
 export async function exampleServer(t: ExecutionContext, issuer: string, resource: string) {
+  notThroughHttp2()
   const child = spawn(process.execPath, ['docs/examples/mcp-server/server.mjs'], {
     cwd: ROOT,
-    env: { PATH: process.env['PATH'], ISSUER: issuer, RESOURCE: resource },
+    env: { PATH: process.env['PATH'], ...trustOfPrograms(), ISSUER: issuer, RESOURCE: resource },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   t.teardown(async () => {

@@ -15,6 +15,8 @@ import { basename, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import test, { type ExecutionContext } from 'ava'
 import { program } from '../service/programs.js'
+import { notThroughHttp2 } from '../fleet/through.js'
+import { trustOfPrograms } from '../service/trust.js'
 
 const TSC = new URL('../../../../node_modules/typescript/bin/tsc', import.meta.url).pathname
 /** What `sh` blocks may use. */
@@ -85,8 +87,12 @@ export function docsPage(t: ExecutionContext, name: string): DocsPage {
     block: string,
     env: Readonly<Record<string, string>>,
   ): RunningBlock {
+    if (language !== 'sh') notThroughHttp2()
     const { PATH = '' } = process.env
-    const child = spawn(...command(language, block), { cwd: folder, env: { PATH, ...env } })
+    const child = spawn(...command(language, block), {
+      cwd: folder,
+      env: { PATH, ...trustOfPrograms(), ...env },
+    })
     t.teardown(() => child.kill('SIGKILL'))
     let faults = ''
     child.stderr.setEncoding('utf8').on('data', (words: string) => (faults += words))

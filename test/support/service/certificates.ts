@@ -52,12 +52,14 @@ function name(common: string): Buffer {
   return der(SEQUENCE, der(SET, attribute))
 }
 
-/** A certificate for localhost and 127.0.0.1, valid for a day around now. */
+/** A certificate for localhost, 127.0.0.1 and the hosts of tests, valid for a day around now. */
 export function makeCertificate(): Certificate {
   const { publicKey, privateKey } = freshKeyPair('P-256')
   const algorithm = der(SEQUENCE, objectId(1, 2, 840, 10045, 4, 3, 2))
   const serial = randomBytes(8)
   serial[0] = (serial[0]! & 0x7f) | 0x40
+  // A client tells two certificates apart by their names.
+  const own = name(`svc test ${serial.toString('hex')}`)
   const dayMs = 86_400_000
   const validity = der(
     SEQUENCE,
@@ -68,6 +70,9 @@ export function makeCertificate(): Certificate {
     SEQUENCE,
     der(0x82, Buffer.from('localhost')),
     der(0x82, Buffer.from('id.test')),
+    // Tests of tenant hosts have this base domain.
+    der(0x82, Buffer.from('svc.example')),
+    der(0x82, Buffer.from('*.svc.example')),
     der(0x87, Buffer.from([127, 0, 0, 1])),
   )
   const extension = der(SEQUENCE, objectId(2, 5, 29, 17), der(OCTET_STRING, names))
@@ -76,9 +81,9 @@ export function makeCertificate(): Certificate {
     der(0xa0, der(INTEGER, Buffer.from([2]))),
     der(INTEGER, serial),
     algorithm,
-    name('svc test'),
+    own,
     validity,
-    name('svc test'),
+    own,
     publicKey.export({ type: 'spki', format: 'der' }),
     der(0xa3, der(SEQUENCE, extension)),
   )

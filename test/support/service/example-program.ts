@@ -3,6 +3,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import type { ExecutionContext } from 'ava'
+import { notThroughHttp2 } from '../fleet/through.js'
+import { trustOfPrograms } from './trust.js'
 
 export type ProgramOptions = {
   readonly cwd: string
@@ -23,9 +25,10 @@ export function startProgram(
   args: readonly string[],
   { cwd, env }: ProgramOptions,
 ): ExampleProgram {
+  notThroughHttp2()
   const child = spawn(command, args, {
     cwd,
-    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...trustOfPrograms(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   })

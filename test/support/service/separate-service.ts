@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { notThrough } from '../fleet/through.js'
 import { type FreshDatabase, freshDatabase } from '../storage/database.js'
 import { testKms } from '../storage/kms.js'
 import { freePort, TEST_DEFAULTS } from '../service.js'
@@ -31,6 +32,7 @@ export interface SeparateService {
 export async function separateService(
   environment: Readonly<Record<string, string>>,
 ): Promise<SeparateService> {
+  notThrough('it reads the memory of a process of its own')
   const db = await freshDatabase()
   const kms = await testKms()
   const folder = mkdtempSync(join(tmpdir(), 'svc-separate-'))

@@ -9,6 +9,9 @@ import type { TestKms } from '../storage/kms.js'
 
 export type Transport = 'plain_http' | 'tls' | 'tls_h2_only'
 
+/** Hosts of the certificate of tests. */
+export type TestHost = 'localhost' | '127.0.0.1'
+
 export interface TestService {
   readonly service: Service
   readonly db: FreshDatabase
@@ -19,6 +22,8 @@ export interface TestService {
   readonly baseUrl: string
   /** Equal to `baseUrl`, except for a second service, which shares the first one's issuer. */
   readonly issuer: string
+  /** SVC_ variables that every process of the deployment has, besides those of the database and of the kms. */
+  readonly processEnvironment?: Readonly<Record<string, string>> | undefined
   /** PEM of a CA, to be trusted by TLS clients. Undefined for plain_http. */
   readonly ca: string | undefined
   /** Stops the service and removes its database. @throws when it has logged a planted secret. */
@@ -27,6 +32,8 @@ export interface TestService {
 
 export interface TestServiceOptions {
   readonly transport?: Transport | undefined
+  /** Of its URL. Browsers share cookies between the ports of a host. Default: `localhost`. */
+  readonly host?: TestHost | undefined
   /** SVC_ variables that override the defaults below. */
   readonly environment?: Readonly<Record<string, string>> | undefined
   /** Replaces the system clock on the main thread. */

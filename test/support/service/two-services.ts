@@ -21,7 +21,14 @@ export async function twoServices(
     SVC_KMS__CLIENT_PRIVATE_KEY_PATH: kms.settings.client_private_key_path,
     ...more,
   }
-  const one = await testService({ environment })
+  const undo = async () => {
+    await kms.stop()
+    await rm(dataDir, { recursive: true, force: true })
+  }
+  const one = await testService({ environment }).catch(async (error: unknown) => {
+    await undo()
+    throw error
+  })
   const other = await testService({
     beside: one,
     environment: { ...environment, SVC_OIDC__ISSUER_URL: one.baseUrl },
@@ -34,8 +41,7 @@ export async function twoServices(
       await Promise.all([first.close(), second.close()])
       await other.end()
       await one.end()
-      await kms.stop()
-      await rm(dataDir, { recursive: true, force: true })
+      await undo()
     },
   }
 }

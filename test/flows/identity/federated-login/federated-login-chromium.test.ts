@@ -9,8 +9,7 @@ import { upstreamFixture } from '../../../support/vault/upstream.js'
 
 async function journey(t: ExecutionContext, path: string, colorScheme: 'light' | 'dark') {
   t.timeout(180_000)
-  // Cookies ignore ports: one service uses plain HTTP names, the other the prefix of TLS.
-  const fixture = await upstreamFixture({ transport: 'plain_http' })
+  const fixture = await upstreamFixture({ homeHost: '127.0.0.1' })
   t.teardown(() => fixture.end())
   const { running, person } = fixture
   const workspace = await bootstrapped(running)

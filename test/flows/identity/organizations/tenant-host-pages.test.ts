@@ -4,6 +4,7 @@
  */
 import test, { type ExecutionContext } from 'ava'
 import { apiOf } from '../../../support/api.js'
+import { notThrough } from '../../../support/fleet/through.js'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
 import { hostileProvider } from '../../../support/identity/hostile-provider.js'
 import { openMailServer, pathIn } from '../../../support/operations/mail.js'
@@ -36,6 +37,7 @@ test.after.always(async () => {
 })
 
 async function tenant() {
+  notThrough('its browser needs a certificate for the host of a tenant')
   const workspace = await api.workspace()
   const { token, body } = workspace
   await ownDomain(api, workspace, ADA)

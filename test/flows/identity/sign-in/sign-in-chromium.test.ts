@@ -58,7 +58,7 @@ async function journey(
 
   const cookies = await context.cookies()
   const session = cookies.find(({ name }) => name.endsWith('svc_session'))!
-  t.is(session.name, transport === 'tls_h2_only' ? '__Host-svc_session' : 'svc_session')
+  t.is(session.name, running.issuer.startsWith('https:') ? '__Host-svc_session' : 'svc_session')
   t.like(session, {
     httpOnly: true,
     sameSite: 'Lax',

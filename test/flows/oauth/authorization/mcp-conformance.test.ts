@@ -5,12 +5,14 @@
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import test from 'ava'
+import { notThroughHttp2 } from '../../../support/fleet/through.js'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { OTHER_NODE_MISSING, otherNode } from '../../../support/other-node.js'
 import { authorized, pathOf, relyingParty } from '../../../support/oauth/relying-party.js'
 import { checkFolder, SUITE } from '../../../support/operations/mcp-suite.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { freePort, testService } from '../../../support/service.js'
+import { trustOfPrograms } from '../../../support/service/trust.js'
 
 const title = 'MCP authorization server scenarios'
 if (OTHER_NODE_MISSING !== null) {
@@ -18,6 +20,7 @@ if (OTHER_NODE_MISSING !== null) {
 } else {
   test(title, async (t) => {
     t.timeout(240_000)
+    notThroughHttp2()
     const node = await otherNode(22)
     const running = await testService({ transport: 'plain_http' })
     const out = checkFolder()
@@ -34,15 +37,8 @@ if (OTHER_NODE_MISSING !== null) {
       redirectUris: [`http://127.0.0.1:${port}/callback`],
     })
     const options = ['--url', running.issuer, '--client-id', clientId, '--resource', audience]
-    const child = spawn(node, [
-      SUITE,
-      'authorization',
-      ...options,
-      '-p',
-      String(port),
-      '-o',
-      out.path,
-    ])
+    const words = [SUITE, 'authorization', ...options, '-p', String(port), '-o', out.path]
+    const child = spawn(node, words, { env: { ...process.env, ...trustOfPrograms() } })
     let printed = ''
     child.stderr.on('data', (chunk: Buffer) => (printed += String(chunk)))
     const ended = new Promise<number | null>((resolve) => child.on('close', resolve))

@@ -3,6 +3,8 @@
  * that is requested without `scope`.
  */
 import test from 'ava'
+import { KNOWN_WITHIN_MS } from '../../../support/fleet/through.js'
+import { until } from '../../../support/service/watch.js'
 import { type Api, apiOf, type Json, type Workspace } from '../../../support/api.js'
 import { testService, type TestService } from '../../../support/service.js'
 
@@ -142,12 +144,18 @@ test('a request without scope gets exactly default_scopes', async (t) => {
 
   const app = { ...created.body }
   t.is((await put(at, token, { ...draft, default_scopes: [] })).status, 200)
-  t.is(await ownScopes(app), '')
+  const becomes = (scopes: string) =>
+    until(
+      `default scopes ${scopes}`,
+      KNOWN_WITHIN_MS,
+      async () => (await ownScopes(app)) === scopes,
+    )
+  await becomes('')
   t.is((await put(at, token, { ...draft, default_scopes: draft.scopes })).status, 200)
-  t.is(await ownScopes(app), draft.scopes.join(' '))
+  await becomes(draft.scopes.join(' '))
   // A replacement without the member restores the default of the service.
   t.false('default_scopes' in (await put(at, token, draft)).body)
-  t.is(await ownScopes(app), 'users:read')
+  await becomes('users:read')
 
   const beyond = await put(at, token, { ...draft, default_scopes: ['vault:read', 'vault:list'] })
   t.is(beyond.status, 400)

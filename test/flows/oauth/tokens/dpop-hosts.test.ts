@@ -43,14 +43,14 @@ test('a proof for another server is refused with any Host', async (t) => {
       body: (await answer.body.json()) as Record<string, unknown>,
     }
   }
-  const { host } = new URL(running.issuer)
+  const { host, port, protocol } = new URL(running.issuer)
   const ask = async (at: string, htu: string) => {
     const dpop = await key.proof('POST', htu)
     return send('/oauth/token', at, { authorization: basic, dpop }, 'grant_type=client_credentials')
   }
   // At the token endpoint: neither with the attacker's Host, nor its proof with ours.
   for (const at of [host, EVIL])
-    t.like(await ask(at, `http://${EVIL}/oauth/token`), {
+    t.like(await ask(at, `${protocol}//${EVIL}/oauth/token`), {
       status: 401,
       body: { error: 'invalid_dpop_proof' },
     })
@@ -65,16 +65,15 @@ test('a proof for another server is refused with any Host', async (t) => {
     return send(path, at, { authorization: `DPoP ${token}`, dpop })
   }
   for (const at of [EVIL, `${EVIL}:80`, host, `${tenantSlug}.${host}`]) {
-    const replayed = await use(at, `http://${EVIL}`)
+    const replayed = await use(at, `${protocol}//${EVIL}`)
     t.is(replayed.status, 401, at)
     t.is(replayed.body['error'], 'invalid_dpop_proof', at)
   }
-  t.is((await use('127.0.0.1:9999', 'http://127.0.0.1:9999')).status, 401)
+  t.is((await use('127.0.0.1:9999', `${protocol}//127.0.0.1:9999`)).status, 401)
 
   // Honest clients: at the issuer, at the tenant's host, at loopback, behind a proxy that changes Host.
-  const { port } = new URL(running.issuer)
   t.is((await use(host, running.issuer)).status, 200)
-  t.is((await use(`${tenantSlug}.${host}`, `http://${tenantSlug}.${host}`)).status, 200)
-  t.is((await use(`127.0.0.1:${port}`, `http://127.0.0.1:${port}`)).status, 200)
+  t.is((await use(`${tenantSlug}.${host}`, `${protocol}//${tenantSlug}.${host}`)).status, 200)
+  t.is((await use(`127.0.0.1:${port}`, `${protocol}//127.0.0.1:${port}`)).status, 200)
   t.is((await use('backend:8080', running.issuer)).status, 200)
 })

@@ -3,6 +3,9 @@ import test from 'ava'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { relyingParty } from '../../../support/oauth/relying-party.js'
 import { testService } from '../../../support/service.js'
+import { until } from '../../../support/service/watch.js'
+
+const LOGGED_WITHIN_MS = 5_000
 
 type Line = Readonly<Record<string, unknown>>
 
@@ -26,8 +29,9 @@ test('a refused token request is logged with error, client, tenant and grant', a
     const told = (await answer.json()) as Line
     const id = answer.headers.get('x-request-id')
     t.is(told['request_id'], id, 'the body has it too')
-    const of = lines.filter((line) => line['request_id'] === id)
-    const access = of.find(({ msg }) => msg === 'request') ?? {}
+    const entry = () => lines.find((line) => line['request_id'] === id && line['msg'] === 'request')
+    await until('the log entry', LOGGED_WITHIN_MS, () => entry() !== undefined)
+    const access = entry()!
     t.like(access, { status: answer.status, error: told['error'], level: 40 })
     const {
       error,

@@ -2,6 +2,9 @@
 import test, { type ExecutionContext } from 'ava'
 import { getListFromStatusListJWT } from '@sd-jwt/jwt-status-list'
 import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose'
+import { systemClock } from '../../../../runtime/kernel/clock.js'
+import { systemRandom } from '../../../../runtime/kernel/random.js'
+import { allocateStatus, statusListUri } from '../../../../storage/oauth/status-lists.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
 import { type Api, apiOf } from '../../../support/api.js'
 import { relyingParty, signedIn } from '../../../support/oauth/relying-party.js'
@@ -114,4 +117,44 @@ test('a token of another resource has no entry', async (t) => {
   const fields = { grant_type: 'client_credentials', resource, ...credentials }
   const answer = (await (await form('/oauth/token', fields)).json()) as { access_token: string }
   t.is(entryOf(answer.access_token), undefined)
+})
+
+test('an entry is valid while its token is being issued, and invalid if its grant is never stored', async (t) => {
+  const { tenantId } = person
+  const { database } = running.db
+  const allocate = (ageMs: number) => {
+    const now = new Date(Date.now() - ageMs)
+    const random = systemRandom({ ...systemClock, now: () => now })
+    const tokenId = random.uuid()
+    return database.tenant(tenantId, (tx) =>
+      allocateStatus(tx, random, {
+        tenantId,
+        purpose: 'access_token',
+        issuer: running.issuer,
+        ref: tokenId,
+        now,
+        expiresAt: new Date(Date.now() + 600_000),
+        query: {
+          tenantId,
+          sessionId: random.uuid(),
+          agentIds: [],
+          applicationId: null,
+          tokenId,
+          grantId: random.uuid(),
+          personSub: null,
+          delegationId: null,
+          organizationId: null,
+          resourceIds: null,
+          clientId: person.clientId,
+        },
+      }),
+    )
+  }
+  const [fresh, abandoned] = [await allocate(0), await allocate(120_000)]
+  const uri = statusListUri(running.issuer, fresh.listId)
+  t.is(abandoned.listId, fresh.listId)
+  await until('the list shows it', WITHIN_MS, async () => {
+    return (await statusOf(t, { idx: abandoned.idx, uri })) === 1
+  })
+  t.is(await statusOf(t, { idx: fresh.idx, uri }), 0)
 })

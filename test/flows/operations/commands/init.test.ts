@@ -8,6 +8,7 @@ import type { Json } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { program } from '../../../support/service/programs.js'
 import { testService } from '../../../support/service.js'
+import { trustOfPrograms } from '../../../support/service/trust.js'
 
 const MAIN = new URL('../../../../runtime/main.js', import.meta.url).pathname
 const running = await testService({ transport: 'plain_http' })
@@ -21,7 +22,7 @@ test.after.always(async () => {
 async function ran(command: string, words: readonly string[]) {
   const child = spawn(command, words, {
     cwd: folder,
-    env: { PATH: process.env['PATH'], HOME: folder },
+    env: { PATH: process.env['PATH'], HOME: folder, ...trustOfPrograms() },
   })
   const text = { out: '', err: '' }
   child.stdout.on('data', (chunk: Buffer) => (text.out += chunk.toString()))
