@@ -11,7 +11,13 @@ import { serverAccount, SYSTEM_HOME } from './account.js'
 import { findPrograms, type Programs } from './binaries.js'
 import { claimDataDirectory, isAlive } from './claim.js'
 import { type Cluster, createCluster, locateCluster } from './cluster.js'
-import { findPostmaster, type Postmaster, startPostmaster, stopPostmaster } from './postmaster.js'
+import {
+  findPostmaster,
+  type Postmaster,
+  startPostmaster,
+  stopPostmaster,
+  type Tuning,
+} from './postmaster.js'
 
 const CONNECTIONS_MAX = 100
 const WATCH_MS = 1_000
@@ -32,6 +38,8 @@ export interface EmbeddedOptions {
    * stops it.
    */
   readonly claim?: boolean | undefined
+  /** Variables of the server's process besides its own, such as a clock that a test steps. */
+  readonly environment?: Readonly<Record<string, string>> | undefined
 }
 
 export interface EmbeddedPostgres {
@@ -70,7 +78,7 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
       programs,
       cluster,
       logFile: join(dataDir, 'postgres.log'),
-      tuning: { durable, connectionsMax },
+      tuning: { durable, connectionsMax, environment: options.environment },
       isGuest: claim === undefined,
       log,
     })
@@ -107,7 +115,7 @@ interface ServerPlan {
   readonly programs: Programs
   readonly cluster: Cluster
   readonly logFile: string
-  readonly tuning: { readonly durable: boolean; readonly connectionsMax: number }
+  readonly tuning: Tuning
   readonly isGuest: boolean
   readonly log: Logger
 }

@@ -23,6 +23,8 @@ export interface Tuning {
   /** False leaves writes to the operating system, for databases that may be lost. */
   readonly durable: boolean
   readonly connectionsMax: number
+  /** Variables of its process besides its own. */
+  readonly environment?: Readonly<Record<string, string>> | undefined
 }
 
 export interface Postmaster {
@@ -99,8 +101,10 @@ async function tryStart(
 ): Promise<Postmaster | { ended: string; tail: string }> {
   const output = await openLog(logFile)
   const from = (await output.stat()).size
+  const options = processOptions(cluster.account)
   const child = spawn(programs.postgres, serverArguments(cluster, tuning), {
-    ...processOptions(cluster.account),
+    ...options,
+    env: { ...options.env, ...tuning.environment },
     stdio: ['ignore', output.fd, output.fd],
   })
   // Registered before anything is awaited, so that an immediate failure is noticed.

@@ -22,16 +22,28 @@ export interface OwnPostgres {
   end(): Promise<void>
 }
 
-/** @param options.within the folder for its files, with `durable` for a server that is to survive a crash. */
-export async function ownPostgres(
-  options: { readonly within?: string; readonly durable?: boolean } = {},
-): Promise<OwnPostgres> {
-  const { within = tmpdir(), durable = false } = options
+export interface OwnPostgresOptions {
+  /** The folder for its files. */
+  readonly within?: string
+  /** For a server that is to survive a crash. */
+  readonly durable?: boolean
+  /** Variables of its process, such as those of a clock. */
+  readonly environment?: Readonly<Record<string, string>>
+}
+
+export async function ownPostgres(options: OwnPostgresOptions = {}): Promise<OwnPostgres> {
+  const { within = tmpdir(), durable = false, environment } = options
   const dataDir = mkdtempSync(join(within, 'svc-own-'))
   // A root process runs the server as another user, who must be able to enter a folder given.
   if (options.within !== undefined) chmodSync(dataDir, 0o711)
   const run = () =>
-    startEmbeddedPostgres({ dataDir, log: silentLogger, durable, connectionsMax: 60 })
+    startEmbeddedPostgres({
+      dataDir,
+      log: silentLogger,
+      durable,
+      connectionsMax: 60,
+      environment,
+    })
   let server = await run()
   const { url, superuserUrl, folder } = server
   await runMigrations({ url, log: silentLogger })
