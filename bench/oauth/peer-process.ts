@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Pool } from 'undici'
+import type { Spent } from '../foreign-program.js'
 import { type Measured, percentiles } from '../harness.js'
 import { pinned, wrk } from '../wrk.js'
 import type { Answered, Asked, Code, Peer } from './protocol.js'
@@ -21,6 +22,8 @@ export interface Hammered {
 export interface PeerProcess extends Hammered {
   /** Repeats a GET without a body. */
   get(path: string, ms: number): Promise<Measured>
+  /** Its CPU time and its resident memory, with that of the client that makes codes and tokens. */
+  spent(): Promise<Spent>
   codes(count: number): Promise<readonly Code[]>
   refreshTokens(count: number): Promise<readonly string[]>
   /**
@@ -54,10 +57,12 @@ export async function startPeer(
   ])) as [Answered]
   const peer = first.peer!
   const client = new Pool(`http://127.0.0.1:${peer.port}`, { connections: IN_FLIGHT })
-  const cpu = async () => (await ask(child, { ask: 'cpu' })).cpuSeconds!
+  const spent = async () => (await ask(child, { ask: 'spent' })).spent!
+  const cpu = async () => (await spent()).cpuSeconds
 
   return {
     peer,
+    spent,
     codes: async (count) => (await ask(child, { ask: 'codes', count })).codes!,
     refreshTokens: async (count) =>
       (await ask(child, { ask: 'refreshTokens', count })).refreshTokens!,

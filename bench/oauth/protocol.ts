@@ -1,4 +1,6 @@
 /** Messages between a measured server and the bench, over the IPC channel. */
+import type { Spent } from '../foreign-program.js'
+
 export const CALLBACK = 'https://app.example/callback'
 
 export type Peer = {
@@ -20,11 +22,11 @@ export interface Mint {
 }
 
 export type Asked =
-  | { readonly ask: 'cpu' }
+  | { readonly ask: 'spent' }
   | { readonly ask: 'codes' | 'refreshTokens'; readonly count: number }
 export type Answered = {
   readonly peer?: Peer
-  readonly cpuSeconds?: number
+  readonly spent?: Spent
   readonly codes?: readonly Code[]
   readonly refreshTokens?: readonly string[]
 }
@@ -33,9 +35,10 @@ export type Answered = {
 export function answerRequests(peer: Peer, mint: Mint): void {
   const say = (answer: Answered) => process.send?.(answer)
   process.on('message', async (asked: Asked) => {
-    if (asked.ask === 'cpu') {
+    if (asked.ask === 'spent') {
       const { user, system } = process.cpuUsage()
-      say({ cpuSeconds: (user + system) / 1e6 })
+      const cpuSeconds = (user + system) / 1e6
+      say({ spent: { cpuSeconds, rssBytes: process.memoryUsage.rss() } })
     } else if (asked.ask === 'codes') say({ codes: await mint.codes(asked.count) })
     else say({ refreshTokens: await mint.refreshTokens(asked.count) })
   })

@@ -393,4 +393,15 @@ export const ROWS: readonly RowDefinition[] = [
     stretch: 3_000,
     quickRounds: 1,
   },
+  {
+    id: 'session_memory',
+    what: 'resident memory of the service with 10,000 sessions',
+    bench: 'runtime/sessions',
+    report: 'A service with 10,000 sessions',
+    ours: 'service',
+    per: { figure: 'residentMib', unit: 'MiB' },
+    target: 300,
+    stretch: 300,
+    quickRounds: 1,
+  },
 ]
