@@ -39,8 +39,20 @@ export interface List {
 
 export type Node = Leaf | Table | List
 
+/** An assembly never changes, and a process reads its tree several times. */
+const trees = new WeakMap<Assembly, Table>()
+
 /** The whole configuration; its children are the sections. */
-export function treeOf({ sections, fallbacks }: Assembly): Table {
+export function treeOf(assembly: Assembly): Table {
+  let tree = trees.get(assembly)
+  if (tree === undefined) {
+    tree = builtTree(assembly)
+    trees.set(assembly, tree)
+  }
+  return tree
+}
+
+function builtTree({ sections, fallbacks }: Assembly): Table {
   const from = new Map(fallbacks.map((one) => [one.key, fallbackSource(one)] as const))
   const children = new Map(sections.map((one) => [one.name, sectionNode(one, from)] as const))
   return { kind: 'table', about: '', whenSet: false, children }
@@ -89,7 +101,10 @@ function nodeOf(schema: z.ZodType, name: string, fallbacks: Fallbacks): Node {
     schema,
     wants: wanted(core),
     about,
-    words: note.words ?? words(core),
+    // Only documents and failures need them, and they cost more than the rest of the tree.
+    get words() {
+      return note.words ?? words(core)
+    },
     secret: note.secret === true,
     defaultValue: absent.success ? absent.data : undefined,
     example: note.example,
