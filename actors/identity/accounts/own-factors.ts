@@ -57,8 +57,12 @@ export function ownFactors(needs: AccountNeeds) {
       const tenant = await brandingFor(session, context)
       const secret = await offered(session, context)
       const step = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
-      const wrong = { tag: 'wrong', tenant, ...secretShown(tenant.name, secret) } as const
-      if (step === null) return wrong
+      const refused = async () =>
+        // Another request, also one at another process, may have added it with the same code.
+        (await factorsOf(own, context)).totp
+          ? ({ tag: 'present' } as const)
+          : ({ tag: 'wrong', tenant, ...secretShown(tenant.name, secret) } as const)
+      if (step === null) return refused()
       const factor = await sealed(secret)
       const now = clock.now()
       const { requestId } = context
@@ -72,7 +76,7 @@ export function ownFactors(needs: AccountNeeds) {
         // Recovery codes issued with the passkey stay valid.
         return (await countRecoveryCodes(tx, accountId)) > 0 ? [] : newCodes(tx, accountId, now)
       }, context)
-      return codes === null ? wrong : { tag: 'added', tenant, recoveryCodes: codes }
+      return codes === null ? refused() : { tag: 'added', tenant, recoveryCodes: codes }
     },
 
     async renewCodes(
