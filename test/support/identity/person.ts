@@ -1,6 +1,7 @@
 /** Users for tests of the pages: a workspace with its fixture user, and how they sign in. */
 import { loginCodes } from './totp.js'
 import { nonceFor } from './identity.js'
+import { THROUGH_TRANSPORT } from '../fleet/through.js'
 import { openBrowser, type Page, type TestBrowser, dataIn } from '../pages/browser.js'
 import { createAgentKey } from '../../../runtime/client/agent.js'
 import { Agent, request } from 'undici'
@@ -8,7 +9,7 @@ import { DEFAULT_TRANSPORT, type TestService } from '../service.js'
 
 /** The session cookie of services on the default transport. */
 export const SESSION_COOKIE =
-  DEFAULT_TRANSPORT === 'plain_http' ? 'svc_session' : '__Host-svc_session'
+  (THROUGH_TRANSPORT ?? DEFAULT_TRANSPORT) === 'plain_http' ? 'svc_session' : '__Host-svc_session'
 
 export type Workspace = {
   readonly tenantId: string

@@ -19,7 +19,12 @@ import {
   useKey,
   withPasskey,
 } from '../../../support/identity/passkeys.js'
-import { bootstrapped, enrolledBrowser, signIn } from '../../../support/identity/person.js'
+import {
+  bootstrapped,
+  enrolledBrowser,
+  SESSION_COOKIE,
+  signIn,
+} from '../../../support/identity/person.js'
 
 const running = await passkeyService({ SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '200' })
 test.after.always(() => running.end())
@@ -43,11 +48,11 @@ test('a passkey is added, signs in alone, is renamed and removed', async (t) => 
   t.notRegex(page.html, /<script(?![^>]*\ssrc=)|\son[a-z]+=/)
   const options = await optionsOf(browser, page, SIGN_IN)
   t.like(options, { rpId: 'localhost', userVerification: 'required', allowCredentials: [] })
-  const before = browser.cookies.get('svc_session')
+  const before = browser.cookies.get(SESSION_COOKIE)
   const done = await browser.submit(page, { credential: key.get(options) }, SIGN_IN)
   t.is(done.status, 303, done.html)
   t.is(done.location, '/auth/account')
-  t.not(browser.cookies.get('svc_session'), before)
+  t.not(browser.cookies.get(SESSION_COOKIE), before)
   const account = await browser.follow(done)
   t.true(account.html.includes('Blue key'))
   t.like((await eventsOf(of, 'auth.login.success')).at(-1), {
@@ -178,7 +183,7 @@ test('a response with a wrong origin, relying party, user or challenge does not 
     const refused = await useKey(browser, page, of.key, claims)
     t.is(refused.status, 200, title)
     t.regex(refused.html, /does not belong to an account/, title)
-    t.false(browser.cookies.has('svc_session'), title)
+    t.false(browser.cookies.has(SESSION_COOKIE), title)
   }
   const told = await eventsOf(of, 'auth.login.failure')
   t.is(told.filter(({ reason }) => reason === 'passkey').length, LIES.length)

@@ -63,7 +63,7 @@ async function journey(
     httpOnly: true,
     sameSite: 'Lax',
     path: '/',
-    secure: transport === 'tls_h2_only',
+    secure: running.issuer.startsWith('https:'),
   })
 
   await page.focus('form[action="/auth/account/factors"] button')

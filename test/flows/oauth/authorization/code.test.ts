@@ -4,7 +4,7 @@ import { decodeJwt, decodeProtectedHeader } from 'jose'
 import * as oidc from 'openid-client'
 import { freshKeyPair } from '../../../../runtime/kernel/key-pair.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
+import { bootstrapped, SESSION_COOKIE, type Workspace } from '../../../support/identity/person.js'
 import {
   authorized,
   CALLBACK,
@@ -248,7 +248,7 @@ test('a user signs out at the application, and all tokens of the session end', a
   const out = await browser.get(pathOf(url))
   t.is(out.status, 302)
   t.is(out.location, 'https://app.example/bye?state=x+y')
-  t.false(browser.cookies.has('svc_session'))
+  t.false(browser.cookies.has(SESSION_COOKIE))
   const refused = await userinfo(tokens.access_token)
   t.is(refused.status, 401)
   t.is(((await refused.json()) as { error: string }).error, 'token_revoked')
