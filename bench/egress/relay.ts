@@ -27,6 +27,8 @@ const READERS = [20, 200] as const
 /** Targets with slow readers: the growth of memory, and the latency of light requests as a multiple of idle. */
 const GROWTH_BYTES_MAX = 64 * MIB
 const LIGHT_P99_MAX = 3
+/** Of a slow reader after each chunk, on average. Readers do not pause in step. */
+const READER_PAUSE_MS = 200
 /** Far below the capacity of each relay, so that queueing does not count. */
 const LATENCY_CALLS_PER_SECOND = 100
 const ADDED_MS_MAX = 2
@@ -206,6 +208,8 @@ async function memory(svc: Relay, streams: number): Promise<void> {
   const { url, method, headers } = callOf(svc, '/32m')
   const live = called(() => request(`http://127.0.0.1:${svc.port}/health/live`))
   const latency = async () => (await pace(3_000, 200, live)).figures!
+  // The egress thread starts with the first call.
+  await called(() => request(url, { method, headers }))()
   const idle = await latency()
   const before = (await svc.spent()).rssBytes
   let peak = before
@@ -218,7 +222,7 @@ async function memory(svc: Relay, streams: number): Promise<void> {
           answer.on('data', (chunk: Buffer) => {
             taken += chunk.length
             answer.pause()
-            setTimeout(() => answer.resume(), 200)
+            setTimeout(() => answer.resume(), READER_PAUSE_MS * (0.5 + Math.random()))
           })
           answer.on('error', () => undefined)
           resolve(() => sent.destroy())

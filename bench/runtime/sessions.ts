@@ -20,11 +20,9 @@ const MIB = 1024 * 1024
 const folder = await mkdtemp(join(tmpdir(), 'svc-bench-sessions-'))
 const postgres = await startEmbeddedPostgres({ dataDir: join(folder, 'database'), log })
 
-let starts = 0
-
 async function measured() {
-  starts += 1
-  const svc = await startPeer('svc-server', [postgres.url, join(folder, `svc-${starts}`)], false)
+  // A database belongs to the keys of one data folder.
+  const svc = await startPeer('svc-server', [postgres.url, join(folder, 'svc')], false)
   try {
     const residentMib = async () => (await svc.spent()).rssBytes / MIB
     const before = await residentMib()
