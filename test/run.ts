@@ -251,6 +251,8 @@ function runAva(
   }
   const verdict = noVerdict()
   const progress = openProgress(files.length, environment.TEST_TIMES)
+  // A whole run has hundreds of them.
+  const onLog = isWhole ? undefined : (line: string) => progress.say(`      ${line}`)
   const read = tapReader((point) => {
     const { title, result, detail } = point
     const source = sourceOf(title, files)
@@ -274,7 +276,7 @@ function runAva(
       for (const line of shortDetail(detail, DETAIL_LINES_MAX)) progress.say(`      ${line}`)
       if (source !== undefined) progress.say(`      ${commandFor(source)}\n`)
     }
-  })
+  }, onLog)
   createInterface({ input: child.stdout }).on('line', read)
   const kept = new Set<string>()
   let ended: readonly string[] = []

@@ -117,6 +117,29 @@ test('points of TAP are read with the detail of a failure', (t) => {
   ])
 })
 
+test('what tests log is read, also between a failure and its detail', (t) => {
+  const points: TestPoint[] = []
+  const logged: string[] = []
+  const read = tapReader(
+    (point) => points.push(point),
+    (line) => logged.push(line),
+  )
+  const lines = [
+    'ok 1 - a',
+    '#   5 KiB',
+    'not ok 2 - b',
+    '#   6 KiB',
+    '  ---',
+    '    assertion: t.is()',
+  ]
+  for (const line of [...lines, '  ...', '1..2', '# tests 2']) read(line)
+  t.deepEqual(logged, ['5 KiB', '6 KiB'])
+  t.deepEqual(points, [
+    { title: 'a', result: 'passed', detail: [] },
+    { title: 'b', result: 'failed', detail: ['assertion: t.is()'] },
+  ])
+})
+
 test('the file of a title is found whatever AVA leaves out of the path', (t) => {
   t.deepEqual(sourceOf('flows › oauth › tokens › oauth › a code › is used once', FILES), {
     file: FILES[1]!,

@@ -10,8 +10,15 @@ export type TestPoint = {
 /** Members that say nothing of the test: where in the code of AVA an assertion threw. */
 const NOISE = [/^name: AssertionError$/, /^message: ''$/, /^at: .*\/node_modules\/ava\//s]
 
-/** @returns a function that takes the next line; `onPoint` gets a failed test once its detail is complete. */
-export function tapReader(onPoint: (point: TestPoint) => void): (line: string) => void {
+/**
+ * @param onPoint gets a failed test once its detail is complete.
+ * @param onLog gets each line that a test has logged, after its result.
+ * @returns a function that takes the next line.
+ */
+export function tapReader(
+  onPoint: (point: TestPoint) => void,
+  onLog?: (line: string) => void,
+): (line: string) => void {
   let failed: { title: string; detail: string[] } | undefined
   let isDetail = false
   const flush = () => {
@@ -26,6 +33,8 @@ export function tapReader(onPoint: (point: TestPoint) => void): (line: string) =
       isDetail = true
       return
     }
+    const logged = /^# {3}(.*)$/.exec(line)
+    if (logged !== null) return onLog?.(logged[1]!)
     const point = /^(not )?ok \d+ - (.*?)(?: # (SKIP|TODO).*)?$/.exec(line)
     if (point !== null || /^\d+\.\.\d+$/.test(line)) flush()
     if (point === null) return
