@@ -5,6 +5,7 @@ import { signed } from '../../../actors/identity/tenant-assets/signature-v4.js'
 import { apiOf, type Json } from '../../support/api.js'
 import { openObjectStore } from '../../support/identity/object-store.js'
 import { testService } from '../../support/service.js'
+import { SERVING_PROCESSES } from '../../support/fleet/through.js'
 import { until } from '../../support/service/watch.js'
 
 const account = {
@@ -71,6 +72,8 @@ test.serial('an image is stored under its hash and shown from the public address
   t.regex(policy, /img-src 'self' data: https:\/\/assets\.example\.com;/)
   const file = await fetch(`${api.at.baseUrl}/assets/${key}`)
   t.is(file.status, 404, 'the service does not serve the files of the object store')
+  // Behind a proxy another process may have done the upload.
+  if (SERVING_PROCESSES > 1) return
   const metrics = await fetch(`${api.at.baseUrl}/metrics`, {
     headers: { authorization: `Bearer ${METRICS_TOKEN}` },
   })
