@@ -5,7 +5,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import test, { type ExecutionContext } from 'ava'
-import { notThroughHttp2 } from '../../support/fleet/through.js'
+import { notThroughHttp2, THROUGH } from '../../support/fleet/through.js'
 import { OTHER_NODE_MISSING, otherNode } from '../../support/other-node.js'
 import { type Check, checkFolder, SUITE } from '../../support/operations/mcp-suite.js'
 import { testService } from '../../support/service.js'
@@ -92,7 +92,13 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   },
 }
 
-for (const [revision, { passed, partly, absent }] of Object.entries(EXPECTED)) {
+/**
+ * Scenarios outside of their scope. That one is for a server on localhost without TLS: the `Origin` that it expects to be
+ * accepted begins with http, and a proxy of tests serves https.
+ */
+const OUT_OF_SCOPE = THROUGH === undefined ? [] : ['dns-rebinding-protection']
+
+for (const [revision, { passed: all, partly, absent }] of Object.entries(EXPECTED)) {
   const title = `MCP server scenarios of ${revision}`
   if (OTHER_NODE_MISSING !== null) {
     test.skip(`${title} (skipped: ${OTHER_NODE_MISSING})`, () => undefined)
@@ -100,7 +106,11 @@ for (const [revision, { passed, partly, absent }] of Object.entries(EXPECTED)) {
   }
   test.serial(title, async (t) => {
     t.timeout(240_000)
-    const checks = await checksOf(t, revision)
+    const checks = new Map(await checksOf(t, revision))
+    for (const name of OUT_OF_SCOPE) checks.delete(name)
+    const passed = Object.fromEntries(
+      Object.entries(all).filter(([name]) => !OUT_OF_SCOPE.includes(name)),
+    )
     const applicable = [...checks.keys()].filter(
       (name) => !absent.some((start) => name.startsWith(start)),
     )
