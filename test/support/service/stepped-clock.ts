@@ -5,13 +5,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** A process reads the file again after this time. */
+/** A process reads the file again when more than this time has passed, counted in whole seconds. */
 const READ_AGAIN_SECS = 1
 
 export interface SteppedClock {
   /** Variables of each process that has this clock. Its monotonic clock is not changed. */
   readonly environment: Readonly<Record<string, string>>
-  /** Resolves when all processes have the new time. @param secs from the real time, may be negative. */
+  /**
+   * Resolves when a process that reads its clock all the time has the new one. A busy one may need longer.
+   * @param secs from the real time, may be negative.
+   */
   stepTo(secs: number): Promise<void>
   remove(): void
 }
@@ -39,7 +42,7 @@ export function steppedClock(faketime: string): SteppedClock {
     },
     async stepTo(secs) {
       write(secs)
-      await sleep((READ_AGAIN_SECS + 0.5) * 1000)
+      await sleep((READ_AGAIN_SECS + 1) * 1000)
     },
     remove: () => rmSync(folder, { recursive: true, force: true }),
   }
