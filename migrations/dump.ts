@@ -10,6 +10,7 @@ export async function dumpSchema(client: Client): Promise<string> {
     '-- What the migrations come to. Written by `node dist/test/support/storage/write-schema.js`.',
     await functions(client),
     await tables(client),
+    await views(client),
     await triggers(client),
   ]
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`
@@ -26,6 +27,17 @@ async function functions(client: Client): Promise<string> {
     `select rtrim(pg_get_functiondef(p.oid), E'\\n') || ';' as line
      from pg_proc p where p.pronamespace = 'public'::regnamespace
      order by p.proname, pg_get_function_identity_arguments(p.oid)`,
+  )
+  return found.join('\n\n')
+}
+
+async function views(client: Client): Promise<string> {
+  const found = await lines(
+    client,
+    `select format(E'create view %s%s as\\n%s', c.relname,
+       ' with (' || array_to_string(c.reloptions, ', ') || ')', pg_get_viewdef(c.oid)) as line
+     from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind = 'v'
+     order by c.relname`,
   )
   return found.join('\n\n')
 }

@@ -12,6 +12,7 @@ import { tlsOptions } from '../storage/platform/pool-plan.js'
 import {
   type AppliedMigration,
   compareSchema,
+  finishingOf,
   type MigrationFile,
   MIGRATIONS_FOLDER,
   readAppliedMigrations,
@@ -48,6 +49,8 @@ export interface MigrationOptions {
   readonly requireSsl?: boolean | undefined
   /** `database.connect_timeout_secs`. Without it there is no time limit. */
   readonly connectTimeoutSecs?: number | undefined
+  /** Applies finishing migrations too: no process of an older build runs. An empty database always gets them. */
+  readonly finish?: boolean | undefined
   /** Applies only these files, for the restore of a backup of an older schema. Default: all. */
   readonly only?: ReadonlySet<string> | undefined
 }
@@ -58,7 +61,7 @@ export interface MigrationOptions {
  * @throws DatabaseUnavailable if the database is unreachable.
  */
 export async function runMigrations(options: MigrationOptions): Promise<string[]> {
-  const { log, runtimeRoles = [], folder = MIGRATIONS_FOLDER, only } = options
+  const { log, runtimeRoles = [], folder = MIGRATIONS_FOLDER, finish = false, only } = options
   const all = await readMigrationFiles(folder)
   const files = only === undefined ? all : all.filter(({ name }) => only.has(name))
   const client = await connect(options)
@@ -76,11 +79,16 @@ export async function runMigrations(options: MigrationOptions): Promise<string[]
        insert into locks (key) values ('migrations') on conflict do nothing`,
     )
     await addOldestBuild(client)
-    const verdict = compareSchema(files, await readAppliedMigrations(client))
+    const before = await readAppliedMigrations(client)
+    const verdict = compareSchema(files, before)
     // The newer version has granted what its roles need.
     if (verdict.tag === 'ahead' && verdict.obstacle === null) return []
     if (verdict.tag !== 'current' && verdict.tag !== 'behind') throw new SchemaMismatch(verdict)
-    const missing = verdict.tag === 'behind' ? verdict.missing : []
+    const missing = verdict.tag === 'behind' ? [...verdict.missing] : []
+    if (finish && before.length > 0) {
+      const had = new Set(before.map(({ name }) => name))
+      missing.push(...finishingOf(files).filter(({ name }) => !had.has(name)))
+    }
     const applied: string[] = []
     for (const file of missing) if (await apply(client, file, log)) applied.push(file.name)
     for (const role of runtimeRoles) await admit(client, role)

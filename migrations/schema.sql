@@ -356,6 +356,34 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_event_about(data jsonb)
+ RETURNS jsonb
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select coalesce(jsonb_object_agg(m.key, m.value), '{}') from jsonb_each(data) m
+  where m.key in ('actor', 'resource', 'request_id')
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_event_data(about jsonb, subject jsonb, resource jsonb, request_id text, data jsonb)
+ RETURNS jsonb
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select data || case when jsonb_typeof(about) = 'object' then about else
+    case when subject is null then '{}'
+      else jsonb_build_object('actor', jsonb_build_object('type', subject -> 'subject_type', 'id', subject -> 'sub')) end
+    || case when resource is null then '{}' else jsonb_build_object('resource', resource) end
+    || jsonb_build_object('request_id', request_id)
+  end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_events_in_log()
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$ select true $function$;
+
 CREATE OR REPLACE FUNCTION public.svc_ledger_balance()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -426,6 +454,33 @@ begin
 end
 $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_log_position(whose uuid, after bigint)
+ RETURNS bigint
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+declare
+  low bigint := 0;
+  high bigint;
+  middle bigint;
+  number bigint;
+begin
+  select s.audit_last into high from event_sequences s where s.tenant_id = whose;
+  -- Records up to `low` have no later event. Records from `high` on have.
+  high := coalesce(high, 0) + 1;
+  while high - low > 1 loop
+    middle := (low + high) / 2;
+    select a.event_number into number from audit_events a where a.tenant_id = whose and a.sequence = middle;
+    if coalesce(number, 0) > after then
+      high := middle;
+    else
+      low := middle;
+    end if;
+  end loop;
+  return low;
+end
+$function$;
+
 CREATE OR REPLACE FUNCTION public.svc_named(tenant_id uuid)
  RETURNS boolean
  LANGUAGE sql
@@ -471,52 +526,16 @@ CREATE OR REPLACE FUNCTION public.svc_number_events(whose uuid, most integer, OU
  RETURNS record
  LANGUAGE plpgsql
 AS $function$
-declare
-  head record;
-  places bigint[];
-  lines text[];
-  line text;
-  nth bigint := 0;
-  hashes bytea[];
-  entry_hash bytea;
-  told integer;
-  dispatched timestamptz;
 begin
-  waiting := 0;
-  select last, audit_last, audit_hash into head
-  from event_sequences where tenant_id = whose for update;
-  if not found then
-    insert into event_sequences (tenant_id, last) values (whose, 0) on conflict do nothing;
-    select last, audit_last, audit_hash into head
-    from event_sequences where tenant_id = whose for update;
-  end if;
-  select array_agg(u.place), array_agg(u.line), count(*), min(u.occurred_at)
-  into places, lines, numbered, oldest
-  from (
-    select * from unnumbered_events where tenant_id = whose order by place limit most) u;
-  if numbered = 0 then
-    return;
-  end if;
-  entry_hash := head.audit_hash;
-  hashes := array[entry_hash];
-  foreach line in array lines loop
-    nth := nth + 1;
-    entry_hash := sha256(convert_to('svc-audit-v1' || chr(10) || encode(entry_hash, 'hex')
-      || chr(10) || (head.audit_last + nth) || chr(10) || line, 'UTF8'));
-    hashes := array_append(hashes, entry_hash);
-  end loop;
-  dispatched := case when exists (select from webhooks w where w.tenant_id = whose and w.active)
-    then null else statement_timestamp() end;
+  perform from event_sequences s where s.tenant_id = whose for update;
   begin
-    insert into events (tenant_id, sequence, id, type, data, occurred_at, dispatched_at)
-    select whose, head.last + row_number() over (), u.id, u.type, u.data, u.occurred_at, dispatched
-    from (
-      select * from unnumbered_events
-      where tenant_id = whose and place = any(places) and data is not null order by place) u;
-    get diagnostics told = row_count;
+    select n.numbered, n.waiting, n.oldest into numbered, waiting, oldest
+    from svc_number_tenants(array[whose], most, true) n;
+    numbered := coalesce(numbered, 0);
+    waiting := coalesce(waiting, 0);
   exception when unique_violation then
     -- Two processes recorded the end of one call. The first record counts, and the next pass numbers the rest.
-    delete from unnumbered_events u where u.tenant_id = whose and u.place = any(places) and (
+    delete from unnumbered_events u where u.tenant_id = whose and (
       exists (select from events e where e.tenant_id = whose and e.id = u.id)
       or exists (select from unnumbered_events v
         where v.tenant_id = whose and v.id = u.id and v.place < u.place));
@@ -524,26 +543,163 @@ begin
       raise;
     end if;
     numbered := most;
+    waiting := 0;
     oldest := null;
-    return;
   end;
-  insert into audit_events (tenant_id, sequence, id, type, occurred_at, subject, actors, client_id,
-    delegation_id, grant_id, resource, outcome, request_id, ip, data, previous_hash, hash)
-  select whose, head.audit_last + e.nth, (e.members ->> 'id')::uuid, e.members ->> 'type',
-    (e.members ->> 'occurred_at')::timestamptz, nullif(e.members -> 'subject', 'null'),
-    e.members -> 'actors', e.members ->> 'client_id', e.members ->> 'delegation_id',
-    e.members ->> 'grant_id', nullif(e.members -> 'resource', 'null'),
-    e.members ->> 'outcome', e.members ->> 'request_id', e.members ->> 'ip',
-    e.members -> 'data', hashes[e.nth], hashes[e.nth + 1]
+end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_number_tenants(named uuid[], most integer, waits boolean)
+ RETURNS TABLE(tenant_id uuid, numbered integer, waiting integer, oldest timestamp with time zone)
+ LANGUAGE plpgsql
+ SET enable_seqscan TO 'off'
+ SET plan_cache_mode TO 'force_generic_plan'
+AS $function$
+#variable_conflict use_column
+declare
+  in_log constant boolean := svc_events_in_log();
+  -- The heads that are locked, in the order of their tenants, and what is known of each.
+  heads uuid[];
+  lasts bigint[];
+  audit_lasts bigint[];
+  audit_hashes bytea[];
+  have_webhooks boolean[];
+  counts bigint[];
+  told bigint[];
+  olds timestamptz[];
+  -- The rows of records, in the order of the heads and of their places.
+  row_heads bigint[];
+  row_places bigint[];
+  row_types text[];
+  row_times timestamptz[];
+  row_lines text[];
+  row_abouts jsonb[];
+  -- The records, in the same order.
+  head_of bigint[];
+  are_events boolean[];
+  times timestamptz[];
+  lines text[];
+  abouts jsonb[];
+  numbers bigint[] := '{}';
+  -- Of each head its hash, and after it the hashes of its records: that of record n of head h is at n + h.
+  hashes bytea[] := '{}';
+  -- Of each head: the number of records before its first one.
+  before bigint[];
+  nth bigint := 0;
+  head bigint := 0;
+  first bigint;
+  number bigint;
+  line text;
+  entry_hash bytea;
+begin
+  insert into event_sequences (tenant_id, last)
+  select n.id, 0 from unnest(named) n (id)
+  where not exists (select from event_sequences s where s.tenant_id = n.id)
+  on conflict do nothing;
+  if waits then
+    perform from event_sequences s where s.tenant_id = any(named) order by s.tenant_id for update;
+  end if;
+  select array_agg(s.tenant_id), array_agg(s.last), array_agg(s.audit_last), array_agg(s.audit_hash),
+    array_agg(exists (select from webhooks w where w.tenant_id = s.tenant_id and w.active))
+  into heads, lasts, audit_lasts, audit_hashes, have_webhooks
   from (
-    select l.nth, l.line::jsonb as members
-    from unnest(lines) with ordinality as l (line, nth) offset 0
-  ) e;
-  delete from unnumbered_events where tenant_id = whose and place = any(places);
-  update event_sequences set last = last + told, audit_last = head.audit_last + numbered,
-    audit_hash = entry_hash
-  where tenant_id = whose;
-  waiting := case when dispatched is null then told else 0 end;
+    select s.tenant_id, s.last, s.audit_last, s.audit_hash from event_sequences s
+    where s.tenant_id = any(named) order by s.tenant_id for update skip locked) s;
+  -- A new snapshot: it has the records of every transaction that held a head before.
+  select array_agg(u.nth), array_agg(u.place), array_agg(u.type), array_agg(u.occurred_at), array_agg(u.line),
+    array_agg(u.about)
+  into row_heads, row_places, row_types, row_times, row_lines, row_abouts
+  from (
+    select h.nth, u.* from unnest(heads) with ordinality h (tenant_id, nth)
+    cross join lateral (
+      select v.place, v.type, v.occurred_at, v.line,
+        case when v.data is null then v.event_about else svc_event_about(v.data) end as about
+      from unnumbered_events v
+      where v.tenant_id = h.tenant_id order by v.place limit most) u) u;
+  select array_agg(u.head), array_agg(u.about is not null), array_agg(u.occurred_at), array_agg(u.line),
+    array_agg(u.about)
+  into head_of, are_events, times, lines, abouts
+  from (
+    select r.head, r.occurred_at, l.line,
+      case jsonb_typeof(r.about) when 'array' then r.about -> (l.nth - 1)::integer else r.about end as about
+    from unnest(row_heads, row_times, row_lines, row_abouts) as r (head, occurred_at, line, about)
+    cross join lateral unnest(string_to_array(r.line, chr(10))) with ordinality as l (line, nth)) u;
+  if lines is null then
+    return;
+  end if;
+  -- Per head of the pass, also of one whose records another sequencer has numbered in the meantime.
+  select array_agg(c.count), array_agg(c.told), array_agg(c.oldest), array_agg(c.before)
+  into counts, told, olds, before
+  from (
+    select h.nth, count(e.head), count(e.head) filter (where e.is_event) as told, min(e.occurred_at) as oldest,
+      sum(count(e.head)) over (order by h.nth)::bigint - count(e.head) as before
+    from generate_subscripts(heads, 1) h (nth)
+    left join unnest(head_of, times, are_events) e (head, occurred_at, is_event) on e.head = h.nth
+    group by h.nth order by h.nth) c;
+  foreach line in array lines loop
+    nth := nth + 1;
+    if head <> head_of[nth] then
+      -- A head without records has one entry too, its own.
+      for other in head + 1 .. head_of[nth] loop
+        if head > 0 then
+          audit_hashes[head] := entry_hash;
+        end if;
+        head := other;
+        entry_hash := audit_hashes[head];
+        hashes := array_append(hashes, entry_hash);
+      end loop;
+      first := audit_lasts[head] - before[head];
+      number := lasts[head];
+    end if;
+    entry_hash := sha256(convert_to('svc-audit-v1' || chr(10) || encode(entry_hash, 'hex')
+      || chr(10) || (first + nth) || chr(10) || line, 'UTF8'));
+    hashes := array_append(hashes, entry_hash);
+    if are_events[nth] then
+      number := number + 1;
+    end if;
+    numbers := array_append(numbers, number);
+  end loop;
+  audit_hashes[head] := entry_hash;
+  -- Calls without an end are found by the rows of their events, and a second end of a call violates their key. Each of these
+  -- events has a row of its own.
+  if not in_log or row_types && array['vault.credential.accessed', 'egress.stream.closed'] then
+    insert into events (tenant_id, sequence, id, type, data, occurred_at, dispatched_at)
+    select heads[e.head], e.number, m.id, m.type,
+      case when in_log then '{}' else svc_event_data(e.about, m.subject, m.resource, m.request_id, m.data) end,
+      m.occurred_at, case when in_log or not have_webhooks[e.head] then statement_timestamp() end
+    from unnest(head_of, numbers, are_events, lines, abouts) as e (head, number, is_event, line, about)
+    cross join lateral jsonb_to_record(e.line::jsonb) as m (id uuid, type text, occurred_at timestamptz,
+      subject jsonb, resource jsonb, request_id text, data jsonb)
+    where e.is_event and (not in_log or m.type in ('vault.credential.accessed', 'egress.stream.closed'));
+  end if;
+  insert into audit_events (tenant_id, sequence, id, type, occurred_at, subject, actors, client_id,
+    delegation_id, grant_id, resource, outcome, request_id, ip, data, previous_hash, hash,
+    event_number, event_about)
+  select heads[l.head], audit_lasts[l.head] - before[l.head] + l.nth, m.id, m.type, m.occurred_at,
+    m.subject, m.actors, m.client_id, m.delegation_id, m.grant_id, m.resource, m.outcome,
+    m.request_id, m.ip, m.data, hashes[l.nth + l.head - 1], hashes[l.nth + l.head],
+    case when in_log then l.number end, case when in_log then l.about end
+  from unnest(head_of, lines, numbers, abouts) with ordinality as l (head, line, number, about, nth)
+  cross join lateral jsonb_to_record(l.line::jsonb) as m (id uuid, type text,
+    occurred_at timestamptz, subject jsonb, actors jsonb, client_id text, delegation_id text,
+    grant_id text, resource jsonb, outcome text, request_id text, ip text, data jsonb);
+  if in_log and true = any(have_webhooks) then
+    insert into waiting_events (tenant_id, sequence, occurred_at)
+    select a.tenant_id, a.sequence, a.occurred_at
+    from unnest(heads, audit_lasts, have_webhooks) as h (tenant_id, audit_last, has_webhooks)
+    join audit_events a on a.tenant_id = h.tenant_id and a.sequence > h.audit_last
+    where h.has_webhooks and a.event_about is not null;
+  end if;
+  delete from unnumbered_events u using unnest(row_heads, row_places) as r (head, place)
+  where u.tenant_id = heads[r.head] and u.place = r.place;
+  update event_sequences s set last = s.last + h.told, audit_last = s.audit_last + h.numbered,
+    audit_hash = h.hash, log_from = case when in_log then coalesce(s.log_from, s.last + 1) end
+  from unnest(heads, audit_hashes, counts, told) as h (tenant_id, hash, numbered, told)
+  where s.tenant_id = h.tenant_id and h.numbered > 0;
+  return query
+  select h.tenant_id, h.numbered::integer, case when h.has_webhooks then h.told else 0 end::integer, h.oldest
+  from unnest(heads, counts, told, olds, have_webhooks)
+    as h (tenant_id, numbered, told, oldest, has_webhooks);
 end
 $function$;
 
@@ -557,32 +713,6 @@ AS $function$
 declare
   -- Tenants with waiting events.
   named uuid[];
-  -- The heads that are locked, in the order of their tenants, and what is known of each.
-  heads uuid[];
-  lasts bigint[];
-  audit_lasts bigint[];
-  audit_hashes bytea[];
-  dispatched timestamptz[];
-  counts bigint[];
-  told bigint[];
-  olds timestamptz[];
-  -- The events, in the order of the heads and of their places.
-  head_of bigint[];
-  places bigint[];
-  ids uuid[];
-  types text[];
-  times timestamptz[];
-  datas jsonb[];
-  lines text[];
-  -- Of each head its hash, and after it the hashes of its events: that of event n of head h is at n + h.
-  hashes bytea[] := '{}';
-  -- Of each head: the number of events before its first one.
-  before bigint[];
-  nth bigint := 0;
-  head bigint := 0;
-  first bigint;
-  line text;
-  entry_hash bytea;
 begin
   with recursive t (id) as (
     (select u.tenant_id from unnumbered_events u
@@ -598,85 +728,11 @@ begin
     return;
   end if;
   begin
-    insert into event_sequences (tenant_id, last)
-    select n.id, 0 from unnest(named) n (id)
-    where not exists (select from event_sequences s where s.tenant_id = n.id)
-    on conflict do nothing;
-    select array_agg(s.tenant_id), array_agg(s.last), array_agg(s.audit_last),
-      array_agg(s.audit_hash), array_agg(case when exists (
-        select from webhooks w where w.tenant_id = s.tenant_id and w.active)
-        then null else statement_timestamp() end)
-    into heads, lasts, audit_lasts, audit_hashes, dispatched
-    from (
-      select s.tenant_id, s.last, s.audit_last, s.audit_hash from event_sequences s
-      where s.tenant_id = any(named) order by s.tenant_id for update skip locked) s;
-    -- A new snapshot: it has the events of every transaction that held a head before.
-    select array_agg(u.nth), array_agg(u.place), array_agg(u.id), array_agg(u.type),
-      array_agg(u.occurred_at), array_agg(u.data), array_agg(u.line)
-    into head_of, places, ids, types, times, datas, lines
-    from (
-      select h.nth, u.* from unnest(heads) with ordinality h (tenant_id, nth)
-      cross join lateral (
-        select v.place, v.id, v.type, v.occurred_at, v.data, v.line from unnumbered_events v
-        where v.tenant_id = h.tenant_id order by v.place limit most) u) u;
-    if lines is not null then
-      -- Per head of the page, also of one whose events another sequencer has numbered in the meantime.
-      select array_agg(c.count), array_agg(c.told), array_agg(c.oldest), array_agg(c.before)
-      into counts, told, olds, before
-      from (
-        select h.nth, count(e.head), count(e.data) as told, min(e.occurred_at) as oldest,
-          sum(count(e.head)) over (order by h.nth)::bigint - count(e.head) as before
-        from generate_subscripts(heads, 1) h (nth)
-        left join unnest(head_of, times, datas) e (head, occurred_at, data) on e.head = h.nth
-        group by h.nth order by h.nth) c;
-      foreach line in array lines loop
-        nth := nth + 1;
-        if head <> head_of[nth] then
-          -- A head without events has one entry too, its own.
-          for other in head + 1 .. head_of[nth] loop
-            if head > 0 then
-              audit_hashes[head] := entry_hash;
-            end if;
-            head := other;
-            entry_hash := audit_hashes[head];
-            hashes := array_append(hashes, entry_hash);
-          end loop;
-          first := audit_lasts[head] - before[head];
-        end if;
-        entry_hash := sha256(convert_to('svc-audit-v1' || chr(10) || encode(entry_hash, 'hex')
-          || chr(10) || (first + nth) || chr(10) || line, 'UTF8'));
-        hashes := array_append(hashes, entry_hash);
-      end loop;
-      audit_hashes[head] := entry_hash;
-      insert into events (tenant_id, sequence, id, type, data, occurred_at, dispatched_at)
-      select heads[e.head], lasts[e.head] + row_number() over (partition by e.head order by e.nth),
-        e.id, e.type, e.data, e.occurred_at, dispatched[e.head]
-      from unnest(head_of, ids, types, datas, times) with ordinality
-        as e (head, id, type, data, occurred_at, nth)
-      where e.data is not null;
-      insert into audit_events (tenant_id, sequence, id, type, occurred_at, subject, actors, client_id,
-        delegation_id, grant_id, resource, outcome, request_id, ip, data, previous_hash, hash)
-      select heads[l.head], audit_lasts[l.head] - before[l.head] + l.nth, m.id, m.type, m.occurred_at,
-        m.subject, m.actors, m.client_id, m.delegation_id, m.grant_id, m.resource, m.outcome,
-        m.request_id, m.ip, m.data, hashes[l.nth + l.head - 1], hashes[l.nth + l.head]
-      from unnest(head_of, lines) with ordinality as l (head, line, nth)
-      cross join lateral jsonb_to_record(l.line::jsonb) as m (id uuid, type text,
-        occurred_at timestamptz, subject jsonb, actors jsonb, client_id text, delegation_id text,
-        grant_id text, resource jsonb, outcome text, request_id text, ip text, data jsonb);
-      delete from unnumbered_events u using unnest(head_of, places) as e (head, place)
-      where u.tenant_id = heads[e.head] and u.place = e.place;
-      update event_sequences s set last = s.last + h.told, audit_last = s.audit_last + h.numbered,
-        audit_hash = h.hash
-      from unnest(heads, audit_hashes, counts, told) as h (tenant_id, hash, numbered, told)
-      where s.tenant_id = h.tenant_id and h.numbered > 0;
-    end if;
     return query
-    select n.id, coalesce(h.numbered, 0)::integer,
-      case when h.dispatched is null then coalesce(h.told, 0) else 0 end::integer, h.oldest,
+    select n.id, coalesce(h.numbered, 0), coalesce(h.waiting, 0), h.oldest,
       case when h.tenant_id is null then 'locked' end
     from unnest(named) with ordinality n (id, place)
-    left join unnest(heads, counts, told, olds, dispatched)
-      as h (tenant_id, numbered, told, oldest, dispatched) on h.tenant_id = n.id
+    left join svc_number_tenants(named, most, false) h on h.tenant_id = n.id
     order by n.place;
     return;
   exception when others then
@@ -1242,6 +1298,8 @@ create table audit_events (
   data jsonb not null,
   previous_hash bytea not null,
   hash bytea not null,
+  event_number bigint,
+  event_about jsonb,
   constraint audit_events_pkey PRIMARY KEY (tenant_id, sequence),
   constraint audit_events_hash_check CHECK ((length(hash) = 32)),
   constraint audit_events_outcome_check CHECK ((outcome = ANY (ARRAY['success'::text, 'failure'::text, 'denied'::text]))),
@@ -1867,6 +1925,7 @@ create table event_sequences (
   last bigint not null,
   audit_last bigint default 0 not null,
   audit_hash bytea default decode(repeat('00'::text, 32), 'hex'::text) not null,
+  log_from bigint,
   constraint event_sequences_pkey PRIMARY KEY (tenant_id)
 );
 alter table event_sequences enable row level security;
@@ -3114,6 +3173,7 @@ create table unnumbered_events (
   occurred_at timestamp with time zone not null,
   data jsonb,
   line text not null,
+  event_about jsonb,
   constraint unnumbered_events_pkey PRIMARY KEY (tenant_id, place)
 );
 alter table unnumbered_events enable row level security;
@@ -3295,6 +3355,17 @@ CREATE INDEX verified_domains_listed ON public.verified_domains USING btree (ten
 alter table verified_domains enable row level security;
 alter table verified_domains force row level security;
 create policy tenant on verified_domains using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table waiting_events (
+  tenant_id uuid not null,
+  sequence bigint not null,
+  occurred_at timestamp with time zone not null,
+  constraint waiting_events_pkey PRIMARY KEY (tenant_id, sequence)
+);
+CREATE INDEX waiting_events_oldest ON public.waiting_events USING btree (occurred_at, tenant_id, sequence);
+alter table waiting_events enable row level security;
+alter table waiting_events force row level security;
+create policy tenant on waiting_events using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table wallet_budgets (
   tenant_id uuid not null,
@@ -3531,6 +3602,27 @@ CREATE INDEX x402_payments_verifying ON public.x402_payments USING btree (leased
 alter table x402_payments enable row level security;
 alter table x402_payments force row level security;
 create policy tenant on x402_payments using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create view all_events with (security_invoker=true) as
+ SELECT e.tenant_id,
+    e.sequence,
+    e.id,
+    e.type,
+    e.data,
+    e.occurred_at
+   FROM events e
+  WHERE (NOT (EXISTS ( SELECT
+           FROM event_sequences s
+          WHERE ((s.tenant_id = e.tenant_id) AND (s.log_from <= e.sequence)))))
+UNION ALL
+ SELECT a.tenant_id,
+    a.event_number AS sequence,
+    a.id,
+    a.type,
+    svc_event_data(a.event_about, a.subject, a.resource, a.request_id, a.data) AS data,
+    a.occurred_at
+   FROM audit_events a
+  WHERE (a.event_about IS NOT NULL);
 
 CREATE TRIGGER access_policies_standing AFTER INSERT OR DELETE OR UPDATE ON public.access_policies FOR EACH ROW EXECUTE FUNCTION svc_announce_policies();
 CREATE TRIGGER accounts_credentials AFTER UPDATE OF email_key, email_verified ON public.accounts FOR EACH ROW WHEN (((old.email_key <> new.email_key) OR (old.email_verified AND (NOT new.email_verified)))) EXECUTE FUNCTION svc_revoke_credentials_of_email();

@@ -1,9 +1,15 @@
 /** `svc migrate`: compares the schema of a database with this build, and migrates it. */
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
-import { readSchemaState, runMigrations, type SchemaState } from '../../migrations/main.js'
+import {
+  type MigrationOptions,
+  readSchemaState,
+  runMigrations,
+  type SchemaState,
+} from '../../migrations/main.js'
 import {
   compareSchema,
+  finishingOf,
   isCompatible,
   type MigrationFile,
   readMigrationFiles,
@@ -25,6 +31,7 @@ import { embeddedServer } from './key-tools.js'
 
 const EXIT_FAILED = 1
 const UP_TO_DATE = 'The database has every migration of this version.'
+const FINISHED = 'The database is finished: no process of an older version can run on it.'
 /** What `check` says of a newer schema on which this build may run. */
 const AHEAD = 'ahead, compatible'
 
@@ -43,6 +50,10 @@ export function migrateCommand(program: Command): void {
     .action(({ dryRun = false }: { dryRun?: boolean }) =>
       exitWith(withSettings(dryRun ? foretell : up)),
     )
+  migrate
+    .command('finish')
+    .description('apply what processes of older versions cannot run with: stop them first')
+    .action(() => exitWith(withSettings(finish)))
   migrate
     .command('status')
     .description('the migrations that the database has, and those that it lacks')
@@ -90,15 +101,38 @@ async function up({ settings: { database } }: LoadedSettings): Promise<number> {
     print('No database is configured: the embedded one is migrated whenever the service starts.')
     return 0
   }
-  const applied = await runMigrations({
+  const applied = await runMigrations(optionsFor(database, urls))
+  print(applied.length === 0 ? UP_TO_DATE : `Applied: ${applied.join(', ')}`)
+  return 0
+}
+
+async function finish({ settings: { database }, dataDir }: LoadedSettings): Promise<number> {
+  const urls = databaseUrls(database)
+  const embedded = urls === undefined ? await embeddedServer(dataDir) : undefined
+  try {
+    const options =
+      urls === undefined
+        ? { url: embedded!.server.url, log: createLogger({ level: 'info' }) }
+        : optionsFor(database, urls)
+    const applied = await runMigrations({ ...options, finish: true })
+    print(applied.length === 0 ? FINISHED : `Applied: ${applied.join(', ')}`)
+    return 0
+  } finally {
+    if (embedded?.isGuest === false) await embedded.server.stop()
+  }
+}
+
+function optionsFor(
+  database: LoadedSettings['settings']['database'],
+  urls: DatabaseUrls,
+): MigrationOptions {
+  return {
     url: urls.migration,
     log: createLogger({ level: 'info' }),
     runtimeRoles: rolesOf(urls),
     requireSsl: database.require_ssl,
     connectTimeoutSecs: database.connect_timeout_secs,
-  })
-  print(applied.length === 0 ? UP_TO_DATE : `Applied: ${applied.join(', ')}`)
-  return 0
+  }
 }
 
 async function foretell(loaded: LoadedSettings): Promise<number> {
@@ -122,8 +156,9 @@ async function status(loaded: LoadedSettings, json: boolean): Promise<number> {
   const { files, applied, verdict } = await stateOf(loaded)
   const pending = pendingOf(files, applied).map(({ name }) => name)
   const had = applied.map(({ name }) => name)
+  const finishing = unfinishedOf(files, applied).map(({ name }) => name)
   if (json) {
-    print(JSON.stringify(withTarget({ applied: had, pending }), null, 2))
+    print(JSON.stringify(withTarget({ applied: had, pending, finishing }), null, 2))
     return 0
   }
   const newest = had.at(-1)
@@ -131,6 +166,7 @@ async function status(loaded: LoadedSettings, json: boolean): Promise<number> {
     [
       `applied  ${had.length}${newest === undefined ? '' : `, the newest ${newest}`}`,
       `pending  ${pending.length}${pending.length === 0 ? '' : `: ${pending.join(', ')}`}`,
+      ...(finishing.length === 0 ? [] : [`finish   svc migrate finish: ${finishing.join(', ')}`]),
       ...(verdict.tag === 'ahead' ? [`newer    ${verdict.unknown.join(', ')}`] : []),
       ...(isCompatible(verdict) || verdict.tag === 'behind'
         ? []
@@ -187,7 +223,17 @@ function pendingOf(
   applied: readonly { readonly name: string }[],
 ): readonly MigrationFile[] {
   const had = new Set(applied.map(({ name }) => name))
-  return files.filter(({ name }) => !had.has(name))
+  const finishing = new Set(had.size === 0 ? [] : finishingOf(files))
+  return files.filter((file) => !had.has(file.name) && !finishing.has(file))
+}
+
+/** What only `svc migrate finish` applies to this database. */
+function unfinishedOf(
+  files: readonly MigrationFile[],
+  applied: readonly { readonly name: string }[],
+): readonly MigrationFile[] {
+  const had = new Set(applied.map(({ name }) => name))
+  return had.size === 0 ? [] : finishingOf(files).filter(({ name }) => !had.has(name))
 }
 
 /** Migrations open their own connection, whose errors are changed to read like those of a pool. */

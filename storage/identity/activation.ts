@@ -2,6 +2,9 @@
 import { numberEvents } from '../platform/event-numbers.js'
 import type { Transaction } from '../platform/sql.js'
 
+/** The longest lifetime of an access token: of settings and of API resources. */
+const ACCESS_TOKEN_LIFETIME_MAX = '1 day'
+
 export type FixtureRow = {
   readonly id: string
   readonly tenantId: string
@@ -59,7 +62,7 @@ export async function lockBootstrapApplications(
 
 /**
  * Revokes the unexpired tokens that applications were issued in their own name. These tokens have no session. Each is
- * found by the event committed before it was issued.
+ * found by the audit record of its event, which is committed before it is issued.
  */
 export async function revokeServiceTokens(
   tx: Transaction,
@@ -71,10 +74,10 @@ export async function revokeServiceTokens(
   const { rowCount } = await tx.query({
     name: 'activation.revoke_tokens',
     text: `insert into revoked_tokens (tenant_id, id, revoked_at, expires_at)
-           select tenant_id, (data #>> '{resource,id}')::uuid, $3,
-             (data ->> 'expires_at')::timestamptz
-           from events
+           select tenant_id, (resource ->> 'id')::uuid, $3, (data ->> 'expires_at')::timestamptz
+           from audit_events
            where tenant_id = $1 and type = 'auth.token.issued'
+             and occurred_at > $3::timestamptz - interval '${ACCESS_TOKEN_LIFETIME_MAX}'
              and data ->> 'subject_type' = 'service' and data ->> 'client_id' = any($2::text[])
              and (data ->> 'expires_at')::timestamptz > $3
            on conflict do nothing`,

@@ -1,6 +1,6 @@
 /** Authorization codes. Each is redeemed once and keeps the id of its refresh family (RFC 6749 section 4.1.2). */
 import { personInForce, tenantInForce } from '../platform/in-force.js'
-import { appended, appendingOf, type OutboxEvent } from '../platform/outbox.js'
+import { appendedEach, appendingOf, type OutboxEvent } from '../platform/outbox.js'
 import {
   type Database,
   inOrderOf,
@@ -194,7 +194,7 @@ export function redeemingCodes(
              ${appendingOf('redeemed')})
            select place::integer from redeemed`,
     values: [
-      ...appended(events),
+      ...appendedEach(events),
       tenantId,
       redemptions.map(({ id }) => id),
       redemptions.map(({ jkt }) => jkt),

@@ -1,7 +1,7 @@
 /** Refresh tokens and their families: each token is rotated once, and a family is revoked as a whole (RFC 9700 section 4.14.2). */
 import type { RequestedClaims, AuthorizationDetails } from './authorization-codes.js'
 import { agentInForce, personInForce, tenantInForce } from '../platform/in-force.js'
-import { appended, appendingOf, type OutboxEvent } from '../platform/outbox.js'
+import { appendedEach, appendingOf, type OutboxEvent } from '../platform/outbox.js'
 import {
   type Database,
   inOrderOf,
@@ -173,7 +173,7 @@ export function rotatingRefreshTokens(
              ${appendingOf('rotated')})
            select place::integer from rotated`,
     values: [
-      ...appended(events),
+      ...appendedEach(events),
       tenantId,
       rotations.map(({ familyId }) => familyId),
       rotations.map(({ generation }) => generation),

@@ -1,6 +1,6 @@
 /** Sessions of tokens, their refresh families, and the status of tokens. */
 import { agentInForce, personInForce, tenantInForce } from '../platform/in-force.js'
-import { appended, appendingOf, type OutboxEvent } from '../platform/outbox.js'
+import { appendedEach, appendingOf, type OutboxEvent } from '../platform/outbox.js'
 import { type Database, LOOKED_UP, type Statement, type Transaction } from '../platform/sql.js'
 
 /** The NOTIFY channel for ids whose token status changed (migration 0004_tokens). */
@@ -71,7 +71,7 @@ export function openingAgentSessions(
              ${appendingOf('opened')})
            select place::integer from opened`,
     values: [
-      ...appended(events),
+      ...appendedEach(events),
       tenantId,
       column((s) => s.challengeId),
       column((s) => s.sessionId),

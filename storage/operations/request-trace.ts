@@ -58,7 +58,8 @@ export async function eventsOfRequest(
                   e.members ->> 'client_id', nullif(e.members -> 'subject', 'null'),
                   e.members -> 'actors', nullif(e.members -> 'resource', 'null'),
                   e.members ->> 'ip', e.members -> 'data'
-           from unnumbered_events, lateral (select line::jsonb as members) e
+           from unnumbered_events u, unnest(string_to_array(u.line, chr(10))) l (line),
+             lateral (select l.line::jsonb as members) e
            where e.members ->> 'request_id' = $1
            order by "occurredAt", id limit ${EVENTS_MAX}`,
     values: [requestId, since, until],

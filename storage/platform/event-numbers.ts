@@ -8,10 +8,10 @@ import type { Transaction } from './sql.js'
 /** Notifies the sequencers that transactions recorded events. The notifications have no payload. */
 export const RECORDED_CHANNEL = 'svc_recorded'
 
-/** Events that a reader numbers in one statement. */
-const EVENTS_MAX = 500
-/** Events of one tenant, and tenants, in one statement of a pass. */
-const PASS_EVENTS_MAX = 250
+/** Rows of events that a reader numbers in one statement. A row has up to about ten events of one transaction. */
+const ROWS_MAX = 100
+/** Rows of one tenant, and tenants, in one statement of a pass. */
+const PASS_ROWS_MAX = 64
 const TENANTS_MAX = 100
 /** `failure` of a tenant whose head another transaction holds. */
 export const LOCKED = 'locked'
@@ -22,13 +22,13 @@ const FIRST_TENANT = '00000000-0000-0000-0000-000000000000'
  * first, so that it sees every acknowledged event. Waits for a sequencer that has the tenant.
  */
 export async function numberEvents(tx: Transaction, tenantId: string): Promise<void> {
-  let numbered = EVENTS_MAX
-  while (numbered === EVENTS_MAX) {
+  let numbered = ROWS_MAX
+  while (numbered >= ROWS_MAX) {
     const { rows } = await tx.query<{ numbered: number }>({
       name: 'event_numbers.tenant',
       text: `select numbered from svc_number_events($1, $2)
              where exists (select from unnumbered_events where tenant_id = $1)`,
-      values: [tenantId, EVENTS_MAX],
+      values: [tenantId, ROWS_MAX],
     })
     numbered = rows[0]?.numbered ?? 0
   }
@@ -38,7 +38,9 @@ export async function numberEvents(tx: Transaction, tenantId: string): Promise<v
 export async function unnumberedEvents(tx: Transaction, tenantId: string): Promise<number> {
   const { rows } = await tx.query<{ count: number }>({
     name: 'event_numbers.count',
-    text: 'select count(*)::int as count from unnumbered_events where tenant_id = $1',
+    text: `select count(l.line)::int as count
+           from unnumbered_events u, unnest(string_to_array(u.line, chr(10))) as l (line)
+           where u.tenant_id = $1`,
     values: [tenantId],
   })
   return rows[0]?.count ?? 0
@@ -57,8 +59,8 @@ export type NumberedTenant = {
 }
 
 /**
- * One statement of a pass: up to 100 tenants after `after`, each with up to 250 events (migration 0111). One with fewer
- * tenants was the last one.
+ * One statement of a pass: up to 100 tenants after `after`, each with the events of up to 64 rows (migration 0121). One with
+ * fewer tenants was the last one.
  */
 export async function numberWaiting(
   tx: Transaction,
@@ -68,7 +70,7 @@ export async function numberWaiting(
     name: 'event_numbers.pass',
     text: `select tenant_id as "tenantId", numbered, waiting, oldest, failure
            from svc_number_waiting($1, $2, $3)`,
-    values: [after, TENANTS_MAX, PASS_EVENTS_MAX],
+    values: [after, TENANTS_MAX, PASS_ROWS_MAX],
   })
   return { tenants: rows, next: rows.length === TENANTS_MAX ? rows.at(-1)!.tenantId : undefined }
 }
@@ -97,7 +99,7 @@ export async function freeNumbered(database: Pick<OpenDatabase, 'single'>): Prom
   )
 }
 
-/** True when the next pass can number further events of the tenant. */
+/** True when the next pass may number further events of the tenant. */
 export function hasMore({ numbered, failure }: NumberedTenant): boolean {
-  return numbered === PASS_EVENTS_MAX || failure === LOCKED
+  return numbered >= PASS_ROWS_MAX || failure === LOCKED
 }

@@ -21,15 +21,18 @@ export interface NewEvent {
 }
 
 export type EventText = {
-  /** The JSON for receivers. */
-  readonly body: string
+  /**
+   * JSON: `true` if actor, resource and request id of the event are those of the audit record, otherwise an object with
+   * these members. All other data of the event is in the record (`svc_event_data` of migration 0121).
+   */
+  readonly about: string
   /** The audit record, in the form that is hashed. */
   readonly line: string
 }
 
 const FAILED = /\.(failure|failed|rejected|reuse|exceeded)$/
 
-/** The JSON for receivers and the audit record of an event. All events are audited. */
+/** The audit record of an event, and what receivers get besides it. All events are audited. */
 export function eventText(event: NewEvent): EventText {
   return textOf(event, isoTime(event.occurredAt))
 }
@@ -39,38 +42,43 @@ type Told = Omit<NewEvent, 'occurredAt'>
 function textOf({ id, tenantId, type, data, audit = {} }: Told, occurredAt: string): EventText {
   const { actor, resource, request_id: requestId, ...rest } = data
   const doer = named(actor)
-  const auditData = canonicalJson(rest)
+  const subject = or(
+    audit.subject,
+    doer === null ? null : { sub: doer.id, subject_type: doer.type },
+  )
+  const audited = {
+    resource: or(audit.resource, named(resource)),
+    requestId: or(audit.requestId, text(requestId)),
+  }
   const line = lineOf(
     {
       id,
       tenantId,
       type,
-      subject: or(audit.subject, doer === null ? null : { sub: doer.id, subject_type: doer.type }),
+      subject,
       actors: audit.actors ?? [],
       clientId: or(audit.clientId, text(rest['client_id'])),
       delegationId: or(audit.delegationId, text(rest['delegation_id'])),
       grantId: or(audit.grantId, text(rest['grant_id'])),
-      resource: or(audit.resource, named(resource)),
+      ...audited,
       outcome: audit.outcome ?? (FAILED.test(type) ? 'failure' : 'success'),
-      requestId: or(audit.requestId, text(requestId)),
       ip: audit.ip ?? null,
     },
-    auditData,
+    canonicalJson(rest),
     occurredAt,
   )
-  const about = JSON.stringify({ actor, resource, request_id: requestId })
-  return { body: joined(about, auditData), line }
+  const about = canonicalJson({ actor, resource, request_id: requestId })
+  const ofRecord = canonicalJson({
+    actor: subject === null ? undefined : { type: subject.subject_type, id: subject.sub },
+    resource: audited.resource ?? undefined,
+    request_id: audited.requestId,
+  })
+  return { about: about === ofRecord ? 'true' : about, line }
 }
 
 /** The explicit value, which can be null, otherwise the value derived from the data. */
 function or<T>(explicit: T | undefined, derived: T): T {
   return explicit === undefined ? derived : explicit
-}
-
-/** Joins two serialised JSON objects. */
-function joined(one: string, other: string): string {
-  if (one === '{}') return other
-  return other === '{}' ? one : `${one.slice(0, -1)},${other.slice(1)}`
 }
 
 function text(value: unknown): string | null {
@@ -103,7 +111,7 @@ type Gapped = { readonly around: readonly string[]; readonly gaps: readonly numb
 export class EventForm {
   readonly #tenantId: string
   readonly #type: string
-  readonly #body: Gapped
+  readonly #about: Gapped
   readonly #line: Gapped
 
   /** @param write returns the event, with the placeholders as values. */
@@ -111,13 +119,13 @@ export class EventForm {
     const blank = (at: number) => `${BLANK}-${at}`
     const event = write(...Array.from({ length: blanks }, (_, at) => blank(OWN + at)))
     const { tenantId, type, data, audit } = event
-    const { body, line } = textOf(
+    const { about, line } = textOf(
       { id: blank(ID), tenantId, type, data, audit },
       blank(OCCURRED_AT),
     )
     this.#tenantId = tenantId
     this.#type = type
-    this.#body = gapped(body)
+    this.#about = gapped(about)
     this.#line = gapped(line)
   }
 
@@ -130,7 +138,7 @@ export class EventForm {
       tenantId: this.#tenantId,
       type: this.#type,
       occurredAt,
-      body: filled(this.#body, own),
+      about: filled(this.#about, own),
       line: filled(this.#line, own),
     }
   }

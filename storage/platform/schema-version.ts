@@ -12,6 +12,18 @@ export interface MigrationFile {
   readonly oldestBuild: number | null
 }
 
+/**
+ * Finishing migrations end what earlier ones permit older builds to do. A database in use gets those at the end of the list
+ * only by `svc migrate finish`, or with the migrations of the next release.
+ */
+const FINISHING = /^\d{4}_finish_/
+
+/** The finishing migrations that no other migration follows. */
+export function finishingOf(files: readonly MigrationFile[]): readonly MigrationFile[] {
+  const last = files.findLastIndex(({ name }) => !FINISHING.test(name))
+  return files.slice(last + 1)
+}
+
 export interface AppliedMigration {
   readonly name: string
   readonly checksum: string
@@ -102,7 +114,10 @@ export function compareSchema(
   const known = new Map(files.map((file) => [file.name, file.checksum]))
   const unknown = applied.filter(({ name }) => !known.has(name))
   const had = new Set(applied.map(({ name }) => name))
-  const missing = files.filter(({ name }) => !had.has(name))
+  const lacked = files.filter(({ name }) => !had.has(name))
+  const finishing = new Set(finishingOf(files))
+  // A process does not depend on them.
+  const missing = had.size === 0 ? lacked : lacked.filter((file) => !finishing.has(file))
   if (unknown.length > 0) {
     const obstacle = obstacleTo(files, unknown, missing)
     if (obstacle !== null) return { tag: 'ahead', unknown: unknown.map(nameOf), obstacle }

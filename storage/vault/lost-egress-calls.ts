@@ -98,14 +98,16 @@ export async function takeLostCalls(tx: Transaction): Promise<LostCalls | undefi
              left join lateral (select true as recorded from unnumbered_events u
                where u.tenant_id = b.tenant_id and u.id = b.end_id offset 0) u on true
              where c.told is null and u.recorded is null)
-           select b.tenant_id as "tenantId", b.end_id as "endId", b.data -> 'actor' as actor,
-             b.data -> 'resource' as resource, b.data ->> 'host' as host,
-             b.data ->> 'method' as method, a.subject, a.actors, a.client_id as "clientId",
+           select b.tenant_id as "tenantId", b.end_id as "endId", e.data -> 'actor' as actor,
+             e.data -> 'resource' as resource, e.data ->> 'host' as host,
+             e.data ->> 'method' as method, a.subject, a.actors, a.client_id as "clientId",
              a.delegation_id as "delegationId", a.grant_id as "grantId",
              a.request_id as "requestId", a.ip
            from lost b
            cross join lateral (select * from audit_events a where a.tenant_id = b.tenant_id
              and a.occurred_at = b.occurred_at and a.id = b.id offset 0) a
+           cross join lateral (select case when a.event_about is null then b.data else
+             svc_event_data(a.event_about, a.subject, a.resource, a.request_id, a.data) end as data) e
            order by b.tenant_id, b.sequence`,
     values: [span.after, span.until],
   })

@@ -36,6 +36,7 @@ export async function hasDeliveryWork(tx: Transaction): Promise<boolean> {
   const { rows } = await tx.query<{ hasWork: boolean }>({
     name: 'webhook_lane.work',
     text: `select (select tenant_id from webhook_lanes order by tenant_id, webhook_id limit 1) is not null
+             or (select tenant_id from waiting_events order by occurred_at, tenant_id, sequence limit 1) is not null
              or (select id from events where dispatched_at is null order by occurred_at, id limit 1) is not null
              as "hasWork"`,
   })

@@ -62,31 +62,6 @@ export async function claimDueTenants(
   return rows
 }
 
-export type SunkEvent = {
-  readonly tenantId: string
-  readonly sequence: number
-  readonly id: string
-  readonly type: string
-  readonly data: Record<string, unknown>
-  readonly occurredAt: Date
-}
-
-/** The next events of a tenant after a number, in order. */
-export async function eventsForSink(
-  tx: Transaction,
-  tenantId: string,
-  after: number,
-  limit: number,
-): Promise<SunkEvent[]> {
-  const { rows } = await tx.query<SunkEvent>({
-    name: 'event_sink.events',
-    text: `select tenant_id as "tenantId", sequence, id, type, data, occurred_at as "occurredAt"
-           from events where tenant_id = $1 and sequence > $2 order by sequence limit $3`,
-    values: [tenantId, after, limit],
-  })
-  return rows
-}
-
 /**
  * Records how far the sink has confirmed the events of a tenant, and ends the lease. Changes nothing when another process
  * has the lease by now.
@@ -100,8 +75,11 @@ export async function confirmEvents(
   await tx.query({
     name: 'event_sink.confirm',
     text: `update event_sink_cursors c set sequence = $4, lease = null, leased_until = null,
-             due_since = case when c.due > $4 then coalesce((select e.occurred_at from events e
-               where e.tenant_id = $1 and e.sequence = $4 + 1), statement_timestamp()) end
+             due_since = case when c.due > $4 then coalesce(
+               (select e.occurred_at from events e where e.tenant_id = $1 and e.sequence = $4 + 1),
+               (select a.occurred_at from audit_events a
+                where a.tenant_id = $1 and a.sequence > (select svc_log_position($1, $4))
+                order by a.sequence limit 1), statement_timestamp()) end
            where c.tenant_id = $1 and c.sink = $2 and c.lease = $3`,
     values: [tenantId, sink, lease, sequence],
   })

@@ -16,11 +16,11 @@ import {
   claimDueTenants,
   confirmEvents,
   type DueTenant,
-  eventsForSink,
   registerSink,
   SINKS_CHANNEL,
   sinkBacklog,
 } from '../../../storage/webhooks/event-sinks.js'
+import { numberedEventsAfter } from '../../../storage/platform/outbox.js'
 import { EVENT_TYPES } from '../../domain/events.js'
 import { WakeSignal } from '../../platform/batching/wake-signal.js'
 import { counter, gauge } from '../../platform/metrics.js'
@@ -206,7 +206,9 @@ class Sender {
   ): Promise<boolean> {
     const { database, clock, sink, metrics } = this.#needs
     const until = clock.monotonicMs() + BATCH_MS_MAX
-    const events = await database.system((tx) => eventsForSink(tx, tenantId, confirmed, EVENTS_MAX))
+    const events = await database.system((tx) =>
+      numberedEventsAfter(tx, tenantId, confirmed, EVENTS_MAX),
+    )
     // Events that were deleted before the sink was configured again are passed over.
     let sequence = events.length === 0 ? due : confirmed
     let isConfirmed = true

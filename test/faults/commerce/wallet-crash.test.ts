@@ -120,7 +120,7 @@ test(`of ${PAYMENTS} payments ${PAID} are signed, once each, in ${KILLS} kills`,
     holder.db.database,
     `select (select count(*)::int from wallet_signatures) as signed,
        (select sum(amount)::int from wallet_spends) as spent,
-       (select count(*)::int from events where type = 'wallet.tx.signed') as told`,
+       (select count(*)::int from all_events where type = 'wallet.tx.signed') as told`,
   )
   t.deepEqual(rows, { signed: PAID, spent: PAID, told: PAID })
 })

@@ -83,7 +83,7 @@ for (const { killAfter, limits } of KILLS) {
       const [row] = await sql<{ count: number }>(
         database,
         `select count(*)::integer as count from (
-           select id from events where tenant_id = $1 and type = 'vault.credential.accessed'
+           select id from all_events where tenant_id = $1 and type = 'vault.credential.accessed'
            union select id from unnumbered_events where tenant_id = $1 and type = 'vault.credential.accessed') e`,
         [setting.tenantId],
       )

@@ -32,7 +32,7 @@ type Told = {
 function eventsOf({ running }: EgressHouse, { tenantId }: Setting): Promise<Told[]> {
   return sql<Told>(
     running.db.database,
-    `select e.id, e.type, e.data, to_jsonb(a) as audit from events e
+    `select e.id, e.type, e.data, to_jsonb(a) as audit from all_events e
      join audit_events a on a.tenant_id = e.tenant_id and a.id = e.id
      where e.tenant_id = $1
        and (e.type = 'egress.stream.closed' or e.data ->> 'access' = 'egress')

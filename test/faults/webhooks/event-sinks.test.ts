@@ -9,8 +9,8 @@ import { envelopeOf } from '../../../actors/webhooks/delivery/envelope.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
-import { eventsAfter, sweepEvents } from '../../../storage/platform/outbox.js'
-import { forgetSinks, sinkBacklog } from '../../../storage/webhooks/event-sinks.js'
+import { eventsAfter } from '../../../storage/platform/outbox.js'
+import { forgetSinks } from '../../../storage/webhooks/event-sinks.js'
 import { sql } from '../../support/identity/identity.js'
 import { testWithProgram } from '../../support/service/programs.js'
 import { type Server, startNats } from '../../support/service/servers.js'
@@ -54,7 +54,6 @@ testWithProgram('nats-server', 'of the events for NATS none is lost to kills', a
   await until('waiting', async () => (await backlog()) === EVENTS / 4)
   t.is((await stage.call('/health/ready', {})).status, 200)
   await until('lag', async () => (await lag()) > 0)
-  await sweepKeepsWaiting(t, database)
 
   await stage.kill()
   await nats.restart()
@@ -105,23 +104,6 @@ testWithProgram('nats-server', 'of the events for NATS none is lost to kills', a
   }
   await forgets(t, database)
 })
-
-/** Old events are deleted, except those that wait for a sink. */
-async function sweepKeepsWaiting(
-  t: ExecutionContext,
-  database: Awaited<ReturnType<typeof freshDatabase>>['database'],
-): Promise<void> {
-  const { events: waiting } = await database.system((tx) => sinkBacklog(tx, 'nats'))
-  const [before] = await sql<{ count: number }>(
-    database,
-    'select count(*)::int as count from events',
-    [],
-  )
-  const removed = await database.system((tx) =>
-    sweepEvents(tx, new Date(Date.now() + 1000), 10_000),
-  )
-  t.is(removed, before!.count - waiting)
-}
 
 /** A sink that no process has in its configuration is forgotten after a week, with its cursors. */
 async function forgets(

@@ -149,7 +149,7 @@ test.serial('only the person revokes a delegation, idempotently', async (t) => {
   t.deepEqual((await revoke(api, own, delegated)).body, first.body)
   const events = await sql<{ data: Json }>(
     api.at.db.database,
-    `select data from events where type = 'admin.delegation.revoked' and data->>'delegation_id' = $1`,
+    `select data from all_events where type = 'admin.delegation.revoked' and data->>'delegation_id' = $1`,
     [delegated.delegationId],
   )
   t.is(events.length, 1)

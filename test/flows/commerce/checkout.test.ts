@@ -182,7 +182,7 @@ test('of concurrent payments of one page, one reaches the payment provider', asy
   )
   const events = await sql<{ type: string }>(
     running.db.database,
-    `select type from events where data ->> 'charge_id' = $1 and type like 'commerce.payment.%'
+    `select type from all_events where data ->> 'charge_id' = $1 and type like 'commerce.payment.%'
      order by sequence`,
     [session['charge_id']],
   )
@@ -314,7 +314,7 @@ test('the token of a page is not stored in the database', async (t) => {
   const rows = await sql<{ found: boolean }>(
     running.db.database,
     `select exists (select from checkout_sessions s where s::text like '%' || $1 || '%')
-       or exists (select from events e where e::text like '%' || $1 || '%') as found`,
+       or exists (select from all_events e where e::text like '%' || $1 || '%') as found`,
     [page],
   )
   t.false(rows[0]?.found)
@@ -327,7 +327,7 @@ test('a paid charge is settled: created, held while it clears, released, and the
     (
       await sql<{ type: string }>(
         running.db.database,
-        `select type from events where data ->> 'charge_id' = $1 order by sequence`,
+        `select type from all_events where data ->> 'charge_id' = $1 order by sequence`,
         [session['charge_id']],
       )
     ).map(({ type }) => type)

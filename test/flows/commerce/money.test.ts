@@ -71,7 +71,7 @@ test('concurrent refunds never exceed the rest of the charge', async (t) => {
   t.is((await post(`charges/${id}/refund`)).status, 400)
   const told = await sql<{ amount: number }>(
     running.db.database,
-    `select (data ->> 'refunded_amount_minor')::int as amount from events
+    `select (data ->> 'refunded_amount_minor')::int as amount from all_events
      where tenant_id = $1 and type = 'commerce.payment.refunded' order by sequence`,
     [workspace.tenantId],
   )
@@ -332,7 +332,7 @@ test('a subscription canceled before its start cannot be paid', async (t) => {
   })
   const told = await sql<{ code: string }>(
     running.db.database,
-    `select data ->> 'failure_code' as code from events
+    `select data ->> 'failure_code' as code from all_events
      where tenant_id = $1 and type = 'commerce.payment.failed'`,
     [shop.workspace.tenantId],
   )

@@ -43,7 +43,7 @@ test('a payment link needs no body, and its metadata cannot be overwritten', asy
   await shop.pay(named.body['checkout_url'])
   const told = await sql<{ type: string; data: Json }>(
     running.db.database,
-    `select type, data from events where data ->> 'charge_id' = $1 order by sequence`,
+    `select type, data from all_events where data ->> 'charge_id' = $1 order by sequence`,
     [String(named.body['charge_id'])],
   )
   t.deepEqual(

@@ -43,7 +43,7 @@ async function eventsOf(agentId: string): Promise<readonly Recorded[]> {
   await numberAll(database)
   return sql<Recorded>(
     database,
-    `select type, data from events where tenant_id = $1 and type like 'wallet.%'
+    `select type, data from all_events where tenant_id = $1 and type like 'wallet.%'
        and data ->> 'agent_id' = $2 order by sequence`,
     [tenantId, agentId],
   )

@@ -41,7 +41,7 @@ async function seller(at: Service, environment = 'production') {
     (
       await sql<{ type: string }>(
         at.running.db.database,
-        `select type from events where tenant_id = $1 and data ->> 'charge_id' = $2
+        `select type from all_events where tenant_id = $1 and data ->> 'charge_id' = $2
          order by sequence`,
         [tenant.workspace.tenantId, String(chargeId)],
       )
@@ -312,7 +312,7 @@ test.serial('what was paid by x402 is given back by its merchant, and recorded',
   const { database } = blind.running.db
   const told = await sql<{ data: Json }>(
     database,
-    `select data from events where tenant_id = $1 and type = 'commerce.payment.refunded'
+    `select data from all_events where tenant_id = $1 and type = 'commerce.payment.refunded'
      order by sequence`,
     [shop.workspace.tenantId],
   )
@@ -355,7 +355,7 @@ test.serial('a subscription renews by invoices that its buyer pays by x402', asy
   const invoices = () =>
     sql<{ data: Json }>(
       database,
-      `select data from events where tenant_id = $1 and type = 'commerce.payment.pending'
+      `select data from all_events where tenant_id = $1 and type = 'commerce.payment.pending'
          and data ? 'invoice_url' order by sequence`,
       [shop.workspace.tenantId],
     )

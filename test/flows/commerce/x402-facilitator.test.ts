@@ -252,7 +252,7 @@ test.serial(
         tx.query<{ status: string; failureCode: string; type: string }>({
           name: 'test.failed',
           text: `select c.status, c.failure_code as "failureCode", e.type from charges c
-               join events e on e.tenant_id = c.tenant_id and e.data ->> 'charge_id' = c.id::text
+               join all_events e on e.tenant_id = c.tenant_id and e.data ->> 'charge_id' = c.id::text
                where c.tenant_id = $1 and c.payment_link_id = $2 order by e.sequence`,
           values: [tenantId, link.id],
         }),

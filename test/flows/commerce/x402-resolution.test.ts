@@ -107,7 +107,7 @@ test.serial(
     t.is(decode(answer.headers.get('payment-response'))['transaction'], transaction)
     const told = await sql<{ type: string }>(
       blind.running.db.database,
-      `select type from events where tenant_id = $1 and data ->> 'charge_id' = $2 order by sequence`,
+      `select type from all_events where tenant_id = $1 and data ->> 'charge_id' = $2 order by sequence`,
       [tenantId, chargeId],
     )
     t.deepEqual(
@@ -181,7 +181,7 @@ test.serial('two answers at once end it once', async (t) => {
   t.deepEqual([one.status, two.status].toSorted(), [200, 409])
   const booked = await sql(
     blind.running.db.database,
-    `select 1 from events where tenant_id = $1
+    `select 1 from all_events where tenant_id = $1
        and type in ('commerce.payment.succeeded', 'commerce.payment.failed')`,
     [tenantId],
   )

@@ -92,7 +92,7 @@ test('events, charge and ledger show the payment', async (t) => {
   const { events, charge, lines } = await database.tenant(tenantId, async (tx) => ({
     events: await tx.query<{ type: string; data: Record<string, unknown> }>({
       name: 'test.events',
-      text: `select type, data from events where tenant_id = $1 and data ->> 'charge_id' = $2
+      text: `select type, data from all_events where tenant_id = $1 and data ->> 'charge_id' = $2
              order by sequence`,
       values: [tenantId, chargeId],
     }),

@@ -66,7 +66,7 @@ const blocksOf = ({ tenantId }: Setting) =>
 const begun = ({ tenantId }: Setting) =>
   sql<{ id: string; end_id: string; request_id: string }>(
     one.running.db.database,
-    `select id, overlay(id::text placing '7' from 15) as end_id, data ->> 'request_id' as request_id from events
+    `select id, overlay(id::text placing '7' from 15) as end_id, data ->> 'request_id' as request_id from all_events
      where tenant_id = $1 and type = 'vault.credential.accessed'`,
     [tenantId],
   )
@@ -88,7 +88,7 @@ test.serial('every call is recorded once, with its end, and the block is closed'
   t.is(new Set(beginnings.map(({ request_id }) => request_id)).size, calls)
   const ends = await sql<{ id: string; data: Record<string, unknown> }>(
     one.running.db.database,
-    `select id, data from events where tenant_id = $1 and type = 'egress.stream.closed'`,
+    `select id, data from all_events where tenant_id = $1 and type = 'egress.stream.closed'`,
     [setting.tenantId],
   )
   t.deepEqual(ends.map(({ id }) => id).sort(), beginnings.map(({ end_id }) => end_id).sort())
@@ -212,7 +212,7 @@ const usageOf = async ({ tenantId, grantId }: Setting) => {
     one.running.db.database,
     `select requests_used::integer as requests, bytes_used::integer as bytes,
        (select coalesce(sum(requests_held), 0)::integer from egress_blocks where authority_id = g.id) as held,
-       (select count(*)::integer from events e
+       (select count(*)::integer from all_events e
         where e.tenant_id = g.tenant_id and e.type = 'vault.credential.accessed') as recorded
      from vault_grants g where tenant_id = $1 and id = $2`,
     [tenantId, grantId],

@@ -336,7 +336,7 @@ test.serial('events contain only host and method of a call', async (t) => {
   await closedCalls(resources, setting.tenantId, 1)
   const rows = await sql<{ text: string }>(
     running.db.database,
-    `select data::text as text from events where tenant_id = $1
+    `select data::text as text from all_events where tenant_id = $1
      union all select data::text from audit_events where tenant_id = $1`,
     [setting.tenantId],
   )

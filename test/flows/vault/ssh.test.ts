@@ -86,7 +86,7 @@ test('an agent gets the requested certificate from its own authority', async (t)
   t.truthy(read.body['last_used_at'])
   const [event] = await sql<{ data: Json }>(
     running.db.database,
-    `select data from events where type = 'vault.credential.accessed'
+    `select data from all_events where type = 'vault.credential.accessed'
        and data #>> '{resource,id}' = $1`,
     [id],
   )

@@ -116,7 +116,7 @@ test('a secret is stored sealed, bound to its row, and never returned', async (t
   )
   const told = await sql<{ text: string }>(
     running.db.database,
-    `select data::text as text from events
+    `select data::text as text from all_events
      union all select data::text from audit_events
      union all select encode(answer, 'escape') from idempotency_keys`,
   )
@@ -201,7 +201,7 @@ test('only the owner reads an exportable secret', async (t) => {
   t.is((await api.get(`${PATH}/${kept}/secret`, owner.token)).body['error'], 'policy_denied')
   const [event] = await sql<{ data: Json }>(
     running.db.database,
-    `select data from events where type = 'vault.credential.accessed' and data #>> '{resource,id}' = $1`,
+    `select data from all_events where type = 'vault.credential.accessed' and data #>> '{resource,id}' = $1`,
     [open],
   )
   t.is(event?.data['access'], 'secret_read')
@@ -321,7 +321,7 @@ test('grants and leases are created, listed in pages, limited and revoked', asyn
   t.deepEqual([...new Set(rows.map(({ status }) => status))], ['revoked'])
   const events = await sql<{ id: string }>(
     running.db.database,
-    `select data #>> '{resource,id}' as id from events
+    `select data #>> '{resource,id}' as id from all_events
      where type = 'vault.grant.revoked' and data ->> 'credential_id' = $1 order by sequence`,
     [id],
   )
@@ -352,7 +352,7 @@ test('an idempotency key creates once', async (t) => {
   }
   const [count] = await sql<{ count: number }>(
     running.db.database,
-    `select count(*) as count from events where type = 'vault.credential.created' and tenant_id = $1`,
+    `select count(*) as count from all_events where type = 'vault.credential.created' and tenant_id = $1`,
     [tenantId],
   )
   t.is(count?.count, 2)

@@ -340,7 +340,7 @@ const sales = once(async () => {
     (
       await sql(
         running.db.database,
-        `select from events where tenant_id = $1 and type = 'commerce.settlement.released'`,
+        `select from all_events where tenant_id = $1 and type = 'commerce.settlement.released'`,
         [shop.workspace.tenantId],
       )
     ).length

@@ -64,6 +64,18 @@ test('status and check compare the build with the database', async (t) => {
   const client = new Client({ connectionString: url })
   await client.connect()
   t.teardown(() => client.end())
+  const finishing = files.filter((name) => /^\d+_finish_/.test(name))
+  await client.query(`delete from svc_migrations where name ~ '^\\d+_finish_'`)
+  const unfinished = await ran(t, ['status', '--json'], environment)
+  t.like(jsonIn(unfinished.output), { pending: [], finishing })
+  t.regex(
+    (await ran(t, ['status'], environment)).output,
+    /^finish +svc migrate finish: \d+_finish_/m,
+  )
+  t.is((await ran(t, ['check'], environment)).code, 0, 'a process does not need it')
+  t.regex((await ran(t, ['finish'], environment)).output, /Applied: \d+_finish_/)
+  t.regex((await ran(t, ['finish'], environment)).output, /The database is finished/)
+
   const changed = async (statement: string, verdict: string) => {
     await client.query(`begin; ${statement}; commit`)
     const { code, output } = await ran(t, ['check', '--json'], environment)

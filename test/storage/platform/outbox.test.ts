@@ -7,15 +7,13 @@ import {
   appendEvents,
   eventsAfter,
   type NewEvent,
-  sweepEvents,
   takeEvents,
 } from '../../../storage/platform/outbox.js'
-import { insertControlPlane } from '../../../storage/identity/tenants.js'
 import { type FreshDatabase, freshDatabase } from '../../support/storage/database.js'
 import { numberAll } from '../../support/storage/numbered.js'
+import { subscribedTenant } from '../../support/webhooks/subscribed-tenant.js'
 
 const random = systemRandom(systemClock)
-const MINUTE_MS = 60_000
 
 function event(tenantId: string, type = 'admin.agent.registered', secondsAgo = 0): NewEvent {
   return {
@@ -30,27 +28,6 @@ function event(tenantId: string, type = 'admin.agent.registered', secondsAgo = 0
 async function append(fresh: FreshDatabase, ...events: NewEvent[]): Promise<void> {
   await fresh.database.system((tx) => appendEvents(tx, events))
   await numberAll(fresh.database)
-}
-
-/** A tenant with a subscription. Without one, events are marked as dispatched when they are written. */
-async function listening(fresh: FreshDatabase): Promise<string> {
-  const tenant = random.uuid()
-  await fresh.database.system(async (tx) => {
-    await insertControlPlane(tx, {
-      id: tenant,
-      name: 'Listeners',
-      slug: tenant,
-      createdAt: new Date(),
-    })
-    await tx.query({
-      name: 'test.webhook',
-      text: `insert into webhooks (tenant_id, id, url, event_types, secret,
-               secret_last_rotated_at, created_at, updated_at)
-             values ($1, $2, 'https://example.com/', '{*}', 'x', now(), now(), now())`,
-      values: [tenant, random.uuid()],
-    })
-  })
-  return tenant
 }
 
 test('events come back as they were written, numbered from one', async (t) => {
@@ -142,14 +119,14 @@ test('a tenant cannot append for another one, and sees only its own', async (t) 
     { message: /row-level security/ },
   )
   const { rowCount } = await fresh.database.tenant(mine, (tx) =>
-    tx.query({ name: 'events.no_where', text: 'select * from events' }),
+    tx.query({ name: 'events.no_where', text: 'select * from all_events' }),
   )
   t.is(rowCount, 1)
 })
 
 test('workers that take at once share the events, and each event has one', async (t) => {
   const fresh = await freshDatabase(t)
-  const tenant = await listening(fresh)
+  const tenant = await subscribedTenant(fresh.database)
   await append(fresh, ...Array.from({ length: 100 }, () => event(tenant)))
   const taken = await Promise.all(
     Array.from({ length: 10 }, () => fresh.database.system((tx) => takeEvents(tx, 10))),
@@ -161,7 +138,7 @@ test('workers that take at once share the events, and each event has one', async
 
 test('what a worker took and did not commit goes to the next one, the oldest first', async (t) => {
   const fresh = await freshDatabase(t)
-  const tenant = await listening(fresh)
+  const tenant = await subscribedTenant(fresh.database)
   const [young, old] = [event(tenant, 'b', 1), event(tenant, 'a', 120)]
   await append(fresh, young, old)
   const died = fresh.database.system(async (tx) => {
@@ -177,7 +154,7 @@ test('what a worker took and did not commit goes to the next one, the oldest fir
 
 test('an event without subscriptions waits for no dispatch', async (t) => {
   const fresh = await freshDatabase(t)
-  const [deaf, hearing] = [random.uuid(), await listening(fresh)]
+  const [deaf, hearing] = [random.uuid(), await subscribedTenant(fresh.database)]
   await append(fresh, event(deaf), event(hearing))
   const taken = await fresh.database.system((tx) => takeEvents(tx, 10))
   t.deepEqual(
@@ -186,21 +163,9 @@ test('an event without subscriptions waits for no dispatch', async (t) => {
   )
 })
 
-test('only what was dispatched is swept', async (t) => {
-  const fresh = await freshDatabase(t)
-  const tenant = await listening(fresh)
-  await append(fresh, event(tenant, 'a', 120), event(tenant, 'b', 1))
-  await fresh.database.system((tx) => takeEvents(tx, 1))
-  const sweep = (before: number) =>
-    fresh.database.system((tx) => sweepEvents(tx, new Date(Date.now() + before), 10))
-  t.is(await sweep(-MINUTE_MS), 0)
-  t.is(await sweep(MINUTE_MS), 1)
-  t.is((await fresh.database.system((tx) => takeEvents(tx, 10))).length, 1)
-})
-
 test('a commit with events wakes the listeners, a rollback does not', async (t) => {
   const fresh = await freshDatabase(t)
-  const tenant = await listening(fresh)
+  const tenant = await subscribedTenant(fresh.database)
   let woken = 0
   let wake: () => void = () => undefined
   await fresh.database.listener.listen(RECORDED_CHANNEL, {

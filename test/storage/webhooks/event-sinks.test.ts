@@ -2,11 +2,10 @@
 import test from 'ava'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
-import { appendEvents } from '../../../storage/platform/outbox.js'
+import { appendEvents, numberedEventsAfter } from '../../../storage/platform/outbox.js'
 import {
   claimDueTenants,
   confirmEvents,
-  eventsForSink,
   registerSink,
   sinkBacklog,
 } from '../../../storage/webhooks/event-sinks.js'
@@ -51,7 +50,7 @@ test('events wait from the registration of a sink on, and one process has each t
     { tenantId: other, sequence: 0, due: 1 },
   ])
   t.deepEqual(await claim(second), [], 'the first process has both')
-  const events = await database.system((tx) => eventsForSink(tx, one, 3, 10))
+  const events = await database.system((tx) => numberedEventsAfter(tx, one, 3, 10))
   t.deepEqual(
     events.map(({ sequence }) => sequence),
     [4, 5],

@@ -101,7 +101,7 @@ export async function useKey(
 export async function eventsOf({ running, workspace }: PasskeyWorkspace, type: string) {
   const rows = await sql<{ data: Record<string, unknown> }>(
     running.db.database,
-    'select data from events where tenant_id = $1 and type = $2 order by sequence',
+    'select data from all_events where tenant_id = $1 and type = $2 order by sequence',
     [workspace.tenantId, type],
   )
   return rows.map(({ data }) => data)

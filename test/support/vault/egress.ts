@@ -193,7 +193,7 @@ export async function closedCalls(
   for (let attempt = 0; ; attempt += 1) {
     const rows = await sql<{ data: ClosedEvent }>(
       running.db.database,
-      `select data from events where tenant_id = $1 and type = 'egress.stream.closed'
+      `select data from all_events where tenant_id = $1 and type = 'egress.stream.closed'
        order by sequence`,
       [tenantId],
     )

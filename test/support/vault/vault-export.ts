@@ -39,7 +39,7 @@ export const refusedAs = ({ status, body }: Answer) => [status, body['error']]
 export const accessedOf = ({ running }: EgressHouse, tenantId: string) =>
   sql<{ data: Json; grantId: string | null }>(
     running.db.database,
-    `select e.data, a.grant_id as "grantId" from events e join audit_events a using (tenant_id, id)
+    `select e.data, a.grant_id as "grantId" from all_events e join audit_events a using (tenant_id, id)
      where e.tenant_id = $1 and e.type = 'vault.credential.accessed' order by e.sequence`,
     [tenantId],
   )

@@ -1,7 +1,11 @@
 /** One transaction of a tenant: decides new calls, and records beginnings and ends. */
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
-import { appendEvents, type OutboxEvent, toldEvents } from '../../../../storage/platform/outbox.js'
+import {
+  appendEvents,
+  type OutboxEvent,
+  recordedCallEvents,
+} from '../../../../storage/platform/outbox.js'
 import type { Database, Transaction } from '../../../../storage/platform/sql.js'
 import {
   type AuthorityQuery,
@@ -345,7 +349,7 @@ async function withoutStored(
 ): Promise<readonly CallRecord[]> {
   const retried = records.flatMap(({ isRetry, event }) => (isRetry && event ? event.id : []))
   if (retried.length === 0) return records
-  const stored = await toldEvents(tx, tenantId, retried)
+  const stored = await recordedCallEvents(tx, tenantId, retried)
   return records.filter(({ event }) => event === null || !stored.has(event.id))
 }
 

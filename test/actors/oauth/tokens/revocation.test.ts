@@ -50,7 +50,7 @@ test.serial(
     t.is(await authenticates(other), 'authenticated')
     t.deepEqual(await revoke(one, secretOf(app)), DONE, 'again')
     const { rows } = await fixture.sql(
-      `select data->>'client_id' as client from events where type = 'auth.token.revoked'
+      `select data->>'client_id' as client from all_events where type = 'auth.token.revoked'
      and data->'actor'->>'id' = $1`,
       [app.clientId],
     )

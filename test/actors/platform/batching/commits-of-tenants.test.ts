@@ -7,7 +7,7 @@ import { ChainCheck } from '../../../../storage/operations/audit-chain.js'
 import { auditEventsAfter } from '../../../../storage/operations/audit.js'
 import { openDatabase } from '../../../../storage/platform/database.js'
 import {
-  appended,
+  appendedEach,
   appending,
   appendingOf,
   eventsAfter,
@@ -62,7 +62,7 @@ function taking(
                returning a.place),
              recorded as (${appendingOf('won')})
            select place::integer from won`,
-    values: [...appended(events), tenantId, inputs],
+    values: [...appendedEach(events), tenantId, inputs],
   }
 }
 

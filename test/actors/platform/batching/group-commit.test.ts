@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import test from 'ava'
 import { groupCommit } from '../../../../actors/platform/batching/group-commit.js'
 import type { NewEvent, OutboxEvent } from '../../../../storage/platform/outbox.js'
-import { appended, appendingOf, eventsAfter } from '../../../../storage/platform/outbox.js'
+import { appendedEach, appendingOf, eventsAfter } from '../../../../storage/platform/outbox.js'
 import { openDatabase } from '../../../../storage/platform/database.js'
 import type { Database, Statement, Transaction } from '../../../../storage/platform/sql.js'
 import { DatabaseUnavailable } from '../../../../storage/platform/unavailable.js'
@@ -123,7 +123,7 @@ test('a statement decides the changes of a commit and records the events of thos
              won as (select place from asked where number % 2 = 1),
              recorded as (${appendingOf('won')})
            select place::integer from won`,
-    values: [...appended(events), inputs],
+    values: [...appendedEach(events), inputs],
   })
   const events = Array.from({ length: 4 }, () => event(tenantId))
   const compete = (input: number) =>

@@ -116,7 +116,7 @@ test.serial(
     t.is((await api.get(at, token)).status, 404)
     const events = await sql<{ change: string }>(
       db,
-      `select data ->> 'change' as change from events where tenant_id = $1
+      `select data ->> 'change' as change from all_events where tenant_id = $1
      and type = 'sso.configured' order by sequence`,
       [tenantId],
     )

@@ -66,7 +66,7 @@ test.serial('an unknown user is provisioned if the tenant enables it', async (t)
   t.is(Number(users[0]!.count), 1)
   const types = await sql<{ type: string }>(
     db,
-    `select distinct type from events where tenant_id = $1 and type like 'sso.%' order by type`,
+    `select distinct type from all_events where tenant_id = $1 and type like 'sso.%' order by type`,
     [workspace.tenantId],
   )
   t.deepEqual(

@@ -396,7 +396,7 @@ test.serial('a required re-authentication must be confirmed by the provider', as
 test.serial('only the error code of a response is logged and emitted', async (t) => {
   const rows = await sql<{ text: string }>(
     db,
-    `select data::text as text from events where type = 'sso.login.failed' limit 500`,
+    `select data::text as text from all_events where type = 'sso.login.failed' limit 500`,
     [],
   )
   t.true(rows.length > 10)

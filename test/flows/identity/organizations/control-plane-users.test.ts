@@ -154,7 +154,7 @@ test('an organization created by a user is theirs, and other tenants get no even
   // The event names the user by the subject of this tenant.
   const [added] = await sql<{ data: Json }>(
     running.db.database,
-    `select data from events where tenant_id = $1 and type = 'org.member.added'
+    `select data from all_events where tenant_id = $1 and type = 'org.member.added'
      and data #>> '{resource,id}' = $2`,
     [tenantId, second],
   )

@@ -249,7 +249,7 @@ test('the event of a new organization is in its tenant of origin, once, with its
   const { body } = await api.post(PATH, operator, { name: 'Told' }, { 'x-request-id': 'told-1' })
   const events = await sql<{ type: string; data: Json }>(
     running.db.database,
-    `select type, data from events where tenant_id = $1 and data #>> '{resource,id}' = $2
+    `select type, data from all_events where tenant_id = $1 and data #>> '{resource,id}' = $2
      order by sequence`,
     [controlPlane, body['id']],
   )

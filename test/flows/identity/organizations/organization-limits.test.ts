@@ -130,7 +130,7 @@ test('a transfer moves an environment once, when the other organization accepts'
   }
   const types = await sql<{ type: string }>(
     running.db.database,
-    `select type from events where tenant_id = $1 and type like 'org.tenant.transfer%'
+    `select type from all_events where tenant_id = $1 and type like 'org.tenant.transfer%'
      union all select type from unnumbered_events where tenant_id = $1 and type like 'org.tenant.transfer%'
      order by 1`,
     [tenantId],

@@ -101,7 +101,7 @@ test('agents are listed, added, changed and removed, each with its event', async
 
   const events = await sql<{ type: string; data: Json }>(
     running.db.database,
-    `select type, data from events where tenant_id = $1 and type like 'org.member.%' order by sequence`,
+    `select type, data from all_events where tenant_id = $1 and type like 'org.member.%' order by sequence`,
     [tenantId],
   )
   const told = events.map(({ type, data }) => [type, data['role'], data['member_id']])
@@ -143,7 +143,7 @@ test('an invitation does not reveal whether there is an account, and its owner j
 
   const [added] = await sql<{ data: Json }>(
     running.db.database,
-    `select data from events where tenant_id = $1 and type = 'org.member.added'
+    `select data from all_events where tenant_id = $1 and type = 'org.member.added'
      order by sequence desc limit 1`,
     [tenantId],
   )

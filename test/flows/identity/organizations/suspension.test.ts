@@ -356,7 +356,7 @@ test.serial(
 
     const events = await sql<{ type: string }>(
       first.at.db.database,
-      `select type from events where tenant_id = $1 and type ~ '^org.*(suspended|reactivated)$'
+      `select type from all_events where tenant_id = $1 and type ~ '^org.*(suspended|reactivated)$'
      order by sequence`,
       [workspace.tenantId],
     )

@@ -33,7 +33,7 @@ async function hashOf(email: unknown): Promise<string> {
 async function eventsAbout(id: unknown): Promise<string[]> {
   const rows = await sql<{ type: string }>(
     database,
-    `select type from events where data #>> '{resource,id}' = $1 order by sequence`,
+    `select type from all_events where data #>> '{resource,id}' = $1 order by sequence`,
     [id],
   )
   return rows.map(({ type }) => type)

@@ -57,7 +57,7 @@ test.serial(
     })
     const events = await sql(
       running.db.database,
-      `select from events where type = 'auth.login.failure'`,
+      `select from all_events where type = 'auth.login.failure'`,
     )
     t.is(events.length, 3, 'a missing CAPTCHA response is not a password attempt')
     const done = await browser.submit(page, { ...right, ...PERSON })

@@ -300,7 +300,7 @@ test.serial('a tenant’s provider is not trusted for foreign domains', async (t
   }
   const reasons = await sql<{ reason: string }>(
     db,
-    `select data ->> 'reason' as reason from events where tenant_id = $1
+    `select data ->> 'reason' as reason from all_events where tenant_id = $1
      and type = 'sso.login.failed'`,
     [attacker.tenantId],
   )

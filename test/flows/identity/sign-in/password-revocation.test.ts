@@ -132,7 +132,7 @@ async function endedWith(
   t.is((await pollDevice()).body['error'], 'access_denied', 'and that of a device')
   const told = await sql<{ data: Json }>(
     running.db.database,
-    `select data from events where tenant_id = $1 and type = 'admin.delegation.revoked'`,
+    `select data from all_events where tenant_id = $1 and type = 'admin.delegation.revoked'`,
     [workspace.tenantId],
   )
   t.is(told.length, 2)

@@ -30,7 +30,7 @@ async function browsing(t: { teardown(end: () => Promise<void>): void }): Promis
 async function eventsOf({ tenantId }: Workspace): Promise<string[]> {
   const rows = await sql<{ type: string }>(
     running.db.database,
-    'select type from events where tenant_id = $1 order by sequence',
+    'select type from all_events where tenant_id = $1 order by sequence',
     [tenantId],
   )
   return rows.map(({ type }) => type)
@@ -354,7 +354,7 @@ test('cookies and second-factor secrets are not stored in plain text', async (t)
     running.db.database,
     `select s::text as text from browser_sessions s union all select f::text from totp_factors f
      union all select c::text from recovery_codes c union all select w::text from sign_in_flows w
-     union all select e::text from events e`,
+     union all select e::text from all_events e`,
   )
   const all = rows.map(({ text }) => text).join('\n')
   for (const value of [browser.cookies.get(SESSION_COOKIE)!, secret, ...recoveryCodes]) {

@@ -56,7 +56,7 @@ async function stage(t: ExecutionContext, environment: Readonly<Record<string, s
     triggered: () =>
       sql<{ reasons: string[]; method: string }>(
         db,
-        `select data -> 'reasons' as reasons, data ->> 'method' as method from events
+        `select data -> 'reasons' as reasons, data ->> 'method' as method from all_events
          where type = 'auth.adaptive_mfa.triggered' order by occurred_at, id`,
       ),
   }

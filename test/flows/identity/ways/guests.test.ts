@@ -102,7 +102,7 @@ test.serial('a guest is admitted where the tenant allows it, without address cla
   t.is(claims['acr'], 'aal1')
   const events = await sql<{ type: string }>(
     at.db,
-    `select type from events where data -> 'actor' ->> 'id' = $1 order by occurred_at, type`,
+    `select type from all_events where data -> 'actor' ->> 'id' = $1 order by occurred_at, type`,
     [claims.sub],
   )
   t.true(events.some(({ type }) => type === 'tenant_user.activated'))
@@ -228,7 +228,7 @@ test.serial('a guest who is not seen for the retention time is deleted, others s
   t.is((await browser.get('/auth/account')).status, 303)
   const events = await sql(
     at.db,
-    `select data ->> 'status' as status from events where type = 'tenant_user.removed'`,
+    `select data ->> 'status' as status from all_events where type = 'tenant_user.removed'`,
   )
   t.deepEqual(events, [{ status: 'removed' }])
 })

@@ -175,7 +175,7 @@ test.serial(
       at.running.db.database,
       `select count(*) filter (where type = 'auth.login.failure' and data ->> 'reason' = 'sms')::int as failures,
        count(*) filter (where type = 'security.brute_force.detected' and data ->> 'subject' = 'sms')::int as locks
-     from events`,
+     from all_events`,
     )
     t.deepEqual(events, { failures: 4, locks: 1 })
   },

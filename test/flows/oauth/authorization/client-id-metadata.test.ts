@@ -348,7 +348,7 @@ test.serial('a document that changes after the decision does not change it', asy
   t.true((await codeOf(running, person, url, {}, browser)).asked)
   const events = await sql<{ data: { client_id: string } }>(
     running.db.database,
-    `select data from events where type = 'security.client.metadata_changed'
+    `select data from all_events where type = 'security.client.metadata_changed'
      and data ->> 'client_id' = $1`,
     [url],
   )
