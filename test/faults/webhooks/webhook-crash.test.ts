@@ -9,7 +9,6 @@ import { Client } from 'pg'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
-import { sql } from '../../support/identity/identity.js'
 import { svc } from '../../flows/vault/command.js'
 import { type Received, startReceiver } from '../../support/webhooks/receiver.js'
 import { freePort, testService } from '../../support/service.js'
@@ -85,12 +84,16 @@ test(`of ${EVENTS} events none is lost to ${KILLS} kills`, async (t) => {
   let worker = await start()
   const written = new Set<string>()
   const committed = async (ids: readonly string[]) => {
-    const rows = await sql<{ id: string }>(
-      db.database,
-      `select id from all_events where tenant_id = $1 and id = any($2::uuid[])
-       union all
-       select id from unnumbered_events where tenant_id = $1 and id = any($2::uuid[])`,
-      [tenantId, ids],
+    const { rows } = await db.database.tenant(tenantId, (tx) =>
+      tx.query<{ id: string }>({
+        name: 'test.committed',
+        text: `select id from all_events where tenant_id = $1 and id = any($2::uuid[])
+               union all
+               select (l.line::jsonb ->> 'id')::uuid
+               from unnumbered_events u, unnest(string_to_array(u.line, chr(10))) l (line)
+               where u.tenant_id = $1 and (l.line::jsonb ->> 'id')::uuid = any($2::uuid[])`,
+        values: [tenantId, ids],
+      }),
     )
     return rows.map(({ id }) => id)
   }

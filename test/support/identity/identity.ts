@@ -219,7 +219,7 @@ export async function sql<Row>(
   text: string,
   values: readonly unknown[] = [],
 ): Promise<Row[]> {
-  if (/\b(?:audit_)?events\b/.test(text)) await numberAll(database)
+  if (/\b(?:all_|audit_)?events\b/.test(text)) await numberAll(database)
   const { rows } = await database.system((tx) =>
     tx.query<Row>({ name: `test.${createHash('sha1').update(text).digest('hex')}`, text, values }),
   )

@@ -223,7 +223,7 @@ export async function buildTokensFixture() {
 
   /** Runs a statement like the operator: across tenants. */
   const sql = async (text: string, values: unknown[] = []) => {
-    if (/\b(?:audit_)?events\b/.test(text)) await numberAll(database)
+    if (/\b(?:all_|audit_)?events\b/.test(text)) await numberAll(database)
     const name = `test.${createHash('md5').update(text).digest('hex')}`
     return database.system((tx) => tx.query({ name, text, values }))
   }
