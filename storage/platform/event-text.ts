@@ -67,13 +67,20 @@ function textOf({ id, tenantId, type, data, audit = {} }: Told, occurredAt: stri
     canonicalJson(rest),
     occurredAt,
   )
-  const about = canonicalJson({ actor, resource, request_id: requestId })
-  const ofRecord = canonicalJson({
-    actor: subject === null ? undefined : { type: subject.subject_type, id: subject.sub },
-    resource: audited.resource ?? undefined,
-    request_id: audited.requestId,
-  })
-  return { about: about === ofRecord ? 'true' : about, line }
+  const isOfRecord =
+    isParty(actor, subject && { type: subject.subject_type, id: subject.sub }) &&
+    isParty(resource, audited.resource) &&
+    requestId === audited.requestId
+  const about = isOfRecord ? 'true' : JSON.stringify({ actor, resource, request_id: requestId })
+  return { about, line }
+}
+
+/** True if the member of the event is what the database makes of that of the record. */
+function isParty(member: unknown, recorded: { readonly type: string; readonly id: string } | null) {
+  if (recorded === null) return member === undefined
+  if (typeof member !== 'object' || member === null) return false
+  const { type, id } = member as Readonly<Record<string, unknown>>
+  return type === recorded.type && id === recorded.id && Object.keys(member).length === 2
 }
 
 /** The explicit value, which can be null, otherwise the value derived from the data. */
