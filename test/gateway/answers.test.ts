@@ -1,6 +1,8 @@
+import { once } from 'node:events'
+import { connect, type IncomingHttpHeaders, sensitiveHeaders } from 'node:http2'
 import test from 'ava'
 import { PROBLEM_TYPES } from '../../gateway/response/problems.js'
-import { onEachTransport } from './stage.js'
+import { onEachTransport, openStage } from './stage.js'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
@@ -173,4 +175,17 @@ onEachTransport(test, {}, ({ on, call, transport, stage }) => {
       t.true(status === 404 || status === 400, `${name} gave ${status}`)
     }
   })
+})
+
+test('http2: fields that differ in each answer stay out of the table of the client', async (t) => {
+  const stage = await openStage({ transport: 'http2' })
+  t.teardown(() => stage.close())
+  const session = connect(`https://localhost:${stage.port}`, { ca: stage.certificate!.pem })
+  t.teardown(() => session.destroy())
+  const stream = session.request({ ':path': '/hello', ':authority': 'id.test' })
+  const [headers] = (await once(stream, 'response')) as [
+    IncomingHttpHeaders & { readonly [sensitiveHeaders]?: readonly string[] },
+  ]
+  t.deepEqual(headers[sensitiveHeaders]?.toSorted(), ['ratelimit', 'x-request-id'])
+  t.regex(headers['x-request-id'] as string, UUID)
 })
