@@ -33,6 +33,9 @@ export interface LinkOptions {
   readonly onLine?: ((line: string) => void) | undefined
 }
 
+/** A log line, which is posted besides the frames. */
+export type PostedLine = { readonly line: string }
+
 /** An actor as a link sees it: by name, without its protocol. */
 export interface AskedByName {
   ask(kind: string, message: unknown, options: AskOptions): Promise<unknown>
@@ -68,8 +71,8 @@ export class Link implements Carrier {
     this.#log = options.log
     this.#lookup = options.lookup
     this.#onLine = options.onLine
-    port.on('message', (posted: PostedFrame | string) => {
-      if (typeof posted === 'string') this.#onLine?.(posted)
+    port.on('message', (posted: PostedFrame | PostedLine) => {
+      if (typeof posted === 'object' && 'line' in posted) this.#onLine?.(posted.line)
       else this.#receive(posted)
     })
   }
