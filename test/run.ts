@@ -22,8 +22,7 @@ import {
   THROUGH_FLOWS,
   type ThroughResult,
 } from './runner/through.js'
-import { startFleet } from './support/fleet/fleet.js'
-import type { SharedFleet } from './support/fleet/through.js'
+import { openFleetPool } from './support/fleet/pool.js'
 import { program } from './support/service/program.js'
 import { serverFolder, startTestPostgres } from './support/storage/postgres.js'
 
@@ -67,7 +66,7 @@ async function main(): Promise<number> {
   if (options === null) return 2
   rmSync(join(root, 'coverage'), { recursive: true, force: true })
   bringPrograms()
-  if (options.isWhole && !checks()) return 1
+  if (options.isWhole && options.through === undefined && !checks()) return 1
 
   const dataDir = mkdtempSync(join(serverFolder(), 'svc-test-'))
   const postgres = await startTestPostgres(dataDir)
@@ -144,39 +143,35 @@ async function runThrough(
   })
   say(`${files.length} files, through ${through} with ${coordination}`)
   process.env['TEST_POSTGRES_URL'] = environment.TEST_POSTGRES_URL
-  const fleet = await startFleet({ through, coordination })
+  const folder = mkdtempSync(join(serverFolder(), 'svc-fleets-'))
+  const pool = await openFleetPool(folder, { through, coordination })
+  const notesPath = `${environment.TEST_TIMES}-notes`
+  const verdict = noVerdict()
   try {
-    const { baseUrl, ca, db, kms } = fleet
-    const shared: SharedFleet = {
-      baseUrl,
-      ca,
-      url: db.url,
-      superuserUrl: db.superuserUrl,
-      environment: { ...kms.environment, ...fleet.coordination.environment },
-    }
-    const notesPath = `${environment.TEST_TIMES}-notes`
     const more = {
       TEST_THROUGH: through,
       TEST_COORDINATION: coordination,
-      TEST_FLEET: JSON.stringify(shared),
+      TEST_FLEETS: pool.socketPath,
       TEST_THROUGH_NOTES: notesPath,
     }
-    const verdict = await runAva({ ...environment, ...more }, { ...options, isWhole: false, files })
-    const withFleet = new Set(
-      readNotes(notesPath)
-        .filter(({ reason }) => reason === undefined)
-        .map(({ file }) => relative(root, file)),
-    )
-    for (const file of files) {
-      const { passed = 0 } = verdict.files.get(file) ?? {}
-      if (passed > 0 && !withFleet.has(file)) {
-        verdict.failed.push(`${sourcePath(file)} passes without a service behind ${through}`)
-      }
-    }
-    return verdict
+    await runAva({ ...environment, ...more }, { ...options, isWhole: false, files }, verdict)
   } finally {
-    await fleet.end()
+    verdict.failed.push(...(await pool.end()))
+    rmSync(folder, { recursive: true, force: true })
   }
+  say(`${pool.started()} fleets were started`)
+  const withFleet = new Set(
+    readNotes(notesPath)
+      .filter(({ reason }) => reason === undefined)
+      .map(({ file }) => relative(root, file)),
+  )
+  for (const file of files) {
+    const { passed = 0 } = verdict.files.get(file) ?? {}
+    if (passed > 0 && !withFleet.has(file)) {
+      verdict.failed.push(`${sourcePath(file)} passes without a service behind ${through}`)
+    }
+  }
+  return verdict
 }
 
 function noVerdict(): Verdict {
@@ -215,6 +210,7 @@ function checks(): boolean {
 function runAva(
   environment: { readonly TEST_TIMES: string } & Readonly<Record<string, string>>,
   { files, isWhole, flags, match, through, coordination, resume }: TestOptions,
+  verdict = noVerdict(),
 ): Promise<Verdict> {
   const ava = [
     bin('ava'),
@@ -249,7 +245,6 @@ function runAva(
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => child.kill(signal))
   }
-  const verdict = noVerdict()
   const progress = openProgress(files.length, environment.TEST_TIMES)
   // A whole run has hundreds of them.
   const onLog = isWhole ? undefined : (line: string) => progress.say(`      ${line}`)

@@ -2,6 +2,7 @@
  * Several processes on one database behind a proxy, as in production: with nginx two of each plane, with HAProxy, which
  * passes TLS through and sees no paths, two of all planes.
  */
+import { join } from 'node:path'
 import { type FreshDatabase, freshDatabase } from '../storage/database.js'
 import { type TestKms, testKms } from '../storage/kms.js'
 import { type Certificate, makeCertificate } from '../service/certificates.js'
@@ -23,6 +24,8 @@ export interface FleetOptions {
   readonly host?: TestHost | undefined
   /** SVC_ variables of all processes. */
   readonly environment?: Readonly<Record<string, string>> | undefined
+  /** Default: one in this process, which the fleet ends. */
+  readonly kms?: TestKms | undefined
   /** Default: a fresh one, which the fleet drops at its end. */
   readonly db?: FreshDatabase | undefined
   /** The URL that the processes use, where it is not that of `db`. */
@@ -36,6 +39,10 @@ export interface FleetOptions {
   readonly tree?: string | undefined
   /** Receives each line of the logs, at the level `debug`. */
   readonly onLog?: ((line: string) => void) | undefined
+  /** For files with the logs of the processes. Default: the memory of this process. */
+  readonly logFolder?: string | undefined
+  /** Default: a process of its own. */
+  readonly start?: ((options: ProcessOptions) => FleetProcess) | undefined
   /** The variables that a tree knows. Default: all. */
   readonly adapt?: ((variables: Variables, tree: string | undefined) => Variables) | undefined
 }
@@ -77,7 +84,7 @@ const DRAIN_SECS = '0'
 export async function startFleet(options: FleetOptions): Promise<Fleet> {
   const { through, coordination: backend = 'postgres', environment = {} } = options
   const { host = 'localhost' } = options
-  const { adapt = (variables) => variables } = options
+  const { adapt = (variables) => variables, start = startProcess } = options
   const undos: (() => Promise<void> | void)[] = []
   const end = async () => {
     const failures: unknown[] = []
@@ -93,8 +100,8 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   try {
     const db = options.db ?? (await freshDatabase())
     if (options.db === undefined) undos.push(() => db.drop())
-    const kms = await testKms()
-    undos.push(() => kms.end())
+    const kms = options.kms ?? (await testKms())
+    if (options.kms === undefined) undos.push(() => kms.end())
     const coordination = await startCoordination(backend)
     undos.push(() => coordination.stop())
     const certificate = makeCertificate()
@@ -127,6 +134,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
         ca: certificate.pem,
         tree: options.tree,
         onLog: options.onLog,
+        logPath: options.logFolder && join(options.logFolder, `${plane}-${index}.log`),
         environment: {
           ...allowedOn(plane, common),
           SVC_SERVER__PORT: String(own),
@@ -145,7 +153,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
       }
     })
     const launch = (one: ProcessOptions) =>
-      startProcess({ ...one, environment: adapt(one.environment, one.tree) })
+      start({ ...one, environment: adapt(one.environment, one.tree) })
     processes.push(launch(planned[0]!))
     await processes[0]!.ready()
     for (const one of planned.slice(1)) processes.push(launch(one))

@@ -1,14 +1,18 @@
 /** One process of a fleet: `svc serve` with variables of its own. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { closeSync, openSync, readFileSync } from 'node:fs'
 import { get as getPlain } from 'node:http'
 import { connect as connectHttp2 } from 'node:http2'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '../service/watch.js'
 
 const READY_WITHIN_MS = 120_000
 const ENDS_WITHIN_MS = 60_000
+/** A TLS handshake each time: more often would take the processor from what starts. */
+const ASKED_EVERY_MS = 150
 
 export interface ProcessOptions {
   /** For messages, such as `auth 1`. */
@@ -21,6 +25,8 @@ export interface ProcessOptions {
   readonly ca?: string | undefined
   /** Receives each line of its log, at the level `debug`, without the plain notes of its start. */
   readonly onLog?: ((line: string) => void) | undefined
+  /** A file that its output is added to, instead of the memory of this process. Not with `onLog`. */
+  readonly logPath?: string | undefined
   /** Prefix of the command, such as a program that changes the clock. */
   readonly wrapper?: readonly string[] | undefined
 }
@@ -29,6 +35,7 @@ export interface FleetProcess {
   readonly name: string
   readonly port: number
   readonly pid: number
+  readonly logPath: string | undefined
   /** Everything that it has printed. */
   output(): string
   ready(): Promise<void>
@@ -44,7 +51,7 @@ const TREE = new URL('../../../', import.meta.url).pathname
 
 /** Starts it without waiting until it is ready. */
 export function startProcess(options: ProcessOptions): FleetProcess {
-  const { name, port, environment, tree = TREE, ca, onLog, wrapper = [] } = options
+  const { name, port, environment, tree = TREE, ca, onLog, logPath, wrapper = [] } = options
   const [command = '', ...words] = [
     ...wrapper,
     process.execPath,
@@ -52,13 +59,17 @@ export function startProcess(options: ProcessOptions): FleetProcess {
     'serve',
     ...(onLog === undefined ? [] : ['--log-level', 'debug']),
   ]
+  const log = logPath === undefined ? 'pipe' : openSync(logPath, 'a')
   const child: ChildProcess = spawn(command, words, {
     cwd: '/',
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', log, log],
     env: { PATH: process.env['PATH'], HOME: '/nonexistent', ...environment },
   })
+  if (typeof log === 'number') closeSync(log)
   let text = ''
-  for (const stream of [child.stdout!, child.stderr!]) {
+  const output = () => (logPath === undefined ? text : readFileSync(logPath, 'utf8'))
+  for (const stream of [child.stdout, child.stderr]) {
+    if (stream === null) continue
     stream.setEncoding('utf8').on('data', (part: string) => (text += part))
     if (onLog !== undefined) {
       createInterface({ input: stream }).on('line', (line) => {
@@ -72,17 +83,20 @@ export function startProcess(options: ProcessOptions): FleetProcess {
     if (!isOver()) child.kill('SIGKILL')
     await exited
   }
-  const status = () => (ca === undefined ? plainStatus(port) : http2Status(port, ca))
+  const status = () => statusOf(port, ca)
   return {
     name,
     port,
     pid: child.pid!,
-    output: () => text,
+    logPath,
+    output,
     status,
     async ready() {
       await until(`the start of ${name}`, READY_WITHIN_MS, async () => {
-        if (isOver()) throw new Error(`${name} ended:\n${text}`)
-        return (await status()) === 200
+        if (isOver()) throw new Error(`${name} ended:\n${output()}`)
+        if ((await status()) === 200) return true
+        await sleep(ASKED_EVERY_MS)
+        return false
       })
     },
     async terminate() {
@@ -97,6 +111,11 @@ export function startProcess(options: ProcessOptions): FleetProcess {
 }
 
 const PATH = '/health/ready'
+
+/** Of /health/ready, or 0 where nothing answers. @param ca where it serves HTTP/2 with TLS */
+export function statusOf(port: number, ca: string | undefined): Promise<number> {
+  return ca === undefined ? plainStatus(port) : http2Status(port, ca)
+}
 
 function plainStatus(port: number): Promise<number> {
   return new Promise((resolve) => {

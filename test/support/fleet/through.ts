@@ -1,8 +1,8 @@
 /**
  * Flows that run against several processes behind a proxy instead of a service in the process of the test. The runner
- * sets TEST_THROUGH and TEST_COORDINATION, and shares one fleet by TEST_FLEET.
+ * sets TEST_THROUGH and TEST_COORDINATION, and has a pool of fleets at the socket TEST_FLEETS.
  */
-import { appendFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, statSync } from 'node:fs'
 import type { Service } from '../../../runtime/startup.js'
 import { silentLogger } from '../../../runtime/kernel/log.js'
 import { openDatabase } from '../../../storage/platform/database.js'
@@ -11,17 +11,8 @@ import { type FreshDatabase, sameUrls, testPoolSettings } from '../storage/datab
 import { everywhere } from '../service/canaries.js'
 import { COORDINATIONS } from './coordination.js'
 import { startFleet } from './fleet.js'
+import { takeFleet, type WantedFleet } from './pool.js'
 import { PROXIES } from './proxy.js'
-
-/** A fleet of the runner, for flows that need no settings of their own. */
-export type SharedFleet = {
-  readonly baseUrl: string
-  readonly ca: string
-  readonly url: string
-  readonly superuserUrl: string
-  /** SVC_ variables of another process of the fleet. */
-  readonly environment: Readonly<Record<string, string>>
-}
 
 type Through = TestService & { readonly ca: string }
 
@@ -106,11 +97,10 @@ export async function throughProxy(
   if (THROUGH === 'nginx' && environment['SVC_SERVER__TRUSTED_PROXIES'] !== undefined) {
     throw new NotThroughError('it sends what a proxy sends')
   }
-  const shared = process.env['TEST_FLEET']
-  const isShared = shared !== undefined && Object.keys(environment).length === 0
+  const socketPath = process.env['TEST_FLEETS']
   const fleet =
-    isShared && onLog === undefined && host === undefined
-      ? await sharedFleet(JSON.parse(shared) as SharedFleet)
+    socketPath !== undefined && onLog === undefined
+      ? await pooledFleet(socketPath, { environment, host })
       : await ownFleet(environment, onLog, host)
   note({})
   let beside: Promise<TestService> | undefined
@@ -159,28 +149,39 @@ async function ownFleet(
     processEnvironment: fleet.coordination.environment,
     async end() {
       await fleet.end()
-      const leaks = processes.flatMap(({ output }) => everywhere.search('log', output()))
-      if (leaks.length > 0) throw new Error(`secrets in the log: ${JSON.stringify(leaks)}`)
+      refuseLeaks(processes.map(({ output }) => output()))
     },
   }
 }
 
-async function sharedFleet(fleet: SharedFleet): Promise<Found> {
-  const { baseUrl, ca, url, superuserUrl, environment } = fleet
+async function pooledFleet(socketPath: string, wanted: WantedFleet): Promise<Found> {
+  const { fleet, giveBack } = await takeFleet(socketPath, wanted)
+  const { baseUrl, ca, url, superuserUrl, environment, logPaths } = fleet
   const settings = testPoolSettings
   const urls = sameUrls(url)
   const database = await openDatabase({ settings, urls, plane: 'all', log: silentLogger })
   const drop = () => database.close()
   const db: FreshDatabase = { url, superuserUrl, database, settings, urls, drop }
+  const logs = logPaths.map((path) => ({ path, start: statSync(path).size }))
   return {
-    kms: partOf<TestService['kms']>('kms', { environment }),
+    kms: partOf<TestService['kms']>('kms', { environment: environment.kms }),
     baseUrl,
-    issuer: baseUrl,
+    issuer: wanted.environment['SVC_OIDC__ISSUER_URL'] ?? baseUrl,
     ca,
     db,
-    processEnvironment: environment,
-    end: drop,
+    processEnvironment: environment.coordination,
+    async end() {
+      await drop()
+      const written = logs.map(({ path, start }) => readFileSync(path).subarray(start).toString())
+      await giveBack()
+      refuseLeaks(written)
+    },
   }
+}
+
+function refuseLeaks(logs: readonly string[]): void {
+  const leaks = logs.flatMap((text) => everywhere.search('log', text))
+  if (leaks.length > 0) throw new Error(`secrets in the log: ${JSON.stringify(leaks)}`)
 }
 
 /** The part has the members that a fleet has too. The others need a service in the process of the test. */

@@ -1,0 +1,94 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import test, { type ExecutionContext } from 'ava'
+import type { Fleet } from '../support/fleet/fleet.js'
+import { type FleetPool, poolOf, takeFleet, type WantedFleet } from '../support/fleet/pool.js'
+import { until } from '../support/service/watch.js'
+
+/** A pool of fleets without processes, each with a number as its address. */
+async function open(
+  t: ExecutionContext,
+  begin?: (number: number) => void,
+): Promise<{
+  pool: FleetPool
+  take(settings: Record<string, string>): ReturnType<typeof takeFleet>
+  /** The numbers of those that run. */
+  running: Set<number>
+  unclean: Set<number>
+}> {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-pool-'))
+  const running = new Set<number>()
+  const unclean = new Set<number>()
+  let last = 0
+  const pool = await poolOf(folder, async () => {
+    const number = (last += 1)
+    begin?.(number)
+    running.add(number)
+    return {
+      baseUrl: String(number),
+      ca: 'a CA',
+      db: { url: 'a database', superuserUrl: 'as superuser' },
+      kms: { environment: {} },
+      coordination: { environment: {} },
+      processes: [{ logPath: 'a log' }],
+      async end() {
+        running.delete(number)
+        if (unclean.has(number)) throw new Error(`process of ${number} ended with 1`)
+      },
+    } as unknown as Fleet
+  })
+  t.teardown(async () => {
+    await pool.end()
+    rmSync(folder, { recursive: true })
+  })
+  const take = (environment: WantedFleet['environment']) =>
+    takeFleet(pool.socketPath, { environment })
+  return { pool, take, running, unclean }
+}
+
+test('a fleet with settings serves one test', async (t) => {
+  const { pool, take, running } = await open(t)
+  const first = await take({ a: '1' })
+  await first.giveBack()
+  await until('the end of the first', 10_000, () => running.size === 0)
+  const second = await take({ a: '1' })
+  t.not(second.fleet.baseUrl, first.fleet.baseUrl)
+  t.is(pool.started(), 2)
+})
+
+test('tests without settings have one fleet at the same time', async (t) => {
+  const { take, running } = await open(t)
+  const [one, other] = await Promise.all([take({}), take({})])
+  t.is(one.fleet.baseUrl, other.fleet.baseUrl)
+  await Promise.all([one.giveBack(), other.giveBack()])
+  t.is(running.size, 1)
+})
+
+test('a process that does not end cleanly fails the run', async (t) => {
+  const { pool, take, unclean } = await open(t)
+  const { fleet, giveBack } = await take({ a: '1' })
+  unclean.add(Number(fleet.baseUrl))
+  await giveBack()
+  t.deepEqual(await pool.end(), ['Error: process of 1 ended with 1'])
+})
+
+test('a fleet that does not start fails its test alone', async (t) => {
+  const { take } = await open(t, (number) => {
+    if (number === 1) throw new Error('no database')
+  })
+  await t.throwsAsync(take({}), { message: 'Error: no database' })
+  t.is((await take({})).fleet.baseUrl, '2')
+})
+
+test('the end of a pool ends fleets that tests have, and their logs', async (t) => {
+  const { pool, take, running } = await open(t)
+  await take({ a: '1' })
+  await take({})
+  t.deepEqual(await pool.end(), [])
+  t.is(running.size, 0)
+  t.deepEqual(
+    readdirSync(join(pool.socketPath, '..')).filter((name) => name.startsWith('fleet-')),
+    [],
+  )
+})

@@ -1,0 +1,63 @@
+/** A process that runs one service after another, as `svc serve` does, because most of a start is to load the modules. */
+import { closeSync, openSync, writeSync } from 'node:fs'
+import { createLogger } from '../../../runtime/kernel/log.js'
+import { beginYoung } from '../../../runtime/kernel/v8-flags.js'
+import { type Service, startService } from '../../../runtime/startup.js'
+
+export type HostRequest =
+  | {
+      readonly tag: 'start'
+      readonly environment: Readonly<Record<string, string>>
+      readonly logPath: string
+    }
+  | { readonly tag: 'stop' }
+/** To each request one. `failed`: the service has not started. */
+export type HostReply =
+  | { readonly tag: 'started' }
+  | { readonly tag: 'failed'; readonly reason: string }
+  | { readonly tag: 'stopped'; readonly clean: boolean }
+
+beginYoung()
+const reply = (what: HostReply) => process.send!(what)
+let stopping = new AbortController()
+let running: Promise<Service> | undefined
+let log: number | undefined
+
+async function start({
+  environment,
+  logPath,
+}: Extract<HostRequest, { tag: 'start' }>): Promise<void> {
+  const file = openSync(logPath, 'a')
+  log = file
+  stopping = new AbortController()
+  running = startService({
+    environment,
+    cwd: '/',
+    uid: process.getuid?.(),
+    log: createLogger({
+      level: 'info',
+      destination: { write: (line) => void writeSync(file, line) },
+    }),
+    signal: stopping.signal,
+  })
+  try {
+    await running
+    reply({ tag: 'started' })
+  } catch (error) {
+    reply({ tag: 'failed', reason: String(error) })
+  }
+}
+
+async function stop(): Promise<void> {
+  stopping.abort()
+  const service = await running?.catch(() => undefined)
+  const clean = service !== undefined && (await service.stop())
+  if (log !== undefined) closeSync(log)
+  reply({ tag: 'stopped', clean })
+}
+
+process.on('message', (request: HostRequest) => {
+  void (request.tag === 'start' ? start(request) : stop())
+})
+// The runner has ended.
+process.once('disconnect', () => process.exit(1))
