@@ -11,7 +11,6 @@ import { decode, openShop, type Shop } from '../../support/commerce/x402-shop.js
 
 const environment = {
   ...COMMERCE,
-  SVC_SERVER__REQUEST_TIMEOUT_SECS: '6',
   // Long enough that the reconciliation does not touch the payment.
   SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false',
 }
