@@ -10,7 +10,7 @@ import { type FleetProcess, type ProcessOptions, statusOf } from './process.js'
 const HOST = fileURLToPath(new URL('./host.js', import.meta.url))
 const READY_WITHIN_MS = 120_000
 /** Of 170 MB each. */
-const IDLE_MAX = 24
+const IDLE_MAX = 48
 
 export interface Hosts {
   /** In a process that has no service now, or in a new one. */
