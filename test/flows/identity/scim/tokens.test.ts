@@ -4,8 +4,10 @@ import test from 'ava'
 import { apiOf, type Json } from '../../../support/api.js'
 import { heldClock } from '../../../support/held-clock.js'
 import { openDirectory, SCIM_USER } from '../../../support/identity/directory.js'
+import { KNOWN_WITHIN_MS } from '../../../support/fleet/through.js'
 import { sql } from '../../../support/identity/identity.js'
 import { testService } from '../../../support/service.js'
+import { until } from '../../../support/service/watch.js'
 
 const PATH = '/api/v1/scim/tokens'
 const running = await testService({ environment: { SVC_SCIM__ENABLED: 'true' } })
@@ -50,7 +52,11 @@ test('a token is created, listed without its secret, and deleted', async (t) => 
   const at = `${PATH}/${String(record['id'])}`
   t.is((await api.call('DELETE', at, { token: workspace.token })).status, 204)
   t.is((await api.call('DELETE', at, { token: workspace.token })).status, 404)
-  t.is((await api.get('/scim/v2/Users', String(token))).status, 401)
+  await until(
+    'the token is refused',
+    KNOWN_WITHIN_MS,
+    async () => (await api.get('/scim/v2/Users', String(token))).status === 401,
+  )
   const audit = await sql<{ type: string }>(
     running.db.database,
     `select type from audit_events where tenant_id = $1 and type like 'admin.scim%' order by sequence`,
