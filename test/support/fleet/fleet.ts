@@ -41,6 +41,8 @@ export interface FleetOptions {
   readonly onLog?: ((line: string) => void) | undefined
   /** For files with the logs of the processes. Default: the memory of this process. */
   readonly logFolder?: string | undefined
+  /** The proxy waits longer for a busy process than with its file. */
+  readonly isPatient?: boolean | undefined
   /** Default: a process of its own. */
   readonly start?: ((options: ProcessOptions) => FleetProcess) | undefined
   /** The variables that a tree knows. Default: all. */
@@ -160,7 +162,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
     await Promise.all(processes.map((process) => process.ready()))
     const served = planned.flatMap((one, index) => (planes[index] === 'async' ? [] : [one.port]))
     const addresses = served.length === 2 ? [...served, ...served] : served
-    const proxy = await startProxy(through, port, addresses, certificate)
+    const proxy = await startProxy(through, port, addresses, certificate, options.isPatient)
     undos.push(() => proxy.stop())
     return {
       baseUrl,

@@ -50,7 +50,7 @@ export async function openFleetPool(
   const { kms, stop } = await ownKms(folder)
   const hosts = openHosts()
   const pool = await poolOf(folder, (wanted, logFolder) =>
-    startFleet({ ...options, ...wanted, kms, logFolder, start: hosts.launch }),
+    startFleet({ ...options, ...wanted, kms, logFolder, start: hosts.launch, isPatient: true }),
   )
   return {
     ...pool,

@@ -1,4 +1,7 @@
-/** nginx and HAProxy in front of a fleet, with the files of deploy/proxies. Only names, ports and paths differ. */
+/**
+ * nginx and HAProxy in front of a fleet, with the files of deploy/proxies. Only names, ports and paths differ, and for
+ * flows the time limits of connections and of health checks.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -26,6 +29,13 @@ export interface Proxy {
 }
 
 /**
+ * The limits in the files take a process that stands still out within seconds. A burst of TLS handshakes takes longer than
+ * that while many tests share a few processors.
+ */
+const SHORT_LIMIT = /(proxy_connect_timeout|timeout connect|timeout check) \d+s/g
+
+/**
+ * @param isPatient raises these limits.
  * @param ports for nginx those of two processes of the plane `auth` and two of `control`, for
  *   HAProxy two of all planes.
  */
@@ -34,6 +44,7 @@ export async function startProxy(
   port: number,
   ports: readonly number[],
   certificate: Certificate,
+  isPatient = false,
 ): Promise<Proxy> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-fleet-'))
   // The workers of nginx run as another account.
@@ -48,6 +59,7 @@ export async function startProxy(
     .replace('bind :443', `bind :${port}`)
     .replaceAll('*.id.example.com', '*.localhost')
     .replaceAll('id.example.com', 'localhost')
+  if (isPatient) text = text.replaceAll(SHORT_LIMIT, '$1 30s')
   for (const [index, own] of ports.entries()) {
     text = text.replaceAll(ADDRESSES[index]!, `127.0.0.1:${own}`)
   }

@@ -138,7 +138,14 @@ async function ownFleet(
   host: TestServiceOptions['host'],
 ): Promise<Found> {
   const coordination = COORDINATIONS.find((name) => name === process.env['TEST_COORDINATION'])
-  const fleet = await startFleet({ through: THROUGH!, coordination, environment, onLog, host })
+  const fleet = await startFleet({
+    through: THROUGH!,
+    coordination,
+    environment,
+    onLog,
+    host,
+    isPatient: true,
+  })
   const { baseUrl, ca, db, kms, processes } = fleet
   return {
     baseUrl,
