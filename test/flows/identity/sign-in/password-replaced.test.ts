@@ -54,7 +54,8 @@ test('by another hash of the same password, signs in', async (t) => {
   const { enter } = await slowPerson(t)
   const both = [enter(), enter()]
   for (const { browser, answer } of both) {
-    t.is((await answer).location, '/auth/account')
+    const { location, status, html } = await answer
+    t.is(location, '/auth/account', `${status}: ${html}`)
     t.is((await browser.get('/auth/account')).status, 200)
   }
 })
