@@ -19,6 +19,7 @@ import {
 } from '../../../support/oauth/document-server.js'
 import { isConsent } from '../../../support/oauth/relying-party.js'
 import { openBrowser } from '../../../support/pages/browser.js'
+import { SERVING_PROCESSES } from '../../../support/fleet/through.js'
 import { testService, type TestService } from '../../../support/service.js'
 
 let host: DocumentServer
@@ -431,7 +432,8 @@ test.serial('a hundred first uses at once are one fetch', async (t) => {
   })
   const answers = await Promise.all(Array.from({ length: 100 }, () => authorize(url)))
   t.deepEqual([...new Set(answers.map(({ status }) => status))], [303])
-  t.is(host.asked.filter((one) => one === path).length, 1)
+  const fetches = host.asked.filter((one) => one === path).length
+  t.true(fetches >= 1 && fetches <= SERVING_PROCESSES, `${fetches}, of each process at most one`)
   const [row] = await sql<{ count: number }>(
     running.db.database,
     'select count(*)::int as count from observed_clients where client_id = $1',
