@@ -183,7 +183,8 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
       end,
     }
   } catch (error) {
-    await end()
+    // That a process ends with an error follows from the reason of this one.
+    await end().catch(() => undefined)
     throw error
   }
 }
