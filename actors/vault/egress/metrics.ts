@@ -1,7 +1,7 @@
-/** Metrics of the egress proxy. */
+/** Metrics of the egress proxy. A call counts in plain numbers, which are read at each scrape. */
 import type { Registry } from 'prom-client'
-import { counter, gauge } from '../../platform/metrics.js'
-import { RELAY_ENDS, type RelayReport } from './protocol.js'
+import { type PlainFamily, registerPlain } from '../../../runtime/kernel/metrics/plain-metrics.js'
+import { RELAY_ENDS, type RelayEnd, type RelayReport } from './protocol.js'
 
 export interface EgressMetrics {
   /** A call was admitted in memory or by the database. */
@@ -11,49 +11,65 @@ export interface EgressMetrics {
 }
 
 export function egressMetrics(registry: Registry): EgressMetrics {
-  const bytes = counter(
-    registry,
-    'svc_egress_bytes_total',
-    'Body bytes relayed: request is what upstreams were sent, response what they sent.',
-    ['direction'],
-  )
-  const closed = counter(
-    registry,
-    'svc_egress_streams_closed_total',
-    'Relayed requests that have ended, by how.',
-    ['outcome'],
-  )
-  const redacted = counter(
-    registry,
-    'svc_egress_redactions_total',
-    'Occurrences of a secret that were taken out of answers.',
-  )
-  const admissions = counter(
-    registry,
-    'svc_egress_admissions_total',
-    'Calls that asked for admission, by what decided: memory (a block of the process) or database.',
-    ['by'],
-  )
-  const inMemory = admissions.labels({ by: 'memory' })
-  const inDatabase = admissions.labels({ by: 'database' })
-  inMemory.inc(0)
-  inDatabase.inc(0)
-  const running = gauge(registry, 'svc_egress_running', 'Relayed requests that have not ended.')
-  // Series exist from the start: a rate over a series that appears later misses its first step.
-  for (const outcome of RELAY_ENDS) closed.inc({ outcome }, 0)
-  // Labels are looked up once: a look-up costs more than a count.
-  const by = Object.fromEntries(RELAY_ENDS.map((outcome) => [outcome, closed.labels({ outcome })]))
-  const sent = bytes.labels({ direction: 'request' })
-  const received = bytes.labels({ direction: 'response' })
+  const bytes = { request: 0, response: 0 }
+  const admissions = { memory: 0, database: 0 }
+  const closed = Object.fromEntries(RELAY_ENDS.map((outcome) => [outcome, 0])) as Record<
+    RelayEnd,
+    number
+  >
+  let redactions = 0
+  let running = 0
+  const families: readonly PlainFamily[] = [
+    {
+      name: 'svc_egress_bytes_total',
+      help: 'Body bytes relayed: request is what upstreams were sent, response what they sent.',
+      type: 'counter',
+      read: () => samplesOf('direction', bytes),
+    },
+    {
+      name: 'svc_egress_streams_closed_total',
+      help: 'Relayed requests that have ended, by how.',
+      type: 'counter',
+      read: () => samplesOf('outcome', closed),
+    },
+    {
+      name: 'svc_egress_redactions_total',
+      help: 'Occurrences of a secret that were taken out of answers.',
+      type: 'counter',
+      read: () => [{ labels: {}, value: redactions }],
+    },
+    {
+      name: 'svc_egress_admissions_total',
+      help: 'Calls that asked for admission, by what decided: memory (a block of the process) or database.',
+      type: 'counter',
+      read: () => samplesOf('by', admissions),
+    },
+    {
+      name: 'svc_egress_running',
+      help: 'Relayed requests that have not ended.',
+      type: 'gauge',
+      read: () => [{ labels: {}, value: running }],
+    },
+  ]
+  for (const family of families) registerPlain(registry, family)
   return {
-    admitted: (by) => (by === 'memory' ? inMemory : inDatabase).inc(),
-    began: () => running.inc(),
-    ended({ outcome, requestBytes, responseBytes, redactions }) {
-      running.dec()
-      sent.inc(requestBytes)
-      received.inc(responseBytes)
-      by[outcome]!.inc()
-      if (redactions > 0) redacted.inc(redactions)
+    admitted(by) {
+      admissions[by] += 1
+    },
+    began() {
+      running += 1
+    },
+    ended({ outcome, requestBytes, responseBytes, redactions: redacted }) {
+      running -= 1
+      bytes.request += requestBytes
+      bytes.response += responseBytes
+      closed[outcome] += 1
+      redactions += redacted
     },
   }
+}
+
+/** A sample for each value of the label, also for those that were never counted. */
+function samplesOf(label: string, counts: Readonly<Record<string, number>>) {
+  return Object.entries(counts).map(([name, value]) => ({ labels: { [label]: name }, value }))
 }
