@@ -194,7 +194,7 @@ class TenantAdmission {
     const outcome = admitted(random, request, known.row, first, takenBytes)
     const { facts } = outcome
     if (block.limits !== null) facts.block = block
-    if (facts.requestId !== undefined) facts.templates = this.#known.templatesOf(facts)
+    if (facts.requestId !== undefined) facts.templates = this.#known.templatesOf(known, facts)
     known.usedMs = nowMs
     block.usedMs = nowMs
     block.unrecorded += 1
@@ -273,9 +273,15 @@ class TenantAdmission {
     const drawn = block?.takeBytes(bytesMin, bytesMax) ?? 0
     if (block !== undefined && drawn > 0) {
       block.unsettled += 1
-      const used = { requests: 0, bytes: drawn }
-      const record = { kind: 'drawn', event: null, facts, block, used } as const
-      this.#records.push({ ...record, unusedBytes: 0, isRetry: false })
+      this.#records.push({
+        kind: 'drawn',
+        event: null,
+        facts,
+        unusedBytes: 0,
+        isRetry: false,
+        block,
+        used: { requests: 0, bytes: drawn },
+      })
       this.#refillIfDue(block, clock.monotonicMs())
       this.#schedule(BEGIN_DELAY_MS)
       return drawn
@@ -303,16 +309,20 @@ class TenantAdmission {
   close({ facts, report, unusedBytes }: CallEnd): void {
     const event = endEvent(facts, report, this.#needs.clock.now())
     const { block } = facts
-    if (block === undefined || unusedBytes === 0 || block.isRetired) {
-      const record = { kind: 'end', event, facts, unusedBytes, isRetry: false } as const
-      this.#records.push({ ...record, block: null, used: NOTHING })
-    } else {
+    const isOfBlock = block !== undefined && unusedBytes !== 0 && !block.isRetired
+    if (isOfBlock) {
       block.unsettled += 1
       block.add({ requests: 0, bytes: unusedBytes })
-      const used = { requests: 0, bytes: -unusedBytes }
-      const record = { kind: 'end', event, facts, unusedBytes: 0, isRetry: false } as const
-      this.#records.push({ ...record, block, used })
     }
+    this.#records.push({
+      kind: 'end',
+      event,
+      facts,
+      unusedBytes: isOfBlock ? 0 : unusedBytes,
+      isRetry: false,
+      block: isOfBlock ? block : null,
+      used: isOfBlock ? { requests: 0, bytes: -unusedBytes } : NOTHING,
+    })
     this.#ends += 1
     if (this.#ends > CALL_ENDS_MAX) this.#dropEnd()
     this.#schedule(END_DELAY_MS)

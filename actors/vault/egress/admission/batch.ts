@@ -56,7 +56,8 @@ export type PendingRequest = {
 
 /**
  * The beginning or the end of a call, or bytes that it has drawn from its block, to store. An event has a fixed id, so
- * that it is appended once.
+ * that it is appended once. Each record is written as a whole literal with its members in this order: V8 gives objects
+ * that extend a spread one hidden class each, which makes every later access slow.
  */
 export type CallRecord = {
   readonly kind: 'begin' | 'drawn' | 'end'
@@ -231,6 +232,7 @@ async function write(
       usedMs: admission === undefined ? (before?.usedMs ?? nowMs) : nowMs,
       block: kept,
       isRefreshing: false,
+      latest: before?.latest ?? null,
     }
     if (kept !== null || before === undefined || admission === undefined)
       return { caller, opened: null }

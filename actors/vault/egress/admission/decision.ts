@@ -35,18 +35,29 @@ export function hasLimits({ maxRequests, maxBytes }: AuthorityRow): boolean {
   return maxRequests !== null || maxBytes !== null
 }
 
-/** The grantee of each principal as text. */
-const grantees = new WeakMap<Principal, string>()
+/** The grantee of each principal as text, and its keys by credential: a known text is found without hashing it again. */
+const keysOf = new WeakMap<
+  Principal,
+  { readonly grantee: string; readonly keys: Map<string, string> }
+>()
+/** Credentials of one principal whose keys are kept. Callers choose the ids. */
+const KEYS_MAX = 32
 
 /** Requests with the same key share one look-up of grants and leases. */
 export function keyOf({ credentialId, caller }: AdmissionRequest): string {
-  let grantee = grantees.get(caller.principal)
-  if (grantee === undefined) {
+  let known = keysOf.get(caller.principal)
+  if (known === undefined) {
     const { agentId, delegationId } = granteeOf(caller.principal)
-    grantee = `${agentId} ${delegationId}`
-    grantees.set(caller.principal, grantee)
+    known = { grantee: `${agentId} ${delegationId}`, keys: new Map() }
+    keysOf.set(caller.principal, known)
   }
-  return `${credentialId} ${grantee}`
+  let key = known.keys.get(credentialId)
+  if (key === undefined) {
+    key = `${credentialId} ${known.grantee}`
+    if (known.keys.size >= KEYS_MAX) known.keys.clear()
+    known.keys.set(credentialId, key)
+  }
+  return key
 }
 
 export function queryOf({ credentialId, caller }: AdmissionRequest): AuthorityQuery {

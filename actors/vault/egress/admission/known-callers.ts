@@ -6,6 +6,7 @@
  * A change of a credential, a grant or a lease drops what is known. Every refusal comes from the database.
  */
 import type { HeldCredentialRow } from '../../../../storage/vault/vault-credentials.js'
+import type { Principal } from '../../../domain/principal.js'
 import type { AuthorityRow } from '../../../../storage/vault/egress-authorities.js'
 import type { Block } from './block.js'
 import { CallTemplates, type CallFacts } from './events.js'
@@ -31,6 +32,15 @@ export type KnownCaller = {
   usedMs: number
   block: Block | null
   isRefreshing: boolean
+  /** The templates of the last call, which the next one mostly needs too. */
+  latest: LatestTemplates | null
+}
+
+type LatestTemplates = {
+  readonly principal: Principal
+  readonly address: string | null
+  readonly authorityId: string
+  readonly templates: CallTemplates
 }
 
 function inUse(block: Block | null | undefined): Block | null {
@@ -109,10 +119,18 @@ export class KnownCallers {
     const isOlder = current !== undefined && current.readMs > readMs
     const kept = inUse(block) ?? inUse(current?.block)
     const latest = isOlder ? current : known
-    const authorities = withinBlock(latest.authorities, kept)
-    const lastUsedMs = Math.max(usedMs, current?.usedMs ?? usedMs)
-    const remembered = { ...latest, authorities, block: kept }
-    this.#known.set(key, { ...remembered, usedMs: lastUsedMs, isRefreshing: false })
+    // A whole literal: objects that extend a spread have a V8 hidden class each.
+    this.#known.set(key, {
+      key,
+      row: latest.row,
+      authorities: withinBlock(latest.authorities, kept),
+      readMs: latest.readMs,
+      generation: latest.generation,
+      usedMs: Math.max(usedMs, current?.usedMs ?? usedMs),
+      block: kept,
+      isRefreshing: false,
+      latest: latest.latest,
+    })
   }
 
   /** Removes callers without recent calls. @returns their blocks, which are to be closed. */
@@ -127,10 +145,20 @@ export class KnownCallers {
     return blocks
   }
 
-  /** The templates of the caller's events. */
-  templatesOf(facts: CallFacts): CallTemplates {
+  /** The templates of the events of a call. */
+  templatesOf(known: KnownCaller, facts: CallFacts): CallTemplates {
     const { principal, address } = facts.caller
-    const key = `${principal.tokenId} ${address} ${facts.credentialId} ${facts.authority.id}`
+    const authorityId = facts.authority.id
+    const { latest } = known
+    if (
+      latest !== null &&
+      latest.principal === principal &&
+      latest.address === address &&
+      latest.authorityId === authorityId
+    ) {
+      return latest.templates
+    }
+    const key = `${principal.tokenId} ${address} ${facts.credentialId} ${authorityId}`
     let templates = this.#templates.get(key)
     if (templates === undefined) {
       if (this.#templates.size >= TEMPLATES_MAX) {
@@ -139,6 +167,7 @@ export class KnownCallers {
       templates = new CallTemplates(facts)
       this.#templates.set(key, templates)
     }
+    known.latest = { principal, address, authorityId, templates }
     return templates
   }
 }

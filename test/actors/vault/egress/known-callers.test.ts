@@ -20,6 +20,7 @@ function callerAt(callers: KnownCallers, readMs: number, block: Block | null): K
     usedMs: readMs,
     block,
     isRefreshing: false,
+    latest: null,
   }
   callers.remember(caller)
   return caller
