@@ -1,33 +1,29 @@
 /**
- * Principals on their way to another thread: as one text per token, which is written once and parsed once, however many
+ * Principals on their way to another thread: as one text per token, which is written, sent and parsed once, however many
  * calls the token makes.
  */
+import { SharedText } from '../../runtime/kernel/text/shared-text.js'
 import type { Principal } from './principal.js'
 
-const texts = new WeakMap<Principal, string>()
-const PRINCIPALS_MAX = 1_024
+const packed = new WeakMap<Principal, SharedText>()
+const read = new WeakMap<SharedText, Principal>()
 
 /** The principal as JSON. The object must not change afterwards. */
-export function packPrincipal(principal: Principal): string {
-  let text = texts.get(principal)
-  if (text === undefined) {
-    text = JSON.stringify(principal)
-    texts.set(principal, text)
+export function packPrincipal(principal: Principal): SharedText {
+  let shared = packed.get(principal)
+  if (shared === undefined) {
+    shared = new SharedText(JSON.stringify(principal))
+    packed.set(principal, shared)
   }
-  return text
+  return shared
 }
 
-/** Reads packed principals. The same text gives the same object while it is remembered. */
-export class PrincipalReader {
-  readonly #known = new Map<string, Principal>()
-
-  read(text: string): Principal {
-    let principal = this.#known.get(text)
-    if (principal === undefined) {
-      principal = JSON.parse(text) as Principal
-      if (this.#known.size >= PRINCIPALS_MAX) this.#known.delete(this.#known.keys().next().value!)
-      this.#known.set(text, principal)
-    }
-    return principal
+/** Reads a packed principal. The same text object gives the same principal. */
+export function readPrincipal(shared: SharedText): Principal {
+  let principal = read.get(shared)
+  if (principal === undefined) {
+    principal = JSON.parse(shared.text) as Principal
+    read.set(shared, principal)
   }
+  return principal
 }

@@ -3,12 +3,13 @@
  * that an actor can move to a thread of its own without a change of its protocol.
  *
  *  Allowed: `undefined`, `null`, booleans, numbers, bigints, strings, `Date`, `Uint8Array`, arrays,
- * plain objects, and `ByteStream` handles. A `Buffer` arrives as a `Uint8Array`. Forbidden:
+ * plain objects, `SharedText`, and `ByteStream` handles. A `Buffer` arrives as a `Uint8Array`. Forbidden:
  * functions, symbols, class instances, `Map`, `Set`, errors, and any `Secret`. A member named
  * `__proto__` is forbidden too, because a frame renames it: send data from outside that may contain
  * one as text.
  */
 import { ByteStream } from './stream.js'
+import { SharedText } from './text/shared-text.js'
 
 /** Thrown for a message that contains something other than plain data. */
 export class NotPlainData extends TypeError {
@@ -57,6 +58,8 @@ function copyObject(value: object, path: string, depth: number): unknown {
   }
   if (value instanceof Uint8Array) return new Uint8Array(value)
   if (value instanceof Date) return new Date(value.getTime())
+  // It never changes, and its identity matters.
+  if (value instanceof SharedText) return value
   // A handle, not data: only its last holder reads the bytes behind it.
   if (value instanceof ByteStream) return value
   throw new NotPlainData(`${path} is a ${value.constructor?.name ?? 'class instance'}`)
@@ -69,7 +72,7 @@ function copyObject(value: object, path: string, depth: number): unknown {
 export function discardMessage(value: unknown, depth = 0): void {
   if (typeof value !== 'object' || value === null || depth > DEPTH_MAX) return
   if (value instanceof ByteStream) value.cancel('discarded')
-  else if (!ArrayBuffer.isView(value)) {
+  else if (!ArrayBuffer.isView(value) && !(value instanceof SharedText)) {
     for (const member of Object.values(value)) discardMessage(member, depth + 1)
   }
 }

@@ -4,6 +4,7 @@
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { ByteStream } from '../../../runtime/kernel/stream.js'
+import type { SharedText } from '../../../runtime/kernel/text/shared-text.js'
 
 export type EgressProtocol = {
   proxy: Ask<ProxyRequest, ProxyOutcome>
@@ -19,7 +20,7 @@ export type HeaderPair = readonly [name: string, value: string]
 
 export type ProxyRequest = {
   /** `packPrincipal` of the verified token. */
-  readonly principal: string
+  readonly principal: SharedText
   /** Address of the client behind trusted proxies. */
   readonly clientAddress: string
   readonly credentialId: string

@@ -5,7 +5,7 @@ import type { Clock } from '../../../runtime/kernel/clock.js'
 import { ByteStream } from '../../../runtime/kernel/stream.js'
 import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
-import { PrincipalReader } from '../../domain/packed-principal.js'
+import { readPrincipal } from '../../domain/packed-principal.js'
 import { type RefusedHeader, sanitizedHeaders, withCredential } from './relay/headers.js'
 import { heldResponse } from './relay/held-response.js'
 import { withQuery } from './inject/injection.js'
@@ -56,13 +56,12 @@ export type ProxyNeeds = {
 }
 
 export function createProxy(needs: ProxyNeeds) {
-  const principals = new PrincipalReader()
   return async function proxy(
     request: ProxyRequest,
     context: MessageContext,
   ): Promise<ProxyOutcome> {
     const caller = {
-      principal: principals.read(request.principal),
+      principal: readPrincipal(request.principal),
       address: request.clientAddress,
     }
     const outcome = await withinShare(needs, caller, request, context)

@@ -13,6 +13,7 @@ import { invariant } from '../assert.js'
 import { NotPlainData } from '../envelope.js'
 import { Secret } from '../secret.js'
 import { ByteStream, memoryOf } from '../stream.js'
+import { SharedText, SharedTextReader, SharedTextWriter } from '../text/shared-text.js'
 
 /**
  * The content of a `postMessage`: the frame, new definitions, and buffers too large to be packed.
@@ -42,6 +43,7 @@ const TEXT_FRAME_BYTES_MAX = STAGING_BYTES
 const STAGING_BYTES_MAX = 1024 * 1024
 const STREAM_EXTENSION = 0x53
 const SECRET_EXTENSION = 0x54
+const SHARED_TEXT_EXTENSION = 0x55
 
 /**
  * The table of the active link. Both are synchronous, so there is one at a
@@ -52,6 +54,9 @@ let table: StreamTable | undefined
 const reading = Buffer.allocUnsafeSlow(TEXT_FRAME_BYTES_MAX)
 /** Streams handed over by the record that is being packed. */
 let handedOver: number[] = []
+/** The shared texts of the active direction. */
+let textWriter: SharedTextWriter | undefined
+let textReader: SharedTextReader | undefined
 
 addExtension({
   Class: ByteStream,
@@ -78,8 +83,23 @@ addExtension({
   },
 })
 
+// The last one is looked for first.
+addExtension({
+  Class: SharedText,
+  type: SHARED_TEXT_EXTENSION,
+  pack(shared: SharedText) {
+    invariant(textWriter !== undefined, 'a shared text is packed by a link')
+    return textWriter.write(shared)
+  },
+  unpack(bytes: Uint8Array) {
+    invariant(textReader !== undefined, 'a shared text is unpacked by a link')
+    return textReader.read(bytes)
+  },
+})
+
 export class FrameWriter {
   readonly #streams: StreamTable
+  readonly #texts = new SharedTextWriter()
   readonly #packr: Packr
   #staging = Buffer.alloc(STAGING_BYTES)
   #length = 0
@@ -111,7 +131,9 @@ export class FrameWriter {
    */
   add(record: readonly unknown[]): void {
     table = this.#streams
-    handedOver = []
+    textWriter = this.#texts
+    textWriter.begin()
+    if (handedOver.length > 0) handedOver = []
     try {
       const packed = this.#packr.pack(record, RESET_BUFFER_MODE)
       this.#reserve(packed.byteLength)
@@ -119,9 +141,11 @@ export class FrameWriter {
       this.#length += packed.byteLength
     } catch (error) {
       for (const id of handedOver) this.#streams.retract(id)
+      this.#texts.retract()
       throw error
     } finally {
       table = undefined
+      textWriter = undefined
     }
   }
 
@@ -166,6 +190,7 @@ export class FrameWriter {
 
 export class FrameReader {
   readonly #streams: StreamTable
+  readonly #texts = new SharedTextReader()
   #unpackr = readerOf([])
 
   constructor(streams: StreamTable) {
@@ -183,11 +208,13 @@ export class FrameReader {
 
   #unpack(frame: Frame): unknown[][] {
     table = this.#streams
+    textReader = this.#texts
     try {
       // All records before any is handled: a handler may pack or unpack something else.
       return this.#unpackr.unpackMultiple(bytesOf(frame))
     } finally {
       table = undefined
+      textReader = undefined
     }
   }
 }

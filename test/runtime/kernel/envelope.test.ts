@@ -1,6 +1,7 @@
 import test from 'ava'
 import { copyMessage, discardMessage, NotPlainData } from '../../../runtime/kernel/envelope.js'
 import { bytePipe } from '../../../runtime/kernel/stream.js'
+import { SharedText } from '../../../runtime/kernel/text/shared-text.js'
 
 class Money {
   readonly cents = 1
@@ -27,6 +28,11 @@ for (const [what, value, complaint] of [
 
 test('a cycle is detected', (t) => {
   t.throws(() => copyMessage(circle), { message: /nested too deeply or in a cycle$/ })
+})
+
+test('a shared text keeps its identity in a copy', (t) => {
+  const shared = new SharedText('text')
+  t.is(copyMessage({ shared }).shared, shared)
 })
 
 test('a copy shares nothing with the original, except for streams', (t) => {

@@ -7,13 +7,20 @@ import { ByteStream } from '../../../../runtime/kernel/stream.js'
 import {
   FrameReader,
   FrameWriter,
+  type PostedFrame,
   type StreamTable,
 } from '../../../../runtime/kernel/threads/wire.js'
+import { SharedText } from '../../../../runtime/kernel/text/shared-text.js'
 
 const noStreams: StreamTable = {
   send: () => 0,
   receive: () => ByteStream.from([]),
   retract: () => {},
+}
+
+function bytesOf(posted: PostedFrame): number {
+  const frame = typeof posted === 'string' || posted instanceof ArrayBuffer ? posted : posted[0]
+  return typeof frame === 'string' ? frame.length : frame.byteLength
 }
 
 /** Member names that mean something to JavaScript are data like any other here. */
@@ -144,4 +151,58 @@ test('a stream is returned to its owner when its record cannot cross', (t) => {
   })
   t.throws(() => writer.add([ByteStream.from([]), Symbol('no')]))
   t.deepEqual(retracted, [7])
+})
+
+/** Sends the records in one frame. @returns what arrives, and the size of the frame. */
+function across(writer: FrameWriter, reader: FrameReader, records: readonly unknown[][]) {
+  for (const record of records) writer.add(record)
+  const { posted } = writer.take()
+  return { records: reader.read(posted).records, bytes: bytesOf(posted) }
+}
+
+test('a shared text travels once, and arrives as the same object', (t) => {
+  const writer = new FrameWriter(noStreams)
+  const reader = new FrameReader(noStreams)
+  const shared = new SharedText('für alle '.repeat(100))
+  const other = new SharedText('')
+  const first = across(writer, reader, [[shared, other], [{ shared }]])
+  const [received, empty] = first.records[0] as [SharedText, SharedText]
+  t.true(received instanceof SharedText)
+  t.is(received.text, shared.text)
+  t.is(empty.text, '')
+  t.is((first.records[1]![0] as { shared: SharedText }).shared, received)
+  const second = across(writer, reader, [[shared, other]])
+  t.is(second.records[0]![0], received)
+  t.is(second.records[0]![1], empty)
+  t.true(second.bytes < 32)
+})
+
+test('a shared text of a record that cannot cross is sent with the next record', (t) => {
+  const writer = new FrameWriter(noStreams)
+  const reader = new FrameReader(noStreams)
+  const [kept, lost] = [new SharedText('kept'), new SharedText('lost')]
+  writer.add([kept])
+  t.throws(() => writer.add([kept, lost, Symbol('no')]))
+  const { records } = across(writer, reader, [[lost, kept]])
+  t.deepEqual(
+    records.map((record) => record.map((each) => (each as SharedText).text)),
+    [['kept'], ['lost', 'kept']],
+  )
+})
+
+test('more shared texts than are remembered still arrive', (t) => {
+  const writer = new FrameWriter(noStreams)
+  const reader = new FrameReader(noStreams)
+  const texts = Array.from({ length: 3000 }, (_, at) => new SharedText(`text ${at}`))
+  for (const sent of [texts, texts.toReversed(), texts.slice(0, 10)]) {
+    const { records } = across(
+      writer,
+      reader,
+      sent.map((shared) => [shared]),
+    )
+    t.deepEqual(
+      records.map(([received]) => (received as SharedText).text),
+      sent.map(({ text }) => text),
+    )
+  }
 })
