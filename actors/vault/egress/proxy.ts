@@ -29,7 +29,7 @@ import type {
 import { ByteBudget } from './admission/byte-budget.js'
 import { SHARE_IN_USE } from '../../platform/outbound-http/failures.js'
 import { type EgressShares, HeldBytes, keysOf } from './admission/shares.js'
-import { isRefused } from '../../../runtime/kernel/fairness/fair-share.js'
+import { isRefused, type Release } from '../../../runtime/kernel/fairness/fair-share.js'
 import { WHOLE_BYTES_MAX } from './relay/response-buffer.js'
 import { createRedactor } from './redact/redaction.js'
 import { relay, type RelayJob, type RelayStart } from './relay/relay.js'
@@ -60,10 +60,8 @@ export function createProxy(needs: ProxyNeeds) {
     request: ProxyRequest,
     context: MessageContext,
   ): Promise<ProxyOutcome> {
-    const caller = {
-      principal: readPrincipal(request.principal),
-      address: request.clientAddress,
-    }
+    const principal = readPrincipal(request.principal)
+    const caller = { principal, address: request.clientAddress }
     const outcome = await withinShare(needs, caller, request, context)
     if (outcome.tag !== 'relayed' && request.body instanceof ByteStream) {
       request.body.cancel('refused')
@@ -72,37 +70,32 @@ export function createProxy(needs: ProxyNeeds) {
   }
 }
 
-/** Acquires the call's share. Releases it when the call has its outcome and its relay has ended. */
-async function withinShare(
+/** Acquires the call's share. Released when the call has its outcome and its relay has ended. */
+function withinShare(
   needs: ProxyNeeds,
   caller: Caller,
   request: ProxyRequest,
   context: MessageContext,
-): Promise<ProxyOutcome> {
+): ProxyOutcome | Promise<ProxyOutcome> {
   const { principal } = caller
   const release = needs.shares.calls.tryAcquire(keysOf(principal))
   if (isRefused(release)) return release.refused === 'total' ? BUSY : TOO_MANY
-  const held = new HeldBytes(needs.shares.bytes, principal.tenantId)
-  const share = new Share(held, () => {
-    release()
-    held.release()
-  })
+  const share = new Share(new HeldBytes(needs.shares.bytes, principal.tenantId), release)
   share.enter()
-  try {
-    if (request.isBodyHeld === true && !held.take(request.bodyBytes ?? 0)) return BUSY
-    return await validateAndRelay(needs, caller, request, context, share)
-  } finally {
+  if (request.isBodyHeld === true && !share.held.take(request.bodyBytes ?? 0)) {
     share.leave()
+    return BUSY
   }
+  return validateAndRelay(needs, caller, request, context, share)
 }
 
 /** The share of a call, reference-counted by its running parts. */
 class Share {
   readonly held: HeldBytes
-  readonly #release: () => void
+  readonly #release: Release
   #parts = 0
 
-  constructor(held: HeldBytes, release: () => void) {
+  constructor(held: HeldBytes, release: Release) {
     this.held = held
     this.#release = release
   }
@@ -113,13 +106,16 @@ class Share {
 
   leave(): void {
     this.#parts -= 1
-    if (this.#parts === 0) this.#release()
+    if (this.#parts > 0) return
+    this.#release()
+    this.held.release()
   }
 }
 
 const TOO_MANY: ProxyOutcome = { tag: 'too_many_calls' }
 const BUSY: ProxyOutcome = { tag: 'busy' }
 
+/** Leaves the share at its end. */
 async function validateAndRelay(
   needs: ProxyNeeds,
   caller: Caller,
@@ -127,48 +123,67 @@ async function validateAndRelay(
   context: MessageContext,
   share: Share,
 ): Promise<ProxyOutcome> {
-  const { bodyBytes } = request
-  const { credentialId } = request
-  if (!isUuid(credentialId)) return invalid('/credential_id', 'The credential_id must be a UUID.')
-  const target = judgeTarget(request.url, needs.rules)
-  if (target.tag === 'refused') return urlRefused(target.fault)
-  const { pathname } = target.url
-  const plain = withPlainUnreserved(pathname)
-  // An assignment parses the URL again.
-  if (plain !== pathname) target.url.pathname = plain
-  const sanitized = sanitizedHeaders(request.headers)
-  if (sanitized.tag === 'refused') return headerRefused(sanitized)
-  if (bodyBytes !== null && bodyBytes > needs.bodyBytesMax) return { tag: 'body_too_large' }
-  const deciding = needs.admission.admit({
-    caller,
-    credentialId,
-    call: {
-      method: request.method,
-      url: target.url,
-      headers: request.headers,
-      authScheme: request.authScheme,
-      bodyBytes: bodyBytes ?? 0,
-    },
-    requestId: context.requestId,
-  })
-  // Without a promise the call goes on in this turn.
-  const admitted = deciding instanceof Promise ? await deciding : deciding
-  if (admitted.tag !== 'admitted') return admitted
-  const outgoing = {
-    url: target.url,
-    headers: admitted.allowRange ? sanitized.headers : withoutRange(sanitized.headers),
-  }
-  let begun: Begun
   try {
-    begun = await begin(needs, request, outgoing, admitted, context, share)
-  } catch (error) {
-    if (error instanceof TokenUnavailable) return tokenFailure(error.why)
-    throw error
+    const { bodyBytes, credentialId } = request
+    if (!isUuid(credentialId)) return invalid('/credential_id', 'The credential_id must be a UUID.')
+    const target = judgeTarget(request.url, needs.rules)
+    if (target.tag === 'refused') return urlRefused(target.fault)
+    const { url } = target
+    const { pathname } = url
+    const plain = withPlainUnreserved(pathname)
+    // An assignment parses the URL again.
+    if (plain !== pathname) url.pathname = plain
+    const sanitized = sanitizedHeaders(request.headers)
+    if (sanitized.tag === 'refused') return headerRefused(sanitized)
+    if (bodyBytes !== null && bodyBytes > needs.bodyBytesMax) return { tag: 'body_too_large' }
+    const deciding = needs.admission.admit({
+      caller,
+      credentialId,
+      call: {
+        method: request.method,
+        url,
+        headers: request.headers,
+        authScheme: request.authScheme,
+        bodyBytes: bodyBytes ?? 0,
+      },
+      requestId: context.requestId,
+    })
+    // Without a promise the call goes on in this turn.
+    const admitted = deciding instanceof Promise ? await deciding : deciding
+    if (admitted.tag !== 'admitted') return admitted
+    const headers = admitted.allowRange ? sanitized.headers : withoutRange(sanitized.headers)
+    const byteBudget = byteBudgetOf(needs, admitted)
+    let credential: UnsealedCredential | undefined
+    let begun: Begun
+    try {
+      const { tenantId } = caller.principal
+      const unsealing = needs.credentialCache.unseal(tenantId, admitted.row)
+      credential = unsealing instanceof Promise ? await unsealing : unsealing
+      const holds = { byteBudget, credential, share }
+      begun = await begin(needs, request, { url, headers }, admitted, holds, context)
+    } catch (error) {
+      // Admitted but not sent: return the bytes and record the end.
+      credential?.release()
+      const unusedBytes = byteBudget?.empty() ?? 0
+      needs.admission.close({ facts: admitted.facts, report: UNSENT, unusedBytes })
+      if (error instanceof TokenUnavailable) return tokenFailure(error.why)
+      throw error
+    }
+    const outcome = outcomeOf(request, begun, context, share, {
+      handoverMs: needs.bufferedLimits.hopTimeoutMs,
+      bytesMax: needs.bufferedBytesMax,
+    })
+    return outcome instanceof Promise ? await outcome : outcome
+  } finally {
+    share.leave()
   }
-  return outcomeOf(request, begun, context, share, {
-    handoverMs: needs.bufferedLimits.hopTimeoutMs,
-    bytesMax: needs.bufferedBytesMax,
-  })
+}
+
+function byteBudgetOf({ admission }: ProxyNeeds, { facts, budget }: Admitted): ByteBudget | null {
+  if (budget === null) return null
+  return new ByteBudget(budget.takenBytes, (bytesMin, bytesMax) =>
+    admission.more(facts, bytesMin, bytesMax),
+  )
 }
 
 /** The upstream request before injection. */
@@ -176,80 +191,69 @@ type Outgoing = { readonly url: URL; readonly headers: readonly HeaderPair[] }
 /** `report` is null while the relay runs. */
 type Begun = { readonly start: RelayStart; readonly report: RelayReport | null }
 
-/** Unseals and injects the secret and starts the relay. Releases the secret when the call ends. */
-async function begin(
+/** What a call holds until its relay ends. */
+type Holds = {
+  readonly byteBudget: ByteBudget | null
+  readonly credential: UnsealedCredential
+  readonly share: Share
+}
+
+/** Injects the secret and starts the relay. Releases what the call holds when the relay ends. */
+function begin(
   needs: ProxyNeeds,
   request: ProxyRequest,
   { url, headers }: Outgoing,
-  { facts, row, budget }: Admitted,
+  { facts, row }: Admitted,
+  { byteBudget, credential, share }: Holds,
   context: MessageContext,
-  share: Share,
 ): Promise<Begun> {
-  const { admission, revocationWatch, upstreams, credentialCache, managed, clock, metrics } = needs
-  const limits = request.stream ? needs.limits : needs.bufferedLimits
+  const { admission, revocationWatch, upstreams, managed, clock, metrics } = needs
   const { principal } = facts.caller
-  const byteBudget =
-    budget === null
-      ? null
-      : new ByteBudget(budget.takenBytes, (bytesMin, bytesMax) =>
-          admission.more(facts, bytesMin, bytesMax),
-        )
-  let credential: UnsealedCredential | undefined
-  try {
-    const unsealing = credentialCache.unseal(principal.tenantId, row)
-    credential = unsealing instanceof Promise ? await unsealing : unsealing
-    const { header, query } = credential.injection
-    const path = url.pathname + url.search
-    const job: RelayJob = {
-      method: request.method,
-      path: query === null ? path : withQuery(path, query),
-      headers: header === null ? headers : credentialed(request, headers, header),
-      body: request.body,
-      bodyBytes: request.bodyBytes,
-      limits,
-      answerBytesMax: request.stream ? null : needs.bufferedBytesMax,
-      byteBudget,
-      redactor: createRedactor(credential.encodings),
-      context,
-    }
-    const upstream = upstreams.of(url.origin, row.id, principal.tenantId)
-    const unsealed = credential
-    metrics.began()
-    return await new Promise<Begun>((resolve) => {
-      const begun: { report: RelayReport | null; start: RelayStart } = {
-        report: null,
-        start: undefined as never,
-      }
-      let unwatch: (() => void) | undefined
-      share.enter()
-      const running = relay(upstream, job, clock, {
-        onStart(start) {
-          begun.start = start
-          // A 401 discards the managed access token before its expiry.
-          const isRefused = start.tag === 'relaying' && start.status === 401
-          if (isRefused && row.tokenOf !== null)
-            managed.reportRejected(principal.tenantId, row.tokenOf)
-          resolve(begun)
-        },
-        onEnd(report) {
-          begun.report = report
-          unwatch?.()
-          unsealed.release()
-          share.leave()
-          metrics.ended(report)
-          admission.close({ facts, report, unusedBytes: byteBudget?.empty() ?? 0 })
-        },
-      })
-      if (begun.report === null) {
-        unwatch = revocationWatch.add({ relay: running, principal, authority: facts.authority })
-      }
-    })
-  } catch (error) {
-    // Admitted but not sent: return the bytes and record the end.
-    credential?.release()
-    admission.close({ facts, report: UNSENT, unusedBytes: byteBudget?.empty() ?? 0 })
-    throw error
+  const { header, query } = credential.injection
+  const path = url.pathname + url.search
+  const job: RelayJob = {
+    method: request.method,
+    path: query === null ? path : withQuery(path, query),
+    headers: header === null ? headers : credentialed(request, headers, header),
+    body: request.body,
+    bodyBytes: request.bodyBytes,
+    limits: request.stream ? needs.limits : needs.bufferedLimits,
+    answerBytesMax: request.stream ? null : needs.bufferedBytesMax,
+    byteBudget,
+    redactor: createRedactor(credential.encodings),
+    context,
   }
+  const upstream = upstreams.of(url.origin, row.id, principal.tenantId)
+  metrics.began()
+  return new Promise<Begun>((resolve) => {
+    const begun: { report: RelayReport | null; start: RelayStart } = {
+      report: null,
+      start: undefined as never,
+    }
+    let unwatch: (() => void) | undefined
+    share.enter()
+    const running = relay(upstream, job, clock, {
+      onStart(start) {
+        begun.start = start
+        // A 401 discards the managed access token before its expiry.
+        const isRefused = start.tag === 'relaying' && start.status === 401
+        if (isRefused && row.tokenOf !== null)
+          managed.reportRejected(principal.tenantId, row.tokenOf)
+        resolve(begun)
+      },
+      onEnd(report) {
+        begun.report = report
+        unwatch?.()
+        credential.release()
+        share.leave()
+        metrics.ended(report)
+        admission.close({ facts, report, unusedBytes: byteBudget?.empty() ?? 0 })
+      },
+    })
+    if (begun.report === null) {
+      unwatch = revocationWatch.add({ relay: running, principal, authority: facts.authority })
+    }
+  })
 }
 
 /** Redaction cannot find a secret that is split over several ranges. */

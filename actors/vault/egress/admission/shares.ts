@@ -65,7 +65,8 @@ const keysByPrincipal = new WeakMap<Principal, ShareKeys>()
 export class HeldBytes {
   readonly #bytes: FairShare
   readonly #tenantId: string
-  readonly #taken: Release[] = []
+  /** Most calls take none. */
+  #taken: Release[] | null = null
   #isOver = false
 
   constructor(bytes: FairShare, tenantId: string) {
@@ -78,13 +79,16 @@ export class HeldBytes {
     if (this.#isOver) return false
     const taken = this.#bytes.tryAcquire([this.#tenantId], bytes)
     if (isRefused(taken)) return false
-    this.#taken.push(taken)
+    if (this.#taken === null) this.#taken = [taken]
+    else this.#taken.push(taken)
     return true
   }
 
   /** Releases all bytes. Idempotent. */
   release(): void {
     this.#isOver = true
-    for (const release of this.#taken.splice(0)) release()
+    const taken = this.#taken
+    this.#taken = null
+    if (taken !== null) for (const release of taken) release()
   }
 }
