@@ -91,6 +91,8 @@ class SecretRedactor implements Redactor {
   text(value: string): string {
     const { search } = this.#encodings
     if (search === null || value.length < search.automaton.shortest) return value
+    // Most values are read as they are, without a copy of their bytes.
+    if (!search.filter.mayOccur(value)) return value
     const pass = new Pass(this.#encodings)
     const out = [...pass.push(Buffer.from(value, 'latin1')), ...pass.end()]
     this.count += pass.count

@@ -46,6 +46,18 @@ export class SecretFilter {
     return last - back
   }
 
+  /** False if no encoding occurs in a field value. Its characters are bytes (latin-1). */
+  mayOccur(value: string): boolean {
+    if (this.windowBytes === 0) return true
+    let last = this.windowBytes - 1
+    while (last < value.length) {
+      const by = this.#shift[pairOf(value.charCodeAt(last - 1), value.charCodeAt(last))]!
+      if (by === 0) return true
+      last += by
+    }
+    return false
+  }
+
   /** Wipes the table. */
   wipe(): void {
     this.#shift.fill(0)
@@ -53,5 +65,5 @@ export class SecretFilter {
 }
 
 function pairOf(first: number, second: number): number {
-  return ((first << 6) ^ second) & (PAIRS - 1)
+  return (((first & 0xff) << 6) ^ (second & 0xff)) & (PAIRS - 1)
 }

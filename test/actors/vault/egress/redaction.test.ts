@@ -249,6 +249,22 @@ for (const [name, secret, body] of [
   })
 }
 
+test('a field value is redacted like a body with the same bytes', (t) => {
+  const byte = fc.nat({ max: 255 }).map((code) => String.fromCharCode(code))
+  const around = fc.array(fc.oneof(byte, letters), { maxLength: 20 })
+  fc.assert(
+    fc.property(letters, around, around, fc.boolean(), (secret, before, after, isPresent) => {
+      const value = [...before, isPresent ? secret : '', ...after].join('')
+      const redactor = createRedactor(new SecretEncodings(Buffer.from(secret), 'bearer'))
+      const text = redactor.text(value)
+      const body = redacted(secret, [Buffer.from(value, 'latin1')])
+      t.deepEqual({ text, count: redactor.count }, body)
+      if (isPresent) t.true(redactor.count > 0)
+    }),
+    { numRuns: 1000 },
+  )
+})
+
 test('headers are searched in linear work too', (t) => {
   const redactor = createRedactor(
     new SecretEncodings(Buffer.from(`${'a'.repeat(32_000)}b${'a'.repeat(28_000)}`), 'header:x-k'),
