@@ -36,6 +36,7 @@ const REQUEST_DROPPED = new Set([
 ])
 const REQUEST_DROPPED_PREFIXES = ['proxy-', 'x-forwarded', 'x-svc-'] as const
 
+/** Without Date: the response of the service has its own. */
 const RESPONSE_ALLOWED = new Set([
   'content-type',
   'content-language',
@@ -48,7 +49,6 @@ const RESPONSE_ALLOWED = new Set([
   'expires',
   'vary',
   'age',
-  'date',
   'link',
   'location',
   'retry-after',

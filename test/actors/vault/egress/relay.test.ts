@@ -135,9 +135,7 @@ test('only the allowed response fields are relayed', async (t) => {
   const { run } = await setUp(t)
   const { headers, body } = await started(run('/headers'))
   await textOf(body)
-  const date = headers.find(([name]) => name === 'date')
-  t.truthy(date)
-  t.deepEqual(headers.filter((pair) => pair !== date).toSorted(), [
+  t.deepEqual(headers.toSorted(), [
     ['link', '<a>'],
     ['link', '<b>'],
     ['x-ratelimit-remaining', '7'],
