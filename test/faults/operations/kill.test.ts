@@ -56,6 +56,12 @@ async function work(http: Caller, spaces: Workspace[], creations: Creation[]): P
   }
 }
 
+/** A random time, and on a busy machine until as many workspaces exist. */
+async function someWork(spaces: readonly Workspace[], count: number): Promise<void> {
+  await sleep(randomInt(...KILL_AFTER_MS))
+  while (spaces.length < count) await sleep(5)
+}
+
 const isConnectionLoss = (error: unknown) => error instanceof TypeError
 
 test(`acknowledged writes survive ${KILLS} kills at any moment, and nothing is half-written`, async (t) => {
@@ -101,7 +107,7 @@ test(`acknowledged writes survive ${KILLS} kills at any moment, and nothing is h
         if (!isConnectionLoss(error)) throw error
       }),
     )
-    await Promise.race([sleep(randomInt(...KILL_AFTER_MS)), Promise.all(working)])
+    await Promise.race([someWork(spaces, kill + 1), Promise.all(working)])
     service.child.kill('SIGKILL')
     t.is(await service.ended(), 'SIGKILL')
     await Promise.all(working)
