@@ -1,7 +1,11 @@
 import test from 'ava'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
-import { auditEventsAfter } from '../../../storage/operations/audit.js'
+import {
+  appendAudit,
+  auditEventsAfter,
+  type NewAuditEvent,
+} from '../../../storage/operations/audit.js'
 import { RECORDED_CHANNEL } from '../../../storage/platform/event-numbers.js'
 import {
   appendEvents,
@@ -84,6 +88,51 @@ test('an audit record follows from the data of its event, but for what is said b
   for (const [at, record] of records.entries()) t.like(record, expected[at]!)
   t.is(records.length, 4)
 })
+
+test('the events after any number are found among records that are only audited', async (t) => {
+  const fresh = await freshDatabase(t)
+  const tenant = random.uuid()
+  const told: NewEvent[] = []
+  // Runs of records without an event, of different lengths, at the beginning too.
+  for (const [at, audits] of [3, 0, 1, 7, 0, 0, 2, 5].entries()) {
+    const next = event(tenant, 'admin.agent.updated', 60 - at)
+    await fresh.database.tenant(tenant, (tx) => {
+      appendAudit(
+        tx,
+        Array.from({ length: audits }, () => onlyAudited(tenant)),
+      )
+      appendEvents(tx, [next])
+    })
+    told.push(next)
+  }
+  await fresh.database.tenant(tenant, (tx) => appendAudit(tx, [onlyAudited(tenant)]))
+  for (let after = 0; after <= told.length; after += 1) {
+    const rows = await fresh.database.tenant(tenant, (tx) => eventsAfter(tx, tenant, after, 3))
+    t.deepEqual(
+      rows.map(({ id, sequence }) => ({ id, sequence })),
+      told.slice(after, after + 3).map(({ id }, at) => ({ id, sequence: after + at + 1 })),
+    )
+  }
+})
+
+function onlyAudited(tenantId: string): NewAuditEvent {
+  return {
+    id: random.uuid(),
+    tenantId,
+    type: 'vault.grant.created',
+    occurredAt: new Date(),
+    subject: null,
+    actors: [],
+    clientId: null,
+    delegationId: null,
+    grantId: null,
+    resource: null,
+    outcome: 'success',
+    requestId: null,
+    ip: null,
+    data: {},
+  }
+}
 
 test('writers that race leave no gap and no double number, whatever rolls back', async (t) => {
   const fresh = await freshDatabase(t)
