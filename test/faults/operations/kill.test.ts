@@ -158,7 +158,7 @@ test(`acknowledged writes survive ${KILLS} kills at any moment, and nothing is h
     ['applications of a start', `applications where name = 'Journey'`],
     ['fixture users', 'tenant_users where fixture'],
     ['spent challenges', `pow_challenges where status = 'consumed'`],
-    ['events of agents', `events where type = 'admin.agent.registered'`],
+    ['events of agents', `all_events where type = 'admin.agent.registered'`],
   ] as const) {
     t.is(await count(from), made, what)
   }

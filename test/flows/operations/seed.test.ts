@@ -116,7 +116,7 @@ test.serial('the rows are consistent', async (t) => {
   t.is(await one('unnumbered_events'), 0)
   t.is(
     await one(
-      'events e where not exists (select from audit_events a where a.tenant_id = e.tenant_id and a.id = e.id)',
+      'all_events e where not exists (select from audit_events a where a.tenant_id = e.tenant_id and a.id = e.id)',
     ),
     0,
   )
