@@ -44,6 +44,7 @@ const COMMANDS: readonly (readonly [command: string, args: readonly string[], li
   ['init', ['--url', AT, '--agent-file', join(folder, 'init.json')], OF_URL],
   ['migrate', [], OF_CONFIGURATION],
   ['migrate up', [], OF_CONFIGURATION],
+  ['migrate finish', [], OF_CONFIGURATION],
   ['migrate status', [], OF_CONFIGURATION],
   ['migrate check', [], OF_CONFIGURATION],
   ['backup', ['--to', join(folder, 'backup')], OF_CONFIGURATION],
