@@ -33,9 +33,6 @@ export interface LinkOptions {
   readonly onLine?: ((line: string) => void) | undefined
 }
 
-/** A log line, which is posted besides the frames. */
-export type PostedLine = { readonly line: string }
-
 /** An actor as a link sees it: by name, without its protocol. */
 export interface AskedByName {
   ask(kind: string, message: unknown, options: AskOptions): Promise<unknown>
@@ -71,8 +68,8 @@ export class Link implements Carrier {
     this.#log = options.log
     this.#lookup = options.lookup
     this.#onLine = options.onLine
-    port.on('message', (posted: PostedFrame | PostedLine) => {
-      if (typeof posted === 'object' && 'line' in posted) this.#onLine?.(posted.line)
+    port.on('message', (posted: PostedFrame | string) => {
+      if (typeof posted === 'string') this.#onLine?.(posted)
       else this.#receive(posted)
     })
   }

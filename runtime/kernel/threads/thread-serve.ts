@@ -9,7 +9,7 @@ import { invariant } from '../assert.js'
 import { type Clock, systemClock } from '../clock.js'
 import type { ActorContext, ActorWiring } from '../wiring.js'
 import type { Spawned } from '../inline.js'
-import { type AskedByName, Link, type PostedLine } from './link.js'
+import { type AskedByName, Link } from './link.js'
 import { createLogger, type Logger } from '../log.js'
 import { type ActorStats, createMetrics, type Metrics, unreadyOf } from '../metrics/metrics.js'
 import { thread } from '../placement.js'
@@ -63,9 +63,7 @@ export function serveThread(options: {
     Atomics.notify(exited, 0)
   })
   // One post per line, not batched, so that the last lines of a dying thread arrive.
-  const destination = {
-    write: (line: string) => ports.link.postMessage({ line } satisfies PostedLine),
-  }
+  const destination = { write: (line: string) => ports.link.postMessage(line) }
   const log = createLogger({ level: logLevel, destination }).child({ thread: name })
   const actors = new Map<string, Spawned<Protocol>>()
   const link = new Link(ports.link, {

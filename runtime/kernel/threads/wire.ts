@@ -1,9 +1,8 @@
 /**
  * Frames: how messages leave a thread. Everything that is sent within one turn of the event loop
- * travels in one frame, because a hop costs far more than a message. A frame is msgpack. A short frame is posted as
- * a string with a character for each byte: to copy it twice costs half as much as to create, detach and collect an
- * `ArrayBuffer` on each side. A long frame is a buffer of exactly its size, which is transferred and not copied.
- * msgpackr's own buffer is never transferred: its backing store holds other messages.
+ * travels in one frame, because a hop costs far more than a message. A frame is msgpack in a buffer
+ * of exactly its size. A large one is transferred, and a small one is copied, which costs less than a
+ * transfer. msgpackr's own buffer is never transferred: its backing store holds other messages.
  *
  *  Objects of the same shape share a record definition per direction. A new definition travels with
  * the first frame that needs it, so both ends always know the same definitions.
@@ -19,9 +18,12 @@ import { SharedText, SharedTextReader, SharedTextWriter } from '../text/shared-t
  * The content of a `postMessage`: the frame, new definitions, and buffers too large to be packed.
  */
 export type PostedFrame =
-  | Frame
-  | readonly [frame: Frame, definitions: Definitions | null, attachments: readonly ArrayBuffer[]]
-type Frame = string | ArrayBuffer
+  | ArrayBuffer
+  | readonly [
+      frame: ArrayBuffer,
+      definitions: Definitions | null,
+      attachments: readonly ArrayBuffer[],
+    ]
 type Definitions = readonly (readonly string[])[]
 
 /** Turns stream handles inside messages into numbers and back. */
@@ -37,10 +39,10 @@ export interface StreamTable {
 /** Shapes that share a definition. Objects of further shapes are written out each time. */
 const DEFINITIONS_MAX = 128
 const STAGING_BYTES = 16 * 1024
-/** Longer frames are transferred. */
-const TEXT_FRAME_BYTES_MAX = STAGING_BYTES
 /** A staging buffer that a large message grew beyond this is not kept. */
 const STAGING_BYTES_MAX = 1024 * 1024
+/** A transfer costs as much as a copy of about so many bytes. */
+const COPIED_BYTES_MAX = 1024
 const STREAM_EXTENSION = 0x53
 const SECRET_EXTENSION = 0x54
 const SHARED_TEXT_EXTENSION = 0x55
@@ -50,8 +52,6 @@ const SHARED_TEXT_EXTENSION = 0x55
  * time.
  */
 let table: StreamTable | undefined
-/** The bytes of the text frame that is being read. Nothing that is unpacked refers to it: see `readerOf`. */
-const reading = Buffer.allocUnsafeSlow(TEXT_FRAME_BYTES_MAX)
 /** Streams handed over by the record that is being packed. */
 let handedOver: number[] = []
 /** The shared texts of the active direction. */
@@ -101,7 +101,7 @@ export class FrameWriter {
   readonly #streams: StreamTable
   readonly #texts = new SharedTextWriter()
   readonly #packr: Packr
-  #staging = Buffer.alloc(STAGING_BYTES)
+  #staging = new Uint8Array(STAGING_BYTES)
   #length = 0
   #definitions: Definitions | null = null
   #attachments: ArrayBuffer[] = []
@@ -160,29 +160,22 @@ export class FrameWriter {
 
   /** What has been added so far, ready for `postMessage`. */
   take(): { posted: PostedFrame; transfer: ArrayBuffer[] } {
-    const bytes = this.#length
-    const frame =
-      bytes > TEXT_FRAME_BYTES_MAX
-        ? rightSized([this.#staging.subarray(0, bytes)], bytes)
-        : this.#staging.toString('latin1', 0, bytes)
+    const frame = rightSized([this.#staging.subarray(0, this.#length)], this.#length)
     const definitions = this.#definitions
     const attachments = this.#attachments
     this.#length = 0
     this.#definitions = null
-    if (this.#staging.byteLength > STAGING_BYTES_MAX) this.#staging = Buffer.alloc(STAGING_BYTES)
-    const transferred = typeof frame === 'string' ? [] : [frame]
-    if (definitions === null && attachments.length === 0) {
-      return { posted: frame, transfer: transferred }
-    }
+    if (this.#staging.byteLength > STAGING_BYTES_MAX) this.#staging = new Uint8Array(STAGING_BYTES)
+    const transfer = frame.byteLength > COPIED_BYTES_MAX ? [frame] : []
+    if (definitions === null && attachments.length === 0) return { posted: frame, transfer }
     this.#attachments = []
-    const posted = [frame, definitions, attachments] as const
-    return { posted, transfer: [...transferred, ...attachments] }
+    return { posted: [frame, definitions, attachments], transfer: [...transfer, ...attachments] }
   }
 
   #reserve(bytes: number): void {
     const needed = this.#length + bytes
     if (needed <= this.#staging.byteLength) return
-    const grown = Buffer.alloc(Math.max(needed, this.#staging.byteLength * 2))
+    const grown = new Uint8Array(Math.max(needed, this.#staging.byteLength * 2))
     grown.set(this.#staging.subarray(0, this.#length))
     this.#staging = grown
   }
@@ -199,19 +192,18 @@ export class FrameReader {
 
   /** The records of a frame in the order in which they were added. */
   read(posted: PostedFrame): { records: unknown[][]; attachments: readonly ArrayBuffer[] } {
-    if (typeof posted === 'string' || posted instanceof ArrayBuffer)
-      return { records: this.#unpack(posted), attachments: [] }
+    if (posted instanceof ArrayBuffer) return { records: this.#unpack(posted), attachments: [] }
     const [frame, definitions, attachments] = posted
     if (definitions !== null) this.#unpackr = readerOf(definitions)
     return { records: this.#unpack(frame), attachments }
   }
 
-  #unpack(frame: Frame): unknown[][] {
+  #unpack(frame: ArrayBuffer): unknown[][] {
     table = this.#streams
     textReader = this.#texts
     try {
       // All records before any is handled: a handler may pack or unpack something else.
-      return this.#unpackr.unpackMultiple(bytesOf(frame))
+      return this.#unpackr.unpackMultiple(new Uint8Array(frame))
     } finally {
       table = undefined
       textReader = undefined
@@ -219,16 +211,10 @@ export class FrameReader {
   }
 }
 
-function bytesOf(frame: Frame): Uint8Array {
-  if (typeof frame !== 'string') return new Uint8Array(frame)
-  // Not a Buffer: byte arrays are copied as what they are copied from.
-  return new Uint8Array(reading.buffer, 0, reading.write(frame, 'latin1'))
-}
-
 function readerOf(definitions: Definitions): Unpackr {
   const structures = definitions.map((names) => [...names])
-  // Byte arrays are copied out of the frame: the next frame overwrites it, and a small one would otherwise keep a long
-  // frame alive.
+  // Byte arrays are copied out of the frame. A small one would otherwise keep the whole frame
+  // alive.
   return new Unpackr({
     useRecords: true,
     getStructures: () => structures,
