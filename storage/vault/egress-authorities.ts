@@ -89,6 +89,16 @@ export type Taking = {
   readonly now: Date
 }
 
+/** Beyond what it needs, a call takes at most this part of what is left, so that others find some too. */
+export const PORTION_PART = 8
+/** Smaller portions are not worth their statement. */
+export const PORTION_BYTES_MIN = 16 * 1024
+
+/** What a call takes of what is left: its least ($3) and a portion. */
+function withPortion(left: string): string {
+  return `least($3::bigint + greatest(${PORTION_BYTES_MIN}, (${left} - $3::bigint) / ${PORTION_PART}), ${left})`
+}
+
 /**
  * Takes requests and bytes from the limits, in one statement; the row lock serialises concurrent calls.
  * @returns the bytes taken (0 without a byte limit); undefined when too little is left or the authority
@@ -106,7 +116,7 @@ export async function takeFromAuthority(
       ? {
           name: 'egress_authority.take_from_lease',
           text: `with before as (
-                   select bytes_used, least($4::bigint, byte_budget - bytes_used) as taken
+                   select least($4::bigint, ${withPortion('byte_budget - bytes_used')}) as taken
                    from vault_leases
                    where tenant_id = $1 and id = $2 and revoked_at is null
                      and (expires_at is null or expires_at > $5)
@@ -119,7 +129,7 @@ export async function takeFromAuthority(
       : {
           name: 'egress_authority.take_from_grant',
           text: `with before as (
-                   select coalesce(least($4::bigint, max_bytes - bytes_used), 0) as taken
+                   select coalesce(least($4::bigint, ${withPortion('max_bytes - bytes_used')}), 0) as taken
                    from vault_grants
                    where tenant_id = $1 and id = $2 and revoked_at is null
                      and (expires_at is null or expires_at > $5)

@@ -96,10 +96,11 @@ export class Block {
     return { takenBytes }
   }
 
-  /** Takes bytes for a running call; 0 when the block holds fewer than `bytesMin`. */
+  /** Takes bytes for a running call, at most `bytesMin` and a portion; 0 when the block holds fewer than `bytesMin`. */
   takeBytes(bytesMin: number, bytesMax: number): number {
     if (this.#isRetired || this.#bytesLeft < bytesMin) return 0
-    const taken = Math.min(this.#bytesLeft, bytesMax)
+    const portion = portionOf(this.#bytesLeft - bytesMin)
+    const taken = Math.min(this.#bytesLeft, bytesMin + portion, bytesMax)
     this.#bytesLeft -= taken
     return taken
   }

@@ -4,17 +4,17 @@
  * the bytes taken by a killed process count as used.
  */
 
+import { PORTION_BYTES_MIN, PORTION_PART } from '../../../../storage/vault/egress-authorities.js'
+
 /** Takes `bytesMin` to `bytesMax` bytes from the stored budget; 0 when fewer than `bytesMin` are left. */
 export type Refill = (bytesMin: number, bytesMax: number) => Promise<number>
 
-/** Size of a portion. */
+/** The largest portion. */
 export const PORTION_BYTES = 1024 * 1024
-/** Smallest portion. A call takes at most an eighth of a small budget, so that others get some too. */
-export const PORTION_BYTES_MIN = 16 * 1024
 
-/** The portion of a new call when this many bytes are left. */
+/** The portion of a call, beyond what it needs, when this many bytes are left. */
 export function portionOf(leftBytes: number): number {
-  return Math.min(PORTION_BYTES, Math.max(PORTION_BYTES_MIN, Math.ceil(leftBytes / 8)))
+  return Math.min(PORTION_BYTES, Math.max(PORTION_BYTES_MIN, Math.ceil(leftBytes / PORTION_PART)))
 }
 
 export class ByteBudget {
