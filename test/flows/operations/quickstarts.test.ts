@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ExecutionContext } from 'ava'
 import { emptyDatabase } from '../../support/storage/database.js'
+import { notThrough } from '../../support/fleet/through.js'
 import { type DocsPage, docsPage, testCommands } from '../../support/pages/docs-page.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { authorized, pathOf } from '../../support/oauth/relying-party.js'
@@ -98,6 +99,7 @@ testCommands('README.md calls an API with a secret that the agent never sees', a
 })
 
 testCommands('docs/get-started/api-developer.md refuses what its rules refuse', async (t) => {
+  notThrough('the API of its page speaks plain http')
   const service = await running(t)
   const page = docsPage(t, 'get-started/api-developer')
   await page.run('sh', 0, settingsOf(page, service))

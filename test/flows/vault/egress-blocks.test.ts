@@ -11,6 +11,7 @@ import {
 } from '../../support/vault/egress.js'
 import { callerOf } from '../../support/agents/journey.js'
 import { apiOf } from '../../support/api.js'
+import { SERVING_PROCESSES } from '../../support/fleet/through.js'
 import { sql } from '../../support/identity/identity.js'
 import { METRICS_TOKEN, metric, until } from '../../support/service/watch.js'
 
@@ -80,7 +81,8 @@ test.serial('every call is recorded once, with its end, and the block is closed'
   t.true(more.every((status) => status === 200))
   const calls = sent + more.length
   t.is(sentTo(one, '/echo/recorded').length, calls)
-  t.is((await blocksOf(setting)).length, 1)
+  const blocks = (await blocksOf(setting)).length
+  t.true(blocks >= 1 && blocks <= SERVING_PROCESSES, `${blocks} blocks`)
   const closed = await closedCalls(one, setting.tenantId, calls)
   t.is(closed.length, calls)
   const beginnings = await begun(setting)

@@ -1,6 +1,7 @@
 /** Fair shares between tenants, and restrictions of grants. */
 import test, { type ExecutionContext } from 'ava'
 import { bodyCall, egressHouse, settingOf, type Setting } from '../../support/vault/egress.js'
+import { notThrough } from '../../support/fleet/through.js'
 
 const BYTES_PER_TENANT = 6_000_000
 const resources = await egressHouse({
@@ -47,6 +48,7 @@ async function until(t: ExecutionContext, what: string, isSo: () => boolean | Pr
 }
 
 test.serial('concurrent calls of an agent are limited, and released at their end', async (t) => {
+  notThrough('each process counts for itself')
   const [hostile, honest] = [await settingOf(resources), await settingOf(resources)]
   const running = [1, 2, 3].map((each) => begin(hostile, `/silent/agent-${each}`))
   await until(t, 'the calls are under way', () =>
@@ -64,6 +66,7 @@ test.serial('concurrent calls of an agent are limited, and released at their end
 test.serial(
   'buffered responses count against the memory share of the tenant until they end',
   async (t) => {
+    notThrough('each process counts for itself')
     const [hostile, honest] = [await settingOf(resources), await settingOf(resources)]
     const fill = () => {
       const { answer, end } = begin(hostile, '/fill-and-hold/5900000', false)

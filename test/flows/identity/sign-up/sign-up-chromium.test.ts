@@ -5,6 +5,7 @@
 import type { ExecutionContext } from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { accessibilityFindings } from '../../../support/pages/accessibility.js'
+import { notThrough } from '../../../support/fleet/through.js'
 import { openChromium } from '../../../support/pages/chromium.js'
 import { looksRight } from '../../../support/pages/visual-checks.js'
 import { testWithProgram } from '../../../support/service/programs.js'
@@ -20,6 +21,7 @@ async function journey(
   path: string,
   { locale, colorScheme }: { locale: 'en' | 'de'; colorScheme: 'light' | 'dark' },
 ): Promise<void> {
+  notThrough('it reads mails in the memory of one process')
   t.timeout(300_000)
   // The defaults of a development service.
   const on = ['PASSKEY', 'USER_SELF_SERVICE', 'EMAIL_OTP', 'MAGIC_LINK', 'INVITATIONS']

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import test from 'ava'
 import { loadSettings } from '../../../../runtime/configuration/load-settings.js'
 import { serviceCalls } from '../../../../runtime/svc-run/service-calls.js'
+import { notThrough } from '../../../support/fleet/through.js'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { relyingParty, signedIn } from '../../../support/oauth/relying-party.js'
 import { testService } from '../../../support/service.js'
@@ -43,6 +44,7 @@ async function statusAt(host: string): Promise<number> {
 }
 
 test('documents name server.egress_url, and its host is served', async (t) => {
+  notThrough('it sends plain http to a process')
   t.is((await read('/api/v1/capabilities')).features['vault.egress']!.url, EGRESS)
   const { paths } = await read('/openapi.json')
   for (const path of ['/v1/proxy', '/v1/proxy/body']) {
@@ -54,6 +56,7 @@ test('documents name server.egress_url, and its host is served', async (t) => {
 })
 
 test('clients send egress calls to server.egress_url', async (t) => {
+  notThrough('its relay sends plain http to a process')
   const calls: string[] = []
   let service = ''
   const front = createServer((incoming, response) => {
@@ -109,6 +112,7 @@ test('pages of the apps may call the API, beside server.cors_allowed_origins', a
 })
 
 test('a dead refresh token is refused from memory once the process has seen it', async (t) => {
+  notThrough('it asserts what one process has in memory')
   const hits = async () => {
     const answer = await fetch(`${running.baseUrl}/metrics`, {
       headers: { authorization: `Bearer ${METRICS}` },
