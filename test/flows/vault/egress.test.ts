@@ -14,7 +14,7 @@ import {
   settingOf,
   type Setting,
 } from '../../support/vault/egress.js'
-import { notThrough } from '../../support/fleet/through.js'
+import { notThrough, THROUGH } from '../../support/fleet/through.js'
 import type { Json } from '../../support/api.js'
 import { TRANSPORTS } from '../../support/service.js'
 import { digestOf } from '../../actors/vault/egress/upstream.js'
@@ -56,7 +56,8 @@ for (const [transport, at] of houses) {
       t.is(headers['x-svc-upstream-request-id'], 'theirs')
       t.is(headers['x-ratelimit-remaining'], '7')
       t.is(headers['set-cookie'], undefined)
-      t.is(headers['server'], undefined)
+      // nginx has a name of its own there.
+      if (THROUGH === undefined) t.is(headers['server'], undefined)
       t.is(headers['x-hop'], undefined)
       t.is(headers['ratelimit'], undefined)
       t.not(headers['x-request-id'], 'theirs')
@@ -223,6 +224,7 @@ test.serial('a connection is reused after a body', async (t) => {
     body: Buffer.alloc(bytes),
   })
   const calls = [described(100 * 1024), described(MIB), raw(100 * 1024), raw(MIB), raw(4 * MIB)]
+  notThrough('its connection is that of the proxy')
   const client = new Client(resources.running.baseUrl, { keepAliveTimeout: 60_000 })
   try {
     for (const call of [...calls, ...calls.toReversed(), ...calls]) {

@@ -14,6 +14,7 @@ import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { insertApplication, newClientSecret } from '../../../storage/oauth/applications.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
+import { notThrough } from '../../support/fleet/through.js'
 import { testService } from '../../support/service.js'
 import { tenantAgent } from '../../support/identity/tenant-agent.js'
 
@@ -148,6 +149,7 @@ test('the secret stays the same, filters apply, and a failing receiver is report
 })
 
 test('a missing token or scope ends it at once with the reason', async (t) => {
+  notThrough('its command trusts no certificate of a test')
   const { options, start } = await world(t)
   const { tokenFile: _, clientId: __, ...anonymous } = options
   await t.throwsAsync(() => start({ ...anonymous, clientId: random.uuid() }), {

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { REFUSED_URLS } from '../../actors/platform/outbound-http/address-corpus.js'
 import { startReceiver } from '../../support/webhooks/receiver.js'
+import { THROUGH } from '../../support/fleet/through.js'
 import { testService } from '../../support/service.js'
 import { callAt, type Json, tenantAgent } from '../../support/identity/tenant-agent.js'
 import { subscriber } from '../../support/webhooks/webhooks.js'
@@ -162,6 +163,8 @@ test('metrics and capabilities include webhooks', async (t) => {
   await receiver.until(path, 1)
   const { body } = await ask('GET', '/api/v1/capabilities')
   t.true((body['capabilities'] as string[]).includes('webhooks'))
+  // Through a proxy these are the metrics of a process that delivers nothing.
+  if (THROUGH !== undefined) return
   const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
   let figures = ''
   for (let turn = 0; turn < 100 && !FIGURE.test(figures); turn += 1) {
