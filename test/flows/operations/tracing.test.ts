@@ -5,6 +5,7 @@ import { Command } from 'commander'
 import { openDatabaseTools } from '../../../runtime/cli/key-tools.js'
 import { traceCommand, type TraceEntry } from '../../../runtime/cli/trace.js'
 import { type Collector, startCollector } from '../../support/operations/collector.js'
+import { notThrough } from '../../support/fleet/through.js'
 import { until } from '../../support/service/watch.js'
 import {
   closedCalls,
@@ -29,6 +30,7 @@ type Scene = {
 const test = anyTest as TestFn<Scene>
 
 test.before(async (t) => {
+  notThrough('it sends what a proxy sends')
   t.timeout(120_000)
   const collector = await startCollector()
   const receiver = await startReceiver()

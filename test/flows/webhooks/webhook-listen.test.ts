@@ -73,8 +73,9 @@ async function world(t: ExecutionContext) {
   const lines: string[] = []
   const errors: string[] = []
   let heard: () => void = () => undefined
-  const start = (changed: Partial<ListenOptions> = {}, signal = ending.signal) =>
-    listen(
+  const start = (changed: Partial<ListenOptions> = {}, signal = ending.signal) => {
+    notThrough('its command trusts no certificate of a test')
+    return listen(
       { ...options, ...changed },
       {
         out: (text) => {
@@ -86,6 +87,7 @@ async function world(t: ExecutionContext) {
         signal,
       },
     )
+  }
   const until = async (count: number) => {
     while (lines.length < count) await new Promise<void>((resolve) => (heard = resolve))
   }
@@ -149,7 +151,6 @@ test('the secret stays the same, filters apply, and a failing receiver is report
 })
 
 test('a missing token or scope ends it at once with the reason', async (t) => {
-  notThrough('its command trusts no certificate of a test')
   const { options, start } = await world(t)
   const { tokenFile: _, clientId: __, ...anonymous } = options
   await t.throwsAsync(() => start({ ...anonymous, clientId: random.uuid() }), {
