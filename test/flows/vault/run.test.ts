@@ -11,6 +11,7 @@ import {
   settingOf,
   UPSTREAM_NAME,
 } from '../../support/vault/egress.js'
+import { THROUGH } from '../../support/fleet/through.js'
 import { docsPage, testCommands } from '../../support/pages/docs-page.js'
 import { startGitUpstream } from '../../support/vault/git-upstream.js'
 import { testWithProgram } from '../../support/service/programs.js'
@@ -51,10 +52,16 @@ test.serial('bodies are sent with and without length, and large responses arrive
   const up = await svcRun.run([], ['curl', '-sS', '--data-binary', `@${file}`, at('/hash')])
   t.is((JSON.parse(up.out) as { sha256: string }).sha256, digestOf(8 * MIB), up.err)
   t.is(last().headers['content-length'], String(8 * MIB))
-  const piped = `curl -sS -X POST -T - ${at('/echo')} < ${file} | sha256sum`
-  const echoed = await svcRun.run([], ['sh', '-c', piped])
-  t.is(echoed.out.split(' ')[0], digestOf(8 * MIB), echoed.err)
+  const streamed = `curl -sS -X POST -T - ${at('/hash')} < ${file}`
+  const hashed = await svcRun.run([], ['sh', '-c', streamed])
+  t.is((JSON.parse(hashed.out) as { sha256: string }).sha256, digestOf(8 * MIB), hashed.err)
   t.is(last().headers['content-length'], undefined)
+  // nginx sends no more of a request once its response has begun.
+  if (THROUGH !== 'nginx') {
+    const piped = `curl -sS -X POST -T - ${at('/echo')} < ${file} | sha256sum`
+    const echoed = await svcRun.run([], ['sh', '-c', piped])
+    t.is(echoed.out.split(' ')[0], digestOf(8 * MIB), echoed.err)
+  }
   const down = await svcRun.run(
     [],
     ['sh', '-c', `curl -sS ${at(`/bytes/${32 * MIB}`)} | sha256sum`],
