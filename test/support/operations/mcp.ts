@@ -29,7 +29,9 @@ export function mcpOf(baseUrl: string) {
   const send = async (body: string | Uint8Array, headers: Headers = {}): Promise<RpcAnswer> => {
     const all = { accept: ACCEPT, 'content-type': 'application/json', ...headers }
     const sent = Object.entries(all).filter(([, value]) => value !== '')
-    const answer = await call('/mcp', { method: 'POST', headers: sent, body: body as string })
+    // The fetch of undici does not end an empty body over HTTP/2.
+    const whole = body.length === 0 ? null : (body as string)
+    const answer = await call('/mcp', { method: 'POST', headers: sent, body: whole })
     return { ...answer, rpc: answer.body as RpcBody }
   }
   const request = (method: string, params?: Params) =>
