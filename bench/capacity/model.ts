@@ -33,9 +33,7 @@ export type CapacityInputs = {
   readonly service_cpu_us: Input<Costs>
   readonly database_cpu_us: Input<Costs>
   readonly bytes_per_audit_event: Input<number>
-  readonly bytes_per_event: Input<number>
   readonly bytes_per_person: Input<number>
-  readonly event_retention_days: Input<number>
   readonly cell_database_processors: Input<number>
   readonly cell_disk_tib: Input<number>
   readonly utilisation_max: Input<number>
@@ -171,10 +169,8 @@ function peakOf(inputs: CapacityInputs, people: number, tenants: number) {
 function diskOf(inputs: CapacityInputs, people: number, tenants: number): number {
   const day = dayOf(inputs, people, tenants)
   const events = day.code_exchange * 2 + day.refresh + day.agent_login + day.client_token
-  const kept =
-    DAYS_PER_YEAR * inputs.bytes_per_audit_event.value +
-    inputs.event_retention_days.value * inputs.bytes_per_event.value
-  return people * inputs.bytes_per_person.value + events * kept
+  const kept = DAYS_PER_YEAR * events * inputs.bytes_per_audit_event.value
+  return people * inputs.bytes_per_person.value + kept
 }
 
 /** Puts each large tenant into the emptiest cell, and spreads the small ones. */
