@@ -18,6 +18,7 @@ import {
 import type { AddressInfo, Socket } from 'node:net'
 import { BodyReceiver } from '../body/body-receiver.js'
 import { outliveStreams } from '../../runtime/kernel/http2-handle.js'
+import { endTimerWithSession } from '../../runtime/kernel/http2-timer.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import type {
   Answer,
@@ -351,6 +352,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
 
   server.on('session', (session) => {
     outliveStreams(session)
+    endTimerWithSession(session)
     const exchanges = new Set<Http2Exchange>()
     const peer: Peer = {
       address: plainAddress(session.socket?.remoteAddress ?? ''),
