@@ -150,10 +150,20 @@ export interface Metrics extends KernelMetrics {
 
 export interface MetricsOptions {
   /**
-   * Adds the metrics of the process (CPU, memory, event loop). Once per process, on the main
-   * thread.
+   * Adds the metrics of the process (CPU, memory, event loop). On the main thread.
    */
   readonly processMetrics?: boolean | undefined
+}
+
+let ofProcess: Registry | undefined
+
+/** One for all services of a process, because what observes garbage collections ends with the process. */
+function processRegistry(): Registry {
+  if (ofProcess === undefined) {
+    ofProcess = new Registry()
+    collectDefaultMetrics({ register: ofProcess, prefix: 'svc_' })
+  }
+  return ofProcess
 }
 
 export function createMetrics({ processMetrics = false }: MetricsOptions = {}): Metrics {
@@ -161,12 +171,15 @@ export function createMetrics({ processMetrics = false }: MetricsOptions = {}): 
   const meters: ActorMeter[] = []
   const sources = new Set<() => Promise<readonly MetricFamily[]>>()
   const shares = new ShareCounts()
-  if (processMetrics) collectDefaultMetrics({ register: registry, prefix: 'svc_' })
+  const registries = processMetrics ? [processRegistry(), registry] : [registry]
   for (const family of actorFamilies) {
     registerPlain(registry, { ...family, read: () => meters.flatMap(family.read) })
   }
   registerPlain(registry, shares.family)
-  const snapshot = async () => (await registry.getMetricsAsJSON()) as unknown as MetricFamily[]
+  const snapshot = async () => {
+    const families = await Promise.all(registries.map((each) => each.getMetricsAsJSON()))
+    return families.flat() as unknown as MetricFamily[]
+  }
   return {
     registry,
     contentType: Registry.PROMETHEUS_CONTENT_TYPE,
