@@ -13,6 +13,7 @@ import { sql } from '../../../support/identity/identity.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
 import { owned } from '../../../support/identity/owner.js'
 import { signIn } from '../../../support/identity/person.js'
+import { SERVING_PROCESSES } from '../../../support/fleet/through.js'
 import { testService } from '../../../support/service.js'
 
 const running = await testService()
@@ -293,7 +294,9 @@ test('the last owner stays, also under concurrent requests', async (t) => {
       ),
     )
     t.is(await owners(), 1, JSON.stringify(answers.map(({ status }) => status)))
-    t.is(answers.filter(({ status }) => status === 200 || status === 204).length, 1)
+    // A process may serve a demoted owner for a second, who then changes nothing.
+    const done = answers.filter(({ status }) => status === 200 || status === 204).length
+    t.true(done >= 1 && done <= SERVING_PROCESSES, `${done} succeeded`)
     await sql(
       running.db.database,
       `delete from organization_members where organization_id = $1 and member_id <> $2`,
