@@ -245,7 +245,7 @@ class Http2Exchange implements HttpExchange {
   /** Tells the client to stop sending a body that is not read (RFC 9113 section 8.1). */
   private refuseRest(): void {
     const { stream } = this
-    if (this.receiver === null || this.receiver.complete) return
+    if (this.receiver === null || stream.readableEnded) return
     stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
   }
 
@@ -262,6 +262,8 @@ class Http2Exchange implements HttpExchange {
     this.receiver = receiver
     stream.on('data', (chunk: Buffer) => receiver.push(chunk))
     stream.on('end', () => receiver.end())
+    // Some clients, the fetch of undici among them, leave the stream of an empty body open.
+    if (this.headers.get('content-length') === '0') receiver.end()
   }
 
   /** The stream has closed. */

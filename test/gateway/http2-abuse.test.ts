@@ -165,6 +165,29 @@ test('a body that does not come is answered 408 within 15 s', async (t) => {
   stream.close()
 })
 
+test('an empty body is answered when its stream stays open', async (t) => {
+  const stage = await open(t)
+  const session = client(t, stage)
+  for (let nth = 0; nth < 150; nth += 1) {
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': '/echo',
+      ':authority': 'id.test',
+      'content-type': 'application/json',
+      'content-length': '0',
+    })
+    stream.on('error', () => undefined)
+    const status = await new Promise<number>((resolve) =>
+      stream.on('response', (received) => resolve(received[':status'] ?? 0)),
+    )
+    t.is(status, 400)
+    stream.resume()
+    // Open streams count towards the 100 of a connection.
+    await new Promise((resolve) => stream.on('close', resolve))
+    t.is(stream.rstCode, constants.NGHTTP2_NO_ERROR)
+  }
+})
+
 test('2,000 PING frames and 500 SETTINGS change nothing for others', async (t) => {
   const stage = await open(t)
   const session = client(t, stage, { maxOutstandingPings: 5_000 })

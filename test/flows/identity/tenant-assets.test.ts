@@ -34,8 +34,7 @@ async function put(token: string, kind: string, body: Uint8Array, type = 'image/
   const answer = await fetch(`${api.at.baseUrl}${PATH}/${kind}`, {
     method: 'PUT',
     headers: { authorization: `Bearer ${token}`, 'content-type': type },
-    // The fetch of undici does not end an empty body over HTTP/2.
-    body: body.byteLength === 0 ? null : new Uint8Array(body),
+    body: new Uint8Array(body),
   })
   const text = await answer.text()
   return { status: answer.status, body: JSON.parse(text) as Json }

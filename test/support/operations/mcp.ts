@@ -29,9 +29,7 @@ export function mcpOf(baseUrl: string) {
   const send = async (body: string | Uint8Array, headers: Headers = {}): Promise<RpcAnswer> => {
     const all = { accept: ACCEPT, 'content-type': 'application/json', ...headers }
     const sent = Object.entries(all).filter(([, value]) => value !== '')
-    // The fetch of undici does not end an empty body over HTTP/2.
-    const whole = body.length === 0 ? null : (body as string)
-    const answer = await call('/mcp', { method: 'POST', headers: sent, body: whole })
+    const answer = await call('/mcp', { method: 'POST', headers: sent, body: body as string })
     return { ...answer, rpc: answer.body as RpcBody }
   }
   const request = (method: string, params?: Params) =>
