@@ -13,6 +13,7 @@ export const NOT_THROUGH: Readonly<Record<string, string>> = {
   'commerce/x402-monitor': 'it asserts the readiness of one process',
   'identity/gallery-chromium': 'it takes the pictures of the documentation',
   'identity/page-languages': 'it reads pages without a service',
+  'oauth/tokens/oauth': 'it has a gateway in its own process',
   'operations/commands/init': 'the printed commands trust no certificate of a test',
   'operations/dev-mail': 'it asserts what one process has in memory',
   'operations/drain': 'it ends a process',
@@ -24,6 +25,7 @@ export const NOT_THROUGH: Readonly<Record<string, string>> = {
   'operations/production/proxies': 'it starts a proxy of its own',
   'operations/seed': 'it runs a command on the database',
   'operations/start': 'it starts processes of its own',
+  'vault/egress-blocks': 'it reads the metrics of one process',
 }
 
 /** Undefined where a flow runs through a proxy. @param file compiled, below dist/test. */
