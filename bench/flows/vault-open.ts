@@ -25,6 +25,7 @@ const none: Transaction = {
     rowCount: name === 'data_key.insert' ? 1 : 0,
   }),
   atCommit: () => undefined,
+  afterCommit: () => undefined,
 }
 const database = {
   tenant: async <T>(_: string, work: (tx: Transaction) => Promise<T> | T) => work(none),

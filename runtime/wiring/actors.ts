@@ -251,6 +251,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       clock,
       random,
       passwords: ref(passwords),
+      tokens: ref(tokens),
       mail: mailQueue,
       invitations: settings.invitations,
       issuer,
@@ -483,8 +484,9 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       issuer,
       tokenRequired: settings.oidc.registration_initial_access_token_required,
     })),
-    wireActor(scimActor, () => ({
+    wireActor(scimActor, ({ ref }) => ({
       ...common,
+      tokens: ref(tokens),
       mail: mailQueue,
       invitations: settings.invitations,
       issuer,
@@ -492,8 +494,9 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       maxResults: settings.scim.max_results,
       groups: settings.scim.groups_enabled,
     })),
-    wireActor(scimGroupsActor, () => ({
+    wireActor(scimGroupsActor, ({ ref }) => ({
       ...common,
+      tokens: ref(tokens),
       issuer,
       maxResults: settings.scim.max_results,
     })),

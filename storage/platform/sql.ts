@@ -28,6 +28,8 @@ export interface Transaction {
     statement: Statement,
     onCommitted?: (rows: Rows<Row>) => void,
   ): void
+  /** Calls the listener after the commit, before its caller goes on. It must not throw. */
+  afterCommit(listener: () => void): void
 }
 
 /** The pool of a transaction (docs/concepts/storage.md, Pools). */

@@ -26,6 +26,7 @@ export class Statements {
   readonly #statementTimeoutMs: number | undefined
   readonly #signal: AbortSignal | undefined
   readonly #deferred: Deferred[] = []
+  readonly #listeners: (() => void)[] = []
   /** Sent once, with the first statements. */
   #opening: readonly Statement[]
   #queue: Queued[] = []
@@ -84,6 +85,11 @@ export class Statements {
     this.#deferred.push({ statement, onCommitted: onCommitted as Deferred['onCommitted'] })
   }
 
+  /** Calls the listener after the commit. */
+  afterCommit(listener: () => void): void {
+    this.#listeners.push(listener)
+  }
+
   /** @throws if the connection is dead. Nothing is committed then, and another connection can be tried. */
   async open(connection: DatabaseConnection): Promise<void> {
     let lost: Error | null = null
@@ -107,6 +113,7 @@ export class Statements {
     const { results, error } = await this.#run(connection, [...last, COMMIT])
     if (error !== null) throw error
     for (const [index, { onCommitted }] of this.#deferred.entries()) onCommitted?.(results[index]!)
+    for (const listener of this.#listeners) listener()
   }
 
   /** Accepts no more statements, and waits for those that were enqueued. */

@@ -170,6 +170,7 @@ async function attempt<T>(
     tenantId,
     query: (statement) => statements.enqueue(statement),
     atCommit: (statement, onCommitted) => statements.defer(statement, onCommitted),
+    afterCommit: (listener) => statements.afterCommit(listener),
   }
   const channels = new Set<string>()
   wakeUps.set(tx, channels)

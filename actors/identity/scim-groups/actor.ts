@@ -1,7 +1,6 @@
 /** SCIM groups. A change of members gives or takes the role of the group, in one transaction. */
 import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Random } from '../../../runtime/kernel/random.js'
 import {
   countTenantUsers,
   deleteScimGroup,
@@ -24,10 +23,11 @@ import { invalid, refusing, ScimFault } from '../scim/faults.js'
 import { parseFilter } from '../scim/filter.js'
 import { projection } from '../scim/projection.js'
 import { pageOf } from '../scim/paging.js'
+import { tokens } from '../../oauth/tokens/protocol.js'
 import type { AskedAttributes, Conditional } from '../scim/protocol.js'
 import { isMatch } from '../scim/precondition.js'
 import { GROUP_RESOURCE } from '../scim/schema.js'
-import { endUser } from '../users/ending.js'
+import { endUser, type EndingNeeds } from '../users/ending.js'
 import { holdsLess, isProtectedOwner, rolesBeyond } from '../users/rules.js'
 import {
   groupMatches,
@@ -43,10 +43,9 @@ const GROUPS_MAX = 1_000
 /** More ids than that are counted, not listed, in audit records. */
 const AUDITED_IDS_MAX = 100
 
-export type ScimGroupsNeeds = {
+export type ScimGroupsNeeds = EndingNeeds & {
   readonly database: Database
   readonly clock: Clock
-  readonly random: Random
   /** `oidc.issuer_url`. */
   readonly issuer: string
   /** `scim.max_results`. */
@@ -55,7 +54,7 @@ export type ScimGroupsNeeds = {
 
 export const scimGroupsActor = defineActor<ScimGroupsProtocol, ScimGroupsNeeds>({
   address: scimGroups,
-  asks: {},
+  asks: { tokens },
   mailbox: { capacity: 1024, inflightMax: 32 },
   lane: {
     replaceGroup: ({ groupId }) => groupId,
@@ -63,7 +62,8 @@ export const scimGroupsActor = defineActor<ScimGroupsProtocol, ScimGroupsNeeds>(
     deleteGroup: ({ groupId }) => groupId,
   },
   supervision: { onFailure: 'resume' },
-  create: ({ database, clock, random, issuer, maxResults }) => {
+  create: (needs) => {
+    const { database, clock, random, issuer, maxResults } = needs
     const base = `${issuer}/scim/v2`
 
     async function changing<T>(work: (tx: Transaction) => Promise<T>) {
@@ -159,7 +159,7 @@ export const scimGroupsActor = defineActor<ScimGroupsProtocol, ScimGroupsNeeds>(
           // Tokens carry the scopes of the role.
           if (!holdsLess(user.roles, [...user.roles, role])) continue
           const { requestId } = context
-          const ended = await endUser(tx, random, caller, user, 'roles_narrowed', now, requestId)
+          const ended = await endUser(tx, needs, caller, user, 'roles_narrowed', now, requestId)
           appendEvents(tx, ended)
         }
       }

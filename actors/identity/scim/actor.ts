@@ -7,6 +7,7 @@ import {
   schemaDocument,
 } from './documents.js'
 import { refusing } from './faults.js'
+import { tokens } from '../../oauth/tokens/protocol.js'
 import { scim, type ScimProtocol } from './protocol.js'
 import { scimTokens } from './tokens.js'
 import { scimUsers, type ScimUsersNeeds } from './users.js'
@@ -18,7 +19,7 @@ export type ScimNeeds = ScimUsersNeeds & {
 
 export const scimActor = defineActor<ScimProtocol, ScimNeeds>({
   address: scim,
-  asks: {},
+  asks: { tokens },
   mailbox: { capacity: 1024, inflightMax: 128 },
   lane: {
     replaceUser: ({ userId }) => userId,

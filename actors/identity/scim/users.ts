@@ -4,7 +4,6 @@
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Random } from '../../../runtime/kernel/random.js'
 import {
   findScimUser,
   hasOtherOwner,
@@ -32,7 +31,7 @@ import { isUuid } from '../../domain/ids.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
 import { MailShareUsed } from '../../platform/mail/mail-queue.js'
 import type { InvitationsSettings } from '../sign-in/settings.js'
-import { endUser, userEvent } from '../users/ending.js'
+import { endUser, type EndingNeeds, userEvent } from '../users/ending.js'
 import { isFixtureLimit } from '../users/fixtures.js'
 import { invitationMessages, type PreparedInvitation } from '../users/invitations.js'
 import { MEMBER_CONSTRAINT, provideAccount } from '../users/provisioning.js'
@@ -63,10 +62,9 @@ const SUBJECT_BYTES = 24
 const NO_MAILBOX = 'scim.invalid'
 const USER_NAME_CONSTRAINT = 'scim_users_user_name'
 
-export type ScimUsersNeeds = {
+export type ScimUsersNeeds = EndingNeeds & {
   readonly database: Database
   readonly clock: Clock
-  readonly random: Random
   readonly mail: MailQueue
   readonly invitations: InvitationsSettings
   /** `oidc.issuer_url`. */
@@ -310,7 +308,7 @@ export function scimUsers(needs: ScimUsersNeeds) {
     reason: string,
     now: Date,
     { requestId }: MessageContext,
-  ) => endUser(tx, random, caller, user, reason, now, requestId)
+  ) => endUser(tx, needs, caller, user, reason, now, requestId)
 
   /**
    * Moves a user who has not signed in yet to the account of a new address. Later the address of the account belongs to

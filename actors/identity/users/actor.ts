@@ -1,5 +1,6 @@
 /** Users of a tenant: invited, provisioned, and the fixture users of a sandbox. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
+import { tokens } from '../../oauth/tokens/protocol.js'
 import { passwords } from '../passwords/protocol.js'
 import { fixtures } from './fixtures.js'
 import { members } from './members.js'
@@ -9,7 +10,7 @@ import type { UsersNeeds } from './needs.js'
 
 export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
   address: users,
-  asks: { passwords },
+  asks: { passwords, tokens },
   mailbox: { capacity: 1024, inflightMax: 64 },
   // One mint per tenant at a time, so that concurrent requests do not hash passwords for one free place.
   lane: {

@@ -1,4 +1,5 @@
 /** What ends with a user, and the events about a user. */
+import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { endDelegations } from '../../../storage/agents/delegations.js'
 import { endHumanSessions } from '../../../storage/identity/tenant-users.js'
@@ -6,11 +7,22 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
 import { type EventType, eventData, type NewEvent } from '../../domain/events.js'
 import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
+import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
+
+export type EndingNeeds = {
+  readonly random: Random
+  readonly tokens: ActorRef<TokensProtocol>
+}
+
+/** This process refuses the tokens of the user from the commit on. The others hear of it from PostgreSQL. */
+export function forgetTokensOf(tx: Transaction, { tokens }: EndingNeeds, sub: string): void {
+  tx.afterCommit(() => tokens.send('invalidate', { ids: [sub] }))
+}
 
 /** Ends the sessions and delegations of a user. @returns the events to append. */
 export async function endUser(
   tx: Transaction,
-  random: Random,
+  needs: EndingNeeds,
   caller: Caller,
   user: { readonly tenantId: string; readonly sub: string; readonly accountId: string },
   reason: string,
@@ -21,7 +33,8 @@ export async function endUser(
   // End sessions first: this waits for approvals that are being decided in one of them, and those end too.
   await endHumanSessions(tx, user, reason, now)
   const ended = await endDelegations(tx, { tenantId, subject: sub }, reason, now)
-  return delegationsRevoked(random, ended, byCaller(caller, requestId))
+  forgetTokensOf(tx, needs, sub)
+  return delegationsRevoked(needs.random, ended, byCaller(caller, requestId))
 }
 
 /** An event of the catalogue about a user. */

@@ -21,6 +21,7 @@ import { actorOf, audited, doneBy } from '../../domain/audit.js'
 import { eventData } from '../../domain/events.js'
 import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
 import { isUuid } from '../../domain/ids.js'
+import { forgetTokensOf } from './ending.js'
 import type { UsersNeeds } from './needs.js'
 import {
   type Busy,
@@ -54,7 +55,8 @@ export function isFixtureLimit(error: unknown): boolean {
   return (error as { constraint?: unknown }).constraint === LIMIT_CONSTRAINT
 }
 
-export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
+export function fixtures(needs: UsersNeeds) {
+  const { database, clock, random, passwords } = needs
   async function newPassword(
     context: MessageContext,
   ): Promise<{ password: string; passwordHash: string } | Busy> {
@@ -195,6 +197,7 @@ export function fixtures({ database, clock, random, passwords }: UsersNeeds) {
           if (beyond.length > 0) return { tag: 'roles_beyond_caller' as const, roles: beyond }
           await setAccountPassword(tx, user.accountId, password.passwordHash, now)
           await endHumanSessions(tx, user, 'password_rotated', now)
+          forgetTokensOf(tx, needs, user.sub)
           const delegations = await endDelegations(
             tx,
             { tenantId, subject: user.sub },

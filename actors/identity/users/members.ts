@@ -88,7 +88,7 @@ export function members(needs: UsersNeeds) {
     reason: string,
     now: Date,
     { requestId }: MessageContext,
-  ) => endUser(tx, random, caller, user, reason, now, requestId)
+  ) => endUser(tx, needs, caller, user, reason, now, requestId)
 
   async function insert(
     tx: Transaction,

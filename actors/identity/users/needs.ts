@@ -6,12 +6,14 @@ import type { Database } from '../../../storage/platform/sql.js'
 import type { InvitationsSettings } from '../sign-in/settings.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
+import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
 
 export type UsersNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
   readonly passwords: ActorRef<PasswordsProtocol>
+  readonly tokens: ActorRef<TokensProtocol>
   readonly mail: MailQueue
   readonly invitations: InvitationsSettings
   /** `oidc.issuer_url`. */

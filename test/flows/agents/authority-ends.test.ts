@@ -135,6 +135,23 @@ test('a removed environment owner does not stay one as organization owner', asyn
   await person.browser.close()
 })
 
+test('the process that takes a role refuses its tokens before it is announced', async (t) => {
+  // Announcements are read every 250 ms.
+  const polling = await testService({ environment: { SVC_DATABASE__ANNOUNCE: 'table' } })
+  const there = apiOf(polling)
+  t.teardown(async () => {
+    await there.close()
+    await polling.end()
+  })
+  const { person, token } = await owned(there)
+  await person.browser.close()
+  const { rows } = await there.list('/api/v1/tenant-users', token)
+  const self = rows.find(({ fixture }) => fixture === false)!
+  const path = `/api/v1/tenant-users/${String(self['id'])}`
+  t.is((await there.call('PATCH', path, { token, json: { roles: ['member'] } })).status, 200)
+  t.is((await there.get('/api/v1/tenant-users', token)).status, 401)
+})
+
 test('a scope that an agent loses ends its sessions in every tenant', async (t) => {
   const there = await api.workspace('There')
   const { agentId, key, token } = await agentWith(['openid', 'users:read'])

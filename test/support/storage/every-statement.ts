@@ -66,6 +66,7 @@ function databaseOf(found: Found, { rows }: Stage): unknown {
     query: async (statement: Statement) => send(statement),
     single: async (statement: Statement) => send(statement),
     atCommit: (statement: Statement) => void send(statement),
+    afterCommit: () => undefined,
     together: async (_tenant: unknown, statements: readonly Statement[]) => statements.map(send),
     tenant: async (_tenant: unknown, work: (tx: unknown) => unknown) => work(database),
     system: async (work: (tx: unknown) => unknown) => work(database),

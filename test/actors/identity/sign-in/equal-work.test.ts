@@ -35,6 +35,7 @@ const watched = (tx: Transaction): Transaction => ({
     work.push(statement.name)
     tx.atCommit(statement, told)
   },
+  afterCommit: (listener) => tx.afterCommit(listener),
 })
 const database: Database = {
   tenant: (tenantId, run, options) =>

@@ -1,4 +1,5 @@
 import { NO_LETTERS } from '../../../support/operations/mail.js'
+import type { TokensProtocol } from '../../../../actors/oauth/tokens/protocol.js'
 import test from 'ava'
 import type {
   HashOutcome,
@@ -24,7 +25,9 @@ function spawn(outcome: HashOutcome) {
   const random = systemRandom(clock)
   // Preparing a fixture user does not use the database.
   const database = {} as Database
-  const needs = { database, clock, random, passwords, ...NO_LETTERS }
+  // Preparing one ends no tokens.
+  const tokens = {} as ActorRef<TokensProtocol>
+  const needs = { database, clock, random, passwords, tokens, ...NO_LETTERS }
   return { ref: spawnInline(usersActor, needs).ref, seen }
 }
 
