@@ -12,6 +12,7 @@ import { acrOf } from '../../domain/assurance.js'
 import { audited } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import { personEvent } from '../sessions/events.js'
+import { forgetTokensOf } from './ending.js'
 import type { UsersNeeds } from './needs.js'
 import type { EndUserSession, OneUser, UsersProtocol } from './protocol.js'
 import { isProtectedOwner } from './rules.js'
@@ -19,7 +20,9 @@ import { isProtectedOwner } from './rules.js'
 const UNKNOWN_USER = { tag: 'unknown_user' } as const
 const UNKNOWN_SESSION = { tag: 'unknown_session' } as const
 
-export function openSessions({ database, clock, random }: UsersNeeds) {
+export function openSessions(needs: UsersNeeds) {
+  const { database, clock, random } = needs
+
   async function find(
     tx: Transaction,
     { caller, userId }: OneUser,
@@ -67,6 +70,7 @@ export function openSessions({ database, clock, random }: UsersNeeds) {
           if (!open.some(({ id }) => id === sessionId)) return UNKNOWN_SESSION
           const ended = await endBrowserSession(tx, tenantId, sessionId, 'revoked', now)
           if (ended === undefined) return UNKNOWN_SESSION
+          forgetTokensOf(tx, needs, sub)
           const fields = { reason: 'revoked' }
           appendEvents(tx, [
             personEvent(
