@@ -18,7 +18,6 @@ import {
 import type { AddressInfo, Socket } from 'node:net'
 import { BodyReceiver } from '../body/body-receiver.js'
 import { outliveStreams } from '../../runtime/kernel/http2-handle.js'
-import { endTimerWithSession } from '../../runtime/kernel/http2-timer.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import type {
   Answer,
@@ -58,6 +57,7 @@ import {
   REPEATABLE_FIELDS,
   urlOf,
 } from './open.js'
+import { endTimerWithSession } from './http2-timer.js'
 
 const SESSIONS_MAX = 10_000
 const STREAMS_PER_SESSION_MAX = 100

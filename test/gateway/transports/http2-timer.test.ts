@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import test from 'ava'
-import { endTimerWithSession } from '../../../runtime/kernel/http2-timer.js'
+import { endTimerWithSession } from '../../../gateway/transports/http2-timer.js'
 import { until } from '../../support/service/watch.js'
 
 setFlagsFromString('--expose-gc')
