@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Starts svc in production mode on this machine, from production.example.toml, with everything that production mode
+# Starts svc in production mode on this machine, from deploy/production.example.toml, with everything that production mode
 # requires: a certificate authority, PostgreSQL with TLS, the kms process, and a mail server with STARTTLS.
 #
 #   deploy/production-on-loopback.sh [--port PORT] [--dir DIR] [--without-service] [-- COMMAND ...]
@@ -99,7 +99,7 @@ if [ -n "$WITH_SERVICE" ]; then
   pids+=($!)
 
   # 5. The service, with the file of this repository. What differs on loopback is in the environment.
-  export SVC_CONFIG_FILE=$ROOT/production.example.toml
+  export SVC_CONFIG_FILE=$ROOT/deploy/production.example.toml
   export SVC_SERVER__HOST=127.0.0.1 SVC_SERVER__PORT=$PORT SVC_SERVER__BASE_DOMAIN=localhost
   export SVC_SERVER__ALLOWED_HOSTS=localhost:$PORT SVC_OIDC__ISSUER_URL=$BASE
   export SVC_SERVER__TLS__CERT_PEM_PATH=$DIR/service.pem SVC_SERVER__TLS__KEY_PEM_PATH=$DIR/service.key

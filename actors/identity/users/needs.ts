@@ -1,19 +1,16 @@
 /** Dependencies of the user handlers. */
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Random } from '../../../runtime/kernel/random.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { InvitationsSettings } from '../sign-in/settings.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
-import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
+import type { EndingNeeds } from './ending.js'
 
-export type UsersNeeds = {
+export type UsersNeeds = EndingNeeds & {
   readonly database: Database
   readonly clock: Clock
-  readonly random: Random
   readonly passwords: ActorRef<PasswordsProtocol>
-  readonly tokens: ActorRef<TokensProtocol>
   readonly mail: MailQueue
   readonly invitations: InvitationsSettings
   /** `oidc.issuer_url`. */

@@ -91,14 +91,17 @@ export class Block {
     if (hasBytes && this.#bytesLeft < Math.max(1, bodyBytes)) return undefined
     if (hasRequests) this.#requestsLeft -= 1
     if (!hasBytes) return NO_BYTES
-    const takenBytes = Math.min(this.#bytesLeft, bodyBytes + portionOf(this.#bytesLeft - bodyBytes))
-    this.#bytesLeft -= takenBytes
-    return { takenBytes }
+    return { takenBytes: this.#draw(bodyBytes, Number.POSITIVE_INFINITY) }
   }
 
   /** Takes bytes for a running call, at most `bytesMin` and a portion; 0 when the block holds fewer than `bytesMin`. */
   takeBytes(bytesMin: number, bytesMax: number): number {
     if (this.#isRetired || this.#bytesLeft < bytesMin) return 0
+    return this.#draw(bytesMin, bytesMax)
+  }
+
+  /** Takes `bytesMin` and a portion, at most `bytesMax`. */
+  #draw(bytesMin: number, bytesMax: number): number {
     const portion = portionOf(this.#bytesLeft - bytesMin)
     const taken = Math.min(this.#bytesLeft, bytesMin + portion, bytesMax)
     this.#bytesLeft -= taken

@@ -12,7 +12,7 @@ import type { Caller } from '../../../domain/audit.js'
 import { granteeOf } from '../../../domain/grantee.js'
 import type { Principal } from '../../../domain/principal.js'
 import type { CallFacts } from './events.js'
-import { portionOf } from './byte-budget.js'
+import { PORTION_BYTES } from './byte-budget.js'
 import { type ProxiedCall, judgeCall, type Refusal, SPENT } from './rules.js'
 
 export type AdmissionRequest = {
@@ -120,12 +120,10 @@ export class Decision {
   }
 
   #take(authority: AuthorityRow, bodyBytes: number): Promise<number | undefined> {
-    const { maxBytes, bytesUsed } = authority
-    const portion = portionOf((maxBytes ?? 0) - bytesUsed)
     return takeFromAuthority(this.#tx, this.#tenantId, authority, {
       requests: 1,
       bytesMin: bodyBytes,
-      bytesMax: bodyBytes + portion,
+      bytesMax: bodyBytes + PORTION_BYTES,
       now: this.#now,
     })
   }

@@ -1,5 +1,5 @@
 /**
- * Production mode from production.example.toml, in a network of its own: people sign in, an agent registers and a webhook
+ * Production mode from deploy/production.example.toml, in a network of its own: people sign in, an agent registers and a webhook
  * is delivered, with every requirement of production met.
  */
 import { execFileSync, spawn } from 'node:child_process'
@@ -118,7 +118,7 @@ testProduction(
 )
 
 test('the example file alone names exactly what the environment has to add', (t) => {
-  const toml = readFileSync(join(ROOT, 'production.example.toml'), 'utf8')
+  const toml = readFileSync(join(ROOT, 'deploy/production.example.toml'), 'utf8')
   const read = (environment: Record<string, string>) =>
     loadSettings({ environment, cwd: '/', readFile: () => toml })
   const alone = read({})
