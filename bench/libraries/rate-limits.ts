@@ -74,6 +74,8 @@ async function inRedis(): Promise<void> {
         master_name: '',
         tls: false,
         pool_size: POOL_SIZE,
+        connect_timeout_secs: 2,
+        command_timeout_secs: 2,
       },
       log,
     })

@@ -218,6 +218,10 @@ export const redisSettings = section(
     pool_size: count(10, 1, 1000).describe(
       'Connections to one server or to the primary. A cluster gets one to each primary.',
     ),
+    connect_timeout_secs: timerSeconds(2).describe('Time limit for opening a connection.'),
+    command_timeout_secs: timerSeconds(2).describe(
+      'Time limit of a command. Each Sentinel has three quarters of it for its answer.',
+    ),
   },
   { about: 'Used when deployment.coordination_backend is "redis".' },
 )

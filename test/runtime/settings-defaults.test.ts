@@ -47,6 +47,8 @@ const defaults: Record<string, Record<string, unknown>> = {
     sentinel_password: undefined,
     tls: false,
     pool_size: 10,
+    connect_timeout_secs: 2,
+    command_timeout_secs: 2,
   },
   memcached: {
     address: undefined,

@@ -21,14 +21,13 @@ export interface RedisConnections {
   destroy(): void
 }
 
-const CONNECT_TIMEOUT_MS = 2_000
-export const COMMAND_TIMEOUT_MS = 2_000
 const RECONNECT_MS_MAX = 2_000
 /** A slot that has moved costs one redirection. More happen only while slots move. */
 const REDIRECTIONS_MAX = 4
 /** How often Sentinel is asked for the primary: an old one that is cut off does not know that it was replaced. */
 const SENTINEL_EVERY_MS = 1_000
-const SENTINEL_TIMEOUT_MS = 1_500
+/** The part of `command_timeout_secs` that each Sentinel has for its answer: the primary is asked after it. */
+const SENTINEL_SHARE = 0.75
 /** A write, so that connections to a replica are not taken for good. */
 const PROBE_KEY = 'svc:start'
 const PROBE_WRITE = ['SET', PROBE_KEY, '1', 'EX', '1']
@@ -48,29 +47,30 @@ export async function openRedis(options: RedisOptions): Promise<RedisConnections
   if (settings.mode === 'cluster') return openCluster(options)
   if (settings.mode === 'sentinel') return openSentinel(options)
   if (settings.url === undefined) throw new Error('redis.url is not set')
-  return openPool({ url: settings.url, size: settings.pool_size, probe: ['PING'], log })
+  return openPool({ url: settings.url, settings, probe: ['PING'], log })
 }
 
 async function openPool({
   url,
-  size,
+  settings,
   probe,
   log,
 }: {
   readonly url: string
-  readonly size: number
+  readonly settings: RedisSettings
   readonly probe: Command
   readonly log: Logger
 }): Promise<RedisConnections> {
+  const commandMs = settings.command_timeout_secs * 1000
   const life = { isOpen: false }
   const pool = createClientPool(
-    { url, disableOfflineQueue: true, socket: socketOf(life) },
-    { minimum: 1, maximum: size, acquireTimeout: COMMAND_TIMEOUT_MS },
+    { url, disableOfflineQueue: true, socket: socketOf(settings, life) },
+    { minimum: 1, maximum: settings.pool_size, acquireTimeout: commandMs },
   )
   pool.on('error', (error: unknown) => log.warn({ err: error }, 'redis'))
   const send = (command: Command) => pool.sendCommand(wordsOf(command), BYTES)
   try {
-    await within(COMMAND_TIMEOUT_MS, async () => {
+    await within(commandMs, async () => {
       await pool.connect()
       await send(probe)
     })
@@ -86,7 +86,7 @@ async function openPool({
 async function openCluster({ settings, log }: RedisOptions): Promise<RedisConnections> {
   const { username, password, tls } = settings
   const life = { isOpen: false }
-  const socket = { ...socketOf(life), ...(tls ? { tls } : {}) }
+  const socket = { ...socketOf(settings, life), ...(tls ? { tls } : {}) }
   const cluster = createCluster({
     rootNodes: settings.nodes.map((node) => ({ url: urlOf(node, settings) })),
     defaults: {
@@ -101,7 +101,7 @@ async function openCluster({ settings, log }: RedisOptions): Promise<RedisConnec
   const send = (key: string, command: Command) =>
     cluster.sendCommand(key, false, wordsOf(command), BYTES)
   try {
-    await within(COMMAND_TIMEOUT_MS, async () => {
+    await within(settings.command_timeout_secs * 1000, async () => {
       await cluster.connect()
       await send(PROBE_KEY, PROBE_WRITE)
     })
@@ -121,7 +121,7 @@ async function openSentinel({ settings, log }: RedisOptions): Promise<RedisConne
     if (primary === undefined) throw new Error('no Sentinel names the primary')
     const { send, destroy } = await openPool({
       url: urlOf(primary, settings),
-      size: settings.pool_size,
+      settings,
       probe: PROBE_WRITE,
       log,
     })
@@ -149,12 +149,13 @@ async function openSentinel({ settings, log }: RedisOptions): Promise<RedisConne
 
 function openSentinels(settings: RedisSettings, log: Logger) {
   const { nodes, master_name, sentinel_username, sentinel_password, tls } = settings
+  const limitMs = settings.command_timeout_secs * 1000 * SENTINEL_SHARE
   const account = { username: sentinel_username, password: sentinel_password, tls }
   const asking = nodes.map((node) => {
     const client = createClient({
       url: urlOf(node, account),
       disableOfflineQueue: true,
-      socket: socketOf({ isOpen: true }),
+      socket: socketOf(settings, { isOpen: true }),
     })
     client.on('error', (error: unknown) => log.debug({ err: error, node }, 'redis sentinel'))
     const connected = client.connect().catch(() => undefined)
@@ -173,7 +174,7 @@ function openSentinels(settings: RedisSettings, log: Logger) {
       const votes = new Map<string, number>()
       return new Promise((resolve) => {
         const answers = asking.map(async (one) => {
-          const named = await within(SENTINEL_TIMEOUT_MS, () => nameOf(one)).catch(() => undefined)
+          const named = await within(limitMs, () => nameOf(one)).catch(() => undefined)
           if (named === undefined) return
           const count = (votes.get(named) ?? 0) + 1
           votes.set(named, count)
@@ -193,9 +194,9 @@ function openSentinels(settings: RedisSettings, log: Logger) {
 }
 
 /** Replaces connections that the server closed. Before the first response, a failure ends the start. */
-function socketOf(life: { readonly isOpen: boolean }) {
+function socketOf(settings: RedisSettings, life: { readonly isOpen: boolean }) {
   return {
-    connectTimeout: CONNECT_TIMEOUT_MS,
+    connectTimeout: settings.connect_timeout_secs * 1000,
     reconnectStrategy: (tries: number, cause: Error) =>
       life.isOpen ? Math.min(50 * 2 ** tries, RECONNECT_MS_MAX) : cause,
   }

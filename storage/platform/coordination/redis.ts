@@ -8,7 +8,7 @@ import {
   storedKey,
   taken,
 } from './port.js'
-import { COMMAND_TIMEOUT_MS, isReply, openRedis, type RedisOptions } from './redis-connections.js'
+import { isReply, openRedis, type RedisOptions } from './redis-connections.js'
 
 const BACKEND = 'redis'
 const LOCK_TOKEN_BYTES = 16
@@ -30,13 +30,13 @@ return 0`
 
 /** Connects at once, so that a wrong address fails at start. */
 export async function redisCoordination(options: RedisOptions): Promise<Coordination> {
-  const { log } = options
+  const { log, settings } = options
   let servers = await openRedis(options).catch((error: unknown) => {
     throw new CoordinationUnavailable(BACKEND, error)
   })
   const circuit = new Circuit({
     backend: BACKEND,
-    limitMs: COMMAND_TIMEOUT_MS,
+    limitMs: settings.command_timeout_secs * 1000,
     isAnswer: isReply,
     tearDown: () => servers.destroy(),
     probe: async () => {

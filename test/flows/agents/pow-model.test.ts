@@ -267,9 +267,10 @@ class Ripen extends Step {
   }
 }
 
+/** Once for each challenge: one that expired more than an hour ago is deleted by the sweep. */
 class Outlive extends Step {
   async on(challenge: Challenge): Promise<void> {
-    if (challenge.state === 'consumed') return
+    if (challenge.state !== 'issued') return
     await age(challenge, 3_600)
     challenge.state = 'expired'
     challenge.ripe = true

@@ -16,7 +16,8 @@ import { eventSinkChecks } from '../../../runtime/cli/doctor/service-checks.js'
 import { loadSettings } from '../../../runtime/configuration/load-settings.js'
 import { makeCertificate } from '../../support/service/certificates.js'
 import { testWithProgram } from '../../support/service/programs.js'
-import { freePort, startNats } from '../../support/service/servers.js'
+import { startNats } from '../../support/service/servers.js'
+import { freePort } from '../../support/service/settings.js'
 import { startKafka } from '../../support/webhooks/kafka.js'
 
 function settingsOf(environment: Readonly<Record<string, string>>) {

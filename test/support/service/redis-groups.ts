@@ -6,16 +6,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { program } from './program.js'
-import { answers, freePort } from './servers.js'
+import { answers } from './servers.js'
+import { freePort } from './settings.js'
 import { until } from './watch.js'
 
 const WITHIN_MS = 30_000
-/** Time without an answer after which a server counts as gone. */
-const GONE_MS = 1_000
+/** Time without an answer after which a server counts as gone. A live one answers within it on a busy machine. */
+const GONE_MS = 4_000
 const MASTER = 'mymaster'
 const CLUSTER_SIZE = 6
-/** The bus of a cluster has the port of the server plus this. */
-const BUS = 10_000
 const SENTINELS = 3
 
 export type RedisGroupMode = 'cluster' | 'sentinel'
@@ -37,8 +36,8 @@ type Member = { readonly port: number; readonly child: ChildProcess }
 export async function startRedisGroup(mode: RedisGroupMode): Promise<RedisGroup> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-redis-'))
   const members: Member[] = []
-  const launch = async (config: string, more: readonly string[] = [], port?: number) => {
-    const own = port ?? (await freePort())
+  const launch = async (config: string, more: readonly string[] = []) => {
+    const own = await freePort()
     const dir = join(folder, String(own))
     mkdirSync(dir)
     const file = join(dir, 'redis.conf')
@@ -79,20 +78,19 @@ export async function startRedisGroup(mode: RedisGroupMode): Promise<RedisGroup>
   }
 }
 
-type Launch = (config: string, more?: readonly string[], port?: number) => Promise<number>
+type Launch = (config: string, more?: readonly string[]) => Promise<number>
 
 async function cluster(launch: Launch) {
   const config = `cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-node-timeout ${GONE_MS}\n`
-  const ports: number[] = []
-  while (ports.length < CLUSTER_SIZE) {
-    const port = 12_000 + ((await freePort()) % 10_000)
-    const free = [port, port + BUS].every(
-      (one) => !ports.includes(one) && !ports.includes(one - BUS),
-    )
-    if (free) ports.push(await launch(config, [], port))
+  const members: { readonly port: number; readonly busPort: number }[] = []
+  while (members.length < CLUSTER_SIZE) {
+    const busPort = await freePort()
+    members.push({ port: await launch(`${config}cluster-port ${busPort}\n`), busPort })
   }
+  const ports = members.map(({ port }) => port)
   const nodes = ports.map((port) => `127.0.0.1:${port}`)
-  await ask(ports[0]!, '--cluster', 'create', ...nodes, '--cluster-replicas', '1', '--cluster-yes')
+  const joining = members.map(({ port, busPort }) => `127.0.0.1:${port}@${busPort}`)
+  await ask(ports[0]!, '--cluster', 'create', ...joining, '--cluster-replicas', '1', '--cluster-yes')
   await until('the cluster', WITHIN_MS, async () => {
     const states = await Promise.all(ports.map((port) => ask(port, 'cluster', 'info')))
     return states.every((state) => state.includes('cluster_state:ok'))
@@ -123,7 +121,7 @@ async function sentinel(launch: Launch) {
   const config = [
     `sentinel monitor ${MASTER} 127.0.0.1 ${primary} 2`,
     `sentinel down-after-milliseconds ${MASTER} ${GONE_MS}`,
-    `sentinel failover-timeout ${MASTER} 5000`,
+    `sentinel failover-timeout ${MASTER} ${2 * GONE_MS}`,
     '',
   ].join('\n')
   const ports: number[] = []
