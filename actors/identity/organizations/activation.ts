@@ -2,7 +2,7 @@
  * Turns a sandbox into a production environment in one transaction: changes the tenant's kind, removes its fixture
  * users, and ends every secret and token issued by the bootstrap.
  */
-import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
@@ -25,6 +25,7 @@ import { activateTenant, lockTenant } from '../../../storage/identity/tenants.js
 import { actorOf, audited, type Caller, doneBy } from '../../domain/audit.js'
 import { eventData, type NewEvent } from '../../domain/events.js'
 import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
+import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
 import { tenantRecord } from './creation.js'
 import type {
   ActivateTenant,
@@ -41,9 +42,10 @@ export type ActivationNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
+  readonly tokens: ActorRef<TokensProtocol>
 }
 
-export function activation({ database, clock, random }: ActivationNeeds) {
+export function activation({ database, clock, random, tokens }: ActivationNeeds) {
   return activate
 
   async function activate(
@@ -101,6 +103,8 @@ export function activation({ database, clock, random }: ActivationNeeds) {
     appendAudit(tx, [audit])
     const ids = applications.map(({ applicationId }) => applicationId)
     await revokeServiceTokens(tx, tenantId, ids, now)
+    // This process refuses all of them from the commit on. The others hear of it from PostgreSQL.
+    tx.afterCommit(() => tokens.send('invalidate', { ids: [tenantId, ...ids] }))
     return {
       tag: 'activated',
       tenant: tenantRecord(tenant),

@@ -79,7 +79,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
   create: (needs) => {
     const { database, clock, random, tenants, tokens, limits } = needs
     let controlPlaneId: string | undefined
-    const activate = activation({ database, clock, random })
+    const activate = activation({ database, clock, random, tokens })
 
     async function refuse(
       { principal }: Caller,

@@ -135,7 +135,7 @@ test('a removed environment owner does not stay one as organization owner', asyn
   await person.browser.close()
 })
 
-test('the process that takes a role refuses its tokens before it is announced', async (t) => {
+test('the process that ends authority refuses its tokens before it is announced', async (t) => {
   // Announcements are read every 250 ms.
   const polling = await testService({ environment: { SVC_DATABASE__ANNOUNCE: 'table' } })
   const there = apiOf(polling)
@@ -143,8 +143,23 @@ test('the process that takes a role refuses its tokens before it is announced', 
     await there.close()
     await polling.end()
   })
-  const { person, token } = await owned(there)
+  const { made, person, token } = await owned(there)
   await person.browser.close()
+  const fixture = await present(there, made)
+  const ending = await ownToken(there, made, fixture, 'openid users:read')
+  await fixture.browser.close()
+  const issued = await there.form('/oauth/token', {
+    grant_type: 'client_credentials',
+    client_id: made.clientId,
+    client_secret: made.clientSecret,
+  })
+  const service = String(issued.body['access_token'])
+  t.is((await there.get('/api/v1/agents/me', service)).status, 403)
+  t.is((await there.get('/userinfo', ending)).status, 200)
+  t.is((await there.post('/api/v1/tenant/activate', token, {})).status, 200)
+  t.is((await there.get('/userinfo', ending)).status, 401)
+  t.is((await there.get('/api/v1/agents/me', service)).status, 401)
+
   const { rows } = await there.list('/api/v1/tenant-users', token)
   const self = rows.find(({ fixture }) => fixture === false)!
   const path = `/api/v1/tenant-users/${String(self['id'])}`

@@ -90,7 +90,15 @@ async function cluster(launch: Launch) {
   const ports = members.map(({ port }) => port)
   const nodes = ports.map((port) => `127.0.0.1:${port}`)
   const joining = members.map(({ port, busPort }) => `127.0.0.1:${port}@${busPort}`)
-  await ask(ports[0]!, '--cluster', 'create', ...joining, '--cluster-replicas', '1', '--cluster-yes')
+  await ask(
+    ports[0]!,
+    '--cluster',
+    'create',
+    ...joining,
+    '--cluster-replicas',
+    '1',
+    '--cluster-yes',
+  )
   await until('the cluster', WITHIN_MS, async () => {
     const states = await Promise.all(ports.map((port) => ask(port, 'cluster', 'info')))
     return states.every((state) => state.includes('cluster_state:ok'))
