@@ -41,10 +41,17 @@ export async function startRedisGroup(mode: RedisGroupMode): Promise<RedisGroup>
     const dir = join(folder, String(own))
     mkdirSync(dir)
     const file = join(dir, 'redis.conf')
-    writeFileSync(
-      file,
-      `port ${own}\nbind 127.0.0.1\ndir ${dir}\nsave ""\nappendonly no\nloglevel warning\n${config}`,
-    )
+    // Without the delay a replica does not wait 5 s for others.
+    const common = [
+      `port ${own}`,
+      'bind 127.0.0.1',
+      `dir ${dir}`,
+      'save ""',
+      'appendonly no',
+      'repl-diskless-sync-delay 0',
+      'loglevel warning',
+    ]
+    writeFileSync(file, `${common.join('\n')}\n${config}`)
     const child = spawn(program('redis-server')!, [file, ...more], { stdio: 'ignore' })
     members.push({ port: own, child })
     await answers(own)
