@@ -14,6 +14,7 @@ import {
   present,
   type Human,
 } from '../../support/agents/delegation.js'
+import { notThrough } from '../../support/fleet/through.js'
 import { sql } from '../../support/identity/identity.js'
 import { owned } from '../../support/identity/owner.js'
 import { signIn } from '../../support/identity/person.js'
@@ -136,6 +137,7 @@ test('a removed environment owner does not stay one as organization owner', asyn
 })
 
 test('the process that ends authority refuses its tokens before it is announced', async (t) => {
+  notThrough('it asserts what one process does before the others')
   // Announcements are read every 250 ms.
   const polling = await testService({ environment: { SVC_DATABASE__ANNOUNCE: 'table' } })
   const there = apiOf(polling)

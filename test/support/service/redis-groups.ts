@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { program } from './program.js'
 import { answers } from './servers.js'
-import { freePort } from './settings.js'
+import { freePort, returnPort } from './settings.js'
 import { until } from './watch.js'
 
 const WITHIN_MS = 30_000
@@ -36,8 +36,14 @@ type Member = { readonly port: number; readonly child: ChildProcess }
 export async function startRedisGroup(mode: RedisGroupMode): Promise<RedisGroup> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-redis-'))
   const members: Member[] = []
+  const ports: number[] = []
+  const reserve = async () => {
+    const port = await freePort()
+    ports.push(port)
+    return port
+  }
   const launch = async (config: string, more: readonly string[] = []) => {
-    const own = await freePort()
+    const own = await reserve()
     const dir = join(folder, String(own))
     mkdirSync(dir)
     const file = join(dir, 'redis.conf')
@@ -69,10 +75,13 @@ export async function startRedisGroup(mode: RedisGroupMode): Promise<RedisGroup>
         .filter(({ child }) => child.exitCode === null && child.signalCode === null)
         .map(({ port }) => kill(port)),
     )
+    for (const port of ports.splice(0)) returnPort(port)
     rmSync(folder, { recursive: true, force: true })
   }
   try {
-    const { nodes, primaryOf } = await (mode === 'cluster' ? cluster(launch) : sentinel(launch))
+    const { nodes, primaryOf } = await (mode === 'cluster'
+      ? cluster(launch, reserve)
+      : sentinel(launch))
     return {
       settings: { mode, nodes },
       environment: { SVC_REDIS__MODE: mode, SVC_REDIS__NODES: nodes.join(',') },
@@ -87,11 +96,11 @@ export async function startRedisGroup(mode: RedisGroupMode): Promise<RedisGroup>
 
 type Launch = (config: string, more?: readonly string[]) => Promise<number>
 
-async function cluster(launch: Launch) {
+async function cluster(launch: Launch, reserve: () => Promise<number>) {
   const config = `cluster-enabled yes\ncluster-config-file nodes.conf\ncluster-node-timeout ${GONE_MS}\n`
   const members: { readonly port: number; readonly busPort: number }[] = []
   while (members.length < CLUSTER_SIZE) {
-    const busPort = await freePort()
+    const busPort = await reserve()
     members.push({ port: await launch(`${config}cluster-port ${busPort}\n`), busPort })
   }
   const ports = members.map(({ port }) => port)

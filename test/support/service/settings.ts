@@ -74,6 +74,12 @@ export const TEST_DEFAULTS = {
 /** Below the system's ephemeral ports (32768 and up on Linux). */
 const PORTS = { first: 12_000, count: 20_000, ofThread: 50 }
 let portsTaken = 0
+const returned: number[] = []
+
+/** Lets a later server of this file have the port of one that has ended. */
+export function returnPort(port: number): void {
+  returned.push(port)
+}
 
 /**
  * A free port that stays free until its use: outside of the system's ephemeral ports, and different
@@ -81,10 +87,14 @@ let portsTaken = 0
  */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const at = (process.pid + threadId) * PORTS.ofThread + portsTaken++
-    const port = PORTS.first + (at % PORTS.count)
+    const port = returned.shift() ?? nextPort()
     if (await isFree(port)) return port
   }
+}
+
+function nextPort(): number {
+  const at = (process.pid + threadId) * PORTS.ofThread + portsTaken++
+  return PORTS.first + (at % PORTS.count)
 }
 
 async function isFree(port: number): Promise<boolean> {
