@@ -20,17 +20,19 @@ export type Document = {
 
 export type FetchLike = (url: string, init: RequestInit) => Promise<Response>
 
-/** @throws Unavailable for every failure, and for any status but 200. */
+/** A request without a response is sent once more. @throws Unavailable for every failure, and for any status but 200. */
 export async function fetchDocument(
   fetch: FetchLike,
   url: string,
   { accept, bytesMax }: { readonly accept: string; readonly bytesMax: number },
 ): Promise<Document> {
   try {
-    const answer = await fetch(url, {
-      headers: { accept },
-      redirect: 'error',
-      signal: AbortSignal.timeout(FETCH_MS_MAX),
+    const signal = AbortSignal.timeout(FETCH_MS_MAX)
+    const ask = () => fetch(url, { headers: { accept }, redirect: 'error', signal })
+    // A proxy closes an idle connection at any time, also while a request is on its way.
+    const answer = await ask().catch((error: unknown) => {
+      if (signal.aborted) throw error
+      return ask()
     })
     if (answer.status !== 200) {
       await answer.body?.cancel()

@@ -216,6 +216,18 @@ test('keys are discovered, kept, and read again for a rotated key', async (t) =>
   t.is((await again()).tag, 'authenticated')
 })
 
+test('a request whose connection breaks is sent once more', async (t) => {
+  const { as, tokenOf, bearer } = await setUp(t)
+  as.breakNext(1)
+  t.is((await bearer(await tokenOf())).tag, 'authenticated')
+  const paths = as.requests.map(({ path }) => path)
+  t.is(paths.filter((path) => path === paths[0]).length, 2)
+  const away = await setUp(t)
+  away.as.breakNext(2)
+  refusedWith(t, await away.bearer(await away.tokenOf()), /at the moment/, 503)
+  t.is(away.as.requests.length, 2)
+})
+
 test('metadata of another issuer, redirects and documents that are too large are refused', async (t) => {
   for (const [path, page] of [
     [

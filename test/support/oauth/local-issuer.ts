@@ -35,15 +35,23 @@ export interface LocalIssuer {
   /** The paths that were requested, in order, with their headers. */
   readonly requests: { readonly path: string; readonly headers: IncomingHttpHeaders }[]
   setKeys(...keys: readonly TestKey[]): void
+  /** Ends the connections of the next requests, without a response. */
+  breakNext(requests: number): void
   close(): Promise<void>
 }
 
 export async function localIssuer(path = ''): Promise<LocalIssuer> {
   const pages = new Map<string, Served>()
   const requests: LocalIssuer['requests'] = []
+  let breaking = 0
   const server = createServer((request, response) => {
     const at = request.url ?? ''
     requests.push({ path: at, headers: request.headers })
+    if (breaking > 0) {
+      breaking -= 1
+      request.socket.destroy()
+      return
+    }
     const { status = 200, headers = {}, body } = pages.get(at) ?? { status: 404, body: '' }
     response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body)
   })
@@ -60,6 +68,9 @@ export async function localIssuer(path = ''): Promise<LocalIssuer> {
     requests,
     setKeys: (...keys) => {
       pages.set('/jwks', { body: JSON.stringify({ keys: keys.map(({ jwk }) => jwk) }) })
+    },
+    breakNext(count) {
+      breaking = count
     },
     async close() {
       server.closeAllConnections()
