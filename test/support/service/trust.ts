@@ -1,6 +1,6 @@
 /** What clients of test services trust. */
 import { X509Certificate } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { checkServerIdentity as checkName, type PeerCertificate, rootCertificates } from 'node:tls'
@@ -32,7 +32,8 @@ export function checkServerIdentity(host: string, certificate: PeerCertificate):
 export function trustOfPrograms(): Readonly<Record<string, string>> {
   if (trusted.size === 0) return {}
   folder ??= mkdtempSync(join(tmpdir(), 'svc-trust-'))
-  const file = join(folder, 'ca.pem')
-  writeFileSync(file, [...trusted].join(''))
+  // A program that is starting may be reading the file, so it is written once for each set of certificates.
+  const file = join(folder, `ca-${trusted.size}.pem`)
+  if (!existsSync(file)) writeFileSync(file, [...trusted].join(''))
   return { NODE_EXTRA_CA_CERTS: file, SSL_CERT_FILE: file, CURL_CA_BUNDLE: file }
 }
