@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import test from 'ava'
 import { documentOf, InvalidFile } from '../../../../runtime/cli/apply/document.js'
 import { apiOf, type Json, type Workspace } from '../../../support/api.js'
+import { trustOfPrograms } from '../../../support/service/trust.js'
 import { testService } from '../../../support/service.js'
 
 const MAIN = new URL('../../../../runtime/main.js', import.meta.url).pathname
@@ -29,8 +30,6 @@ async function apply(
   file: string,
   ...words: readonly string[]
 ): Promise<Ran> {
-  const certificate = join(folder, 'ca.pem')
-  if (running.ca !== undefined) writeFileSync(certificate, running.ca)
   const tokens = ['--token-env', 'TENANT_TOKEN', '--operator-token-env', 'OPERATOR_TOKEN']
   const args = [MAIN, 'apply', '-f', file, '--url', running.baseUrl, ...tokens, ...words]
   const child = spawn(process.execPath, args, {
@@ -40,7 +39,7 @@ async function apply(
       TENANT_TOKEN: token,
       OPERATOR_TOKEN: operator,
       SHOP_SSO_SECRET: 'a secret of the provider',
-      ...(running.ca === undefined ? {} : { NODE_EXTRA_CA_CERTS: certificate }),
+      ...trustOfPrograms(),
     },
   })
   const text = { out: '', err: '' }
