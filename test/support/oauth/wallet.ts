@@ -1,7 +1,11 @@
 /** A wallet of our own for tests, which can send every wrong request, and a tenant that issues credentials. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { inflateSync } from 'node:zlib'
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 import type { Answer, Api, Json, Workspace } from '../api.js'
+
+const LOOKS = 50
+const LOOK_PAUSE_MS = 100
 
 export const PRE_AUTHORIZED = 'urn:ietf:params:oauth:grant-type:pre-authorized_code'
 
@@ -141,4 +145,13 @@ export async function statusOf(api: Api, credential: string): Promise<number> {
   }
   const bytes = inflateSync(Buffer.from(list.lst, 'base64url'))
   return (bytes[idx >> 3]! >> (idx & 7)) & 1
+}
+
+/** Whether the list shows a revoked credential. It is signed at most once a second, and by one process at a time. */
+export async function isShownRevoked(api: Api, credential: string): Promise<boolean> {
+  for (let look = 0; look < LOOKS; look += 1) {
+    if ((await statusOf(api, credential)) === 1) return true
+    await sleep(LOOK_PAUSE_MS)
+  }
+  return false
 }
