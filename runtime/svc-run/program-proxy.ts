@@ -152,8 +152,9 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
     inner.emit('connection', secured)
   }
 
+  /** Passes bytes and the end of each direction on. A direction that has ended does not end the other one. */
   function tunnel(socket: Duplex, head: Buffer, { host, port, text }: Authority): void {
-    const upstream = connect({ host, port })
+    const upstream = connect({ host, port, allowHalfOpen: true })
     watch(upstream)
     let isOpen = false
     upstream.once('connect', () => {
@@ -169,8 +170,13 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
       if (isOpen) (socket as Socket).resetAndDestroy()
       else socket.end('HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
     })
-    upstream.once('close', () => socket.destroy())
-    socket.once('close', () => upstream.destroy())
+    // After both ends the other side may still have to send what its peer has not read yet.
+    upstream.once('close', () => {
+      if (!hasEnded(upstream)) socket.destroy()
+    })
+    socket.once('close', () => {
+      if (!hasEnded(socket)) upstream.destroy()
+    })
   }
 
   function watch(socket: Duplex): void {
@@ -190,6 +196,11 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
       for (const each of sockets) each.destroy()
     },
   }
+}
+
+/** True if both directions ended without an error. */
+function hasEnded({ readableEnded, writableFinished }: Duplex): boolean {
+  return readableEnded && writableFinished
 }
 
 function listenerOf(

@@ -34,7 +34,7 @@ async function tunnelTo(
   t: { teardown(end: () => void): void },
   serve: (socket: Socket) => void,
 ): Promise<Socket> {
-  const server = createServer((socket) => {
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
     socket.on('error', () => {})
     serve(socket)
   })
@@ -69,6 +69,43 @@ test('a slow program gets everything a server sends before it closes', async (t)
     bytes += (chunk as Buffer).length
     await sleep(5)
   }
+  t.is(bytes, BYTES)
+})
+
+test('a program that has ended its side gets everything, however slowly it reads', async (t) => {
+  let received = ''
+  const socket = await tunnelTo(t, (upstream) => {
+    upstream.setEncoding('latin1').on('data', (text: string) => (received += text))
+    upstream.once('end', () => upstream.end(Buffer.alloc(BYTES, 'svc ')))
+  })
+  socket.end('the request')
+  let bytes = 0
+  for await (const chunk of socket) {
+    bytes += (chunk as Buffer).length
+    await sleep(5)
+  }
+  t.deepEqual([received, bytes], ['the request', BYTES])
+})
+
+test('a server that has ended its side gets everything, however slowly it reads', async (t) => {
+  let bytes = 0
+  const complete = new Promise<void>((resolve) => {
+    void tunnelTo(t, (upstream) => {
+      upstream.end('the response')
+      void (async () => {
+        for await (const chunk of upstream) {
+          bytes += (chunk as Buffer).length
+          await sleep(5)
+        }
+        resolve()
+      })()
+    }).then((socket) => {
+      socket.allowHalfOpen = true
+      socket.resume()
+      socket.once('end', () => socket.end(Buffer.alloc(BYTES, 'svc ')))
+    })
+  })
+  await complete
   t.is(bytes, BYTES)
 })
 
