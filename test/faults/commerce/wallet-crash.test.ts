@@ -1,6 +1,6 @@
 /**
  * A service is killed repeatedly while an agent has payments signed. Retries with the same idempotency keys get the same
- * signatures, and the budget is spent exactly. 60 payments and 3 kills. With TEST_LONG 1,000 and 30.
+ * signatures, and the budget is spent exactly. 60 payments and 3 kills. With TEST_LONG 1,200 and 30.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
@@ -13,7 +13,7 @@ import { freePort, testService } from '../../support/service.js'
 import { numberAll } from '../../support/storage/numbered.js'
 
 const LONG = process.env['TEST_LONG'] !== undefined
-const PAYMENTS = LONG ? 1_000 : 60
+const PAYMENTS = LONG ? 1_200 : 60
 const KILLS = LONG ? 30 : 3
 /** One sixth of the payments finds the budget used up. */
 const PAID = (PAYMENTS / 6) * 5

@@ -1,6 +1,6 @@
 /**
  * A process of the async plane sends events to NATS JetStream, and is killed repeatedly, as the broker is: nothing is lost,
- * and the events of each tenant arrive in their order. 240 events and 2 kills. With TEST_LONG 10,000 and 20.
+ * and the events of each tenant arrive in their order. 240 events and 2 kills. With TEST_LONG 10,200 and 20.
  */
 import { jetstreamManager, jetstream, type JsMsg } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
@@ -19,7 +19,7 @@ import type { freshDatabase } from '../../support/storage/database.js'
 import { sinkStage, TYPE } from '../../support/webhooks/sink-stage.js'
 
 const LONG = process.env['TEST_LONG'] !== undefined
-const EVENTS = LONG ? 10_000 : 240
+const EVENTS = LONG ? 10_200 : 240
 const KILLS = LONG ? 20 : 2
 const STREAM = 'SVC_EVENTS'
 const random = systemRandom(systemClock)
