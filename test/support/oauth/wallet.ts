@@ -1,11 +1,10 @@
 /** A wallet of our own for tests, which can send every wrong request, and a tenant that issues credentials. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { inflateSync } from 'node:zlib'
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 import type { Answer, Api, Json, Workspace } from '../api.js'
+import { until } from '../service/watch.js'
 
-const LOOKS = 50
-const LOOK_PAUSE_MS = 100
+const WITHIN_MS = 10_000
 
 export const PRE_AUTHORIZED = 'urn:ietf:params:oauth:grant-type:pre-authorized_code'
 
@@ -147,11 +146,6 @@ export async function statusOf(api: Api, credential: string): Promise<number> {
   return (bytes[idx >> 3]! >> (idx & 7)) & 1
 }
 
-/** Whether the list shows a revoked credential. It is signed at most once a second, and by one process at a time. */
-export async function isShownRevoked(api: Api, credential: string): Promise<boolean> {
-  for (let look = 0; look < LOOKS; look += 1) {
-    if ((await statusOf(api, credential)) === 1) return true
-    await sleep(LOOK_PAUSE_MS)
-  }
-  return false
-}
+/** Waits until the list shows that a credential is revoked: it is signed by one process at a time. */
+export const shownRevoked = (api: Api, credential: string) =>
+  until('the list shows it', WITHIN_MS, async () => (await statusOf(api, credential)) === 1)

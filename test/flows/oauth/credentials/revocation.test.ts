@@ -19,7 +19,7 @@ import {
   proofOf,
   redeem,
   requestCredential,
-  isShownRevoked,
+  shownRevoked,
   statusOf,
   walletKey,
 } from '../../../support/oauth/wallet.js'
@@ -56,7 +56,7 @@ test('a removed user', async (t) => {
   t.is(await statusOf(api, credential), 0)
   const removed = await api.call('DELETE', `/api/v1/tenant-users/${user}`, { token: tenant.token })
   t.is(removed.status, 204)
-  t.true(await isShownRevoked(api, credential))
+  await shownRevoked(api, credential)
   t.is(await reasonOf(credential), 'user_removed')
 })
 
@@ -66,13 +66,13 @@ test('a suspended user, for good', async (t) => {
   const { code } = await offer(api, tenant, { user_id: user })
   const pending = await offeredToken(api, tenant, { user_id: user })
   await api.post(`/api/v1/tenant-users/${user}/suspend`, tenant.token)
-  t.true(await isShownRevoked(api, credential))
+  await shownRevoked(api, credential)
   t.is(await reasonOf(credential), 'user_suspended')
   t.is((await redeem(api, code)).body['error'], 'invalid_grant')
   const denied = await requestCredential(api, tenant, pending)
   t.is(denied.body['error'], 'credential_request_denied')
   await api.post(`/api/v1/tenant-users/${user}/reactivate`, tenant.token)
-  t.true(await isShownRevoked(api, credential))
+  await shownRevoked(api, credential)
   t.is(await statusOf(api, await credentialOf(tenant, user)), 0)
 })
 
@@ -86,7 +86,7 @@ test('a lost role, but not a new one', async (t) => {
   t.is((await setRoles(['member', 'admin', 'editor'])).status, 200)
   t.is(await statusOf(api, credential), 0)
   t.is((await setRoles(['member', 'editor'])).status, 200)
-  t.true(await isShownRevoked(api, credential))
+  await shownRevoked(api, credential)
   t.is(await reasonOf(credential), 'role_lost')
 })
 
@@ -112,7 +112,7 @@ test('an address: proved ones only, and until it changes', async (t) => {
     running.db.database,
     `update accounts set email_verified = false where id = ${accounts}`,
   )
-  t.true(await isShownRevoked(api, credential))
+  await shownRevoked(api, credential)
   t.is(await reasonOf(credential), 'email_changed')
 })
 
@@ -142,7 +142,7 @@ test('an ended delegation; its credential is bound to the key of the agent', asy
   t.is(await statusOf(api, credential), 0)
   const page = await person.browser.get('/auth/account')
   await person.browser.submit(page, {}, `/auth/account/delegations/${delegationId}/revoke`)
-  t.true(await isShownRevoked(api, credential))
+  await shownRevoked(api, credential)
   t.is(await reasonOf(credential), 'delegation_ended')
   const late = await api.post('/api/v1/credential-offers', tenant.token, { ...config })
   t.is(late.status, 404)
