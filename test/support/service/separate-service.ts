@@ -10,7 +10,7 @@ import { notThrough } from '../fleet/through.js'
 import { type FreshDatabase, freshDatabase } from '../storage/database.js'
 import { testKms } from '../storage/kms.js'
 import { freePort, TEST_DEFAULTS } from '../service.js'
-import { ASK, type ThreadHeaps } from './thread-heaps.js'
+import { ASK, type HeapsAnswer } from './thread-heaps.js'
 import { METRICS_TOKEN, until } from './watch.js'
 
 const MAIN = new URL('../../../runtime/main.js', import.meta.url).pathname
@@ -114,11 +114,20 @@ export async function separateService(
       return whole
     },
     async threadHeaps() {
-      const written = new Promise<ThreadHeaps>((resolve) => {
-        child.once('message', (message) => resolve(message as ThreadHeaps))
+      const answered = new Promise<HeapsAnswer>((resolve, reject) => {
+        const late = setTimeout(
+          () => reject(new Error('the heaps of the threads did not come')),
+          WITHIN_MS,
+        )
+        child.once('message', (message) => {
+          clearTimeout(late)
+          resolve(message as HeapsAnswer)
+        })
       })
       child.send(ASK)
-      return (await written).map(({ thread, file }) => {
+      const answer = await answered
+      if ('failure' in answer) throw new Error(answer.failure)
+      return answer.heaps.map(({ thread, file }) => {
         const path = join(folder, file)
         const heap = readFileSync(path, 'utf8')
         rmSync(path)
