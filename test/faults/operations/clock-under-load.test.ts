@@ -86,6 +86,7 @@ async function stepsUnderLoad(t: ExecutionContext, faketime: string, stepped: St
     t.not((await prove()).status, 200, `a used proof, stepped to ${secs} s`)
   }
   const { answered, failures, created } = await load.stop()
+  if (failures.length > 0) for (const line of warningsOf(fleet.processes)) t.log(line)
   t.deepEqual(failures, [])
   t.log(`${answered} answered, ${created.length} created`)
   const rows = await postgres.ask<{ id: string }>(
@@ -106,6 +107,17 @@ async function stepsUnderLoad(t: ExecutionContext, faketime: string, stepped: St
      having count(*) <> max(sequence) - min(sequence) + 1`,
   )
   t.deepEqual(gaps, [], 'numbers of events without a gap')
+}
+
+const WARN = 40
+const WARNINGS_MAX = 40
+
+/** What the processes logged as a warning or an error: the reason of a refusal. */
+function warningsOf(processes: readonly { output(): string }[]): readonly string[] {
+  return processes
+    .flatMap((each) => each.output().split('\n'))
+    .filter((line) => Number(/^\{"level":(\d+)/.exec(line)?.[1]) >= WARN)
+    .slice(-WARNINGS_MAX)
 }
 
 for (const stepped of LONG
