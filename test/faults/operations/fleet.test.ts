@@ -21,7 +21,7 @@ import { nextBuild } from '../../support/fleet/next-build.js'
 import { PROXIES } from '../../support/fleet/proxy.js'
 import { program } from '../../support/service/programs.js'
 import { trust } from '../../support/service/trust.js'
-import { until } from '../../support/service/watch.js'
+import { isReady, until } from '../../support/service/watch.js'
 import { emptyDatabase } from '../../support/storage/database.js'
 import { LATER } from '../../support/storage/later-migrations.js'
 import { ownPostgres } from '../../support/storage/outage.js'
@@ -216,10 +216,17 @@ if (LONG) {
   test.serial('without the kms the load goes on', async (t) => {
     t.timeout(900_000)
     const stage = await underLoad(t, { through: 'haproxy' })
+    const hasReady = () => {
+      // A new connection, which the proxy refuses when it has no ready process.
+      trust(stage.fleet.ca)
+      return isReady(callerOf(stage.fleet.baseUrl)).catch(() => false)
+    }
     await stage.fleet.kms.interrupt()
+    await until('no process is ready', WITHIN_MS, async () => !(await hasReady()))
     await sleep(10_000)
     await stage.flows()
     await stage.fleet.kms.resume()
+    await until('a process is ready', WITHIN_MS, hasReady)
     await stage.flows()
     t.deepEqual((await stage.report()).failures, [])
   })
