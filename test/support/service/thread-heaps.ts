@@ -54,7 +54,7 @@ if (isMainThread && isPreloaded) {
 
   async function write(): Promise<ThreadHeaps> {
     const written: { thread: string; file: string }[] = []
-    for (const [worker, thread] of [...running]) {
+    for (const [worker, thread] of running) {
       const file = `${worker.threadId}-${written.length}.threadheap`
       const snapshot = await snapshotOf(worker)
       if (snapshot === undefined) continue
