@@ -9,6 +9,7 @@ import { isMainThread } from 'node:worker_threads'
 import type { HttpRequest, HttpResponse, us_listen_socket } from 'uWebSockets.js'
 import { BodyReceiver } from '../body/body-receiver.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
+import { releaseReceived } from '../../runtime/kernel/threads/received-bytes.js'
 import type {
   Answer,
   BodyFailure,
@@ -159,6 +160,8 @@ class UwsExchange implements HttpExchange {
             if (bodiless) return
             head()
             taken = res.write(chunk)
+            // The native side has sent or copied it.
+            releaseReceived(chunk)
           })
           return taken
         },

@@ -11,6 +11,7 @@ import {
   StreamAborted,
   WINDOW_BYTES,
 } from '../stream.js'
+import { receivedBytes } from './received-bytes.js'
 import type { StreamTable } from './wire.js'
 
 /**
@@ -103,7 +104,7 @@ export class StreamCrossing implements StreamTable {
         this.#arrived(id, detail as Uint8Array)
         return true
       case StreamRecord.attached:
-        this.#arrived(id, new Uint8Array(attachments[detail as number]!))
+        this.#arrived(id, receivedBytes(attachments[detail as number]!))
         return true
       case StreamRecord.end:
         this.#incoming.get(id)?.writer.end()
