@@ -65,8 +65,10 @@ DB=$DIR/postgres
 [ ${#AS[@]} -eq 0 ] || DB=$(mktemp -d /tmp/svc-postgres-XXXXXX)/postgres
 trap stop EXIT
 mkdir -p "$DB"
-cp "$DIR/database.key" "$DIR/database.pem" "$(dirname "$DB")"
-[ ${#AS[@]} -eq 0 ] || chown -R "$account" "$(dirname "$DB")"
+if [ ${#AS[@]} -gt 0 ]; then
+  cp "$DIR/database.key" "$DIR/database.pem" "$(dirname "$DB")"
+  chown -R "$account" "$(dirname "$DB")"
+fi
 PASSWORD=$(openssl rand -hex 16)
 "${AS[@]}" "$BIN/initdb" -D "$DB" --username=postgres --auth=reject --encoding=UTF8 --no-sync >"$DIR/postgres.log"
 printf 'local all all reject\nhostssl all all 127.0.0.1/32 scram-sha-256\n' >"$DB/pg_hba.conf"
