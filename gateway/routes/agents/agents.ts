@@ -1,4 +1,5 @@
 /** Agent registration and login. */
+import { quotaAddress } from '../../../actors/domain/quota-address.js'
 import { z } from 'zod'
 import { type AgentRegistered, agents } from '../../../actors/agents/agents/protocol.js'
 import { PROOF_ALGORITHMS } from '../../../actors/oauth/tokens/protocol.js'
@@ -124,7 +125,7 @@ const challenge = route(agents, 'challenge', {
     {
       policy: 'agent-auth',
       by: ({ body, clientAddress }) =>
-        `${body.agent_id ?? body.did ?? body.key_id ?? ''} ${clientAddress}`,
+        `${body.agent_id ?? body.did ?? body.key_id ?? ''} ${quotaAddress(clientAddress)}`,
     },
   ],
   body: json(ChallengeRequest),

@@ -58,9 +58,8 @@ const start = route(backchannel, 'startDevice', {
   throttle: [
     {
       policy: 'device',
-      // All installations of a program share one client_id, so the quota includes the address.
       by: ({ credentials, body, clientAddress }) =>
-        `${presentedClient(credentials, body, clientAddress)} ${quotaAddress(clientAddress)}`,
+        presentedClient(credentials, body, clientAddress),
     },
   ],
   body: formFields(DeviceForm),
