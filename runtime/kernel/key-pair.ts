@@ -4,11 +4,14 @@ import {
   createPublicKey,
   generateKeyPairSync,
   type KeyObject,
-  randomBytes,
+  randomFillSync,
 } from 'node:crypto'
 
 const SPKI = { type: 'spki', format: 'der' } as const
 const PKCS8 = { type: 'pkcs8', format: 'der' } as const
+const ED25519_SEED_BYTES = 32
+/** What stands before the seed in PKCS #8 (RFC 8410 section 7). Newer versions of Node refuse a JWK without `x`. */
+const ED25519_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 /**
  * A fresh private key, imported from its encoding. A generated `KeyObject` shares a lock with the
@@ -17,12 +20,12 @@ const PKCS8 = { type: 'pkcs8', format: 'der' } as const
  */
 export function freshPrivateKey(kind: 'ed25519' | 'P-256'): KeyObject {
   if (kind === 'ed25519') {
-    // Any 32 random bytes are a valid seed (RFC 8032 section 5.1.5). A private JWK must have an `x`
-    // member. Node does not read it but derives it from `d`.
-    const seed = randomBytes(32)
-    const jwk = { kty: 'OKP', crv: 'Ed25519', x: '', d: seed.toString('base64url') }
-    seed.fill(0)
-    return createPrivateKey({ key: jwk, format: 'jwk' })
+    // Any 32 random bytes are a valid seed (RFC 8032 section 5.1.5).
+    const der = Buffer.concat([ED25519_PREFIX, Buffer.alloc(ED25519_SEED_BYTES)])
+    randomFillSync(der, ED25519_PREFIX.length)
+    const key = createPrivateKey({ key: der, ...PKCS8 })
+    der.fill(0)
+    return key
   }
   const { privateKey } = generateKeyPairSync('ec', {
     namedCurve: 'P-256',
