@@ -36,7 +36,8 @@ const WAIT_STEP_MS = 100
 const LOCK_TIMEOUT_MS = 2_000
 const LOCK_TRIES_MAX = 60
 const LOCK_AGAIN_MS = 1_000
-const LOCK_NOT_AVAILABLE = '55P03'
+/** lock_not_available, deadlock_detected, serialization_failure: traffic was in the way, and nothing was changed. */
+const REPEATED_CODES: ReadonlySet<string> = new Set(['55P03', '40P01', '40001'])
 
 export interface MigrationOptions {
   /** The migration URL. It needs a session, so it must not go through a transaction pooler. */
@@ -171,7 +172,7 @@ async function apply(client: Client, file: MigrationFile, log: Logger): Promise<
       return await applyOnce(client, file, log)
     } catch (error) {
       const { code } = ((error as Error).cause ?? {}) as DatabaseError
-      if (code !== LOCK_NOT_AVAILABLE || tries === LOCK_TRIES_MAX) throw error
+      if (!REPEATED_CODES.has(code ?? '') || tries === LOCK_TRIES_MAX) throw error
       log.info({ migration: file.name, tries }, 'a table is in use: the migration tries again')
       await sleep(LOCK_AGAIN_MS)
     }
