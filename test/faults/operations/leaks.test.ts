@@ -6,6 +6,7 @@
 import { createPrivateKey, randomBytes } from 'node:crypto'
 import test from 'ava'
 import { Client } from 'pg'
+import { Agent, setGlobalDispatcher } from 'undici'
 import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 import { apiOf, type Json } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
@@ -17,6 +18,13 @@ import { signIn } from '../../support/identity/person.js'
 import { separateService, type SeparateService } from '../../support/service/separate-service.js'
 import type { TestService } from '../../support/service.js'
 import { METRICS_TOKEN } from '../../support/service/watch.js'
+
+/**
+ * Every request opens a connection: a snapshot of a heap stops a thread for seconds, so that an
+ * idle connection is closed while the next request is on its way.
+ */
+const oneRequestEach = new Agent({ pipelining: 0 })
+setGlobalDispatcher(oneRequestEach)
 
 const flock = canaries()
 const found: Found[] = []
@@ -81,7 +89,7 @@ const holds =
 /** @returns a call that is still running. */
 async function traffic(service: SeparateService, upstream: string): Promise<RunningCall> {
   const at = { ...service, ca: undefined, issuer: service.baseUrl } as unknown as TestService
-  const api = apiOf(at)
+  const api = apiOf(at, oneRequestEach)
   /** Sends a request, and searches the response except for the values that it must contain. */
   const call = async (
     method: string,
