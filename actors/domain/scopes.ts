@@ -33,20 +33,20 @@ export const TENANT_SCOPES = [
   'credentials:issue',
 ] as const
 
-/** Scopes for claims about a user, as opposed to APIs of the service. */
-export const PERSON_SCOPES: ReadonlySet<string> = new Set<Scope>([
+/**
+ * Scopes of this service that any client may have, also one that registered itself: claims about a user and the refresh
+ * token. The authorization server lists them, since clients register with everything that is listed.
+ */
+export const SELF_REGISTERED_SCOPES: readonly Scope[] = [
   'openid',
   'profile',
   'email',
   'phone',
   'offline_access',
-])
+]
 
-/**
- * Scopes of this service for self-registered clients: claims about their user. `offline_access` is listed by the
- * authorization server, not by a resource.
- */
-export const SELF_REGISTERED_SCOPES: readonly Scope[] = ['openid', 'profile', 'email', 'phone']
+/** Scopes for claims about a user, as opposed to APIs of the service. */
+export const PERSON_SCOPES: ReadonlySet<string> = new Set(SELF_REGISTERED_SCOPES)
 
 /** Scopes that are valid only in the control-plane tenant. */
 export const CONTROL_PLANE_SCOPES = [

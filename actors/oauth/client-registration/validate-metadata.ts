@@ -1,6 +1,6 @@
 /** Validates client metadata: members, scopes and referenced documents. */
 import type { ApplicationDraft } from '../clients/protocol.js'
-import { draftFault, scopesBeyond } from '../clients/rules.js'
+import { draftFault, registrableScopes } from '../clients/rules.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
 import { type ReadMetadata, readMetadata, refused } from './metadata.js'
 import type { ClientMetadata, MetadataRefused } from './protocol.js'
@@ -10,7 +10,10 @@ export type ValidateMetadataNeeds = {
   readonly issuer: string
 }
 
-/** Returns the first fault of the metadata, including that of the sector identifier document. */
+/**
+ * Returns the metadata with the scopes that the client may have, or the first fault. The sector identifier document
+ * counts too.
+ */
 export async function validateMetadata(
   needs: ValidateMetadataNeeds & {
     /** The scopes of API resources that are open to any client. */
@@ -19,17 +22,20 @@ export async function validateMetadata(
   metadata: ClientMetadata,
   scopes: readonly string[],
 ): Promise<ReadMetadata | MetadataRefused> {
-  const read = readMetadata(metadata)
-  if (read.tag === 'refused') return read
-  const { draft, sectorIdentifierUri } = read
-  const resourceScopes = await needs.resourceScopes(draft)
+  const requested = readMetadata(metadata)
+  if (requested.tag === 'refused') return requested
+  const resourceScopes = await needs.resourceScopes(requested.draft)
+  const { sectorIdentifierUri } = requested
+  const draft = {
+    ...requested.draft,
+    scopes: registrableScopes(requested.draft, scopes, resourceScopes),
+  }
+  const read = { ...requested, draft }
   const fault = draftFault(draft, needs.issuer, resourceScopes)
   if (fault !== undefined) {
     const error = fault.error === 'invalid_redirect_uri' ? fault.error : 'invalid_client_metadata'
     return refused(`${fault.pointer.slice(1)}: ${fault.detail}`, error)
   }
-  const beyond = scopesBeyond(draft, scopes)
-  if (beyond.length > 0) return refused(`scope: registration does not permit ${beyond.join(' ')}`)
   const unreachable = draft.jwksUri === undefined ? null : needs.documents.faultOf(draft.jwksUri)
   if (unreachable !== null) return refused(`jwks_uri: ${unreachable}`)
   return sectorIdentifierUri === null

@@ -104,6 +104,23 @@ export function scopesBeyond(
   )
 }
 
+/**
+ * What is left of the draft's scopes for a client that registers itself (RFC 7591 section 2): known ones that its
+ * creator holds, and `openid` if nothing is left. Undefined without requested scopes.
+ */
+export function registrableScopes(
+  { scopes }: Pick<ApplicationDraft, 'scopes'>,
+  held: readonly string[],
+  resourceScopes: readonly string[],
+): readonly string[] | undefined {
+  const beyond = scopesBeyond({ scopes }, held)
+  const left = scopes?.filter(
+    (scope) =>
+      (KNOWN_SCOPES.has(scope) || resourceScopes.includes(scope)) && !beyond.includes(scope),
+  )
+  return left?.length === 0 ? ['openid'] : left
+}
+
 function uriFault(pointer: string, uris: readonly string[]): ApplicationInvalid | undefined {
   for (const [index, uri] of uris.entries()) {
     const fault = redirectUriFault(uri)

@@ -15,7 +15,7 @@ import {
 import { BATCH_SIZE } from '../../domain/credentials/configurations.js'
 import type { Locale } from '../../domain/i18n/locales.js'
 import { PERSON_CLAIMS } from '../../domain/person-claims.js'
-import { SCOPES, SELF_REGISTERED_SCOPES } from '../../domain/scopes.js'
+import { SELF_REGISTERED_SCOPES } from '../../domain/scopes.js'
 import { SIGNING_ALGORITHMS } from '../signing-keys/protocol.js'
 import {
   CLIENT_AUTH_METHODS,
@@ -104,7 +104,8 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
     revocation_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
     revocation_endpoint_auth_signing_alg_values_supported: PROOF_ALGORITHMS,
     ...(dpopEnabled ? { dpop_signing_alg_values_supported: PROOF_ALGORITHMS } : {}),
-    scopes_supported: credentials ? [...SCOPES, ...CREDENTIAL_SCOPES] : SCOPES,
+    // Clients register with all listed scopes, so scopes that need a right are not listed.
+    scopes_supported: [...SELF_REGISTERED_SCOPES, ...(credentials ? CREDENTIAL_SCOPES : [])],
     ui_locales_supported: facts.locales,
     request_parameter_supported: false,
     // The default is true (OpenID Connect Discovery section 3).
@@ -130,7 +131,8 @@ export function openidConfiguration(facts: IssuerFacts): Metadata {
 
 /**
  * RFC 9728 section 2. A client without a challenge requests all listed scopes, so the list has only
- * those that a self-registered client can get. Challenges name other scopes.
+ * those that a self-registered client can get. Challenges name other scopes. `offline_access` belongs
+ * to the authorization server, not to a resource.
  */
 export function protectedResource(facts: IssuerFacts): Metadata {
   const { issuer, baseUrl, dpopEnabled, documentation } = facts
@@ -138,7 +140,7 @@ export function protectedResource(facts: IssuerFacts): Metadata {
     resource: baseUrl,
     authorization_servers: [issuer],
     jwks_uri: jwksUri(facts),
-    scopes_supported: SELF_REGISTERED_SCOPES,
+    scopes_supported: SELF_REGISTERED_SCOPES.filter((scope) => scope !== 'offline_access'),
     bearer_methods_supported: ['header'],
     resource_name: 'svc',
     ...(documentation === null ? {} : { resource_documentation: documentation }),

@@ -133,7 +133,8 @@ export const registrationRoutes: readonly Route[] = [
     description:
       'RFC 7591. Needs an initial access token as bearer token unless the deployment is configured ' +
       'otherwise. The token determines the tenant and the scopes that can be registered. Unsupported ' +
-      'grant and response types are left out of the registration, as the response shows.',
+      'grant and response types, and scopes that the client may not have, are left out of the ' +
+      'registration, as the response shows.',
     capabilities: ['oauth.dynamic_client_registration'],
     throttle: [{ policy: 'registration', by: 'address' }],
     body: json(Metadata, { maxBytes: BODY_BYTES_MAX }),

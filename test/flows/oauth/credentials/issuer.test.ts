@@ -96,7 +96,7 @@ test('the authorization server offers the grant, the details and the scopes', as
   t.true(has('grant_types_supported', 'urn:ietf:params:oauth:grant-type:pre-authorized_code'))
   t.true(has('authorization_details_types_supported', 'openid_credential'))
   t.true(has('scopes_supported', 'TenantMembership'))
-  t.true(has('scopes_supported', 'credentials:issue'))
+  t.false(has('scopes_supported', 'credentials:issue'), 'a scope of administrators')
   t.is(body['pre-authorized_grant_anonymous_access_supported'], true)
   const { body: capabilities } = await api.get('/api/v1/capabilities')
   t.true((capabilities['capabilities'] as string[]).includes('credential_issuer'))
