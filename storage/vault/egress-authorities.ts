@@ -17,6 +17,8 @@ export type AuthorityRow = {
   maxBytes: number | null
   requestsUsed: number
   bytesUsed: number
+  /** Its byte budget has cut a call. It admits no other, whatever running calls give back. */
+  isSpent: boolean
   expiresAt: Date | null
   revokedAt: Date | null
 }
@@ -44,7 +46,7 @@ export async function findEgressAuthorities(
   const { rows } = await tx.query<AuthorityRow & { place: number }>({
     name: 'egress_authority.of_grantees',
     text: `select q.place, a.kind, a.id, a.snapshot, a.methods, a."pathPrefixes", a."allowRange", a."maxRequests",
-             a."maxBytes", a."requestsUsed", a."bytesUsed", a."expiresAt", a."revokedAt"
+             a."maxBytes", a."requestsUsed", a."bytesUsed", a."isSpent", a."expiresAt", a."revokedAt"
            from unnest($2::uuid[], $3::text[], $4::text[]) with ordinality
              as q (credential_id, agent_id, delegation_id, place)
            cross join lateral (
@@ -52,13 +54,13 @@ export async function findEgressAuthorities(
                select 'lease' as kind, id, snapshot, null::text[] as methods,
                  null::text[] as "pathPrefixes", true as "allowRange", null::bigint as "maxRequests",
                  byte_budget as "maxBytes", 0::bigint as "requestsUsed", bytes_used as "bytesUsed",
-                 expires_at as "expiresAt", revoked_at as "revokedAt", created_at
+                 spent_at is not null as "isSpent", expires_at as "expiresAt", revoked_at as "revokedAt", created_at
                from vault_leases
                where tenant_id = $1 and credential_id = q.credential_id
                  and recipient_id = q.agent_id
                union all
                select 'grant', id, snapshot, methods, path_prefixes, allow_range, max_requests, max_bytes,
-                 requests_used, bytes_used, expires_at, revoked_at, created_at
+                 requests_used, bytes_used, spent_at is not null, expires_at, revoked_at, created_at
                from vault_grants
                where tenant_id = $1 and credential_id = q.credential_id
                  and capabilities && '{use,sign}' and (grantee_type, grantee_id) in
@@ -118,7 +120,7 @@ export async function takeFromAuthority(
           text: `with before as (
                    select least($4::bigint, ${withPortion('byte_budget - bytes_used')}) as taken
                    from vault_leases
-                   where tenant_id = $1 and id = $2 and revoked_at is null
+                   where tenant_id = $1 and id = $2 and revoked_at is null and spent_at is null
                      and (expires_at is null or expires_at > $5)
                      and byte_budget - bytes_used >= greatest($3::bigint, 1) for update)
                  update vault_leases l set bytes_used = l.bytes_used + before.taken
@@ -131,7 +133,7 @@ export async function takeFromAuthority(
           text: `with before as (
                    select coalesce(least($4::bigint, ${withPortion('max_bytes - bytes_used')}), 0) as taken
                    from vault_grants
-                   where tenant_id = $1 and id = $2 and revoked_at is null
+                   where tenant_id = $1 and id = $2 and revoked_at is null and spent_at is null
                      and (expires_at is null or expires_at > $5)
                      and (max_requests is null or requests_used + $6 <= max_requests)
                      and (max_bytes is null or max_bytes - bytes_used >= greatest($3::bigint, 1))
@@ -146,7 +148,7 @@ export async function takeFromAuthority(
   return rows[0]?.bytes
 }
 
-/** Returns bytes that a call has taken and not used, and requests and bytes of a closed block. */
+/** Returns bytes that a call has taken and not used, and requests and bytes of a closed block. A spent budget stays spent. */
 export async function returnToAuthority(
   tx: Transaction,
   tenantId: string,
@@ -159,15 +161,47 @@ export async function returnToAuthority(
       ? {
           name: 'egress_authority.return_to_lease',
           text: `update vault_leases set bytes_used = bytes_used - $3
-                 where tenant_id = $1 and id = $2`,
+                 where tenant_id = $1 and id = $2 and spent_at is null`,
           values,
         }
       : {
           name: 'egress_authority.return_to_grant',
-          text: `update vault_grants set bytes_used = bytes_used - $3, requests_used = requests_used - $4
+          text: `update vault_grants set requests_used = requests_used - $4,
+                   bytes_used = bytes_used - case when spent_at is null then $3 else 0 end
                  where tenant_id = $1 and id = $2`,
           values: [...values, requests],
         },
+  )
+}
+
+const SPEND = {
+  lease: {
+    name: 'egress_authority.spend_leases',
+    text: `update vault_leases set bytes_used = byte_budget, spent_at = $3
+           where tenant_id = $1 and id = any($2::uuid[]) and spent_at is null`,
+  },
+  grant: {
+    name: 'egress_authority.spend_grants',
+    text: `update vault_grants set bytes_used = max_bytes, spent_at = $3
+           where tenant_id = $1 and id = any($2::uuid[]) and spent_at is null`,
+  },
+}
+
+/**
+ * Spends what is left of byte budgets that have cut a call. A rest that is smaller than a chunk would let calls reach
+ * the upstream for ever, each cut at its first bytes.
+ */
+export async function spendAuthorities(
+  tx: Transaction,
+  tenantId: string,
+  authorities: readonly AuthorityRef[],
+  now: Date,
+): Promise<void> {
+  await Promise.all(
+    Object.entries(SPEND).map(async ([wanted, statement]) => {
+      const ids = authorities.flatMap(({ kind, id }) => (kind === wanted ? id : []))
+      if (ids.length > 0) await tx.query({ ...statement, values: [tenantId, ids, now] })
+    }),
   )
 }
 

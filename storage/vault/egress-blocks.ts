@@ -90,7 +90,7 @@ function takingPart(kind: AuthorityRef['kind']): string {
     ? `with before as (
          select 0::bigint as requests, least($4::bigint, (byte_budget - bytes_used) / ${PART}) as bytes
          from vault_leases
-         where tenant_id = $1 and id = $2 and $3::bigint >= 0 and revoked_at is null
+         where tenant_id = $1 and id = $2 and $3::bigint >= 0 and revoked_at is null and spent_at is null
            and (expires_at is null or expires_at > $5)
            and (byte_budget - bytes_used) / ${PART} >= ${BYTES_MIN} for update),
        taken as (
@@ -101,7 +101,7 @@ function takingPart(kind: AuthorityRef['kind']): string {
          select coalesce(least($3::bigint, (max_requests - requests_used) / ${PART}), 0) as requests,
            coalesce(least($4::bigint, (max_bytes - bytes_used) / ${PART}), 0) as bytes
          from vault_grants
-         where tenant_id = $1 and id = $2 and revoked_at is null
+         where tenant_id = $1 and id = $2 and revoked_at is null and spent_at is null
            and (expires_at is null or expires_at > $5)
            and (max_requests is null or (max_requests - requests_used) / ${PART} >= ${REQUESTS_MIN})
            and (max_bytes is null or (max_bytes - bytes_used) / ${PART} >= ${BYTES_MIN}) for update),

@@ -23,6 +23,8 @@ export type VaultGrantRow = {
   allowRange: boolean
   maxRequests: number | null
   maxBytes: number | null
+  /** When its limit of bytes has cut a call. */
+  spentAt: Date | null
   expiresAt: Date | null
   createdAt: Date
   revokedAt: Date | null
@@ -30,7 +32,7 @@ export type VaultGrantRow = {
 
 export async function insertVaultGrant(
   tx: Transaction,
-  g: Omit<VaultGrantRow, 'revokedAt'>,
+  g: Omit<VaultGrantRow, 'spentAt' | 'revokedAt'>,
 ): Promise<VaultGrantRow> {
   const { rows } = await tx.query<VaultGrantRow>({
     name: 'vault_grant.insert',
@@ -157,4 +159,4 @@ export async function agentBelongs(
 const COLUMNS = `id, tenant_id as "tenantId", credential_id as "credentialId",
   grantee_type as "granteeType", grantee_id as "granteeId", capabilities, snapshot, methods,
   path_prefixes as "pathPrefixes", allow_range as "allowRange", max_requests as "maxRequests", max_bytes as "maxBytes",
-  expires_at as "expiresAt", created_at as "createdAt", revoked_at as "revokedAt"`
+  spent_at as "spentAt", expires_at as "expiresAt", created_at as "createdAt", revoked_at as "revokedAt"`

@@ -10,6 +10,8 @@ export type VaultLeaseRow = {
   snapshot: CapabilitySnapshot
   byteBudget: number
   bytesUsed: number
+  /** When its budget has cut a call. */
+  spentAt: Date | null
   expiresAt: Date | null
   createdAt: Date
   revokedAt: Date | null
@@ -17,7 +19,7 @@ export type VaultLeaseRow = {
 
 export async function insertVaultLease(
   tx: Transaction,
-  l: Omit<VaultLeaseRow, 'bytesUsed' | 'revokedAt'>,
+  l: Omit<VaultLeaseRow, 'bytesUsed' | 'spentAt' | 'revokedAt'>,
 ): Promise<VaultLeaseRow> {
   const { rows } = await tx.query<VaultLeaseRow>({
     name: 'vault_lease.insert',
@@ -96,9 +98,10 @@ export async function revokeLeasesOf(
   return rows
 }
 
-/** What blocks of egress calls hold of the budget is not used. */
+/** What blocks of egress calls hold of the budget is not used, unless the budget is spent. */
 const COLUMNS = `id, tenant_id as "tenantId", credential_id as "credentialId",
   recipient_id as "recipientId", snapshot, byte_budget as "byteBudget", bytes_used - coalesce((
     select sum(b.bytes_held) from egress_blocks b
-    where b.tenant_id = vault_leases.tenant_id and b.authority_id = vault_leases.id), 0)::bigint as "bytesUsed",
+    where b.tenant_id = vault_leases.tenant_id and b.authority_id = vault_leases.id
+      and vault_leases.spent_at is null), 0)::bigint as "bytesUsed", spent_at as "spentAt",
   expires_at as "expiresAt", created_at as "createdAt", revoked_at as "revokedAt"`

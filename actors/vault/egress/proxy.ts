@@ -165,7 +165,8 @@ async function validateAndRelay(
       // Admitted but not sent: return the bytes and record the end.
       credential?.release()
       const unusedBytes = byteBudget?.empty() ?? 0
-      needs.admission.close({ facts: admitted.facts, report: UNSENT, unusedBytes })
+      const { facts } = admitted
+      needs.admission.close({ facts, report: UNSENT, unusedBytes, isBudgetSpent: false })
       if (error instanceof TokenUnavailable) return tokenFailure(error.why)
       throw error
     }
@@ -247,7 +248,9 @@ function begin(
         credential.release()
         share.leave()
         metrics.ended(report)
-        admission.close({ facts, report, unusedBytes: byteBudget?.empty() ?? 0 })
+        const unusedBytes = byteBudget?.empty() ?? 0
+        const isBudgetSpent = byteBudget?.isSpent === true
+        admission.close({ facts, report, unusedBytes, isBudgetSpent })
       },
     })
     if (begun.report === null) {

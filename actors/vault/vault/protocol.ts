@@ -159,7 +159,7 @@ export type OwnerRefused = VaultDenied | DirectTokenNeeded | StepUpNeeded
 
 export const CAPABILITIES = ['list', 'use', 'sign'] as const
 export type Capability = (typeof CAPABILITIES)[number]
-export type GrantStatus = 'active' | 'revoked' | 'expired'
+export type GrantStatus = 'active' | 'revoked' | 'expired' | 'spent'
 
 export type Grant = {
   readonly id: string

@@ -36,19 +36,20 @@ export function snapshotOf(row: VaultCredentialRow): CapabilitySnapshot {
 }
 
 export function grantOf(row: VaultGrantRow, now: Date): Grant {
-  const { tenantId: _tenant, snapshot: _snapshot, capabilities, ...rest } = row
+  const { tenantId: _tenant, snapshot: _snapshot, capabilities, spentAt: _spent, ...rest } = row
   return { ...rest, capabilities: capabilities as Capability[], status: statusOf(row, now) }
 }
 
 export function leaseOf(row: VaultLeaseRow, now: Date): Lease {
-  const { tenantId: _tenant, snapshot: _snapshot, ...rest } = row
+  const { tenantId: _tenant, snapshot: _snapshot, spentAt: _spent, ...rest } = row
   return { ...rest, status: statusOf(row, now) }
 }
 
 function statusOf(
-  { revokedAt, expiresAt }: { revokedAt: Date | null; expiresAt: Date | null },
+  { revokedAt, expiresAt, spentAt }: Pick<VaultLeaseRow, 'revokedAt' | 'expiresAt' | 'spentAt'>,
   now: Date,
 ): GrantStatus {
   if (revokedAt !== null) return 'revoked'
-  return expiresAt !== null && expiresAt <= now ? 'expired' : 'active'
+  if (expiresAt !== null && expiresAt <= now) return 'expired'
+  return spentAt === null ? 'active' : 'spent'
 }

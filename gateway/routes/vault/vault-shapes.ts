@@ -26,7 +26,9 @@ const metadata = z.record(z.string(), z.unknown())
 const time = z.iso.datetime()
 const secret = z.string().min(1).max(65_536)
 const capability = z.enum(['list', 'use', 'sign'])
-const status = z.enum(['active', 'revoked', 'expired'])
+const status = z
+  .enum(['active', 'revoked', 'expired', 'spent'])
+  .meta({ description: '`spent`: the byte budget has ended a call, and admits no other.' })
 
 const members = {
   id: z.uuid().meta({ description: 'The credential_id for egress and SSH signing.' }),

@@ -208,10 +208,17 @@ test.serial('two processes never exceed the limits of a grant or a lease', async
 
 /** What the database says of the grant: what is used, and what blocks hold of it. */
 const usageOf = async ({ tenantId, grantId }: Setting) => {
-  const [row] = await sql<{ requests: number; bytes: number; held: number; recorded: number }>(
+  const [row] = await sql<{
+    requests: number
+    bytes: number
+    held: number
+    heldBytes: number
+    recorded: number
+  }>(
     one.running.db.database,
     `select requests_used::integer as requests, bytes_used::integer as bytes,
        (select coalesce(sum(requests_held), 0)::integer from egress_blocks where authority_id = g.id) as held,
+       (select coalesce(sum(bytes_held), 0)::integer from egress_blocks where authority_id = g.id) as "heldBytes",
        (select count(*)::integer from all_events e
         where e.tenant_id = g.tenant_id and e.type = 'vault.credential.accessed') as recorded
      from vault_grants g where tenant_id = $1 and id = $2`,
@@ -295,24 +302,32 @@ test.serial('two processes use a byte budget and never exceed it', async (t) => 
     while (await answers(house));
   }
   await Promise.all(Array.from({ length: 4 }, (_, nth) => untilSpent(houses[nth % 2]!)))
-  const relayed = async () => {
-    const closed = await closedCalls(one, leased.tenantId, 0)
-    return closed.reduce((sum, each) => sum + Number(each['bytes']), 0)
-  }
+  // A response that breaks off spends the rest, also what running calls of the other process give back.
+  const closed = async () => closedCalls(one, leased.tenantId, 0)
   const used = async () => Number((await one.api.list(at, leased.operator)).rows[0]!['bytes_used'])
-  const left = async () => {
-    await until('all calls are recorded', 30_000, async () => (await used()) === (await relayed()))
-    return budget - (await used())
+  await until('the lease is spent', 30_000, async () => (await used()) === budget)
+  const relayed = (await closed()).reduce((sum, each) => sum + Number(each['bytes']), 0)
+  t.true(relayed <= budget)
+  t.true((await closed()).some(({ outcome }) => outcome === 'budget_exhausted'))
+  const path = '/echo/after-the-end'
+  for (const house of [...houses, ...houses]) t.is(await call(house, leased, path), 429)
+  t.is(sentTo(one, path).length + sentTo(other, path).length, 0)
+})
+
+test.serial('two processes in turn use a byte budget up to its last response', async (t) => {
+  const setting = await settingOf(one, {}, { max_bytes: 2 * 1024 * 1024 })
+  const path = '/bytes/100000'
+  // The twenty-first does not fit.
+  for (let calls = 0; calls < 20; calls += 1) {
+    t.is(await call(houses[calls % 2]!, setting, path), 200, `call ${calls}`)
+    await until('the call is recorded', 30_000, async () => {
+      const { bytes, heldBytes } = await usageOf(setting)
+      return bytes - heldBytes === (calls + 1) * 100_000
+    })
   }
-  // A response breaks off when running calls hold the rest. What they give back is used by later calls.
-  let rest = await left()
-  for (let calls = 0; rest >= bytes; calls += 1) {
-    t.true(await answers(houses[calls % 2]!), `${rest} bytes are left`)
-    const before = rest
-    rest = await left()
-    t.is(rest, before - bytes)
-  }
-  t.true(rest >= 0)
+  await call(one, setting, path).catch(() => undefined)
+  for (const house of houses) t.is(await call(house, setting, '/echo'), 429)
+  t.is((await usageOf(setting)).bytes, 2 * 1024 * 1024)
 })
 
 test.serial('a process that stops records its calls and closes its blocks', async (t) => {

@@ -204,6 +204,16 @@ test.serial('concurrent calls are checked by their own credential and grant', as
   )
 })
 
+/** The bytes that the database counts as used by the only lease, or by the grant, of a setting. */
+async function bytesUsed({ credentialId }: Setting, kind: 'lease' | 'grant'): Promise<number> {
+  const [row] = await sql<{ used: string }>(
+    running.db.database,
+    `select bytes_used::text as used from vault_${kind}s where credential_id = $1`,
+    [credentialId],
+  )
+  return Number(row!.used)
+}
+
 test.serial('concurrent calls never exceed a lease, and unused bytes are returned', async (t) => {
   const setting = await settingOf(resources)
   const { operator, credentialId, agentId, tenantId } = setting
@@ -220,23 +230,74 @@ test.serial('concurrent calls never exceed a lease, and unused bytes are returne
     (each) => each.status === 'fulfilled' && each.value.status === 200,
   ).length
   t.true(whole >= 1 && whole <= 5, String(whole))
-  // Aborted calls are recorded too, which returns their unused bytes.
-  const recordedUsage = async () => {
+  // Calls that break off are recorded too. One that was cut spends the lease; else what is not used is given back.
+  const usage = async () => {
     const closed = await closedCalls(resources, tenantId, whole)
-    const list = await api.list(`${CREDENTIALS}/${credentialId}/leases`, operator)
     const used = closed.reduce((sum, { bytes }) => sum + Number(bytes), 0)
-    return { used, recorded: Number(list.rows[0]!['bytes_used']) }
+    const isCut = closed.some(({ outcome }) => outcome === 'budget_exhausted')
+    return { used, due: isCut ? budget : used, recorded: await bytesUsed(setting, 'lease') }
   }
-  let found = await recordedUsage()
-  for (let attempt = 0; found.used !== found.recorded && attempt < 100; attempt += 1) {
+  let found = await usage()
+  for (let attempt = 0; found.due !== found.recorded && attempt < 100; attempt += 1) {
     await sleep(50)
-    found = await recordedUsage()
+    found = await usage()
   }
-  t.is(found.recorded, found.used)
+  t.is(found.recorded, found.due)
   t.true(found.used <= budget)
   const refused = await call(setting, '/echo', { method: 'POST', body: 'x'.repeat(200_000) })
   t.is(refused.status, 429)
   t.is(refused.body['error'], 'budget_exceeded')
+})
+
+for (const kind of ['lease', 'grant'] as const) {
+  for (const stream of [true, false]) {
+    const how = stream ? 'streamed' : 'buffered'
+    test.serial(`a ${how} call that is cut by its ${kind} spends it`, async (t) => {
+      const budget = 200_000
+      const limited = kind === 'grant' ? { max_bytes: budget } : {}
+      const setting = await settingOf(resources, {}, limited)
+      const at = `${CREDENTIALS}/${setting.credentialId}/${kind}s`
+      if (kind === 'lease') {
+        const lease = { recipient_id: setting.agentId, byte_budget: budget }
+        t.is((await api.post(at, setting.operator, lease)).status, 201)
+      }
+      // The last chunk does not fit, however much is left.
+      await call(setting, '/bytes/4194304', { stream }).catch(() => undefined)
+      const before = upstream.requests.length
+      for (let times = 0; times < 60; times += 1) {
+        const refused = await call(setting, '/echo', { stream })
+        t.is(refused.status, 429)
+        t.is(refused.body['error'], 'budget_exceeded')
+      }
+      t.is(upstream.requests.length, before, 'the upstream hears nothing more')
+      t.is(await bytesUsed(setting, kind), budget)
+      t.is((await api.list(at, setting.operator)).rows[0]!['status'], 'spent')
+    })
+  }
+}
+
+test.serial('what a running call gives back does not open a spent lease', async (t) => {
+  const setting = await settingOf(resources)
+  const { operator, credentialId, agentId, tenantId } = setting
+  const budget = 10_000_000
+  const lease = { recipient_id: agentId, byte_budget: budget }
+  const at = `${CREDENTIALS}/${credentialId}/leases`
+  t.is((await api.post(at, operator, lease)).status, 201)
+  const leaving = new AbortController()
+  const running = await resources.send('/v1/proxy/body', {
+    token: setting.direct,
+    headers: bodyCall(setting, `${upstream.origin}/silent-after-chunk`),
+    signal: leaving.signal,
+  })
+  t.is(running.statusCode, 200)
+  await call(setting, '/bytes/20000000', { stream: true }).catch(() => undefined)
+  t.is((await call(setting, '/echo')).status, 429)
+  leaving.abort()
+  await running.body.text().catch(() => undefined)
+  const closed = await closedCalls(resources, tenantId, 2)
+  t.deepEqual(closed.map(({ outcome }) => outcome).sort(), ['budget_exhausted', 'client_closed'])
+  t.is((await call(setting, '/echo')).status, 429)
+  t.is(await bytesUsed(setting, 'lease'), budget)
 })
 
 test.serial(

@@ -72,6 +72,8 @@ export type CallEnd = {
   readonly report: RelayReport
   /** Bytes taken from the budget and not used. */
   readonly unusedBytes: number
+  /** The call was cut because its budget ended, which spends what is left. */
+  readonly isBudgetSpent: boolean
 }
 
 export interface Admission {
@@ -207,6 +209,7 @@ class TenantAdmission {
       event: beginEvent(facts, now),
       facts,
       unusedBytes: 0,
+      spends: false,
       isRetry: false,
       block,
       used:
@@ -278,6 +281,7 @@ class TenantAdmission {
         event: null,
         facts,
         unusedBytes: 0,
+        spends: false,
         isRetry: false,
         block,
         used: { requests: 0, bytes: drawn },
@@ -306,9 +310,11 @@ class TenantAdmission {
     return this.#needs.clock.monotonicMs() >= this.#recallFromMs
   }
 
-  close({ facts, report, unusedBytes }: CallEnd): void {
+  close({ facts, report, unusedBytes, isBudgetSpent }: CallEnd): void {
     const event = endEvent(facts, report, this.#needs.clock.now())
     const { block } = facts
+    // No block admits another call by a budget that is spent.
+    if (isBudgetSpent) this.forget()
     const isOfBlock = block !== undefined && unusedBytes !== 0 && !block.isRetired
     if (isOfBlock) {
       block.unsettled += 1
@@ -319,13 +325,15 @@ class TenantAdmission {
       event,
       facts,
       unusedBytes: isOfBlock ? 0 : unusedBytes,
+      spends: isBudgetSpent,
       isRetry: false,
       block: isOfBlock ? block : null,
       used: isOfBlock ? { requests: 0, bytes: -unusedBytes } : NOTHING,
     })
     this.#ends += 1
     if (this.#ends > CALL_ENDS_MAX) this.#dropEnd()
-    this.#schedule(END_DELAY_MS)
+    if (isBudgetSpent) this.#run()
+    else this.#schedule(END_DELAY_MS)
   }
 
   /** The start event of the call is recorded, so another process ends the call later as lost. */
@@ -555,5 +563,7 @@ function countEnds(records: readonly CallRecord[]): number {
 /** True if nothing has to be read or decided. */
 function isRecordOnly({ requests, records, closing }: Batch): boolean {
   if (requests.length > 0 || closing.some(({ limits }) => limits !== null)) return false
-  return records.every(({ isRetry, unusedBytes }) => !isRetry && unusedBytes === 0)
+  return records.every(
+    ({ isRetry, unusedBytes, spends }) => !isRetry && !spends && unusedBytes === 0,
+  )
 }

@@ -13,6 +13,7 @@ import {
   type AuthorityRow,
   recordUses,
   returnToAuthority,
+  spendAuthorities,
 } from '../../../../storage/vault/egress-authorities.js'
 import {
   closeEgressBlocks,
@@ -64,6 +65,8 @@ export type CallRecord = {
   readonly event: OutboxEvent | null
   readonly facts: CallFacts
   readonly unusedBytes: number
+  /** The end of a call that was cut by its byte budget, which spends the budget. */
+  readonly spends: boolean
   /** It may be stored already: by a commit with a lost response, or by another process. */
   readonly isRetry: boolean
   /** The block that the record is about. */
@@ -132,6 +135,8 @@ async function write(
   const events = eventsOf(unstored)
   // Blocks are locked before credentials, and these before grants.
   const freed = await settleBlocks(tx, tenantId, unstored, closing)
+  const spent = unstored.flatMap(({ spends, facts }) => (spends ? facts.authority : []))
+  if (spent.length > 0) recallBlocks(tx, tenantId)
   const queries = new Map<string, AuthorityQuery>()
   for (const { request, key } of requests) {
     if (!queries.has(key)) queries.set(key, queryOf(request))
@@ -139,14 +144,15 @@ async function write(
   const due = renewalsDue(known, [...queries.keys()], nowMs)
   // Locked before their grants, in the same order as a revocation, to avoid deadlocks.
   const credentialIds = new Set([...queries.values()].map(({ credentialId }) => credentialId))
-  for (const { facts, unusedBytes } of unstored) {
-    if (unusedBytes > 0) credentialIds.add(facts.credentialId)
+  for (const { facts, unusedBytes, spends } of unstored) {
+    if (unusedBytes > 0 || spends) credentialIds.add(facts.credentialId)
   }
   for (const { block } of freed) credentialIds.add(block.credentialId)
   // Pipelined, so that it takes one round trip. Returned bytes are available to the requests of this
   // batch.
-  const [held, , authoritiesByKey, renewed] = await Promise.all([
+  const [held, , , authoritiesByKey, renewed] = await Promise.all([
     credentialIds.size === 0 ? [] : holdVaultCredentials(tx, tenantId, [...credentialIds]),
+    spendAuthorities(tx, tenantId, spent, now),
     returnUnused(tx, tenantId, unstored, freed),
     authoritiesOf(tx, tenantId, queries, now),
     due.length === 0
@@ -205,7 +211,8 @@ async function write(
     for (const [place, { key, recalls }] of requests.entries()) {
       if (outcomes[place]?.tag !== 'budget_exceeded' || recalls >= RECALLS_MAX) continue
       places.push(place)
-      for (const each of authoritiesByKey.get(key) ?? []) if (hasLimits(each)) ids.add(each.id)
+      for (const each of authoritiesByKey.get(key) ?? [])
+        if (hasLimits(each) && !each.isSpent) ids.add(each.id)
     }
     if (places.length === 0 || !(await isHeldByBlocks(tx, tenantId, [...ids]))) return
     if (places.some((place) => requests[place]!.recalls === 0)) recallBlocks(tx, tenantId)
@@ -332,6 +339,7 @@ function blockToKeep(
     (each) =>
       each.id === block.authority.id &&
       each.revokedAt === null &&
+      !each.isSpent &&
       hasLimits(each) === (block.limits !== null),
   )
   return isThere ? block : null

@@ -21,6 +21,7 @@ export class ByteBudget {
   #leftBytes: number
   readonly #refill: Refill
   #queue: Promise<unknown> = Promise.resolve()
+  #isSpent = false
 
   constructor(leftBytes: number, refill: Refill) {
     this.#leftBytes = leftBytes
@@ -30,6 +31,11 @@ export class ByteBudget {
   /** Bytes taken and not used. */
   get leftBytes(): number {
     return this.#leftBytes
+  }
+
+  /** A draw found too little left: the call is cut, which spends the stored budget. */
+  get isSpent(): boolean {
+    return this.#isSpent
   }
 
   /** Uses bytes that are taken already; false when they do not suffice. */
@@ -46,7 +52,9 @@ export class ByteBudget {
       if (this.take(bytes)) return true
       const missing = bytes - this.#leftBytes
       this.#leftBytes += await this.#refill(missing, Math.max(missing, PORTION_BYTES))
-      return this.take(bytes)
+      if (this.take(bytes)) return true
+      this.#isSpent = true
+      return false
     })
     this.#queue = drawn.catch(() => {})
     return drawn

@@ -94,8 +94,8 @@ function hasRequests({ maxRequests, requestsUsed }: AuthorityRow): boolean {
   return maxRequests === null || requestsUsed < maxRequests
 }
 
-function hasBytes({ maxBytes, bytesUsed }: AuthorityRow, bytes: number): boolean {
-  return maxBytes === null || maxBytes - bytesUsed >= Math.max(1, bytes)
+function hasBytes({ maxBytes, bytesUsed, isSpent }: AuthorityRow, bytes: number): boolean {
+  return !isSpent && (maxBytes === null || maxBytes - bytesUsed >= Math.max(1, bytes))
 }
 
 function fits({ methods, pathPrefixes }: AuthorityRow, { method, url }: ProxiedCall): boolean {
