@@ -1,6 +1,7 @@
 /** Accounts: one per person, global. Visible only to transactions that cross tenants. */
 import { lookedUp } from './email-keys.js'
 import type { Transaction } from '../platform/sql.js'
+import { HAS_FACTOR, HAS_KEY } from './ways/ways-in.js'
 
 export type NewAccount = {
   id: string
@@ -77,14 +78,7 @@ export async function lockMailbox(
   const { rows } = await tx.query<LockedMailbox>({
     name: 'account.held_mailbox',
     text: `select a.email_verified as "isProved",
-             a.password_hash is not null
-               or exists (select from passkeys p where p.account_id = a.id)
-               or exists (select from totp_factors f
-                 where f.account_id = a.id and f.confirmed_at is not null)
-               or exists (select from upstream_identities i where i.account_id = a.id)
-               or exists (select from account_phones n where n.account_id = a.id)
-               or exists (select from account_wallets w where w.account_id = a.id)
-               as "hasWayIn"
+             ${HAS_KEY} or ${HAS_FACTOR} as "hasWayIn"
            from accounts a where a.id = $1`,
     values: [accountId],
   })
@@ -146,8 +140,8 @@ export async function markMailboxProved(
 }
 
 /**
- * Locks an account and checks that a session of it is still open. Call it first in a transaction that adds a sign-in
- * method, so that a session being ended concurrently leaves no key behind.
+ * Locks an account and checks that a session of it is still open and not confined. Call it first in a transaction that
+ * adds or replaces a sign-in method, so that a session being ended concurrently leaves no key behind.
  */
 export async function lockAccountInSession(
   tx: Transaction,
@@ -162,7 +156,8 @@ export async function lockAccountInSession(
   const { rows } = await tx.query({
     name: 'browser_session.is_open',
     text: `select from browser_sessions
-           where tenant_id = $1 and id = $2 and account_id = $3 and ended_at is null`,
+           where tenant_id = $1 and id = $2 and account_id = $3 and ended_at is null
+             and not confined`,
     values: [tenantId, id, accountId],
   })
   return rows.length === 1

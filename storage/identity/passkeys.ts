@@ -1,5 +1,6 @@
 /** Passkeys of accounts. Global, so every transaction here crosses tenants. */
 import type { Transaction } from '../platform/sql.js'
+import { judgeRemoval } from './ways/ways-in.js'
 
 export type PasskeyRow = {
   readonly accountId: string
@@ -126,24 +127,8 @@ export async function removePasskey(
   accountId: string,
   id: string,
 ): Promise<'removed' | 'last' | 'unknown'> {
-  await tx.query({
-    name: 'passkey.hold_account',
-    text: 'select from accounts where id = $1 for update',
-    values: [accountId],
-  })
-  const { rows } = await tx.query<{ known: boolean; hasOthers: boolean }>({
-    name: 'passkey.other_keys',
-    text: `select exists (select from passkeys where account_id = a.id and id = $2) as known,
-             a.password_hash is not null
-               or exists (select from passkeys where account_id = a.id and id <> $2)
-               or exists (select from account_phones where account_id = a.id)
-               or exists (select from account_wallets where account_id = a.id)
-               or exists (select from upstream_identities where account_id = a.id) as "hasOthers"
-           from accounts a where a.id = $1`,
-    values: [accountId, id],
-  })
-  if (rows[0]?.known !== true) return 'unknown'
-  if (!rows[0].hasOthers) return 'last'
+  const verdict = await judgeRemoval(tx, accountId, { kind: 'passkey', id })
+  if (verdict !== 'removable') return verdict
   await tx.query({
     name: 'passkey.remove',
     text: `with removed as (

@@ -1,6 +1,7 @@
 /** Queries of the sign-in: accounts and tenant users. */
 import { lookedUp } from './email-keys.js'
 import type { Transaction } from '../platform/sql.js'
+import { HAS_FACTOR, hasKeyOrFactorIn } from './ways/ways-in.js'
 
 /** The user of an email address in a tenant, if allowed to sign in. */
 export type SignInRow = {
@@ -26,9 +27,7 @@ export async function findSignIn(
     name: 'sign_in.find',
     text: `select a.id as "accountId", u.id as "tenantUserId", u.sub, a.email, u.status,
              a.password_hash as "passwordHash",
-             exists (select from totp_factors f
-               where f.account_id = a.id and f.confirmed_at is not null)
-             or exists (select from passkeys p where p.account_id = a.id) as "hasFactor"
+             ${HAS_FACTOR} as "hasFactor"
            from accounts a join tenant_users u on u.account_id = a.id and u.tenant_id = $1
            where a.email_key = lower($2) and a.status = 'active'
              and u.status in ('active', 'pre_provisioned')`,
@@ -53,20 +52,18 @@ export async function findAccountSignIn(
   return rows[0]
 }
 
-/** The sign-in methods of the account of an address, in whatever tenant. */
+/** Whether the account of an address has a way into a tenant, or a second factor. */
 export async function findSignInKeys(
   tx: Transaction,
+  tenantId: string,
   email: string,
 ): Promise<{ readonly emailVerified: boolean; readonly hasKey: boolean }> {
   const { rows } = await tx.query<{ emailVerified: boolean; hasKey: boolean }>({
     name: 'sign_in.keys',
     text: `select a.email_verified as "emailVerified",
-             a.password_hash is not null
-               or exists (select from passkeys p where p.account_id = a.id)
-               or exists (select from totp_factors f
-                 where f.account_id = a.id and f.confirmed_at is not null) as "hasKey"
+             ${hasKeyOrFactorIn('$2::uuid')} as "hasKey"
            from accounts a where a.email_key = lower($1)`,
-    values: [lookedUp(email)],
+    values: [lookedUp(email), tenantId],
   })
   return rows[0] ?? { emailVerified: false, hasKey: false }
 }

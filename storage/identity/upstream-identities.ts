@@ -2,6 +2,7 @@
 import { lookedUp } from './email-keys.js'
 import { lockUntilEnd } from '../platform/portable/locks.js'
 import type { Transaction } from '../platform/sql.js'
+import { HAS_FACTOR, judgeRemoval } from './ways/ways-in.js'
 
 /** Identifies a user at a provider, never by their address. */
 export type IdentityKey = {
@@ -108,8 +109,6 @@ export async function findLinkCandidate(
 export type ReturningRow = {
   readonly accountActive: boolean
   readonly hasFactor: boolean
-  /** There is a sign-in method other than this provider. */
-  readonly hasOtherKeys: boolean
   /** The account's address was verified before. */
   readonly emailVerified: boolean
   /** The account's address is verified, or is the one that the provider vouches for. */
@@ -125,26 +124,19 @@ export async function findReturning(
   tx: Transaction,
   tenantId: string,
   accountId: string,
-  provider: string,
   vouchedEmail: string | null,
 ): Promise<ReturningRow | undefined> {
   const { rows } = await tx.query<ReturningRow>({
     name: 'upstream_identity.returning',
     text: `select a.status = 'active' as "accountActive",
-             exists (select from totp_factors f
-               where f.account_id = a.id and f.confirmed_at is not null)
-               or exists (select from passkeys p where p.account_id = a.id) as "hasFactor",
-             a.password_hash is not null
-               or exists (select from passkeys p where p.account_id = a.id)
-               or exists (select from upstream_identities i
-                 where i.account_id = a.id and i.provider <> $3) as "hasOtherKeys",
+             ${HAS_FACTOR} as "hasFactor",
              a.email_verified as "emailVerified",
-             a.email_verified or coalesce(a.email_key = lower($4), false) as "addressProved",
+             a.email_verified or coalesce(a.email_key = lower($3), false) as "addressProved",
              u.id as "tenantUserId", u.sub, u.status
            from accounts a
              left join tenant_users u on u.account_id = a.id and u.tenant_id = $1
            where a.id = $2 for update of a`,
-    values: [tenantId, accountId, provider, vouchedEmail === null ? null : lookedUp(vouchedEmail)],
+    values: [tenantId, accountId, vouchedEmail === null ? null : lookedUp(vouchedEmail)],
   })
   return rows[0]
 }
@@ -222,18 +214,8 @@ export async function removeIdentity(
   id: string,
   now: Date,
 ): Promise<'removed' | 'last' | 'unknown'> {
-  const { rows } = await tx.query<{ hasKeys: boolean }>({
-    name: 'upstream_identity.hold_account',
-    text: `select a.password_hash is not null
-             or exists (select from passkeys p where p.account_id = a.id)
-             or exists (select from account_wallets w where w.account_id = a.id)
-             or exists (select from account_phones n where n.account_id = a.id) as "hasKeys"
-           from accounts a where a.id = $1 for update of a`,
-    values: [accountId],
-  })
-  const identities = await listIdentities(tx, tenantId, accountId)
-  if (!identities.some((identity) => identity.id === id)) return 'unknown'
-  if (rows[0]?.hasKeys !== true && identities.length < 2) return 'last'
+  const verdict = await judgeRemoval(tx, accountId, { kind: 'federated', id, tenantId })
+  if (verdict !== 'removable') return verdict
   await tx.query({
     name: 'upstream_identity.remove',
     text: `with gone as (

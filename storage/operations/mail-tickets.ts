@@ -3,6 +3,7 @@
  * so that one of several concurrent attempts wins. The tenant is unknown until the ticket is found,
  * so these transactions cross tenants.
  */
+import { hasKeyOrFactorIn } from '../identity/ways/ways-in.js'
 import type { Transaction } from '../platform/sql.js'
 
 export type TicketPurpose =
@@ -69,9 +70,8 @@ export type TicketFound = {
   readonly email: string
   readonly displayName: string
   readonly emailVerified: boolean
-  readonly hasPassword: boolean
-  /** True if the user has a passkey or an authenticator app. */
-  readonly hasFactor: boolean
+  /** The account has a way into the tenant, or a second factor. */
+  readonly hasKey: boolean
   readonly flowSha256: Uint8Array | null
   readonly browserSha256: Uint8Array | null
   /** Issued by `svc admin recover`, and not sent to the mailbox. */
@@ -86,10 +86,7 @@ const ALIVE = `t.used_at is null and t.attempts_left > 0 and t.expires_at > $3
                where u.tenant_id = t.tenant_id and u.account_id = t.account_id))`
 const FOUND = `t.tenant_id as "tenantId", o.name as "tenantName", o.settings as "tenantSettings",
              a.id as "accountId", a.email, a.display_name as "displayName",
-             a.email_verified as "emailVerified", a.password_hash is not null as "hasPassword",
-             exists (select from passkeys p where p.account_id = a.id)
-               or exists (select from totp_factors f
-                 where f.account_id = a.id and f.confirmed_at is not null) as "hasFactor",
+             a.email_verified as "emailVerified", ${hasKeyOrFactorIn('t.tenant_id')} as "hasKey",
              t.flow_sha256 as "flowSha256",
              t.browser_sha256 as "browserSha256", t.recovery as "isRecovery",
              t.expires_at as "expiresAt"`

@@ -119,7 +119,7 @@ async function completeIn(
   if (decision.tag === 'refuse') return { tag: 'refused', fault: decision.fault }
   const account = await accountOf(tx, tools, decision, claims, vouchedEmail !== null, now)
 
-  const found = await findReturning(tx, tenantId, account, provider.id, vouchedEmail)
+  const found = await findReturning(tx, tenantId, account, vouchedEmail)
   if (found === undefined) throw new ConcurrentChange()
   const verdict = admission(found, mayJoin)
   if (verdict !== 'admit' && verdict !== 'join') return { tag: 'refused', fault: verdict }
@@ -133,7 +133,7 @@ async function completeIn(
     const proof = { accountId: account, how, inOwnSession: false, provedBy: key } as const
     const where = { tenantId, sub, address: visitor.address }
     await proveMailbox(tx, tools, { ...proof, ...where }, context, now)
-    returning = (await findReturning(tx, tenantId, account, provider.id, vouchedEmail)) ?? found
+    returning = (await findReturning(tx, tenantId, account, vouchedEmail)) ?? found
   }
   if (decision.tag !== 'use') {
     const id = random.uuid()
@@ -183,7 +183,8 @@ async function completeIn(
   const pending = returning.hasFactor && level < 2
   const authTime = authTimeOf(claims.authTime, freshSince, now)
   const { tenantSettings } = flow
-  const confined = provider.tenantId !== null && returning.hasOtherKeys
+  // The tenant decides whom its provider signs in, so the session proves nothing outside of this tenant.
+  const confined = provider.tenantId !== null
   const elsewhere = { provider: provider.id, level, authTime, confined }
   const person = { tenantId, tenantSettings, accountId: account, pending, amr, elsewhere }
   const newSession = { ...person, leavesOtherTenants: true }

@@ -25,14 +25,12 @@ type Outcome<K extends keyof PasswordRecoveryProtocol> = Promise<
   PasswordRecoveryProtocol[K]['reply']
 >
 
-const hasWayIn = ({ hasPassword, hasFactor }: TicketFound) => hasPassword || hasFactor
-
 /**
  * True if the account keeps its sign-in methods. If the mailbox was never verified, another person may have set them:
  * anybody can create an account for an address. Accepting verifies the mailbox, so it must not make that person's
  * password valid here.
  */
-const isKnown = (ticket: TicketFound) => ticket.emailVerified && hasWayIn(ticket)
+const isKnown = (ticket: TicketFound) => ticket.emailVerified && ticket.hasKey
 
 export function invitationSteps(tools: PasswordRecoveryTools) {
   const { database, clock, random, passwords } = tools

@@ -247,7 +247,7 @@ export function signUpSteps(tools: PasswordRecoveryTools) {
       if (ticket === undefined || !isOffered(ticket)) return undefined
       const { tenantId, tenantName, tenantSettings, email } = ticket
       if (!mayJoin(await findSignUpStanding(tx, tenantId, email))) return undefined
-      const { emailVerified, hasKey } = await findSignInKeys(tx, email)
+      const { emailVerified, hasKey } = await findSignInKeys(tx, tenantId, email)
       const tenant = brandingOf(tenantId, tenantName, tenantSettings)
       const isKnown = emailVerified && hasKey
       return { ticket, shown: { tenant, email, displayName: '', isKnown } }

@@ -291,7 +291,7 @@ export function inviteSteps(tools: ByMailTools) {
     return database.system(async (tx) => {
       const place = await findInviteMessage(tx, id, secret, clock.now())
       if (place === undefined) return undefined
-      const { emailVerified, hasKey } = await findSignInKeys(tx, place.letter.email)
+      const { emailVerified, hasKey } = await findSignInKeys(tx, place.tenantId, place.letter.email)
       return { place, isKnown: emailVerified && hasKey }
     }, context)
   }

@@ -31,7 +31,7 @@ export type Elsewhere = {
   readonly provider: string
   readonly level: 1 | 2
   readonly authTime: Date
-  /** Opened by a tenant's own provider, for an account with other keys: valid for that tenant only. */
+  /** Opened by a tenant's own provider: valid for that tenant only. */
   readonly confined: boolean
 }
 

@@ -1,6 +1,7 @@
 /** Phone numbers that people sign in with. Global, so every transaction here crosses tenants. */
 import type { Transaction } from '../../platform/sql.js'
 import type { SignInRow } from '../sign-ins.js'
+import { HAS_FACTOR, judgeRemoval } from './ways-in.js'
 
 export type PhoneRow = {
   /** E.164. */
@@ -31,9 +32,7 @@ export async function findSignInByPhone(
   const { rows } = await tx.query<PhoneSignInRow>({
     name: 'phone.find_sign_in',
     text: `select a.id as "accountId", u.id as "tenantUserId", u.sub,
-             exists (select from totp_factors f
-               where f.account_id = a.id and f.confirmed_at is not null)
-             or exists (select from passkeys p where p.account_id = a.id) as "hasFactor"
+             ${HAS_FACTOR} as "hasFactor"
            from account_phones n join accounts a on a.id = n.account_id
              join tenant_users u on u.account_id = a.id and u.tenant_id = $1
            where n.phone_number = $2 and a.status = 'active'
@@ -91,31 +90,14 @@ export async function insertPhone(
 }
 
 /**
- * Removes the number of an account unless it is the account's only sign-in method. Locks the account first, so that of
- * two last methods one stays.
+ * Removes the number of an account unless it is the account's only sign-in method.
  */
 export async function removePhone(
   tx: Transaction,
   accountId: string,
 ): Promise<'removed' | 'last' | 'unknown'> {
-  await tx.query({
-    name: 'phone.hold_account',
-    text: 'select from accounts where id = $1 for update',
-    values: [accountId],
-  })
-  const { rows } = await tx.query<{ known: boolean; hasOthers: boolean }>({
-    name: 'phone.other_keys',
-    text: `select exists (select from account_phones where account_id = a.id) as known,
-             a.password_hash is not null
-               or exists (select from account_wallets where account_id = a.id)
-               or exists (select from passkeys where account_id = a.id)
-               or exists (select from upstream_identities where account_id = a.id)
-               as "hasOthers"
-           from accounts a where a.id = $1`,
-    values: [accountId],
-  })
-  if (rows[0]?.known !== true) return 'unknown'
-  if (!rows[0].hasOthers) return 'last'
+  const verdict = await judgeRemoval(tx, accountId, { kind: 'phone', id: accountId })
+  if (verdict !== 'removable') return verdict
   await tx.query({
     name: 'phone.remove',
     text: 'delete from account_phones where account_id = $1',

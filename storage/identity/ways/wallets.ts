@@ -1,6 +1,7 @@
 /** Ethereum accounts that people sign in with, and the nonces of their messages. These transactions cross tenants. */
 import type { Transaction } from '../../platform/sql.js'
 import type { SignInRow } from '../sign-ins.js'
+import { HAS_FACTOR, judgeRemoval } from './ways-in.js'
 
 export type WalletRow = {
   readonly id: string
@@ -43,9 +44,7 @@ export async function useWallet(
            where w.address = $2 and a.id = w.account_id and a.status = 'active'
              and u.status in ('active', 'pre_provisioned')
            returning a.id as "accountId", u.id as "tenantUserId", u.sub,
-             exists (select from totp_factors f
-               where f.account_id = a.id and f.confirmed_at is not null)
-             or exists (select from passkeys p where p.account_id = a.id) as "hasFactor"`,
+             ${HAS_FACTOR} as "hasFactor"`,
     values: [tenantId, address, now],
   })
   return rows[0]
@@ -76,33 +75,15 @@ export async function insertWallet(
 }
 
 /**
- * Removes an Ethereum account unless it is the account's only sign-in method. Locks the account first, so that of two
- * last methods one stays.
+ * Removes an Ethereum account unless it is the account's only sign-in method.
  */
 export async function removeWallet(
   tx: Transaction,
   accountId: string,
   id: string,
 ): Promise<'removed' | 'last' | 'unknown'> {
-  await tx.query({
-    name: 'wallet.hold_account',
-    text: 'select from accounts where id = $1 for update',
-    values: [accountId],
-  })
-  const { rows } = await tx.query<{ known: boolean; hasOthers: boolean }>({
-    name: 'wallet.other_keys',
-    text: `select exists (select from account_wallets where account_id = a.id and id = $2) as known,
-             a.password_hash is not null
-               or exists (select from account_wallets where account_id = a.id and id <> $2)
-               or exists (select from account_phones where account_id = a.id)
-               or exists (select from passkeys where account_id = a.id)
-               or exists (select from upstream_identities where account_id = a.id)
-               as "hasOthers"
-           from accounts a where a.id = $1`,
-    values: [accountId, id],
-  })
-  if (rows[0]?.known !== true) return 'unknown'
-  if (!rows[0].hasOthers) return 'last'
+  const verdict = await judgeRemoval(tx, accountId, { kind: 'wallet', id })
+  if (verdict !== 'removable') return verdict
   await tx.query({
     name: 'wallet.remove',
     text: 'delete from account_wallets where account_id = $1 and id = $2',
