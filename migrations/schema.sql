@@ -1,5 +1,15 @@
 -- What the migrations come to. Written by `node dist/test/support/storage/write-schema.js`.
 
+CREATE OR REPLACE FUNCTION public.browser_sessions_confine()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  new.confined := exists (select from sso_providers p
+    where p.tenant_id = new.tenant_id and p.id::text = new.provider);
+  return new;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.svc_announce(channel text, payload text)
  RETURNS void
  LANGUAGE plpgsql
@@ -3644,6 +3654,7 @@ CREATE TRIGGER applications_standing AFTER DELETE OR UPDATE ON public.applicatio
 CREATE TRIGGER audit_events_kept BEFORE DELETE OR UPDATE ON public.audit_events FOR EACH ROW EXECUTE FUNCTION svc_refuse_audit_change();
 CREATE TRIGGER audit_events_never_emptied BEFORE TRUNCATE ON public.audit_events FOR EACH STATEMENT EXECUTE FUNCTION svc_refuse_audit_change();
 CREATE TRIGGER billing_plans_tenants AFTER UPDATE OF features ON public.billing_plans FOR EACH ROW EXECUTE FUNCTION svc_plan_follows();
+CREATE TRIGGER browser_sessions_confine BEFORE INSERT ON public.browser_sessions FOR EACH ROW WHEN (((new.provider IS NOT NULL) AND (NOT new.confined))) EXECUTE FUNCTION browser_sessions_confine();
 CREATE TRIGGER browser_sessions_tokens AFTER UPDATE OF ended_at ON public.browser_sessions FOR EACH ROW WHEN (((new.ended_at IS NOT NULL) AND (old.ended_at IS NULL) AND (new.ended_reason <> 'replaced'::text))) EXECUTE FUNCTION svc_end_tokens_of_session();
 CREATE TRIGGER delegations_credentials AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_revoke_credentials_of_delegation();
 CREATE TRIGGER delegations_standing AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_end_tokens_of_delegation();

@@ -374,10 +374,9 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       registry,
     })),
     wireActor(passwordRecoveryActor, ({ ref }) => ({
-      database,
+      ...common,
       coordination,
-      clock,
-      random,
+      browserSessions: ref(browserSessions),
       passwords: ref(passwords),
       tenants: ref(tenants),
       settings: auth,

@@ -26,7 +26,7 @@ const BUSY = { tag: 'busy' } as const
 type Reply<K extends keyof GuestsProtocol> = Promise<GuestsProtocol[K]['reply']>
 
 /** A session of a guest has no address. */
-const isGuest = ({ session }: OwnAccount) => session.email === ''
+const isGuest = ({ session }: OwnAccount) => session.email === '' && !session.confined
 
 export function addressSteps(tools: GuestsTools) {
   const { database, clock, random, lockout, mail, mailQuota, anonymous } = tools

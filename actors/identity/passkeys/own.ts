@@ -9,6 +9,7 @@ import type { BrowserSession } from '../sessions/protocol.js'
 import { isUuid } from '../../domain/ids.js'
 import type { EventType } from '../../domain/events.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
+import { leaveConfined } from '../sign-in/own-account.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 import type { PasskeyTools } from './needs.js'
 import type { OwnAccount, PasskeysProtocol, SignInFirst } from './protocol.js'
@@ -71,12 +72,9 @@ export function ownPasskeys(tools: PasskeyTools) {
       { session, token, passkeyId, name }: PasskeysProtocol['rename']['message'],
       context: MessageContext,
     ): Promise<PasskeysProtocol['rename']['reply']> {
-      const { accountId, tenantId, sub } = session
-      // No level and no age: only a confined session is refused.
-      const flow = { returnTo: '/auth/account', reason: { tag: 'sensitive' } } as const
-      const needed = { token, tenantId, sub, demand: { level: 1 }, flow } as const
-      const verdict = await browserSessions.demand(needed, context)
-      if (verdict.tag === 'sign_in') return verdict
+      const { accountId } = session
+      const first = await leaveConfined(tools, { session, token }, '/auth/account', context)
+      if (first !== null) return first
       if (!isUuid(passkeyId)) return { tag: 'unknown_passkey' }
       const shown = passkeyName(name)
       const renamed = await database.system(

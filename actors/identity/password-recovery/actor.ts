@@ -3,6 +3,7 @@ import { defineActor } from '../../../runtime/kernel/actor.js'
 import { lockout } from '../sign-in/lockout.js'
 import { mailQuota } from '../sign-in/mail-quota.js'
 import { passwords } from '../passwords/protocol.js'
+import { browserSessions } from '../sessions/protocol.js'
 import { tenants } from '../tenants/protocol.js'
 import { changeSteps } from './change.js'
 import { invitationSteps } from './invitation.js'
@@ -13,7 +14,7 @@ import { signUpSteps } from './sign-up.js'
 
 export const passwordRecoveryActor = defineActor<PasswordRecoveryProtocol, PasswordRecoveryNeeds>({
   address: passwordRecovery,
-  asks: { passwords, tenants },
+  asks: { browserSessions, passwords, tenants },
   mailbox: { capacity: 512, inflightMax: 64 },
   // One at a time, so that concurrent requests for one link do not each hash a password.
   lane: {

@@ -1,6 +1,10 @@
 /** Password change and email verification of a signed-in user. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { findAccountPassword, setAccountPassword } from '../../../storage/identity/accounts.js'
+import {
+  findAccountPassword,
+  lockAccountInSession,
+  setAccountPassword,
+} from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import {
   findBrowserSession,
@@ -15,6 +19,7 @@ import type { BrowserSession } from '../sessions/protocol.js'
 import { sha256 } from '../sessions/flows.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { expiredLink, readExpiredLink } from '../sign-in/expired-link.js'
+import { leaveConfined } from '../sign-in/own-account.js'
 import { addressAt, tenantHostOf } from '../sign-in/tenant-host.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 import { sendWithTicket } from '../../platform/mail/with-ticket.js'
@@ -27,6 +32,7 @@ import type { ChangeShown, PasswordRecoveryProtocol } from './protocol.js'
 import { personAuditRecord } from './records.js'
 
 const NOTICE_EXPIRY_MS = 3 * 86_400_000
+const CHANGE_PATH = '/auth/account/password'
 const VERIFICATION_MS = 86_400_000
 
 type Message<K extends keyof PasswordRecoveryProtocol> = PasswordRecoveryProtocol[K]['message']
@@ -57,16 +63,17 @@ export function changeSteps(tools: PasswordRecoveryTools) {
   })
 
   return {
-    async readChange(
-      { session }: Message<'readChange'>,
-      context: MessageContext,
-    ): Outcome<'readChange'> {
-      return { tag: 'page', ...(await shownOf(session, context)) }
+    async readChange(own: Message<'readChange'>, context: MessageContext): Outcome<'readChange'> {
+      const first = await leaveConfined(tools, own, CHANGE_PATH, context)
+      return first ?? { tag: 'page', ...(await shownOf(own.session, context)) }
     },
 
     async change(message: Message<'change'>, context: MessageContext): Outcome<'change'> {
       const { session, current, password, visitor, languages } = message
       const { tenantId, accountId, email, sub } = session
+      const own = { session, token: visitor.token ?? '' }
+      const first = await leaveConfined(tools, own, CHANGE_PATH, context)
+      if (first !== null) return first
       const shown = await shownOf(session, context)
       try {
         const name = `password:${accountId}`
@@ -108,6 +115,7 @@ export function changeSteps(tools: PasswordRecoveryTools) {
           newTokenSha256: sha256(token),
           newId: random.uuid(),
         }
+        if (!(await lockAccountInSession(tx, session))) return false
         if (!(await renewBrowserSession(tx, renewal, now))) return false
         await setAccountPassword(tx, accountId, chosen.phc, now)
         const ended = { accountId, exceptId: renewal.newId, reason: 'password_changed' } as const
@@ -217,7 +225,7 @@ export function changeSteps(tools: PasswordRecoveryTools) {
   }
 }
 
-/** A confined session does not count: the account has keys that the tenant's provider does not control. */
+/** A confined session does not count: the tenant's provider opened it, perhaps without the person. */
 async function isSignedIn(
   tx: Transaction,
   token: string | null,

@@ -6,6 +6,7 @@ import type { MailQuota, MailQuotaSettings } from '../sign-in/mail-quota.js'
 import type { UserSelfServiceSettings } from '../sign-in/settings.js'
 import type { CaptchaGate } from '../abuse-protection/gate.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
+import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
 
 export type PasswordRecoveryNeeds = Pick<
@@ -20,6 +21,7 @@ export type PasswordRecoveryNeeds = Pick<
   | 'alwaysTwo'
 > & {
   readonly passwords: ActorRef<PasswordsProtocol>
+  readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly mail: MailQueue
   readonly email: MailQuotaSettings
   readonly gate: CaptchaGate

@@ -3,6 +3,7 @@
  * A link in a mail is used up by submitting its form, not by opening it, because mail scanners open every link.
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { OwnAccount, SignInFirst } from '../accounts/protocol.js'
 import type { BrowserSession } from '../sessions/protocol.js'
 import type {
   Busy,
@@ -93,8 +94,12 @@ export type PasswordRecoveryProtocol = {
     | ExpiredLink
     | Busy
   >
-  readChange: Ask<{ session: BrowserSession }, Page<ChangeShown>>
-  /** Changes the password. This browser gets a new cookie, all other sessions end. */
+  /** The page to change the password. A confined session signs in first. */
+  readChange: Ask<OwnAccount, Page<ChangeShown> | SignInFirst>
+  /**
+   * Changes the password. This browser gets a new cookie, all other sessions end. A confined session signs in first, and
+   * learns nothing about the password.
+   */
   change: Ask<
     {
       session: BrowserSession
@@ -105,6 +110,7 @@ export type PasswordRecoveryProtocol = {
     },
     | { tag: 'changed'; token: string }
     | (ChangeShown & ({ tag: 'wrong' } | PasswordFault | Locked))
+    | SignInFirst
     | Busy
   >
   /** Sends a verification link to the address of the signed-in user. */

@@ -40,6 +40,21 @@ export async function signInFirst(
   return verdict.tag === 'met' ? null : { tag: 'sign_in', location: verdict.location }
 }
 
+/** Returns null unless the session is confined. Such a session needs a sign-in with a way in that is the person's own. */
+export async function leaveConfined(
+  { browserSessions }: Pick<OwnAccountNeeds, 'browserSessions'>,
+  { session: { tenantId, sub }, token }: OwnAccount,
+  returnTo: string,
+  context: MessageContext,
+): Promise<SignInFirst | null> {
+  const flow = { returnTo, reason: { tag: 'sensitive' } } as const
+  const verdict = await browserSessions.demand(
+    { token, tenantId, sub, demand: { level: 1 }, flow },
+    context,
+  )
+  return verdict.tag === 'met' ? null : { tag: 'sign_in', location: verdict.location }
+}
+
 /** The tenant of an open session, for its pages. */
 export async function tenantOfSession(
   database: Database,

@@ -155,6 +155,7 @@ const invited = [
   }),
 ]
 
+const signIn = seeOther(({ location }: { location: string }) => ({ location }))
 const toChange = seeOther(() => ({ location: '/auth/account/password' }))
 
 const ownAccount = [
@@ -174,8 +175,8 @@ const ownAccount = [
     path: '/auth/account/password',
     operationId: 'showPasswordChange',
     summary: 'Page to change the password',
-    message: ({ session }) => ({ session }),
-    replies: { page: page(200, changePage) },
+    message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
+    replies: { page: page(200, changePage), sign_in: signIn },
   }),
   route(passwordRecovery, 'change', {
     ...signedInOnly,
@@ -198,6 +199,7 @@ const ownAccount = [
       common_password: page(200, changePage),
       breached_password: page(200, changePage),
       locked: page(429, changePage),
+      sign_in: signIn,
       busy,
     },
   }),

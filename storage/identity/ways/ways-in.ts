@@ -32,7 +32,7 @@ const WAYS_IN = `(
   union all select 'mailbox', a.id, null where a.email_verified and a.guest_since is null
   union all select 'guest', a.id, null where a.guest_since is not null) way`
 
-/** The account `a` has a way in that it keeps by itself: neither its mailbox nor the session of a guest. */
+/** The account `a` has a way in other than its mailbox or the session of a guest. */
 export const HAS_KEY = `exists (select from ${WAYS_IN} where way.kind not in ('mailbox', 'guest'))`
 
 /** The account `a` has such a way into the tenant of this column: the person's own, or the tenant's provider. */

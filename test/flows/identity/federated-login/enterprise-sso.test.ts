@@ -1,7 +1,9 @@
 /**
  * Enterprise SSO over HTTP: a tenant's identity provider and its organization's verified domains, with DNS on loopback.
  */
+import { randomUUID } from 'node:crypto'
 import test from 'ava'
+import { routes } from '../../../../gateway/route-table.js'
 import { apiOf, type Json } from '../../../support/api.js'
 import { dataIn, openBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/identity/identity.js'
@@ -14,7 +16,16 @@ import {
 } from '../../../support/vault/upstream.js'
 
 const fixture = await upstreamFixture({
-  environment: { SVC_GENERIC_OAUTH__ENABLED: 'false', SVC_PASSKEY__ENABLED: 'true' },
+  environment: {
+    SVC_PHONE__ENABLED: 'true',
+    SVC_PHONE__PROVIDER: 'http',
+    SVC_PHONE__HTTP_URL: 'https://texts.example/send',
+    SVC_PHONE__HTTP_SECRET: 's'.repeat(32),
+    SVC_SMS__ENABLED: 'true',
+    SVC_GENERIC_OAUTH__ENABLED: 'false',
+    SVC_PASSKEY__ENABLED: 'true',
+    SVC_SIWE__ENABLED: 'true',
+  },
 })
 const { running, person, dns } = fixture
 const api = apiOf(running)
@@ -308,41 +319,141 @@ test.serial('provision=false provisions no new user', async (t) => {
   t.is((await arrive(setting)).back.status, 403)
 })
 
-test.serial(
-  'a sign-in by a tenant’s provider cannot change sign-in methods of the account',
-  async (t) => {
-    const setting = await setUp()
-    // The account has its own password, and the address is verified.
+/** Every way in that an account may have. Each but the mailbox is an insert for the account $1 with the id $2. */
+const WAYS_IN = {
+  'a mailbox that signs in by code': null,
+  'a password': `update accounts set password_hash = (select password_hash from accounts
+    where password_hash is not null limit 1) where id = $1 and $2::uuid is not null`,
+  'a passkey': `insert into passkeys (account_id, id, credential_id, public_key, counter, device_bound,
+    backed_up, transports, aaguid, name, created_at)
+    values ($1, $2, 'x', 'x', 0, false, false, '{}', $2, 'Key', now())`,
+  'a phone number': `insert into account_phones (account_id, phone_number, proved_at)
+    select $1, '+493012345678', now() where $2::uuid is not null`,
+  'an Ethereum account': `insert into account_wallets (account_id, id, address, created_at)
+    values ($1, $2, '0x' || repeat('a', 40), now())`,
+  'another provider': `insert into upstream_identities (account_id, id, provider, issuer, subject,
+    created_at, last_used_at) values ($1, $2, 'oidc', 'https://op.example', 's', now(), now())`,
+} as const
+
+/** What signs a person in, and their second factors. */
+const standing = (accountId: string) =>
+  sql(
+    db,
+    `select a.email_key, a.email_verified, a.password_hash,
+       (select json_agg(p order by p.id) from passkeys p where p.account_id = a.id) as passkeys,
+       (select json_agg(n) from account_phones n where n.account_id = a.id) as phones,
+       (select json_agg(w) from account_wallets w where w.account_id = a.id) as wallets,
+       (select json_agg(i.id order by i.id) from upstream_identities i where i.account_id = a.id) as linked,
+       (select json_agg(f) from totp_factors f where f.account_id = a.id and f.confirmed_at is not null) as factors,
+       (select json_agg(c) from recovery_codes c where c.account_id = a.id) as codes
+     from accounts a where a.id = $1`,
+    [accountId],
+  )
+
+/** Forms of the account page that end something and change no way in. */
+const ENDINGS = [
+  'revokeOwnSession',
+  'revokeOtherOwnSessions',
+  'withdrawConsent',
+  'revokeOwnDelegation',
+]
+const OWN_FORMS = routes.filter(
+  ({ method, path, operationId }) =>
+    method === 'POST' && path.startsWith('/auth/account/') && !ENDINGS.includes(operationId),
+)
+/** Together the fields of all these forms. */
+const FIELDS = {
+  current: person.password,
+  password: 'grape-lantern-orbit-72',
+  name: 'Mallory',
+  code: '123456',
+  phone_number: '+493012345679',
+  email: 'mallory@example.net',
+  provider: 'oidc',
+  credential: '{}',
+  account: `0x${'b'.repeat(40)}`,
+  chain_id: '0x1',
+  message: 'm',
+  signature: '0x00',
+}
+
+for (const [way, statement] of Object.entries(WAYS_IN)) {
+  test.serial(`a tenant’s provider cannot take over an account with ${way}`, async (t) => {
+    // The owner of the tenant trusts every sign-in of their provider as two factors.
+    const setting = await setUp({ trusted_acr_values: ['aal1'] })
+    const [accountId, id] = [randomUUID(), randomUUID()]
     await sql(
       db,
-      `insert into accounts (id, email, email_key, email_verified, password_hash,
-       password_changed_at, created_at, updated_at)
-     select gen_random_uuid(), $1, lower($1), true, password_hash, now(), now(), now()
-     from accounts where password_hash is not null limit 1`,
-      [person.email],
+      `insert into accounts (id, email, email_key, email_verified, created_at, updated_at)
+       values ($1, $2, lower($2), true, now(), now())`,
+      [accountId, person.email],
     )
+    await sql(
+      db,
+      `insert into totp_factors (account_id, id, secret_sealed, created_at, confirmed_at, last_step)
+       values ($1, $2, 'x', now(), now(), 1)`,
+      [accountId, id],
+    )
+    if (statement !== null) await sql(db, statement, [accountId, id])
     const { back, browser } = await arrive(setting)
     t.is(back.status, 200, back.html)
     const account = await onwardFrom(browser, back)
     t.is(account.status, 200)
-    const [row] = await sql<{ confined: boolean }>(
+    const [session] = await sql<{ accountId: string; confined: boolean; level: number }>(
       db,
-      'select confined from browser_sessions where tenant_id = $1',
+      'select account_id as "accountId", confined, level from browser_sessions where tenant_id = $1',
       [setting.tenantId],
     )
-    t.true(row!.confined)
-    const factor = await browser.submit(account, {}, '/auth/account/factors')
-    t.true(factor.location!.startsWith('/auth/login?'), 'a password is required')
-    const page = await browser.follow(factor)
-    t.true(page.path.startsWith('/auth/login?'), 'and requested, without a redirect loop')
+    t.deepEqual(session, { accountId, confined: true, level: 2 })
+
+    const csrf = account.forms.find(({ fields }) => 'csrf_token' in fields)!.fields['csrf_token']!
+    const before = await standing(accountId)
+    const [linked] = (before[0] as { linked: string[] }).linked
+    t.true(OWN_FORMS.length > 15)
+    for (const { path, operationId } of OWN_FORMS) {
+      const target = operationId === 'unlinkOwnIdentity' ? linked! : id
+      const fields = { ...FIELDS, csrf_token: csrf }
+      // The scripts of the pages ask for JSON.
+      const accept = { accept: /options|message/.test(path) ? 'application/json' : 'text/html' }
+      const answer = await browser.post(path.replace('{id}', target), fields, accept)
+      const isAbsent = answer.status === 404 && /email/.test(path)
+      const leadsTo = answer.location ?? (answer.html.startsWith('{') ? answer.html : '')
+      t.true(
+        isAbsent || leadsTo.includes('/auth/login?'),
+        `${path}: ${answer.status} ${answer.html}`,
+      )
+    }
+    t.deepEqual(await standing(accountId), before)
+    const page = await browser.follow(await browser.submit(account, {}, '/auth/account/factors'))
+    t.true(
+      page.path.startsWith('/auth/login?'),
+      'the person is asked for a way in, without a redirect loop',
+    )
     t.is(page.status, 200)
-    t.true(page.html.includes('type="password"'))
-    const link = await browser.submit(account, {}, '/auth/account/identities')
-    t.true(link.location!.startsWith('/auth/login?'))
-    const key = await browser.get('/auth/account/passkeys/new')
-    t.true(key.location!.startsWith('/auth/login?'), 'it adds no passkey either')
-  },
-)
+    t.is((await browser.get('/auth/account/password')).location?.startsWith('/auth/login?'), true)
+  })
+}
+
+test.serial('the database confines the sessions that an earlier release opens', async (t) => {
+  const setting = await setUp()
+  t.is((await arrive(setting)).back.status, 200)
+  const rows = await sql<{ provider: string; confined: boolean }>(
+    db,
+    `insert into browser_sessions (tenant_id, id, account_id, token_sha256, level, pending, amr,
+       auth_time, password_at, idle_secs, user_agent, address, created_at, last_seen_at, expires_at,
+       provider)
+     select tenant_id, gen_random_uuid(), account_id, sha256(v.provider::bytea), level, pending, amr,
+       auth_time, password_at, idle_secs, user_agent, address, created_at, last_seen_at, expires_at,
+       v.provider
+     from browser_sessions s, (values ('oidc'), ($2)) as v (provider)
+     where tenant_id = $1 returning provider, confined`,
+    [setting.tenantId, setting.providerId],
+  )
+  t.deepEqual(rows.map(({ provider, confined }) => [provider === 'oidc', confined]).toSorted(), [
+    [false, true],
+    [true, false],
+  ])
+})
 
 test.serial('the same identity at two tenants is two accounts', async (t) => {
   const one = await setUp()
