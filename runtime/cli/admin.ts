@@ -10,6 +10,7 @@ import { errorText } from '../process/error-text.js'
 import { withTarget } from '../process/target.js'
 import { mailQueueOf } from '../wiring/mail.js'
 import { openKeyTools } from './key-tools.js'
+import { output } from '../process/output.js'
 
 type Wishes = { readonly tenant?: string; readonly json?: boolean }
 
@@ -32,7 +33,7 @@ export function adminCommand(program: Command): void {
     .option('--json', 'as JSON')
     .action(async (email: string, wishes: Wishes) => {
       try {
-        process.stdout.write(`${await recover(email, wishes)}\n`)
+        output(`${await recover(email, wishes)}\n`)
       } catch (error) {
         process.stderr.write(`svc admin: ${errorText(error)}\n`)
         process.exitCode = 1

@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
 import { type AuditRecord, ChainCheck } from '../../storage/operations/audit-chain.js'
+import { output } from '../process/output.js'
 
 /** What the command needs of the process. */
 export interface AuditCommandHost {
@@ -74,7 +75,7 @@ function readEvent(line: string, number: number): AuditRecord {
 
 function processHost(): AuditCommandHost {
   return {
-    out: (text) => void process.stdout.write(`${text}\n`),
+    out: (text) => output(`${text}\n`),
     err: (text) => void process.stderr.write(`${text}\n`),
     exitWith: (code) => {
       process.exitCode = code

@@ -24,6 +24,7 @@ import { withTarget } from '../process/target.js'
 import { explainedBy } from '../process/which-database.js'
 import { embeddedServer } from './key-tools.js'
 import { rolesOf } from './migrate.js'
+import { output } from '../process/output.js'
 
 type KeyOptions = { readonly keys?: string; readonly withoutKeys?: boolean }
 type BackupOptions = KeyOptions & { readonly to: string; readonly json?: boolean }
@@ -81,7 +82,7 @@ async function reported(
     loaded = read
     const result = await work(loaded)
     const text = json ? JSON.stringify(withTarget(result.json), null, 2) : result.lines.join('\n')
-    process.stdout.write(`${text}\n`)
+    output(`${text}\n`)
   } catch (error) {
     process.stderr.write(`svc ${name}: ${explainedBy(loaded, error)}\n`)
     process.exitCode = 1

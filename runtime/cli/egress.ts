@@ -1,7 +1,6 @@
 /** `svc egress URL`: one call with a credential of the vault, with options like those of curl. */
-import { createReadStream, createWriteStream, statSync } from 'node:fs'
+import { createReadStream, statSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { type Command, Option } from 'commander'
 import { METHODS } from '../../actors/vault/egress/protocol.js'
 import { httpClient } from '../client/http.js'
@@ -9,6 +8,7 @@ import { reasonOf } from '../client/reasons.js'
 import { tokenFrom } from '../client/token-source.js'
 import { systemClock } from '../kernel/clock.js'
 import { readEnvironment } from '../kernel/config/environment.js'
+import { writeOutput } from '../process/output.js'
 import { chooseCredentials, parseNamed } from '../svc-run/credential-choice.js'
 import { type ServiceAnswer, serviceCalls } from '../svc-run/service-calls.js'
 import { checkAddress, collected, type ServiceAccess, serviceAccess } from './service-access.js'
@@ -116,7 +116,7 @@ async function show(
     for await (const chunk of body) {
       if (!out.write(chunk)) await new Promise((resolve) => out.once('drain', resolve))
     }
-  } else await pipeline(body, createWriteStream(output))
+  } else await writeOutput(output, body)
   if (status.includes('error=')) {
     process.stderr.write(`svc egress: ${statusCode}, ${status}\n`)
     return EXIT_REFUSED

@@ -10,6 +10,7 @@ import { loadSettings } from '../configuration/load-settings.js'
 import type { Settings } from '../configuration/settings.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
+import { output } from '../process/output.js'
 
 const PROBES = ['live', 'ready', 'startup'] as const
 const EXIT_UNHEALTHY = 1
@@ -36,7 +37,7 @@ export function healthCommand(program: Command): void {
       }
       try {
         const status = await statusOf(loaded.settings, probe)
-        process.stdout.write(`${probe}: ${status}\n`)
+        output(`${probe}: ${status}\n`)
         process.exitCode = status === 200 ? 0 : EXIT_UNHEALTHY
       } catch (error) {
         process.stderr.write(`svc health: ${error instanceof Error ? error.message : error}\n`)

@@ -1,7 +1,6 @@
 /** `svc init`: from a running service to a tenant with a client, a test login and an invite of its owner. */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { type HttpClient, httpClient } from '../client/http.js'
 import { reasonOf } from '../client/reasons.js'
@@ -11,6 +10,7 @@ import { withTarget } from '../process/target.js'
 import { enrolling, progressOf } from './agent/register.js'
 import type { Run } from './agent/run.js'
 import { checkAddress } from './service-access.js'
+import { output, outputFault } from '../process/output.js'
 
 const OWNER_ONLY = 0o600
 const DEFAULT_URL = 'http://localhost:8080'
@@ -20,8 +20,8 @@ type InitOptions = {
   readonly url: string
   readonly organization: string
   readonly redirectUri: readonly string[]
-  readonly envFile: string
-  readonly agentFile: string
+  readonly writeEnv: string
+  readonly agentFile?: string
   readonly json?: boolean
 }
 
@@ -35,11 +35,11 @@ export function initCommand(program: Command): void {
     .option('--url <url>', 'the running service', DEFAULT_URL)
     .option('--organization <name>', 'name of the organization', 'Acme')
     .option('--redirect-uri <uri...>', 'of the application', ['http://localhost:3000/callback'])
-    .option('--env-file <file>', 'where the values are kept, with mode 0600', '.env.svc')
+    // Node 20 takes --env-file for itself, also after the name of the script.
+    .option('--write-env <file>', 'where the values are kept, with mode 0600', '.env.svc')
     .option(
       '--agent-file <file>',
-      'the identity of the agent that owns the tenant until a person does',
-      join(homedir(), '.svc', 'agent.json'),
+      'the agent that owns the tenant until a person does (default: beside --write-env)',
     )
     .option('--json', 'as JSON')
     .action(async (options: InitOptions) => {
@@ -57,9 +57,9 @@ async function init(options: InitOptions): Promise<void> {
   checkAddress('--url', options.url)
   const client = httpClient(options.url)
   try {
-    const known = valuesOf(options.envFile)
+    const known = valuesOf(options.writeEnv)
     const values = known ?? (await created(options))
-    await checkClient(client, values, options.envFile)
+    await checkClient(client, values, options.writeEnv)
     print(options, values, known === undefined)
   } finally {
     await client.close()
@@ -69,6 +69,8 @@ async function init(options: InitOptions): Promise<void> {
 async function created(options: InitOptions): Promise<Values> {
   const { url, organization, redirectUri } = options
   const run = runOf(options)
+  const fault = outputFault(resolve(options.writeEnv))
+  if (fault !== undefined) throw new Error(`--write-env: ${fault}`)
   let text = ''
   const wishes = { name: 'svc init', baseUrl: url, algorithm: 'ed25519' } as const
   await enrolling(run, wishes, async (http, key, keep, issuer) => {
@@ -94,7 +96,7 @@ async function created(options: InitOptions): Promise<Values> {
       '',
     ].join('\n')
     // Before anything else can fail, because the response shows some values only once.
-    writeFileSync(options.envFile, text, { mode: OWNER_ONLY, flag: 'wx' })
+    writeFileSync(options.writeEnv, text, { mode: OWNER_ONLY, flag: 'wx' })
     await keep({
       agent_id: made.agentId,
       home_tenant_id: made.homeTenantId,
@@ -114,11 +116,11 @@ async function checkClient(client: HttpClient, values: Values, file: string): Pr
   })
   if (status === 200) return
   throw new Error(
-    `${file} is of another deployment or outdated: the client got ${status}. Remove it, or choose another --env-file`,
+    `${file} is of another deployment or outdated: the client got ${status}. Remove it, or choose another --write-env`,
   )
 }
 
-function print({ json = false, envFile, agentFile }: InitOptions, values: Values, isNew: boolean) {
+function print(options: InitOptions, values: Values, isNew: boolean) {
   const issuer = values['SVC_ISSUER'] ?? ''
   const id = values['SVC_CLIENT_ID'] ?? ''
   const secret = values['SVC_CLIENT_SECRET'] ?? ''
@@ -133,11 +135,11 @@ function print({ json = false, envFile, agentFile }: InitOptions, values: Values
     client_id: id,
     client_secret: secret,
     curl,
-    env_file: resolve(envFile),
-    agent_file: resolve(agentFile),
+    env_file: resolve(options.writeEnv),
+    agent_file: agentFileOf(options),
   }
-  if (json) {
-    process.stdout.write(`${JSON.stringify(withTarget(found), null, 2)}\n`)
+  if (options.json === true) {
+    output(`${JSON.stringify(withTarget(found), null, 2)}\n`)
     return
   }
   const lines: readonly (readonly [string, string | undefined])[] = [
@@ -151,15 +153,20 @@ function print({ json = false, envFile, agentFile }: InitOptions, values: Values
     ['a token', curl],
     ['kept in', `${found.env_file}, agent in ${found.agent_file}`],
   ]
-  process.stdout.write(`${lines.map(([name, value]) => `${name.padEnd(15)}${value}`).join('\n')}\n`)
+  output(`${lines.map(([name, value]) => `${name.padEnd(15)}${value}`).join('\n')}\n`)
 }
 
-function runOf({ agentFile, json = false }: InitOptions): Run {
+/** A tenant and its agent lie side by side, so that two tenants of one folder do not meet in one agent file. */
+function agentFileOf({ writeEnv, agentFile = `${writeEnv}.agent.json` }: InitOptions): string {
+  return resolve(agentFile)
+}
+
+function runOf(options: InitOptions): Run {
   return {
     baseUrl: () => DEFAULT_URL,
-    file: resolve(agentFile),
-    json,
-    out: (text) => void process.stdout.write(text),
+    file: agentFileOf(options),
+    json: options.json === true,
+    out: (text) => output(text),
     err: (text) => void process.stderr.write(text),
     terminal: process.stderr.isTTY === true,
     exitWith: (code) => {

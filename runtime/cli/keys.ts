@@ -20,6 +20,7 @@ import { silentLogger } from '../kernel/log.js'
 import { errorText } from '../process/error-text.js'
 import { type KeyTools, openKeyTools } from './key-tools.js'
 import { withTarget } from '../process/target.js'
+import { output } from '../process/output.js'
 
 /** What the command needs of the process. */
 export interface KeysCommandHost {
@@ -199,7 +200,7 @@ function processHost(): KeysCommandHost {
         cwd: process.cwd(),
         uid: process.getuid?.(),
       }),
-    out: (text) => process.stdout.write(`${text}\n`),
+    out: (text) => output(`${text}\n`),
     err: (text) => process.stderr.write(`${text}\n`),
     exitWith: (code) => {
       process.exitCode = code

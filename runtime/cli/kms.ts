@@ -10,6 +10,7 @@ import {
 } from '../../storage/platform/kms/key-directory.js'
 import { keyPaths } from '../../storage/platform/kms/key-files.js'
 import { serveKms } from '../../storage/platform/kms/server.js'
+import { output } from '../process/output.js'
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
@@ -121,7 +122,7 @@ async function serve(options: ServeOptions, host: KmsCommandHost): Promise<void>
 
 function processHost(): KmsCommandHost {
   return {
-    out: (text) => process.stdout.write(`${text}\n`),
+    out: (text) => output(`${text}\n`),
     err: (text) => process.stderr.write(`${text}\n`),
     exitWith: (code) => {
       process.exitCode = code

@@ -28,6 +28,7 @@ import { createLogger, silentLogger } from '../kernel/log.js'
 import { withTarget } from '../process/target.js'
 import { explainedBy } from '../process/which-database.js'
 import { embeddedServer } from './key-tools.js'
+import { output } from '../process/output.js'
 
 const EXIT_FAILED = 1
 const UP_TO_DATE = 'The database has every migration of this version.'
@@ -70,7 +71,7 @@ export function migrateCommand(program: Command): void {
     )
 }
 
-const print = (text: string) => void process.stdout.write(`${text}\n`)
+const print = (text: string) => output(`${text}\n`)
 
 async function withSettings(work: (loaded: LoadedSettings) => Promise<number>): Promise<number> {
   const input = {

@@ -21,6 +21,7 @@ import { errorText } from '../process/error-text.js'
 import { type DatabaseHouse, openDatabaseTools } from './key-tools.js'
 import { operatorAppCommand } from './operator-app.js'
 import { withTarget } from '../process/target.js'
+import { output } from '../process/output.js'
 
 const NAME = /^\P{Cc}{1,120}$/u
 
@@ -228,7 +229,7 @@ function processHost(): OperatorCommandHost {
         cwd: process.cwd(),
         uid: process.getuid?.(),
       }),
-    out: (text) => void process.stdout.write(`${text}\n`),
+    out: (text) => output(`${text}\n`),
     err: (text) => void process.stderr.write(`${text}\n`),
     exitWith: (code) => {
       process.exitCode = code

@@ -122,12 +122,10 @@ function banner({
 function nextSteps(baseUrl: string): string[] {
   const isDefault = baseUrl === DEFAULT_BASE_URL
   const tour = isDefault ? 'npm run tour' : `npm run tour -- --base-url ${baseUrl}`
-  const create =
-    `npm run --silent svc -- agent workspace create --base-url ${baseUrl} --organization Acme ` +
-    '--redirect-uri http://localhost:3000/callback --operator-invite --file acme.json'
+  const at = isDefault ? '' : ` --url ${baseUrl}`
   const steps: [string, string][] = [
     ['what this deployment can do', `curl ${baseUrl}/api/v1/capabilities`],
-    ['a tenant with a client and a test login', create],
+    ['a tenant with a client and a test login', `npm run --silent svc -- init${at}`],
     ['a tour as an agent and as a user', tour],
   ]
   return steps.flatMap(([words, command]) => [`    # ${words}`, `    ${command}`])

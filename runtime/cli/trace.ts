@@ -18,6 +18,7 @@ import { readEnvironment } from '../kernel/config/environment.js'
 import { errorText } from '../process/error-text.js'
 import { withTarget } from '../process/target.js'
 import { type DatabaseHouse, openDatabaseTools } from './key-tools.js'
+import { output } from '../process/output.js'
 
 export type TraceEntry = {
   /** RFC 3339 with milliseconds. */
@@ -261,7 +262,7 @@ function processHost(): TraceCommandHost {
         uid: process.getuid?.(),
       }),
     stdin: process.stdin,
-    out: (text) => void process.stdout.write(`${text}\n`),
+    out: (text) => output(`${text}\n`),
     err: (text) => void process.stderr.write(`${text}\n`),
     exitWith: (code) => {
       process.exitCode = code

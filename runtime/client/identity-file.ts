@@ -3,13 +3,12 @@
  * can read the file can act as the agent. The file is therefore readable only by its owner (0600,
  * in a folder 0700), and refused otherwise. It is always written as a whole.
  */
-import { randomBytes } from 'node:crypto'
 import { constants, type Stats } from 'node:fs'
-import { lstat, mkdir, open, rename, rm } from 'node:fs/promises'
+import { lstat, mkdir, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { holdingLock } from './file-lock.js'
+import { replaceFile } from './replace-file.js'
 
-const FILE_MODE = 0o600
 const FOLDER_MODE = 0o700
 const OTHERS = 0o077
 const OTHERS_WRITE = 0o022
@@ -91,20 +90,7 @@ export async function writeIdentity(path: string, identity: StoredIdentity): Pro
   const folder = dirname(path)
   await mkdir(folder, { recursive: true, mode: FOLDER_MODE })
   await judgeFolder(folder)
-  const draft = `${path}.${randomBytes(6).toString('hex')}.new`
-  try {
-    const file = await open(draft, 'wx', FILE_MODE)
-    try {
-      await file.writeFile(`${JSON.stringify(identity, null, 2)}\n`)
-      await file.sync()
-    } finally {
-      await file.close()
-    }
-    await rename(draft, path)
-  } catch (error) {
-    await rm(draft, { force: true })
-    throw error
-  }
+  await replaceFile(path, `${JSON.stringify(identity, null, 2)}\n`)
 }
 
 /**

@@ -15,6 +15,7 @@ import { type NewAgentWishes, register, type WorkspaceWishes, workspace } from '
 import type { AgentCommandHost, Run } from './run.js'
 import { logInAgain, printToken, type TokenWishes, whoAmI } from './tokens.js'
 import { withTarget } from '../../process/target.js'
+import { output } from '../../process/output.js'
 
 type SharedOptions = { file?: string; json?: boolean }
 
@@ -163,7 +164,7 @@ function processHost(): AgentCommandHost {
   return {
     baseUrl: configuredBaseUrl,
     file: join(homedir(), '.svc', 'agent.json'),
-    out: (text) => void process.stdout.write(text),
+    out: (text) => output(text),
     err: (text) => void process.stderr.write(text),
     terminal: process.stderr.isTTY === true,
     exitWith: (code) => {

@@ -8,6 +8,7 @@ import { readEnvironment } from '../../kernel/config/environment.js'
 import { withTarget } from '../../process/target.js'
 import { checkAddress, collected } from '../service-access.js'
 import { bodyOfFields, callOf, operationNamed, operationsOf, type Operation } from './operations.js'
+import { output } from '../../process/output.js'
 
 /** The request was not sent, or the service did not answer. */
 const EXIT_FAILED = 1
@@ -149,5 +150,5 @@ function jsonOf(text: string): unknown {
 }
 
 function print(line: string): void {
-  process.stdout.write(`${line}\n`)
+  output(`${line}\n`)
 }

@@ -10,6 +10,7 @@ import { InvalidFile, readDocument } from './document.js'
 import { ApplyFailed, execute, keyOf } from './execute.js'
 import { type Action, type Change, planOf } from './plan.js'
 import { SecretStore } from './secrets.js'
+import { output } from '../../process/output.js'
 
 const EXIT_FAILED = 1
 /** The same as for terraform plan -detailed-exitcode. */
@@ -191,5 +192,5 @@ function report(error: unknown, json: boolean): void {
 }
 
 function print(text: string): void {
-  process.stdout.write(`${text}\n`)
+  output(`${text}\n`)
 }

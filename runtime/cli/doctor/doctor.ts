@@ -17,6 +17,7 @@ import { addressChecks } from './address-checks.js'
 import { type Check, fail, ok, type Patient, type Verdict, whyOf } from './checks.js'
 import { databaseChecks } from './database-checks.js'
 import { coordinationChecks, eventSinkChecks, kmsChecks, mailChecks } from './service-checks.js'
+import { output } from '../../process/output.js'
 
 export interface DoctorReport {
   /** The deployment, and where it was read from. */
@@ -151,7 +152,7 @@ function processHost(): DoctorCommandHost {
     environment: readEnvironment(),
     cwd: process.cwd(),
     uid: process.getuid?.(),
-    out: (text) => void process.stdout.write(`${text}\n`),
+    out: (text) => output(`${text}\n`),
     exitWith: (code) => {
       process.exitCode = code
     },

@@ -11,6 +11,7 @@ import { type KeyTools, openKeyTools } from '../key-tools.js'
 import type { Plan, TenantAccess } from './mixed.js'
 import { seededRandom } from './seeded-random.js'
 import { writeTenants } from './write-tenants.js'
+import { output } from '../../process/output.js'
 
 const TENANTS_MAX = 100_000
 const USERS_MAX = 10_000
@@ -163,7 +164,7 @@ function processHost(): SeedCommandHost {
         uid: process.getuid?.(),
         refuse: notForSeeding,
       }),
-    out: (text) => void process.stdout.write(text),
+    out: (text) => output(text),
     err: (text) => void process.stderr.write(text),
     exitWith: (code) => {
       process.exitCode = code

@@ -14,6 +14,7 @@ import { listen, type ListenOptions, listenOptions } from './listen.js'
 import { postSigned } from './post.js'
 import { recover, type RecoverOptions, recoverOptions } from './recover.js'
 import { withTarget } from '../../process/target.js'
+import { output } from '../../process/output.js'
 
 const EXIT_REFUSED = 1
 
@@ -29,7 +30,7 @@ export type WebhooksCommandNeeds = {
 const interrupted = new AbortController()
 
 const DEFAULT_NEEDS: WebhooksCommandNeeds = {
-  out: (text) => void process.stdout.write(text),
+  out: (text) => output(text),
   err: (text) => void process.stderr.write(text),
   exitWith: (code) => {
     process.exitCode = code

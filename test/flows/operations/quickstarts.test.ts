@@ -1,5 +1,5 @@
 /** The quickstarts in docs/get-started promise that their code runs: from an empty folder to the result. */
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ExecutionContext } from 'ava'
@@ -40,7 +40,9 @@ testCommands('docs/get-started/application-developer.md signs a user in and out'
   const page = docsPage(t, 'get-started/application-developer')
   const PORT = String(await freePort())
   const printed = await page.runCommands({ ...settingsOf(page, service), PORT })
-  const [, email = '', password = ''] = /^email: (\S+)\npassword: (\S+)$/.exec(printed)!
+  const [, email = '', password = ''] = /^test login +(\S+) (\S+)$/.exec(printed)!
+  const second = await page.runCommands({ ...settingsOf(page, service), PORT })
+  t.is(second, printed, 'a second run creates nothing')
   const app = page.begin('js', 0, environmentFile(page))
   const home = `http://localhost:${PORT}`
   t.is(await app.line(), `ready: ${home}`)
@@ -80,11 +82,13 @@ testCommands(
     const service = await running(t, environment)
     const page = docsPage(t, 'get-started/agent-developer')
     const env = { ...settingsOf(page, service), API: upstream.origin }
-    const printed = (await page.runCommands(env)).split('\n')
-    t.deepEqual(printed.slice(-3), ['Worker is active', 'Bearer [redacted]', '404'])
-    const { authorization } = upstream.requests.at(-1)!.headers
-    t.is(authorization, 'Bearer sk_live_4f1c2a9b7e')
-    t.is(upstream.requests.length, 1, 'the call after the revocation never reached the API')
+    for (const run of [1, 2]) {
+      const printed = (await page.runCommands(env)).split('\n')
+      t.deepEqual(printed.slice(-3), ['Worker is active', 'Bearer [redacted]', '404'])
+      const { authorization } = upstream.requests.at(-1)!.headers
+      t.is(authorization, 'Bearer sk_live_4f1c2a9b7e')
+      t.is(upstream.requests.length, run, 'the call after the revocation never reached the API')
+    }
   },
 )
 
@@ -93,8 +97,19 @@ testCommands('README.md calls an API with a secret that the agent never sees', a
   t.teardown(end)
   const service = await running(t, environment)
   const page = docsPage(t, '../README')
-  const printed = await page.runCommands({ ...settingsOf(page, service), API: upstream.origin })
-  t.true(printed.includes('Bearer [redacted]'), printed)
+  const env = { ...settingsOf(page, service), API: upstream.origin }
+  const workspace = join(page.folder, 'workspace.json')
+  await t.throwsAsync(page.runCommands({ ...env, BASE: 'http://127.0.0.1:1' }))
+  t.false(existsSync(workspace), 'a run that failed leaves no file')
+  rmSync(join(page.folder, 'agent.json'), { force: true })
+  const made = []
+  for (const run of ['first', 'second']) {
+    const printed = await page.runCommands(env)
+    t.true(printed.includes('Bearer [redacted]'), `${run}: ${printed}`)
+    made.push(readFileSync(workspace, 'utf8'))
+  }
+  t.is(made[0], made[1], 'the second run keeps the workspace')
+  t.is(upstream.requests.length, 2)
   t.is(upstream.requests.at(-1)!.headers.authorization, 'Bearer sk_live_4f1c2a9b7e')
 })
 
@@ -102,7 +117,7 @@ testCommands('docs/get-started/api-developer.md refuses what its rules refuse', 
   notThrough('the API of its page speaks plain http')
   const service = await running(t)
   const page = docsPage(t, 'get-started/api-developer')
-  await page.run('sh', 0, settingsOf(page, service))
+  for (const _ of ['first', 'second']) await page.run('sh', 0, settingsOf(page, service))
   const PORT = String(await freePort())
   const env = { ...environmentFile(page), PORT, API: `http://localhost:${PORT}` }
   const api = page.begin('js', 0, env)

@@ -1,6 +1,6 @@
 /** `svc init`: one command from a running service to values that work. */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'ava'
@@ -68,7 +68,24 @@ test.serial('a second run creates nothing and prints the same, also as text', as
   t.is(readFileSync(join(folder, '.env.svc'), 'utf8'), kept)
 
   writeFileSync(join(folder, 'old.env'), kept.replace(id, '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'))
-  const outdated = await init('--env-file', 'old.env')
+  const outdated = await init('--write-env', 'old.env')
   t.is(outdated.code, 1)
   t.regex(outdated.err, /old\.env is of another deployment or outdated: the client got 401/)
+})
+
+test.serial('another tenant of the same folder has its own agent', async (t) => {
+  const other = await init('--write-env', 'other.env', '--json', '--output', 'other.json')
+  t.is(other.code, 0, other.err)
+  t.is(other.out, '', 'the result is in the file')
+  const made = JSON.parse(readFileSync(join(folder, 'other.json'), 'utf8')) as Json
+  t.is(made['env_file'], join(folder, 'other.env'))
+  t.is(made['agent_file'], join(folder, 'other.env.agent.json'))
+  t.is(statSync(join(folder, 'other.env.agent.json')).mode & 0o777, 0o600)
+})
+
+test.serial('a file that cannot be written is refused before a tenant is created', async (t) => {
+  const refused = await init('--write-env', 'nowhere/values.env', '--agent-file', 'unused.json')
+  t.is(refused.code, 1)
+  t.regex(refused.err, /--write-env: .*nowhere/)
+  t.false(existsSync(join(folder, 'unused.json')))
 })
