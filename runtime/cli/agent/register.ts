@@ -93,12 +93,12 @@ export async function enrolling(
     const known = await readIdentity(run.file)
     if (known !== undefined && known.agent_id !== null) {
       throw new Error(
-        `${run.file} already contains the agent ${known.agent_id}: name another identity file`,
+        `${run.file} already contains the agent ${known.agent_id}: name another --file (svc init: --agent-file)`,
       )
     }
     if (known !== undefined && known.base_url !== baseUrl) {
       throw new Error(
-        `${run.file} contains a registration at ${known.base_url}: name another identity file`,
+        `${run.file} contains a registration at ${known.base_url}: name another --file (svc init: --agent-file)`,
       )
     }
     const key = known === undefined ? createAgentKey(algorithm) : openAgentKey(known.private_key)
