@@ -57,6 +57,7 @@ import { Router } from './router.js'
 import { mcpRoute } from './routes/operations/mcp.js'
 import type { AdminSettings, OpenapiSettings, ServerSettings } from './settings.js'
 import { tokenHostCheck } from './request/tenant-hosts.js'
+import { ConnectionBounds } from './transports/bounds.js'
 import type { Listener } from './transports/open.js'
 
 export interface GatewayOptions {
@@ -318,6 +319,8 @@ export function openGateway(options: GatewayOptions): Gateway {
   const handler: HttpExchangeHandler = (exchange) => pipeline.handle(exchange)
   inner.handle = handler
   const { shared } = options
+  const bounds = new ConnectionBounds(addresses.trusts)
+  registerBounds(metrics.registry, bounds)
   const accept = shared === undefined ? handler : counted(handler, shared.thread, metrics.registry)
 
   let listener: Listener | null = null
@@ -332,6 +335,7 @@ export function openGateway(options: GatewayOptions): Gateway {
               pins: options.nativePins,
               isShared: shared !== undefined,
               unreadMs: options.unreadMs,
+              bounds,
             })
           : await options.open(accept)
       const { url, port, transport } = listener
@@ -377,6 +381,29 @@ function startGate(waitMs: number) {
       })
     },
   }
+}
+
+/** What connections hold, and how many were closed for it. */
+function registerBounds(registry: Metrics['registry'], bounds: ConnectionBounds): void {
+  registerPlain(registry, {
+    name: 'svc_gateway_exchanges_in_progress',
+    help: 'Requests that are worked on, or whose answer is not written yet.',
+    type: 'gauge',
+    read: () => [{ labels: {}, value: bounds.inProgress }],
+  })
+  registerPlain(registry, {
+    name: 'svc_gateway_unsent_bytes',
+    help: 'Bytes of answers that clients have not read, and of requests that wait for their turn.',
+    type: 'gauge',
+    read: () => [{ labels: {}, value: bounds.unsentBytes }],
+  })
+  registerPlain(registry, {
+    name: 'svc_gateway_connections_closed_total',
+    help: 'Connections closed because they held too much, by bound: connection, address, process.',
+    type: 'counter',
+    read: () =>
+      Object.entries(bounds.closed).map(([bound, value]) => ({ labels: { bound }, value })),
+  })
 }
 
 /** Counts the requests of one of several gateway threads. */

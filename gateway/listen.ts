@@ -3,6 +3,7 @@ import type { Clock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { HttpExchangeHandler } from './http-exchange.js'
 import type { ServerSettings } from './settings.js'
+import type { ConnectionBounds } from './transports/bounds.js'
 import { createHttp1OverTls, openHttp1 } from './transports/http1.js'
 import { openHttp2 } from './transports/http2.js'
 import { loadNative, PINNED_NATIVE_SHA256 } from './transports/native.js'
@@ -18,6 +19,7 @@ export type ListenNeeds = {
   readonly isShared?: boolean | undefined
   /** For tests: time that a client may leave its answer unread. */
   readonly unreadMs?: number | undefined
+  readonly bounds?: ConnectionBounds | undefined
 }
 
 /** A renewed certificate is used within this time. */
@@ -32,17 +34,17 @@ type Where = Pick<
 export async function listen(
   { host, port, transport, http1_parser, tls, drain_secs }: Where,
   handler: HttpExchangeHandler,
-  { log, clock, pins = PINNED_NATIVE_SHA256, isShared, unreadMs }: ListenNeeds,
+  { log, clock, pins = PINNED_NATIVE_SHA256, isShared, unreadMs, bounds }: ListenNeeds,
 ): Promise<Listener> {
   const lingerMs = drain_secs * 1000
-  const options = { host, port, handler, isShared, unreadMs, lingerMs }
+  const options = { host, port, handler, isShared, unreadMs, lingerMs, bounds }
   if (transport !== 'plain_http') {
     if (tls === undefined) throw new ListenFailed(`${transport} needs [server.tls]`)
     const files = { certPath: tls.cert_pem_path, keyPath: tls.key_pem_path }
     const monotonicMs = () => clock.monotonicMs()
     const renewal = { log, everyMs: RENEWAL_EVERY_MS }
     const http1 =
-      transport === 'tls' ? createHttp1OverTls({ handler, unreadMs, lingerMs }) : undefined
+      transport === 'tls' ? createHttp1OverTls({ handler, unreadMs, lingerMs, bounds }) : undefined
     return openHttp2({ ...options, tls: files, http1, monotonicMs, renewal })
   }
   if (http1_parser === 'node') return openHttp1(options)

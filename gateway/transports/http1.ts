@@ -28,6 +28,7 @@ import {
   targetOf,
 } from '../request/request-smuggling-guard.js'
 import { plainAddress } from './addresses.js'
+import { ConnectionBounds, Turns } from './bounds.js'
 import { inPieces, isLong, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
 import { linger } from './linger.js'
 import { streamSink } from './node-sink.js'
@@ -47,23 +48,59 @@ const IDLE_MS_MAX = 12_000
 
 /** One connection: its requests without an answer, and whether further requests are accepted. */
 class Connection {
+  /** In the order of the requests. The first one writes its answer, the others keep theirs until their turn. */
   readonly exchanges = new Set<Http1Exchange>()
+  readonly turns: Turns
   /** Further requests are ignored. The parser still emits those that it has received. */
   isEnded = false
+  /** The parser refused the rest of the last request's body. */
+  isBodyBroken = false
   /** The request line of the current head is in an earlier TLS record. */
   hasHeadLine = false
+  latest: IncomingMessage | null = null
   private last: (() => void) | null = null
+
+  constructor(socket: Socket, bounds: ConnectionBounds) {
+    const address = plainAddress(socket.remoteAddress ?? '')
+    this.turns = new Turns(bounds, address, () => socket.destroy())
+    this.turns.onEmpty = () => void socket.resume()
+    // node:http reads on after each request that it has parsed.
+    socket.on('resume', () => {
+      if (this.turns.waiting > 0) stopReading(socket)
+    })
+    socket.once('close', () => {
+      this.turns.end()
+      // node:http reports this to the answer that is being written, and not to those behind it.
+      for (const exchange of this.exchanges) exchange.leave()
+    })
+  }
 
   /** Sends the last answer of the connection, after the answers of the earlier requests. */
   endWith(answer: () => void): void {
     if (this.last !== null) return
     this.isEnded = true
     this.last = answer
-    if (this.exchanges.size === 0) answer()
+    this.endIfDone()
   }
 
   finish(exchange: Http1Exchange): void {
-    if (this.exchanges.delete(exchange) && this.exchanges.size === 0) this.last?.()
+    if (!this.exchanges.delete(exchange)) return
+    this.turns.finish()
+    if (this.turns.isEnded) return
+    for (const next of this.exchanges) return next.takeTurn()
+    this.endIfDone()
+  }
+
+  /** True if no request follows. */
+  isLast(exchange: Http1Exchange): boolean {
+    return this.isEnded && this.turns.waiting === 0 && [...this.exchanges].at(-1) === exchange
+  }
+
+  private endIfDone(): void {
+    if (this.last === null || this.exchanges.size > 0 || this.turns.waiting > 0) return
+    const { last } = this
+    this.last = null
+    last()
   }
 }
 
@@ -72,6 +109,7 @@ type Shared = {
   readonly open: OpenExchanges
   readonly secure: boolean
   readonly unreadMs: number
+  readonly bounds: ConnectionBounds
   readonly connections: WeakMap<Socket, Connection>
 }
 
@@ -93,6 +131,10 @@ class Http1Exchange implements HttpExchange {
   private receiver: BodyReceiver | null = null
   private aborted: (() => void) | null = null
   private relayed: ByteStream | null = null
+  /** Called when the earlier answers of the connection are written, or when it has closed. */
+  private due: (() => void) | null = null
+  private unsentBytes: number | null = null
+  private isGone = false
 
   constructor(
     message: IncomingMessage,
@@ -116,12 +158,15 @@ class Http1Exchange implements HttpExchange {
     this.hasBody = announcesBody(head.method, head.headers)
     shared.open.begin()
     connection.exchanges.add(this)
-    response.on('close', () => {
-      connection.finish(this)
-      this.leave()
-    })
+    response.on('close', () => this.leave())
     if (this.hasBody) this.receive()
     else message.resume()
+  }
+
+  takeTurn(): void {
+    const { due } = this
+    this.due = null
+    due?.()
   }
 
   readBody(maxBytes: number, withinMs: number): Promise<Uint8Array> {
@@ -146,7 +191,12 @@ class Http1Exchange implements HttpExchange {
     }
     this.done = true
     this.relayed = body
+    if (!this.hasTurn) await new Promise<void>((resolve) => (this.due = resolve))
     const { response } = this
+    if (this.isGone) {
+      this.shared.open.finish()
+      return 'left'
+    }
     this.writeFields(block, headers, answer.close === true)
     if (bodyBytes !== undefined) response.setHeader('content-length', bodyBytes)
     response.writeHead(status)
@@ -162,20 +212,44 @@ class Http1Exchange implements HttpExchange {
 
   send(answer: Answer): void {
     if (this.done) return
+    this.done = true
+    if (this.hasTurn) return this.write(answer)
+    this.holdUnsent(answer)
+    this.due = () => this.write(answer)
+  }
+
+  /** The earlier answers of the connection are written. */
+  private get hasTurn(): boolean {
+    for (const first of this.connection.exchanges) return first === this
+    return true
+  }
+
+  private holdUnsent({ body }: Answer): void {
+    if (this.unsentBytes !== null) return
+    this.unsentBytes = body === null ? 0 : Buffer.byteLength(body)
+    this.connection.turns.holdAnswer(this.unsentBytes)
+  }
+
+  private write(answer: Answer): void {
     const { response } = this
     const { status, block, headers, body } = answer
+    if (this.isGone) return this.shared.open.finish()
     if (isLong(body) && this.method !== 'HEAD') {
+      this.holdUnsent(answer)
+      this.done = false
       void this.relay({ ...answer, body: inPieces(body), bodyBytes: Buffer.byteLength(body) })
       return
     }
-    this.done = true
     this.writeFields(block, headers, answer.close === true)
     if (status !== 204 && status !== 304) {
       response.setHeader('content-length', body === null ? 0 : Buffer.byteLength(body))
     }
     response.writeHead(status)
     response.end(this.method === 'HEAD' ? undefined : (body ?? undefined))
-    this.cutUnread()
+    if (response.socket?.writableLength !== 0) {
+      this.holdUnsent(answer)
+      this.cutUnread()
+    }
     this.dropRest()
     this.shared.open.finish()
   }
@@ -184,11 +258,8 @@ class Http1Exchange implements HttpExchange {
   private cutUnread(): void {
     const { response, message } = this
     if (response.socket?.writableLength === 0) return
-    // A response without a socket waits for the answer of an earlier request on the connection.
-    const timer = setInterval(() => {
-      if (response.socket !== null) message.socket.destroy()
-    }, this.shared.unreadMs).unref()
-    response.once('close', () => clearInterval(timer))
+    const timer = setTimeout(() => message.socket.destroy(), this.shared.unreadMs).unref()
+    response.once('close', () => clearTimeout(timer))
   }
 
   onAborted(listener: () => void): void {
@@ -210,7 +281,7 @@ class Http1Exchange implements HttpExchange {
       else response.setHeader(name, value)
     }
     const unread = this.receiver !== null && !this.receiver.complete
-    if (close || this.connection.isEnded || this.shared.draining || unread) {
+    if (close || this.shared.draining || unread || this.connection.isLast(this)) {
       response.setHeader('connection', 'close')
     }
   }
@@ -227,13 +298,21 @@ class Http1Exchange implements HttpExchange {
       resume: () => void message.resume(),
     })
     this.receiver = receiver
+    if (this.connection.isBodyBroken && !message.complete) receiver.fail('malformed')
     message.on('data', (chunk: Buffer) => receiver.push(chunk))
     message.on('end', () => receiver.end())
     message.on('error', () => receiver.fail('aborted'))
   }
 
-  private leave(): void {
+  /** The answer was written, or the connection has closed. */
+  leave(): void {
+    if (this.isGone) return
+    this.isGone = true
+    const { turns } = this.connection
+    if (this.unsentBytes !== null) turns.releaseAnswer(this.unsentBytes)
     this.relayed?.cancel('the client left')
+    this.takeTurn()
+    this.connection.finish(this)
     if (this.done) return
     this.done = true
     this.receiver?.fail('aborted')
@@ -252,7 +331,10 @@ export type Http1Parser = {
   close(): void
 }
 
-type ParserOptions = Pick<ListenOptions, 'handler' | 'unreadMs' | 'idleMs' | 'lingerMs'> & {
+type ParserOptions = Pick<
+  ListenOptions,
+  'handler' | 'unreadMs' | 'idleMs' | 'lingerMs' | 'bounds'
+> & {
   /** The connections are encrypted. */
   readonly secure: boolean
 }
@@ -291,12 +373,14 @@ function createHttp1({
   unreadMs = UNREAD_MS_MAX,
   idleMs = IDLE_MS_MAX,
   lingerMs = 0,
+  bounds = new ConnectionBounds(),
 }: ParserOptions): Http1Parser {
   const shared: Shared = {
     draining: false,
     open: new OpenExchanges(),
     secure,
     unreadMs,
+    bounds,
     connections: new WeakMap(),
   }
   const sockets = new Set<Socket>()
@@ -330,12 +414,17 @@ function createHttp1({
       }
       if (fault !== null) connection.isEnded = true
       const head = { ...admitted, fault }
-      handler(new Http1Exchange(message, response, shared, connection, head))
+      connection.latest = message
+      const isStarted = connection.turns.begin(isSafe(method), () =>
+        handler(new Http1Exchange(message, response, shared, connection, head)),
+      )
+      if (!isStarted) stopReading(socket)
     },
   )
   const connectionOf = (socket: Socket): Connection => {
     let connection = shared.connections.get(socket)
-    if (connection === undefined) shared.connections.set(socket, (connection = new Connection()))
+    if (connection === undefined)
+      shared.connections.set(socket, (connection = new Connection(socket, bounds)))
     return connection
   }
   const refuse = (socket: Socket, fault: HeadFault, message?: IncomingMessage): void => {
@@ -378,10 +467,14 @@ function createHttp1({
       return
     }
     if (connection.isEnded) return
+    // The rest of the head is not read because earlier requests wait.
+    if (fault === 'late' && connection.turns.waiting > 0) return
+    const isInBody = connection.turns.waiting > 0 && connection.latest?.complete === false
     for (const exchange of connection.exchanges) {
-      if (!exchange.failBody()) continue
+      if (!isInBody && !exchange.failBody()) continue
       // The answer to that request reports the fault and closes the connection.
       connection.isEnded = true
+      connection.isBodyBroken = isInBody
       return
     }
     refuse(socket, fault)
@@ -416,6 +509,16 @@ function createHttp1({
       for (const socket of sockets) socket.destroy()
     },
   }
+}
+
+/** Stops the reads of node:http, which listens to this event and does not get it from a paused socket. */
+function stopReading(socket: Socket): void {
+  if (socket.isPaused()) socket.emit('pause')
+  else socket.pause()
+}
+
+function isSafe(method: string): boolean {
+  return method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
 }
 
 type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer }

@@ -1,7 +1,10 @@
 /** Options and helpers that all transports share. */
 import type { HttpExchangeHandler, Listener } from '../http-exchange.js'
+import type { ConnectionBounds } from './bounds.js'
 
 export interface ListenOptions {
+  /** Bounds of what connections hold, shared by the listeners of a gateway. */
+  readonly bounds?: ConnectionBounds | undefined
   readonly host: string
   /** 0 picks a free port. */
   readonly port: number
