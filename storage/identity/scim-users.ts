@@ -3,7 +3,6 @@
  * alias `s`) and the account behind it (alias `a`). Accounts are global, so the transactions cross tenants and every
  * statement filters by tenant.
  */
-import { createHash } from 'node:crypto'
 import { EMAILS, LAST_MODIFIED, type ScimCondition, scimConditionSql } from './scim-filter.js'
 import type { ProfileClaims } from './profiles.js'
 import { SHOWN_STATUS, type TenantUserStatus } from './tenant-users.js'
@@ -91,10 +90,9 @@ export async function listScimUsers(
   const where = `u.tenant_id = $1 and u.status <> 'removed'${
     condition === null ? '' : ` and ${scimConditionSql(condition, bind)}`
   }`
-  // The text depends on the shape of the filter only. Rarely used statements are forgotten by the connection.
-  const shape = createHash('sha256').update(where).digest('base64url').slice(0, 22)
+  // The texts depend on the shape of the filter only. Rarely used statements are forgotten by the connection.
   const counting = tx.query<{ total: number }>({
-    name: `scim_user.count_${shape}`,
+    name: 'scim_user.count',
     text: `select count(*) as total from ${TABLES} where ${where}`,
     values: [...values],
   })
@@ -103,7 +101,7 @@ export async function listScimUsers(
     limit === 0
       ? { rows: [] }
       : tx.query<ScimUserRow>({
-          name: `scim_user.list_${shape}`,
+          name: 'scim_user.list',
           text: `select ${COLUMNS} from ${TABLES} where ${where}
                  order by u.created_at, u.id offset ${from} limit ${most}`,
           values,

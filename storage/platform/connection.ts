@@ -1,4 +1,5 @@
 /** One connection to the server, with a bounded set of prepared statements and cancellation. */
+import { createHash } from 'node:crypto'
 import { Connection, type PoolClient, type QueryResult, type Submittable } from 'pg'
 import { type Span, tracing } from '../../runtime/kernel/tracing.js'
 import { forgetPrepared, type Pipelined, pipeline } from './pipeline.js'
@@ -52,7 +53,7 @@ export class DatabaseConnection {
   readonly #unnamed: boolean
   /** True after a warning that a commit was not replicated. */
   #isUnreplicated = false
-  /** The last use of each name, as a counter value. */
+  /** The last use of each prepared name, as a counter value. */
   readonly #prepared = new Map<string, number>()
   #uses = 0
   /** Why the connection was lost, if it was. */
@@ -75,10 +76,12 @@ export class DatabaseConnection {
     })
   }
 
-  /** Runs a named statement, which is prepared at its first use on this connection. */
-  async run<Row extends object>({ name, text, values }: Statement): Promise<QueryResult<Row>> {
+  /** Runs a statement, which is prepared at its first use on this connection. */
+  async run<Row extends object>(statement: Statement): Promise<QueryResult<Row>> {
+    const name = preparedNameOf(statement)
     if (this.#isCrowdedBy([name])) await this.#makeRoomFor([name])
-    const span = tracing === undefined ? undefined : statementSpan([name])
+    const { text, values } = statement
+    const span = tracing === undefined ? undefined : statementSpan([statement])
     const query = { name, text, values: values as unknown[] }
     const running = this.#guarded(this.#silenceMs, this.#client.query<Row>(query))
     const result = await ended(span, running)
@@ -94,7 +97,7 @@ export class DatabaseConnection {
   }
 
   /**
-   * Runs named statements in one round trip. Never rejects.
+   * Runs statements in one round trip. Never rejects.
    * @param statementTimeoutMs the server's limit per statement, if it differs from the connection's. It also limits
    * all of them together (plus the grace), because a request cannot wait for the sum.
    */
@@ -105,10 +108,10 @@ export class DatabaseConnection {
     const silenceMs =
       statementTimeoutMs === undefined ? this.#silenceMs : silenceOf(statementTimeoutMs)
     try {
-      const names = statements.map(({ name }) => name)
-      if (this.#isCrowdedBy(names)) await this.#makeRoomFor(names)
-      const span = tracing === undefined ? undefined : statementSpan(names)
-      const running = pipeline(this.#client, statements, this.#unnamed)
+      const names = this.#unnamed ? null : statements.map(preparedNameOf)
+      if (names !== null && this.#isCrowdedBy(names)) await this.#makeRoomFor(names)
+      const span = tracing === undefined ? undefined : statementSpan(statements)
+      const running = pipeline(this.#client, statements, names)
       const ran = await ended(span, this.#guarded(silenceMs, running))
       this.#requireReplication()
       if (ran.unsure.length > 0 && this.lost === undefined) await this.#close(ran.unsure)
@@ -150,7 +153,6 @@ export class DatabaseConnection {
 
   /** Records the use of the names. @returns true if there are too many prepared statements with them. */
   #isCrowdedBy(names: readonly string[]): boolean {
-    if (this.#unnamed) return false
     for (const name of names) this.#prepared.set(name, (this.#uses += 1))
     return this.#prepared.size > this.#capacity
   }
@@ -191,12 +193,13 @@ export class DatabaseConnection {
 const NAMES_SHOWN_MAX = 4
 
 /** The span of one round trip, named after its statements. Values are never part of it. */
-function statementSpan(names: readonly string[]): Span | undefined {
+function statementSpan(statements: readonly Statement[]): Span | undefined {
   if (tracing!.current() === undefined) return undefined
-  const more = names.length > NAMES_SHOWN_MAX ? ' ...' : ''
-  return tracing!.begin(names.slice(0, NAMES_SHOWN_MAX).join(' ') + more, {
+  const shown = statements.slice(0, NAMES_SHOWN_MAX).map(({ name }) => name)
+  const more = statements.length > NAMES_SHOWN_MAX ? ' ...' : ''
+  return tracing!.begin(shown.join(' ') + more, {
     role: 'client',
-    attributes: { 'db.system.name': 'postgresql', 'db.operation.batch.size': names.length },
+    attributes: { 'db.system.name': 'postgresql', 'db.operation.batch.size': statements.length },
   })
 }
 
@@ -254,4 +257,28 @@ function sendCancel({ processID, secretKey, host, port, ssl }: ClientInternals):
     if (host.startsWith('/')) connection.connect(`${host}/.s.PGSQL.${port}`)
     else connection.connect(port, host)
   })
+}
+
+/** Filters of SCIM make texts without end. */
+const NAMES_KEPT_MAX = 2_048
+/** 132 bits. */
+const NAME_LENGTH = 22
+
+type Named = { readonly text: string; readonly preparedName: string }
+
+/** The newest text of each name: comparing a text that was composed costs less than searching for it. */
+const preparedNames = new Map<string, Named>()
+
+/**
+ * A hash of the text, because PostgreSQL refuses a name that a connection has prepared with another text. `name` is free to
+ * repeat.
+ */
+export function preparedNameOf({ name, text }: Statement): string {
+  const found = preparedNames.get(name)
+  if (found?.text === text) return found.preparedName
+  const hash = createHash('sha256').update(text).digest('base64url')
+  const preparedName = hash.slice(0, NAME_LENGTH)
+  if (found === undefined && preparedNames.size >= NAMES_KEPT_MAX) preparedNames.clear()
+  preparedNames.set(name, { text, preparedName })
+  return preparedName
 }

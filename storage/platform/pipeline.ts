@@ -101,7 +101,7 @@ class Shape {
 }
 const NO_ROWS = new Shape([], { getTypeParser: () => (text) => text })
 
-/** Row descriptions of the prepared statements of a connection, by name. */
+/** Row descriptions of the prepared statements of a connection, by prepared name. */
 const shapes = new WeakMap<Wire, Map<string, Shape>>()
 
 function shapesOf(wire: Wire): Map<string, Shape> {
@@ -124,24 +124,27 @@ export function forgetPrepared(connection: object, names: readonly string[]): vo
 
 /** One statement, from its first message to its last row. */
 class Step {
-  readonly statement: Statement
+  readonly #statement: Statement
+  /** Empty: not prepared under a name. */
+  readonly name: string
   readonly rows: unknown[] = []
   rowCount = 0
   /** Undefined until the server has sent it. */
   shape: Shape | undefined
   readonly isDescribed: boolean
 
-  constructor(statement: Statement, shape: Shape | undefined) {
-    this.statement = statement
+  constructor(statement: Statement, name: string, shape: Shape | undefined) {
+    this.#statement = statement
+    this.name = name
     this.shape = shape
     this.isDescribed = shape !== undefined
   }
 
   /** @throws if a value cannot be serialised. */
   submit(wire: Wire, isPrepared: boolean): void {
-    const { name, text, values = [] } = this.statement
-    if (!isPrepared) wire.parse({ name, text })
-    wire.bind({ statement: name, values, valueMapper: prepareValue })
+    const { text, values = [] } = this.#statement
+    if (!isPrepared) wire.parse({ name: this.name, text })
+    wire.bind({ statement: this.name, values, valueMapper: prepareValue })
     if (!this.isDescribed) wire.describe({ type: 'P' })
     wire.execute({})
   }
@@ -153,15 +156,16 @@ class Step {
 
 /**
  * Runs the statements. The caller must have exclusive use of the connection.
- * @param unnamed parses and describes each statement, because a pooler can use another server each time.
+ * @param names under which they are prepared. Null: parses and describes each statement, because a pooler can use another
+ * server each time.
  */
 export function pipeline(
   client: PoolClient,
   statements: readonly Statement[],
-  unnamed = false,
+  names: readonly string[] | null,
 ): Promise<Ended> {
   return new Promise((resolve) => {
-    const run = new Run(client, statements, resolve, unnamed)
+    const run = new Run(client, statements, resolve, names)
     client.query(run as unknown as Submittable)
   })
 }
@@ -171,7 +175,7 @@ class Run {
   readonly #types: Types
   readonly #statements: readonly Statement[]
   readonly #resolve: (ended: Ended) => void
-  readonly #unnamed: boolean
+  readonly #names: readonly string[] | null
   readonly #fresh = new Map<string, string>()
   #steps: readonly Step[] = []
   #index = 0
@@ -181,9 +185,9 @@ class Run {
     client: PoolClient,
     statements: readonly Statement[],
     resolve: (ended: Ended) => void,
-    unnamed: boolean,
+    names: readonly string[] | null,
   ) {
-    this.#unnamed = unnamed
+    this.#names = names
     this.#types = (client as unknown as { readonly _types: Types })._types
     this.#statements = statements
     this.#resolve = resolve
@@ -197,23 +201,18 @@ class Run {
     const known = shapesOf(wire)
     wire.stream.cork()
     try {
-      this.#steps = this.#statements.map((statement) => {
-        if (this.#unnamed) {
-          const step = new Step({ ...statement, name: '' }, undefined)
+      this.#steps = this.#statements.map((statement, index) => {
+        const name = this.#names?.[index]
+        if (name === undefined) {
+          const step = new Step(statement, '', undefined)
           step.submit(wire, false)
           return step
         }
-        const { name, text } = statement
-        const prepared = this.#fresh.get(name) ?? wire.parsedStatements[name]
-        if (prepared !== undefined && prepared !== text) {
-          throw new Error(`${name} is the name of two statements`)
-        }
-        const step = new Step(
-          statement,
-          prepared === undefined || this.#fresh.has(name) ? undefined : known.get(name),
-        )
-        if (prepared === undefined) this.#fresh.set(name, text)
-        step.submit(wire, prepared !== undefined)
+        const isFresh = this.#fresh.has(name)
+        const isPrepared = isFresh || wire.parsedStatements[name] !== undefined
+        const step = new Step(statement, name, isFresh ? undefined : known.get(name))
+        if (!isPrepared) this.#fresh.set(name, statement.text)
+        step.submit(wire, isPrepared)
         return step
       })
       wire.sync()
@@ -251,8 +250,8 @@ class Run {
     const wire = connection as unknown as Wire
     const known = shapesOf(wire)
     for (const [name, text] of this.#fresh) wire.parsedStatements[name] = text
-    for (const { statement, shape, isDescribed } of this.#steps) {
-      if (!isDescribed && !this.#unnamed) known.set(statement.name, shape!)
+    for (const { name, shape, isDescribed } of this.#steps) {
+      if (!isDescribed && name !== '') known.set(name, shape!)
     }
     if (this.#failure === null) {
       const results = this.#steps.map(({ result }) => result)

@@ -1,7 +1,7 @@
 /** The interface of repositories to the database: named statements with bound parameters in a transaction. */
 
 export interface Statement {
-  /** Unique name, under which the statement is prepared once per connection. */
+  /** What traces and tests call the statement. It is prepared once per connection, under a name that its text gives. */
   readonly name: string
   readonly text: string
   readonly values?: readonly unknown[]

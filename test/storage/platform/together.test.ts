@@ -158,9 +158,6 @@ test.serial('rows look as their statement does now, also where it was prepared a
       await small.together(null, [{ name: `shapes.${at}`, text: `select ${at} as at` }])
     }
     t.deepEqual(await look(), [{ b: 7, c: null }])
-    const other = { name: 'shapes.none', text: 'select 1' }
-    await t.throwsAsync(small.together(null, [other]), { message: /is the name of two statements/ })
-    t.deepEqual(await look(), [{ b: 7, c: null }], 'another connection serves on')
   } finally {
     await client.query('drop table if exists shapes')
     await client.end()

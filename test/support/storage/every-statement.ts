@@ -6,6 +6,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
+import { findLoginCandidates } from '../../../storage/agents/agent-challenges.js'
+import { setOperatorScopes } from '../../../storage/identity/console/operators.js'
+import { findAccountRecord } from '../../../storage/identity/suspensions.js'
+import { findResourceByUri } from '../../../storage/oauth/api-resources.js'
+import { returnToAuthority, takeFromAuthority } from '../../../storage/vault/egress-authorities.js'
+import { takeForBlock } from '../../../storage/vault/egress-blocks.js'
+import { insertVaultCredential } from '../../../storage/vault/vault-credentials.js'
 import type { Database, Statement, Transaction } from '../../../storage/platform/sql.js'
 
 const COMPILED = fileURLToPath(new URL('../../../storage/', import.meta.url))
@@ -74,6 +81,25 @@ function databaseOf(found: Found, { rows }: Stage): unknown {
   return database
 }
 
+const lease = { kind: 'lease', id: '1' } as const
+const part = { requests: 1, bytes: 1 }
+const now = new Date()
+/** Statements of functions that need arguments of a certain kind. */
+const WITH_ARGUMENTS = () => [
+  ...(['agent_id', 'did', 'key_id'] as const).map((by) =>
+    statementOf((at) => findLoginCandidates(at, by, [])),
+  ),
+  statementOf((at) => findAccountRecord(at, { emailKey: 'ada@example.com' })),
+  statementOf((at) => findResourceByUri(at, 'https://files.example.com/')),
+  statementOf((at) => setOperatorScopes(at, '1', [], now)),
+  statementOf((at) =>
+    takeFromAuthority(at, '1', lease, { requests: 1, bytesMin: 1, bytesMax: 1, now }),
+  ),
+  statementOf((at) => returnToAuthority(at, '1', lease, part)),
+  statementOf((at) => takeForBlock(at, '1', lease, part, now)),
+  statementOf((at) => insertVaultCredential(at, { secret: null } as never, 0)),
+]
+
 /** All statements that the functions of `storage/` send, by name. One name can have several texts. */
 export async function everyStatement(): Promise<readonly Statement[]> {
   const found: Found = new Map()
@@ -95,9 +121,8 @@ export async function everyStatement(): Promise<readonly Statement[]> {
   } finally {
     Object.assign(Buffer, { from })
   }
-  return [...found.values()].filter(({ name, text }) =>
-    [name, text].every((part) => typeof part === 'string'),
-  )
+  const sent = [...found.values(), ...(await Promise.all(WITH_ARGUMENTS()))]
+  return sent.filter(({ name, text }) => [name, text].every((part) => typeof part === 'string'))
 }
 
 type Run = (...given: unknown[]) => unknown
