@@ -170,10 +170,8 @@ async function validateAndRelay(
       if (error instanceof TokenUnavailable) return tokenFailure(error.why)
       throw error
     }
-    const outcome = outcomeOf(request, begun, context, share, {
-      handoverMs: needs.bufferedLimits.hopTimeoutMs,
-      bytesMax: needs.bufferedBytesMax,
-    })
+    const { hopTimeoutMs: handoverMs } = needs.bufferedLimits
+    const outcome = outcomeOf(request, begun, context, share, handoverMs)
     return outcome instanceof Promise ? await outcome : outcome
   } finally {
     share.leave()
@@ -286,35 +284,32 @@ const UNSENT: RelayReport = {
   proxyError: 'proxy_internal_error',
 }
 
-type Buffering = { readonly handoverMs: number; readonly bytesMax: number }
-
 function outcomeOf(
   { stream, body: sent }: ProxyRequest,
   begun: Begun,
   context: MessageContext,
   share: Share,
-  buffering: Buffering,
+  handoverMs: number,
 ): ProxyOutcome | Promise<ProxyOutcome> {
   const { start } = begun
   if (start.tag === 'failed') return failed(start.report)
   const { status, headers, body } = start
   if (stream || body instanceof Uint8Array) return { tag: 'relayed', status, headers, body }
-  return buffered(start, body, sent, begun, context, share, buffering)
+  return buffered(start, body, sent, begun, context, share, handoverMs)
 }
 
 async function buffered(
-  { status, headers, announcedBytes }: Extract<RelayStart, { tag: 'relaying' }>,
+  { status, headers }: Extract<RelayStart, { tag: 'relaying' }>,
   body: ByteStream,
   sent: ProxyRequest['body'],
   begun: Begun,
   context: MessageContext,
   share: Share,
-  { handoverMs, bytesMax }: Buffering,
+  handoverMs: number,
 ): Promise<ProxyOutcome> {
   // The response is buffered, so a disconnect is noticed here and not by its reader.
   const unfollow = context.onAbandoned(() => body.cancel('client_closed'))
-  const expected = Math.min(announcedBytes, bytesMax)
-  const collected = await collect(body, share.held, expected).finally(unfollow)
+  const collected = await collect(body, share.held).finally(unfollow)
   if (collected === 'no_room') return BUSY
   if (collected === null) return failed(begun.report ?? UNSENT)
   if (sent instanceof ByteStream) sent.cancel('answered')
@@ -330,32 +325,19 @@ async function buffered(
 type Collected = { readonly chunks: readonly Uint8Array[]; readonly bytes: number }
 
 /**
- * Buffers the whole body; null when it breaks off. Reserves the announced length before it reads, so that
- * a response without room costs only its headers.
- * @param expectedBytes 0 without a Content-Length.
+ * Buffers the whole body; null when it breaks off. Bytes count when they arrive: an announced length costs an upstream
+ * nothing, and would take the memory of all tenants.
  */
-async function collect(
-  body: ByteStream,
-  held: HeldBytes,
-  expectedBytes: number,
-): Promise<Collected | null | 'no_room'> {
+async function collect(body: ByteStream, held: HeldBytes): Promise<Collected | null | 'no_room'> {
   let bytes = 0
-  let heldBytes = 0
-  const hold = (needed: number): boolean => {
-    if (needed <= heldBytes) return true
-    if (!held.take(needed - heldBytes)) return false
-    heldBytes = needed
-    return true
-  }
   const chunks: Uint8Array[] = []
   try {
-    let hasRoom = hold(expectedBytes)
-    while (hasRoom) {
+    for (;;) {
       const chunk = await body.read()
       if (chunk === undefined) return { chunks, bytes }
+      if (!held.take(chunk.byteLength)) break
       chunks.push(chunk)
       bytes += chunk.byteLength
-      hasRoom = hold(bytes)
     }
     body.cancel('no_room')
     return 'no_room'

@@ -25,6 +25,10 @@ const ELSEWHERE = {
     'flows/vault/egress-shares',
     'buffered responses count against the memory share of the tenant until they end',
   ],
+  'bytes that an upstream announces': [
+    'flows/vault/egress-hostile-tenants',
+    'replies that are announced and do not come take no memory of others',
+  ],
   'bytes of documents': [
     'flows/vault/egress-shares',
     'the JSON document of a call counts too, also with a streamed response',

@@ -56,8 +56,6 @@ export type RelayStart =
       readonly headers: readonly HeaderPair[]
       /** Bytes when the whole body arrived with the headers. */
       readonly body: ByteStream | Uint8Array
-      /** The Content-Length of the response; 0 when there is none. */
-      readonly announcedBytes: number
     }
   | { readonly tag: 'failed'; readonly report: RelayReport }
 
@@ -248,14 +246,13 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
       if (error instanceof MemoryShareExhausted) return this.onFault('room')
       throw error
     }
-    const announcedBytes = this.#announcedBytes
     // The microtask runs after undici has delivered the body bytes of the same read.
-    queueMicrotask(() => this.#begin(responseBuffer, { status, headers, announcedBytes }))
+    queueMicrotask(() => this.#begin(responseBuffer, { status, headers }))
   }
 
   #begin(
     responseBuffer: ResponseBuffer,
-    head: { status: number; headers: readonly HeaderPair[]; announcedBytes: number },
+    head: { status: number; headers: readonly HeaderPair[] },
   ): void {
     const whole = responseBuffer.whole()
     // From here on the reader of the body notices a disconnect.

@@ -118,6 +118,11 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
     },
     'fill-and-hold': (request, response) =>
       void response.writeHead(200).write('x'.repeat(Number(request.url!.split('/')[2]))),
+    /** Promises a body and sends nothing of it. */
+    announced: (request, response) =>
+      void response
+        .writeHead(200, { 'content-length': request.url!.split('/')[2]! })
+        .flushHeaders(),
     letters: (_, response) => {
       const timer = setInterval(() => response.write(LETTERS), 20)
       response.once('close', () => clearInterval(timer))

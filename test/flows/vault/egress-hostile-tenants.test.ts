@@ -1,0 +1,61 @@
+/** Tenants that cost nothing take the resources of egress calls, with all default limits, and others are served. */
+import test from 'ava'
+import { bodyCall, egressHouse, settingOf, type Setting } from '../../support/vault/egress.js'
+import { until } from '../../support/service/watch.js'
+import { notThrough } from '../../support/fleet/through.js'
+
+const WITHIN_MS = 60_000
+const resources = await egressHouse()
+const { api, upstream } = resources
+test.after.always(() => resources.end())
+
+const call = (setting: Setting, path: string, more: object = {}) =>
+  api.post('/v1/proxy', setting.delegated, {
+    credential_id: setting.credentialId,
+    url: upstream.origin + path,
+    ...more,
+  })
+
+const seen = (path: string) => upstream.requests.filter(({ url }) => url === path).length
+
+/** Calls that run until `end`. */
+function begin(settings: readonly Setting[], each: number, path: string, stream: boolean) {
+  const control = new AbortController()
+  const calls = settings.flatMap((setting) =>
+    Array.from({ length: each }, async () => {
+      const { statusCode, body } = await resources.send('/v1/proxy/body', {
+        token: setting.direct,
+        headers: bodyCall(setting, upstream.origin + path, {
+          'x-svc-method': 'GET',
+          'x-svc-stream-response': String(stream),
+        }),
+        signal: control.signal,
+      })
+      await body.dump()
+      return statusCode
+    }),
+  )
+  const over = Promise.allSettled(calls)
+  return {
+    async end() {
+      control.abort()
+      await over
+    },
+  }
+}
+
+test.serial('replies that are announced and do not come take no memory of others', async (t) => {
+  notThrough('each process counts for itself')
+  const honest = await settingOf(resources)
+  const hostile = await Promise.all(Array.from({ length: 4 }, () => settingOf(resources)))
+  // Each takes `egress_buffered_bytes_per_tenant_max`, and together they take `egress_buffered_bytes_max`.
+  const path = '/announced/10324440'
+  const attack = begin(hostile, 13, path, false)
+  await until('the replies are announced', WITHIN_MS, () => seen(path) === 52)
+  for (let times = 0; times < 10; times += 1) {
+    t.is((await call(honest, '/bytes/200000', { stream: false })).status, 200)
+    const sent = await call(honest, '/hash', { method: 'POST', body: 'x'.repeat(100_000) })
+    t.is(sent.status, 200)
+  }
+  await attack.end()
+})
