@@ -20,10 +20,10 @@ alter table egress_blocks force row level security;
 create policy tenant on egress_blocks using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 -- Processes keep what a caller may use for less than a second, and drop it when a change is announced. The payload is
--- the tenant.
+-- the tenant. 0102 announces through svc_announce, which does not exist yet.
 create function svc_announce_egress() returns trigger language plpgsql as $$
 begin
-  perform svc_announce('svc_egress', coalesce(new.tenant_id, old.tenant_id)::text);
+  perform pg_notify('svc_egress', coalesce(new.tenant_id, old.tenant_id)::text);
   return null;
 end
 $$;

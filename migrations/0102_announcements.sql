@@ -27,6 +27,13 @@ begin
 end
 $$;
 
+create or replace function svc_announce_egress() returns trigger language plpgsql as $$
+begin
+  perform svc_announce('svc_egress', coalesce(new.tenant_id, old.tenant_id)::text);
+  return null;
+end
+$$;
+
 create or replace function svc_announce_person() returns trigger language plpgsql as $$
 begin
   perform svc_announce('svc_standing', coalesce(new.sub, old.sub));

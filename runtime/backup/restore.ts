@@ -13,7 +13,7 @@ import {
   loadTables,
 } from '../../storage/platform/backup/tables.js'
 import { readKeyDirectory } from '../../storage/platform/kms/key-directory.js'
-import { readMigrationFiles } from '../../storage/platform/schema-version.js'
+import { isFileOf, readMigrationFiles } from '../../storage/platform/schema-version.js'
 import { systemClock } from '../kernel/clock.js'
 import { systemRandom } from '../kernel/random.js'
 import {
@@ -107,8 +107,8 @@ export async function restore(plan: RestorePlan): Promise<Restored> {
 
 /** This build can create the schema of the backup, byte for byte. */
 async function requireKnownSchema({ database, version }: Manifest): Promise<void> {
-  const known = new Map((await readMigrationFiles()).map(({ name, checksum }) => [name, checksum]))
-  const unknown = database.migrations.find(({ name, checksum }) => known.get(name) !== checksum)
+  const files = await readMigrationFiles()
+  const unknown = database.migrations.find((one) => !files.some((file) => isFileOf(file, one)))
   if (unknown === undefined) return
   throw new Error(
     `the backup has the migration ${unknown.name}, which this build does not have: ` +
