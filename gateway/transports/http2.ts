@@ -39,6 +39,7 @@ import {
   splitTarget,
 } from '../request/request-smuggling-guard.js'
 import { plainAddress } from './addresses.js'
+import { ConnectionBounds, Turns } from './bounds.js'
 import {
   type CertificateFiles,
   readCertificate,
@@ -96,7 +97,7 @@ type Shared = {
 
 /** What the streams of one session share. */
 type Peer = {
-  readonly address: string
+  readonly turns: Turns
   readonly resets: ResetCount
   readonly exchanges: Set<Http2Exchange>
 }
@@ -132,6 +133,9 @@ class Http2Exchange implements HttpExchange {
   private relayed: ByteStream | null = null
   /** True if the server reset the stream: that reset does not count against the client. */
   private broken = false
+  /** It is worked on. */
+  private isInTurn = false
+  private unsentBytes: number | null = null
   /** When the end of the answer was written to the stream. */
   private endedMs: number | null = null
 
@@ -158,7 +162,26 @@ class Http2Exchange implements HttpExchange {
     ;(stream as ServedStream)[EXCHANGE] = this
     stream.on('close', leaveExchange)
     stream.on('aborted', destroyStream)
-    if (hasBody) this.receive()
+  }
+
+  /** Called in its turn. @returns false if the client has left. */
+  begin(): boolean {
+    this.isInTurn = true
+    if (this.done) this.endTurn()
+    else if (this.hasBody) this.receive()
+    return !this.done
+  }
+
+  /** The next request of the session may begin. */
+  private endTurn(): void {
+    if (!this.isInTurn) return
+    this.isInTurn = false
+    this.peer.turns.finish()
+  }
+
+  private holdUnsent(body: string | Uint8Array): void {
+    this.unsentBytes = bytesOf(body)
+    this.peer.turns.holdAnswer(this.unsentBytes)
   }
 
   /** True if the client waits for the server. Silence does not mean then that the client has left. */
@@ -167,7 +190,7 @@ class Http2Exchange implements HttpExchange {
   }
 
   get peerAddress(): string {
-    return this.peer.address
+    return this.peer.turns.address
   }
 
   readBody(maxBytes: number, withinMs: number): Promise<Uint8Array> {
@@ -186,6 +209,7 @@ class Http2Exchange implements HttpExchange {
 
   async relay({ status, block, headers, body, bodyBytes }: StreamedAnswer): Promise<StreamEnd> {
     const { stream } = this
+    this.endTurn()
     if (this.done || stream.destroyed || stream.headersSent) {
       body.cancel('the client left')
       return 'left'
@@ -223,11 +247,13 @@ class Http2Exchange implements HttpExchange {
     const { stream } = this
     const { body, status } = answer
     if (isLong(body) && this.method !== 'HEAD') {
+      this.holdUnsent(body)
       void this.relay({ ...answer, body: inPieces(body), bodyBytes: bytesOf(body) })
       return
     }
     this.done = true
     this.shared.open.finish()
+    this.endTurn()
     if (stream.destroyed || stream.headersSent) return
     this.endedMs = this.shared.monotonicMs()
     const fields = fieldsOf(answer.status, answer.block, answer.headers)
@@ -236,6 +262,7 @@ class Http2Exchange implements HttpExchange {
     if (bodiless || body === null || body.length === 0 || this.method === 'HEAD') {
       stream.respond(fields, { endStream: true })
     } else {
+      this.holdUnsent(body)
       stream.respond(fields)
       stream.end(body)
     }
@@ -269,10 +296,12 @@ class Http2Exchange implements HttpExchange {
   /** The stream has closed. */
   leave(): void {
     this.peer.exchanges.delete(this)
+    if (this.unsentBytes !== null) this.peer.turns.releaseAnswer(this.unsentBytes)
     if (this.stream.aborted && !this.broken) this.peer.resets.count()
     this.relayed?.cancel('the client left')
     if (this.done) return
     this.done = true
+    this.endTurn()
     this.receiver?.fail('aborted')
     this.aborted?.()
     this.shared.open.finish()
@@ -311,6 +340,7 @@ function fieldsOf(
 export async function openHttp2(options: Http2Options): Promise<Listener> {
   const { host, port, handler, tls, http1, monotonicMs } = options
   const { renewal, isShared, unreadMs = UNREAD_MS_MAX, lingerMs = 0 } = options
+  const { bounds = new ConnectionBounds() } = options
   const shared: Shared = {
     draining: false,
     open: new OpenExchanges(),
@@ -357,7 +387,9 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     endTimerWithSession(session)
     const exchanges = new Set<Http2Exchange>()
     const peer: Peer = {
-      address: plainAddress(session.socket?.remoteAddress ?? ''),
+      turns: new Turns(bounds, plainAddress(session.socket?.remoteAddress ?? ''), () =>
+        session.destroy(),
+      ),
       resets: new ResetCount(session, monotonicMs),
       exchanges,
     }
@@ -371,6 +403,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     session.on('error', () => session.destroy())
     session.once('close', () => {
       sessions.delete(session)
+      peer.turns.end()
       connected.finish()
     })
     session.on(
@@ -390,7 +423,10 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
         const ended = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
         const hasBody = !ended && head.method !== 'GET' && head.method !== 'HEAD'
         if (!ended && !hasBody) stream.resume()
-        handler(new Http2Exchange(stream, shared, peer, head, hasBody))
+        const exchange = new Http2Exchange(stream, shared, peer, head, hasBody)
+        peer.turns.begin(true, () => {
+          if (exchange.begin()) handler(exchange)
+        })
       },
     )
     if (shared.draining && lingerMs > 0) announceEnd(session)

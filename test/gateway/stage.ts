@@ -12,6 +12,7 @@ import {
   type TokensProtocol,
 } from '../../actors/oauth/tokens/protocol.js'
 import { type GatewayOptions, openGateway, type Gateway } from '../../gateway/gateway.js'
+import { IN_PROGRESS_MAX } from '../../gateway/transports/bounds.js'
 import { openapiSettings, serverSettings } from '../../gateway/settings.js'
 import { defineActor, type ActorRef } from '../../runtime/kernel/actor.js'
 import { type Clock, systemClock } from '../../runtime/kernel/clock.js'
@@ -162,7 +163,14 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   })
   const { url, port } = await gateway.listen()
   if (options.notStarted !== true) gateway.started()
-  let session: ClientHttp2Session | null = null
+  /** Sessions with the number of their open streams, of which a gateway works on 16. */
+  const sessions: { readonly session: ClientHttp2Session; open: number }[] = []
+  const openSession = () => {
+    const session = connectHttp2(`https://localhost:${port}`, { ca: certificate!.pem })
+    session.on('error', () => undefined)
+    sessions.push({ session, open: 0 })
+    return sessions.at(-1)!
+  }
   return {
     url,
     port,
@@ -172,14 +180,16 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     certificate,
     async call(call) {
       if (transport !== 'http2') return callHttp1(port, call, certificate?.pem)
-      if (session === null || session.closed || session.destroyed) {
-        session = connectHttp2(`https://localhost:${port}`, { ca: certificate!.pem })
-        session.on('error', () => undefined)
-      }
-      return callHttp2(session, call)
+      const used =
+        sessions.find(
+          ({ session: { closed, destroyed }, open }) =>
+            !closed && !destroyed && open < IN_PROGRESS_MAX,
+        ) ?? openSession()
+      used.open += 1
+      return callHttp2(used.session, call).finally(() => (used.open -= 1))
     },
     async close() {
-      session?.destroy()
+      for (const { session } of sessions) session.destroy()
       for (const release of notes.release) release()
       await gateway.close()
       await probe.stop()
