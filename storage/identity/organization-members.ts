@@ -183,9 +183,12 @@ export async function addAgentMember(
   return (await findMember(tx, organizationId, id))!
 }
 
-/** Another active owner exists. */
+/** Another owner exists who can sign in. */
 const HAS_OTHER_OWNER = `exists (select from organization_members o
-  where o.organization_id = $1 and o.id <> $2 and o.role = 'owner' and o.member_type <> 'invitation')`
+  where o.organization_id = $1 and o.id <> $2 and o.role = 'owner'
+    and case o.member_type
+      when 'account' then (select a.status from accounts a where a.id = o.member_id)
+      when 'agent' then (select g.status from agents g where g.id = o.member_id) end = 'active')`
 
 /** Changes a role; false when no owner would be left. Call `lockMembers` first. */
 export async function setMemberRole(

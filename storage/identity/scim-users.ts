@@ -170,27 +170,3 @@ export async function moveTenantUser(
   })
   return rowCount === 1
 }
-
-/**
- * True if the tenant has another owner who can sign in. It locks the tenant until the transaction ends, so of two
- * concurrent changes that each leave one owner, the second one sees the first.
- */
-export async function hasOtherOwner(
-  tx: Transaction,
-  tenantId: string,
-  exceptIds: readonly string[],
-): Promise<boolean> {
-  await tx.query({
-    name: 'scim_user.hold_owners',
-    text: 'select from tenants where id = $1 for no key update',
-    values: [tenantId],
-  })
-  const { rows } = await tx.query<{ is: boolean }>({
-    name: 'scim_user.has_other_owner',
-    text: `select exists (select from tenant_users
-             where tenant_id = $1 and 'owner' = any (roles) and status in ('pre_provisioned', 'active')
-               and account_active and id <> all ($2::uuid[])) as is`,
-    values: [tenantId, exceptIds],
-  })
-  return rows[0]!.is
-}

@@ -451,3 +451,33 @@ export async function activateWithRole(
   })
   return rows[0]
 }
+
+/**
+ * True if the tenant keeps an owner who can sign in when these users stop being owners, and true if none of them is one.
+ * An invited owner does not count. It locks the tenant until the transaction ends, so of two concurrent changes that
+ * each leave one owner, the second one sees the first.
+ */
+export async function keepsOwner(
+  tx: Transaction,
+  tenantId: string,
+  leaving: readonly { readonly id: string; readonly roles: readonly string[] }[],
+): Promise<boolean> {
+  const ids = leaving.filter(({ roles }) => roles.includes('owner')).map(({ id }) => id)
+  if (ids.length === 0) return true
+  await tx.query({
+    name: 'tenant_user.hold_owners',
+    text: 'select from tenants where id = $1 for no key update',
+    values: [tenantId],
+  })
+  const { rows } = await tx.query<{ keeps: boolean }>({
+    name: 'tenant_user.keeps_owner',
+    text: `select exists (select from tenant_users
+             where tenant_id = $1 and 'owner' = any (roles) and status in ('pre_provisioned', 'active')
+               and account_active and id <> all ($2::uuid[]))
+             or not exists (select from tenant_users
+               where tenant_id = $1 and id = any ($2::uuid[]) and status not in ('invited', 'removed'))
+             as keeps`,
+    values: [tenantId, ids],
+  })
+  return rows[0]!.keeps
+}

@@ -13,7 +13,7 @@ import {
   takeRole,
   updateScimGroup,
 } from '../../../storage/identity/scim-groups.js'
-import { hasOtherOwner } from '../../../storage/identity/scim-users.js'
+import { keepsOwner } from '../../../storage/identity/tenant-users.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
@@ -152,8 +152,9 @@ export const scimGroupsActor = defineActor<ScimGroupsProtocol, ScimGroupsNeeds>(
       if (!isKnown) throw invalid('invalidValue', 'A member is not a user of the tenant.')
       if (added.length > 0) await giveRole(tx, tenantId, role, added, now)
       if (removed.length > 0) {
-        if (role === 'owner' && !(await hasOtherOwner(tx, tenantId, removed)))
-          throw new ScimFault(403, null, 'The tenant needs an owner.')
+        const leaving = removed.map((id) => ({ id, roles: [role] }))
+        if (!(await keepsOwner(tx, tenantId, leaving)))
+          throw new ScimFault(409, null, 'The tenant needs an owner.')
         const lost = await takeRole(tx, tenantId, role, removed, now)
         for (const user of lost) {
           // Tokens carry the scopes of the role.

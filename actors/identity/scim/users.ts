@@ -6,7 +6,6 @@ import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import {
   findScimUser,
-  hasOtherOwner,
   listScimUsers,
   moveTenantUser,
   type ScimUserRow,
@@ -14,6 +13,7 @@ import {
 } from '../../../storage/identity/scim-users.js'
 import {
   insertTenantUser,
+  keepsOwner,
   lockTenantUser,
   reactivateTenantUser,
   removeTenantUser,
@@ -170,13 +170,13 @@ export function scimUsers(needs: ScimUsersNeeds) {
       throw new ScimFault(403, null, 'The SCIM token may not give or take these roles.')
   }
 
-  /** @throws {ScimFault} 403 if the user is the last owner, or one that the token may not change. */
+  /** @throws {ScimFault} 403 for an owner whom the token may not change, 409 for the last owner. */
   async function demandOwnerStays(tx: Transaction, caller: Caller, user: ScimUserRow) {
     if (!user.roles.includes('owner')) return
     if (isProtectedOwner(user.roles, caller.principal.scopes))
       throw new ScimFault(403, null, 'The user is an owner, whom this SCIM token may not change.')
-    if (!(await hasOtherOwner(tx, user.tenantId, [user.id])))
-      throw new ScimFault(403, null, 'The user is the last owner of the tenant.')
+    if (!(await keepsOwner(tx, user.tenantId, [user])))
+      throw new ScimFault(409, null, 'The user is the last owner of the tenant.')
   }
 
   /**

@@ -12,6 +12,7 @@ import {
   findTenantUser,
   lockTenantUser,
   insertTenantUser,
+  keepsOwner,
   listTenantUsers,
   reactivateTenantUser,
   removeTenantUser,
@@ -44,6 +45,7 @@ import { holdsLess, rolesBeyond, isProtectedOwner } from './rules.js'
 const SUBJECT_BYTES = 24
 const UNKNOWN_USER = { tag: 'unknown_user' } as const
 const ABOVE = { tag: 'owner_above_caller' } as const
+const LAST_OWNER = { tag: 'last_owner' } as const
 const EXISTS = { tag: 'user_exists' } as const
 
 type Outcome<K extends keyof UsersProtocol> = Promise<UsersProtocol[K]['reply']>
@@ -230,6 +232,8 @@ export function members(needs: UsersNeeds) {
           if (roles !== undefined && !roles.includes('owner') && isAbove(user, caller)) return ABOVE
           const beyond = rolesBeyond(roles ?? [], user.roles, caller.principal.scopes)
           if (beyond.length > 0) return { tag: 'roles_beyond_caller', roles: beyond }
+          const isDemoted = roles !== undefined && !roles.includes('owner')
+          if (isDemoted && !(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
           const now = clock.now()
           const change = { displayName, roles: roles && [...new Set(roles)], metadata, profile }
           if (!(await updateTenantUser(tx, user.tenantId, user.id, change, now)))
@@ -266,6 +270,9 @@ export function members(needs: UsersNeeds) {
         const user = await hold(tx, message)
         if (user === undefined) return UNKNOWN_USER
         if (isAbove(user, message.caller)) return ABOVE
+        // The operator of the deployment may suspend every user.
+        const isOperator = message.caller.principal.scopes.includes('deployment:manage')
+        if (!isOperator && !(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
         const now = clock.now()
         const events = await endAll(tx, message.caller, user, 'user_suspended', now, context)
         if (await suspendTenantUser(tx, user.tenantId, user.id, now)) {
@@ -309,6 +316,7 @@ export function members(needs: UsersNeeds) {
         const user = await hold(tx, message)
         if (user === undefined) return UNKNOWN_USER
         if (isAbove(user, message.caller)) return ABOVE
+        if (!(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
         const now = clock.now()
         const events = await endAll(tx, message.caller, user, 'user_removed', now, context)
         if (!(await removeTenantUser(tx, user.tenantId, user.id, now))) return UNKNOWN_USER

@@ -40,9 +40,9 @@ export type UsersProtocol = {
     | AddressRefused
     | MailThrottled
   >
-  update: Ask<UpdateUser, UserFound | UnknownUser | RolesBeyondCaller | OwnerAbove>
+  update: Ask<UpdateUser, UserFound | UnknownUser | RolesBeyondCaller | OwnerAbove | LastOwner>
   /** Ends the user's sessions in the tenant at once. */
-  suspend: Ask<OneUser, UserFound | UnknownUser | OwnerAbove>
+  suspend: Ask<OneUser, UserFound | UnknownUser | OwnerAbove | LastOwner>
   reactivate: Ask<
     OneUser,
     | UserFound
@@ -52,7 +52,7 @@ export type UsersProtocol = {
     /** An operator of the deployment suspended the account. The tenant cannot lift that. */
     | { readonly tag: 'account_suspended' }
   >
-  remove: Ask<OneUser, { tag: 'removed' } | UnknownUser | OwnerAbove>
+  remove: Ask<OneUser, { tag: 'removed' } | UnknownUser | OwnerAbove | LastOwner>
   /** The open browser sessions of the user in the tenant, most recently used first. */
   listSessions: Ask<OneUser, UserSessions | UnknownUser>
   /** Ends one of them. Tokens that were issued in it end too. */
@@ -206,6 +206,8 @@ export type RolesBeyondCaller = {
 }
 
 /** The user is an owner, and the caller may not manage owners. */
+/** The change would leave the tenant without an owner who can sign in. */
+export type LastOwner = { readonly tag: 'last_owner' }
 export type OwnerAbove = { readonly tag: 'owner_above_caller' }
 
 /** Under a `.test` domain (RFC 6761 section 6.2): mail to it is not delivered. */

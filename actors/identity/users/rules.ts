@@ -1,8 +1,9 @@
 /** Who may grant what, decided from scopes and roles. Pure functions. */
-import { HUMAN_SCOPES, type Scope, TENANT_SCOPES } from '../../domain/scopes.js'
+import { HUMAN_SCOPES, PERSON_SCOPES, type Scope, TENANT_SCOPES } from '../../domain/scopes.js'
 
 const SCOPES_OF_ROLES: Readonly<Record<string, readonly string[]>> = HUMAN_SCOPES
-const SCOPES_IN_TENANT = new Set<string>(TENANT_SCOPES)
+/** Without claims about a user and the refresh token, which are no power over the tenant. */
+const SCOPES_IN_TENANT = new Set<string>(TENANT_SCOPES.filter((scope) => !PERSON_SCOPES.has(scope)))
 
 /**
  * The newly granted roles that would exceed the caller's scopes. Only owner, admin and member matter; other roles

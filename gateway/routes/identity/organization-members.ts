@@ -55,6 +55,7 @@ const refusals = {
 }
 const unknownMember = problem(404, 'not-found', { detail: 'The member does not exist.' })
 const lastOwner = problem(409, 'conflict', {
+  error: 'last_owner',
   detail: 'An organization needs an owner: make another member an owner first.',
 })
 

@@ -131,6 +131,6 @@ export const scimGroupRoutes: readonly Route[] = [
       groupId: request.params.group_id,
       ifMatch: request.headers['if-match'] ?? null,
     }),
-    replies: { deleted: empty(204), refused: scimRefused([403, 404, 412]) },
+    replies: { deleted: empty(204), refused: scimRefused([403, 404, 409, 412]) },
   }),
 ]

@@ -163,7 +163,7 @@ export const scimRoutes: readonly Route[] = [
       userId: request.params.user_id,
       ifMatch: request.headers['if-match'] ?? null,
     }),
-    replies: { deleted: empty(204), refused: scimRefused([403, 404, 412]) },
+    replies: { deleted: empty(204), refused: scimRefused([403, 404, 409, 412]) },
   }),
   route(scim, 'describe', {
     ...scimRoute,

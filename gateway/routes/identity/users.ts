@@ -71,6 +71,10 @@ const fixtureBeyond = problem<{ roles: readonly string[] }, 'insufficient-scope'
 const owner_above_caller = problem(403, 'forbidden', {
   detail: 'The user is an owner of the tenant: only a token with tenant:manage may change it.',
 })
+const last_owner = problem(409, 'conflict', {
+  error: 'last_owner',
+  detail: 'A tenant needs an owner who can sign in: make another user an owner first.',
+})
 const rotated = reply(
   200,
   RotatedPassword,
@@ -311,7 +315,13 @@ export const userRoutes: readonly Route[] = [
       roles: request.body.roles,
       metadata: request.body.metadata,
     }),
-    replies: { found, unknown_user: unknownUser, roles_beyond_caller: beyond, owner_above_caller },
+    replies: {
+      found,
+      unknown_user: unknownUser,
+      roles_beyond_caller: beyond,
+      owner_above_caller,
+      last_owner,
+    },
   }),
   route(users, 'remove', {
     method: 'DELETE',
@@ -328,7 +338,7 @@ export const userRoutes: readonly Route[] = [
       caller: callerOf(request),
       userId: request.params.user_id,
     }),
-    replies: { removed: empty(204), unknown_user: unknownUser, owner_above_caller },
+    replies: { removed: empty(204), unknown_user: unknownUser, owner_above_caller, last_owner },
   }),
   route(users, 'suspend', {
     method: 'POST',
@@ -344,7 +354,7 @@ export const userRoutes: readonly Route[] = [
       caller: callerOf(request),
       userId: request.params.user_id,
     }),
-    replies: { found, unknown_user: unknownUser, owner_above_caller },
+    replies: { found, unknown_user: unknownUser, owner_above_caller, last_owner },
   }),
   route(users, 'reactivate', {
     method: 'POST',

@@ -260,11 +260,25 @@ test('the last owner stays, also under concurrent requests', async (t) => {
     201,
     api.post(path, operator, { email: 'later@harbour.test', role: 'owner' }),
   )
-  for (const [method, json] of [
-    ['PATCH', { role: 'admin' }],
-    ['DELETE', undefined],
-  ] as const)
-    t.is((await api.call(method, `${path}/${first}`, { token: operator, json })).status, 409)
+  const refused = async () => {
+    for (const [method, json] of [
+      ['PATCH', { role: 'admin' }],
+      ['DELETE', undefined],
+    ] as const) {
+      const answer = await api.call(method, `${path}/${first}`, { token: operator, json })
+      t.is(answer.status, 409)
+      t.is(answer.body['error'], 'last_owner')
+    }
+  }
+  await refused()
+  // A suspended owner does not count either.
+  const suspended = await colleague(workspace, 'owner')
+  const { agentId } = suspended.other
+  const setStatus = `update agents set status = $2 where id = $1`
+  await sql(running.db.database, setStatus, [agentId, 'suspended'])
+  await refused()
+  const away = `${path}/${suspended.id}`
+  t.is((await api.call('DELETE', away, { token: operator })).status, 204)
   // An invited owner does not count as an owner, and can be withdrawn.
   const withdraw = `${path}/${String(invited['id'])}`
   t.is((await api.call('DELETE', withdraw, { token: operator })).status, 204)

@@ -116,6 +116,28 @@ test('people: one is invited, changed, suspended, reactivated and removed', asyn
   t.is((await api.get(path, token)).status, 404)
 })
 
+test('people: an owner gives and takes every role, and stays the last owner', async (t) => {
+  const id = tenant.objects['/api/v1/tenant-users/{user_id}']!
+  const self = `/console/people/${id}`
+  for (const [action, fields] of [
+    ['suspend', {}],
+    ['remove', {}],
+    ['change', { roles: 'member' }],
+  ] as const) {
+    const refused = await act(`${self}/do/${action}`, fields)
+    t.is(refused.status, 409, action)
+    t.regex(refused.html, /needs an owner/)
+  }
+  const invited = { email: 'successor@example.com', display_name: 'Sue' }
+  const other = made(t, await act('/console/people/do/invite', invited))
+  for (const roles of ['owner', 'admin', 'member', 'owner\nadmin']) {
+    made(t, await act(`${other}/do/change`, { roles }))
+    const { body } = await api.get(`/api/v1/tenant-users/${idOf(other)}`, token)
+    t.deepEqual(body['roles'], roles.split('\n'))
+  }
+  t.is((await act(`${self}/do/suspend`)).status, 409, 'an invited owner does not count')
+})
+
 test('a change sends only what was changed', async (t) => {
   const id = tenant.objects['/api/v1/tenant-users/{user_id}']!
   const path = `/console/people/${id}/do/change`
