@@ -16,13 +16,9 @@ export function rolesBeyond(
 ): readonly string[] {
   return roles
     .filter((role) => !before.includes(role))
-    .filter((role) => {
-      const scopes = scopesOf(role)
-      return (
-        role !== 'member' &&
-        scopes.some((scope) => SCOPES_IN_TENANT.has(scope) && !callerScopes.includes(scope))
-      )
-    })
+    .filter(
+      (role) => role !== 'member' && powersOf(role).some((scope) => !callerScopes.includes(scope)),
+    )
 }
 
 /** A scope that only owners of a tenant have. */
@@ -41,10 +37,15 @@ export function isProtectedOwner(
 
 /** True if these roles grant less than the previous ones. */
 export function holdsLess(roles: readonly string[], before: readonly string[]): boolean {
-  const granted = new Set(['member', ...roles].flatMap(scopesOf))
-  return before.flatMap(scopesOf).some((scope) => !granted.has(scope))
+  const granted = new Set(['member', ...roles].flatMap(powersOf))
+  return before.flatMap(powersOf).some((scope) => !granted.has(scope))
 }
 
-function scopesOf(role: string): readonly string[] {
-  return Object.hasOwn(SCOPES_OF_ROLES, role) ? SCOPES_OF_ROLES[role]! : []
+/**
+ * What a role may do in a tenant. Claims about the user and refresh tokens are no powers: a client that requests neither,
+ * such as the console, acts with all powers of its user.
+ */
+function powersOf(role: string): readonly string[] {
+  const scopes = Object.hasOwn(SCOPES_OF_ROLES, role) ? SCOPES_OF_ROLES[role]! : []
+  return scopes.filter((scope) => SCOPES_IN_TENANT.has(scope) && !PERSON_SCOPES.has(scope))
 }

@@ -1,0 +1,71 @@
+/** Roles that owners and admins give and take in the console. */
+import test from 'ava'
+import { fixtureOf, newFixture, present } from '../../../support/agents/delegation.js'
+import { apiOf } from '../../../support/api.js'
+import { openConsole } from '../../../support/identity/console.js'
+import type { TestBrowser } from '../../../support/pages/browser.js'
+import { testService } from '../../../support/service.js'
+
+const running = await testService({ environment: { SVC_SCIM__ENABLED: 'true' } })
+const api = apiOf(running)
+const workspace = await api.workspace()
+const { tenantId, token } = workspace
+test.after.always(async () => {
+  await api.close()
+  await running.end()
+})
+
+const userPath = (id: string) => `/api/v1/tenant-users/${id}`
+const rolesOf = async (id: string) => (await api.get(userPath(id), token)).body['roles']
+
+async function idOf(email: string): Promise<string> {
+  const { rows } = await api.list('/api/v1/tenant-users', token)
+  return String(rows.find((row) => row['email'] === email)!['id'])
+}
+
+/** A person with these roles and a second factor, signed in to the console. */
+async function signedIn(human: ReturnType<typeof fixtureOf>, roles: readonly string[]) {
+  const id = await idOf(human.email)
+  const changed = await api.call('PATCH', userPath(id), { token, json: { roles } })
+  if (changed.status !== 200) throw new Error(JSON.stringify(changed.body))
+  const { browser } = await present(api, human)
+  await openConsole(browser, `/console?tenant_id=${tenantId}`)
+  return browser
+}
+
+const give = async (browser: TestBrowser, id: string, roles: readonly string[]) => {
+  const path = `/console/people/${id}/do/change`
+  return browser.submit(await openConsole(browser, path), { roles: roles.join('\n') }, path)
+}
+
+test('an owner with a second factor gives and takes every role', async (t) => {
+  const owner = await signedIn(fixtureOf(workspace), ['owner'])
+  t.teardown(() => owner.close())
+  const id = await idOf((await newFixture(api, workspace)).email)
+  for (const roles of [['admin'], ['owner'], ['member'], ['owner', 'admin', 'editor'], []]) {
+    const given = await give(owner, id, roles)
+    t.is(given.status, 303, given.html)
+    t.deepEqual(await rolesOf(id), roles)
+  }
+  const form = '/console/scim-tokens/do/create'
+  for (const roles of ['admin', 'admin\nowner']) {
+    const fields = { description: 'Directory', roles }
+    const made = await owner.submit(await openConsole(owner, form), fields, form)
+    t.is(made.status, 200, made.html)
+    t.regex(made.html, /data-secret="token"/)
+  }
+})
+
+test('an admin gives and takes the role of an admin, and none above', async (t) => {
+  const admin = await signedIn(await newFixture(api, workspace), ['admin'])
+  t.teardown(() => admin.close())
+  const id = await idOf((await newFixture(api, workspace)).email)
+  for (const roles of [['admin'], []]) {
+    t.is((await give(admin, id, roles)).status, 303)
+    t.deepEqual(await rolesOf(id), roles)
+  }
+  const refused = await give(admin, id, ['owner'])
+  t.is(refused.status, 403)
+  t.regex(refused.html, /owner/)
+  t.deepEqual(await rolesOf(id), [])
+})
