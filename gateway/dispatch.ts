@@ -22,7 +22,9 @@ import type { Responder } from './response/respond.js'
 import { type Authenticator, refuseAuthority, scopesOf } from './request/authenticate.js'
 import type { Administration } from './request/administration.js'
 import type { BillingCheck } from './request/billing.js'
+import type { ControlPlaneCheck, Judged } from './request/control-plane-tokens.js'
 import type { ClientAddresses } from './request/client-address.js'
+import type { Principal } from '../actors/domain/principal.js'
 import { quotaAddress } from '../actors/domain/quota-address.js'
 import type { CompiledRoute } from './compile-route.js'
 import { warningsHeader } from './body/unknown-members.js'
@@ -59,6 +61,8 @@ export type PipelineNeeds = {
   readonly scimAuthenticator: Authenticator
   /** Null: deployment operators may use their scopes from everywhere. */
   readonly administration: Administration | null
+  /** Null in a process without tokens. */
+  readonly controlPlane: ControlPlaneCheck | null
   /** Null where plans are off. */
   readonly billing: BillingCheck | null
   readonly sessionGuard: BrowserSessionGuard
@@ -332,22 +336,23 @@ export class Pipeline {
       respond.problem(context, result.problem)
       return false
     }
-    const { baseUrl, administration, billing } = this.needs
-    const principal = administration?.(result.principal, addressOf()) ?? result.principal
-    const refusal = refuseAuthority(security, principal, baseUrl)
-    if (refusal !== null) {
+    const { administration, billing } = this.needs
+    const allowed = administration?.(result.principal, addressOf()) ?? result.principal
+    const judged = await this.judge(security, allowed, context)
+    if ('refused' in judged) {
       const isElsewhere =
-        principal !== result.principal &&
-        refuseAuthority(security, result.principal, baseUrl) === null
+        allowed !== result.principal &&
+        !('refused' in (await this.judge(security, result.principal, context)))
       if (isElsewhere) {
         // A token of an operator at another address may be stolen: the log names the client and why.
         context.reason = 'admin_address_not_allowed'
         const { clientId, tenantId } = result.principal
         context.requester = { clientId, tenantId, grantType: null }
       }
-      respond.problem(context, isElsewhere ? NOT_FROM_HERE : refusal)
+      respond.problem(context, isElsewhere ? NOT_FROM_HERE : judged.refused)
       return false
     }
+    const { principal } = judged
     if (billing !== null) {
       const unpaid = await billing(route, principal, context)
       if (unpaid !== null) {
@@ -357,6 +362,23 @@ export class Pipeline {
     }
     context.principal = principal
     return true
+  }
+
+  /** Checks the tenant, scopes and kind of a valid token against the route. */
+  private judge(
+    security: Security,
+    presented: Principal,
+    context: RequestContext,
+  ): Judged | Promise<Judged> {
+    const { controlPlane, baseUrl } = this.needs
+    const judge = (judged: Judged): Judged => {
+      if ('refused' in judged) return judged
+      const refused = refuseAuthority(security, judged.principal, baseUrl)
+      return refused === null ? judged : { refused }
+    }
+    if (controlPlane === null) return judge({ principal: presented })
+    const judged = controlPlane(security, presented, context)
+    return judged instanceof Promise ? judged.then(judge) : judge(judged)
   }
 
   private async ask(

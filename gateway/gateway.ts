@@ -25,6 +25,7 @@ import { Responder } from './response/respond.js'
 import { administration } from './request/administration.js'
 import { authenticator, scimAuthenticator } from './request/authenticate.js'
 import { billingCheck } from './request/billing.js'
+import { controlPlaneCheck } from './request/control-plane-tokens.js'
 import { browserReader } from './request/browser.js'
 import {
   type CapabilitiesOptions,
@@ -289,6 +290,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     authenticator: authenticator(tokens, issuer, checkTokenHost),
     scimAuthenticator: scimAuthenticator(scim, checkTokenHost),
     administration: administration(admin),
+    controlPlane: tenants === undefined ? null : controlPlaneCheck(tenants),
     billing: options.billing === true && tenants !== undefined ? billingCheck(tenants) : null,
     sessionGuard: new BrowserSessionGuard({ browsers, sessions: browserSessions }),
     input: new InputReader(addresses),

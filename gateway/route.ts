@@ -32,6 +32,13 @@ export {
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
+/**
+ * Which tokens of the control-plane tenant a route accepts. `operator`: those with `deployment:manage`, or with
+ * `signing_keys:manage` or `metrics:read` where the route names it. `owner`: also those of organization owners. A refused
+ * token gets 403 `forbidden` with `reason: control_plane_token`.
+ */
+export type ControlPlaneTokens = 'refused' | 'operator' | 'owner'
+
 /** How callers are authenticated. */
 export type Security =
   /** No authentication. */
@@ -51,6 +58,8 @@ export type Security =
       readonly console?: 'accepted' | undefined
       /** Accepts a user's token that is bound to one organization. Other routes refuse such tokens. */
       readonly organizationBound?: 'accepted' | undefined
+      /** Default `refused`. */
+      readonly controlPlaneTokens?: ControlPlaneTokens | undefined
     }
   /** A token is verified if present. Without one the principal is null. */
   | { readonly scheme: 'optional' }

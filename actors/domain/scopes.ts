@@ -65,8 +65,6 @@ export const CONTROL_PLANE_OWNER_SCOPES: readonly Scope[] = [
   'org:read',
   'org:create',
   'org:manage',
-  'applications:read',
-  'applications:manage',
   'tenant:manage',
 ]
 

@@ -7,6 +7,7 @@ import {
 } from 'zod-openapi'
 import { POLICIES, type Policies } from '../../actors/operations/rate-limits/protocol.js'
 import { demandsOf } from '../request/authenticate.js'
+import { controlPlaneTokensOf } from '../request/control-plane-tokens.js'
 import { INTERFACE_VERSION, RELEASE_VERSION } from '../request/interface-version.js'
 import { EVENT_TYPES, type EventType } from '../../actors/domain/events.js'
 import { eventDocuments } from './event-documents.js'
@@ -20,7 +21,14 @@ import {
   type ProblemName,
 } from '../response/problems.js'
 import { SCIM_MEDIA_TYPE, ScimError } from '../response/scim-errors.js'
-import type { BodyRule, Deprecated, ResponseDoc, Route, Security } from '../route.js'
+import type {
+  BodyRule,
+  ControlPlaneTokens,
+  Deprecated,
+  ResponseDoc,
+  Route,
+  Security,
+} from '../route.js'
 
 export type Exposure = 'public' | 'internal'
 
@@ -227,6 +235,8 @@ function descriptionOf(route: Route, policies: Policies): string {
       )
     }
   }
+  const accepted = controlPlaneTokensOf(security)
+  if (TOKEN_SCHEMES.has(security.scheme)) notes.push(CONTROL_PLANE_NOTES[accepted])
   if (security.scheme === 'page_call') {
     notes.push('Only for pages of the service, with a session. Access tokens are refused.')
   }
@@ -241,6 +251,15 @@ function descriptionOf(route: Route, policies: Policies): string {
     notes.push(`Rate limit: ${quotas.join(', ')}.`)
   }
   return notes.filter((note) => note !== undefined).join('\n\n')
+}
+
+const TOKEN_SCHEMES: ReadonlySet<string> = new Set(['bearer', 'person', 'metrics'])
+
+/** Which tokens of the control plane an operation accepts. */
+const CONTROL_PLANE_NOTES: Readonly<Record<ControlPlaneTokens, string>> = {
+  refused: 'Tokens of the control plane are refused.',
+  operator: 'Of the tokens of the control plane, only those of operators are accepted.',
+  owner: 'Tokens of the control plane are accepted.',
 }
 
 function deprecationNote({ since, sunset, instead, link }: Deprecated): string {
@@ -438,7 +457,12 @@ function pipelineDocs(route: Route): readonly ResponseDoc[] {
     const { scopes = [], subjects, direct = 'either' } = demanded ?? {}
     names.push('unauthorized', 'token-expired', 'token-revoked')
     if (route.security.scheme === 'metrics' || scopes.length > 0) names.push('insufficient-scope')
-    if (subjects !== undefined || direct !== 'either') names.push('forbidden')
+    if (
+      subjects !== undefined ||
+      direct !== 'either' ||
+      controlPlaneTokensOf(route.security) !== 'owner'
+    )
+      names.push('forbidden')
   }
   if (route.security.scheme === 'page_call') {
     names.push('unauthorized', 'token-expired', 'token-revoked', 'insufficient-scope', 'forbidden')

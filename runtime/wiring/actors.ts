@@ -444,7 +444,6 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       database,
       clock,
       random,
-      tenants: ref(tenants),
       tokens: ref(tokens),
       issuer,
     })),
@@ -469,7 +468,6 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
     })),
     wireActor(apiKeysActor, ({ ref }) => ({
       ...common,
-      tenants: ref(tenants),
       tokens: ref(tokens),
       settings: settings.api_keys,
     })),

@@ -229,7 +229,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
         if (found.status !== 'active') return { tag: 'suspended', what: 'organization' }
         const { principal } = caller
         const { tenantId, subjectType } = principal
-        const scopes = organizationScopes(found.role, principal.scopes, subjectType)
+        const scopes = organizationScopes(found.role, principal.scopes)
         const issued =
           subjectType === 'human'
             ? await issueToPerson(principal, organizationId, scopes, context)

@@ -12,28 +12,20 @@ import type { NotOperator, SlugRefused } from './protocol.js'
 /** Scopes by role. No role includes creating further organizations. */
 const ROLE_SCOPES: Readonly<Record<OrganizationRole, readonly Scope[]>> = {
   owner: CONTROL_PLANE_OWNER_SCOPES.filter((scope) => scope !== 'org:create'),
-  admin: ['org:read', 'org:manage', 'applications:read', 'applications:manage'],
+  admin: ['org:read', 'org:manage'],
   member: ['org:read'],
 }
 
 /**
  * The scopes of an organization-bound token: never more than those of the caller's token. A user's bound token is valid
- * for the control plane only. Applications are managed with the original token.
+ * for the control plane only.
  */
 export function organizationScopes(
   role: OrganizationRole,
   held: readonly string[],
-  subjectType: Principal['subjectType'],
 ): readonly Scope[] {
-  const named = ROLE_SCOPES[role].filter((scope) => held.includes(scope))
-  return subjectType === 'human' ? named.filter((scope) => PERSON_SCOPES.has(scope)) : named
+  return ROLE_SCOPES[role].filter((scope) => held.includes(scope))
 }
-
-const PERSON_SCOPES: ReadonlySet<Scope> = new Set<Scope>([
-  'org:read',
-  'org:manage',
-  'tenant:manage',
-])
 
 /** Only roles that manage the organization's tenants create new ones. */
 export function mayCreateTenant(role: OrganizationRole): boolean {

@@ -18,7 +18,6 @@ import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
 import { isNetwork, networkContains } from '../../domain/commerce/networks.js'
 import { type EventType, eventData } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
-import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { page } from '../../platform/paging.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
 import {
@@ -39,18 +38,17 @@ export type ApiKeysNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
-  readonly tenants: ActorRef<TenantsProtocol>
   readonly tokens: ActorRef<TokensProtocol>
   readonly settings: ApiKeysSettings
 }
 
 export const apiKeysActor = defineActor<ApiKeysProtocol, ApiKeysNeeds>({
   address: apiKeys,
-  asks: { tenants, tokens },
+  asks: { tokens },
   mailbox: { capacity: 1024, inflightMax: 64 },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
-  create: ({ database, clock, random, tenants, tokens, settings }) => {
+  create: ({ database, clock, random, tokens, settings }) => {
     function append(
       tx: Transaction,
       caller: Caller,
@@ -166,9 +164,6 @@ export const apiKeysActor = defineActor<ApiKeysProtocol, ApiKeysNeeds>({
 
       async create(message, context) {
         const { tenantId } = message.caller.principal
-        const resolved = await tenants.resolve({ tenantId }, context)
-        // The control plane has no tenant APIs. Its tokens manage the deployment.
-        if (resolved.tag !== 'resolved' || resolved.tenant.controlPlane) return NOT_A_TENANT_TOKEN
         return database.tenant(
           tenantId,
           (tx) =>

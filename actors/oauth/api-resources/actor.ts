@@ -19,7 +19,6 @@ import { idempotently } from '../../../storage/platform/idempotency.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { audited, type Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
-import type { Principal } from '../../domain/principal.js'
 import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { page } from '../../platform/paging.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
@@ -34,7 +33,6 @@ import {
 } from './protocol.js'
 import { domainsAbove, draftFault, hostToVerify } from './rules.js'
 
-const NOT_A_TENANT_TOKEN = { tag: 'not_a_tenant_token' } as const
 const UNKNOWN = { tag: 'unknown' } as const
 const RESOURCES_MAX = 500
 /** The unique constraint of migration 0067_api_resources.sql. */
@@ -56,15 +54,13 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: ({ database, clock, random, tenants, tokens, issuer }) => {
-    /** The environment of the caller, or null for an agent of the control plane. */
     async function environmentOf(
-      { subjectType, tenantId }: Principal,
+      tenantId: string,
       context: MessageContext,
-    ): Promise<'sandbox' | 'production' | null> {
+    ): Promise<'sandbox' | 'production'> {
       const resolved = await tenants.resolve({ tenantId }, context)
-      if (resolved.tag !== 'resolved') return null
-      const { controlPlane, environment } = resolved.tenant
-      return controlPlane && subjectType === 'agent' ? null : environment
+      if (resolved.tag !== 'resolved') throw new Error('the tenant of the token does not exist')
+      return resolved.tenant.environment
     }
 
     /** Refuses a resource of a host that the tenant does not own. */
@@ -134,8 +130,7 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
     async function find(
       { principal, resourceId }: ReadResource,
       context: MessageContext,
-    ): Promise<ApiResourceRow | typeof UNKNOWN | typeof NOT_A_TENANT_TOKEN> {
-      if ((await environmentOf(principal, context)) === null) return NOT_A_TENANT_TOKEN
+    ): Promise<ApiResourceRow | typeof UNKNOWN> {
       const { tenantId } = principal
       if (!isUuid(resourceId)) return UNKNOWN
       const row = await database.tenant(
@@ -148,7 +143,6 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
 
     return {
       async list({ principal, limit, after }, context) {
-        if ((await environmentOf(principal, context)) === null) return NOT_A_TENANT_TOKEN
         const { tenantId } = principal
         const rows = await database.tenant(
           tenantId,
@@ -172,8 +166,7 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
       async create(message, context) {
         const { caller, draft, idempotency } = message
         const { tenantId } = caller.principal
-        const environment = await environmentOf(caller.principal, context)
-        if (environment === null) return NOT_A_TENANT_TOKEN
+        const environment = await environmentOf(tenantId, context)
         const fault =
           draftFault(draft) ??
           (await ownershipFault(draft.resource, tenantId, environment, context))
@@ -195,8 +188,7 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
 
       async update({ caller, resourceId, change }, context) {
         const { tenantId } = caller.principal
-        const environment = await environmentOf(caller.principal, context)
-        if (environment === null) return NOT_A_TENANT_TOKEN
+        const environment = await environmentOf(tenantId, context)
         if (!isUuid(resourceId)) return UNKNOWN
         const unowned =
           change.resource === undefined || resourceKey(change.resource) === null
@@ -225,7 +217,6 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
 
       async remove({ caller, resourceId }, context) {
         const { tenantId } = caller.principal
-        if ((await environmentOf(caller.principal, context)) === null) return NOT_A_TENANT_TOKEN
         if (!isUuid(resourceId)) return UNKNOWN
         const removed = await database.tenant(
           tenantId,

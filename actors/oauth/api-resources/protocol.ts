@@ -6,18 +6,15 @@ import type { ListCursor } from '../../domain/paging.js'
 import type { Principal } from '../../domain/principal.js'
 
 export type ApiResourcesProtocol = {
-  list: Ask<ListResources, ResourcesListed | NotATenantToken>
-  read: Ask<ReadResource, ResourceFound | ResourceUnknown | NotATenantToken>
+  list: Ask<ListResources, ResourcesListed>
+  read: Ask<ReadResource, ResourceFound | ResourceUnknown>
   /** The facts of the metadata document of the resource (RFC 9728). */
-  describe: Ask<ReadResource, ResourceDescribed | ResourceUnknown | NotATenantToken>
-  create: Ask<
-    CreateResource,
-    ResourceCreated | ResourceRefused | NotATenantToken | IdempotencyRefused
-  >
+  describe: Ask<ReadResource, ResourceDescribed | ResourceUnknown>
+  create: Ask<CreateResource, ResourceCreated | ResourceRefused | IdempotencyRefused>
   /** Changes the members of the draft and keeps the others. */
-  update: Ask<UpdateResource, ResourceFound | ResourceUnknown | ResourceRefused | NotATenantToken>
+  update: Ask<UpdateResource, ResourceFound | ResourceUnknown | ResourceRefused>
   /** Deletes the resource. Its tokens end. */
-  remove: Ask<RemoveResource, { readonly tag: 'removed' } | ResourceUnknown | NotATenantToken>
+  remove: Ask<RemoveResource, { readonly tag: 'removed' } | ResourceUnknown>
 }
 
 /** What a scope permits, for the consent page. */
@@ -114,7 +111,6 @@ export type ResourceRefused =
   | { readonly tag: 'full'; readonly most: number }
 
 /** The owners of all workspaces share the control-plane tenant, which has no API resources. */
-export type NotATenantToken = { readonly tag: 'not_a_tenant_token' }
 export type IdempotencyRefused =
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }

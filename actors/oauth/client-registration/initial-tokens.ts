@@ -1,5 +1,5 @@
 /** Initial access tokens: bearer tokens that permit registration (RFC 7591 section 3). */
-import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -7,9 +7,8 @@ import { idempotently } from '../../../storage/platform/idempotency.js'
 import { insertRegistrationToken } from '../../../storage/oauth/client-registration.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { doneBy } from '../../domain/audit.js'
-import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { sha256 } from './admission.js'
-import type { CreateToken, IdempotencyRefused, NotATenantToken, TokenCreated } from './protocol.js'
+import type { CreateToken, IdempotencyRefused, TokenCreated } from './protocol.js'
 
 export const TOKEN_BYTES = 32
 
@@ -17,20 +16,14 @@ export type InitialTokenNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
-  readonly tenants: ActorRef<TenantsProtocol>
 }
 
 export async function createToken(
-  { database, clock, random, tenants }: InitialTokenNeeds,
+  { database, clock, random }: InitialTokenNeeds,
   { principal, address, expiresInSecs, maxUses, idempotency }: CreateToken,
   context: MessageContext,
-): Promise<TokenCreated | NotATenantToken | IdempotencyRefused> {
+): Promise<TokenCreated | IdempotencyRefused> {
   const { tenantId, subject, subjectType, scopes } = principal
-  if (subjectType === 'agent') {
-    const resolved = await tenants.resolve({ tenantId }, context)
-    if (resolved.tag !== 'resolved' || resolved.tenant.controlPlane)
-      return { tag: 'not_a_tenant_token' }
-  }
   const now = clock.now()
   const token = random.token(TOKEN_BYTES)
   const id = random.uuid()

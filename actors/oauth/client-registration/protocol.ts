@@ -9,7 +9,7 @@ export type ClientRegistrationProtocol = {
   replace: Ask<ReplaceRegistration, RegistrationFound | MetadataRefused | TokenRefused>
   remove: Ask<ManageRegistration, { readonly tag: 'removed' } | TokenRefused>
   /** Creates an initial access token. */
-  createToken: Ask<CreateToken, TokenCreated | NotATenantToken | IdempotencyRefused>
+  createToken: Ask<CreateToken, TokenCreated | IdempotencyRefused>
 }
 
 /** The metadata as sent. Unknown members are ignored (RFC 7591 section 2). */
@@ -68,7 +68,6 @@ export type TokenCreated = {
   readonly replayed: boolean
 }
 /** The control-plane tenant has no clients of its workspaces. */
-export type NotATenantToken = { readonly tag: 'not_a_tenant_token' }
 export type IdempotencyRefused =
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }

@@ -18,9 +18,7 @@ import { findResourceByUri, resourceKey } from '../../../storage/oauth/api-resou
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
-import type { Principal } from '../../domain/principal.js'
 import { page } from '../../platform/paging.js'
-import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
 import { changedMembers, powersOf, recordAction } from './audit.js'
 import { needsSecret, optionalMembers, stated } from './rows.js'
@@ -37,7 +35,6 @@ import {
   type ReplaceApplication,
 } from './protocol.js'
 
-const NOT_A_TENANT_TOKEN = { tag: 'not_a_tenant_token' } as const
 /** The unique constraint of migration 0004_tokens.sql. */
 const AUDIENCE_CONSTRAINT = 'applications_tenant_id_audience_key'
 
@@ -45,27 +42,17 @@ export type ApplicationsNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
-  readonly tenants: ActorRef<TenantsProtocol>
   readonly tokens: ActorRef<TokensProtocol>
   readonly issuer: string
 }
 
 export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsNeeds>({
   address: applications,
-  asks: { tenants, tokens },
+  asks: { tokens },
   mailbox: { capacity: 1024, inflightMax: 128 },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
-  create: ({ database, clock, random, tenants, tokens, issuer }) => {
-    const isOfControlPlane = async (
-      { subjectType, tenantId }: Principal,
-      context: MessageContext,
-    ) => {
-      if (subjectType !== 'agent') return false
-      const resolved = await tenants.resolve({ tenantId }, context)
-      return resolved.tag !== 'resolved' || resolved.tenant.controlPlane
-    }
-
+  create: ({ database, clock, random, tokens, issuer }) => {
     /** True if the audience is an API resource of another tenant: its tokens are that tenant's to issue. */
     async function isOfAnotherTenant(
       audience: string | undefined,
@@ -174,7 +161,6 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
 
     return {
       async list({ principal, limit, after }, context) {
-        if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
         const { tenantId } = principal
         const rows = await database.tenant(
           tenantId,
@@ -186,7 +172,6 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       },
 
       async read({ principal, applicationId }, context) {
-        if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
         const { tenantId } = principal
         if (!isUuid(applicationId)) return { tag: 'unknown' }
         const row = await database.tenant(
@@ -201,7 +186,6 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       async create(message, context) {
         const { caller, draft, idempotency } = message
         const { principal } = caller
-        if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
         const { tenantId } = principal
         const { signal } = context
         const resourceScopes = await resourceScopesFor(database, tenantId, draft, 'all', signal)
@@ -233,7 +217,6 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       async replace(message, context) {
         const { caller, applicationId, draft } = message
         const { principal } = caller
-        if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
         const { tenantId } = principal
         const { signal } = context
         const resourceScopes = await resourceScopesFor(database, tenantId, draft, 'all', signal)
@@ -256,7 +239,6 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
 
       async remove({ caller, applicationId }, context) {
         const { principal } = caller
-        if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
         return changing(
           principal.tenantId,
           applicationId,
@@ -273,7 +255,6 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
 
       async rotateSecret({ caller, applicationId, overlapSecs }, context) {
         const { principal } = caller
-        if (await isOfControlPlane(principal, context)) return NOT_A_TENANT_TOKEN
         return changing(principal.tenantId, applicationId, context.signal, async (tx, row) => {
           if (!needsSecret(row)) return { tag: 'no_secret' }
           // Who has the secret can act as the client.

@@ -7,15 +7,14 @@ import type { Principal } from '../../domain/principal.js'
 import type { ListCursor } from '../../domain/paging.js'
 
 export type ApplicationsProtocol = {
-  list: Ask<ListApplications, ApplicationsListed | NotATenantToken>
-  read: Ask<ReadApplication, ApplicationFound | ApplicationUnknown | NotATenantToken>
+  list: Ask<ListApplications, ApplicationsListed>
+  read: Ask<ReadApplication, ApplicationFound | ApplicationUnknown>
   create: Ask<
     CreateApplication,
     | ApplicationCreated
     | ApplicationInvalid
     | ApplicationForbidden
     | AudienceTaken
-    | NotATenantToken
     | IdempotencyRefused
   >
   /** Replaces the application completely: absent members get their defaults. */
@@ -26,13 +25,12 @@ export type ApplicationsProtocol = {
     | ApplicationForbidden
     | ApplicationUnknown
     | AudienceTaken
-    | NotATenantToken
   >
-  remove: Ask<RemoveApplication, ApplicationRemoved | ApplicationUnknown | NotATenantToken>
+  remove: Ask<RemoveApplication, ApplicationRemoved | ApplicationUnknown>
   /** Creates a new secret. The old ones may stay valid for a while. */
   rotateSecret: Ask<
     RotateSecret,
-    SecretRotated | NoSecretToRotate | ApplicationForbidden | ApplicationUnknown | NotATenantToken
+    SecretRotated | NoSecretToRotate | ApplicationForbidden | ApplicationUnknown
   >
 }
 
@@ -104,7 +102,6 @@ export type ApplicationFound = { readonly tag: 'found'; readonly application: Ap
  * The owners of all workspaces share the control-plane tenant, so an agent's control-plane token cannot
  * manage applications there.
  */
-export type NotATenantToken = { readonly tag: 'not_a_tenant_token' }
 export type ApplicationUnknown = { readonly tag: 'unknown' }
 
 /** A new or changed application. Absent members get the defaults of docs/reference/oauth.md. */

@@ -112,7 +112,12 @@ export const agentDocumentRoutes: readonly Route[] = [
       'For the agent itself, with a direct token. The client metadata document has at most 5120 bytes.',
     tags: TAGS,
     exposure: 'public',
-    security: { scheme: 'bearer', subjects: ['agent'], direct: 'required' },
+    security: {
+      scheme: 'bearer',
+      controlPlaneTokens: 'owner',
+      subjects: ['agent'],
+      direct: 'required',
+    },
     body: json(ChangeAgentProfile),
     message: (request) => ({ caller: callerOf(request), change: request.body }),
     replies: {

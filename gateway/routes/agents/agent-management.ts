@@ -26,10 +26,18 @@ const AnchorParams = AgentParams.extend({
   anchor: z.string().max(256).meta({ description: 'The DID, with its percent signs encoded' }),
 })
 
-const readers = { scheme: 'bearer', scopes: ['agents:read', 'agents:manage'] } as const
-const managers = { scheme: 'bearer', scopes: ['agents:manage'] } as const
+const readers = {
+  scheme: 'bearer',
+  controlPlaneTokens: 'operator',
+  scopes: ['agents:read', 'agents:manage'],
+} as const
+const managers = {
+  scheme: 'bearer',
+  controlPlaneTokens: 'operator',
+  scopes: ['agents:manage'],
+} as const
 /** The agent itself or a caller with agents:manage; the actor checks which. */
-const selfOrManager = { scheme: 'bearer' } as const
+const selfOrManager = { scheme: 'bearer', controlPlaneTokens: 'owner' } as const
 
 const unknownAgent = problem(404, 'not-found', { detail: 'There is no such agent.' })
 const found = reply(200, Agent, ({ agent }: { agent: Parameters<typeof agentJson>[0] }) =>

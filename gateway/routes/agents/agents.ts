@@ -240,7 +240,12 @@ const readSelf = route(agents, 'read', {
   summary: 'Read the calling agent',
   tags: TAGS,
   exposure: 'internal',
-  security: { scheme: 'bearer', subjects: ['agent'], direct: 'required' },
+  security: {
+    scheme: 'bearer',
+    controlPlaneTokens: 'owner',
+    subjects: ['agent'],
+    direct: 'required',
+  },
   message: ({ principal }) => ({ agentId: principal.subject }),
   replies: {
     found: reply(200, Agent, ({ agent }) => agentJson(agent)),

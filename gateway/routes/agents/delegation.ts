@@ -21,7 +21,12 @@ const DELEGATIONS = '/api/v1/delegations'
 const time = z.iso.datetime()
 
 /** An agent with a direct token, that is without an `act` claim. */
-const directAgent = { scheme: 'bearer', subjects: ['agent'], direct: 'required' } as const
+const directAgent = {
+  scheme: 'bearer',
+  controlPlaneTokens: 'owner',
+  subjects: ['agent'],
+  direct: 'required',
+} as const
 
 const StartRequest = z
   .object({
@@ -306,7 +311,7 @@ const recordRoutes: readonly Route[] = [
       'delegations:manage an agent, an application or an administrator sees all of the tenant.',
     tags: TAGS,
     exposure: 'internal',
-    security: { scheme: 'bearer' },
+    security: { scheme: 'bearer', controlPlaneTokens: 'owner' },
     query: PageQuery,
     message: ({ query, principal }) => ({ principal, ...readPage(query) }),
     replies: {
@@ -326,7 +331,7 @@ const recordRoutes: readonly Route[] = [
     summary: 'Read a delegation',
     tags: TAGS,
     exposure: 'internal',
-    security: { scheme: 'bearer' },
+    security: { scheme: 'bearer', controlPlaneTokens: 'owner' },
     params: OneParams,
     message: (request) => ({
       caller: callerOf(request),
@@ -351,6 +356,7 @@ const recordRoutes: readonly Route[] = [
     exposure: 'public',
     security: {
       scheme: 'bearer',
+      controlPlaneTokens: 'owner',
       scopes: ['delegations:manage'],
       subjects: ['human'],
       direct: 'required',

@@ -24,7 +24,7 @@ import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 
 const managed = {
   exposure: 'internal',
-  security: { scheme: 'bearer', scopes: ['tenant:manage'] },
+  security: { scheme: 'bearer', controlPlaneTokens: 'operator', scopes: ['tenant:manage'] },
 } as const
 const providers = { ...managed, tags: ['Single sign-on'] } as const
 const domains = { ...managed, tags: ['Domains'] } as const

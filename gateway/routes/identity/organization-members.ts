@@ -26,6 +26,7 @@ const facts = {
   exposure: 'public',
   security: {
     scheme: 'bearer',
+    controlPlaneTokens: 'owner',
     scopes: ['org:manage', 'deployment:manage'],
     subjects: ['agent', 'human'],
     direct: 'required',

@@ -24,6 +24,7 @@ const TENANT = '/api/v1/tenants/{tenant_id}'
 
 const readers = {
   scheme: 'bearer',
+  controlPlaneTokens: 'owner',
   scopes: ['org:read', 'deployment:manage'],
   subjects: ['agent', 'human'],
   organizationBound: 'accepted',
@@ -36,6 +37,7 @@ const managers = {
 /** Granted by `svc operator appoint --scope deployment:manage`. No role includes it. */
 export const deployment = {
   scheme: 'bearer',
+  controlPlaneTokens: 'operator',
   scopes: ['deployment:manage'],
   subjects: ['agent'],
   console: 'accepted',

@@ -103,7 +103,7 @@ export const organizationRoutes: readonly Route[] = [
       'of its tenant, and those that the user created with tokens of that tenant.',
     tags,
     exposure: 'public',
-    security: { scheme: 'bearer', scopes: ['org:read'], ...bound },
+    security: { scheme: 'bearer', controlPlaneTokens: 'owner', scopes: ['org:read'], ...bound },
     query: PageQuery,
     message: (request) => ({
       caller: callerOf(request),
@@ -129,6 +129,7 @@ export const organizationRoutes: readonly Route[] = [
     description: 'For agents with an operator token, and for users with the scope org:create.',
     security: {
       scheme: 'bearer',
+      controlPlaneTokens: 'owner',
       scopes: ['org:create'],
       subjects: ['agent', 'human'],
       direct: 'required',
@@ -164,6 +165,7 @@ export const organizationRoutes: readonly Route[] = [
     exposure: 'public',
     security: {
       scheme: 'bearer',
+      controlPlaneTokens: 'owner',
       scopes: ['org:read'],
       subjects: ['agent', 'human'],
       direct: 'required',
@@ -190,7 +192,7 @@ export const organizationRoutes: readonly Route[] = [
     summary: 'List the environments of an organization, newest first',
     tags,
     exposure: 'public',
-    security: { scheme: 'bearer', scopes: ['org:read'], ...bound },
+    security: { scheme: 'bearer', controlPlaneTokens: 'owner', scopes: ['org:read'], ...bound },
     params: OrganizationParams,
     query: PageQuery,
     message: (request) => ({
@@ -221,6 +223,7 @@ export const organizationRoutes: readonly Route[] = [
     exposure: 'public',
     security: {
       scheme: 'bearer',
+      controlPlaneTokens: 'owner',
       scopes: ['tenant:manage'],
       subjects: ['agent', 'human'],
       direct: 'required',
@@ -265,6 +268,7 @@ export const organizationRoutes: readonly Route[] = [
     exposure: 'public',
     security: {
       scheme: 'bearer',
+      controlPlaneTokens: 'owner',
       scopes: ['tenant:manage'],
       subjects: ['agent'],
       direct: 'required',

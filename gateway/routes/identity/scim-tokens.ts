@@ -8,7 +8,11 @@ import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 
 const TOKENS = '/api/v1/scim/tokens'
 const tags = ['SCIM'] as const
-const managers = { scheme: 'bearer', scopes: ['users:manage'] } as const
+const managers = {
+  scheme: 'bearer',
+  controlPlaneTokens: 'operator',
+  scopes: ['users:manage'],
+} as const
 
 const Role = z.enum(['admin', 'owner'])
 const ScimToken = z

@@ -16,7 +16,11 @@ import { json, problem, type Route, reply, route } from '../../route.js'
 
 const PATH = '/api/v1/tenant/settings'
 const tags = ['Tenant settings'] as const
-const security = { scheme: 'bearer', scopes: ['tenant:manage'] } as const
+const security = {
+  scheme: 'bearer',
+  controlPlaneTokens: 'operator',
+  scopes: ['tenant:manage'],
+} as const
 
 const LOGO_LENGTH_MAX = 96 * 1024
 const LIFETIME_SECS_MAX = 30 * 86_400
@@ -257,7 +261,12 @@ export const tenantRoutes: readonly Route[] = [
       'in the tenant end, and the tenant admits no further agents; in one step that happens once.',
     tags,
     exposure: 'internal',
-    security: { ...security, subjects: ['human'], direct: 'required' },
+    security: {
+      ...security,
+      subjects: ['human'],
+      direct: 'required',
+      controlPlaneTokens: 'refused',
+    },
     onceOnly: true,
     idempotent: true,
     message: (request) => ({

@@ -26,8 +26,18 @@ const USER = `${USERS}/{user_id}`
 
 const tags = ['Tenant users'] as const
 const sandboxTags = ['Sandbox'] as const
-const readers = { scheme: 'bearer', scopes: ['users:read', 'users:manage'] } as const
-const managers = { scheme: 'bearer', scopes: ['users:manage'] } as const
+const readers = {
+  scheme: 'bearer',
+  controlPlaneTokens: 'operator',
+  scopes: ['users:read', 'users:manage'],
+} as const
+const managers = {
+  scheme: 'bearer',
+  controlPlaneTokens: 'operator',
+  scopes: ['users:manage'],
+} as const
+/** The control plane is no sandbox. */
+const environmentManagers = { ...managers, controlPlaneTokens: 'refused' } as const
 
 const SESSIONS = `${USER}/sessions`
 const UserSession = z
@@ -104,7 +114,7 @@ export const userRoutes: readonly Route[] = [
     description: 'At most five are active at a time. The password is shown once.',
     tags: sandboxTags,
     exposure: 'public',
-    security: managers,
+    security: environmentManagers,
     idempotent: true,
     onceOnly: true,
     message: (request) => ({
@@ -139,7 +149,7 @@ export const userRoutes: readonly Route[] = [
     summary: 'Set a new password for a fixture user; its sessions end',
     tags: sandboxTags,
     exposure: 'public',
-    security: managers,
+    security: environmentManagers,
     onceOnly: true,
     params: UserParams,
     message: (request) => ({
@@ -162,7 +172,7 @@ export const userRoutes: readonly Route[] = [
     },
     tags: sandboxTags,
     exposure: 'public',
-    security: managers,
+    security: environmentManagers,
     onceOnly: true,
     message: (request) => ({
       caller: callerOf(request),

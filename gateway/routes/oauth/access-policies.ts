@@ -16,7 +16,12 @@ const POLICY = `${POLICIES}/{id}`
 const LIST_MAX = 100
 
 const tags = ['Access policies'] as const
-const managers = { scheme: 'bearer', scopes: ['tenant:manage'], direct: 'required' } as const
+const managers = {
+  scheme: 'bearer',
+  controlPlaneTokens: 'operator',
+  scopes: ['tenant:manage'],
+  direct: 'required',
+} as const
 
 const Action = z.enum(['sign_in', 'token'])
 const Aal = z.enum(['aal1', 'aal2', 'aal3'])

@@ -19,8 +19,17 @@ const DAY_SECS = 86_400
 const OVERLAP_SECS_MAX = 7 * DAY_SECS
 
 const tags = ['API keys'] as const
-const readers = { scheme: 'bearer', scopes: ['applications:read', 'applications:manage'] } as const
-const managers = { scheme: 'bearer', scopes: ['applications:manage'], direct: 'required' } as const
+const readers = {
+  scheme: 'bearer',
+  controlPlaneTokens: 'operator',
+  scopes: ['applications:read', 'applications:manage'],
+} as const
+const managers = {
+  scheme: 'bearer',
+  controlPlaneTokens: 'operator',
+  scopes: ['applications:manage'],
+  direct: 'required',
+} as const
 
 const Scopes = z.array(z.enum(API_KEY_SCOPES as [string, ...string[]]))
 const lifetime = z.int().min(LIFETIME_SECS_MIN)

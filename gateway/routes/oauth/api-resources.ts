@@ -118,10 +118,12 @@ const ResourcePath = z.object({ id: z.string().max(64) })
 const tags = ['API resources'] as const
 const readers = {
   scheme: 'bearer',
+  controlPlaneTokens: 'operator',
   scopes: ['applications:read', 'applications:manage'],
 } as const
 const managers = {
   scheme: 'bearer',
+  controlPlaneTokens: 'operator',
   scopes: ['applications:manage'],
   direct: 'required',
 } as const
@@ -145,9 +147,6 @@ const refusals = {
     detail: `A tenant can have at most ${most} API resources.`,
   })),
 }
-const not_a_tenant_token = problem(403, 'policy-denied', {
-  detail: 'API resources belong to an environment: use a token of that tenant.',
-})
 const unknown = problem(404, 'not-found', { detail: 'The API resource does not exist.' })
 const found = reply(200, ApiResourceRecord, ({ resource }: { resource: ApiResource }) =>
   record(resource),
@@ -171,7 +170,6 @@ export const apiResourceRoutes: readonly Route[] = [
         (listed) => listed.resources.map(record),
         ({ next }, context) => nextLink(next, context),
       ),
-      not_a_tenant_token,
     },
   }),
   route(apiResources, 'create', {
@@ -201,7 +199,6 @@ export const apiResourceRoutes: readonly Route[] = [
         ({ resource }) => ({ location: `${RESOURCES}/${resource.id}` }),
       ),
       ...refusals,
-      not_a_tenant_token,
       ...idempotencyRefusals,
     },
   }),
@@ -215,7 +212,7 @@ export const apiResourceRoutes: readonly Route[] = [
     security: readers,
     params: ResourcePath,
     message: ({ params, principal }) => ({ principal, resourceId: params.id }),
-    replies: { found, unknown, not_a_tenant_token },
+    replies: { found, unknown },
   }),
   route(apiResources, 'update', {
     method: 'PATCH',
@@ -235,7 +232,7 @@ export const apiResourceRoutes: readonly Route[] = [
       resourceId: request.params.id,
       change: draftOf(request.body),
     }),
-    replies: { found, ...refusals, unknown, not_a_tenant_token },
+    replies: { found, ...refusals, unknown },
   }),
   route(apiResources, 'remove', {
     method: 'DELETE',
@@ -248,7 +245,7 @@ export const apiResourceRoutes: readonly Route[] = [
     security: managers,
     params: ResourcePath,
     message: (request) => ({ caller: callerOf(request), resourceId: request.params.id }),
-    replies: { removed: empty(204), unknown, not_a_tenant_token },
+    replies: { removed: empty(204), unknown },
   }),
   route(apiResources, 'describe', {
     method: 'GET',
@@ -273,7 +270,6 @@ export const apiResourceRoutes: readonly Route[] = [
         dpop_bound_access_tokens_required: resource.requireDpop,
       })),
       unknown,
-      not_a_tenant_token,
     },
   }),
 ]

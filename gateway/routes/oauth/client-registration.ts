@@ -6,7 +6,7 @@ import {
   clientRegistration,
   type TokenRefused,
 } from '../../../actors/oauth/client-registration/protocol.js'
-import { choice, empty, json, oauthError, problem, type Route, reply, route } from '../../route.js'
+import { choice, empty, json, oauthError, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 
 const BODY_BYTES_MAX = 64 * 1024
@@ -203,7 +203,12 @@ export const registrationRoutes: readonly Route[] = [
       'creator. Returned once.',
     tags: ['Applications'],
     exposure: 'internal',
-    security: { scheme: 'bearer', scopes: ['applications:manage'], direct: 'required' },
+    security: {
+      scheme: 'bearer',
+      controlPlaneTokens: 'operator',
+      scopes: ['applications:manage'],
+      direct: 'required',
+    },
     idempotent: true,
     onceOnly: true,
     body: json(CreateToken),
@@ -221,9 +226,6 @@ export const registrationRoutes: readonly Route[] = [
         expires_at: expiresAt.toISOString(),
         max_uses: maxUses,
       })),
-      not_a_tenant_token: problem(403, 'policy-denied', {
-        detail: 'Applications belong to an environment: use a token of that tenant.',
-      }),
       ...idempotencyRefusals,
     },
   }),

@@ -115,10 +115,12 @@ const ApplicationPath = z.object({ application_id: z.string().max(64) })
 const tags = ['Applications'] as const
 const readers = {
   scheme: 'bearer',
+  controlPlaneTokens: 'operator',
   scopes: ['applications:read', 'applications:manage'],
 } as const
 const managers = {
   scheme: 'bearer',
+  controlPlaneTokens: 'operator',
   scopes: ['applications:manage'],
   direct: 'required',
 } as const
@@ -140,11 +142,6 @@ const audienceTaken = problem(409, 'conflict', {
   detail:
     'Another application of this tenant has this audience, or it is an API resource of another tenant.',
 })
-const not_a_tenant_token = problem(403, 'policy-denied', {
-  detail:
-    'Applications belong to an environment: use a token of that tenant. Log in with its tenant_id, ' +
-    'or use the switch operation of the control plane.',
-})
 const unknown = problem(404, 'not-found', { detail: 'The application does not exist.' })
 
 export const applicationRoutes: readonly Route[] = [
@@ -165,7 +162,6 @@ export const applicationRoutes: readonly Route[] = [
         (listed) => listed.applications.map(record),
         ({ next }, context) => nextLink(next, context),
       ),
-      not_a_tenant_token,
     },
   }),
   route(applications, 'create', {
@@ -180,6 +176,7 @@ export const applicationRoutes: readonly Route[] = [
     exposure: 'public',
     security: {
       scheme: 'bearer',
+      controlPlaneTokens: 'operator',
       scopes: ['applications:manage'],
       subjects: ['agent'],
       console: 'accepted',
@@ -206,7 +203,6 @@ export const applicationRoutes: readonly Route[] = [
       invalid,
       forbidden: beyondCaller,
       audience_taken: audienceTaken,
-      not_a_tenant_token,
       idempotency_mismatch: problem(422, 'unprocessable-content', {
         detail: 'This idempotency key was used with another body.',
       }),
@@ -232,7 +228,6 @@ export const applicationRoutes: readonly Route[] = [
     replies: {
       found: reply(200, ApplicationRecord, ({ application }) => record(application)),
       unknown,
-      not_a_tenant_token,
     },
   }),
   route(applications, 'replace', {
@@ -263,7 +258,6 @@ export const applicationRoutes: readonly Route[] = [
       invalid,
       forbidden: beyondCaller,
       audience_taken: audienceTaken,
-      not_a_tenant_token,
       unknown,
     },
   }),
@@ -281,7 +275,7 @@ export const applicationRoutes: readonly Route[] = [
       caller: callerOf(request),
       applicationId: request.params.application_id,
     }),
-    replies: { removed: empty(204), unknown, not_a_tenant_token },
+    replies: { removed: empty(204), unknown },
   }),
   route(applications, 'rotateSecret', {
     method: 'POST',
@@ -313,7 +307,6 @@ export const applicationRoutes: readonly Route[] = [
       }),
       forbidden: beyondCaller,
       unknown,
-      not_a_tenant_token,
     },
   }),
 ]

@@ -36,7 +36,11 @@ export const observedClientRoutes: readonly Route[] = [
       'Documents). A client leaves the list 90 days after its last grant has ended.',
     tags,
     exposure: 'public',
-    security: { scheme: 'bearer', scopes: ['applications:read', 'applications:manage'] },
+    security: {
+      scheme: 'bearer',
+      controlPlaneTokens: 'operator',
+      scopes: ['applications:read', 'applications:manage'],
+    },
     query: PageQuery,
     message: (request) => ({
       tenantId: request.principal.tenantId,
@@ -70,7 +74,7 @@ export const observedClientRoutes: readonly Route[] = [
       '`client_id_metadata` in the tenant settings keeps it out.',
     tags,
     exposure: 'public',
-    security: { scheme: 'bearer', scopes: ['applications:manage'] },
+    security: { scheme: 'bearer', controlPlaneTokens: 'operator', scopes: ['applications:manage'] },
     params: z.object({ id: z.string().max(64) }),
     message: (request) => ({ caller: callerOf(request), id: request.params.id }),
     replies: {

@@ -35,6 +35,7 @@ export const signingKeyRoutes: readonly Route[] = [
     exposure: 'internal',
     security: {
       scheme: 'bearer',
+      controlPlaneTokens: 'operator',
       scopes: ['signing_keys:manage'],
       subjects: ['agent'],
       console: 'accepted',

@@ -11,7 +11,11 @@ const EXPORT_SIZE_MAX = 5_000
 const VERIFY_SIZE_MAX = 20_000
 
 const tags = ['Audit'] as const
-const security = { scheme: 'bearer', scopes: ['audit:read'] } as const
+const security = {
+  scheme: 'bearer',
+  controlPlaneTokens: 'operator',
+  scopes: ['audit:read'],
+} as const
 
 const Party = z.object({ sub: z.string(), subject_type: z.string() })
 const AuditEvent = z

@@ -24,8 +24,16 @@ const tags = ['Webhooks'] as const
 const EVENTS_MAX = 200
 const named = z.object({ id: z.string().max(64) })
 const namedDelivery = z.object({ id: z.string().max(64), delivery_id: z.string().max(64) })
-const readers = { scheme: 'bearer', scopes: ['webhooks:read', 'webhooks:manage'] } as const
-const managers = { scheme: 'bearer', scopes: ['webhooks:manage'] } as const
+const readers = {
+  scheme: 'bearer',
+  controlPlaneTokens: 'operator',
+  scopes: ['webhooks:read', 'webhooks:manage'],
+} as const
+const managers = {
+  scheme: 'bearer',
+  controlPlaneTokens: 'operator',
+  scopes: ['webhooks:manage'],
+} as const
 const capabilities = ['webhooks'] as const
 
 const unknown = problem(404, 'not-found', {

@@ -19,7 +19,11 @@ const CACHE = 'public, max-age=31536000, immutable'
 const BODY_SECS_MAX = 30
 
 const tags = ['Tenant settings'] as const
-const security = { scheme: 'bearer', scopes: ['tenant:manage'] } as const
+const security = {
+  scheme: 'bearer',
+  controlPlaneTokens: 'operator',
+  scopes: ['tenant:manage'],
+} as const
 const Kind = z.object({ kind: z.enum(ASSET_KINDS) })
 
 const TenantAsset = z

@@ -229,6 +229,7 @@ export const billingRoutes: readonly Route[] = [
     // Owners see what they use. All other operations are for operators of the deployment.
     security: {
       scheme: 'bearer',
+      controlPlaneTokens: 'owner',
       scopes: ['org:read', 'deployment:manage'],
       subjects: ['agent', 'human'],
       organizationBound: 'accepted',

@@ -31,6 +31,7 @@ const INVITATION_SECS_MAX = 7_776_000
 const tags = ['Control plane'] as const
 const readers = {
   scheme: 'bearer',
+  controlPlaneTokens: 'owner',
   scopes: ['org:read', 'deployment:manage'],
   subjects: ['agent', 'human'],
   organizationBound: 'accepted',

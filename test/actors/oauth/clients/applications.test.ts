@@ -364,23 +364,3 @@ for (const [title, change, pointer] of [
     (t) => t.is(draftFault(draft(change), ISSUER, [])?.pointer, pointer),
   )
 }
-
-test.serial('an agent of the control plane cannot manage applications there', async (t) => {
-  const { tenant } = await fixture.tenants.ensureControlPlane({})
-  const shared = tenant.id
-  const { id } = await fixture.application(shared)
-  const owner = principal(shared)
-  const refused = { tag: 'not_a_tenant_token' }
-  const { ref } = actor
-  t.deepEqual(await ref.list({ principal: owner, limit: 50, after: null }), refused)
-  t.deepEqual(await ref.read({ principal: owner, applicationId: id }), refused)
-  t.deepEqual(await ref.remove({ caller: caller(shared), applicationId: id }), refused)
-  t.deepEqual(
-    await ref.create({ caller: caller(shared), draft: draft(), idempotency: null }),
-    refused,
-  )
-  t.deepEqual(
-    await ref.rotateSecret({ caller: caller(shared), applicationId: id, overlapSecs: 0 }),
-    refused,
-  )
-})

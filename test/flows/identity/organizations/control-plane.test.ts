@@ -177,7 +177,7 @@ test('only owners create environments; a member gets the scopes of its role', as
     )
   for (const [role, scope] of [
     ['member', 'org:read'],
-    ['admin', 'org:read org:manage applications:read applications:manage'],
+    ['admin', 'org:read org:manage'],
   ]) {
     await join(String(role))
     const created = await api.post(tenantsOf(owner.organizationId), other.operator, { name: 'No' })
