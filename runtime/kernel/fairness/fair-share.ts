@@ -3,6 +3,9 @@
  * divided so that no key can use it up. Keys are levels, the widest first: `[tenantId, agentId]`.
  * Each level has its own bound, and `total` bounds all of them. Where waiting is enabled, keys of
  * the first level take turns (fair-queue.ts).
+ *
+ * Keys of the first level may cost nothing, so many of them can fill the total together. Groups bound what such keys
+ * hold together. A key that holds nothing takes a place back from the key that holds most, where holders can give up.
  */
 import { FairQueue, QueueItem } from './fair-queue.js'
 import type { PlainFamily } from '../metrics/plain-metrics.js'
@@ -10,7 +13,26 @@ import type { PlainFamily } from '../metrics/plain-metrics.js'
 /** Returns the units. Further calls have no effect. */
 export type Release = () => void
 
-/** Why units were refused: the name of the level whose bound is reached, or `total`. */
+/** Keys of the first level that hold at most a part of the total together. */
+export type ShareGroup = { readonly name: string; readonly part: number }
+
+export interface HolderOptions {
+  /** The groups of the key of the first level. */
+  readonly groups?: readonly ShareGroup[] | undefined
+  /** Ends the holder at once, because a key without units needs them. False: it cannot end any more. */
+  readonly giveUp?: (() => boolean) | undefined
+}
+
+/** Units in use that may be taken back. */
+type Holder = {
+  readonly groups: readonly ShareGroup[]
+  readonly giveUp: () => boolean
+  readonly release: Release
+}
+
+const NO_GROUPS: readonly ShareGroup[] = []
+
+/** Why units were refused: the name of the level or group whose bound is reached, or `total`. */
 export interface ShareRefused {
   readonly refused: string
 }
@@ -54,6 +76,10 @@ export class FairShare {
   readonly #counts: ShareCounts | undefined
   /** Units in use by key, one map per level. */
   readonly #used: readonly Map<string, number>[]
+  /** Units in use by group. */
+  readonly #usedByGroup = new Map<string, number>()
+  /** What may be taken back, by key of the first level, the oldest first. */
+  readonly #holders = new Map<string, Set<Holder>>()
   readonly #waiting: FairQueue<Waiter> | undefined
   #inUse = 0
 
@@ -85,13 +111,20 @@ export class FairShare {
   }
 
   /**
-   * Takes units at once or refuses.
+   * Takes units at once or refuses. A key of the first level that holds nothing takes them back from others.
    * @param keys one per level, the widest first. Only `total` bounds an empty key.
    */
-  tryAcquire(keys: readonly string[], units = 1): Release | ShareRefused {
-    const refused = this.#refusedBy(keys, units)
+  tryAcquire(
+    keys: readonly string[],
+    units = 1,
+    { groups = NO_GROUPS, giveUp }: HolderOptions = {},
+  ): Release | ShareRefused {
+    let refused = this.#refusedBy(keys, units, groups)
+    while (refused !== undefined && this.#takeBack(refused, keys, groups))
+      refused = this.#refusedBy(keys, units, groups)
     if (refused !== undefined) return this.#refuse(refused)
-    return this.#take(keys, units)
+    if (giveUp === undefined) return this.#take(keys, units, groups)
+    return this.#takeReturnable(keys, units, groups, giveUp)
   }
 
   /**
@@ -132,12 +165,19 @@ export class FairShare {
     })
   }
 
-  #refusedBy(keys: readonly string[], units: number): string | undefined {
+  #refusedBy(
+    keys: readonly string[],
+    units: number,
+    groups: readonly ShareGroup[] = NO_GROUPS,
+  ): string | undefined {
     const levels = this.#levels
     for (let index = levels.length - 1; index >= 0; index -= 1) {
       const key = keys[index] ?? ''
       const { name, max } = levels[index]!
       if (key !== '' && (this.#used[index]!.get(key) ?? 0) + units > max) return name
+    }
+    for (const { name, part } of groups) {
+      if ((this.#usedByGroup.get(name) ?? 0) + units > this.#total * part) return name
     }
     return this.#inUse + units > this.#total ? 'total' : undefined
   }
@@ -147,19 +187,71 @@ export class FairShare {
     return { refused: by }
   }
 
-  #take(keys: readonly string[], units: number): Release {
-    this.#add(keys, units)
+  /**
+   * Ends the oldest holder that can end, of the key that holds most, for a key that holds nothing.
+   * @param refused the bound that is reached: only holders within it make room.
+   */
+  #takeBack(refused: string, keys: readonly string[], groups: readonly ShareGroup[]): boolean {
+    const key = keys[0] ?? ''
+    const isOfGroup = groups.some(({ name }) => name === refused)
+    if (key === '' || this.usedBy(0, key) > 0 || (!isOfGroup && refused !== 'total')) return false
+    const largestFirst = [...this.#holders]
+      .map(([of, holders]) => ({ used: this.usedBy(0, of), holders }))
+      .filter(({ used }) => used > 1)
+      .sort((one, other) => other.used - one.used)
+    for (const { holders } of largestFirst) {
+      for (const holder of holders) {
+        if (isOfGroup && !holder.groups.some(({ name }) => name === refused)) break
+        if (!holder.giveUp()) continue
+        holder.release()
+        return true
+      }
+    }
+    return false
+  }
+
+  #takeReturnable(
+    keys: readonly string[],
+    units: number,
+    groups: readonly ShareGroup[],
+    giveUp: () => boolean,
+  ): Release {
+    const key = keys[0] ?? ''
+    const released = this.#take(keys, units, groups)
+    const release = () => {
+      released()
+      const holders = this.#holders.get(key)
+      if (holders?.delete(holder) === true && holders.size === 0) this.#holders.delete(key)
+    }
+    const holder: Holder = { groups, giveUp, release }
+    const holders = this.#holders.get(key)
+    if (holders === undefined) this.#holders.set(key, new Set([holder]))
+    else holders.add(holder)
+    return release
+  }
+
+  #take(
+    keys: readonly string[],
+    units: number,
+    groups: readonly ShareGroup[] = NO_GROUPS,
+  ): Release {
+    this.#add(keys, units, groups)
     let held = true
     return () => {
       if (!held) return
       held = false
-      this.#add(keys, -units)
+      this.#add(keys, -units, groups)
       if (this.waiting > 0) this.#serve()
     }
   }
 
-  #add(keys: readonly string[], units: number): void {
+  #add(keys: readonly string[], units: number, groups: readonly ShareGroup[]): void {
     this.#inUse += units
+    for (const { name } of groups) {
+      const now = (this.#usedByGroup.get(name) ?? 0) + units
+      if (now === 0) this.#usedByGroup.delete(name)
+      else this.#usedByGroup.set(name, now)
+    }
     const used = this.#used
     for (let index = 0; index < used.length; index += 1) {
       const key = keys[index] ?? ''

@@ -101,3 +101,43 @@ test('a waiter that gives up leaves, and too many under one key are refused', as
   const got = await next
   t.false(isRefused(got))
 })
+
+const SMALL = [{ name: 'small', part: 1 / 2 }]
+const oneLevel = [{ name: 'tenant', max: 8 }]
+
+test('keys of a group hold at most their part of the total together', (t) => {
+  const share = new FairShare({ resource: 'calls', total: 8, levels: oneLevel })
+  const releases = ['s1', 's2', 's3', 's4'].map((key) =>
+    held(share.tryAcquire([key], 1, { groups: SMALL })),
+  )
+  t.deepEqual(share.tryAcquire(['s5'], 1, { groups: SMALL }), { refused: 'small' })
+  for (const key of ['p1', 'p2', 'p3', 'p4']) held(share.tryAcquire([key]))
+  t.deepEqual(share.tryAcquire(['p5']), { refused: 'total' })
+  releases[0]!()
+  releases[0]!()
+  held(share.tryAcquire(['s5'], 1, { groups: SMALL }))
+})
+
+test('a key that holds nothing takes back the oldest unit that can end of the largest key', (t) => {
+  const share = new FairShare({ resource: 'calls', total: 6, levels: oneLevel })
+  const ended: string[] = []
+  const take = (key: string, name: string, canEnd = true) =>
+    share.tryAcquire([key], 1, {
+      groups: SMALL.filter(() => key.startsWith('s')),
+      giveUp: () => canEnd && ended.push(name) > 0,
+    })
+  held(take('p1', 'p1-a', false))
+  const [, second] = ['p1-b', 'p1-c'].map((name) => held(take('p1', name)))
+  for (const name of ['s1-a', 's1-b']) held(take('s1', name))
+  held(take('s2', 's2-a'))
+  t.deepEqual(take('s2', 's2-b'), { refused: 'small' }, 'it holds a unit already')
+  held(take('s3', 's3-a'))
+  t.deepEqual(ended, ['s1-a'], 'of its group, which is full')
+  held(take('p2', 'p2-a'))
+  t.deepEqual(ended, ['s1-a', 'p1-b'])
+  held(take('p3', 'p3-a'))
+  t.deepEqual(ended, ['s1-a', 'p1-b', 'p1-c'])
+  t.deepEqual(take('p4', 'p4-a'), { refused: 'total' }, 'no key holds more than one')
+  second!()
+  t.is(share.inUse, 6, 'what was taken back is released once')
+})
