@@ -82,6 +82,16 @@ export async function findTenant(tx: Transaction, id: string): Promise<TenantRow
   return rows[0]
 }
 
+/** True for a sandbox, and for a tenant that does not exist. */
+export async function isSandbox(tx: Transaction, id: string): Promise<boolean> {
+  const { rows } = await tx.query<{ environment: string }>({
+    name: 'tenant.environment',
+    text: 'select environment from tenants where id = $1',
+    values: [id],
+  })
+  return rows[0]?.environment !== 'production'
+}
+
 /** A page of all environments of the deployment, newest first. */
 export async function listEnvironments(
   tx: Transaction,

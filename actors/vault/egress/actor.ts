@@ -13,7 +13,8 @@ import { createCredentialCache } from './inject/unsealed-credential.js'
 import { type EgressSettings, outbound } from '../../platform/outbound-http/outbound.js'
 import { createProxy } from './proxy.js'
 import { keepCallLimitAnnounced } from './admission/lost-calls.js'
-import { createEgressShares } from './admission/shares.js'
+import { CALLS_MAX, createEgressShares, HeldBytes } from './admission/shares.js'
+import { TenantGroups } from '../../platform/tenant-groups.js'
 import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
 import { createRevocationWatch } from './admission/revocation-watch.js'
 
@@ -32,17 +33,21 @@ export type EgressNeeds = {
 export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
   address: egress,
   asks: {},
-  mailbox: { capacity: 1024, inflightMax: 2048 },
+  // More than calls, so that a call without a place is refused and does not wait.
+  mailbox: { capacity: 1024, inflightMax: 2 * CALLS_MAX },
   supervision: { onFailure: 'resume' },
   create: (
     { database, sealer, admission, managed, clock, metrics, counts, settings },
     lifecycle,
   ) => {
     const { dialer, rules } = outbound(settings, { http2: true, sharedReads: true, counts })
+    const groups = new TenantGroups({ database, clock })
     const shares = createEgressShares(settings, counts)
+    const memoryOf = (tenantId: string) =>
+      new HeldBytes(shares.bytes, tenantId, groups.known(tenantId))
     const upstreams = createUpstreams(dialer, undefined, { http2: true })
     const revocationWatch = createRevocationWatch({ database, clock, log: lifecycle.log })
-    const credentialCache = createCredentialCache(sealer, clock, managed, shares.bytes)
+    const credentialCache = createCredentialCache(sealer, clock, managed, memoryOf)
     const limits = {
       idleGapMs: settings.egress_idle_gap_secs * 1000,
       hopTimeoutMs: settings.egress_hop_timeout_secs * 1000,
@@ -72,12 +77,14 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
         clock,
         metrics,
         rules,
-        limits,
+        limits: { ...limits, headTimeoutMs: settings.egress_head_timeout_secs * 1000 },
         bufferedLimits: {
           ...limits,
           hopTimeoutMs: Math.min(hopTimeoutMs, settings.egress_buffered_timeout_secs * 1000),
         },
-        shares,
+        calls: shares.calls,
+        groups,
+        memoryOf,
         bodyBytesMax: settings.egress_body_max_bytes,
         bufferedBytesMax: settings.egress_buffered_response_max_bytes,
       }),

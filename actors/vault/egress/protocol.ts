@@ -63,9 +63,9 @@ export type ProxyOutcome =
   | { readonly tag: 'unknown_credential' }
   /** A limit of the grant or the byte budget of the lease is exhausted. */
   | { readonly tag: 'budget_exceeded'; readonly detail: string }
-  /** The agent or the tenant has the maximum number of concurrent calls. */
+  /** The agent has the maximum number of concurrent calls. */
   | { readonly tag: 'too_many_calls' }
-  /** A shared resource is exhausted: memory for buffered bodies, name look-ups, or all calls. */
+  /** The part of the tenant of a shared resource is exhausted: calls, memory for buffered bodies, name look-ups. */
   | { readonly tag: 'busy' }
   /** The request body exceeds the limit of the deployment. */
   | { readonly tag: 'body_too_large' }
@@ -80,6 +80,8 @@ export type RelayLimits = {
   readonly idleGapMs: number
   /** The whole relay, from dispatch to the last byte. */
   readonly hopTimeoutMs: number
+  /** From the end of the request to the response head. Absent: the other limits apply. */
+  readonly headTimeoutMs?: number | undefined
 }
 
 export type UrlFault =

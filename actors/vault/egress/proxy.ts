@@ -28,14 +28,20 @@ import type {
 } from './protocol.js'
 import { ByteBudget } from './admission/byte-budget.js'
 import { SHARE_IN_USE } from '../../platform/outbound-http/failures.js'
-import { type EgressShares, HeldBytes, keysOf } from './admission/shares.js'
-import { isRefused, type Release } from '../../../runtime/kernel/fairness/fair-share.js'
+import { type HeldBytes, keysOf } from './admission/shares.js'
+import {
+  type FairShare,
+  isRefused,
+  type Release,
+  type ShareGroup,
+} from '../../../runtime/kernel/fairness/fair-share.js'
 import { WHOLE_BYTES_MAX } from './relay/response-buffer.js'
 import { createRedactor } from './redact/redaction.js'
-import { relay, type RelayJob, type RelayStart } from './relay/relay.js'
+import { type Relay, relay, type RelayJob, type RelayStart } from './relay/relay.js'
 import { denied, invalid, SPENT, withPlainUnreserved } from './admission/rules.js'
 import { judgeTarget, type TargetRules } from '../../platform/outbound-http/targets.js'
 import type { Upstreams } from '../../platform/outbound-http/upstreams.js'
+import type { TenantGroups } from '../../platform/tenant-groups.js'
 import type { RevocationWatch } from './admission/revocation-watch.js'
 
 export type ProxyNeeds = {
@@ -50,7 +56,10 @@ export type ProxyNeeds = {
   readonly limits: RelayLimits
   /** Limits of calls with a buffered response. */
   readonly bufferedLimits: RelayLimits
-  readonly shares: EgressShares
+  /** Places of concurrent calls. */
+  readonly calls: FairShare
+  readonly groups: TenantGroups
+  readonly memoryOf: (tenantId: string) => HeldBytes
   readonly bodyBytesMax: number
   readonly bufferedBytesMax: number
 }
@@ -70,18 +79,32 @@ export function createProxy(needs: ProxyNeeds) {
   }
 }
 
-/** Acquires the call's share. Released when the call has its outcome and its relay has ended. */
+/** Acquires the call's share. Released when the call has its outcome and its relay has ended, or when it gives up. */
 function withinShare(
   needs: ProxyNeeds,
   caller: Caller,
   request: ProxyRequest,
   context: MessageContext,
 ): ProxyOutcome | Promise<ProxyOutcome> {
+  const known = needs.groups.of(caller.principal.tenantId)
+  if (known instanceof Promise)
+    return known.then((groups) => withinGroups(needs, caller, request, context, groups))
+  return withinGroups(needs, caller, request, context, known)
+}
+
+function withinGroups(
+  needs: ProxyNeeds,
+  caller: Caller,
+  request: ProxyRequest,
+  context: MessageContext,
+  groups: readonly ShareGroup[],
+): ProxyOutcome | Promise<ProxyOutcome> {
   const { principal } = caller
-  const release = needs.shares.calls.tryAcquire(keysOf(principal))
-  if (isRefused(release)) return release.refused === 'total' ? BUSY : TOO_MANY
-  const share = new Share(new HeldBytes(needs.shares.bytes, principal.tenantId), release)
-  share.enter()
+  const share = new Share(needs.memoryOf(principal.tenantId))
+  const giveUp = () => share.giveUp()
+  const release = needs.calls.tryAcquire(keysOf(principal), 1, { groups, giveUp })
+  if (isRefused(release)) return release.refused === 'agent' ? TOO_MANY : BUSY
+  share.enter(release)
   if (request.isBodyHeld === true && !share.held.take(request.bodyBytes ?? 0)) {
     share.leave()
     return BUSY
@@ -92,16 +115,33 @@ function withinShare(
 /** The share of a call, reference-counted by its running parts. */
 class Share {
   readonly held: HeldBytes
-  readonly #release: Release
+  /** Its caller has an outcome, so it keeps its place until it ends. */
+  isAnswered = false
+  relay: Relay | undefined
+  #isGivenUp = false
+  #release: Release = () => {}
   #parts = 0
 
-  constructor(held: HeldBytes, release: Release) {
+  constructor(held: HeldBytes) {
     this.held = held
-    this.#release = release
   }
 
-  enter(): void {
+  enter(release = this.#release): void {
+    this.#release = release
     this.#parts += 1
+  }
+
+  /** Another tenant has the place now. */
+  get isGivenUp(): boolean {
+    return this.#isGivenUp
+  }
+
+  /** Ends a call without an answer for a tenant that has no place. */
+  giveUp(): boolean {
+    if (this.isAnswered || this.#isGivenUp) return false
+    this.#isGivenUp = true
+    this.relay?.giveUp()
+    return true
   }
 
   leave(): void {
@@ -110,6 +150,11 @@ class Share {
     this.#release()
     this.held.release()
   }
+}
+
+/** The place was taken back before the request was sent. */
+class GivenUp extends Error {
+  override readonly name = 'GivenUp'
 }
 
 const TOO_MANY: ProxyOutcome = { tag: 'too_many_calls' }
@@ -159,6 +204,7 @@ async function validateAndRelay(
       const { tenantId } = caller.principal
       const unsealing = needs.credentialCache.unseal(tenantId, admitted.row)
       credential = unsealing instanceof Promise ? await unsealing : unsealing
+      if (share.isGivenUp) throw new GivenUp()
       const holds = { byteBudget, credential, share }
       begun = await begin(needs, request, { url, headers }, admitted, holds, context)
     } catch (error) {
@@ -167,6 +213,7 @@ async function validateAndRelay(
       const unusedBytes = byteBudget?.empty() ?? 0
       const { facts } = admitted
       needs.admission.close({ facts, report: UNSENT, unusedBytes, isBudgetSpent: false })
+      if (error instanceof GivenUp) return BUSY
       if (error instanceof TokenUnavailable) return tokenFailure(error.why)
       throw error
     }
@@ -174,6 +221,7 @@ async function validateAndRelay(
     const outcome = outcomeOf(request, begun, context, share, handoverMs)
     return outcome instanceof Promise ? await outcome : outcome
   } finally {
+    share.isAnswered = true
     share.leave()
   }
 }
@@ -252,6 +300,7 @@ function begin(
       },
     })
     if (begun.report === null) {
+      share.relay = running
       unwatch = revocationWatch.add({ relay: running, principal, authority: facts.authority })
     }
   })

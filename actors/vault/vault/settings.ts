@@ -29,6 +29,9 @@ export const vaultSettings = section(
     egress_idle_gap_secs: timerSeconds(90).describe(
       'A relay without a byte in either direction for this long ends.',
     ),
+    egress_head_timeout_secs: timerSeconds(30).describe(
+      'Time for the response head of a streamed call, after its request is sent. Interim responses do not count.',
+    ),
     egress_hop_timeout_secs: timerSeconds(300).describe('Time limit of a relayed request.'),
     egress_allow_non_standard_ports: flag(false).describe(
       'Allow ports other than 443. Not allowed in production.',

@@ -136,12 +136,13 @@ const replies = {
     error: 'budget_exceeded',
   })),
   too_many_calls: problem(429, 'rate-limited', {
-    detail: 'The agent or the tenant has the maximum number of concurrent calls.',
+    detail: 'The agent has the maximum number of concurrent calls.',
     retryAfterSecs: SHARE_RETRY_SECS,
     headers: status('connection_limit_reached'),
   }),
   busy: problem(503, 'service-unavailable', {
     detail: 'The share of memory, name look-ups or calls is exhausted.',
+    error: 'share_exhausted',
     retryAfterSecs: SHARE_RETRY_SECS,
     headers: status('connection_limit_reached'),
   }),

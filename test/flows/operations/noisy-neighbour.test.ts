@@ -25,6 +25,10 @@ const ELSEWHERE = {
     'flows/vault/egress-shares',
     'buffered responses count against the memory share of the tenant until they end',
   ],
+  'egress calls of a process': [
+    'flows/vault/egress-hostile-tenants',
+    'a tenant gets a place while others hold every place of their group',
+  ],
   'bytes that an upstream announces': [
     'flows/vault/egress-hostile-tenants',
     'replies that are announced and do not come take no memory of others',

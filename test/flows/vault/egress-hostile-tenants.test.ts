@@ -1,11 +1,14 @@
-/** Tenants that cost nothing take the resources of egress calls, with all default limits, and others are served. */
+/** Tenants that cost nothing take the resources of egress calls, with the default limits of tenants, and others are served. */
 import test from 'ava'
 import { bodyCall, egressHouse, settingOf, type Setting } from '../../support/vault/egress.js'
 import { until } from '../../support/service/watch.js'
 import { notThrough } from '../../support/fleet/through.js'
 
 const WITHIN_MS = 60_000
-const resources = await egressHouse()
+const resources = await egressHouse({
+  // One agent stands for the agents that a tenant registers.
+  environment: { SVC_VAULT__EGRESS_CALLS_PER_AGENT_MAX: '2048' },
+})
 const { api, upstream } = resources
 test.after.always(() => resources.end())
 
@@ -56,6 +59,27 @@ test.serial('replies that are announced and do not come take no memory of others
     t.is((await call(honest, '/bytes/200000', { stream: false })).status, 200)
     const sent = await call(honest, '/hash', { method: 'POST', body: 'x'.repeat(100_000) })
     t.is(sent.status, 200)
+  }
+  await attack.end()
+})
+
+test.serial('a tenant gets a place while others hold every place of their group', async (t) => {
+  notThrough('each process counts for itself')
+  t.timeout(120_000)
+  const honest = await settingOf(resources)
+  const hostile = await Promise.all(Array.from({ length: 8 }, () => settingOf(resources)))
+  const path = '/silent/places'
+  // All places that sandboxes hold together.
+  const attack = begin(hostile, 128, path, true)
+  await until('the places are held', WITHIN_MS, () => seen(path) === 1024)
+  // A tenant that holds places takes none from others.
+  const refused = await call(hostile[0]!, '/echo')
+  t.is(refused.status, 503)
+  t.is(refused.body['error'], 'share_exhausted')
+  t.is(refused.headers['retry-after'], '1')
+  for (let times = 0; times < 10; times += 1) {
+    const answer = await call(honest, '/echo', { stream: times % 2 === 0 })
+    t.is(answer.status, 200, JSON.stringify(answer.body))
   }
   await attack.end()
 })

@@ -23,17 +23,20 @@ test.after.always(() => resources.end())
 
 test.serial('an upstream without response is a 504, buffered or streamed', async (t) => {
   const setting = await settingOf(resources)
-  for (const stream of [true, false]) {
-    const answer = await api.post('/v1/proxy', setting.delegated, {
-      credential_id: setting.credentialId,
-      url: `${upstream.origin}/silent`,
-      stream,
-    })
-    t.is(answer.status, 504)
-    t.is(answer.body['error'], 'gateway_timeout')
-    t.is(answer.headers['proxy-status'], 'svc-egress; error=http_response_timeout')
+  // Interim responses are no progress.
+  for (const path of ['/silent', '/interim']) {
+    for (const stream of [true, false]) {
+      const answer = await api.post('/v1/proxy', setting.delegated, {
+        credential_id: setting.credentialId,
+        url: upstream.origin + path,
+        stream,
+      })
+      t.is(answer.status, 504)
+      t.is(answer.body['error'], 'gateway_timeout')
+      t.is(answer.headers['proxy-status'], 'svc-egress; error=http_response_timeout')
+    }
   }
-  const closed = await closedCalls(resources, setting.tenantId, 2)
+  const closed = await closedCalls(resources, setting.tenantId, 4)
   for (const each of closed) t.is(each['outcome'], 'idle_timeout')
 })
 

@@ -4,13 +4,14 @@ import {
   isRefused,
   type Release,
   type ShareCounts,
+  type ShareGroup,
 } from '../../../../runtime/kernel/fairness/fair-share.js'
 import { granteeOf } from '../../../domain/grantee.js'
 import type { Principal } from '../../../domain/principal.js'
 import type { VaultSettings } from '../../vault/settings.js'
 
 /** Concurrent calls of all tenants. */
-const CALLS_MAX = 4_096
+export const CALLS_MAX = 2_048
 
 export interface EgressShares {
   /** Concurrent calls. Keys: `keysOf`. */
@@ -65,19 +66,21 @@ const keysByPrincipal = new WeakMap<Principal, ShareKeys>()
 export class HeldBytes {
   readonly #bytes: FairShare
   readonly #tenantId: string
+  readonly #groups: readonly ShareGroup[]
   /** Most calls take none. */
   #taken: Release[] | null = null
   #isOver = false
 
-  constructor(bytes: FairShare, tenantId: string) {
+  constructor(bytes: FairShare, tenantId: string, groups: readonly ShareGroup[]) {
     this.#bytes = bytes
+    this.#groups = groups
     this.#tenantId = tenantId
   }
 
   /** Acquires more bytes; false when the share is exhausted. */
   take(bytes: number): boolean {
     if (this.#isOver) return false
-    const taken = this.#bytes.tryAcquire([this.#tenantId], bytes)
+    const taken = this.#bytes.tryAcquire([this.#tenantId], bytes, { groups: this.#groups })
     if (isRefused(taken)) return false
     if (this.#taken === null) this.#taken = [taken]
     else this.#taken.push(taken)

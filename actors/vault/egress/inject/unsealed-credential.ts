@@ -4,7 +4,6 @@
  * secret does not stay in memory for ever under steady load.
  */
 import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { FairShare } from '../../../../runtime/kernel/fairness/fair-share.js'
 import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
 import {
   credentialSecretContext,
@@ -13,7 +12,7 @@ import {
 import type { ManagedOutcome, ManagedTokens } from '../../vault/managed-tokens.js'
 import { inject, type Injection } from './injection.js'
 import { SecretEncodings } from '../redact/redaction.js'
-import { HeldBytes } from '../admission/shares.js'
+import type { HeldBytes } from '../admission/shares.js'
 
 /** New calls share an unsealed secret for this long. A secret without calls is wiped after at most this long. */
 const SHARED_MS = 1_000
@@ -54,7 +53,7 @@ export function createCredentialCache(
   sealer: Sealer,
   clock: Clock,
   managed: Pick<ManagedTokens, 'get'>,
-  bytes?: FairShare,
+  memoryOf?: (tenantId: string) => HeldBytes,
 ): CredentialCache {
   const shared = new Map<string, CachedCredential>()
   const inMemory = new Set<CachedCredential>()
@@ -66,7 +65,7 @@ export function createCredentialCache(
     authScheme: string,
     cached: CachedCredential,
   ) {
-    const held = bytes === undefined ? undefined : new HeldBytes(bytes, tenantId)
+    const held = memoryOf?.(tenantId)
     cached.held = held
     return new SecretEncodings(secret, authScheme, (count) => held?.take(count) ?? true)
   }

@@ -62,6 +62,8 @@ export type RelayStart =
 export interface Relay {
   /** Ends the relay after a revocation. */
   revoke(): void
+  /** Ends the relay because another tenant needs its place. */
+  giveUp(): void
 }
 
 export type RelayEvents = {
@@ -95,6 +97,9 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
   /** One timer for both time limits, set to the nearer one and again after progress. */
   #timer: NodeJS.Timeout | undefined
   #movedMs: number
+  /** The time for the response head begins here. */
+  #sentMs: number
+  #isSent: boolean
   #unfollow: (() => void) | undefined
   #controller: Dispatcher.DispatchController | undefined
   #request: SharedReadDispatch | null = null
@@ -117,6 +122,8 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
     this.#events = events
     this.#beganMs = clock.monotonicMs()
     this.#movedMs = this.#beganMs
+    this.#sentMs = this.#beganMs
+    this.#isSent = !(job.body instanceof ByteStream)
     this.#await(this.#beganMs)
     if (job.context.abandoned) this.#breakOff('client_closed')
     else {
@@ -129,13 +136,20 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
     this.#breakOff('revoked')
   }
 
+  giveUp(): void {
+    if (!this.#over) this.#fail(SHARE_IN_USE)
+  }
+
   #await(nowMs: number): void {
-    const { hopTimeoutMs, idleGapMs } = this.#job.limits
+    const { hopTimeoutMs, idleGapMs, headTimeoutMs = hopTimeoutMs } = this.#job.limits
     const hopLeftMs = this.#beganMs + hopTimeoutMs - nowMs
     const idleLeftMs = this.#movedMs + idleGapMs - nowMs
-    if (hopLeftMs <= 0) return this.#breakOff('hop_timeout')
+    const isWaiting = this.#isSent && this.#responseBuffer === undefined
+    const headLeftMs = isWaiting ? this.#sentMs + headTimeoutMs - nowMs : hopLeftMs
+    if (hopLeftMs <= 0 || headLeftMs <= 0) return this.#breakOff('hop_timeout')
     if (idleLeftMs <= 0) return this.#breakOff('idle_timeout')
-    const waitMs = Math.ceil(Math.min(hopLeftMs, idleLeftMs))
+    // A streamed body may end before the timer does: then the time for the head is the nearest limit.
+    const waitMs = Math.ceil(Math.min(hopLeftMs, idleLeftMs, headLeftMs, headTimeoutMs))
     this.#timer = setTimeout(() => this.#await(this.#clock.monotonicMs()), waitMs)
   }
 
@@ -205,7 +219,11 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
         this.#breakOff('client_closed')
         throw error
       }
-      if (chunk === undefined || this.#over) return
+      if (chunk === undefined || this.#over) {
+        this.#isSent = true
+        this.#sentMs = this.#clock.monotonicMs()
+        return
+      }
       this.#moved()
       const { byteLength } = chunk
       if (byteBudget !== null && !byteBudget.take(byteLength)) {
@@ -223,13 +241,13 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
     status: number,
     received: Readonly<Record<string, string | string[] | undefined>>,
   ): void {
-    this.#moved()
-    // Interim responses are not forwarded (RFC 9110 section 15.2).
+    // Interim responses are not forwarded (RFC 9110 section 15.2), and are no progress.
     if (status < 200 || this.#over || this.#responseBuffer !== undefined) return
-    if (status > STATUS_MAX) return this.#giveUp('http_protocol_error')
+    this.#moved()
+    if (status > STATUS_MAX) return this.#fail('http_protocol_error')
     this.#isEmpty = this.#isBodiless(status)
     const decoder = this.#isEmpty ? null : decoderOf(fieldOf(received['content-encoding']))
-    if (decoder === 'unknown') return this.#giveUp('http_response_content_coding')
+    if (decoder === 'unknown') return this.#fail('http_response_content_coding')
     const { byteBudget, redactor, answerBytesMax: bytesMax } = this.#job
     this.#announcedBytes = this.#isEmpty ? 0 : Number(fieldOf(received['content-length']) ?? 0)
     const responseBuffer = new ResponseBuffer()
@@ -303,11 +321,11 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
 
   onFault(fault: DeliveryFault): void {
     if (fault === 'budget') return this.#breakOff('budget_exhausted')
-    this.#giveUp(FAULTS[fault])
+    this.#fail(FAULTS[fault])
   }
 
-  /** Ends the relay because of an invalid response. */
-  #giveUp(proxyError: string): void {
+  /** Ends the relay without a response, or in the middle of one. */
+  #fail(proxyError: string): void {
     this.#finish('upstream_error', proxyError)
     this.#controller?.abort(new Ended())
   }

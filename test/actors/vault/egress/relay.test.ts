@@ -213,6 +213,22 @@ for (const path of ['/silent', '/silent-after-headers', '/silent-after-chunk']) 
   })
 }
 
+for (const path of ['/silent', '/interim']) {
+  test(`no head on ${path} ends the relay in its time for one`, async (t) => {
+    const { upstream, run } = await setUp(t)
+    const late = run(path, { limits: { ...LIMITS, headTimeoutMs: 500 } })
+    t.like(await late.ended, { outcome: 'hop_timeout', proxyError: 'http_response_timeout' })
+    await upstream.disconnected
+  })
+}
+
+test('interim responses are no progress', async (t) => {
+  const { upstream, run } = await setUp(t)
+  const running = run('/interim', { limits: { ...LIMITS, idleGapMs: 500 } })
+  t.is((await running.ended).outcome, 'idle_timeout')
+  await upstream.disconnected
+})
+
 test('a slow trickle is not idle, but ends at the hop timeout', async (t) => {
   const { run } = await setUp(t)
   const patient = run('/drip', { limits: { ...LIMITS, idleGapMs: 5_000 } })

@@ -112,6 +112,11 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
       void response.writeHead(200, { 'content-encoding': request.url!.split('/')[2]! }).end(),
     redirect: (_, response) => response.writeHead(302, { location: '/elsewhere' }).end(),
     silent: () => {},
+    /** Interim responses, and never a final one. */
+    interim: (_, response) => {
+      const timer = setInterval(() => response.writeEarlyHints({ link: '</a>; rel=preload' }), 20)
+      response.once('close', () => clearInterval(timer))
+    },
     'held-events': (_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
       held.push(response)
