@@ -283,11 +283,9 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
     wireActor(signInActor, ({ ref, onStop }) => {
       onStop(async () => captcha?.close())
       return {
-        database,
+        ...common,
         coordination,
         sealer,
-        clock,
-        random,
         passwords: ref(passwords),
         tenants: ref(tenants),
         browserSessions: ref(browserSessions),
@@ -353,6 +351,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       ...common,
       coordination,
       settings: auth,
+      adaptiveMfa: settings.adaptive_mfa,
       cookies: settings.session_cookie,
       mail: mailQueue,
       email: settings.email,
@@ -380,6 +379,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       passwords: ref(passwords),
       tenants: ref(tenants),
       settings: auth,
+      adaptiveMfa: settings.adaptive_mfa,
       cookies: settings.session_cookie,
       gate,
       mail: mailQueue,

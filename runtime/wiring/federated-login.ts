@@ -47,6 +47,7 @@ export function federatedLoginWirings(resources: ProcessResources): readonly Act
         },
         verifiedDomains: domains.enabled,
         linking: settings.social.account_linking.enabled,
+        adaptiveMfa: settings.adaptive_mfa,
         cookies: settings.session_cookie,
         alwaysTwo: settings.two_factor.enabled,
       }

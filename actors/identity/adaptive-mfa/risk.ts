@@ -45,7 +45,7 @@ export interface AdaptiveMfa {
     failures: number,
     now: Date,
   ): Promise<Risk>
-  /** Records a complete sign-in: its browser and network are known from now on. */
+  /** Records a sign-in that its second factor completes. `openSession` records all others. */
   remember(tx: Transaction, accountId: string, visit: Visit, now: Date): Promise<void>
   /** Sends a code for a pending session to the address of its account. `locked`: too many were requested. */
   send(
@@ -103,10 +103,7 @@ export function adaptiveMfa(needs: AdaptiveMfaNeeds, mailQuota: MailQuota): Adap
       return { reasons, isConfirmable: known.emailVerified }
     },
 
-    async remember(tx, accountId, { browserId, address }, now) {
-      if (!enabled) return
-      await rememberBrowser(tx, accountId, sha256(browserId), networkOf(address), now)
-    },
+    remember: (tx, accountId, visit, now) => rememberVisit(tx, settings, accountId, visit, now),
 
     async send({ flow, accountId, email, token, visitor }, context) {
       const { tenantId, tenantName, tenantSettings, uiLocales } = flow
@@ -160,6 +157,18 @@ export function adaptiveMfa(needs: AdaptiveMfaNeeds, mailQuota: MailQuota): Adap
       return spent?.accountId === accountId
     },
   }
+}
+
+/** Records a complete sign-in, if sign-ins are judged: its browser and network are known from now on. */
+export async function rememberVisit(
+  tx: Transaction,
+  { enabled }: Pick<AdaptiveMfaSettings, 'enabled'>,
+  accountId: string,
+  { browserId, address }: Visit,
+  now: Date,
+): Promise<void> {
+  if (!enabled) return
+  await rememberBrowser(tx, accountId, sha256(browserId), networkOf(address), now)
 }
 
 /** The network of an address: the /24 of IPv4, the /48 of IPv6. */

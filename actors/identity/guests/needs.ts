@@ -7,7 +7,7 @@ import type { AnonymousSettings } from './settings.js'
 
 export type GuestsNeeds = Pick<
   SignInNeeds,
-  'database' | 'coordination' | 'clock' | 'random' | 'settings' | 'cookies'
+  'database' | 'coordination' | 'clock' | 'random' | 'settings' | 'cookies' | 'adaptiveMfa'
 > & {
   readonly registry: Registry
   readonly mail: MailQueue

@@ -126,7 +126,6 @@ export function signInStep(tools: PasskeyTools) {
       }
       const newSession = { tenantId, tenantSettings, accountId, pending: false, level, amr }
       const session = await openSession(tx, tools, newSession, visitor, now)
-      await tools.adaptive.remember(tx, accountId, visitor, now)
       const inSession = { ...base, sessionId: session.id }
       const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
       const newEvents: PersonEvent[] = [

@@ -17,6 +17,7 @@ export type PasswordRecoveryNeeds = Pick<
   | 'random'
   | 'settings'
   | 'cookies'
+  | 'adaptiveMfa'
   | 'tenants'
   | 'alwaysTwo'
 > & {

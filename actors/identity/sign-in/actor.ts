@@ -5,7 +5,6 @@ import { findBrowserSession } from '../../../storage/identity/browser-sessions.j
 import { findTenantWithSettings } from '../../../storage/identity/tenants.js'
 import { sha256 } from '../sessions/flows.js'
 import { adaptiveMfa } from '../adaptive-mfa/risk.js'
-import type { AdaptiveMfaSettings } from '../adaptive-mfa/settings.js'
 import type { CaptchaGate } from '../abuse-protection/gate.js'
 import { browserSessions, type BrowserSessionsProtocol } from '../sessions/protocol.js'
 import { passwords } from '../passwords/protocol.js'
@@ -27,7 +26,6 @@ export type SignInActorNeeds = SignInNeeds & {
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly email: MailQuotaSettings
   readonly gate: CaptchaGate
-  readonly adaptiveMfa: AdaptiveMfaSettings
 } & Pick<ByMailTools, 'mail' | 'offers' | 'emailOtp' | 'magicLink' | 'issuer' | 'consolePath'>
 
 export const signInActor = defineActor<SignInProtocol, SignInActorNeeds>({

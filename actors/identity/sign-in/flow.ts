@@ -25,6 +25,7 @@ import type { Upstream } from '../../domain/upstream.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 import { anonymousOf, brandingOf, signUpOf } from '../../domain/tenants/branding.js'
 import type { AdaptiveMfa } from '../adaptive-mfa/risk.js'
+import type { AdaptiveMfaSettings } from '../adaptive-mfa/settings.js'
 import type { Lockout, LockoutSettings } from './lockout.js'
 import type {
   FactorMethods,
@@ -46,6 +47,7 @@ export type SignInNeeds = {
   federatedLogin: ActorRef<FederatedLoginProtocol>
   settings: LockoutSettings
   cookies: Pick<SessionCookieSettings, 'idle_secs' | 'absolute_secs'>
+  adaptiveMfa: AdaptiveMfaSettings
   /** `two_factor.enabled`. */
   alwaysTwo: boolean
   /** `passkey.enabled`. */

@@ -31,7 +31,10 @@ export type FirstFactorLogin = {
 
 /** Opens a new session in place of the browser's old one. A second factor may still be pending. */
 export async function openSessionInFlow(
-  tools: Pick<SignInTools, 'database' | 'clock' | 'random' | 'cookies' | 'adaptive'>,
+  tools: Pick<
+    SignInTools,
+    'database' | 'clock' | 'random' | 'cookies' | 'adaptive' | 'adaptiveMfa'
+  >,
   { flow, token: flowToken, found, amr, visitor, also, proves, failures = 0 }: FirstFactorLogin,
   context: MessageContext,
 ): Promise<SignedIn> {
@@ -67,7 +70,6 @@ export async function openSessionInFlow(
       const fields = { reasons: risk.reasons, method }
       newEvents.push({ ...base, type: 'auth.adaptive_mfa.triggered', fields })
     }
-    if (!pending) await adaptive.remember(tx, accountId, visitor, now)
     if (activated) newEvents.unshift({ ...base, type: 'tenant_user.activated' })
     const joining = { tenantId, accountId, sub, requestId: context.requestId }
     appendEvents(tx, [

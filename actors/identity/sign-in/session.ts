@@ -4,6 +4,7 @@ import {
   replaceBrowserSession,
 } from '../../../storage/identity/browser-sessions.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
+import { rememberVisit } from '../adaptive-mfa/risk.js'
 import { sha256 } from '../sessions/flows.js'
 import { lifetimesOf } from '../../domain/tenants/branding.js'
 import type { SignInNeeds } from './flow.js'
@@ -35,10 +36,13 @@ export type Elsewhere = {
   readonly confined: boolean
 }
 
-/** Opens a session after a sign-in. The transaction crosses tenants, because the old session may belong to another. */
+/**
+ * Opens a session after a sign-in, and remembers its browser unless a second factor is pending. The transaction crosses
+ * tenants, because the old session may belong to another.
+ */
 export async function openSession(
   tx: Transaction,
-  { random, cookies }: Pick<SignInNeeds, 'random' | 'cookies'>,
+  { random, cookies, adaptiveMfa }: Pick<SignInNeeds, 'random' | 'cookies' | 'adaptiveMfa'>,
   newSession: OpenSession,
   visitor: Visitor,
   now: Date,
@@ -66,5 +70,6 @@ export async function openSession(
     address: visitor.address,
     expiresAt: new Date(now.getTime() + absoluteSecs * 1000),
   })
+  if (!pending) await rememberVisit(tx, adaptiveMfa, accountId, visitor, now)
   return { id, token }
 }

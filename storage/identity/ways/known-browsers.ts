@@ -4,7 +4,7 @@ import type { Transaction } from '../../platform/sql.js'
 export type Familiarity = {
   readonly browserKnown: boolean
   readonly networkKnown: boolean
-  /** The account has signed in to any tenant before. */
+  /** The account has signed in to any tenant, has a session or has accepted an invitation before. */
   readonly hasSignedIn: boolean
   readonly email: string
   /** The address is verified, so a code by mail reaches the person. */
@@ -25,8 +25,10 @@ export async function findFamiliarity(
                and b.browser_sha256 = $2 and b.last_seen_at >= $4) as "browserKnown",
              exists (select from known_browsers b where b.account_id = a.id
                and b.network = $3 and b.last_seen_at >= $4) as "networkKnown",
-             exists (select from tenant_users u where u.account_id = a.id
-               and u.last_login_at is not null) as "hasSignedIn",
+             exists (select from tenant_users u where u.account_id = a.id and (u.last_login_at is not null
+                 or u.status = 'active' and not u.fixture))
+               or exists (select from browser_sessions s where s.account_id = a.id and not s.pending)
+               as "hasSignedIn",
              a.email, a.email_verified as "emailVerified"
            from accounts a where a.id = $1`,
     values: [accountId, Buffer.from(browserSha256), network, since],

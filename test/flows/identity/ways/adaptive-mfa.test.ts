@@ -106,6 +106,54 @@ test.serial('a new browser needs a code by mail once, and is known afterwards', 
   ])
 })
 
+const PASSWORD = 'correct horse battery staple'
+
+type Stage = Awaited<ReturnType<typeof stage>>
+
+/** Ways to open the first session of an account other than a sign-in by password. */
+const FIRST_SESSIONS = {
+  'an invitation': async (at: Stage, browser: TestBrowser, email: string) => {
+    const api = apiOf(at.running)
+    const { token, body } = await api.workspace()
+    const made = await api.post('/api/v1/tenant-users', token, { email })
+    await api.close()
+    if (made.status !== 201) throw new Error(JSON.stringify(made.body))
+    const { text } = await at.mail.letterTo(email)
+    const page = await browser.get(/\/auth\/invitations\/[\w-]+/.exec(text)![0])
+    const opened = await browser.submit(page, { name: 'Bea', password: PASSWORD })
+    return { opened, tenantSlug: String(body['tenant_slug']) }
+  },
+  'an invite of the operator': async (
+    { workspace }: Stage,
+    browser: TestBrowser,
+    email: string,
+  ) => {
+    const page = await browser.get(new URL(workspace.inviteUrl).pathname)
+    const opened = await browser.submit(page, { name: 'Bea', email, password: PASSWORD })
+    return { opened, tenantSlug: workspace.tenantSlug }
+  },
+} as const
+
+for (const [way, open] of Object.entries(FIRST_SESSIONS)) {
+  test.serial(
+    `after ${way} a password from elsewhere is challenged, and its owner is not`,
+    async (t) => {
+      const at = await stage(t, { SVC_INVITATIONS__ENABLED: 'true' })
+      const email = 'bea@example.com'
+      const owner = at.browser()
+      const { opened, tenantSlug } = await open(at, owner, email)
+      t.is(opened.status, 303, opened.html)
+      await sql(at.db, 'update accounts set email_verified = true where email = $1', [email])
+      const bea = { ...at.workspace, tenantSlug, email, password: PASSWORD }
+      const attacker = at.browser()
+      t.regex((await signIn(attacker, bea)).location!, /^\/auth\/mfa\?flow=/)
+      t.is((await attacker.get('/auth/account')).status, 303)
+      t.is((await signInAgain(owner, bea)).location, '/auth/account', 'the browser is known')
+      t.deepEqual(await at.triggered(), [{ reasons: ['new_device'], method: 'mail' }])
+    },
+  )
+}
+
 test.serial('a new network and failures raise the risk', async (t) => {
   const at = await stage(t, { SVC_ADAPTIVE_MFA__FAILURES_MAX: '2' })
   const browser = at.browser()
