@@ -4,7 +4,7 @@
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -27,7 +27,7 @@ function mayIsolate(): boolean {
   }
 }
 
-const missing = ['bash', 'curl', 'jq', 'openssl', 'initdb', 'unshare', 'ip'].filter(
+const missing = ['bash', 'curl', 'jq', 'openssl', 'initdb', 'unshare', 'ip', 'setpriv'].filter(
   (name) => program(name) === undefined,
 )
 if (missing.length === 0 && !mayIsolate()) missing.push('the right to make a network')
@@ -39,18 +39,24 @@ function testProduction(title: string, body: (t: ExecutionContext) => Promise<vo
 
 type Run = { readonly code: number | null; readonly out: string; readonly err: string }
 
+/** An account without rights. */
+const ORDINARY = 65534
+
 /** Runs the script in a network of its own, where an address of the public internet is this machine. */
 async function onLoopback(
   t: ExecutionContext,
   options: readonly string[],
   environment: Readonly<Record<string, string>> = {},
+  /** The program that runs the script. */
+  as: readonly string[] = [],
 ): Promise<Run & { readonly folder: string }> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-production-test-'))
+  if (as.length > 0) chownSync(folder, ORDINARY, ORDINARY)
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
   const network = 'ip link set lo up && ip route add local 93.184.216.34/32 dev lo && exec "$@"'
   const child = spawn(
     'unshare',
-    ['--net', 'sh', '-c', network, 'sh', SCRIPT, '--dir', folder, ...options],
+    ['--net', 'sh', '-c', network, 'sh', ...as, SCRIPT, '--dir', folder, ...options],
     { env: { PATH: process.env['PATH']!, HOME: folder, ...environment } },
   )
   let [out, err] = ['', '']
@@ -59,6 +65,16 @@ async function onLoopback(
   const [code] = (await once(child, 'close')) as [number | null]
   return { code, out, err, folder }
 }
+
+testProduction('production on loopback is ready for an ordinary user', async (t) => {
+  t.timeout(240_000)
+  const status = 'curl -s -o "$HOME/ready.json" -w "%{http_code}" "$BASE/health/ready"; id -u'
+  const ids = [`--reuid=${ORDINARY}`, `--regid=${ORDINARY}`, '--clear-groups']
+  const as = ['setpriv', ...ids, '--no-new-privs']
+  const run = await onLoopback(t, ['--', 'sh', '-c', status], {}, as)
+  t.is(run.code, 0, `${run.err}\n${run.out}`)
+  t.is(run.out.trim(), `200${ORDINARY}`)
+})
 
 testProduction(
   'production on loopback signs in, registers an agent and delivers a webhook',
