@@ -1,8 +1,8 @@
 /** GET /api/v1/capabilities: the features of this deployment, derived from its routes (docs/reference/http.md). */
-import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { INTERFACE_VERSION } from './request/interface-version.js'
 import { NO_CONTEXT } from './response/replies.js'
+import { sharedBody } from './response/shared-body.js'
 import { bytes, ownRoute, type Route } from './route.js'
 
 const MAX_AGE_SECS = 60
@@ -40,13 +40,11 @@ export function capabilitiesDocument(options: CapabilitiesOptions) {
 }
 
 export function capabilitiesRoute(options: CapabilitiesOptions): Route {
-  const body = JSON.stringify(capabilitiesDocument(options))
-  const rule = bytes(
-    200,
-    'application/json',
-    () => ({ body, etag: strongTag(body), maxAgeSecs: MAX_AGE_SECS }),
-    Capabilities,
-  )
+  const ready = {
+    ...sharedBody(JSON.stringify(capabilitiesDocument(options))),
+    maxAgeSecs: MAX_AGE_SECS,
+  }
+  const rule = bytes(200, 'application/json', () => ready, Capabilities)
   return ownRoute({
     method: 'GET',
     path: '/api/v1/capabilities',
@@ -59,9 +57,4 @@ export function capabilitiesRoute(options: CapabilitiesOptions): Route {
     responses: rule.docs,
     answer: () => rule.render(null, NO_CONTEXT),
   })
-}
-
-/** The strong entity tag of a body. */
-export function strongTag(body: string | Uint8Array): string {
-  return `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Policies } from '../../actors/operations/rate-limits/protocol.js'
 import type { EventType } from '../../actors/domain/events.js'
-import { strongTag } from '../capabilities.js'
+import { type SharedBody, sharedOnce } from '../response/shared-body.js'
 import { openapiDocument } from './openapi.js'
 import { PAGE_FILES, referencePage } from './reference-page.js'
 import { type OwnRouteSpec, ownRoute, type Rendered, type Route } from '../route.js'
@@ -21,8 +21,6 @@ export type DocumentRoutesOptions = {
 }
 
 export const OPENAPI_PATH = '/openapi.json'
-
-type Ready = { readonly body: string | Uint8Array; readonly etag: string }
 
 /** Empty if openapi.enabled is false. */
 export function documentRoutes({
@@ -44,10 +42,13 @@ export function documentRoutes({
   const described: Route[] = []
   const describe = () =>
     openapiDocument({ issuer, exposure, routes: described, policies, events, egressUrl })
-  const document = once(() => JSON.stringify(describe()))
-  const page = once(() => referencePage(describe(), issuer, docsPath))
+  const document = sharedOnce(() => JSON.stringify(describe()))
+  const page = sharedOnce(() => referencePage(describe(), issuer, docsPath))
   const files = new Map(
-    Object.entries(PAGE_FILES).map(([name, { type, text }]) => [name, { type, body: once(text) }]),
+    Object.entries(PAGE_FILES).map(([name, { type, text }]) => [
+      name,
+      { type, body: sharedOnce(text) },
+    ]),
   )
 
   const json: OwnRouteSpec = {
@@ -96,18 +97,6 @@ export function documentRoutes({
   return own
 }
 
-/** Computes a body at its first request. */
-function once(make: () => string | Uint8Array): () => Ready {
-  let cached: Ready | null = null
-  return () => {
-    if (cached === null) {
-      const body = make()
-      cached = { body, etag: strongTag(body) }
-    }
-    return cached
-  }
-}
-
-function ready(contentType: string, { body, etag }: Ready, cacheControl: string): Rendered {
+function ready(contentType: string, { body, etag }: SharedBody, cacheControl: string): Rendered {
   return { form: 'body', status: 200, contentType, body, etag, cacheControl }
 }

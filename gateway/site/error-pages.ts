@@ -7,7 +7,7 @@ import { OAUTH_ERRORS } from '../../actors/domain/oauth-reasons.js'
 import type { I18nSettings } from '../../actors/domain/i18n/settings.js'
 import { filledIn } from '../../actors/domain/i18n/languages.js'
 import type { Locale } from '../../actors/domain/i18n/locales.js'
-import { strongTag } from '../capabilities.js'
+import { sharedBody } from '../response/shared-body.js'
 import { chooseLanguage } from '../pages/platform/language.js'
 import { renderPage } from '../pages/platform/render.js'
 import { problemCode, PROBLEM_TYPES, type ProblemName } from '../response/problems.js'
@@ -89,13 +89,11 @@ function oauthPageOf(code: OAuthCode): Rendered {
 function kept(key: string, text: () => string): Rendered {
   const known = pages.get(key)
   if (known !== undefined) return known
-  const body = text()
   const rendered: Rendered = {
     form: 'body',
     status: 200,
     contentType: 'text/html; charset=utf-8',
-    body,
-    etag: strongTag(body),
+    ...sharedBody(text()),
     cacheControl: 'public, max-age=3600',
     headers: { vary: 'Accept-Language' },
   }

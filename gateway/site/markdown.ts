@@ -4,7 +4,7 @@ import { join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Negotiator from 'negotiator'
 import { z } from 'zod'
-import { strongTag } from '../capabilities.js'
+import { type SharedBody, sharedBody, strongTag } from '../response/shared-body.js'
 import { NO_CONTEXT } from '../response/replies.js'
 import { ownRoute, problem, type Rendered, type ResponseDoc, type Route } from '../route.js'
 
@@ -34,17 +34,19 @@ export function textType(
 
 /** A text with an entity tag. `Vary` names the header that its type depends on. */
 export function textBody(
-  body: string,
+  text: string | SharedBody,
   contentType: string,
   maxAgeSecs: number,
 ): Extract<Rendered, { form: 'body' }> {
+  const { body, etag } = typeof text === 'string' ? { body: text, etag: strongTag(text) } : text
   return {
     form: 'body',
     status: 200,
     contentType,
     body,
     headers: { vary: 'Accept' },
-    etag: strongTag(`${contentType}\n${body}`),
+    // The same text has two types.
+    etag: strongTag(`${contentType}\n${etag}`),
     cacheControl: `public, max-age=${maxAgeSecs}`,
   }
 }
@@ -66,11 +68,11 @@ const DEPTHS = [['page'], ['group', 'page'], ['group', 'area', 'page']] as const
 export function documentationRoutes(): readonly Route[] {
   const pages = new Set(documentationPages())
   if (pages.size === 0) return []
-  const texts = new Map<string, string>()
-  const textOf = (name: string): string => {
+  const texts = new Map<string, SharedBody>()
+  const textOf = (name: string): SharedBody => {
     const known = texts.get(name)
     if (known !== undefined) return known
-    const text = readFileSync(join(DOCUMENTATION_FOLDER, name), 'utf8')
+    const text = sharedBody(readFileSync(join(DOCUMENTATION_FOLDER, name), 'utf8'))
     texts.set(name, text)
     return text
   }

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { Clock } from '../../runtime/kernel/clock.js'
-import { strongTag } from '../capabilities.js'
+import { sharedBody } from '../response/shared-body.js'
 import { NO_CONTEXT } from '../response/replies.js'
 import { ownRoute, problem, type Rendered, type ResponseDoc, type Route } from '../route.js'
 import { agentText, overviewText, type TextOptions } from './agent-texts.js'
@@ -33,13 +33,11 @@ const templates = new URL('../../../gateway/pages/templates/platform/', import.m
 export const ICON_PATH = '/favicon.svg'
 
 function file(path: string, operationId: string, summary: string, type: string, name: string) {
-  const body = readFileSync(new URL(name, templates))
   const rendered: Rendered = {
     form: 'body',
     status: 200,
     contentType: type,
-    body,
-    etag: strongTag(body),
+    ...sharedBody(readFileSync(new URL(name, templates))),
     cacheControl: `public, max-age=${DAY_SECS}`,
   }
   const responses: ResponseDoc[] = [{ status: 200, contentType: type, schema: null }]

@@ -4,6 +4,7 @@
  */
 import { isIP } from 'node:net'
 import { quotaAddress } from '../../actors/domain/quota-address.js'
+import { isShared } from '../response/shared-body.js'
 
 /** Requests of a connection that are worked on at the same time. */
 export const IN_PROGRESS_MAX = 16
@@ -15,6 +16,12 @@ const WAITING_MAX = 1_600
 const WAITING_REQUEST_BYTES = 8 * 1024
 export const ADDRESS_BYTES_MAX = 16 * 1024 * 1024
 export const ALL_BYTES_MAX = 64 * 1024 * 1024
+
+/** The bytes of a body that are held until it is sent. Documents are held anyway. */
+export function heldBytesOf(body: string | Uint8Array | null): number {
+  if (body === null || (typeof body !== 'string' && isShared(body))) return 0
+  return Buffer.byteLength(body)
+}
 
 /** Which bound a connection was closed for. */
 export type Bound = 'connection' | 'address' | 'process'

@@ -28,7 +28,7 @@ import {
   targetOf,
 } from '../request/request-smuggling-guard.js'
 import { plainAddress } from './addresses.js'
-import { ConnectionBounds, Turns } from './bounds.js'
+import { ConnectionBounds, heldBytesOf, Turns } from './bounds.js'
 import { inPieces, isLong, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
 import { linger } from './linger.js'
 import { streamSink } from './node-sink.js'
@@ -226,7 +226,7 @@ class Http1Exchange implements HttpExchange {
 
   private holdUnsent({ body }: Answer): void {
     if (this.unsentBytes !== null) return
-    this.unsentBytes = body === null ? 0 : Buffer.byteLength(body)
+    this.unsentBytes = heldBytesOf(body)
     this.connection.turns.holdAnswer(this.unsentBytes)
   }
 

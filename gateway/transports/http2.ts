@@ -39,7 +39,7 @@ import {
   splitTarget,
 } from '../request/request-smuggling-guard.js'
 import { plainAddress } from './addresses.js'
-import { ConnectionBounds, Turns } from './bounds.js'
+import { ConnectionBounds, heldBytesOf, Turns } from './bounds.js'
 import {
   type CertificateFiles,
   readCertificate,
@@ -180,7 +180,7 @@ class Http2Exchange implements HttpExchange {
   }
 
   private holdUnsent(body: string | Uint8Array): void {
-    this.unsentBytes = bytesOf(body)
+    this.unsentBytes = heldBytesOf(body)
     this.peer.turns.holdAnswer(this.unsentBytes)
   }
 

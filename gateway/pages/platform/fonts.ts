@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { NO_CONTEXT } from '../../response/replies.js'
+import { sharedBody } from '../../response/shared-body.js'
 import { ownRoute, problem, type Rendered, type Route } from '../../route.js'
 
 const FACES = [
@@ -23,7 +24,7 @@ function publish(file: URL): string {
     form: 'body',
     status: 200,
     contentType: 'font/woff2',
-    body,
+    body: sharedBody(body).body,
     cacheControl: 'public, max-age=31536000, immutable',
   })
   return `/auth/font/${digest}`

@@ -8,6 +8,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { NO_CONTEXT } from '../../response/replies.js'
+import { sharedBody } from '../../response/shared-body.js'
 import { ownRoute, problem, type Rendered, type Route } from '../../route.js'
 
 const LIBRARY = new URL(
@@ -36,7 +37,7 @@ function publish(text: string): Script {
     form: 'body',
     status: 200,
     contentType: 'text/javascript; charset=utf-8',
-    body: text,
+    body: sharedBody(text).body,
     cacheControl: 'public, max-age=31536000, immutable',
   })
   return {

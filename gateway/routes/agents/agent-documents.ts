@@ -4,7 +4,7 @@ import {
   type AgentDocumentName,
   agentDocuments,
 } from '../../../actors/agents/documents/protocol.js'
-import { strongTag } from '../../capabilities.js'
+import { strongTag } from '../../response/shared-body.js'
 import { callerOf } from '../../request/caller.js'
 import { bytes, json, problem, type Route, reply, route } from '../../route.js'
 

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { strongTag } from '../../capabilities.js'
+import { type SharedBody, sharedBody } from '../../response/shared-body.js'
 import { renderDocsPage } from '../../pages/platform/render.js'
 import { NO_CONTEXT } from '../../response/replies.js'
 import { ownRoute, problem, type Rendered, type Route } from '../../route.js'
@@ -23,6 +23,7 @@ const STYLE = readFileSync(
   new URL('../../../../gateway/pages/templates/docs/style.css', import.meta.url),
   'utf8',
 )
+const STYLE_BODY = sharedBody(STYLE)
 const STYLE_DIGEST = createHash('sha256').update(STYLE).digest('hex').slice(0, 16)
 
 const unknown = problem(404, 'not-found', { detail: 'There is no such page.' })
@@ -71,13 +72,20 @@ export function docsRoutes(): readonly Route[] {
     })),
   })
 
+  const rendered = new Map<string, SharedBody>()
+
   async function pageAt(path: string): Promise<Rendered> {
     const page = pages.get(path)
     if (page === undefined) return unknown.render(null, NO_CONTEXT)
+    const known = rendered.get(path)
+    if (known !== undefined) return htmlBody(known)
     const { html, headings } = await contentOf(page)
     const source = `${DOCUMENTATION}/${page.file}`
-    const body = renderDocsPage('docs-page', frame(path, page.title), { html, headings, source })
-    return htmlBody(body, strongTag(body))
+    const body = sharedBody(
+      renderDocsPage('docs-page', frame(path, page.title), { html, headings, source }),
+    )
+    rendered.set(path, body)
+    return htmlBody(body)
   }
 
   const index = ownRoute({
@@ -113,20 +121,23 @@ export function docsRoutes(): readonly Route[] {
       const words = ((query as z.infer<typeof Query>).q ?? '').trim()
       const results = words === '' ? [] : (await search()).find(words)
       const title = words === '' ? 'Search' : `Search: ${words}`
-      return htmlBody(renderDocsPage('docs-search', frame(null, title), { words, results }), null)
+      return htmlBody({
+        body: renderDocsPage('docs-search', frame(null, title), { words, results }),
+      })
     },
   })
   return [index, found, styleRoute, pictureRoute, ...byDepth]
 }
 
-function htmlBody(body: string, etag: string | null): Rendered {
+/** A page without an entity tag is not kept. */
+function htmlBody({ body, etag }: Omit<SharedBody, 'etag'> & Partial<SharedBody>): Rendered {
   return {
     form: 'body',
     status: 200,
     contentType: 'text/html; charset=utf-8',
     body,
-    ...(etag === null ? {} : { etag }),
-    cacheControl: etag === null ? 'no-store' : `public, max-age=${MAX_AGE_SECS}`,
+    ...(etag === undefined ? {} : { etag }),
+    cacheControl: etag === undefined ? 'no-store' : `public, max-age=${MAX_AGE_SECS}`,
   }
 }
 
@@ -143,11 +154,19 @@ const styleRoute = ownRoute({
           form: 'body',
           status: 200,
           contentType: 'text/css; charset=utf-8',
-          body: STYLE,
+          body: STYLE_BODY.body,
           cacheControl: 'public, max-age=31536000, immutable',
         }
       : unknown.render(null, NO_CONTEXT),
 })
+
+const pictures = new Map<string, SharedBody>()
+
+function pictureAt(file: string): SharedBody {
+  const picture = pictures.get(file) ?? sharedBody(readFileSync(file))
+  pictures.set(file, picture)
+  return picture
+}
 
 const pictureRoute = ownRoute({
   ...shared,
@@ -161,14 +180,12 @@ const pictureRoute = ownRoute({
     // The pattern of the name has no slash, so a path cannot leave the folder.
     const file = join(DOCUMENTATION_FOLDER, 'pictures', name)
     if (!existsSync(file)) return unknown.render(null, NO_CONTEXT)
-    const body = readFileSync(file)
     const type = PICTURE_TYPES[name.slice(name.lastIndexOf('.') + 1)]!
     return {
       form: 'body',
       status: 200,
       contentType: type,
-      body,
-      etag: strongTag(createHash('sha256').update(body).digest('hex')),
+      ...pictureAt(file),
       cacheControl: `public, max-age=${MAX_AGE_SECS}`,
     }
   },
