@@ -66,11 +66,6 @@ export interface StreamedAnswer extends Omit<Answer, 'body' | 'close'> {
   readonly bodyBytes?: number | undefined
   /** Closes the connection (HTTP/1.1) after the answer. */
   readonly close?: boolean | undefined
-  /**
-   * Bytes without meaning at the start of the body. A transport that cannot send a head without a body sends
-   * them if the body is slow to start.
-   */
-  readonly filler?: Uint8Array | undefined
 }
 
 /** How a streamed answer ended. */

@@ -25,6 +25,10 @@ export type ListenNeeds = {
 /** A renewed certificate is used within this time. */
 const RENEWAL_EVERY_MS = 60_000
 
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host.startsWith('127.')
+}
+
 type Where = Pick<
   ServerSettings,
   'host' | 'port' | 'transport' | 'http1_parser' | 'tls' | 'drain_secs'
@@ -49,7 +53,15 @@ export async function listen(
   }
   if (http1_parser === 'node') return openHttp1(options)
   const native = loadNative(pins)
-  if (native.tag === 'loaded') return openUws(native.uws, options)
+  if (native.tag === 'loaded') {
+    if (!isLoopback(host)) {
+      log.warn(
+        { host },
+        'server.http1_parser is uwebsockets on an address that is not loopback: it answers 505 to a request line that the network cuts in two; use "node" unless a proxy on this machine sends the requests',
+      )
+    }
+    return openUws(native.uws, options)
+  }
   log.warn(
     { reason: native.reason },
     'uWebSockets is not available: plain_http is served by node:http, which is slower',

@@ -1,6 +1,7 @@
 /** Receives a request body within limits of size and time, for all transports. */
 import { bytePipe, type ByteStream, type ByteWriter } from '../../runtime/kernel/stream.js'
 import { BodyUnreadable, type BodyFailure } from '../http-exchange.js'
+import { DROPPED_BYTES_MAX } from '../transports/linger.js'
 
 /** Time after which a stalled body fails. */
 const STALL_MS_MAX = 12_000
@@ -32,6 +33,7 @@ export class BodyReceiver {
   private size = 0
   private ended = false
   failure: BodyFailure | null = null
+  private droppedBytes = 0
   private paused = false
   private waiter: Waiter | null = null
   private writer: ByteWriter | null = null
@@ -57,7 +59,11 @@ export class BodyReceiver {
       else if (this.dropping.bytesLeft < Number.POSITIVE_INFINITY) this.expectMore()
       return
     }
-    if (this.failure !== null || this.ended) return
+    if (this.failure !== null || this.ended) {
+      this.droppedBytes += chunk.byteLength
+      if (this.droppedBytes > DROPPED_BYTES_MAX) this.flow.pause()
+      return
+    }
     this.size += chunk.byteLength
     if (this.writer !== null) {
       this.writeToStream(this.writer, chunk)
@@ -91,7 +97,7 @@ export class BodyReceiver {
   }
 
   /**
-   * Drops the rest as it arrives, so that a client that writes its whole request before it reads gets the answer,
+   * Drops the rest as it arrives, up to `DROPPED_BYTES_MAX`, so that a client that writes its whole request before it reads gets the answer,
    * and the connection can be used again.
    */
   discard(): void {

@@ -223,7 +223,6 @@ export class Responder {
         headers,
         body,
         bodyBytes,
-        filler: fillerOf(contentType),
       })
       if (typeof end === 'object') return this.problem(context, unsent(end.unsent))
     }
@@ -329,14 +328,6 @@ function refusalMembers(
     ...(tenantId === null ? {} : { tenant_id: tenantId }),
     ...(grantType === null ? {} : { grant_type: grantType }),
   }
-}
-
-const EVENT_STREAM = /^text\/event-stream\s*(?:;|$)/i
-/** A comment, which readers of event streams ignore (HTML, section 9.2.6). */
-const EVENT_COMMENT = Buffer.from(':\n')
-
-function fillerOf(contentType: string | null): Uint8Array | undefined {
-  return contentType !== null && EVENT_STREAM.test(contentType) ? EVENT_COMMENT : undefined
 }
 
 /** The name of this proxy in Proxy-Status (RFC 9209 section 2). */

@@ -28,6 +28,7 @@ import {
   HeadCheck,
 } from '../request/request-smuggling-guard.js'
 import { inPieces, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
+import { ConnectionBounds, heldBytesOf, Holder } from './bounds.js'
 import { DROPPED_BYTES_MAX } from './linger.js'
 import type { Uws } from './native.js'
 import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
@@ -37,14 +38,12 @@ const STATUS_LINES = new Map(
   Object.entries(STATUS_CODES).map(([status, reason]) => [Number(status), `${status} ${reason}`]),
 )
 
-/** Wait for the first chunk of an event stream. Then the head is sent with a comment. */
-const HEAD_WAIT_MS = 20
-
 type Shared = {
   draining: boolean
   readonly open: OpenExchanges
   readonly peers: PeerNames
   readonly unreadMs: number
+  readonly bounds: ConnectionBounds
 }
 /** A body that is being written. */
 type Relayed = { gone: boolean; wake: (() => void) | null; readonly body: ByteStream }
@@ -71,6 +70,8 @@ class UwsExchange implements HttpExchange {
   private isHeld = false
   /** The body that is being relayed. It is cancelled when the client leaves. */
   private relayed: Relayed | null = null
+  /** Counts the unread rest of the answer. */
+  private holder: Holder | null = null
 
   constructor(res: HttpResponse, shared: Shared, head: AdmittedHead) {
     const { method, headers } = head
@@ -85,6 +86,7 @@ class UwsExchange implements HttpExchange {
     this.chunked = headers.has('transfer-encoding')
     this.hasBody = announcesBody(method, headers)
     shared.open.begin()
+    shared.bounds.inProgress += 1
     res.onAborted(() => this.leave())
     if (this.hasBody) this.receive()
   }
@@ -111,7 +113,7 @@ class UwsExchange implements HttpExchange {
   }
 
   async relay(answer: StreamedAnswer): Promise<StreamEnd> {
-    const { status, block, headers, body, bodyBytes, filler } = answer
+    const { status, block, headers, body, bodyBytes } = answer
     if (this.done) {
       body.cancel('the client left')
       return 'left'
@@ -140,17 +142,6 @@ class UwsExchange implements HttpExchange {
       writeHeaders(res, block, headers)
       if (this.closes) res.writeHeader('connection', 'close')
     }
-    // If no chunk arrives in time, an event stream sends its head with a comment.
-    const headTimer =
-      filler === undefined || bodiless
-        ? undefined
-        : setTimeout(() => {
-            if (!unsent || relayed.gone || this.gone) return
-            res.cork(() => {
-              head()
-              res.write(filler)
-            })
-          }, HEAD_WAIT_MS)
     const end = await relayTo(
       {
         // Corked, so that the chunk size and the chunk are sent in one segment.
@@ -193,7 +184,6 @@ class UwsExchange implements HttpExchange {
       body,
       { unreadMs: this.shared.unreadMs },
     )
-    clearTimeout(headTimer)
     return this.relayEnded(end)
   }
 
@@ -228,10 +218,16 @@ class UwsExchange implements HttpExchange {
     return this.relayEnded(await relayTo(known, known.body, { bodyBytes, unreadMs }))
   }
 
+  private finish(): void {
+    this.holder?.end()
+    this.shared.bounds.inProgress -= 1
+    this.shared.open.finish()
+  }
+
   private relayEnded(end: StreamEnd): StreamEnd {
     this.relayed = null
     // After a close, `onAborted` has counted the exchange already.
-    if (end === 'complete') this.shared.open.finish()
+    if (end === 'complete') this.finish()
     else if (typeof end === 'object') this.done = false
     return end
   }
@@ -241,18 +237,23 @@ class UwsExchange implements HttpExchange {
     const { res } = this
     if (body === null || body.length === 0) {
       res.end('')
-      this.shared.open.finish()
+      this.finish()
       return
     }
     const totalBytes = Buffer.byteLength(body)
     const [, isComplete] = res.tryEnd(body, totalBytes)
     if (isComplete) {
-      this.shared.open.finish()
+      this.finish()
       return
     }
     this.gone = false
     const bytes = typeof body === 'string' ? Buffer.from(body) : body
     const rest = bytes.subarray(res.getWriteOffset())
+    const { bounds, peers } = this.shared
+    const holder = new Holder(bounds, peers.nameOf(res.getRemoteAddress()), () => res.close())
+    this.holder = holder
+    // Not while the response is corked, because this may close it.
+    setImmediate(() => holder.hold(heldBytesOf(body)))
     void this.writeKnown(this.known(inPieces(rest), totalBytes, null), rest.byteLength)
   }
 
@@ -268,7 +269,10 @@ class UwsExchange implements HttpExchange {
 
   /** True if the connection must not be read after this request. */
   private get closes(): boolean {
-    return this.chunked || this.shared.draining
+    if (this.chunked || this.shared.draining) return true
+    // The rest is too long to be dropped.
+    if (this.receiver === null || this.receiver.complete) return false
+    return Number(this.headers.get('content-length') ?? 0) > DROPPED_BYTES_MAX
   }
 
   send(answer: Answer): void {
@@ -353,7 +357,7 @@ class UwsExchange implements HttpExchange {
         res.endWithoutBody()
       } else if (close) res.end(body ?? '', true)
       else return this.endAtPace(body)
-      this.shared.open.finish()
+      this.finish()
     })
   }
 
@@ -366,19 +370,19 @@ class UwsExchange implements HttpExchange {
       this.receiver?.fail('aborted')
       relayed.body.cancel('the client left')
       relayed.wake?.()
-      this.shared.open.finish()
+      this.finish()
       return
     }
     if (this.isHeld) {
       this.isHeld = false
-      this.shared.open.finish()
+      this.finish()
       return
     }
     if (this.done) return
     this.done = true
     this.receiver?.fail('aborted')
     this.aborted?.()
-    this.shared.open.finish()
+    this.finish()
   }
 }
 
@@ -397,12 +401,14 @@ type ListenOnHost = (
 
 export async function openUws(uws: Uws, options: ListenOptions): Promise<Listener> {
   const { host, port, handler, isShared, unreadMs = UNREAD_MS_MAX, lingerMs = 0 } = options
+  const { bounds = new ConnectionBounds() } = options
   const app = uws.App()
   const shared: Shared = {
     draining: false,
     open: new OpenExchanges(),
     peers: new PeerNames(),
     unreadMs,
+    bounds,
   }
   const connected = new OpenExchanges()
   app.filter((_, count) => {

@@ -1,0 +1,100 @@
+/** What uWebSockets holds for a client, and what it adds to answers. */
+import { connect } from 'node:net'
+import test, { type ExecutionContext } from 'ava'
+import { headerBlock, type HttpExchange } from '../../../gateway/http-exchange.js'
+import { listen } from '../../../gateway/listen.js'
+import { ALL_BYTES_MAX, ConnectionBounds } from '../../../gateway/transports/bounds.js'
+import { systemClock } from '../../../runtime/kernel/clock.js'
+import { type Logger, silentLogger } from '../../../runtime/kernel/log.js'
+import { ByteStream } from '../../../runtime/kernel/stream.js'
+import { sendRaw } from '../raw.js'
+
+const MIB = 1024 * 1024
+const block = headerBlock([])
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nhost: id.test\r\n\r\n`
+
+async function open(
+  t: ExecutionContext,
+  handler: (exchange: HttpExchange) => void,
+  { host = '127.0.0.1', log = silentLogger } = {},
+) {
+  const bounds = new ConnectionBounds()
+  const listener = await listen(
+    {
+      host,
+      port: 0,
+      transport: 'plain_http',
+      http1_parser: 'uwebsockets',
+      tls: undefined,
+      drain_secs: 0,
+    },
+    handler,
+    { log, clock: systemClock, bounds },
+  )
+  t.teardown(() => listener.close())
+  t.is(listener.transport, 'uws')
+  return { bounds, port: listener.port }
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+test('unread answers are counted, and all together hold at most 64 MiB', async (t) => {
+  let most = 0
+  const { bounds, port } = await open(t, (exchange) => {
+    most = Math.max(most, bounds.unsentBytes)
+    const body = exchange.path === '/other' ? 'other' : Buffer.alloc(16 * MIB)
+    exchange.send({ status: 200, block, headers: [], body })
+  })
+  for (let index = 0; index < 8; index += 1) {
+    const socket = connect(port, '127.0.0.1').pause()
+    socket.on('error', () => undefined)
+    t.teardown(() => void socket.destroy())
+    socket.write(get('/long'))
+  }
+  await until(() => bounds.closed.process > 0)
+  t.regex((await sendRaw(port, get('/other'), { answers: 1 })).text, /other$/)
+  t.true(bounds.unsentBytes <= ALL_BYTES_MAX)
+  t.true(most > 0)
+})
+
+test('a relayed event stream begins with its own first byte', async (t) => {
+  const { bounds, port } = await open(t, (exchange) => {
+    async function* late() {
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      yield Buffer.from('data: 1\n\n')
+    }
+    const type = [['content-type', 'text/event-stream']] as const
+    void exchange.relay({ status: 200, block, headers: type, body: ByteStream.from(late()) })
+  })
+  const { text } = await sendRaw(port, get('/'), { answers: 1, withinMs: 20_000 })
+  t.true(text.endsWith('\r\n\r\n9\r\ndata: 1\n\n\r\n') || text.endsWith('0\r\n\r\n'), text)
+  t.is(text.split('\r\n\r\n')[1]!.slice(0, 3), '9\r\n')
+  await until(() => bounds.inProgress === 0)
+  t.is(bounds.unsentBytes, 0)
+})
+
+test('the rest of a body that is announced above 64 MiB is not read', async (t) => {
+  const { port } = await open(t, (exchange) =>
+    exchange.send({ status: 401, block, headers: [], body: 'no' }),
+  )
+  const head = `POST / HTTP/1.1\r\nhost: id.test\r\ncontent-length: ${1024 * MIB}\r\n\r\n`
+  const { text, closed } = await sendRaw(port, `${head}abc`, { withinMs: 20_000 })
+  t.regex(text, /connection: close/)
+  t.true(closed)
+})
+
+test('an address that is not loopback is a warning', async (t) => {
+  for (const [host, count] of [
+    ['127.0.0.1', 0],
+    ['0.0.0.0', 1],
+  ] as const) {
+    const warnings: string[] = []
+    const warn = (_: unknown, text: string) => void warnings.push(text)
+    const log = { ...silentLogger, warn } as unknown as Logger
+    await open(t, () => undefined, { host, log })
+    t.is(warnings.length, count)
+    for (const text of warnings) t.regex(text, /http1_parser/)
+  }
+})
