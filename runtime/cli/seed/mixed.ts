@@ -2,7 +2,7 @@
  * The scenario `mixed` of `svc seed`: the rows of one tenant with users, applications, agents, sessions, tokens, consents
  * and a webhook, and the events of their creation. All values but the times follow from the seed.
  */
-import { createHash, createPrivateKey, createPublicKey } from 'node:crypto'
+import { createHash, createPublicKey } from 'node:crypto'
 import { didKey, fingerprint, publicJwk } from '../../../actors/agents/proof-of-work/keys.js'
 import { agentRegistered, eventData } from '../../../actors/domain/events.js'
 import { REGISTERED_AGENT_SCOPES, type Scope } from '../../../actors/domain/scopes.js'
@@ -18,6 +18,7 @@ import {
   type SeedRow,
 } from '../../../storage/operations/seed-rows.js'
 import type { NewEvent } from '../../../storage/platform/outbox.js'
+import { ed25519KeyOf } from '../../kernel/key-pair.js'
 import type { Random } from '../../kernel/random.js'
 import { seededRandom } from './seeded-random.js'
 
@@ -42,7 +43,6 @@ const SESSION_DAYS = 7
 const IDLE_SECS = 7 * 86_400
 /** The time in the ids of the first tenant, 2026-01-01. Each further tenant is a second later. */
 const FIRST_ID_MS = 1_767_225_600_000
-const ED25519_PKCS8 = Buffer.from('302e020100300506032b657004220420', 'hex')
 
 export type Plan = {
   readonly seed: string
@@ -222,9 +222,9 @@ class Maker {
 
   agent(number: number): void {
     const id = this.#random.uuid()
-    const key = Buffer.concat([ED25519_PKCS8, this.#random.bytes(32)])
-    const privateKey = createPrivateKey({ key, format: 'der', type: 'pkcs8' })
-    const { x = '' } = createPublicKey(privateKey).export({ format: 'jwk' })
+    const { x = '' } = createPublicKey(ed25519KeyOf(this.#random.bytes(32))).export({
+      format: 'jwk',
+    })
     const raw = Buffer.from(x, 'base64url')
     const keyId = fingerprint(publicJwk(raw, 'ed25519'))
     const did = didKey(raw, 'ed25519')

@@ -14,7 +14,7 @@ const CACHE = fileURLToPath(new URL('../../../../node_modules/.cache/', import.m
 /**
  * The folder whose node_modules has these packages. The first call installs them.
  * @param name of the folder, unique for the list.
- * @param packages with exact versions: `name@1.2.3`.
+ * @param packages with versions: `name@1.2.3`.
  */
 export async function installedPackages(
   name: string,
