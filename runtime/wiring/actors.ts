@@ -525,6 +525,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
         sender,
         clock,
         random,
+        shares: metrics.shares,
         urlRules: {
           nonStandardPorts: sending.nonStandardPorts,
           privateNetworks: webhooks.allow_private_networks,

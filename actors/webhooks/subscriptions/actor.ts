@@ -1,6 +1,7 @@
 /** Webhook subscriptions of a tenant. The async plane sends their deliveries. */
 import { defineActor, type Handlers } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { cancelDeliveries } from '../../../storage/webhooks/deliveries.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
@@ -37,6 +38,7 @@ export type WebhooksNeeds = {
   readonly sender: Sender
   readonly clock: Clock
   readonly random: Random
+  readonly shares: ShareCounts
   readonly urlRules: TargetRules
   /** Event types that this deployment can emit. */
   readonly offered: readonly EventType[]

@@ -7,6 +7,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Handlers, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
+import {
+  FairShare,
+  isRefused,
+  type ShareCounts,
+} from '../../../runtime/kernel/fairness/fair-share.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
   attemptsOf,
@@ -27,12 +32,14 @@ import { envelopeOf } from '../delivery/envelope.js'
 import type { Sender } from '../delivery/sender.js'
 import { type EventType, eventData } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
+import { TenantGroups } from '../../platform/tenant-groups.js'
 import { toDelivery } from './history.js'
 import type { Delivery, TestWebhook, WebhooksProtocol } from './protocol.js'
 
 const TYPE: EventType = 'webhook.test'
 /** Concurrent tests in this process. Each may last until the timeout of its receiver. */
 const CONCURRENT_MAX = 32
+const PER_TENANT_MAX = 4
 /** A test without an outcome after this time belongs to a process that died. */
 const ABANDONED_MS = 60_000
 const POLL_MS = 100
@@ -44,13 +51,20 @@ export type TestNeeds = {
   readonly sender: Sender
   readonly clock: Clock
   readonly random: Random
+  readonly shares: ShareCounts
 }
 
 type Begun = { readonly tag: 'begun'; readonly deliveryId: string }
 
 export function testDeliveries(needs: TestNeeds): { run: Handlers<WebhooksProtocol>['test'] } {
-  const { database, sealer, sender, clock, random } = needs
-  let running = 0
+  const { database, sealer, sender, clock, random, shares } = needs
+  const groups = new TenantGroups({ database, clock })
+  const places = new FairShare({
+    resource: 'webhook_tests',
+    total: CONCURRENT_MAX,
+    levels: [{ name: 'tenant', max: PER_TENANT_MAX }],
+    counts: shares,
+  })
 
   /** Commits the delivery, or finds the delivery of this idempotency key. */
   function begin(
@@ -90,12 +104,18 @@ export function testDeliveries(needs: TestNeeds): { run: Handlers<WebhooksProtoc
     return database.tenant(tenantId, (tx) => deliveryBody(tx, tenantId, id))
   }
 
-  async function send(message: TestWebhook, target: Target, id: string, body: string) {
+  async function send(
+    message: TestWebhook,
+    target: Target,
+    id: string,
+    body: string,
+    given: AbortSignal,
+  ) {
     const { tenantId } = message
     // Runs to its end even if the caller disconnects, so that the outcome is stored.
     const { retryAfterSecs: _, ...attempt } = await sender.send(
       { ...target, tenantId, deliveryId: id, eventType: TYPE, body },
-      new AbortController().signal,
+      given,
     )
     const status = attempt.error === null ? 'succeeded' : 'failed'
     const record = { ...attempt, status, tenantId, deliveryId: id, waitSecs: null } as const
@@ -134,7 +154,11 @@ export function testDeliveries(needs: TestNeeds): { run: Handlers<WebhooksProtoc
     }
   }
 
-  async function run(message: TestWebhook, { signal, requestId }: MessageContext) {
+  async function run(
+    message: TestWebhook,
+    { signal, requestId }: MessageContext,
+    given: AbortSignal,
+  ) {
     const to = await target(message, signal)
     if (to === undefined) return UNKNOWN
     const now = clock.now()
@@ -153,19 +177,28 @@ export function testDeliveries(needs: TestNeeds): { run: Handlers<WebhooksProtoc
       if (delivery !== undefined) return { tag: 'tested', delivery, replayed } as const
     }
     const body = replayed ? await stored(message, deliveryId) : text
-    await send(message, to, deliveryId, body)
+    await send(message, to, deliveryId, body, given)
     return { tag: 'tested', delivery: await find(message, deliveryId), replayed } as const
   }
 
   return {
     async run(message, context) {
       if (!isUuid(message.webhookId)) return UNKNOWN
-      if (running >= CONCURRENT_MAX) return { tag: 'busy' }
-      running += 1
+      const { tenantId } = message
+      const given = new AbortController()
+      const place = places.tryAcquire([tenantId], 1, {
+        groups: await groups.of(tenantId),
+        giveUp() {
+          given.abort()
+          return true
+        },
+      })
+      if (isRefused(place)) return { tag: 'busy' }
       try {
-        return await run(message, context)
+        const outcome = await run(message, context, given.signal)
+        return given.signal.aborted ? { tag: 'busy' } : outcome
       } finally {
-        running -= 1
+        place()
       }
     },
   }

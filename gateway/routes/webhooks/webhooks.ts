@@ -197,6 +197,7 @@ export const webhookRoutes: readonly Route[] = [
       unknown,
       busy: problem(503, 'service-unavailable', {
         detail: 'Too many test deliveries are running.',
+        error: 'share_exhausted',
         retryAfterSecs: 5,
       }),
       ...idempotencyRefused,

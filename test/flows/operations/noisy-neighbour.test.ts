@@ -49,6 +49,10 @@ const ELSEWHERE = {
     'flows/webhooks/webhook-fairness',
     'a tenant with unresponsive receivers does not delay another tenant',
   ],
+  'test deliveries': [
+    'flows/webhooks/webhook-fairness',
+    'test deliveries of some tenants do not keep others from theirs',
+  ],
   'leases of webhook lanes': [
     'storage/webhooks/delivery-lanes',
     'tenants take turns, and none is leased more than its share',

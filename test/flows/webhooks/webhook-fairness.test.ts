@@ -73,3 +73,43 @@ async function callMetrics(baseUrl: string): Promise<{ text: string }> {
   const response = await fetch(`${baseUrl}/metrics`, { headers })
   return { text: await response.text() }
 }
+
+test('test deliveries of some tenants do not keep others from theirs', async (t) => {
+  t.timeout(180_000)
+  if (THROUGH !== undefined) return t.pass('each process counts for itself')
+  const certificate = makeCertificate()
+  const held: ServerResponse[] = []
+  const slow = await startReceiver(() => (response) => void held.push(response), certificate)
+  const quick = await startReceiver(() => 200, certificate)
+  const running = await testService({
+    environment: {
+      SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
+      SVC_WEBHOOKS__CA_PEM_PATH: certificate.certPath,
+      SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
+      SVC_WEBHOOKS__TIMEOUT_SECS: '170',
+    },
+  })
+  t.teardown(async () => {
+    for (const response of held) response.writeHead(200).end()
+    await running.end()
+    await slow.close()
+    await quick.close()
+  })
+  const victim = await subscriber(running, quick)
+  const { at } = await victim.subscribe()
+  const attackers = await Promise.all(Array.from({ length: 4 }, () => subscriber(running, slow)))
+  const hooks = await Promise.all(attackers.map((attacker) => attacker.subscribe()))
+  const tests = attackers.flatMap(({ ask }, nth) =>
+    Array.from({ length: 4 }, () => ask('POST', `${hooks[nth]!.at}/test`)),
+  )
+  // All places that sandboxes hold together.
+  while (held.length < 16) await new Promise((resolve) => setTimeout(resolve, 20))
+  const refused = await attackers[0]!.ask('POST', `${hooks[0]!.at}/test`)
+  t.is(refused.status, 503)
+  t.is(refused.body['error'], 'share_exhausted')
+  for (let times = 0; times < 3; times += 1)
+    t.is((await victim.ask('POST', `${at}/test`)).status, 200)
+  for (const response of held.splice(0)) response.writeHead(200).end()
+  const statuses = (await Promise.all(tests)).map(({ status }) => status).sort()
+  t.deepEqual(statuses, [...Array(15).fill(200), 503], 'one gave its place up')
+})
