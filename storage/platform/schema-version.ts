@@ -13,15 +13,16 @@ export interface MigrationFile {
 }
 
 /**
- * Finishing migrations end what earlier ones permit older builds to do. A database in use gets those at the end of the list
- * only by `svc migrate finish`, or with the migrations of the next release.
+ * Finishing migrations end what earlier ones permit older builds to do. A database in use gets those of the coming release
+ * only by `svc migrate finish`, or with the migrations of the release after it.
  */
 const FINISHING = /^\d{4}_finish_/
+/** The newest migration of the last release. */
+const RELEASED = '0095_account_recovery'
 
-/** The finishing migrations that no other migration follows. */
+/** The finishing migrations of the coming release. Other migrations of it may follow them. */
 export function finishingOf(files: readonly MigrationFile[]): readonly MigrationFile[] {
-  const last = files.findLastIndex(({ name }) => !FINISHING.test(name))
-  return files.slice(last + 1)
+  return files.filter(({ name }) => name > RELEASED && FINISHING.test(name))
 }
 
 export interface AppliedMigration {

@@ -147,7 +147,7 @@ for (const [title, last] of [
     const folder = await formerFiles(t)
     await runMigrations({ url, log: silentLogger, folder, only })
     const rest = names.filter((name) => name >= last)
-    t.deepEqual(await runMigrations({ url, log: silentLogger, finish: true }), rest)
+    t.deepEqual((await runMigrations({ url, log: silentLogger, finish: true })).sort(), rest)
     const client = await connect(superuserUrl, t)
     await t.notThrowsAsync(requireMigratedSchema(client))
     t.is(await dumpSchema(client), await readFile(new URL('schema.sql', MIGRATIONS_FOLDER), 'utf8'))

@@ -221,9 +221,9 @@ test('a database in use gets finishing migrations when it is finished, or with t
   const first = (words: string) => `-- Old processes ${words}\nselect 1;`
   const release = {
     ...ONE,
-    '0002_finish_one.sql': first('must not keep running: they read one.'),
+    '0202_finish_one.sql': first('must not keep running: they read one.'),
   }
-  const next = { ...release, '0003_next.sql': first('may keep running from 0002: only adds.') }
+  const more = { ...release, '0203_more.sql': first('may keep running: only adds.') }
   const used = async () => {
     const { url } = await emptyDatabase(t)
     await runMigrations({ url, log, folder: await folderOf(t, ONE) })
@@ -232,23 +232,31 @@ test('a database in use gets finishing migrations when it is finished, or with t
   const folder = await folderOf(t, release)
 
   const empty = await emptyDatabase(t)
-  t.deepEqual(await runMigrations({ url: empty.url, log, folder }), ['0001_one', '0002_finish_one'])
+  t.deepEqual(await runMigrations({ url: empty.url, log, folder }), ['0001_one', '0202_finish_one'])
 
   const { url, client } = await used()
   t.deepEqual(await runMigrations({ url, log, folder }), [])
   t.deepEqual(await requireMigratedSchema(client, folder), [], 'a process can start without it')
   t.deepEqual(await requireMigratedSchema(client, await folderOf(t, ONE)), [], 'and an older one')
-  t.deepEqual(await runMigrations({ url, log, folder, finish: true }), ['0002_finish_one'])
+  t.deepEqual(await runMigrations({ url, log, folder, finish: true }), ['0202_finish_one'])
   t.deepEqual(await runMigrations({ url, log, folder, finish: true }), [])
   t.deepEqual(await requireMigratedSchema(client, folder), [])
   await t.throwsAsync(requireMigratedSchema(client, await folderOf(t, ONE)), {
-    message: /no older version may run on 0002_finish_one/,
+    message: /no older version may run on 0202_finish_one/,
   })
 
   const later = await used()
-  t.deepEqual(await runMigrations({ url: later.url, log, folder: await folderOf(t, next) }), [
-    '0002_finish_one',
-    '0003_next',
+  const longer = await folderOf(t, more)
+  t.deepEqual(await runMigrations({ url: later.url, log, folder: longer }), ['0203_more'])
+  t.deepEqual(await runMigrations({ url: later.url, log, folder: longer, finish: true }), [
+    '0202_finish_one',
+  ])
+
+  // Its number is that of a file of the last release.
+  const released = { ...ONE, '0002_finish_two.sql': first('must not keep running: they read two.') }
+  const old = await used()
+  t.deepEqual(await runMigrations({ url: old.url, log, folder: await folderOf(t, released) }), [
+    '0002_finish_two',
   ])
 })
 
