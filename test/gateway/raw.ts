@@ -41,14 +41,24 @@ export function readyEvent(target: RawTarget): 'connect' | 'secureConnect' {
   return typeof target !== 'number' && target.transport === 'tls' ? 'secureConnect' : 'connect'
 }
 
+/** A connection that gets an answer gets its end with it, also on a busy machine. */
+const QUIET_MS = 1_000
+const SILENT_MS = 5_000
+
+type RawLimits = {
+  readonly withinMs?: number
+  readonly gapMs?: number
+  readonly answers?: number
+}
+
 /**
  * Sends the parts with pauses of `gapMs`. Reads until the server closes, the heads of `answers` answers have arrived, or
- * `withinMs` have passed.
+ * `withinMs` have passed. Default: a second after the last byte, or `SILENT_MS` without one.
  */
 export function sendRaw(
   target: RawTarget,
   parts: string | readonly string[],
-  { withinMs = 1_000, gapMs = 30, answers = Number.POSITIVE_INFINITY } = {},
+  { withinMs, gapMs = 30, answers = Number.POSITIVE_INFINITY }: RawLimits = {},
 ): Promise<RawReply> {
   let started = Date.now()
   return new Promise((resolve) => {
@@ -65,6 +75,10 @@ export function sendRaw(
     let timer = setTimeout(() => finish(false), CONNECT_WITHIN_MS)
     socket.on('data', (chunk: Buffer) => {
       text += chunk.toString('latin1')
+      if (withinMs === undefined) {
+        clearTimeout(timer)
+        timer = setTimeout(() => finish(false), QUIET_MS)
+      }
       const heads = text.match(/HTTP\/1\.1 \d{3} [^]*?\r\n\r\n/g)?.length ?? 0
       if (heads >= answers) finish(false)
     })
@@ -75,7 +89,7 @@ export function sendRaw(
     socket.on(readyEvent(target), async () => {
       clearTimeout(timer)
       started = Date.now()
-      timer = setTimeout(() => finish(false), withinMs)
+      timer = setTimeout(() => finish(false), withinMs ?? SILENT_MS)
       for (const [index, part] of list.entries()) {
         if (index > 0) await new Promise((wake) => setTimeout(wake, gapMs))
         if (over || socket.destroyed) return

@@ -18,7 +18,7 @@ for (const [title, standing, scopes] of [
   [
     'an owner holds the operator scopes in the control plane',
     { controlPlane: true, role: 'owner', granted },
-    'org:read org:create org:manage applications:read applications:manage tenant:manage',
+    'org:read org:create org:manage tenant:manage',
   ],
   [
     'an owner holds every tenant scope in the tenants of the organization',

@@ -1,6 +1,7 @@
 /** Admission with lost commit responses: each call end is stored once. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
+import { APPENDING } from '../../../storage/platform/outbox.js'
 import { apiOf } from '../../support/api.js'
 import { relayTo } from '../../support/storage/database-relay.js'
 import { bodyCall, closedCalls, egressHouse, settingOf } from '../../support/vault/egress.js'
@@ -42,7 +43,7 @@ test('a call end with a lost commit response is stored once, and calls continue'
   await closedCalls(resources, setting.tenantId, 1)
   const each = await used()
   t.true(each > 0 && each < 1_000, String(each))
-  relay.loseAnswerTo('outbox.append')
+  relay.loseAnswerTo({ name: 'outbox.append', text: APPENDING })
   t.is(await call(), 200)
   await closedCalls(resources, setting.tenantId, 2)
   // Longer than the retry delay.

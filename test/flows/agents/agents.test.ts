@@ -112,7 +112,7 @@ test('both tokens of a bootstrap verify against the published keys', async (t) =
   t.like(operator, {
     ...shared,
     tenant_id: controlPlane,
-    scope: 'org:read org:create org:manage applications:read applications:manage tenant:manage',
+    scope: 'org:read org:create org:manage tenant:manage',
   })
   const tenant = await claimsOf(body['tenant_access_token'])
   t.like(tenant, { ...shared, tenant_id: body['tenant_id'], scope: TENANT_SCOPES.join(' ') })

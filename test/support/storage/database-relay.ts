@@ -1,6 +1,8 @@
 /** A simulated network between service and database, with failures on request. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
+import { preparedNameOf } from '../../../storage/platform/connection.js'
+import type { Statement } from '../../../storage/platform/sql.js'
 
 /** A relay in front of the database, with failures on request. */
 export async function relayTo(t: { teardown(end: () => void): void }, url: string) {
@@ -58,9 +60,9 @@ export async function relayTo(t: { teardown(end: () => void): void }, url: strin
         up.destroy()
       }
     },
-    /** Executes the next statement of that name and closes its connection before the response. */
-    loseAnswerTo(name: string) {
-      losing = name
+    /** Executes that statement once and closes its connection before the response. */
+    loseAnswerTo(statement: Statement) {
+      losing = preparedNameOf(statement)
     },
     /** Stops relaying in both directions without closing connections. */
     fallSilent() {

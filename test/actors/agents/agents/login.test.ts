@@ -229,14 +229,7 @@ test('the owner of a workspace logs in to its control plane and to its tenant', 
   const { key, agent, tenant } = await workspace(resources)
   t.like(await loggedIn(key, agent.id), {
     tenantId: controlPlane.id,
-    scopes: [
-      'org:read',
-      'org:create',
-      'org:manage',
-      'applications:read',
-      'applications:manage',
-      'tenant:manage',
-    ],
+    scopes: ['org:read', 'org:create', 'org:manage', 'tenant:manage'],
   })
   const inside = await loggedIn(key, agent.id, tenant.id)
   t.like(inside, { tenantId: tenant.id, scopes: [...TENANT_SCOPES] })

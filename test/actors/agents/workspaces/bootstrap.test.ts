@@ -26,14 +26,7 @@ test('the metadata names the issuer and the control-plane tenant', async (t) => 
 test('a workspace is agent, organization, sandbox, application and fixture user', async (t) => {
   const made = await workspace(resources, { organizationName: 'Émile & Söhne' })
   t.like(made.agent, { tenantId: controlPlane.id, did: made.key.did, status: 'active' })
-  t.deepEqual(made.agent.scopes, [
-    'org:read',
-    'org:create',
-    'org:manage',
-    'applications:read',
-    'applications:manage',
-    'tenant:manage',
-  ])
+  t.deepEqual(made.agent.scopes, ['org:read', 'org:create', 'org:manage', 'tenant:manage'])
   t.like(made.organization, { name: 'Émile & Söhne', slug: 'emile-sohne' })
   t.like(made.tenant, { slug: 'emile-sohne-sandbox', environment: 'sandbox' })
   t.like(made.application, {

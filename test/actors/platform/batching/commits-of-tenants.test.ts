@@ -7,6 +7,7 @@ import { ChainCheck } from '../../../../storage/operations/audit-chain.js'
 import { auditEventsAfter } from '../../../../storage/operations/audit.js'
 import { openDatabase } from '../../../../storage/platform/database.js'
 import {
+  APPENDING,
   appendedEach,
   appending,
   appendingOf,
@@ -285,7 +286,7 @@ test('changes of several tenants are not repeated if the response to their commi
   const database = await openDatabase(options)
   t.teardown(() => database.close())
   const commits = groupCommit(database)
-  relay.loseAnswerTo('outbox.append')
+  relay.loseAnswerTo({ name: 'outbox.append', text: APPENDING })
   const tenants = [randomUUID(), randomUUID(), randomUUID()]
   const ends = await Promise.allSettled(
     tenants.map((tenantId) => commits.write(tenantId, { events: [event(tenantId)] })),

@@ -2,7 +2,12 @@ import { randomUUID } from 'node:crypto'
 import test from 'ava'
 import { groupCommit } from '../../../../actors/platform/batching/group-commit.js'
 import type { NewEvent, OutboxEvent } from '../../../../storage/platform/outbox.js'
-import { appendedEach, appendingOf, eventsAfter } from '../../../../storage/platform/outbox.js'
+import {
+  APPENDING,
+  appendedEach,
+  appendingOf,
+  eventsAfter,
+} from '../../../../storage/platform/outbox.js'
 import { openDatabase } from '../../../../storage/platform/database.js'
 import type { Database, Statement, Transaction } from '../../../../storage/platform/sql.js'
 import { DatabaseUnavailable } from '../../../../storage/platform/unavailable.js'
@@ -204,8 +209,8 @@ test('a failed change does not fail the other changes of its batch', async (t) =
 })
 
 for (const [title, lost] of [
-  ['decided', 'transaction.commit'],
-  ['unconditional', 'outbox.append'],
+  ['decided', { name: 'transaction.commit', text: 'commit' }],
+  ['unconditional', { name: 'outbox.append', text: APPENDING }],
 ] as const) {
   test(`${title} changes are not repeated if the response to their commit is lost`, async (t) => {
     const fresh = await freshDatabase(t)
