@@ -15,6 +15,7 @@ import {
   rowSecurityBinds,
   SchemaMismatch,
 } from '../../storage/platform/schema-version.js'
+import { until } from '../support/service/watch.js'
 import { emptyDatabase, freshDatabase } from '../support/storage/database.js'
 
 /** A temporary folder of migrations. */
@@ -347,4 +348,41 @@ test('a migration does not wait long for a table, and is tried again', async (t)
   await waiting
   await holder.query('commit')
   t.deepEqual(await running, ['0002_more'])
+})
+
+test('a migration that a deadlock with a request ended is tried again', async (t) => {
+  const { url, superuserUrl } = await emptyDatabase(t)
+  await runMigrations({ url, log, folder: await folderOf(t, TWO) })
+  // The request has locked two and waits for one, which the migration has locked before it wants two.
+  const folder = await folderOf(t, {
+    ...TWO,
+    '0003_both.sql': `-- adds
+      alter table one add column more text;
+      do $$ begin
+        while exists (select from pg_locks where relation = 'two'::regclass and pid <> pg_backend_pid())
+          and not exists (select from pg_locks where relation = 'one'::regclass and not granted)
+        loop perform pg_sleep(0.01); end loop;
+      end $$;
+      alter table two add column more text;`,
+  })
+  const request = await connect(t, superuserUrl)
+  // Only the migration looks for a deadlock, so it is the one that is ended.
+  await request.query(`set deadlock_timeout = '1h'; begin; lock table two in row exclusive mode`)
+  const tries: unknown[] = []
+  const running = runMigrations({
+    url,
+    folder,
+    log: { ...log, info: (fields: unknown) => void tries.push(fields) },
+  })
+  const watch = await connect(t, superuserUrl)
+  const isLocked = async () => {
+    const { rowCount } = await watch.query(
+      `select from pg_locks where relation = 'one'::regclass and mode = 'AccessExclusiveLock' and granted`,
+    )
+    return rowCount === 1
+  }
+  await until('the lock of the migration', 30_000, isLocked)
+  await request.query('lock table one in row exclusive mode; commit')
+  t.deepEqual(await running, ['0003_both'])
+  t.like(tries, [{ migration: '0003_both', tries: 1 }])
 })
