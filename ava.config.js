@@ -9,7 +9,11 @@ const root = fileURLToPath(new URL('.', import.meta.url))
 const secondsOf = (file) => seconds[relative(root, file)] ?? Number.MAX_VALUE
 
 export default {
-  files: ['dist/test/**/*.test.js'],
+  // `npm test` without files leaves out those of `npm run test:long`.
+  files: [
+    'dist/test/**/*.test.js',
+    ...(process.env.TEST_DAILY === '1' ? ['!dist/test/**/*.long.test.js'] : []),
+  ],
   require: ['./dist/test/support/seed.js'],
   // Reading the map of every module takes half a second of each file: the runner does without in long runs.
   nodeArguments: process.env.TEST_SOURCE_MAPS === 'off' ? [] : ['--enable-source-maps'],

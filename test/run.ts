@@ -234,7 +234,7 @@ function runAva(
   ]
   const [command = '', ...args] = flags.has('--coverage') ? [...coverage, ...ava] : ava
   const modes = {
-    ...(flags.has('--long') ? { TEST_LONG: '1' } : {}),
+    ...(flags.has('--long') ? { TEST_LONG: '1' } : isWhole ? { TEST_DAILY: '1' } : {}),
     ...(files.length > MAPPED_FILES_MAX ? { TEST_SOURCE_MAPS: 'off' } : {}),
   }
   const child = spawn(command, args, {

@@ -66,7 +66,7 @@ const FIRST_HOUR: readonly Row[] = [
     what: 'public URL and proxy settings are checked',
     shown: [
       ['runtime/cli/doctor', 'a proxy that rewrites Host, and one that is not trusted'],
-      ['flows/operations/production/proxies', 'a deployment is what it is without'],
+      ['flows/operations/production/proxies.long', 'a deployment is what it is without'],
     ],
   },
   {
@@ -77,11 +77,11 @@ const FIRST_HOUR: readonly Row[] = [
         'the Express API accepts tokens for itself and authentic webhooks',
       ],
       [
-        'flows/operations/examples/single-page-application-chromium',
+        'flows/operations/examples/single-page-application-chromium.long',
         'the single-page application signs a person in',
       ],
-      ['flows/operations/examples/other-languages', 'the Python client is an agent'],
-      ['flows/operations/examples/other-languages', 'the Go API accepts tokens for itself'],
+      ['flows/operations/examples/other-languages.long', 'the Python client is an agent'],
+      ['flows/operations/examples/other-languages.long', 'the Go API accepts tokens for itself'],
     ],
   },
   {
@@ -98,7 +98,7 @@ const EVERY_DAY: readonly Row[] = [
     what: 'an interactive API page from the running service',
     shown: [
       [
-        'gateway/pages/reference-page-chromium',
+        'gateway/pages/reference-page-chromium.long',
         'the page of the API is accessible and sends requests',
       ],
       [
@@ -203,7 +203,7 @@ const EVERY_DAY: readonly Row[] = [
       ['contract/generated-types', 'generated Python types compile and read an answer'],
       ['contract/generated-types', 'generated Go types compile and read an answer'],
       ['runtime/packages/client-package', 'TypeScript programs compile against it'],
-      ['flows/operations/examples/other-languages', 'the Python client is an agent'],
+      ['flows/operations/examples/other-languages.long', 'the Python client is an agent'],
     ],
   },
   {
@@ -321,7 +321,10 @@ const HOSTED_PAGES: readonly Row[] = [
   {
     what: 'accessibility',
     shown: [
-      ['flows/identity/gallery-chromium', 'every page is accessible: ${colorScheme}, ${locale}'],
+      [
+        'flows/identity/gallery-chromium.long',
+        'every page is accessible: ${colorScheme}, ${locale}',
+      ],
     ],
   },
   {

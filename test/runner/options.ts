@@ -8,6 +8,8 @@ import { PROXIES, type ProxyName } from '../support/fleet/proxy.js'
 const AREAS = ['identity', 'oauth', 'agents', 'vault', 'commerce', 'webhooks', 'operations']
 const FLAGS = ['--fail-on-skip', '--long', '--coverage'] as const
 const COMPILED = join('dist', 'test')
+/** Files that only `--long` runs, or their name. */
+const LONG_FILE = /\.long\.test\.js$/
 
 export type TestFlag = (typeof FLAGS)[number]
 export type TestOptions = {
@@ -51,7 +53,8 @@ export function readOptions(words: readonly string[], root: string): TestOptions
     else if (word.startsWith('-')) throw new UsageError(`unknown option ${word}\n\n${usage(root)}`)
     else named.push(compiledFile(word, root))
   }
-  const all = testFiles(root)
+  const isLong = flags.has('--long')
+  const all = testFiles(root).filter((file) => isLong || !LONG_FILE.test(file))
   const known = areasOf(all)
   for (const area of areas) {
     if (!known.includes(area)) {
@@ -71,7 +74,7 @@ export function usage(root: string): string {
   --area NAME       the tests of one area: ${areasOf(testFiles(root)).join(', ')}
   --match TITLE     only tests with this title; * stands for any text
   --fail-on-skip    a skipped test is a failure
-  --long            the long forms of the crash and property tests
+  --long            also the files called *.long.test.js, and the long forms of the crash and property tests
   --coverage        measures which lines the tests reach
   --through NAME    the flows against several processes behind a proxy: ${PROXIES.join(', ')}
   --coordination NAME  of these processes: ${COORDINATIONS.join(', ')}

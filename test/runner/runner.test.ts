@@ -48,6 +48,15 @@ test('without files and areas everything runs', (t) => {
   })
 })
 
+test('a long file runs with --long, or by its name', (t) => {
+  const long = 'dist/test/flows/vault/proxies.long.test.js'
+  const root = checkout(t, [...FILES, long])
+  t.deepEqual(readOptions([], root).files, FILES)
+  t.true(readOptions(['--long'], root).files.includes(long))
+  t.false(readOptions(['--area', 'vault'], root).files.includes(long))
+  t.deepEqual(readOptions([long], root).files, [long])
+})
+
 test('a source names its compiled file', (t) => {
   const { files, isWhole } = readOptions(['test/tidy.test.ts'], checkout(t, FILES))
   t.deepEqual(files, ['dist/test/tidy.test.js'])
