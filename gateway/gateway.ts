@@ -99,6 +99,8 @@ export interface GatewayOptions {
   readonly i18n?: I18nSettings | undefined
   /** Keeps the browser cookie beyond the browser session. Default: no. */
   readonly keepsBrowserCookie?: boolean | undefined
+  /** `tenant.default_tenant_slug` is set. Default: no. */
+  readonly hasDefaultTenant?: boolean | undefined
   /** Origin of the images of tenants, where it is not that of the service. Default: none. */
   readonly imageOrigin?: string | undefined
   /** Event types of this deployment. Default: all. */
@@ -226,6 +228,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     securityContact: server.security_contact,
     devMailbox: options.devMailbox,
     baseDomain: server.base_domain,
+    hasDefaultTenant: options.hasDefaultTenant === true,
     clock,
     i18n,
   })

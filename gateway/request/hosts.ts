@@ -35,6 +35,15 @@ export function hostPolicy(allowed: readonly string[], baseDomain: string): Host
   }
 }
 
+/** Whether a Host, with or without a port, has the form `{slug}.{base_domain}`. */
+export function tenantHostTest(baseDomain: string): (host: string) => boolean {
+  const suffix = `.${baseDomain.toLowerCase()}`
+  return (host) => {
+    const name = withoutPort(host)
+    return name.endsWith(suffix) && !name.slice(0, -suffix.length).includes('.')
+  }
+}
+
 export function withoutPort(host: string): string {
   const colon = host.lastIndexOf(':')
   return colon > host.lastIndexOf(']') ? host.slice(0, colon) : host

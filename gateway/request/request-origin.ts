@@ -5,7 +5,7 @@
  */
 import type { ClientAddresses } from './client-address.js'
 import type { HttpExchange } from '../http-exchange.js'
-import { isHostOf, withoutPort } from './hosts.js'
+import { isHostOf, tenantHostTest, withoutPort } from './hosts.js'
 
 export type RequestOrigin = (
   exchange: Pick<HttpExchange, 'host' | 'secure' | 'headers' | 'peerAddress'>,
@@ -37,12 +37,8 @@ const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]'])
 export function requestOrigin(options: RequestOriginOptions): RequestOrigin {
   const { issuer, allowedHosts, port, addresses } = options
   const listed = new Set(allowedHosts.map((host) => host.toLowerCase()))
-  const suffix = `.${options.baseDomain.toLowerCase()}`
+  const isTenantHost = tenantHostTest(options.baseDomain)
   const ownPorts = new Set([issuer.port, String(port)])
-
-  function isTenantHost(name: string): boolean {
-    return name.endsWith(suffix) && !name.slice(0, -suffix.length).includes('.')
-  }
 
   /** The host if it is one of the service, otherwise null. A tenant host with another port gets the issuer's port. */
   function ownHost(host: string): string | null {

@@ -22,10 +22,12 @@ export type HomePageOptions = {
   /** Names of GET /api/v1/capabilities. */
   readonly capabilities: ReadonlySet<string>
   readonly i18n: I18nSettings
+  /** Whether a request to this Host means a tenant other than the control plane. */
+  readonly namesTenant: (host: string) => boolean
 }
 
 export function homePageRoute(options: HomePageOptions): Route {
-  const { issuer, docsPath, guidesPath, paths, capabilities, i18n } = options
+  const { issuer, docsPath, guidesPath, paths, capabilities, i18n, namesTenant } = options
   const served = (path: string) => (paths.has(path) ? path : null)
   const links = {
     account: served('/auth/account'),
@@ -41,13 +43,13 @@ export function homePageRoute(options: HomePageOptions): Route {
   }
   const mcp = capabilities.has('mcp') ? `${issuer}/mcp` : null
   const curl = `curl ${issuer}${CAPABILITIES}`
-  const page = html<BrowserLanguages>(
+  const page = html<{ readonly host: string; readonly acceptLanguage: BrowserLanguages }>(
     200,
-    (acceptLanguage) =>
+    ({ host, acceptLanguage }) =>
       renderPage(
         'home',
         { titleKey: 'home.title', branding: null, acceptLanguage },
-        { issuer, links, mcp, curl },
+        { issuer, links, mcp, curl, asksWorkspace: !namesTenant(host) },
       ),
     () => ({ vary: 'Accept-Language' }),
   )
@@ -61,9 +63,9 @@ export function homePageRoute(options: HomePageOptions): Route {
     security: { scheme: 'anonymous' },
     headers: Headers,
     responses: page.docs,
-    answer: ({ headers }) => {
+    answer: ({ headers, host }) => {
       const header = (headers as z.infer<typeof Headers>)['accept-language'] ?? ''
-      return page.render({ header, i18n }, NO_CONTEXT)
+      return page.render({ host, acceptLanguage: { header, i18n } }, NO_CONTEXT)
     },
   })
 }

@@ -2,6 +2,7 @@
 import type { I18nSettings } from '../../actors/domain/i18n/settings.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import { OPENAPI_PATH } from '../openapi/openapi-routes.js'
+import { tenantHostTest } from '../request/hosts.js'
 import type { Route } from '../route.js'
 import type { OpenapiSettings } from '../settings.js'
 import { type DevMailbox, devMailRoutes } from './dev-mail.js'
@@ -24,6 +25,8 @@ export type SiteOptions = {
   readonly devMailbox: DevMailbox | undefined
   /** `server.base_domain`. */
   readonly baseDomain: string
+  /** `tenant.default_tenant_slug` is set. */
+  readonly hasDefaultTenant: boolean
   readonly clock: Clock
   readonly i18n: I18nSettings
 }
@@ -46,7 +49,15 @@ export function siteRoutes(options: SiteOptions): readonly Route[] {
   })
   for (const { path } of files) paths.add(path)
   return [
-    homePageRoute({ issuer, docsPath, guidesPath, paths, capabilities, i18n: options.i18n }),
+    homePageRoute({
+      issuer,
+      docsPath,
+      guidesPath,
+      paths,
+      capabilities,
+      i18n: options.i18n,
+      namesTenant: options.hasDefaultTenant ? () => true : tenantHostTest(baseDomain),
+    }),
     ...errors,
     ...files,
     ...(openapi.enabled ? [...documentationRoutes(), ...docsRoutes()] : []),

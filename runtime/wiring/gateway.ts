@@ -60,6 +60,7 @@ export function gatewayOf({ settings, plane, system, ...parts }: GatewayParts): 
     admin: settings.admin,
     billing: settings.billing.enabled,
     keepsBrowserCookie: adaptive_mfa.enabled,
+    hasDefaultTenant: settings.tenant.default_tenant_slug !== undefined,
     imageOrigin: assetOrigin(settings),
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     described,

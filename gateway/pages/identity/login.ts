@@ -129,6 +129,11 @@ export function unknownTenantPage(_outcome: unknown, context: ReplyContext): Pag
   return failure(404, 'error.404', context)
 }
 
+/** The visitor may have typed the slug on the start page. */
+export function unknownWorkspacePage(_outcome: unknown, context: ReplyContext): PageAnswer {
+  return failure(404, 'console.signin.unknown', context)
+}
+
 const BUSY_RETRY_SECS = '2'
 
 export function busyPage(_outcome: unknown, context: ReplyContext): PageAnswer {

@@ -15,7 +15,7 @@ import {
   loginPage,
   signedOutPage,
   unknownFlowPage,
-  unknownTenantPage,
+  unknownWorkspacePage,
 } from '../../pages/identity/login.js'
 import { page, pageForm, type Route, route, seeOther } from '../../route.js'
 import { FlowStart, flowStartOf } from '../flow-start.js'
@@ -52,7 +52,7 @@ const showLogin = route(login, 'start', {
     page: page(200, loginPage),
     onward,
     unknown_flow: unknownFlow,
-    unknown_tenant: page(404, unknownTenantPage),
+    unknown_tenant: page(404, unknownWorkspacePage),
   },
 })
 

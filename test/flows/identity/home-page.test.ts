@@ -7,6 +7,8 @@ import { PROBLEM_TEXTS } from '../../../gateway/site/problems/texts.js'
 import { OWNERSHIP_SUITE } from '../../../actors/domain/signed-strings.js'
 import { PROBLEM_TYPES } from '../../../gateway/response/problems.js'
 import { SERVING_PROCESSES } from '../../support/fleet/through.js'
+import { apiOf } from '../../support/api.js'
+import { openBrowser } from '../../support/pages/browser.js'
 import { testService, type TestService } from '../../support/service.js'
 import { testWithProgram } from '../../support/service/programs.js'
 
@@ -33,7 +35,6 @@ test('the start page describes the service, and all its links work', async (t) =
   t.true(text.includes(at.issuer))
   const links = [...text.matchAll(/<a [^>]*href="([^"]+)"/g)].map(([, path]) => path!)
   for (const path of [
-    '/auth/account',
     '/console',
     '/api/docs',
     '/auth.md',
@@ -44,11 +45,35 @@ test('the start page describes the service, and all its links work', async (t) =
     t.true(links.includes(path), path)
   for (const path of links) {
     const { status } = await open(path)
-    const needsSignIn = path === '/auth/account' || path === '/console'
-    t.is(status, needsSignIn ? 303 : 200, path)
+    t.is(status, path === '/console' ? 303 : 200, path)
   }
   t.regex(await (await open('/', 'de')).text(), /lang="de"[\s\S]*Identitätsanbieter/)
   t.is((await open('/nothing-here')).status, 404)
+})
+
+test('the start page asks for the workspace of the visitor, unless the address names one', async (t) => {
+  const api = apiOf(at)
+  const { body } = await api.workspace('Harbour')
+  await api.close()
+  const slug = String(body['tenant_slug'])
+  const browser = openBrowser(at)
+  const home = await browser.get('/')
+  const [form] = home.forms
+  const named = new URLSearchParams({ tenant_slug: slug })
+  t.is(form?.action, '/auth/login')
+  const signIn = await browser.get(`/auth/login?${named}`)
+  t.is(signIn.status, 200)
+  t.true(signIn.html.includes('Harbour'), signIn.html)
+  const unknown = await browser.get('/auth/login?tenant_slug=no-such-workspace')
+  t.is(unknown.status, 404)
+  t.true(unknown.html.includes('No workspace has this slug'), unknown.html)
+  await browser.close()
+
+  const alone = await testService({ environment: { SVC_TENANT__DEFAULT_TENANT_SLUG: slug } })
+  t.teardown(() => alone.end())
+  const text = await (await fetch(alone.baseUrl)).text()
+  t.true(text.includes('href="/auth/account"'))
+  t.false(text.includes('tenant_slug'))
 })
 
 testWithProgram('curl', 'the curl on the start page works as it is', async (t, curl) => {

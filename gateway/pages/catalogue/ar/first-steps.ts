@@ -3,6 +3,7 @@ import type { firstSteps as english } from '../en/first-steps.js'
 
 export const firstSteps: Readonly<Record<keyof typeof english, string>> = {
   'home.for': 'سجّل الدخول لعرض حسابك، أو اقرأ كيفية ربط تطبيق أو وكيل.',
+  'home.workspace': 'معرّف مساحة العمل',
   'home.console': 'فتح وحدة التحكم',
   'home.mail': 'بريد خدمة التطوير هذه',
   'home.agents': 'ابدأ هنا إذا كنت وكيلًا',

@@ -4,6 +4,7 @@ import type { firstSteps as english } from '../en/first-steps.js'
 export const firstSteps: Readonly<Record<keyof typeof english, string>> = {
   'home.for':
     'Melden Sie sich an, um Ihr Konto zu sehen, oder lesen Sie, wie man eine Anwendung oder einen Agenten verbindet.',
+  'home.workspace': 'Kürzel des Arbeitsbereichs',
   'home.console': 'Konsole öffnen',
   'home.mail': 'E-Mails dieses Entwicklungsdienstes',
   'home.agents': 'Einstieg für Agenten',

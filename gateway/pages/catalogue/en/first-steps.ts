@@ -1,6 +1,7 @@
 /** Texts of the start page, of sign-up, and of the mails of a development service. */
 export const firstSteps = {
   'home.for': 'Sign in to see your account, or read how to connect an application or an agent.',
+  'home.workspace': 'Workspace slug',
   'home.console': 'Open the console',
   'home.mail': 'Mail of this development service',
   'home.agents': 'Start here if you are an agent',

@@ -3,6 +3,7 @@ import type { firstSteps as english } from '../en/first-steps.js'
 
 export const firstSteps: Readonly<Record<keyof typeof english, string>> = {
   'home.for': 'Inicie sesión para ver su cuenta o lea cómo conectar una aplicación o un agente.',
+  'home.workspace': 'Identificador del espacio de trabajo',
   'home.console': 'Abrir la consola',
   'home.mail': 'Correo de este servicio de desarrollo',
   'home.agents': 'Empiece aquí si es un agente',

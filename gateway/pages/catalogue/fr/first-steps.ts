@@ -4,6 +4,7 @@ import type { firstSteps as english } from '../en/first-steps.js'
 export const firstSteps: Readonly<Record<keyof typeof english, string>> = {
   'home.for':
     'Connectez-vous pour consulter votre compte, ou lisez comment connecter une application ou un agent.',
+  'home.workspace': 'Identifiant de l’espace de travail',
   'home.console': 'Ouvrir la console',
   'home.mail': 'E-mails de ce service de développement',
   'home.agents': 'Commencez ici si vous êtes un agent',

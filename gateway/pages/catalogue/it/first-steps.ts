@@ -4,6 +4,7 @@ import type { firstSteps as english } from '../en/first-steps.js'
 export const firstSteps: Readonly<Record<keyof typeof english, string>> = {
   'home.for':
     'Acceda per vedere il Suo account, oppure legga come collegare un’applicazione o un agente.',
+  'home.workspace': 'Identificatore dello spazio di lavoro',
   'home.console': 'Apri la console',
   'home.mail': 'Email di questo servizio di sviluppo',
   'home.agents': 'Cominci qui se è un agente',

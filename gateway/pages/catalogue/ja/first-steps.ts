@@ -4,6 +4,7 @@ import type { firstSteps as english } from '../en/first-steps.js'
 export const firstSteps: Readonly<Record<keyof typeof english, string>> = {
   'home.for':
     'アカウントを表示するにはログインしてください。アプリケーションやエージェントを接続する方法もご覧いただけます。',
+  'home.workspace': 'ワークスペースのスラッグ',
   'home.console': 'コンソールを開く',
   'home.mail': 'この開発用サービスのメール',
   'home.agents': 'エージェントの方はこちら',

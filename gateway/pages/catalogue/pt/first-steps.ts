@@ -3,6 +3,7 @@ import type { firstSteps as english } from '../en/first-steps.js'
 
 export const firstSteps: Readonly<Record<keyof typeof english, string>> = {
   'home.for': 'Entre para ver sua conta ou leia como conectar um aplicativo ou um agente.',
+  'home.workspace': 'Identificador do espaço de trabalho',
   'home.console': 'Abrir o console',
   'home.mail': 'E-mails deste serviço de desenvolvimento',
   'home.agents': 'Comece aqui se você é um agente',
