@@ -10,21 +10,28 @@ import {
   type NewApplication,
   newClientSecret,
 } from '../../../../storage/oauth/applications.js'
-import { findControlPlane } from '../../../../storage/identity/tenants.js'
+import { apiOf } from '../../../support/api.js'
 import { testService } from '../../../support/service.js'
 
 const running = await testService()
-test.after.always(() => running.end())
+const api = apiOf(running)
+test.after.always(async () => {
+  await api.close()
+  await running.end()
+})
+let tenantId = ''
+test.before(async () => {
+  ;({ tenantId } = await api.workspace())
+})
 const random = systemRandom(systemClock)
 const ORIGIN = 'https://shop.example'
 
 async function application(scopes: string[], more: Partial<NewApplication> = {}) {
   const { secret, sha256 } = newClientSecret(random)
   const row = await running.db.database.system(async (tx) => {
-    const controlPlane = await findControlPlane(tx)
     return insertApplication(tx, {
       id: random.uuid(),
-      tenantId: controlPlane!.id,
+      tenantId,
       name: 'openid-client',
       redirectUris: [],
       allowedOrigins: [ORIGIN],
