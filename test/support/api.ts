@@ -160,10 +160,13 @@ export function apiOf(at: TestService, agent = agentOf(at)): Api {
   return api
 }
 
+/** A busy machine accepts a thousand connections in more than undici's ten seconds. */
+const CONNECT_MS_MAX = 60_000
+
 function agentOf({ ca }: TestService): Agent {
   return new Agent({
     allowH2: ca !== undefined,
-    connect: ca === undefined ? {} : { ca, checkServerIdentity },
+    connect: { timeout: CONNECT_MS_MAX, ...(ca === undefined ? {} : { ca, checkServerIdentity }) },
     connections: 16,
   })
 }
