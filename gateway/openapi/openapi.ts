@@ -257,9 +257,9 @@ const TOKEN_SCHEMES: ReadonlySet<string> = new Set(['bearer', 'person', 'metrics
 
 /** Which tokens of the control plane an operation accepts. */
 const CONTROL_PLANE_NOTES: Readonly<Record<ControlPlaneTokens, string>> = {
-  refused: 'Tokens of the control plane are refused.',
-  operator: 'Of the tokens of the control plane, only those of operators are accepted.',
-  owner: 'Tokens of the control plane are accepted.',
+  refused: 'Control-plane tokens are refused.',
+  operator: 'Only deployment operators may use a control-plane token.',
+  owner: 'Control-plane tokens are accepted.',
 }
 
 function deprecationNote({ since, sunset, instead, link }: Deprecated): string {

@@ -10,6 +10,7 @@ import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import { DisplayName } from '../agents/agent-shapes.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+import { applicationManagers, applicationReaders } from './clients.js'
 
 const KEYS = '/api/v1/api-keys'
 const KEY = `${KEYS}/{id}`
@@ -19,17 +20,6 @@ const DAY_SECS = 86_400
 const OVERLAP_SECS_MAX = 7 * DAY_SECS
 
 const tags = ['API keys'] as const
-const readers = {
-  scheme: 'bearer',
-  controlPlaneTokens: 'operator',
-  scopes: ['applications:read', 'applications:manage'],
-} as const
-const managers = {
-  scheme: 'bearer',
-  controlPlaneTokens: 'operator',
-  scopes: ['applications:manage'],
-  direct: 'required',
-} as const
 
 const Scopes = z.array(z.enum(API_KEY_SCOPES as [string, ...string[]]))
 const lifetime = z.int().min(LIFETIME_SECS_MIN)
@@ -128,7 +118,7 @@ export const apiKeyRoutes: readonly Route[] = [
     tags,
     exposure: 'public',
     capabilities: ['api_keys'],
-    security: readers,
+    security: applicationReaders,
     query: PageQuery,
     message: (request) => ({ caller: callerOf(request), ...readPage(request.query) }),
     replies: {
@@ -151,7 +141,7 @@ export const apiKeyRoutes: readonly Route[] = [
       'itself: they are deleted with it.',
     tags,
     exposure: 'public',
-    security: managers,
+    security: applicationManagers,
     idempotent: true,
     onceOnly: true,
     body: json(CreateApiKey),
@@ -192,7 +182,7 @@ export const apiKeyRoutes: readonly Route[] = [
     summary: 'Read an API key',
     tags,
     exposure: 'public',
-    security: readers,
+    security: applicationReaders,
     params: KeyParams,
     message: oneOf,
     replies: { found: reply(200, ApiKey, ({ key }) => keyJson(key)), unknown },
@@ -207,7 +197,7 @@ export const apiKeyRoutes: readonly Route[] = [
       'of the key, because it gets the new secret. A key rotates itself and the keys that it made.',
     tags,
     exposure: 'public',
-    security: managers,
+    security: applicationManagers,
     onceOnly: true,
     params: KeyParams,
     body: json(RotateApiKey, { optional: true }),
@@ -233,7 +223,7 @@ export const apiKeyRoutes: readonly Route[] = [
     description: 'The key and every key that it made are refused within a second in all processes.',
     tags,
     exposure: 'public',
-    security: managers,
+    security: applicationManagers,
     params: KeyParams,
     message: oneOf,
     replies: { removed: empty(204), unknown },

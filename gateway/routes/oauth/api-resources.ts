@@ -10,6 +10,7 @@ import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+import { applicationManagers, applicationReaders } from './clients.js'
 
 const SCOPES_MAX = 100
 const CLIENTS_MAX = 200
@@ -116,17 +117,6 @@ const ResourceMetadata = z
 const ResourcePath = z.object({ id: z.string().max(64) })
 
 const tags = ['API resources'] as const
-const readers = {
-  scheme: 'bearer',
-  controlPlaneTokens: 'operator',
-  scopes: ['applications:read', 'applications:manage'],
-} as const
-const managers = {
-  scheme: 'bearer',
-  controlPlaneTokens: 'operator',
-  scopes: ['applications:manage'],
-  direct: 'required',
-} as const
 
 type Refused<Tag extends ResourceRefused['tag']> = Extract<ResourceRefused, { tag: Tag }>
 const refusals = {
@@ -160,7 +150,7 @@ export const apiResourceRoutes: readonly Route[] = [
     summary: 'List the API resources of the tenant, newest first',
     tags,
     exposure: 'public',
-    security: readers,
+    security: applicationReaders,
     query: PageQuery,
     message: ({ query, principal }) => ({ principal, ...readPage(query) }),
     replies: {
@@ -182,7 +172,7 @@ export const apiResourceRoutes: readonly Route[] = [
       'deployment.',
     tags,
     exposure: 'public',
-    security: managers,
+    security: applicationManagers,
     capabilities: ['oauth.api_resources'],
     idempotent: true,
     body: json(CreateApiResource),
@@ -209,7 +199,7 @@ export const apiResourceRoutes: readonly Route[] = [
     summary: 'Read an API resource',
     tags,
     exposure: 'public',
-    security: readers,
+    security: applicationReaders,
     params: ResourcePath,
     message: ({ params, principal }) => ({ principal, resourceId: params.id }),
     replies: { found, unknown },
@@ -224,7 +214,7 @@ export const apiResourceRoutes: readonly Route[] = [
       'gets no new tokens, and its running tokens end.',
     tags,
     exposure: 'public',
-    security: managers,
+    security: applicationManagers,
     params: ResourcePath,
     body: json(UpdateApiResource),
     message: (request) => ({
@@ -242,7 +232,7 @@ export const apiResourceRoutes: readonly Route[] = [
     description: 'Its tokens end, and a refresh is refused with `invalid_target`.',
     tags,
     exposure: 'public',
-    security: managers,
+    security: applicationManagers,
     params: ResourcePath,
     message: (request) => ({ caller: callerOf(request), resourceId: request.params.id }),
     replies: { removed: empty(204), unknown },
@@ -256,7 +246,7 @@ export const apiResourceRoutes: readonly Route[] = [
       'The resource serves it at `/.well-known/oauth-protected-resource`, followed by its own path.',
     tags,
     exposure: 'public',
-    security: readers,
+    security: applicationReaders,
     params: ResourcePath,
     message: ({ params, principal }) => ({ principal, resourceId: params.id }),
     replies: {

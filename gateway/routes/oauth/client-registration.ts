@@ -8,6 +8,7 @@ import {
 } from '../../../actors/oauth/client-registration/protocol.js'
 import { choice, empty, json, oauthError, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+import { applicationManagers } from './clients.js'
 
 const BODY_BYTES_MAX = 64 * 1024
 const TOKEN_SECS_DEFAULT = 86_400
@@ -203,12 +204,7 @@ export const registrationRoutes: readonly Route[] = [
       'creator. Returned once.',
     tags: ['Applications'],
     exposure: 'internal',
-    security: {
-      scheme: 'bearer',
-      controlPlaneTokens: 'operator',
-      scopes: ['applications:manage'],
-      direct: 'required',
-    },
+    security: applicationManagers,
     idempotent: true,
     onceOnly: true,
     body: json(CreateToken),

@@ -113,12 +113,14 @@ const RotatedSecret = z
 const ApplicationPath = z.object({ application_id: z.string().max(64) })
 
 const tags = ['Applications'] as const
-const readers = {
+/** Reads the applications of a tenant, and what belongs to them. */
+export const applicationReaders = {
   scheme: 'bearer',
   controlPlaneTokens: 'operator',
   scopes: ['applications:read', 'applications:manage'],
 } as const
-const managers = {
+/** Changes them. */
+export const applicationManagers = {
   scheme: 'bearer',
   controlPlaneTokens: 'operator',
   scopes: ['applications:manage'],
@@ -152,7 +154,7 @@ export const applicationRoutes: readonly Route[] = [
     summary: 'List the applications of the tenant, newest first',
     tags,
     exposure: 'public',
-    security: readers,
+    security: applicationReaders,
     query: PageQuery,
     message: ({ query, principal }) => ({ principal, ...readPage(query) }),
     replies: {
@@ -219,7 +221,7 @@ export const applicationRoutes: readonly Route[] = [
     summary: 'Read an application',
     tags,
     exposure: 'public',
-    security: readers,
+    security: applicationReaders,
     params: ApplicationPath,
     message: ({ params, principal }) => ({
       principal,
@@ -240,7 +242,7 @@ export const applicationRoutes: readonly Route[] = [
       'if the application now needs one and had none before.',
     tags,
     exposure: 'public',
-    security: managers,
+    security: applicationManagers,
     onceOnly: true,
     params: ApplicationPath,
     body: json(ReplaceApplication),
@@ -269,7 +271,7 @@ export const applicationRoutes: readonly Route[] = [
     description: 'The tokens of the application become invalid.',
     tags,
     exposure: 'public',
-    security: managers,
+    security: applicationManagers,
     params: ApplicationPath,
     message: (request) => ({
       caller: callerOf(request),
@@ -287,7 +289,7 @@ export const applicationRoutes: readonly Route[] = [
       'application can be updated one by one.',
     tags,
     exposure: 'public',
-    security: managers,
+    security: applicationManagers,
     onceOnly: true,
     params: ApplicationPath,
     body: json(RotateSecret, { optional: true }),

@@ -4,6 +4,7 @@ import { observedClients } from '../../../actors/oauth/client-id-metadata/protoc
 import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { empty, problem, type Route, reply, route } from '../../route.js'
+import { applicationReaders } from './clients.js'
 
 const PATH = '/api/v1/observed-clients'
 const tags = ['Applications']
@@ -36,11 +37,7 @@ export const observedClientRoutes: readonly Route[] = [
       'Documents). A client leaves the list 90 days after its last grant has ended.',
     tags,
     exposure: 'public',
-    security: {
-      scheme: 'bearer',
-      controlPlaneTokens: 'operator',
-      scopes: ['applications:read', 'applications:manage'],
-    },
+    security: applicationReaders,
     query: PageQuery,
     message: (request) => ({
       tenantId: request.principal.tenantId,
