@@ -38,6 +38,8 @@ export type CompiledRoute = {
   readonly meter: RouteMeter
   /** The route has no input and no credentials, so the pipeline skips those steps. */
   readonly light: boolean
+  /** The bytes for which an exchange keeps room (`HttpExchange.turn`): those of its longest answer, or a guess. */
+  readonly expected: { bytes: number }
   /** Media types of success, for Accept. */
   readonly offers: readonly string[]
   readonly isHealth: boolean
@@ -45,6 +47,10 @@ export type CompiledRoute = {
   readonly emptyQuery: Parsed<unknown> | null
   readonly deprecation: readonly HeaderPair[]
 }
+
+/** Requests with such answers do not wait for each other: 16 of them have 1 MiB. */
+export const SHORT_ANSWER_BYTES = 64 * 1024
+const LONG_ANSWER_BYTES = 256 * 1024
 
 /** @returns null if this process does not run the route's actor. */
 export function compileRoute(
@@ -75,6 +81,11 @@ export function compileRoute(
     throttling,
     meter: metrics.meter({ method, route: path }),
     light,
+    // One object has a short answer, a list may have a long one.
+    expected: {
+      bytes:
+        light || method !== 'GET' || path.endsWith('}') ? SHORT_ANSWER_BYTES : LONG_ANSWER_BYTES,
+    },
     offers: offersOf(responses),
     isHealth: path.startsWith('/health/'),
     emptyQuery: emptyQueryOf(route),

@@ -2,11 +2,7 @@
  * The request pipeline: host, route, CORS, rate limits, authentication, input, actor, response. All requests pass
  * it in this order. A route skips the steps that it does not need.
  */
-import {
-  ActorUnavailable,
-  type AskOptions,
-  type UnavailableReason,
-} from '../runtime/kernel/actor.js'
+import { ActorUnavailable, type AskOptions } from '../runtime/kernel/actor.js'
 import { type Clock, systemClock } from '../runtime/kernel/clock.js'
 import type { Logger } from '../runtime/kernel/log.js'
 import type { Random } from '../runtime/kernel/random.js'
@@ -26,15 +22,24 @@ import type { ControlPlaneCheck, Judged } from './request/control-plane-tokens.j
 import type { ClientAddresses } from './request/client-address.js'
 import type { Principal } from '../actors/domain/principal.js'
 import { quotaAddress } from '../actors/domain/quota-address.js'
-import type { CompiledRoute } from './compile-route.js'
+import { type CompiledRoute, SHORT_ANSWER_BYTES } from './compile-route.js'
 import { warningsHeader } from './body/unknown-members.js'
-import { type BodyFailure, BodyUnreadable, type HttpExchange } from './http-exchange.js'
+import { BodyUnreadable, type HttpExchange } from './http-exchange.js'
 import { type Cors, preflightHeaders } from './headers/cors.js'
 import { rateLimited } from './headers/rate-limit.js'
 import type { HostPolicy } from './request/hosts.js'
 import { clientIdOf, type InputReader, restIsDropped } from './request/input.js'
 import { FOREIGN_CALL, type BrowserSessionGuard } from './request/browser-session-guard.js'
-import type { Problem } from './response/problems.js'
+import {
+  ALLOW_ALL,
+  BODY_PROBLEMS,
+  FAULT_PROBLEMS,
+  MALFORMED_HOST,
+  MISDIRECTED,
+  NOT_FROM_HERE,
+  STARTING,
+  unavailable,
+} from './response/refusals.js'
 import type { Quotas, QuotaVerdict } from './request/quotas.js'
 import type { ReplyContext } from './response/replies.js'
 import type { AnyRouteRequest, Security, StreamedBody } from './route.js'
@@ -93,18 +98,21 @@ export class Pipeline {
 
   /** Handles one exchange. Never throws. */
   handle(exchange: HttpExchange): void {
-    const { clock, requestTimeoutMs } = this.needs
-    const now = clock.monotonicMs()
-    // Deadlines of actors are in real time, also if a test stops the clock.
-    const realMs = clock === systemClock ? now : systemClock.monotonicMs()
-    const deadlineMs = requestTimeoutMs > 0 ? realMs + requestTimeoutMs : undefined
+    const now = this.needs.clock.monotonicMs()
     const requestId = this.ids.idOf(exchange.headers.get('x-request-id'), now)
-    const context = new RequestContext(exchange, requestId, now, deadlineMs)
+    const context = new RequestContext(exchange, requestId, now, this.deadlineAfter(now))
     if (tracing === undefined) this.serve(context)
     else {
       context.span = this.beginSpan(context)
       tracing.within(context.span, () => this.serve(context))
     }
+  }
+
+  private deadlineAfter(now: number): number | undefined {
+    const { clock, requestTimeoutMs } = this.needs
+    // Deadlines of actors are in real time, also if a test stops the clock.
+    const realMs = clock === systemClock ? now : systemClock.monotonicMs()
+    return requestTimeoutMs > 0 ? realMs + requestTimeoutMs : undefined
   }
 
   /** The span of a request. Senders behind trusted proxies decide whether their trace is recorded. */
@@ -171,8 +179,28 @@ export class Pipeline {
   }
 
   private enter(context: RequestContext, route: CompiledRoute): void {
+    const { bytes } = route.expected
+    const turn = route.light && bytes <= SHORT_ANSWER_BYTES ? true : context.exchange.turn(bytes)
+    if (turn === true) this.begin(context, route)
+    else void this.enterInTurn(context, route, turn)
+  }
+
+  private begin(context: RequestContext, route: CompiledRoute): void {
     if (route.light) this.answerLight(context, route)
     else void this.answer(context, route)
+  }
+
+  /** The time before does not count, because the client did not read its earlier answers. */
+  private async enterInTurn(
+    context: RequestContext,
+    route: CompiledRoute,
+    turn: Promise<void>,
+  ): Promise<void> {
+    await turn
+    if (context.exchange.done) return
+    context.startedMs = this.needs.clock.monotonicMs()
+    context.deadlineMs = this.deadlineAfter(context.startedMs)
+    this.begin(context, route)
   }
 
   private async enterLater(
@@ -539,58 +567,4 @@ function isGuarded({ route }: CompiledRoute): boolean {
 /** True if pages of ours may call the route with the session of their browser. */
 function isPageCall({ scheme }: Security): boolean {
   return scheme === 'person' || scheme === 'page_call'
-}
-
-const MALFORMED_HOST: Problem = {
-  name: 'bad-request',
-  detail: 'The Host header is missing or malformed.',
-}
-const MISDIRECTED: Problem = {
-  name: 'misdirected-request',
-  detail: 'This service does not serve this host.',
-}
-const STARTING: Problem = {
-  name: 'service-unavailable',
-  detail: 'The service is starting.',
-  retryAfterSecs: 1,
-}
-
-/** The methods of the server, for `OPTIONS *` and for CONNECT. */
-const ALLOW_ALL = ['allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'] as const
-const MALFORMED: Problem = {
-  name: 'bad-request',
-  detail: 'The request line, a header field or the host is malformed.',
-}
-const NOT_FROM_HERE: Problem = {
-  name: 'policy-denied',
-  detail: 'The scopes of deployment operators may not be used from this address.',
-}
-const FAULT_PROBLEMS: { readonly [F in NonNullable<HttpExchange['fault']>]: Problem } = {
-  ambiguous: MALFORMED,
-  malformed: MALFORMED,
-  too_large: { name: 'headers-too-large' },
-  target_too_long: { name: 'uri-too-long' },
-  late: { name: 'request-timeout' },
-  tunnel: {
-    name: 'method-not-allowed',
-    detail: 'CONNECT is not supported.',
-    headers: Object.fromEntries([ALLOW_ALL]),
-  },
-}
-
-const BODY_PROBLEMS: { readonly [R in Exclude<BodyFailure, 'aborted'>]: Problem } = {
-  too_large: { name: 'payload-too-large' },
-  timeout: { name: 'request-timeout' },
-  malformed: { name: 'bad-request', detail: 'The chunked encoding of the body is malformed.' },
-}
-
-const WHY_UNAVAILABLE: { readonly [R in UnavailableReason]?: string } = {
-  mailbox_full: 'The service is overloaded.',
-  overloaded: 'The service is overloaded.',
-  dependency: 'A dependency of the service is unavailable.',
-}
-
-function unavailable({ reason }: ActorUnavailable): Problem {
-  if (reason === 'deadline' || reason === 'cancelled') return { name: 'gateway-timeout' }
-  return { name: 'service-unavailable', detail: WHY_UNAVAILABLE[reason], retryAfterSecs: 1 }
 }

@@ -109,6 +109,12 @@ export class BodyUnreadable extends Error {
 
 export interface HttpExchange extends RequestHead {
   /**
+   * Call it before the work that makes an answer. It waits until the connection has room for an answer of about
+   * `expectedBytes`: on HTTP/1.1 until the answers before it are written, on HTTP/2 until few enough bytes are unread.
+   * After the wait the client may have left (`done`).
+   */
+  turn(expectedBytes: number): true | Promise<void>
+  /**
    * Reads the whole body. It stops at `maxBytes`. `withinMs` bounds the total time, in addition to the limits for
    * stalled bodies.
    * @throws {BodyUnreadable}

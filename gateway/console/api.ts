@@ -89,6 +89,10 @@ class InnerExchange implements HttpExchange {
     })
   }
 
+  turn(): true {
+    return true
+  }
+
   async readBody(maxBytes: number): Promise<Uint8Array> {
     if (this.body.length > maxBytes) throw new BodyUnreadable('too_large')
     return this.body

@@ -26,7 +26,7 @@ const GRANT_TYPE = /^[a-z][a-z0-9:_-]{0,99}$/
 export class RequestContext implements AskOptions, Leaver {
   readonly exchange: HttpExchange
   readonly requestId: string
-  readonly startedMs: number
+  startedMs: number
   /** Deadline in monotonic milliseconds. Undefined is no limit. */
   deadlineMs: number | undefined
   /** Null until the path and method are matched. */

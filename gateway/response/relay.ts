@@ -10,6 +10,7 @@ export const UNREAD_MS_MAX = 30_000
 
 /** Longer bodies are written in pieces of this size, each after the client has read the one before. */
 export const PIECE_BYTES = 64 * 1024
+const PIECE_CHARS = PIECE_BYTES / 2
 
 /** The write side of a transport. */
 export interface Sink {
@@ -92,10 +93,22 @@ export function isLong(body: string | Uint8Array | null): body is string | Uint8
   return Buffer.byteLength(body) > PIECE_BYTES
 }
 
-/** A complete body as a stream of pieces. */
+/** A complete body as a stream of pieces. A text is encoded piece by piece, when each is written. */
 export function inPieces(body: string | Uint8Array): ByteStream {
-  const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  return ByteStream.from(piecesOf(bytes))
+  return ByteStream.from(typeof body === 'string' ? encodedPiecesOf(body) : piecesOf(body))
+}
+
+function* encodedPiecesOf(text: string): Generator<Uint8Array, void, void> {
+  for (let start = 0, end = 0; start < text.length; start = end) {
+    end = start + PIECE_CHARS
+    // A surrogate pair is encoded as one code point.
+    if (isHighSurrogate(text.charCodeAt(end - 1))) end += 1
+    yield Buffer.from(text.slice(start, end))
+  }
+}
+
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff
 }
 
 function* piecesOf(bytes: Uint8Array): Generator<Uint8Array, void, void> {

@@ -22,6 +22,7 @@ import {
 import { errorPage } from '../pages/platform/error.js'
 import { pagePolicy, type Rendered } from './replies.js'
 import type { RequestContext } from '../request/request-context.js'
+import { heldBytesOf } from '../transports/bounds.js'
 import { isScimPath, SCIM_MEDIA_TYPE, scimErrorOf } from './scim-errors.js'
 
 const NO_STORE = 'no-store'
@@ -157,6 +158,8 @@ export class Responder {
     policy?: string,
   ): void {
     const { exchange, route, requestId } = context
+    if (route !== null && body !== null && body.length > route.expected.bytes)
+      route.expected.bytes = heldBytesOf(body)
     const headers: HeaderPair[] = [['x-request-id', requestId]]
     if (context.windows.length > 0) headers.push(stateHeader(context.windows))
     if (route !== null) {

@@ -141,6 +141,8 @@ export class Holder {
   }
 }
 
+type Reservation = { readonly bytes: number; readonly grant: () => void }
+
 type Waiting = { readonly isSafe: boolean; readonly start: () => void }
 
 /** The requests of one connection: which are worked on, and which wait. */
@@ -150,6 +152,9 @@ export class Turns extends Holder {
   private inProgress = 0
   private unsentAnswers = 0
   private unsentBytes = 0
+  /** Expected bytes of answers that are being made. */
+  private reservedBytes = 0
+  private reservations: Reservation[] = []
   /** A request that may act is worked on alone (RFC 9112 section 9.3.2). */
   private isAlone = false
   private queue: Waiting[] = []
@@ -178,11 +183,31 @@ export class Turns extends Holder {
     return false
   }
 
-  finish(): void {
+  /** @param reservedBytes those reserved for its answer. */
+  finish(reservedBytes = 0): void {
     this.inProgress -= 1
     this.bounds.inProgress -= 1
     if (this.inProgress === 0) this.isAlone = false
+    this.unreserve(reservedBytes)
     this.proceed()
+  }
+
+  /** Reserves room for an answer before it is made. Waits while it does not fit beside those that are not read. */
+  reserve(bytes: number): true | Promise<void> {
+    if (this.reservations.length === 0 && this.fits(bytes)) {
+      this.reservedBytes += bytes
+      return true
+    }
+    return new Promise((grant) => this.reservations.push({ bytes, grant }))
+  }
+
+  unreserve(bytes: number): void {
+    this.reservedBytes -= bytes
+    while (this.reservations.length > 0 && this.fits(this.reservations[0]!.bytes)) {
+      const { bytes: next, grant } = this.reservations.shift()!
+      this.reservedBytes += next
+      grant()
+    }
   }
 
   /** Counts an answer that is not read yet. */
@@ -196,13 +221,21 @@ export class Turns extends Holder {
     this.unsentAnswers -= 1
     this.unsentBytes -= bytes
     this.release(bytes)
+    this.unreserve(0)
     this.proceed()
   }
 
   /** The connection has closed: what waits is never started. */
   override end(): void {
     this.queue = []
+    this.reservations = []
     super.end()
+  }
+
+  /** An answer that is being made is held beside one that is being written, whatever their lengths. */
+  private fits(bytes: number): boolean {
+    if (this.reservedBytes === 0 && this.unsentAnswers <= 1) return true
+    return this.unsentBytes + this.reservedBytes + bytes <= UNSENT_BYTES_MAX
   }
 
   private hasRoom(isSafe: boolean): boolean {

@@ -163,6 +163,10 @@ class Http1Exchange implements HttpExchange {
     else message.resume()
   }
 
+  turn(): true | Promise<void> {
+    return this.hasTurn ? true : this.whenDue()
+  }
+
   takeTurn(): void {
     const { due } = this
     this.due = null
@@ -191,7 +195,7 @@ class Http1Exchange implements HttpExchange {
     }
     this.done = true
     this.relayed = body
-    if (!this.hasTurn) await new Promise<void>((resolve) => (this.due = resolve))
+    if (!this.hasTurn) await this.whenDue()
     const { response } = this
     if (this.isGone) {
       this.shared.open.finish()
@@ -222,6 +226,10 @@ class Http1Exchange implements HttpExchange {
   private get hasTurn(): boolean {
     for (const first of this.connection.exchanges) return first === this
     return true
+  }
+
+  private whenDue(): Promise<void> {
+    return new Promise((resolve) => (this.due = resolve))
   }
 
   private holdUnsent({ body }: Answer): void {

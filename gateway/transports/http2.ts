@@ -39,7 +39,7 @@ import {
   splitTarget,
 } from '../request/request-smuggling-guard.js'
 import { plainAddress } from './addresses.js'
-import { ConnectionBounds, heldBytesOf, Turns } from './bounds.js'
+import { ConnectionBounds, heldBytesOf, Turns, UNSENT_BYTES_MAX } from './bounds.js'
 import {
   type CertificateFiles,
   readCertificate,
@@ -135,6 +135,8 @@ class Http2Exchange implements HttpExchange {
   private broken = false
   /** It is worked on. */
   private isInTurn = false
+  /** Room that is kept for its answer. */
+  private reservedBytes = 0
   private unsentBytes: number | null = null
   /** When the end of the answer was written to the stream. */
   private endedMs: number | null = null
@@ -176,7 +178,21 @@ class Http2Exchange implements HttpExchange {
   private endTurn(): void {
     if (!this.isInTurn) return
     this.isInTurn = false
-    this.peer.turns.finish()
+    this.peer.turns.finish(this.reservedBytes)
+    this.reservedBytes = 0
+  }
+
+  turn(expectedBytes: number): true | Promise<void> {
+    const bytes = Math.min(expectedBytes, UNSENT_BYTES_MAX)
+    const room = this.peer.turns.reserve(bytes)
+    if (room === true) {
+      this.reservedBytes = bytes
+      return true
+    }
+    return room.then(() => {
+      if (this.isInTurn) this.reservedBytes = bytes
+      else this.peer.turns.unreserve(bytes)
+    })
   }
 
   private holdUnsent(body: string | Uint8Array): void {

@@ -44,6 +44,10 @@ export class RefusedExchange implements HttpExchange {
     this.onAnswered = onAnswered
   }
 
+  turn(): true {
+    return true
+  }
+
   send({ status, block, headers, body }: Answer): void {
     if (this.done) return
     this.done = true

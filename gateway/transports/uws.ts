@@ -98,6 +98,11 @@ class UwsExchange implements HttpExchange {
     return this.peer
   }
 
+  /** The connection has one request at a time. */
+  turn(): true {
+    return true
+  }
+
   readBody(maxBytes: number, withinMs: number): Promise<Uint8Array> {
     if (this.receiver === null) return Promise.resolve(new Uint8Array(0))
     const declared = this.headers.get('content-length')
