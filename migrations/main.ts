@@ -21,6 +21,7 @@ import {
   type SchemaVerdict,
 } from '../storage/platform/schema-version.js'
 import { DatabaseUnavailable } from '../storage/platform/unavailable.js'
+import { lockTables, TableInUse } from './table-locks.js'
 
 /**
  * An arbitrary constant, which must never change. The runner of the release before takes only this lock. The release after
@@ -34,8 +35,11 @@ const WAIT_STEP_MS = 100
  * short, and the whole file is tried again.
  */
 const LOCK_TIMEOUT_MS = 2_000
-const LOCK_TRIES_MAX = 60
-const LOCK_AGAIN_MS = 1_000
+const TRIED_MS_MAX = 3 * 60_000
+/** Statements that waited behind the lock go on. */
+const AGAIN_MS = 1_000
+/** No statement waited. */
+const AGAIN_SOON_MS = 100
 /** lock_not_available, deadlock_detected, serialization_failure: traffic was in the way, and nothing was changed. */
 const REPEATED_CODES: ReadonlySet<string> = new Set(['55P03', '40P01', '40001'])
 
@@ -167,19 +171,32 @@ async function addOldestBuild(client: Client): Promise<void> {
 
 /** @returns false if another runner applied the file, on an engine without advisory locks. */
 async function apply(client: Client, file: MigrationFile, log: Logger): Promise<boolean> {
+  const startedMs = performance.now()
+  let awaited: string | undefined
   for (let tries = 1; ; tries += 1) {
     try {
-      return await applyOnce(client, file, log)
+      return await applyOnce(client, file, log, awaited)
     } catch (error) {
-      const { code } = ((error as Error).cause ?? {}) as DatabaseError
-      if (!REPEATED_CODES.has(code ?? '') || tries === LOCK_TRIES_MAX) throw error
-      log.info({ migration: file.name, tries }, 'a table is in use: the migration tries again')
-      await sleep(LOCK_AGAIN_MS)
+      const { cause } = error as { readonly cause?: unknown }
+      const inUse = cause instanceof TableInUse ? cause : undefined
+      const { code } = (inUse?.cause ?? cause ?? {}) as DatabaseError
+      const isLate = performance.now() - startedMs > TRIED_MS_MAX
+      if (!REPEATED_CODES.has(code ?? '') || isLate) throw error
+      const fields = { migration: file.name, tries, ...(inUse && { table: inUse.table }) }
+      log[tries === 1 ? 'info' : 'debug'](fields, 'a table is in use: the migration tries again')
+      await sleep(inUse?.hasWaited === false ? AGAIN_SOON_MS : AGAIN_MS)
+      // The busiest: the others are more likely to be free.
+      awaited = inUse?.table
     }
   }
 }
 
-async function applyOnce(client: Client, file: MigrationFile, log: Logger): Promise<boolean> {
+async function applyOnce(
+  client: Client,
+  file: MigrationFile,
+  log: Logger,
+  awaited: string | undefined,
+): Promise<boolean> {
   const startedMs = performance.now()
   await client.query(
     `begin; set local lock_timeout = ${LOCK_TIMEOUT_MS}; set local svc.scope = 'system'`,
@@ -191,6 +208,7 @@ async function applyOnce(client: Client, file: MigrationFile, log: Logger): Prom
       await client.query('rollback')
       return false
     }
+    await lockTables(client, file.sql, awaited)
     await client.query(file.sql)
     const durationMs = Math.round(performance.now() - startedMs)
     await client.query(

@@ -3,6 +3,7 @@
  * no lock on a large table for longer than a change of its catalogue takes.
  */
 import test from 'ava'
+import { statementsOf } from '../../migrations/table-locks.js'
 import { readMigrationFiles } from '../../storage/platform/schema-version.js'
 
 /** Files from here on are checked. */
@@ -70,16 +71,6 @@ function findings(sql: string): string[] {
       found.push('changes all rows of a large table')
     return found.map((name) => `${name}: ${statement.slice(0, 100)}`)
   })
-}
-
-/** Statements on one line each, without comments. Bodies of functions stay whole. */
-function statementsOf(sql: string): string[] {
-  const bodies: string[] = []
-  const plain = sql
-    .replaceAll(/\$(\w*)\$.*?\$\1\$/gs, (body) => `$${bodies.push(body)}$`)
-    .replaceAll(/--[^\n]*/g, ' ')
-    .replaceAll(/\s+/g, ' ')
-  return plain.split(';').map((statement) => statement.trim())
 }
 
 test('new migrations let the last release serve, and hold no long lock', async (t) => {

@@ -1,0 +1,120 @@
+/** A migration holds no table while it waits for another one, so requests and migrations do not deadlock. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import test, { type ExecutionContext } from 'ava'
+import { Client } from 'pg'
+import { runMigrations } from '../../migrations/main.js'
+import { lockedTables, type LockMode, namedLocks } from '../../migrations/table-locks.js'
+import { silentLogger } from '../../runtime/kernel/log.js'
+import { readMigrationFiles } from '../../storage/platform/schema-version.js'
+import { until } from '../support/service/watch.js'
+import { emptyDatabase } from '../support/storage/database.js'
+
+async function connect(t: ExecutionContext, url: string): Promise<Client> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  t.teardown(() => client.end())
+  return client
+}
+
+/** Names of lock modes in pg_locks that a mode covers. Each stops those that write rows. */
+const COVERED: Readonly<Record<LockMode, readonly string[]>> = {
+  share: ['ShareLock'],
+  'share row exclusive': ['ShareLock', 'ShareRowExclusiveLock'],
+  exclusive: ['RowExclusiveLock', 'ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock'],
+  'access exclusive': [
+    'RowExclusiveLock',
+    'ShareLock',
+    'ShareRowExclusiveLock',
+    'ExclusiveLock',
+    'AccessExclusiveLock',
+  ],
+}
+
+test('the tables that a migration locks are known before it runs', async (t) => {
+  t.timeout(120_000)
+  const { url, superuserUrl } = await emptyDatabase(t)
+  await runMigrations({ url, log: silentLogger, only: new Set() })
+  const client = await connect(t, superuserUrl)
+  let together = 0
+  for (const { name, sql } of await readMigrationFiles()) {
+    const planned = await lockedTables(client, sql)
+    together = Math.max(together, planned.size)
+    const { rows: existing } = await client.query<{ oid: number }>(`select oid from pg_class`)
+    await client.query(`begin; set local svc.scope = 'system'; ${sql}`)
+    const { rows: held } = await client.query<{ table: string; mode: string }>(
+      `select distinct c.relname as table, l.mode from pg_locks l join pg_class c on c.oid = l.relation
+       where l.pid = pg_backend_pid() and l.mode not in ('AccessShareLock', 'RowShareLock', 'ShareUpdateExclusiveLock')
+         and c.relkind in ('r', 'p') and c.relnamespace = 'public'::regnamespace and c.oid = any($1::oid[])`,
+      [existing.map(({ oid }) => oid)],
+    )
+    await client.query('commit')
+    const unplanned = held.filter(({ table, mode }) => {
+      const plan = planned.get(table)
+      return plan === undefined || !COVERED[plan].includes(mode)
+    })
+    t.deepEqual(unplanned, [], name)
+  }
+  t.true(together > 1, 'some lock several tables')
+})
+
+test('statements name their tables', (t) => {
+  for (const [sql, table, mode] of [
+    ['create index i on a (b)', 'a', 'share'],
+    ['CREATE UNIQUE INDEX i\n  ON ONLY a (b)', 'a', 'share'],
+    [
+      'create trigger t after update of b on a for each row execute function f()',
+      'a',
+      'share row exclusive',
+    ],
+    [
+      'create table n (a uuid references x (id), b uuid references a (id))',
+      'a',
+      'share row exclusive',
+    ],
+    ['update a set b = 1', 'a', 'exclusive'],
+    ['with c as (select 1) delete from a using c', 'a', 'exclusive'],
+    ['alter table only a add column b text', 'a', 'access exclusive'],
+    ['drop trigger if exists t on a', 'a', 'access exclusive'],
+    ['drop index i', 'i', 'access exclusive'],
+    ['create policy p on a using (true)', 'a', 'access exclusive'],
+    ["do $$ begin execute format('alter table %I', 'a'); end $$", 'a', 'access exclusive'],
+    ['create index i on a (b); alter table a add column c text', 'a', 'access exclusive'],
+  ] as const) {
+    t.is(namedLocks(sql).get(table), mode, sql)
+  }
+  const body =
+    'create function f() returns trigger as $$ begin update a set b = 1; end $$ language plpgsql'
+  t.is(namedLocks(`-- alter table a\n${body};`).get('a'), undefined)
+})
+
+test('a request that holds one table of a migration gets the other one', async (t) => {
+  const { url, superuserUrl } = await emptyDatabase(t)
+  const folder = await mkdtemp(join(tmpdir(), 'svc-locks-'))
+  t.teardown(() => rm(folder, { recursive: true, force: true }))
+  const write = (name: string, sql: string) => writeFile(join(folder, name), sql)
+  await write(
+    '0001_both.sql',
+    '-- adds\ncreate table one (a integer); create table two (a integer);',
+  )
+  const options = { url, folder: pathToFileURL(`${folder}/`), log: silentLogger }
+  await runMigrations(options)
+  await write('0002_more.sql', '-- adds\nalter table one add b text; alter table two add b text;')
+  const request = await connect(t, superuserUrl)
+  // The request would be the one that a deadlock ends.
+  await request.query(`set deadlock_timeout = '10ms'; begin; insert into two values (1)`)
+  const running = runMigrations(options)
+  const watch = await connect(t, superuserUrl)
+  const waitsForTwo = async () => {
+    const { rowCount } = await watch.query(
+      `select from pg_locks where relation = 'two'::regclass and not granted`,
+    )
+    return rowCount === 1
+  }
+  await until('the migration waits', 30_000, waitsForTwo)
+  await t.notThrowsAsync(request.query('insert into one values (1)'))
+  await request.query('commit')
+  t.deepEqual(await running, ['0002_more'])
+})
