@@ -2,9 +2,15 @@ import { existsSync, readFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** Seconds of each file in the last run of `npm test`; new files count as long. */
-const TIMES = new URL('dist/.build/test-times.json', import.meta.url)
-const seconds = existsSync(TIMES) ? JSON.parse(readFileSync(TIMES, 'utf8')) : {}
+/**
+ * Seconds of each file: those of the last runs of `npm test` in this tree, else those that were committed with
+ * `npm test -- --keep-times`. New files count as long.
+ */
+const read = (path) => {
+  const url = new URL(path, import.meta.url)
+  return existsSync(url) ? JSON.parse(readFileSync(url, 'utf8')) : {}
+}
+const seconds = { ...read('test/runner/seconds.json'), ...read('dist/.build/test-times.json') }
 const root = fileURLToPath(new URL('.', import.meta.url))
 const secondsOf = (file) => seconds[relative(root, file)] ?? Number.MAX_VALUE
 

@@ -4,13 +4,21 @@
  * options.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { readOptions, type TestOptions, UsageError } from './runner/options.js'
+import {
+  readRecords,
+  screenOf,
+  slowestTests,
+  startedLine,
+  type TestRecord,
+} from './runner/points.js'
 import { type FileTime, openProgress, slowest } from './runner/progress.js'
+import { keepTimes } from './runner/times.js'
 import { shortDetail, sourceOf, tapReader, type TestPoint } from './runner/tap.js'
 import {
   keepResults,
@@ -55,6 +63,7 @@ type Verdict = {
   /** Tests that cannot run through a proxy, with the reason. */
   leftOut: string[]
   times: FileTime[]
+  tests: TestRecord[]
   readonly files: Map<string, FileVerdict>
 }
 
@@ -71,7 +80,12 @@ async function main(): Promise<number> {
   const dataDir = mkdtempSync(join(serverFolder(), 'svc-test-'))
   const postgres = await startTestPostgres(dataDir)
   try {
-    const environment = { ...postgres.env, TEST_TIMES: join(dataDir, 'times') }
+    const environment = {
+      ...postgres.env,
+      TEST_TIMES: join(dataDir, 'times'),
+      TEST_STARTED: join(dataDir, 'started'),
+    }
+    process.env['TEST_STARTED'] = environment.TEST_STARTED
     const verdict =
       options.through === undefined
         ? await runAva(environment, options)
@@ -109,7 +123,8 @@ async function main(): Promise<number> {
         add(verdict, await runThrough({ ...environment, ...times }, { ...options, ...run }), how)
       }
     }
-    keepTimes(verdict.times)
+    keepTimes(verdict.times, root, options.flags.has('--keep-times'))
+    say(`${startedLine(environment.TEST_STARTED)} were started`)
     report(verdict, (performance.now() - started) / 1000)
     if (options.flags.has('--coverage')) showCoverage()
     const skipsFail = options.flags.has('--fail-on-skip') && verdict.skipped.length > 0
@@ -175,7 +190,7 @@ async function runThrough(
 }
 
 function noVerdict(): Verdict {
-  return { passed: 0, failed: [], skipped: [], leftOut: [], times: [], files: new Map() }
+  return { passed: 0, failed: [], skipped: [], leftOut: [], times: [], tests: [], files: new Map() }
 }
 
 function given(): TestOptions | null {
@@ -246,6 +261,7 @@ function runAva(
     process.once(signal, () => child.kill(signal))
   }
   const progress = openProgress(files.length, environment.TEST_TIMES)
+  const testsPath = `${environment.TEST_TIMES}-tests`
   // A whole run has hundreds of them.
   const onLog = isWhole ? undefined : (line: string) => progress.say(`      ${line}`)
   const read = tapReader((point) => {
@@ -268,7 +284,10 @@ function runAva(
       verdict.failed.push(source === undefined ? title : commandFor(source))
       progress.say(`\nFAIL  ${source?.title ?? title}`)
       if (source !== undefined) progress.say(`      ${sourcePath(source.file)}`)
-      for (const line of shortDetail(detail, DETAIL_LINES_MAX)) progress.say(`      ${line}`)
+      const failed = readRecords(testsPath).findLast((one) => isRecordOf(one, source))
+      const screen = screenOf(failed?.asked ?? [], dirname(testsPath))
+      const lines = [...shortDetail(detail, DETAIL_LINES_MAX), ...screen]
+      for (const line of lines) progress.say(`      ${line}`)
       if (source !== undefined) progress.say(`      ${commandFor(source)}\n`)
     }
   }, onLog)
@@ -298,6 +317,7 @@ function runAva(
       const times = progress.fileTimes.map(({ file }) => relative(root, file))
       keep([...times, ...files.filter((file) => fileVerdict(verdict, file).failed.length > 0)])
       verdict.times.push(...progress.fileTimes)
+      verdict.tests.push(...readRecords(testsPath))
       // AVA counts a test that cannot run through a proxy as failed.
       const isKnown = verdict.failed.length > 0 || verdict.leftOut.length > 0
       if (code !== 0 && !isKnown) verdict.failed.push(`ava ended with ${code}`)
@@ -337,22 +357,21 @@ function commandFor({ file, title }: { readonly file: string; readonly title: st
   return `npm test -- ${file} --match '${title.replaceAll("'", `'\\''`)}'`
 }
 
-/** For the order of the next run (ava.config.js). */
-function keepTimes(times: readonly FileTime[]): void {
-  const path = join(root, 'dist', '.build', 'test-times.json')
-  const known = existsSync(path) ? (JSON.parse(readFileSync(path, 'utf8')) as object) : {}
-  const now = times.map(({ file, seconds }) => [
-    relative(root, file),
-    Math.round(seconds * 10) / 10,
-  ])
-  writeFileSync(path, JSON.stringify({ ...known, ...Object.fromEntries(now) }, null, 1))
+function isRecordOf(
+  record: TestRecord,
+  source: { readonly file: string; readonly title: string } | undefined,
+): boolean {
+  return record.title === source?.title && relative(root, record.file) === source.file
 }
 
-function report({ passed, failed, skipped, leftOut, times }: Verdict, secs: number): void {
+function report({ passed, failed, skipped, leftOut, times, tests }: Verdict, secs: number): void {
   if (times.length > 1) {
     say('the slowest files:')
     const named = times.map((time) => ({ ...time, file: sourcePath(relative(root, time.file)) }))
     for (const line of slowest(named, SLOWEST)) say(line)
+    say('the slowest tests:')
+    const name = (file: string) => sourcePath(relative(root, file))
+    for (const line of slowestTests(tests, SLOWEST, name)) say(line)
   }
   say('')
   for (const title of skipped) say(`skipped: ${title}`)

@@ -6,7 +6,7 @@ import { PROXIES, type ProxyName } from '../support/fleet/proxy.js'
 
 /** The areas of the product; a folder of any layer with this name belongs to it. */
 const AREAS = ['identity', 'oauth', 'agents', 'vault', 'commerce', 'webhooks', 'operations']
-const FLAGS = ['--fail-on-skip', '--long', '--coverage'] as const
+const FLAGS = ['--fail-on-skip', '--long', '--coverage', '--keep-times'] as const
 const COMPILED = join('dist', 'test')
 /** Files that only `--long` runs, or their name. */
 const LONG_FILE = /\.long\.test\.js$/
@@ -76,6 +76,7 @@ export function usage(root: string): string {
   --fail-on-skip    a skipped test is a failure
   --long            also the files called *.long.test.js, and the long forms of the crash and property tests
   --coverage        measures which lines the tests reach
+  --keep-times      writes how long the files took to test/runner/seconds.json, for the order of a fresh clone
   --through NAME    the flows against several processes behind a proxy: ${PROXIES.join(', ')}
   --coordination NAME  of these processes: ${COORDINATIONS.join(', ')}
   --resume FILE     with --through: leaves out what has passed, and adds the results to the file`

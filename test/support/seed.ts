@@ -1,11 +1,12 @@
 /**
  * Each test process loads this first (ava.config.js). It sets one seed for the properties of every test file, so
  * that two runs do the same. The long form draws a seed of its own: what it finds becomes a case. It also writes
- * down how long the file took, for the runner.
+ * down how long the file and each test took and what a failed test had asked, for the runner.
  */
 import { appendFileSync } from 'node:fs'
 import test from 'ava'
 import { configureGlobal } from 'fast-check'
+import { keepExchanges, linesOf, watchExchanges } from './service/exchanges.js'
 
 if (process.env['TEST_LONG'] !== '1') configureGlobal({ seed: 20_261_123 })
 
@@ -22,4 +23,30 @@ if (times !== undefined) {
     const time = { file, seconds: performance.now() / 1000, cpuSeconds: (user + system) / 1e6 }
     appendFileSync(times, `${JSON.stringify(time)}\n`)
   })
+  await watchTests(`${times}-tests`)
+}
+
+type AvaTest = {
+  readonly title: string
+  readonly metadata: { readonly type: string }
+  run(): Promise<{ readonly passed: boolean; readonly duration: number }>
+}
+
+/** AVA says neither how long a test took nor which test of several at once made a request: its own class of tests knows. */
+async function watchTests(path: string): Promise<void> {
+  keepExchanges()
+  const module = new URL('../lib/test.js', import.meta.resolve('ava')).href
+  const { default: Test } = (await import(module)) as { default: { prototype: AvaTest } }
+  const { run } = Test.prototype
+  Test.prototype.run = async function watched(this: AvaTest) {
+    const { result, exchanges } = await watchExchanges(() => run.call(this))
+    const seconds = result.duration / 1000
+    const asked = exchanges.map((exchange) => ({
+      ...exchange,
+      log: exchange.requestId === undefined ? [] : linesOf(exchange.requestId),
+    }))
+    const time = { file, title: this.title, seconds, ...(result.passed ? {} : { asked }) }
+    appendFileSync(path, `${JSON.stringify(time)}\n`)
+    return result
+  }
 }

@@ -7,6 +7,8 @@ import { freshDatabase } from './storage/database.js'
 import { type Certificate, makeCertificate } from './service/certificates.js'
 import { watchContract } from './contract.js'
 import { hostileEngine, IS_HOSTILE } from './storage/hostile-engine.js'
+import { rememberLine } from './service/exchanges.js'
+import { countStart } from './service/started.js'
 import { testKms } from './storage/kms.js'
 import {
   freePort,
@@ -63,9 +65,11 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
   const leaks: Found[] = []
   const logged = (line: string) => {
     if (process.env['TEST_LOG']) process.stdout.write(line)
+    rememberLine(line)
     options.onLog?.(line)
     leaks.push(...everywhere.search('log', line))
   }
+  countStart('service')
   const service = await startService({
     cwd: '/',
     log: createLogger({ level: 'debug', destination: { write: logged } }),

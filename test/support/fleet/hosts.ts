@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { countStart } from '../service/started.js'
 import { until } from '../service/watch.js'
 import type { HostReply, HostRequest } from './host.js'
 import { type FleetProcess, type ProcessOptions, statusOf } from './process.js'
@@ -39,6 +40,7 @@ export function openHosts(): Hosts {
   }
   const launch = ({ name, port, ca, environment, logPath }: ProcessOptions): FleetProcess => {
     if (logPath === undefined) throw new Error('a process that serves again has a log file')
+    countStart('service')
     const child = idle.pop() ?? begin()
     const output = () => readFileSync(logPath, 'utf8')
     const status = () => statusOf(port, ca)

@@ -7,6 +7,7 @@ import { connect as connectHttp2 } from 'node:http2'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { countStart } from '../service/started.js'
 import { until } from '../service/watch.js'
 
 const READY_WITHIN_MS = 120_000
@@ -51,6 +52,7 @@ const TREE = new URL('../../../', import.meta.url).pathname
 
 /** Starts it without waiting until it is ready. */
 export function startProcess(options: ProcessOptions): FleetProcess {
+  countStart('service')
   const { name, port, environment, tree = TREE, ca, onLog, logPath, wrapper = [] } = options
   const [command = '', ...words] = [
     ...wrapper,

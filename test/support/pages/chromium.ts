@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { type BrowserContext, chromium, type Page } from 'playwright-core'
+import { countStart } from '../service/started.js'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
@@ -21,6 +22,7 @@ export async function openChromium(
     readonly javaScriptEnabled?: boolean
   } = {},
 ): Promise<Window> {
+  countStart('browser')
   const browser = await chromium.launch({
     executablePath: path,
     args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],

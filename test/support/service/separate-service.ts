@@ -10,6 +10,7 @@ import { notThrough } from '../fleet/through.js'
 import { type FreshDatabase, freshDatabase } from '../storage/database.js'
 import { testKms } from '../storage/kms.js'
 import { freePort, TEST_DEFAULTS } from '../service.js'
+import { countStart } from './started.js'
 import { ASK, type HeapsAnswer } from './thread-heaps.js'
 import { METRICS_TOKEN, until } from './watch.js'
 
@@ -38,6 +39,7 @@ export async function separateService(
   const folder = mkdtempSync(join(tmpdir(), 'svc-separate-'))
   const port = await freePort()
   const baseUrl = `http://localhost:${port}`
+  countStart('service')
   const child: ChildProcess = spawn(
     process.execPath,
     [

@@ -6,6 +6,7 @@ import { silentLogger } from '../../../runtime/kernel/log.js'
 import { type OpenDatabase, openDatabase } from '../../../storage/platform/database.js'
 import type { PoolSettings, PoolUrls } from '../../../storage/platform/pool-plan.js'
 import { readMigrationFiles } from '../../../storage/platform/schema-version.js'
+import { countStart } from '../service/started.js'
 import { testPostgres } from './postgres.js'
 
 /** The owner of the test databases, with row-level security. The password protects nothing. */
@@ -75,6 +76,7 @@ async function clone(
   template: string,
   t: { teardown(end: () => Promise<void>): void } | undefined,
 ): Promise<FreshDatabase> {
+  countStart('database')
   const name = `svc_test_${randomBytes(8).toString('hex')}`
   await asSuperuser((client) =>
     client.query(`create database ${name} template ${template} strategy file_copy owner ${ROLE}`),

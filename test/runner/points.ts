@@ -1,0 +1,97 @@
+/** What each test process has written of its tests (test/support/seed.ts): how long they took, and what failed ones had asked. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Exchange } from '../support/service/exchanges.js'
+import { STARTED_KINDS } from '../support/service/started.js'
+
+const ANSWER_LINES_MAX = 12
+const LOG_LINES_MAX = 12
+const LINE_CHARACTERS_MAX = 300
+/** Headers that every request has. */
+const COMMON_HEADERS = /^(?:accept|host|user-agent|content-length|connection)\b/i
+
+type Asked = Exchange & { readonly log: readonly string[] }
+export type TestRecord = {
+  /** The whole path of the compiled file. */
+  readonly file: string
+  readonly title: string
+  readonly seconds: number
+  /** The last requests of a failed test. */
+  readonly asked?: readonly Asked[]
+}
+
+export function readRecords(path: string): readonly TestRecord[] {
+  if (!existsSync(path)) return []
+  const lines = readFileSync(path, 'utf8').split('\n')
+  // A process that was killed can leave half a line.
+  return lines.flatMap((line) => (line.endsWith('}') ? [JSON.parse(line) as TestRecord] : []))
+}
+
+/** The slowest first, as lines. @param nameOf what to call a file. */
+export function slowestTests(
+  records: readonly TestRecord[],
+  count: number,
+  nameOf: (file: string) => string,
+): string[] {
+  return records
+    .toSorted((a, b) => b.seconds - a.seconds)
+    .slice(0, count)
+    .map(({ file, title, seconds }) => {
+      return `${seconds.toFixed(1).padStart(7)} s  ${nameOf(file)}: ${title}`
+    })
+}
+
+/** Such as `12 services, 30 databases, 1 browser`. @param path the lines of countStart. */
+export function startedLine(path: string): string {
+  const kinds = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : []
+  return STARTED_KINDS.map((kind) => {
+    const count = kinds.filter((one) => one === kind).length
+    return `${count} ${kind}${count === 1 ? '' : 's'}`
+  }).join(', ')
+}
+
+/**
+ * One screen: the requests before the last one in a line each, the last one with its answer, and what the service logged of it.
+ * @param logFolder where services in other processes write their logs.
+ */
+export function screenOf(asked: readonly Asked[], logFolder: string): string[] {
+  const last = asked.at(-1)
+  if (last === undefined) return []
+  const before = asked.slice(0, -1).map((one) => `before: ${answered(one)}`)
+  const headers = last.headers.split('\n').filter((line) => !COMMON_HEADERS.test(line))
+  const log = last.log.length > 0 ? last.log : loggedOf(logFolder, last.requestId)
+  return [
+    ...before,
+    `asked:  ${last.method} ${last.url}`,
+    ...[...headers, ...bodyLines(last.body)].map((line) => `  ${line}`),
+    `came:   ${last.status ?? 'nothing'}`,
+    ...bodyLines(last.answer).map((line) => `  ${line}`),
+    ...(log.length > 0 ? ['the log of this request:'] : []),
+    ...log.slice(-LOG_LINES_MAX).map((line) => `  ${line}`),
+  ].map((line) => line.slice(0, LINE_CHARACTERS_MAX))
+}
+
+function answered({ method, url, status }: Exchange): string {
+  return `${method} ${url}: ${status ?? 'no answer'}`
+}
+
+function bodyLines(body: string): string[] {
+  const lines = readable(body).split('\n')
+  return lines.filter((line) => line.trim() !== '').slice(0, ANSWER_LINES_MAX)
+}
+
+function readable(body: string): string {
+  try {
+    return JSON.stringify(JSON.parse(body), null, 1)
+  } catch {
+    return body
+  }
+}
+
+function loggedOf(folder: string, requestId: string | undefined): string[] {
+  if (requestId === undefined) return []
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.log'))
+    .flatMap((name) => readFileSync(join(folder, name), 'utf8').split('\n'))
+    .filter((line) => line.includes(requestId))
+}
