@@ -40,6 +40,7 @@ export async function startWhole(dataDir: string, environment: Readonly<Record<s
 export type Post = (path: string, json: unknown) => Promise<Readonly<Record<string, unknown>>>
 
 export type Workspace = {
+  readonly tenantId: string
   readonly slug: string
   readonly agentId: string
   /** The access token of its agent. */
@@ -73,6 +74,7 @@ export async function bootstrap(
   const person = made['fixture_end_user'] as { email: string; password: string }
   const agent = made['agent'] as { id: string }
   return {
+    tenantId: String(made['tenant_id']),
     slug: String(made['tenant_slug']),
     agentId: agent.id,
     token: String(made['tenant_access_token']),

@@ -36,7 +36,7 @@ const QUOTA_PER_SECOND_MAX = 8
 
 const stage = await openNoisyStage({ quotas })
 const { baseUrl, upstream, honest, hostile, places } = stage
-const needs: HostileNeeds = { baseUrl, upstream, tenant: hostile }
+const needs: HostileNeeds = { baseUrl, upstream, tenant: hostile[0]! }
 const enemy = new Worker(new URL('./noisy-hostile-thread.js', import.meta.url), {
   workerData: needs,
 })

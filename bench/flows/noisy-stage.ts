@@ -6,7 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
-import { httpClient } from '../../runtime/client/http.js'
+import { createAgentKey } from '../../runtime/client/agent.js'
+import { type HttpClient, httpClient } from '../../runtime/client/http.js'
+import { logIn } from '../../runtime/client/login.js'
+import { registerAgent } from '../../runtime/client/registration.js'
 import { freePort } from '../foreign-program.js'
 import { bootstrap, type Workspace } from '../whole-service.js'
 import type { Places } from './noisy-places-thread.js'
@@ -39,6 +42,8 @@ export const draftOf = (hosts: readonly string[], more: object = {}) => ({
 export type Reach = { readonly credentialId: string; readonly origins: readonly string[] }
 
 export type Tenant = Workspace & {
+  /** One token of each agent that may use the credentials. */
+  readonly tokens: readonly string[]
   /** By kind of use. */
   readonly reaches: Readonly<Record<'plain' | 'periodic' | 'names', readonly Reach[]>>
 }
@@ -46,7 +51,7 @@ export type Tenant = Workspace & {
 export interface Stage {
   readonly baseUrl: string
   readonly upstream: string
-  readonly hostile: Tenant
+  readonly hostile: readonly Tenant[]
   readonly honest: Tenant
   /** Posts `Arrival`s. Releases held messages when it gets any message. */
   readonly places: Worker
@@ -137,24 +142,44 @@ async function serve(folder: string, places: Places, caPath: string, quotas: boo
   }
 }
 
-async function tenantIn(baseUrl: string, httpsPort: number, names: readonly string[]) {
-  const client = httpClient(baseUrl)
+/** @param address of its registrations. */
+async function tenantIn(
+  baseUrl: string,
+  httpsPort: number,
+  names: readonly string[],
+  { address, agents }: { readonly address: string; readonly agents: number },
+): Promise<Tenant> {
+  const plain = httpClient(baseUrl)
+  const client: HttpClient = {
+    ...plain,
+    request: (asked) => plain.request({ ...asked, headers: { ...asked.headers, 'x-forwarded-for': address } }),
+  }
   const send = async (method: 'GET' | 'POST', path: string, json?: unknown, token?: string) => {
     const { status, body } = await client.request({ method, path, json, token })
     if (status >= 400) throw new Error(`${path}: ${JSON.stringify(body)}`)
     return body as Record<string, unknown>
   }
   const metadata = await send('GET', '/api/v1/agents/workspace/bootstrap')
+  const issuer = String(metadata['issuer'])
   const workspace = await bootstrap((path, json) => send('POST', path, json), {
-    issuer: String(metadata['issuer']),
+    issuer,
     tenantId: String(metadata['control_plane_tenant_id']),
   })
-  const { token, agentId } = workspace
+  const { token, agentId, tenantId } = workspace
+  const [ids, tokens] = [[agentId], [token]]
+  while (ids.length < agents) {
+    const key = createAgentKey()
+    const options = { http: client, key, tenantId }
+    ids.push((await registerAgent({ ...options, name: 'Bench', threads: 1 })).agentId)
+    tokens.push((await logIn({ ...options, issuer })).accessToken)
+  }
   async function reach(hosts: readonly string[], more: object = {}): Promise<Reach> {
     const credentials = '/api/v1/vault/credentials'
     const { id } = await send('POST', credentials, draftOf(hosts, more), token)
-    const grant = { grantee_type: 'agent', grantee_id: agentId }
-    await send('POST', `${credentials}/${String(id)}/grants`, grant, token)
+    for (const grantee of ids) {
+      const grant = { grantee_type: 'agent', grantee_id: grantee }
+      await send('POST', `${credentials}/${String(id)}/grants`, grant, token)
+    }
     const origins = hosts.map((host) => `https://${host}:${httpsPort}`)
     return { credentialId: String(id), origins }
   }
@@ -167,11 +192,24 @@ async function tenantIn(baseUrl: string, httpsPort: number, names: readonly stri
     names: await Promise.all(groups.map((group) => reach(group))),
   }
   await client.close()
-  return { ...workspace, reaches }
+  return { ...workspace, tokens, reaches }
 }
 
-/** The service, its two tenants, and all its peers. @param quotas the rate limits are on, as in production. */
-export async function openNoisyStage({ quotas }: { readonly quotas: boolean }): Promise<Stage> {
+export type StageOptions = {
+  /** The rate limits are on, as in production. */
+  readonly quotas: boolean
+  /** Hostile tenants, each registered from its own address. Default 1. */
+  readonly tenants?: number
+  /** Agents of each hostile tenant. Default 1. */
+  readonly agents?: number
+}
+
+/** The service, its tenants, and all its peers. */
+export async function openNoisyStage({
+  quotas,
+  tenants = 1,
+  agents = 1,
+}: StageOptions): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-noisy-'))
   const { cert, key, path } = await certificate(folder)
   const places = new Worker(new URL('./noisy-places-thread.js', import.meta.url), {
@@ -183,11 +221,17 @@ export async function openNoisyStage({ quotas }: { readonly quotas: boolean }): 
   const nameOf = (below: string) => (_: unknown, at: number) => `n${at}.${below}.test`
   const slow = Array.from({ length: HOSTS_MAX }, nameOf('slow'))
   const answered = Array.from({ length: HONEST_NAMES }, nameOf('honest'))
+  const hostile: Tenant[] = []
+  for (let nth = 0; nth < tenants; nth += 1) {
+    const from = { address: `198.51.100.${nth}`, agents }
+    hostile.push(await tenantIn(baseUrl, ports.https, slow, from))
+  }
+  const from = { address: '192.0.2.8', agents: 1 }
   return {
     baseUrl,
     upstream: `https://localhost:${ports.https}`,
-    hostile: await tenantIn(baseUrl, ports.https, slow),
-    honest: await tenantIn(baseUrl, ports.https, answered),
+    hostile,
+    honest: await tenantIn(baseUrl, ports.https, answered, from),
     places,
     async refusals() {
       const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
