@@ -7,6 +7,7 @@
  */
 import { lookup as resolve, type LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
+import { createSecureContext } from 'node:tls'
 import { buildConnector } from 'undici'
 import { isPublicAddress } from './addresses.js'
 import { SHARED_READS } from './shared-read-buffer.js'
@@ -94,13 +95,18 @@ export function createDialer(options: DialerOptions): Connector {
     tenantId = ''
   }
 
-  const connect = buildConnector({
-    lookup,
-    timeout: connectTimeoutMs,
-    allowH2: http2,
-    ...(sharedReads ? { onread: SHARED_READS } : {}),
-    ...(ca === undefined ? {} : { ca: ca as string | string[] }),
-  } as buildConnector.BuildOptions)
+  let connector: buildConnector.connector | undefined
+  const connect: buildConnector.connector = (target, callback) => {
+    connector ??= buildConnector({
+      lookup,
+      timeout: connectTimeoutMs,
+      allowH2: http2,
+      ...(sharedReads ? { onread: SHARED_READS } : {}),
+      // One for all connections. Node would make one for each, a quarter of the work of connecting.
+      secureContext: createSecureContext(ca === undefined ? {} : { ca: ca as string | string[] }),
+    } as buildConnector.BuildOptions)
+    connector(target, callback)
+  }
 
   return (target, callback) => {
     const literal = target.hostname.replace(/^\[|\]$/g, '')
