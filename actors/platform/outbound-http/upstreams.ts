@@ -10,7 +10,7 @@ import type { Connector } from './dialer.js'
 import { fixHttp2 } from './undici-http2-fixes.js'
 import { shareReads, SharedRead } from './shared-read-buffer.js'
 
-/** Limit of pools; the least recently used one is closed. */
+/** Limit of pools. Beyond it, the tenant with the most pools loses the one that it used least recently. */
 const POOLS_MAX = 256
 const CONNECTIONS_PER_POOL_MAX = 128
 const KEEP_ALIVE_MS = 10_000
@@ -45,6 +45,13 @@ class SharedReadClient extends Client {
 
 /** With tracing on, a request is a span, and its `traceparent` is passed on. */
 class TracedPool extends Pool {
+  readonly tenantId: string
+
+  constructor(origin: string, tenantId: string, options: Pool.Options) {
+    super(origin, options)
+    this.tenantId = tenantId
+  }
+
   override dispatch(
     options: Dispatcher.DispatchOptions,
     handler: Dispatcher.DispatchHandler,
@@ -85,13 +92,13 @@ export function createUpstreams(
   poolsMax = POOLS_MAX,
   { http2 = false }: UpstreamOptions = {},
 ): Upstreams {
-  const pools = new Map<string, Pool>()
+  const pools = new Map<string, TracedPool>()
   /** Key of the last used pool. */
   let latest = ''
 
-  function open(key: string, origin: string, tenantId: string): Pool {
+  function open(key: string, origin: string, tenantId: string): TracedPool {
     const connect: Connector = (target, callback) => dial({ ...target, tenantId }, callback)
-    const pool = new TracedPool(origin, {
+    const pool = new TracedPool(origin, tenantId, {
       connect,
       connections: CONNECTIONS_PER_POOL_MAX,
       pipelining: 1,
@@ -106,12 +113,22 @@ export function createUpstreams(
     })
     pool.on('connect', (_, [, client]) => fixHttp2(pool, client as Client))
     pools.set(key, pool)
-    if (pools.size > poolsMax) {
-      const [oldest, unused] = pools.entries().next().value!
-      pools.delete(oldest)
-      void unused.close()
-    }
+    if (pools.size > poolsMax) closeOne()
     return pool
+  }
+
+  /** Tenants name as many origins as they want, so a tenant with many loses its own pools. */
+  function closeOne(): void {
+    const countOf = new Map<string, number>()
+    for (const { tenantId } of pools.values())
+      countOf.set(tenantId, (countOf.get(tenantId) ?? 0) + 1)
+    const most = Math.max(...countOf.values())
+    for (const [key, pool] of pools) {
+      if (countOf.get(pool.tenantId) !== most) continue
+      pools.delete(key)
+      void pool.close()
+      return
+    }
   }
 
   return {
