@@ -311,6 +311,8 @@ export function levelOf(
 ): 'debug' | 'info' | 'warn' | 'error' {
   // Health probes report 503 for as long as the process is not ready.
   if (isQuiet && (status < 500 || status === 503)) return 'debug'
+  // Tenants cause it, as they cause 429.
+  if (error === 'share_exhausted') return 'warn'
   if (status >= 500) return 'error'
   if (status < 400 || USUAL.has(status)) return 'info'
   return error !== null && EXPECTED.has(error) ? 'info' : 'warn'
