@@ -229,11 +229,11 @@ async function measured(tenants: number) {
     tenants,
     agents: Math.max(1, Math.ceil(AGENTS / tenants)),
   })
-  const { baseUrl, upstream, hostile, places } = stage
+  const { baseUrl, hostileUpstream, hostile, hostilePlaces } = stage
   const metadata = await fetch(`${baseUrl}/api/v1/agents/workspace/bootstrap`)
   const { issuer, control_plane_tenant_id } = (await metadata.json()) as Record<string, string>
   const target = { issuer: issuer!, tenantId: control_plane_tenant_id! }
-  const needs: GroupNeeds = { baseUrl, upstream, tenants: hostile, target }
+  const needs: GroupNeeds = { baseUrl, upstream: hostileUpstream, tenants: hostile, target }
   const group = new Worker(new URL('./noisy-group-thread.js', import.meta.url), {
     workerData: needs,
   })
@@ -249,9 +249,9 @@ async function measured(tenants: number) {
       const noisy = await phase(kinds, phaseMs)
       const ended = once(group, 'message') as Promise<[GroupEnd]>
       group.postMessage('end')
-      places.postMessage('release')
+      hostilePlaces.postMessage('release')
       ends.push((await ended)[0])
-      places.postMessage('release')
+      hostilePlaces.postMessage('release')
       await sleep(REST_MS)
       rounds.push({ idle, noisy })
       console.error(`${tenants} tenants, round ${round + 1}: ${JSON.stringify(ends.at(-1))}`)

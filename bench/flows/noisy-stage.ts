@@ -50,11 +50,14 @@ export type Tenant = Workspace & {
 
 export interface Stage {
   readonly baseUrl: string
+  /** Of the honest tenant, and of the hostile ones. */
   readonly upstream: string
+  readonly hostileUpstream: string
   readonly hostile: readonly Tenant[]
   readonly honest: Tenant
-  /** Posts `Arrival`s. Releases held messages when it gets any message. */
+  /** Posts `Arrival`s. Both release held messages when they get any message. */
   readonly places: Worker
+  readonly hostilePlaces: Worker
   /** Current `svc_share_refused_total` by resource. */
   refusals(): Promise<Map<string, number>>
   end(): Promise<void>
@@ -152,7 +155,8 @@ async function tenantIn(
   const plain = httpClient(baseUrl)
   const client: HttpClient = {
     ...plain,
-    request: (asked) => plain.request({ ...asked, headers: { ...asked.headers, 'x-forwarded-for': address } }),
+    request: (asked) =>
+      plain.request({ ...asked, headers: { ...asked.headers, 'x-forwarded-for': address } }),
   }
   const send = async (method: 'GET' | 'POST', path: string, json?: unknown, token?: string) => {
     const { status, body } = await client.request({ method, path, json, token })
@@ -212,10 +216,15 @@ export async function openNoisyStage({
 }: StageOptions): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-noisy-'))
   const { cert, key, path } = await certificate(folder)
-  const places = new Worker(new URL('./noisy-places-thread.js', import.meta.url), {
-    workerData: { cert, key },
-  })
-  const [ports] = (await once(places, 'message')) as [Places]
+  // Those of the hostile tenants are on another thread, so that only the service is shared.
+  const [places, hostilePlaces] = [0, 1].map(
+    () =>
+      new Worker(new URL('./noisy-places-thread.js', import.meta.url), {
+        workerData: { cert, key },
+      }),
+  ) as [Worker, Worker]
+  const started = [places, hostilePlaces].map((each) => once(each, 'message'))
+  const [[ports], [hostilePorts]] = (await Promise.all(started)) as [[Places], [Places]]
   const service = await serve(folder, ports, path, quotas)
   const { baseUrl } = service
   const nameOf = (below: string) => (_: unknown, at: number) => `n${at}.${below}.test`
@@ -224,15 +233,17 @@ export async function openNoisyStage({
   const hostile: Tenant[] = []
   for (let nth = 0; nth < tenants; nth += 1) {
     const from = { address: `198.51.100.${nth}`, agents }
-    hostile.push(await tenantIn(baseUrl, ports.https, slow, from))
+    hostile.push(await tenantIn(baseUrl, hostilePorts.https, slow, from))
   }
   const from = { address: '192.0.2.8', agents: 1 }
   return {
     baseUrl,
     upstream: `https://localhost:${ports.https}`,
+    hostileUpstream: `https://localhost:${hostilePorts.https}`,
     hostile,
     honest: await tenantIn(baseUrl, ports.https, answered, from),
     places,
+    hostilePlaces,
     async refusals() {
       const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
       const text = await (await fetch(`${baseUrl}/metrics`, { headers })).text()
@@ -241,7 +252,7 @@ export async function openNoisyStage({
     },
     async end() {
       await service.end()
-      await places.terminate()
+      await Promise.all([places.terminate(), hostilePlaces.terminate()])
       await rm(folder, { recursive: true, force: true })
     },
   }
