@@ -12,7 +12,7 @@ const here = dirname(fileURLToPath(import.meta.url))
  * benches.
  */
 const NOT_A_BENCH =
-  /(^|\/)(harness|run|model|wrk|webhook-receiver|whole-service|foreign-program|postgres-cpu|webhook-stage|noisy-stage|loopback-tls|generator|servers|verifier|protocol|glewlwyd|peer-.*|relays|.*-server|.*-thread)\.js$/
+  /(^|\/)(harness|run|model|wrk|webhook-receiver|whole-service|foreign-program|postgres-cpu|webhook-stage|stage|loopback-tls|generator|servers|verifier|protocol|glewlwyd|peer-.*|relays|.*-server|.*-thread)\.js$/
 
 const names = readdirSync(here, { recursive: true, encoding: 'utf8' })
   .filter(

@@ -1,6 +1,6 @@
 /**
  * One tenant uses up its share of a shared resource, and another tenant is still served.
- * `bench/flows/noisy-neighbour.ts` measures the effect on the other tenant.
+ * `bench/noisy/neighbour.ts` measures the effect on the other tenant.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import test, { type ExecutionContext } from 'ava'

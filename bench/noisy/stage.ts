@@ -1,4 +1,4 @@
-/** The setup of `noisy-neighbour`: the whole service in a process of its own, with two tenants. */
+/** The setup of `noisy/neighbour`: the whole service in a process of its own, with two tenants. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -12,7 +12,7 @@ import { logIn } from '../../runtime/client/login.js'
 import { registerAgent } from '../../runtime/client/registration.js'
 import { freePort } from '../foreign-program.js'
 import { bootstrap, type Workspace } from '../whole-service.js'
-import type { Places } from './noisy-places-thread.js'
+import type { Places } from './places-thread.js'
 
 const MAIN = new URL('../../runtime/main.js', import.meta.url).pathname
 const METRICS_TOKEN = 'metrics-token-of-a-bench'
@@ -219,7 +219,7 @@ export async function openNoisyStage({
   // Those of the hostile tenants are on another thread, so that only the service is shared.
   const [places, hostilePlaces] = [0, 1].map(
     () =>
-      new Worker(new URL('./noisy-places-thread.js', import.meta.url), {
+      new Worker(new URL('./places-thread.js', import.meta.url), {
         workerData: { cert, key },
       }),
   ) as [Worker, Worker]

@@ -10,9 +10,9 @@ import { Worker } from 'node:worker_threads'
 import { Agent, request } from 'undici'
 import { openBrowser } from '../../runtime/client/browser.js'
 import { machine, pace, percentiles, publishTable } from '../harness.js'
-import type { HostileEnd, HostileNeeds } from './noisy-hostile-thread.js'
-import type { Arrival } from './noisy-places-thread.js'
-import { draftOf, EVENT, openNoisyStage } from './noisy-stage.js'
+import type { HostileEnd, HostileNeeds } from './hostile-thread.js'
+import type { Arrival } from './places-thread.js'
+import { draftOf, EVENT, openNoisyStage } from './stage.js'
 
 const RATIO_MAX = 2
 const WARM_UP_MS = 2_000
@@ -37,7 +37,7 @@ const QUOTA_PER_SECOND_MAX = 8
 const stage = await openNoisyStage({ quotas })
 const { baseUrl, upstream, honest, hostile, places } = stage
 const needs: HostileNeeds = { baseUrl, upstream, tenant: hostile[0]! }
-const enemy = new Worker(new URL('./noisy-hostile-thread.js', import.meta.url), {
+const enemy = new Worker(new URL('./hostile-thread.js', import.meta.url), {
   workerData: needs,
 })
 const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0 })

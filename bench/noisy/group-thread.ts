@@ -1,5 +1,5 @@
 /**
- * The group of hostile tenants of `noisy-groups`, on a thread of its own: from a message until the next, each tenant
+ * The group of hostile tenants of `noisy/groups`, on a thread of its own: from a message until the next, each tenant
  * holds whatever it gets of all shared resources at once. Its agents stay within their rate limits.
  */
 import { setMaxListeners } from 'node:events'
@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { Agent, request } from 'undici'
 import { createAgentKey } from '../../runtime/client/agent.js'
-import { draftOf, EVENT, type Tenant } from './noisy-stage.js'
+import { draftOf, EVENT, type Tenant } from './stage.js'
 
 export type GroupNeeds = {
   readonly baseUrl: string

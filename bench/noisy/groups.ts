@@ -3,7 +3,7 @@
  * egress places, name look-ups, webhook lanes, test deliveries, did:web fetches. The honest tenant is a sandbox too. Each
  * round measures it alone and then beside the group, in an open loop. Rate limits are on.
  *
- *     npm run bench -- flows/noisy-groups [--groups 8,16,64] [--rounds 3] [--ms 10000]
+ *     npm run bench -- noisy/groups [--groups 8,16,64] [--rounds 3] [--ms 10000]
  */
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,9 +12,9 @@ import { Worker } from 'node:worker_threads'
 import { Agent, request } from 'undici'
 import { createAgentKey } from '../../runtime/client/agent.js'
 import { machine, median, pace, percentiles, publishTable } from '../harness.js'
-import type { GroupEnd, GroupNeeds } from './noisy-group-thread.js'
-import type { Arrival } from './noisy-places-thread.js'
-import { draftOf, EVENT, openNoisyStage, type Stage } from './noisy-stage.js'
+import type { GroupEnd, GroupNeeds } from './group-thread.js'
+import type { Arrival } from './places-thread.js'
+import { draftOf, EVENT, openNoisyStage, type Stage } from './stage.js'
 
 const RATIO_MAX = 2
 const REFUSED_MAX = 0.01
@@ -234,7 +234,7 @@ async function measured(tenants: number) {
   const { issuer, control_plane_tenant_id } = (await metadata.json()) as Record<string, string>
   const target = { issuer: issuer!, tenantId: control_plane_tenant_id! }
   const needs: GroupNeeds = { baseUrl, upstream: hostileUpstream, tenants: hostile, target }
-  const group = new Worker(new URL('./noisy-group-thread.js', import.meta.url), {
+  const group = new Worker(new URL('./group-thread.js', import.meta.url), {
     workerData: needs,
   })
   try {

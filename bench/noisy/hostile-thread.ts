@@ -1,5 +1,5 @@
 /**
- * The hostile tenant of `noisy-neighbour`, on a thread of its own: keeps one resource at its limit
+ * The hostile tenant of `noisy/neighbour`, on a thread of its own: keeps one resource at its limit
  * until it gets `stop`. Its concurrency is bounded, and refused calls are repeated after a pause.
  */
 import { setMaxListeners } from 'node:events'
@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { Agent, request } from 'undici'
 import { openBrowser } from '../../runtime/client/browser.js'
-import { draftOf, EVENT, MAIL_QUEUE_MAX, type Reach, type Tenant } from './noisy-stage.js'
+import { draftOf, EVENT, MAIL_QUEUE_MAX, type Reach, type Tenant } from './stage.js'
 
 export type HostileNeeds = {
   readonly baseUrl: string

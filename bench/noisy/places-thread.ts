@@ -1,5 +1,5 @@
 /**
- * Peers of the `noisy-neighbour` service: an upstream and receivers over TLS, a mail server, and
+ * Peers of the `noisy/neighbour` service: an upstream and receivers over TLS, a mail server, and
  * DNS. On loopback.
  */
 import { createSocket } from 'node:dgram'
