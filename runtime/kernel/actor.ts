@@ -149,9 +149,9 @@ export class ActorUnavailable extends Error {
 
 /** Every actor that `Needs` refers to, as an address: the definition must list them in `asks`. */
 export type Asked<Needs> = {
-  [K in keyof Needs as Needs[K] extends { ask: unknown } ? K : never]: Needs[K] extends AnyKindRef<
-    infer P
-  >
+  [K in keyof Needs as NonNullable<Needs[K]> extends { ask: unknown } ? K : never]-?: NonNullable<
+    Needs[K]
+  > extends AnyKindRef<infer P>
     ? Address<P>
     : never
 }
