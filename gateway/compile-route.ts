@@ -116,10 +116,11 @@ const TOKEN_SCHEMES = new Set(['bearer', 'optional', 'metrics', 'person', 'page_
 
 function throttlingOf({ throttle, security }: Route, policies: Policies): Throttling {
   if (throttle === 'none') return { byDefault: 'none', early: [], late: [], policyHeader: null }
-  const rules: readonly ThrottleRule<AnyRouteRequest>[] = throttle ?? [
-    { policy: 'default', by: 'caller' },
-  ]
   const authenticated = TOKEN_SCHEMES.has(security.scheme)
+  const own = throttle ?? [{ policy: 'default', by: 'caller' } as const]
+  // A sender without a verified token can choose a new value of every other key for each request.
+  const isBounded = authenticated || own.some(({ by }) => by === 'address' || by === 'caller')
+  const rules = isBounded ? own : [{ policy: 'default', by: 'address' } as const, ...own]
   const plain = rules.find(({ policy, by }) => policy === 'default' && typeof by === 'string')
   const shared = rules.filter((rule) => rule !== plain)
   const isEarly = ({ by }: ThrottleRule<AnyRouteRequest>) =>

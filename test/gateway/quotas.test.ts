@@ -167,6 +167,22 @@ test('a key made from the request shares the quota of that key only', async (t) 
   t.deepEqual(keys, ['good', 'other'])
 })
 
+test('without a token, requests with a key of the sender are bounded by address', async (t) => {
+  const ref = throttleRef({ take: async () => ({ tag: 'taken', windows: [] }) })
+  const options = { transport: 'uws', throttle: ref, clock: standing() } as const
+  await withStage(options, async ({ call }) => {
+    const ask = (number: number) =>
+      call({
+        method: 'POST',
+        path: '/oauth/form',
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body: `grant_type=${number}`,
+      })
+    const answers = await Promise.all(Array.from({ length: LIMIT + 1 }, (_, at) => ask(at)))
+    t.is(answers.filter(({ status }) => status === 429).length, 1)
+  })
+})
+
 test('a throttle that cannot count, or does not answer, is a 503', async (t) => {
   const silent = throttleRef({})
   const unknown = throttleRef({ take: async () => ({ tag: 'unknown' }) })

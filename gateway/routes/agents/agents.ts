@@ -122,6 +122,7 @@ const challenge = route(agents, 'challenge', {
   exposure: 'public',
   security: { scheme: 'anonymous' },
   throttle: [
+    { policy: 'default', by: 'address' },
     {
       policy: 'agent-auth',
       by: ({ body, clientAddress }) =>
