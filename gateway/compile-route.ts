@@ -122,7 +122,7 @@ function throttlingOf({ throttle, security }: Route, policies: Policies): Thrott
   const isBounded = authenticated || own.some(({ by }) => by === 'address' || by === 'caller')
   const rules = isBounded ? own : [{ policy: 'default', by: 'address' } as const, ...own]
   const plain = rules.find(({ policy, by }) => policy === 'default' && typeof by === 'string')
-  const shared = rules.filter((rule) => rule !== plain)
+  const shared = rules.filter((rule) => rule !== plain && rule.by !== 'client')
   const isEarly = ({ by }: ThrottleRule<AnyRouteRequest>) =>
     by === 'address' || (by === 'caller' && !authenticated)
   return {

@@ -21,6 +21,7 @@ import type { BillingCheck } from './request/billing.js'
 import type { ControlPlaneCheck, Judged } from './request/control-plane-tokens.js'
 import type { ClientAddresses } from './request/client-address.js'
 import type { Principal } from '../actors/domain/principal.js'
+import type { Metered } from '../actors/oauth/tokens/protocol.js'
 import { quotaAddress } from '../actors/domain/quota-address.js'
 import { type CompiledRoute, SHORT_ANSWER_BYTES } from './compile-route.js'
 import { warningsHeader } from './body/unknown-members.js'
@@ -447,6 +448,8 @@ export class Pipeline {
       const { method, path } = compiled.route
       throw new Error(`${method} ${path}: unknown outcome ${outcome.tag}`)
     }
+    const { windows } = outcome as Metered
+    if (windows !== undefined) context.windows = [...context.windows, ...windows]
     const replayed = 'replayed' in outcome && outcome.replayed === true
     this.needs.respond.rendered(
       context,

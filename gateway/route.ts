@@ -284,8 +284,12 @@ export function uploadForm({ maxBytes }: { maxBytes: number }): BodyRule<Uploade
 /** Boundaries, headers and the other field of an upload. */
 const UPLOAD_FRAME_BYTES_MAX = 4 * 1024
 
-/** The key of a rate limit: the client's address, the caller (token, else address), or a function. */
-export type ThrottleKey<Request> = 'address' | 'caller' | ((request: Request) => string)
+/**
+ * The key of a rate limit: the client's address, the caller (token, else address), the OAuth client, or a function. The
+ * actor counts by the OAuth client, after its authentication. Without a verified token a function reads what the sender
+ * wrote: put the address into the key, so that the sender cannot use up the quota of others.
+ */
+export type ThrottleKey<Request> = 'address' | 'caller' | 'client' | ((request: Request) => string)
 export type ThrottleRule<Request> = {
   readonly policy: PolicyName
   readonly by: ThrottleKey<Request>

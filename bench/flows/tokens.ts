@@ -157,6 +157,7 @@ async function run(url: string): Promise<void> {
     dpopProof: null,
     httpMethod: 'POST',
     httpUrl: `${ISSUER}/oauth/token`,
+    address: '192.0.2.1',
   })
   const must = <Outcome extends { tag: string }>(outcome: Outcome, tag: string): Outcome => {
     if (outcome.tag !== tag) throw new Error(`${outcome.tag}, not ${tag}`)

@@ -1,18 +1,8 @@
-/** The rate limit key of a request to an OAuth endpoint: the unverified client id and the address. */
+/** The unverified client id of a request to an OAuth endpoint, for the log. */
 import { asId } from '../../actors/domain/ids.js'
-import { quotaAddress } from '../../actors/domain/quota-address.js'
-import type { Credentials, FormFields } from '../route.js'
+import type { FormFields } from '../route.js'
 
 const BASIC_CREDENTIALS = /^basic +([A-Za-z0-9+/]+={0,2})$/i
-
-/** The client id of the Basic header or the form, and the address: a stranger can write the id of any client. */
-export function presentedClient(
-  { authorization }: Credentials,
-  fields: FormFields,
-  clientAddress: string,
-): string {
-  return `${namedClient(authorization, fields)} ${quotaAddress(clientAddress)}`
-}
 
 /** The client id of the Basic header or the form, unverified. Empty without one. */
 export function namedClient(authorization: string | null, fields: FormFields): string {

@@ -76,6 +76,7 @@ import { tenantsActor } from '../../actors/identity/tenants/actor.js'
 import { tenants, type TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
 import type { ActorRef } from '../kernel/actor.js'
 import { rateLimitsActor } from '../../actors/operations/rate-limits/actor.js'
+import { rateLimits } from '../../actors/operations/rate-limits/protocol.js'
 import { policiesWith } from '../../actors/operations/rate-limits/protocol.js'
 import { tokensActor } from '../../actors/oauth/tokens/actor.js'
 import { tokens } from '../../actors/oauth/tokens/protocol.js'
@@ -170,6 +171,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       onStop(() => remoteDocuments.close())
       return {
         keys: ref(signingKeys),
+        throttle: server.endpoint_throttle.enabled ? ref(rateLimits) : undefined,
         database,
         coordination,
         sealer,

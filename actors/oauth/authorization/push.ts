@@ -10,10 +10,12 @@ import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../clients/name
 import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { knownAudience } from '../tokens/issue/audience.js'
-import { readForm } from '../tokens/form.js'
+import { metered } from '../tokens/clients/client-quotas.js'
+import { type OAuthForm, readForm } from '../tokens/form.js'
 import { refuse } from '../tokens/refusals.js'
 import type { OidcSettings } from '../tokens/settings.js'
 import type {
+  ClientIdentified,
   OAuthRefused,
   ProofRefused,
   TokenRequest,
@@ -45,15 +47,25 @@ export type PushNeeds = {
 }
 
 export async function push(
-  { database, tokens, tenants, keys, clock, random, issuer, oidc, levelMax, clientOf }: PushNeeds,
+  needs: PushNeeds,
   message: TokenRequest,
   context: MessageContext,
 ): Promise<Pushed | PushRefused | OAuthRefused | ProofRefused> {
   const form = readForm(message.form)
   if ('repeated' in form)
     return refuse('invalid_request', 'a parameter is repeated', 'parameter_repeated')
-  const identified = await tokens.identifyClient(message, context)
+  const identified = await needs.tokens.identifyClient({ ...message, quota: 'token' }, context)
   if (identified.tag !== 'identified') return identified
+  return metered(await pushFor(needs, message, form, identified, context), identified.windows)
+}
+
+async function pushFor(
+  { database, tenants, keys, clock, random, issuer, oidc, levelMax, clientOf }: PushNeeds,
+  message: TokenRequest,
+  form: OAuthForm,
+  identified: ClientIdentified,
+  context: MessageContext,
+): Promise<Pushed | PushRefused | OAuthRefused> {
   const client = identified.kind === 'agent' ? null : await clientOf(identified.clientId, context)
   if (client === null)
     return refuse(

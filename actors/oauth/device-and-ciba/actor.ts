@@ -30,7 +30,7 @@ export const backchannelActor = defineActor<BackchannelProtocol, BackchannelNeed
     const needs = { ...rest, metrics: backchannelMetrics(registry) }
     return {
       startDevice: (message, context) =>
-        startDevice(needs, message, context).catch((error) => refuseGone(error, message.request)),
+        startDevice(needs, message, context).catch((error) => refuseGone(error, message)),
       showDevice: (message, context) => showDevice(needs, message, context),
       decideDevice: (message, context) => decideDevice(needs, message, context),
       startCiba: (message, context) =>

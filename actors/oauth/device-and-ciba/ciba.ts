@@ -14,7 +14,7 @@ import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
 import type { OAuthRefused, ProofRefused, TokenRequest } from '../tokens/protocol.js'
 import { refuse } from '../tokens/refusals.js'
-import { type ClientRequestNeeds, readClientRequest } from './request.js'
+import { type ClientRequest, type ClientRequestNeeds, withClientRequest } from './request.js'
 import { readCibaRequest } from './ciba-parameters.js'
 import type { DecisionNeeds } from './decision.js'
 import { type HintNeeds, subjectOf } from './hints.js'
@@ -34,15 +34,22 @@ export type CibaNeeds = ClientRequestNeeds &
     readonly metrics: BackchannelMetrics
   }
 
-export async function startCiba(
+export function startCiba(
   needs: CibaNeeds,
   request: TokenRequest,
   context: MessageContext,
 ): Promise<CibaStarted | CibaRefused | OAuthRefused | ProofRefused> {
+  const counted = { grantType: CIBA_GRANT, quota: 'ciba' } as const
+  const start = (asked: ClientRequest) => startFor(needs, asked, context)
+  return withClientRequest(needs, request, counted, start, context)
+}
+
+async function startFor(
+  needs: CibaNeeds,
+  { client, form, scopes, audience, resourceIds }: ClientRequest,
+  context: MessageContext,
+): Promise<CibaStarted | CibaRefused | OAuthRefused> {
   const { database, clock, random, settings, levelMax, metrics } = needs
-  const clientRequest = await readClientRequest(needs, request, CIBA_GRANT, context)
-  if (clientRequest.tag !== 'client_request') return clientRequest
-  const { client, form, scopes, audience, resourceIds } = clientRequest
   // CIBA section 7.1 requires client authentication. A public client may still have an old grant.
   if (client.clientType === 'public')
     return refuse(

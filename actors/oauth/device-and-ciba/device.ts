@@ -20,8 +20,8 @@ import type { BrowserSession, BrowserSessionsProtocol } from '../../identity/ses
 import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { type AttemptCounts, judgeAttempt, type Judged } from '../../platform/attempts.js'
-import type { OAuthRefused, ProofRefused } from '../tokens/protocol.js'
-import { type ClientRequestNeeds, readClientRequest } from './request.js'
+import type { OAuthRefused, ProofRefused, TokenRequest } from '../tokens/protocol.js'
+import { type ClientRequest, type ClientRequestNeeds, withClientRequest } from './request.js'
 import { decide, type DecisionNeeds, grantable } from './decision.js'
 import type { BackchannelMetrics } from './metrics.js'
 import {
@@ -32,7 +32,6 @@ import {
   type DeviceQuestion,
   type DeviceStarted,
   type ShowDevice,
-  type StartDevice,
 } from './protocol.js'
 
 const DEVICE_CODE_BYTES = 32
@@ -51,15 +50,22 @@ export type DeviceNeeds = ClientRequestNeeds &
     readonly metrics: BackchannelMetrics
   }
 
-export async function startDevice(
+export function startDevice(
   needs: DeviceNeeds,
-  { request, address }: StartDevice,
+  request: TokenRequest,
   context: MessageContext,
 ): Promise<DeviceStarted | OAuthRefused | ProofRefused> {
-  const { database, clock, random, settings, metrics } = needs
-  const clientRequest = await readClientRequest(needs, request, DEVICE_GRANT, context)
-  if (clientRequest.tag !== 'client_request') return clientRequest
-  const { client, scopes, audience, resourceIds } = clientRequest
+  const counted = { grantType: DEVICE_GRANT, quota: 'device' } as const
+  const start = (asked: ClientRequest) => startFor(needs, asked, request.address, context)
+  return withClientRequest(needs, request, counted, start, context)
+}
+
+async function startFor(
+  { database, clock, random, settings, metrics }: DeviceNeeds,
+  { client, scopes, audience, resourceIds }: ClientRequest,
+  address: string,
+  context: MessageContext,
+): Promise<DeviceStarted> {
   const { ttl_secs: expiresInSecs, interval_secs: intervalSecs } = settings
   const deviceCode = random.token(DEVICE_CODE_BYTES)
   const now = clock.now()

@@ -11,7 +11,7 @@ import type { OAuthRefused, ProofRefused, TokenRequest } from '../tokens/protoco
 
 export type BackchannelProtocol = {
   /** RFC 8628 section 3.1. */
-  startDevice: Ask<StartDevice, DeviceStarted | OAuthRefused | ProofRefused>
+  startDevice: Ask<TokenRequest, DeviceStarted | OAuthRefused | ProofRefused>
   /** The verification page: asks for the code, then for consent (RFC 8628 section 3.3). */
   showDevice: Ask<ShowDevice, DevicePage>
   /** The user approved or denied the device. */
@@ -30,11 +30,6 @@ export type BackchannelProtocol = {
 export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 export const CIBA_GRANT = 'urn:openid:params:grant-type:ciba'
 
-export type StartDevice = {
-  readonly request: TokenRequest
-  /** Client address, with trusted proxies resolved. */
-  readonly address: string
-}
 export type DeviceStarted = {
   readonly tag: 'started'
   readonly deviceCode: string

@@ -15,8 +15,11 @@ import {
   scopesBeside,
 } from '../tokens/issue/api-resource.js'
 import { knownAudience, readRequestedAudience } from '../tokens/issue/audience.js'
+import { metered } from '../tokens/clients/client-quotas.js'
 import { describeRepeated, type OAuthForm, readForm, readScope } from '../tokens/form.js'
 import type {
+  ClientIdentified,
+  ClientQuota,
   OAuthRefused,
   ProofRefused,
   TokenRequest,
@@ -42,18 +45,32 @@ export type ClientRequest = {
   readonly resourceIds: readonly string[] | null
 }
 
-/** Authenticates the application and checks its request. */
-export async function readClientRequest(
-  { database, tokens, tenants, issuer }: ClientRequestNeeds,
+/** Authenticates the application, checks its request, and calls `start` with it. */
+export async function withClientRequest<Outcome extends object>(
+  needs: ClientRequestNeeds,
   request: TokenRequest,
-  grantType: string,
+  { grantType, quota }: { readonly grantType: string; readonly quota: ClientQuota },
+  start: (clientRequest: ClientRequest) => Promise<Outcome>,
   context: MessageContext,
-): Promise<ClientRequest | OAuthRefused | ProofRefused> {
+): Promise<Outcome | OAuthRefused | ProofRefused> {
   const form = readForm(request.form)
   if ('repeated' in form)
     return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
-  const identified = await tokens.identifyClient(request, context)
+  const identified = await needs.tokens.identifyClient({ ...request, quota }, context)
   if (identified.tag !== 'identified') return identified
+  const read = await readClientRequest(needs, request, form, identified, grantType, context)
+  const outcome = read.tag === 'client_request' ? await start(read) : read
+  return metered(outcome, identified.windows)
+}
+
+async function readClientRequest(
+  { database, tenants, issuer }: ClientRequestNeeds,
+  request: TokenRequest,
+  form: OAuthForm,
+  identified: ClientIdentified,
+  grantType: string,
+  context: MessageContext,
+): Promise<ClientRequest | OAuthRefused> {
   const client =
     identified.kind === 'agent' ? null : await activeClient(database, identified.clientId, context)
   if (client === null || !client.grantTypes.includes(grantType))

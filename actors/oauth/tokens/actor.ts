@@ -39,7 +39,9 @@ import { tokenMetrics } from './metrics.js'
 import type { MetadataClients } from '../client-id-metadata/metadata-clients.js'
 import type { TenancySettings } from '../../domain/tenants/resolution.js'
 import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
+import { rateLimits, type RateLimitsProtocol } from '../../operations/rate-limits/protocol.js'
 import { authenticateMetadataClient, presentedUrl } from './clients/metadata-client.js'
+import { clientQuotas, metered } from './clients/client-quotas.js'
 import { createDpopVerifier } from './verify/dpop-verifier.js'
 import { createDpopNonces } from './verify/dpop-nonces.js'
 import {
@@ -85,6 +87,8 @@ const ACCESS_SCHEME = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
 
 export type TokensNeeds = {
   readonly keys: ActorRef<SigningKeysProtocol>
+  /** Absent without rate limits. */
+  readonly throttle?: ActorRef<RateLimitsProtocol> | undefined
   readonly database: Database
   readonly coordination: Pick<Coordination, 'once'>
   readonly sealer: Sealer
@@ -128,7 +132,7 @@ type Grant = (
 
 export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
   address: tokens,
-  asks: { keys: signingKeys, tenants },
+  asks: { keys: signingKeys, tenants, throttle: rateLimits },
   mailbox: { capacity: 8192, inflightMax: 1024 },
   lane: {
     grantDelegated: ({ delegationId }) => delegationId,
@@ -153,6 +157,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     const origins = ttlCache<boolean>(clock)
     const knownResources = ttlCache<ApiResourceRow>(clock)
     const clients = createClients({ ...needs, memory: knownClients, origins })
+    const quotas = clientQuotas(needs.throttle)
     const accessPolicies = needs.accessControl ? createAccessPolicies(needs) : null
     const apiKeys = needs.apiKeys ? createApiKeyVerifier({ database, clock, issuer }) : null
     const verifier = createAccessTokenVerifier({
@@ -303,33 +308,57 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       return verified.tag === 'proven' ? { jkt: verified.jkt } : verified
     }
 
+    function grantTypeOf({ grantType }: Requester): GrantType | OAuthRefused {
+      if (grantType === null)
+        return refuse('invalid_request', 'grant_type is missing', 'parameter_missing')
+      const isOffered = grantType !== PRE_AUTHORIZED_CODE || needs.credentials
+      if (isGrantType(grantType) && isOffered) return grantType
+      return refuse(
+        'unsupported_grant_type',
+        'this grant type is not supported',
+        'grant_type_unsupported',
+      )
+    }
+
     async function runGrant(
       request: TokenRequest,
       form: OAuthForm,
       requester: Requester,
       context: MessageContext,
     ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
-      const { grantType } = requester
-      if (grantType === null)
-        return refuse('invalid_request', 'grant_type is missing', 'parameter_missing')
-      if (!isGrantType(grantType) || (grantType === PRE_AUTHORIZED_CODE && !needs.credentials))
-        return refuse(
-          'unsupported_grant_type',
-          'this grant type is not supported',
-          'grant_type_unsupported',
-        )
+      const grantType = grantTypeOf(requester)
       // In a token exchange the actor token alone can identify the agent.
       const byActor = grantType === TOKEN_EXCHANGE && form.get('actor_token') !== null
       // OpenID4VCI section 6.1: a wallet may be unknown. Its code is what authorizes it.
-      const mayBeUnknown = byActor || grantType === PRE_AUTHORIZED_CODE
+      const mayBeUnknown =
+        byActor || grantType === PRE_AUTHORIZED_CODE || typeof grantType === 'object'
       const found =
         mayBeUnknown && !identifiesClient(request.authorization, form)
           ? null
           : clientOf(request, form, context)
-      const client = found instanceof Promise ? await found : found
-      if (client !== null && 'tag' in client) return client
+      const counted = await quotas.count(
+        found instanceof Promise ? await found : found,
+        { request, form, quota: 'token' },
+        context,
+      )
+      if (counted.tag === 'oauth_refused') return counted
+      const { client, windows } = counted
       requester.client = client
-      const { dpopProof } = request
+      const outcome =
+        typeof grantType === 'object'
+          ? grantType
+          : await runCounted(request, form, { grantType, client }, context)
+      return metered(outcome, windows)
+    }
+
+    /** A token request after client authentication. */
+    async function runCounted(
+      request: TokenRequest,
+      form: OAuthForm,
+      { grantType, client }: { readonly grantType: GrantType; readonly client: Client | null },
+      context: MessageContext,
+    ): Promise<Issued | SecretIssued | OAuthRefused | ProofRefused> {
+      const { dpopProof, address } = request
       if (dpopProof === null && needsProof(client))
         return dpopVerifier.missing('this client needs a DPoP proof')
       const proof = dpopProof === null ? { jkt: null } : await keyOf(request, dpopProof)
@@ -341,7 +370,6 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
           'this grant does not support authorization_details',
           'details_unsupported',
         )
-      const address = request.address ?? ''
       const own = issuingFor(address, context)
       if (grantType === PRE_AUTHORIZED_CODE)
         return grantPreAuthorized(own, client, form, proof.jkt, context)
@@ -381,15 +409,21 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         const form = readForm(request.form)
         if ('repeated' in form)
           return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
-        const client = await clientOf(request, form, context)
-        if ('tag' in client) return client
+        const found = await clientOf(request, form, context)
+        const { quota } = request
+        const counted = await quotas.count(found, { request, form, quota }, context)
+        if (counted.tag === 'oauth_refused') return counted
+        const { client, windows } = counted
         const { dpopProof } = request
         const proof = dpopProof === null ? { jkt: null } : await keyOf(request, dpopProof)
-        if ('tag' in proof) return proof
+        if ('tag' in proof) return metered(proof, windows)
         const { kind, confidential, row } = client
         const documentSha256 = client.kind === 'application' ? client.documentSha256 : undefined
         const { jkt } = proof
-        return { tag: 'identified', kind, clientId: row.id, confidential, jkt, documentSha256 }
+        return metered(
+          { tag: 'identified', kind, clientId: row.id, confidential, jkt, documentSha256 },
+          windows,
+        )
       },
 
       async introspect(request, context) {
@@ -406,9 +440,11 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
             description: 'the Authorization header contains no access token',
           }
         if (accessToken === null) {
-          const client = await clientOf(request, form, context)
-          if ('tag' in client) return client
-          inspector = inspectorOf(client, publicClientId(client))
+          const found = await clientOf(request, form, context)
+          // Resource servers introspect far more often than clients ask for tokens.
+          const counted = await quotas.count(found, { request, form, quota: null }, context)
+          if (counted.tag === 'oauth_refused') return counted
+          inspector = inspectorOf(counted.client, publicClientId(counted.client))
           if (inspector === null)
             return refuse(
               'invalid_client',
@@ -447,9 +483,12 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         const form = readForm(request.form)
         if ('repeated' in form)
           return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
-        const client = await clientOf(request, form, context)
-        if ('tag' in client) return client
-        return revoke({ database, verifier, clock, random, invalidate }, client, form, context)
+        const found = await clientOf(request, form, context)
+        const counted = await quotas.count(found, { request, form, quota: 'token' }, context)
+        if (counted.tag === 'oauth_refused') return counted
+        const revoking = { database, verifier, clock, random, invalidate }
+        const outcome = await revoke(revoking, counted.client, form, context)
+        return metered(outcome, counted.windows)
       },
 
       async invalidate({ ids }) {

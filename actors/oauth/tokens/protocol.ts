@@ -1,4 +1,7 @@
-/** Messages of the tokens actor: issue, verify, introspect and revoke. See docs/reference/oauth.md. */
+/**
+ * Messages of the tokens actor: issue, verify, introspect and revoke. See docs/reference/oauth.md. Outcomes of client
+ * authentication are `Metered`.
+ */
 import { address, type Ask, type Send } from '../../../runtime/kernel/protocol.js'
 import type {
   AgentId,
@@ -9,6 +12,7 @@ import type {
 } from '../../domain/ids.js'
 import type { OAuthReason, RefusedRequester } from '../../domain/oauth-reasons.js'
 import type { ActingParty, Principal, SubjectType } from '../../domain/principal.js'
+import type { WindowState } from '../../operations/rate-limits/protocol.js'
 
 export type TokensProtocol = {
   /** Verifies the access token of a request. */
@@ -24,7 +28,7 @@ export type TokensProtocol = {
   /** Handles a token request of any grant type. */
   issue: Ask<TokenRequest, Issued | SecretIssued | ProofRefused | OAuthRefused>
   /** Authenticates the client of a request to another endpoint, such as PAR. */
-  identifyClient: Ask<TokenRequest, ClientIdentified | ProofRefused | OAuthRefused>
+  identifyClient: Ask<IdentifyClient, ClientIdentified | ProofRefused | OAuthRefused>
   introspect: Ask<IntrospectRequest, Introspected | ProofRefused | OAuthRefused | Unauthenticated>
   /** Whether CORS allows a web origin to read responses of the token endpoint. */
   originListed: Ask<OriginListed, { readonly tag: 'listed' } | { readonly tag: 'not_listed' }>
@@ -187,9 +191,13 @@ export type TokenRequest = {
   readonly dpopProof: string | null
   readonly httpMethod: string
   readonly httpUrl: string
-  /** Client address, for the audit log. */
-  readonly address?: string | undefined
+  /** Client address, with trusted proxies resolved. */
+  readonly address: string
 }
+/** The quota that a request of an authenticated client counts against. */
+export type ClientQuota = 'token' | 'device' | 'ciba'
+/** The state of the quotas that the request counted against. Absent without rate limits. */
+export type Metered = { readonly windows?: readonly WindowState[] | undefined }
 export type Issued = {
   readonly tag: 'issued'
   readonly accessToken: string
@@ -224,13 +232,15 @@ export type OAuthRefused = {
   readonly basicTried: boolean
   /** The current poll interval, for a poll that may be repeated. */
   readonly retryIntervalSecs?: number | undefined
-  /** Set if a dependency is temporarily unavailable. */
+  /** Set if a dependency is temporarily unavailable, or a rate limit is exceeded. */
   readonly retryAfterSecs?: number | undefined
+  /** The exceeded rate limits. */
+  readonly violated?: readonly string[] | undefined
   /** The missing scopes of `insufficient_scope`. */
   readonly scopes?: readonly string[] | undefined
   /** Set by the token endpoint, for the log. */
   readonly requester?: RefusedRequester | undefined
-}
+} & Metered
 /** The scope with which an access token can introspect (RFC 7662 section 2.1). */
 export const INTROSPECTION_SCOPE = 'tokens:introspect'
 
@@ -254,6 +264,7 @@ export type OAuthError =
   | 'server_error'
   | 'temporarily_unavailable'
 
+export type IdentifyClient = TokenRequest & { readonly quota: ClientQuota }
 export type ClientIdentified = {
   readonly tag: 'identified'
   /** An application, or an agent with its own id. */
@@ -265,7 +276,7 @@ export type ClientIdentified = {
   readonly jkt: string | null
   /** The metadata document that identifies the client. Absent for a registered one. */
   readonly documentSha256?: string | undefined
-}
+} & Metered
 
 export type IntrospectRequest = TokenRequest
 export type Introspected = { readonly tag: 'introspected'; readonly answer: Introspection }

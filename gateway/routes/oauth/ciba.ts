@@ -17,7 +17,6 @@ import {
 } from '../../pages/oauth/ciba-inbox.js'
 import { requestGonePage } from '../../pages/identity/account.js'
 import { ShownScopes } from '../../pages/oauth/shown-scopes.js'
-import { presentedClient } from '../../request/presented-client.js'
 import {
   choice,
   empty,
@@ -31,7 +30,7 @@ import {
   route,
   seeOther,
 } from '../../route.js'
-import { ClientFields, oauthRefused, proofRefused } from './oauth.js'
+import { ClientFields, countedByClient, oauthRefused, proofRefused, tokenRequest } from './oauth.js'
 
 const REQUESTS = '/api/v1/identity/ciba/requests'
 const TAGS = ['CIBA']
@@ -98,16 +97,9 @@ const start = route(backchannel, 'startCiba', {
   errors: 'oauth',
   onceOnly: true,
   capabilities: ['oidc.ciba'],
-  throttle: [
-    {
-      policy: 'token',
-      // A quota of its own, separate from the polls of the same client.
-      by: ({ credentials, body, clientAddress }) =>
-        `ciba ${presentedClient(credentials, body, clientAddress)}`,
-    },
-  ],
+  throttle: countedByClient('token'),
   body: formFields(CibaForm),
-  message: ({ body, credentials }) => ({ form: body, ...credentials }),
+  message: tokenRequest,
   replies: {
     started: reply(200, CibaResponse, ({ authReqId, expiresInSecs, intervalSecs }) => ({
       auth_req_id: authReqId,

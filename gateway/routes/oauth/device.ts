@@ -14,9 +14,8 @@ import {
 } from '../../pages/oauth/device.js'
 import { busyPage } from '../../pages/identity/login.js'
 import { ShownScopes } from '../../pages/oauth/shown-scopes.js'
-import { presentedClient } from '../../request/presented-client.js'
 import { formFields, page, pageForm, type Route, reply, route, seeOther } from '../../route.js'
-import { ClientFields, oauthRefused, proofRefused } from './oauth.js'
+import { ClientFields, countedByClient, oauthRefused, proofRefused, tokenRequest } from './oauth.js'
 
 const DeviceForm = z
   .object({
@@ -55,18 +54,9 @@ const start = route(backchannel, 'startDevice', {
   onceOnly: true,
   cors: 'application-origins',
   capabilities: ['oauth.device_authorization'],
-  throttle: [
-    {
-      policy: 'device',
-      by: ({ credentials, body, clientAddress }) =>
-        presentedClient(credentials, body, clientAddress),
-    },
-  ],
+  throttle: countedByClient('device'),
   body: formFields(DeviceForm),
-  message: ({ body, credentials, clientAddress }) => ({
-    request: { form: body, ...credentials },
-    address: clientAddress,
-  }),
+  message: tokenRequest,
   replies: {
     started: reply(200, DeviceResponse, (started, { baseUrl }) => ({
       device_code: started.deviceCode,

@@ -8,18 +8,22 @@ import {
   type OAuthRefused,
   PROOF_ALGORITHMS,
   type ProofRefused,
+  type TokenRequest,
   tokens,
   type Unauthenticated,
 } from '../../../actors/oauth/tokens/protocol.js'
 import { quoted } from '../../../runtime/kernel/text/json-text.js'
+import type { PolicyName } from '../../../actors/operations/rate-limits/protocol.js'
 import { actClaim } from '../../../actors/domain/principal.js'
 import { challengeHints, scopeChallenge } from '../../request/authenticate.js'
-import { presentedClient } from '../../request/presented-client.js'
 import {
+  type AnyRouteRequest,
   choice,
   empty,
+  type FormFields,
   formFields,
   oauthError,
+  problem,
   type Route,
   reply,
   route,
@@ -197,7 +201,11 @@ export const oauthRefused = choice<OAuthRefused, OAuthRefused['error']>(({ error
   unauthorized_client: oauthError(403, 'unauthorized_client', describe),
   consent_required: oauthError(403, 'consent_required', describe),
   policy_denied: oauthError(403, 'policy_denied', describe),
-  rate_limited: oauthError(429, 'rate_limited', describeOutage),
+  rate_limited: problem(429, 'rate-limited', ({ description, retryAfterSecs, violated }) => ({
+    detail: description,
+    retryAfterSecs,
+    ...(violated === undefined ? {} : { members: { 'violated-policies': violated } }),
+  })),
   server_error: oauthError(502, 'server_error', describe),
   temporarily_unavailable: oauthError(503, 'temporarily_unavailable', describeOutage),
   insufficient_scope: oauthError(
@@ -247,6 +255,22 @@ function tokenResponse(issued: Issued): string {
   return `${text}}`
 }
 
+/** Counts by address before client authentication, and by client after it. */
+export const countedByClient = (policy: PolicyName) =>
+  [
+    { policy: 'default', by: 'address' },
+    { policy, by: 'client' },
+  ] as const
+
+/** A request with client authentication, which the actor verifies. */
+export const tokenRequest = ({
+  body,
+  credentials,
+  clientAddress,
+}: Pick<AnyRouteRequest, 'credentials' | 'clientAddress'> & {
+  readonly body: FormFields
+}): TokenRequest => ({ form: body, ...credentials, address: clientAddress })
+
 export const oauthRoutes: readonly Route[] = [
   route(tokens, 'issue', {
     method: 'POST',
@@ -269,18 +293,9 @@ export const oauthRoutes: readonly Route[] = [
       'vault.export',
       'vault.managed_oauth',
     ],
-    throttle: [
-      {
-        policy: 'token',
-        by: ({ credentials, body, clientAddress }) =>
-          presentedClient(credentials, body, clientAddress),
-      },
-    ],
+    throttle: countedByClient('token'),
     body: formFields(TokenForm),
-    message: ({ body, credentials, clientAddress }) => {
-      const { authorization, dpopProof, httpMethod, httpUrl } = credentials
-      return { form: body, authorization, dpopProof, httpMethod, httpUrl, address: clientAddress }
-    },
+    message: tokenRequest,
     replies: {
       secret_issued: reply(200, TokenAnswer, (issued) => ({
         access_token: issued.accessToken,
@@ -307,11 +322,7 @@ export const oauthRoutes: readonly Route[] = [
     security: { scheme: 'client' },
     errors: 'oauth',
     body: formFields(IntrospectionForm),
-    message: ({ body, credentials, clientAddress }) => ({
-      form: body,
-      ...credentials,
-      address: clientAddress,
-    }),
+    message: tokenRequest,
     replies: {
       introspected: reply(200, IntrospectionResponse, ({ answer }) => introspectionBody(answer)),
       proof_refused: proofRefused,
@@ -332,15 +343,9 @@ export const oauthRoutes: readonly Route[] = [
     security: { scheme: 'client' },
     errors: 'oauth',
     cors: 'application-origins',
-    throttle: [
-      {
-        policy: 'token',
-        by: ({ credentials, body, clientAddress }) =>
-          presentedClient(credentials, body, clientAddress),
-      },
-    ],
+    throttle: countedByClient('token'),
     body: formFields(RevocationForm),
-    message: ({ body, credentials }) => ({ form: body, ...credentials }),
+    message: tokenRequest,
     replies: {
       revoked: empty(200),
       oauth_refused: oauthRefused,

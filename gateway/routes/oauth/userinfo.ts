@@ -12,11 +12,10 @@ import {
   refusedToken,
   scopeChallenge,
 } from '../../request/authenticate.js'
-import { presentedClient } from '../../request/presented-client.js'
 import { WRONG_TENANT_HOST } from '../../request/tenant-hosts.js'
 import { choice, formFields, oauthError, problem, type Route, reply, route } from '../../route.js'
 import { AuthorizationParameters } from './authorize.js'
-import { ClientFields, oauthRefused, proofRefused } from './oauth.js'
+import { ClientFields, countedByClient, oauthRefused, proofRefused, tokenRequest } from './oauth.js'
 
 const PushForm = z
   .object({ ...AuthorizationParameters.shape, ...ClientFields })
@@ -129,15 +128,9 @@ export const userinfoRoutes: readonly Route[] = [
     errors: 'oauth',
     cors: 'application-origins',
     capabilities: ['oauth.par'],
-    throttle: [
-      {
-        policy: 'token',
-        by: ({ credentials, body, clientAddress }) =>
-          presentedClient(credentials, body, clientAddress),
-      },
-    ],
+    throttle: countedByClient('token'),
     body: formFields(PushForm),
-    message: ({ body, credentials }) => ({ form: body, ...credentials }),
+    message: tokenRequest,
     replies: {
       pushed: reply(201, PushedResponse, ({ requestUri, expiresInSecs }) => ({
         request_uri: requestUri,

@@ -278,6 +278,7 @@ export function request(
     dpopProof: null,
     httpMethod: 'POST',
     httpUrl: TOKEN_URL,
+    address: '192.0.2.1',
     ...more,
   }
 }
