@@ -2,10 +2,7 @@
  * A migration can stop after any file, and requests are served between two files. So each file alone leaves a schema whose
  * triggers and functions run. PostgreSQL looks for what a body in PL/pgSQL names only when the body runs.
  */
-import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { readFile } from 'node:fs/promises'
 import test, { type ExecutionContext } from 'ava'
 import { Client, type DatabaseError } from 'pg'
 import { dumpSchema } from '../../migrations/dump.js'
@@ -16,6 +13,7 @@ import {
   readMigrationFiles,
   requireMigratedSchema,
 } from '../../storage/platform/schema-version.js'
+import { formerFiles } from '../support/release/former-files.js'
 import { emptyDatabase, freshDatabase } from '../support/storage/database.js'
 
 type Names = { readonly functions: ReadonlySet<string>; readonly tables: ReadonlySet<string> }
@@ -112,29 +110,6 @@ test('after each file the triggers and functions find what they name', async (t)
   }
   t.deepEqual(found, [])
 })
-
-/** The files as they were before they were mended. */
-async function formerFiles(t: ExecutionContext): Promise<URL> {
-  const folder = await mkdtemp(join(tmpdir(), 'svc-former-'))
-  t.teardown(() => rm(folder, { recursive: true, force: true }))
-  await cp(fileURLToPath(MIGRATIONS_FOLDER), folder, { recursive: true })
-  const change = async (name: string, ...edits: readonly (readonly [RegExp, string])[]) => {
-    const path = join(folder, name)
-    let text = await readFile(path, 'utf8')
-    for (const [from, to] of edits) text = text.replace(from, to)
-    await writeFile(path, text)
-  }
-  await change(
-    '0096_egress_blocks.sql',
-    [/ 0102 announces through .*/, ''],
-    [/perform pg_notify/, 'perform svc_announce'],
-  )
-  await change('0102_announcements.sql', [
-    /create or replace function svc_announce_egress[^;]*;[^;]*;[^;]*;\nend\n\$\$;\n\n/,
-    '',
-  ])
-  return pathToFileURL(`${folder}/`)
-}
 
 for (const [title, last] of [
   ['all', '9999'],
