@@ -1,7 +1,6 @@
 /** Receives a request body within limits of size and time, for all transports. */
 import { bytePipe, type ByteStream, type ByteWriter } from '../../runtime/kernel/stream.js'
 import { BodyUnreadable, type BodyFailure } from '../http-exchange.js'
-import { DROPPED_BYTES_MAX } from '../transports/linger.js'
 
 /** Time after which a stalled body fails. */
 const STALL_MS_MAX = 12_000
@@ -30,6 +29,7 @@ type Waiter = {
 export class BodyReceiver {
   private readonly chunks: Uint8Array[] = []
   private readonly flow: FlowControl
+  private readonly droppedBytesMax: number
   private size = 0
   private ended = false
   failure: BodyFailure | null = null
@@ -42,8 +42,10 @@ export class BodyReceiver {
   private waitedMs = 0
   private dropping: { bytesLeft: number; readonly done: () => void } | null = null
 
-  constructor(flow: FlowControl) {
+  /** @param droppedBytesMax bytes that are dropped after the body failed. */
+  constructor(flow: FlowControl, droppedBytesMax: number) {
     this.flow = flow
+    this.droppedBytesMax = droppedBytesMax
   }
 
   /** True after the last byte has arrived. */
@@ -61,7 +63,7 @@ export class BodyReceiver {
     }
     if (this.failure !== null || this.ended) {
       this.droppedBytes += chunk.byteLength
-      if (this.droppedBytes > DROPPED_BYTES_MAX) this.flow.pause()
+      if (this.droppedBytes > this.droppedBytesMax) this.flow.pause()
       return
     }
     this.size += chunk.byteLength
@@ -97,8 +99,8 @@ export class BodyReceiver {
   }
 
   /**
-   * Drops the rest as it arrives, up to `DROPPED_BYTES_MAX`, so that a client that writes its whole request before it reads gets the answer,
-   * and the connection can be used again.
+   * Drops the rest as it arrives, so that a client that writes its whole request before it reads gets the answer, and
+   * the connection can be used again.
    */
   discard(): void {
     this.fail('aborted')
@@ -108,11 +110,11 @@ export class BodyReceiver {
   }
 
   /**
-   * Drops the rest as it arrives and calls `done` once: at the end, after `maxBytes`, or when the client pauses.
-   * Later bytes are dropped too.
+   * Drops the rest as it arrives and calls `done` once: at the end, after the bytes that are dropped at most, or when
+   * the client pauses. Later bytes are dropped too.
    */
-  drop(maxBytes: number, done: () => void): void {
-    this.dropping = { bytesLeft: maxBytes, done }
+  drop(done: () => void): void {
+    this.dropping = { bytesLeft: this.droppedBytesMax, done }
     this.discard()
     this.expectMore()
   }

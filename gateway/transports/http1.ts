@@ -30,7 +30,7 @@ import {
 import { plainAddress } from './addresses.js'
 import { ConnectionBounds, heldBytesOf, Turns } from './bounds.js'
 import { inPieces, isLong, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
-import { linger } from './linger.js'
+import { droppedBytesMax, linger } from './linger.js'
 import { streamSink } from './node-sink.js'
 import {
   ListenFailed,
@@ -301,10 +301,13 @@ class Http1Exchange implements HttpExchange {
 
   private receive(): void {
     const { message } = this
-    const receiver = new BodyReceiver({
-      pause: () => void message.pause(),
-      resume: () => void message.resume(),
-    })
+    const receiver = new BodyReceiver(
+      {
+        pause: () => void message.pause(),
+        resume: () => void message.resume(),
+      },
+      droppedBytesMax(this.headers),
+    )
     this.receiver = receiver
     if (this.connection.isBodyBroken && !message.complete) receiver.fail('malformed')
     message.on('data', (chunk: Buffer) => receiver.push(chunk))

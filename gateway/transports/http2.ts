@@ -48,6 +48,7 @@ import {
 } from './certificate.js'
 import { inPieces, isLong, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
 import type { Http1Parser } from './http1.js'
+import { droppedBytesMax } from './linger.js'
 import { streamSink } from './node-sink.js'
 import {
   ListenFailed,
@@ -298,10 +299,13 @@ class Http2Exchange implements HttpExchange {
 
   private receive(): void {
     const { stream } = this
-    const receiver = new BodyReceiver({
-      pause: () => void stream.pause(),
-      resume: () => void stream.resume(),
-    })
+    const receiver = new BodyReceiver(
+      {
+        pause: () => void stream.pause(),
+        resume: () => void stream.resume(),
+      },
+      droppedBytesMax(this.headers),
+    )
     this.receiver = receiver
     stream.on('data', (chunk: Buffer) => receiver.push(chunk))
     stream.on('end', () => receiver.end())

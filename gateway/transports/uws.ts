@@ -9,6 +9,7 @@ import { isMainThread } from 'node:worker_threads'
 import type { HttpRequest, HttpResponse, us_listen_socket } from 'uWebSockets.js'
 import { BodyReceiver } from '../body/body-receiver.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
+import { systemClock } from '../../runtime/kernel/clock.js'
 import { releaseReceived } from '../../runtime/kernel/threads/received-bytes.js'
 import type {
   Answer,
@@ -29,7 +30,7 @@ import {
 } from '../request/request-smuggling-guard.js'
 import { inPieces, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
 import { ConnectionBounds, heldBytesOf, Holder } from './bounds.js'
-import { DROPPED_BYTES_MAX } from './linger.js'
+import { DROPPED_BYTES_MAX, droppedBytesMax } from './linger.js'
 import type { Uws } from './native.js'
 import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
 import { KnownBody } from './uws-body.js'
@@ -37,6 +38,9 @@ import { KnownBody } from './uws-body.js'
 const STATUS_LINES = new Map(
   Object.entries(STATUS_CODES).map(([status, reason]) => [Number(status), `${status} ${reason}`]),
 )
+
+/** Longer answers that close the connection are written as the client reads them. */
+const CLOSING_CHARS_MAX = 8 * 1024
 
 type Shared = {
   draining: boolean
@@ -66,8 +70,8 @@ class UwsExchange implements HttpExchange {
   private receiver: BodyReceiver | null = null
   private aborted: (() => void) | null = null
   private peer: string | null = null
-  /** The answer is sent after the rest of the body was read. */
-  private isHeld = false
+  /** The answer is sent, and the rest of the body is dropped. */
+  private isDropping = false
   /** The body that is being relayed. It is cancelled when the client leaves. */
   private relayed: Relayed | null = null
   /** Counts the unread rest of the answer. */
@@ -193,9 +197,13 @@ class UwsExchange implements HttpExchange {
   }
 
   /** Relays a body with a content-length. */
-  private async relayKnown(answer: StreamedAnswer, totalBytes: number): Promise<StreamEnd> {
+  private async relayKnown(
+    answer: StreamedAnswer,
+    totalBytes: number,
+    closes = this.closes,
+  ): Promise<StreamEnd> {
     const { status, block, headers, body } = answer
-    const { res, closes } = this
+    const { res } = this
     const known = this.known(body, totalBytes, () => {
       if (status !== 200) res.writeStatus(STATUS_LINES.get(status) ?? String(status))
       writeHeaders(res, block, headers)
@@ -254,12 +262,18 @@ class UwsExchange implements HttpExchange {
     this.gone = false
     const bytes = typeof body === 'string' ? Buffer.from(body) : body
     const rest = bytes.subarray(res.getWriteOffset())
+    this.hold(body)
+    void this.writeKnown(this.known(inPieces(rest), totalBytes, null), rest.byteLength)
+  }
+
+  /** Counts an unread answer. */
+  private hold(body: string | Uint8Array): void {
+    const { res } = this
     const { bounds, peers } = this.shared
     const holder = new Holder(bounds, peers.nameOf(res.getRemoteAddress()), () => res.close())
     this.holder = holder
     // Not while the response is corked, because this may close it.
     setImmediate(() => holder.hold(heldBytesOf(body)))
-    void this.writeKnown(this.known(inPieces(rest), totalBytes, null), rest.byteLength)
   }
 
   private endBody(bodiless: boolean, head: () => void): void {
@@ -283,20 +297,15 @@ class UwsExchange implements HttpExchange {
   send(answer: Answer): void {
     if (this.done) return
     const close = this.closes || this.fault !== null || answer.close === true
-    if (this.mustDropRest(close)) {
-      // The native side closes with the answer. A reset for unread bytes could take the answer from a client
-      // that writes its whole request before it reads (RFC 9112 section 9.6).
+    const body = this.method === 'HEAD' ? null : answer.body
+    if (close && isHeldLong(body)) {
+      // The native side would hold it until the client has read it, and count nothing.
       this.done = true
-      this.isHeld = true
-      this.receiver!.drop(DROPPED_BYTES_MAX, () => {
-        // In the next turn: otherwise a request in the same segment as the body would be executed.
-        setImmediate(() => {
-          if (!this.isHeld) return
-          this.isHeld = false
-          this.done = false
-          this.write(answer, close)
-        })
-      })
+      this.hold(body)
+      const pieces = { ...answer, body: inPieces(body) }
+      void this.relayKnown(pieces, Buffer.byteLength(body), true)
+    } else if (this.mustDropRest(close)) {
+      this.answerEarly(answer)
     } else if (this.chunked || this.fault !== null) {
       // The native parser accepts chunk lines that end with a bare LF, so bytes after a chunked body may be a
       // smuggled request. They are not read, and the connection is closed after the answer. Bytes in the same
@@ -305,6 +314,34 @@ class UwsExchange implements HttpExchange {
     } else {
       this.write(answer, close)
     }
+  }
+
+  /**
+   * Sends an answer while the body arrives, drops the rest, and closes. The native side would close with the end of an
+   * answer, and a reset for unread bytes could take the answer from a client that writes its whole request before it
+   * reads (RFC 9112 section 9.6). So it gets the body as part of a field and takes the answer for unfinished.
+   */
+  private answerEarly({ status, block, headers, body }: Answer): void {
+    const { res, method } = this
+    this.done = true
+    this.isDropping = true
+    const isBodiless = status === 204 || status === 304
+    // The native side ends a field with CRLF, and so the body.
+    const bodyBytes = body === null ? 0 : Buffer.byteLength(body) + 2
+    const length = isBodiless ? '' : `content-length: ${bodyBytes}\r\n`
+    const text = isBodiless || method === 'HEAD' || body === null ? '' : `\r\n${body as string}`
+    const rest = `date: ${systemClock.now().toUTCString()}\r\n${length}${text}`
+    res.cork(() => {
+      if (status !== 200) res.writeStatus(STATUS_LINES.get(status) ?? String(status))
+      writeHeaders(res, block, headers)
+      res.writeHeader('connection', `close\r\n${rest}`)
+    })
+    this.receiver!.drop(() => {
+      // In the next turn: otherwise a request in the same segment as the body would be executed.
+      setImmediate(() => {
+        if (this.isDropping) res.close()
+      })
+    })
   }
 
   /** True if the connection ends with the answer, and the rest of the body is short enough to be dropped. */
@@ -321,10 +358,13 @@ class UwsExchange implements HttpExchange {
 
   private receive(): void {
     const { res } = this
-    const receiver = new BodyReceiver({
-      pause: () => void (this.gone || res.pause()),
-      resume: () => void (this.gone || res.resume()),
-    })
+    const receiver = new BodyReceiver(
+      {
+        pause: () => void (this.gone || res.pause()),
+        resume: () => void (this.gone || res.resume()),
+      },
+      droppedBytesMax(this.headers),
+    )
     this.receiver = receiver
     res.onData((chunk, isLast) => {
       if (chunk.byteLength > 0) receiver.push(new Uint8Array(chunk.slice(0)))
@@ -378,8 +418,8 @@ class UwsExchange implements HttpExchange {
       this.finish()
       return
     }
-    if (this.isHeld) {
-      this.isHeld = false
+    if (this.isDropping) {
+      this.isDropping = false
       this.finish()
       return
     }
@@ -389,6 +429,11 @@ class UwsExchange implements HttpExchange {
     this.aborted?.()
     this.finish()
   }
+}
+
+/** True for an answer that may be longer than what the kernel takes of an unread connection. */
+function isHeldLong(body: string | Uint8Array | null): body is string | Uint8Array {
+  return body !== null && (typeof body !== 'string' || body.length > CLOSING_CHARS_MAX)
 }
 
 /** With it no second process can share the port (SO_REUSEPORT) and get half of the requests. */

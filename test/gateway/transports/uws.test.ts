@@ -40,23 +40,38 @@ async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
-test('unread answers are counted, and all together hold at most 64 MiB', async (t) => {
-  let most = 0
-  const { bounds, port } = await open(t, (exchange) => {
-    most = Math.max(most, bounds.unsentBytes)
-    const body = exchange.path === '/other' ? 'other' : Buffer.alloc(16 * MIB)
-    exchange.send({ status: 200, block, headers: [], body })
+for (const close of [false, true]) {
+  const kind = close ? 'closing' : 'kept'
+  test(`unread answers of ${kind} connections are counted, and hold at most 64 MiB`, async (t) => {
+    let most = 0
+    const { bounds, port } = await open(t, (exchange) => {
+      most = Math.max(most, bounds.unsentBytes)
+      const body = exchange.path === '/other' ? 'other' : Buffer.alloc(16 * MIB)
+      exchange.send({ status: 200, block, headers: [], body, close })
+    })
+    for (let index = 0; index < 8; index += 1) {
+      const socket = connect(port, '127.0.0.1').pause()
+      socket.on('error', () => undefined)
+      t.teardown(() => void socket.destroy())
+      socket.write(get('/long'))
+    }
+    await until(() => bounds.closed.process > 0)
+    t.regex((await sendRaw(port, get('/other'), { answers: 1 })).text, /other$/)
+    t.true(bounds.unsentBytes <= ALL_BYTES_MAX)
+    t.true(most > 0)
   })
-  for (let index = 0; index < 8; index += 1) {
-    const socket = connect(port, '127.0.0.1').pause()
-    socket.on('error', () => undefined)
-    t.teardown(() => void socket.destroy())
-    socket.write(get('/long'))
-  }
-  await until(() => bounds.closed.process > 0)
-  t.regex((await sendRaw(port, get('/other'), { answers: 1 })).text, /other$/)
-  t.true(bounds.unsentBytes <= ALL_BYTES_MAX)
-  t.true(most > 0)
+}
+
+test('a long answer that closes the connection is whole', async (t) => {
+  const body = 'x'.repeat(3 * MIB)
+  const { bounds, port } = await open(t, (exchange) =>
+    exchange.send({ status: 200, block, headers: [], body, close: true }),
+  )
+  const { text } = await sendRaw(port, get('/'))
+  t.regex(text, /\r\nconnection: close\r\n/)
+  t.true(text.split('\r\n\r\n')[1] === body)
+  await until(() => bounds.inProgress === 0)
+  t.is(bounds.unsentBytes, 0)
 })
 
 test('a relayed event stream begins with its own first byte', async (t) => {
