@@ -18,7 +18,13 @@ export const EVENT_CATALOGUE = {
     'tenant_user.removed',
   ],
   'API keys': ['api_key.created', 'api_key.rotated', 'api_key.revoked'],
-  Administration: ['admin.user.created', 'admin.agent.registered', 'admin.delegation.revoked'],
+  Administration: [
+    'admin.user.created',
+    'admin.user.password_reset',
+    'admin.user.factors_reset',
+    'admin.agent.registered',
+    'admin.delegation.revoked',
+  ],
   Vault: [
     'vault.credential.created',
     'vault.grant.revoked',

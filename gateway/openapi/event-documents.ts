@@ -96,6 +96,12 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
   'api_key.rotated': apiKey,
   'api_key.revoked': apiKey,
   'admin.user.created': user,
+  'admin.user.password_reset': { email: [text, email[1]] },
+  'admin.user.factors_reset': {
+    email: [text, email[1]],
+    passkeys: [z.number().int(), 1],
+    authenticators: [z.number().int(), 1],
+  },
   'admin.agent.registered': {
     name: [text, 'Buyer'],
     did: [text, 'did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw'],

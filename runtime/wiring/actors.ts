@@ -249,13 +249,12 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       return { settings: auth, compute, random, breaches }
     }),
     wireActor(usersActor, ({ ref }) => ({
-      database,
-      clock,
-      random,
+      ...common,
       passwords: ref(passwords),
       tokens: ref(tokens),
       mail: mailQueue,
       invitations: settings.invitations,
+      resetTtlSecs: settings.user_self_service.reset_ttl_secs,
       issuer,
     })),
     wireActor(agentsActor, ({ ref }) => ({

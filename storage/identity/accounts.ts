@@ -163,7 +163,8 @@ export async function lockAccountInSession(
   return rows.length === 1
 }
 
-async function lockAccount(tx: Transaction, accountId: string): Promise<void> {
+/** Locks an account until the transaction ends. Everything that adds a sign-in method or signs in waits. */
+export async function lockAccount(tx: Transaction, accountId: string): Promise<void> {
   await tx.query({
     name: 'account.lock',
     text: 'select from accounts where id = $1 for update',
@@ -183,6 +184,21 @@ export async function setAccountPassword(
     text: `update accounts set password_hash = $2, password_changed_at = $3, updated_at = $3
            where id = $1`,
     values: [accountId, passwordHash, now],
+  })
+}
+
+/**
+ * Removes the password of an account. `password_changed_at` stays, because it would end the sessions of every tenant.
+ */
+export async function clearAccountPassword(
+  tx: Transaction,
+  accountId: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'account.clear_password',
+    text: 'update accounts set password_hash = null, updated_at = $2 where id = $1',
+    values: [accountId, now],
   })
 }
 

@@ -127,28 +127,32 @@ export async function removeTotpFactor(
   return rowCount === 1
 }
 
-/** What `removeAllFactors` removed. */
+/** What `removeFactors` removed. */
 export type RemovedFactors = {
   readonly passkeys: number
   readonly authenticators: number
   readonly phones: number
 }
 
-/** Removes every second factor of an account with its recovery codes, in one statement. */
-export async function removeAllFactors(
+/**
+ * Removes the passkeys, authenticator apps and recovery codes of an account in one statement. Passkeys and phones are
+ * ways in too: the caller sees to it that one is left. @param phones removes the phone number too.
+ */
+export async function removeFactors(
   tx: Transaction,
   accountId: string,
+  { phones }: { readonly phones: boolean },
 ): Promise<RemovedFactors> {
   const { rows } = await tx.query<RemovedFactors>({
-    name: 'second_factors.remove_all',
+    name: 'second_factors.remove',
     text: `with p as (delete from passkeys where account_id = $1 returning 1),
              f as (delete from totp_factors where account_id = $1 returning confirmed_at),
-             n as (delete from account_phones where account_id = $1 returning 1),
+             n as (delete from account_phones where account_id = $1 and $2 returning 1),
              c as (delete from recovery_codes where account_id = $1)
            select (select count(*)::int from p) as passkeys,
              (select count(*)::int from f where confirmed_at is not null) as authenticators,
              (select count(*)::int from n) as phones`,
-    values: [accountId],
+    values: [accountId, phones],
   })
   return rows[0]!
 }

@@ -4,7 +4,7 @@ import { setAccountPassword } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { findTicket, useTicket, voidTickets } from '../../../storage/operations/mail-tickets.js'
-import { removeAllFactors } from '../../../storage/identity/second-factors.js'
+import { removeFactors } from '../../../storage/identity/second-factors.js'
 import { findSignIn } from '../../../storage/identity/sign-ins.js'
 import { sha256 } from '../sessions/flows.js'
 import { isEmail } from '../../domain/email.js'
@@ -155,7 +155,9 @@ export function resetSteps(tools: PasswordRecoveryTools) {
         } as const
         // A link of the command line did not go to the mailbox, so it proves nothing about it.
         if (!used.isRecovery) await proveMailbox(tx, tools, proof, context, now)
-        const removed = used.isRecovery ? await removeAllFactors(tx, accountId) : undefined
+        const removed = used.isRecovery
+          ? await removeFactors(tx, accountId, { phones: true })
+          : undefined
         // Anybody can create an account for an address: nothing of an unverified one stays.
         if (used.isRecovery) await dropUnproved(tx, tools, { accountId, address }, context, now)
         await setAccountPassword(tx, accountId, chosen.phc, now)

@@ -6,6 +6,7 @@ import { fixtures } from './fixtures.js'
 import { members } from './members.js'
 import { openSessions } from './open-sessions.js'
 import { type UsersProtocol, users } from './protocol.js'
+import { resets } from './resets.js'
 import type { UsersNeeds } from './needs.js'
 
 export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
@@ -21,6 +22,8 @@ export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
     suspend: ({ userId }) => userId,
     reactivate: ({ userId }) => userId,
     remove: ({ userId }) => userId,
+    resetPassword: ({ userId }) => userId,
+    resetFactors: ({ userId }) => userId,
   },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
@@ -28,6 +31,7 @@ export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
     return {
       ...members(needs),
       ...openSessions(needs),
+      ...resets(needs),
       prepareFixture: (_message, context) => fixtureSteps.prepare(context),
       mintFixture: fixtureSteps.mint,
       rotateFixture: fixtureSteps.rotate,

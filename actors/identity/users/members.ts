@@ -10,7 +10,6 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import {
   findTenantUser,
-  lockTenantUser,
   insertTenantUser,
   keepsOwner,
   listTenantUsers,
@@ -23,7 +22,6 @@ import {
 } from '../../../storage/identity/tenant-users.js'
 import { audited, type Caller } from '../../domain/audit.js'
 import type { EventType } from '../../domain/events.js'
-import { isUuid } from '../../domain/ids.js'
 import { isStrong } from '../../domain/password-rules.js'
 import { page } from '../../platform/paging.js'
 import type { UsersNeeds } from './needs.js'
@@ -40,7 +38,8 @@ import type {
 import { endUser, userEvent } from './ending.js'
 import { MEMBER_CONSTRAINT, provideAccount } from './provisioning.js'
 import { invitationMessages, mailThrottled, type PreparedInvitation } from './invitations.js'
-import { holdsLess, rolesBeyond, isProtectedOwner } from './rules.js'
+import { findUser, holdUser, isAbove } from './finding.js'
+import { holdsLess, rolesBeyond } from './rules.js'
 
 const SUBJECT_BYTES = 24
 const UNKNOWN_USER = { tag: 'unknown_user' } as const
@@ -53,21 +52,6 @@ type Outcome<K extends keyof UsersProtocol> = Promise<UsersProtocol[K]['reply']>
 export function members(needs: UsersNeeds) {
   const { database, clock, random, passwords } = needs
   const invitations = invitationMessages(needs)
-
-  /** The user, unless removed: removed users appear only in the list. */
-  async function find(tx: Transaction, { caller, userId }: OneUser) {
-    const user = isUuid(userId)
-      ? await findTenantUser(tx, caller.principal.tenantId, userId)
-      : undefined
-    return user?.status === 'removed' ? undefined : user
-  }
-
-  /** The same, locked until the transaction ends. */
-  async function hold(tx: Transaction, message: OneUser) {
-    const { caller, userId } = message
-    if (isUuid(userId)) await lockTenantUser(tx, caller.principal.tenantId, userId)
-    return find(tx, message)
-  }
 
   async function present(tx: Transaction, { tenantId, id }: TenantUserRow) {
     const user = await findTenantUser(tx, tenantId, id)
@@ -160,7 +144,7 @@ export function members(needs: UsersNeeds) {
     },
 
     async read(message: OneUser, { signal }: MessageContext): Outcome<'read'> {
-      const user = await database.system((tx) => find(tx, message), { signal })
+      const user = await database.system((tx) => findUser(tx, message), { signal })
       return user === undefined ? UNKNOWN_USER : { tag: 'found', user: recordOf(user) }
     },
 
@@ -200,7 +184,7 @@ export function members(needs: UsersNeeds) {
     },
 
     async invite(message: OneUser, context: MessageContext): Outcome<'invite'> {
-      const known = await database.system((tx) => find(tx, message), context)
+      const known = await database.system((tx) => findUser(tx, message), context)
       if (known === undefined) return UNKNOWN_USER
       if (known.status !== 'invited') return { tag: 'not_invited' }
       const { email, profile } = known
@@ -209,7 +193,7 @@ export function members(needs: UsersNeeds) {
       if (invitation === null) return { tag: 'absent' }
       if (invitation.sealedMail.refusal === 'sandbox_address') return { tag: 'address_refused' }
       const sent = database.system(async (tx): Outcome<'invite'> => {
-        const user = await find(tx, message)
+        const user = await findUser(tx, message)
         if (user === undefined) return UNKNOWN_USER
         if (user.status !== 'invited') return { tag: 'not_invited' }
         // The previous link becomes invalid.
@@ -227,7 +211,7 @@ export function members(needs: UsersNeeds) {
       return database.system(
         async (tx) => {
           // Check the roles being replaced as locked now, not as read before.
-          const user = await hold(tx, message)
+          const user = await holdUser(tx, message)
           if (user === undefined) return UNKNOWN_USER
           if (roles !== undefined && !roles.includes('owner') && isAbove(user, caller)) return ABOVE
           const beyond = rolesBeyond(roles ?? [], user.roles, caller.principal.scopes)
@@ -267,7 +251,7 @@ export function members(needs: UsersNeeds) {
     // Not cancelled with the request: a suspension must not depend on the caller's connection.
     suspend: (message: OneUser, context: MessageContext): Outcome<'suspend'> =>
       database.system(async (tx) => {
-        const user = await hold(tx, message)
+        const user = await holdUser(tx, message)
         if (user === undefined) return UNKNOWN_USER
         if (isAbove(user, message.caller)) return ABOVE
         // The operator of the deployment may suspend every user.
@@ -289,7 +273,7 @@ export function members(needs: UsersNeeds) {
       try {
         return await database.system(
           async (tx) => {
-            const user = await hold(tx, message)
+            const user = await holdUser(tx, message)
             if (user === undefined) return UNKNOWN_USER
             if (isAbove(user, message.caller)) return ABOVE
             if (!user.accountActive) return { tag: 'account_suspended' as const }
@@ -313,7 +297,7 @@ export function members(needs: UsersNeeds) {
 
     remove: (message: OneUser, context: MessageContext): Outcome<'remove'> =>
       database.system(async (tx) => {
-        const user = await hold(tx, message)
+        const user = await holdUser(tx, message)
         if (user === undefined) return UNKNOWN_USER
         if (isAbove(user, message.caller)) return ABOVE
         if (!(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
@@ -330,10 +314,6 @@ export function members(needs: UsersNeeds) {
         return { tag: 'removed' }
       }),
   }
-}
-
-function isAbove({ roles }: TenantUserRow, { principal }: Caller): boolean {
-  return isProtectedOwner(roles, principal.scopes)
 }
 
 function recordOf({

@@ -13,6 +13,8 @@ export type UsersNeeds = EndingNeeds & {
   readonly passwords: ActorRef<PasswordsProtocol>
   readonly mail: MailQueue
   readonly invitations: InvitationsSettings
+  /** `user_self_service.reset_ttl_secs`. */
+  readonly resetTtlSecs: number
   /** `oidc.issuer_url`. */
   readonly issuer: string
 }

@@ -4,34 +4,22 @@ import {
   endBrowserSession,
   listBrowserSessions,
 } from '../../../storage/identity/browser-sessions.js'
-import { findTenantUser, type TenantUserRow } from '../../../storage/identity/tenant-users.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
-import type { Transaction } from '../../../storage/platform/sql.js'
 import { acrOf } from '../../domain/assurance.js'
 import { audited } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import { personEvent } from '../sessions/events.js'
 import { forgetTokensOf } from './ending.js'
+import { findUser, isAbove } from './finding.js'
 import type { UsersNeeds } from './needs.js'
 import type { EndUserSession, OneUser, UsersProtocol } from './protocol.js'
-import { isProtectedOwner } from './rules.js'
 
 const UNKNOWN_USER = { tag: 'unknown_user' } as const
 const UNKNOWN_SESSION = { tag: 'unknown_session' } as const
 
 export function openSessions(needs: UsersNeeds) {
   const { database, clock, random } = needs
-
-  async function find(
-    tx: Transaction,
-    { caller, userId }: OneUser,
-  ): Promise<TenantUserRow | undefined> {
-    const user = isUuid(userId)
-      ? await findTenantUser(tx, caller.principal.tenantId, userId)
-      : undefined
-    return user?.status === 'removed' ? undefined : user
-  }
 
   return {
     // The list reads accounts, so both transactions cross tenants. The user is of the tenant of the caller.
@@ -41,7 +29,7 @@ export function openSessions(needs: UsersNeeds) {
     ): Promise<UsersProtocol['listSessions']['reply']> =>
       database.system(
         async (tx) => {
-          const user = await find(tx, message)
+          const user = await findUser(tx, message)
           if (user === undefined) return UNKNOWN_USER
           const rows = await listBrowserSessions(tx, user.tenantId, user.accountId, clock.now())
           return {
@@ -59,10 +47,9 @@ export function openSessions(needs: UsersNeeds) {
       database.system(
         async (tx) => {
           const { caller, sessionId } = message
-          const user = await find(tx, message)
+          const user = await findUser(tx, message)
           if (user === undefined) return UNKNOWN_USER
-          if (isProtectedOwner(user.roles, caller.principal.scopes))
-            return { tag: 'owner_above_caller' }
+          if (isAbove(user, caller)) return { tag: 'owner_above_caller' }
           if (!isUuid(sessionId)) return UNKNOWN_SESSION
           const { tenantId, sub } = user
           const now = clock.now()

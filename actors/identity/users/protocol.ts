@@ -53,6 +53,10 @@ export type UsersProtocol = {
     | { readonly tag: 'account_suspended' }
   >
   remove: Ask<OneUser, { tag: 'removed' } | UnknownUser | OwnerAbove | LastOwner>
+  /** Ends the sessions in the tenant, makes the password unusable and mails a link that sets a new one. */
+  resetPassword: Ask<OneUser, UserReset | UnknownUser | ResetRefused>
+  /** Ends the sessions in the tenant and removes passkeys, authenticator app and recovery codes. */
+  resetFactors: Ask<OneUser, UserReset | UnknownUser | ResetRefused>
   /** The open browser sessions of the user in the tenant, most recently used first. */
   listSessions: Ask<OneUser, UserSessions | UnknownUser>
   /** Ends one of them. Tokens that were issued in it end too. */
@@ -143,6 +147,18 @@ export type UsersListed = {
 }
 
 export type OneUser = { readonly caller: Caller; readonly userId: string }
+export type UserReset = { readonly tag: 'reset' }
+/** Nothing was changed. */
+export type ResetRefused =
+  | OwnerAbove
+  /** The sign-in of the caller is not a recent one with two factors. */
+  | { readonly tag: 'step_up'; readonly maxAgeSecs: number }
+  /** The account reaches places for which this tenant does not answer. The person got a message. */
+  | { readonly tag: 'account_shared' }
+  /** Invited or suspended. */
+  | { readonly tag: 'user_not_active'; readonly status: UserStatus }
+  | AddressRefused
+  | MailThrottled
 export type EndUserSession = OneUser & { readonly sessionId: string }
 export type UserSession = {
   readonly id: string
@@ -173,9 +189,9 @@ export type UserCreated = {
   readonly user: UserRecord
   readonly replayed: boolean
 }
-/** The invitation limit of the tenant or the address is reached. Nothing was done. */
+/** The mail limit of the tenant or the address is reached. Nothing was done. */
 export type MailThrottled = { readonly tag: 'mail_throttled'; readonly retryAfterSecs: number }
-/** A sandbox sends mail only to reserved names, verified domains and its owners. */
+/** The tenant cannot send mail to the address. A sandbox sends to reserved names, verified domains and its owners. */
 export type AddressRefused = { readonly tag: 'address_refused' }
 export type UserExists = { readonly tag: 'user_exists' }
 /** Found in breaches, or the breached-password check is unavailable. */

@@ -17,6 +17,10 @@ export type MessageRule = {
 
 export const MESSAGE_RULES: Readonly<Record<MessageContent['kind'], MessageRule>> = {
   invitation: { countsIn: 'every_tenant', countsForAddress: true, beyond: 'refused' },
+  // An administrator causes these three. A reset without its message would lock the person out, or go unnoticed.
+  admin_password_reset: { countsIn: 'every_tenant', countsForAddress: false, beyond: 'refused' },
+  admin_factors_reset: { countsIn: 'every_tenant', countsForAddress: false, beyond: 'refused' },
+  admin_reset_refused: { countsIn: 'every_tenant', countsForAddress: false, beyond: 'dropped' },
   sign_in: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
   password_reset: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
   email_verification: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },

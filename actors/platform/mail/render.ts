@@ -47,6 +47,17 @@ export type MessageContent =
   | { readonly kind: 'password_changed'; readonly at: Date }
   /** An operator of the deployment issued a recovery link for the account. */
   | { readonly kind: 'account_recovery'; readonly account: string; readonly at: Date }
+  /** An administrator of the tenant reset the password. */
+  | { readonly kind: 'admin_password_reset'; readonly link: string; readonly until: Date }
+  /** An administrator removed the second factors. `link` sets a password; null: another way to sign in is left. */
+  | {
+      readonly kind: 'admin_factors_reset'
+      readonly at: Date
+      readonly link: string | null
+      readonly until: Date
+    }
+  /** An administrator tried one of both, but the account is not the tenant's. */
+  | { readonly kind: 'admin_reset_refused'; readonly at: Date }
   /** A sign-up with an address that is a user of the tenant already. `link`: the sign-in page. */
   | { readonly kind: 'sign_up_known'; readonly link: string }
 
@@ -129,6 +140,27 @@ function partsOf(
   if (content.kind === 'account_recovery') {
     const values = { account: oneLine(content.account), time: time(content.at) }
     return [words('account_recovery.lead', values), words('account_recovery.alarm')]
+  }
+  if (content.kind === 'admin_reset_refused') {
+    const at = time(content.at)
+    return [words('admin_reset_refused.lead', { time: at }), words('admin_reset.alarm')]
+  }
+  const ofLink = (address: string, until: Date): Part[] => [
+    link(address, 'password_reset.button'),
+    words('mail.link.once', { time: time(until) }),
+  ]
+  if (content.kind === 'admin_password_reset') {
+    const lead = words('admin_password_reset.lead')
+    return [lead, ...ofLink(content.link, content.until), words('admin_reset.alarm')]
+  }
+  if (content.kind === 'admin_factors_reset') {
+    const { link: address, until } = content
+    const password = words('admin_factors_reset.password')
+    return [
+      words('admin_factors_reset.lead', { time: time(content.at) }),
+      ...(address === null ? [] : [password, ...ofLink(address, until)]),
+      words('admin_reset.alarm'),
+    ]
   }
   const ignore = words('mail.ignore')
   if (content.kind === 'sign_up_known') {

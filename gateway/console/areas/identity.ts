@@ -56,6 +56,22 @@ export const identityResources: readonly ConsoleResource[] = [
         when: ({ fixture }) => fixture === true,
       },
       {
+        name: 'resetpassword',
+        on: 'item',
+        method: 'POST',
+        path: `${USER}/reset-password`,
+        danger: true,
+        when: isStatus('active', 'pre_provisioned'),
+      },
+      {
+        name: 'resetfactors',
+        on: 'item',
+        method: 'POST',
+        path: `${USER}/reset-factors`,
+        danger: true,
+        when: isStatus('active', 'pre_provisioned'),
+      },
+      {
         name: 'suspend',
         on: 'item',
         method: 'POST',

@@ -9,6 +9,7 @@ import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+import { stepUpNeeded } from '../operations/step-up.js'
 import {
   AssignWallet,
   CreateWallet,
@@ -71,17 +72,7 @@ const managerRefusals = {
   own_wallet: problem(403, 'policy-denied', {
     detail: 'An agent cannot widen the policy of its own wallet.',
   }),
-  step_up: problem<{ maxAgeSecs: number }, 'unauthorized'>(
-    401,
-    'unauthorized',
-    ({ maxAgeSecs }) => ({
-      detail: 'Sign in again with two factors.',
-      error: 'insufficient_user_authentication',
-      headers: {
-        'www-authenticate': `Bearer error="insufficient_user_authentication", acr_values="aal3 aal2", max_age="${maxAgeSecs}"`,
-      },
-    }),
-  ),
+  step_up: stepUpNeeded,
 }
 
 type Detailed = { readonly detail: string }

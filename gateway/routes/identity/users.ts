@@ -9,6 +9,7 @@ import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+import { stepUpNeeded } from '../operations/step-up.js'
 import {
   ChangeTenantUser,
   CreateTenantUser,
@@ -36,6 +37,8 @@ const managers = {
   controlPlaneTokens: 'operator',
   scopes: ['users:manage'],
 } as const
+/** A person acts, by a recent sign-in with two factors. */
+const resetters = { ...managers, subjects: ['human'], direct: 'required' } as const
 /** The control plane is no sandbox. */
 const environmentManagers = { ...managers, controlPlaneTokens: 'refused' } as const
 
@@ -50,6 +53,11 @@ const UserSession = z
     last_seen_at: z.iso.datetime(),
   })
   .meta({ id: 'TenantUserSession', description: 'A browser in which a user is signed in.' })
+
+const RESET_RULE =
+  'For a person whose sign-in with two factors is at most 300 seconds old. Works where the account is used in this ' +
+  'tenant only, or where the tenant verified the domain of the address and the organization has every other ' +
+  'place of the account; otherwise 409 account_shared, and the person gets a message.'
 
 const UserParams = z.object({ user_id: z.string().max(64) })
 
@@ -100,10 +108,37 @@ const mailThrottled = problem(
   429,
   'rate-limited',
   ({ retryAfterSecs }: { retryAfterSecs: number }) => ({
-    detail: 'The invitation limit of the address or the tenant is reached.',
+    detail: 'The mail limit of the address or the tenant is reached.',
     retryAfterSecs,
   }),
 )
+const addressRefused = problem(403, 'policy-denied', {
+  detail:
+    'No mail can be sent to the address. A sandbox sends mail to reserved names such as example.com, to ' +
+    'domains that its organization has verified, and to its owners.',
+})
+const resetReplies = {
+  reset: empty(202),
+  unknown_user: unknownUser,
+  owner_above_caller: problem(403, 'forbidden', {
+    detail:
+      'The user is an owner of the tenant, or owns another tenant or the organization: only a token of an ' +
+      'owner there may change it.',
+  }),
+  step_up: stepUpNeeded,
+  account_shared: problem(409, 'conflict', {
+    error: 'account_shared',
+    detail:
+      'The person uses the account in places that this tenant does not answer for, so nothing was changed. ' +
+      'They got a message, and can change password and factors themselves.',
+  }),
+  user_not_active: problem<{ status: string }, 'conflict'>(409, 'conflict', ({ status }) => ({
+    error: 'user_not_active',
+    detail: `The user is ${status}: send the invitation again, or reactivate the user first.`,
+  })),
+  address_refused: addressRefused,
+  mail_throttled: mailThrottled,
+}
 
 export const userRoutes: readonly Route[] = [
   route(users, 'mintFixture', {
@@ -281,11 +316,7 @@ export const userRoutes: readonly Route[] = [
       absent: problem(403, 'policy-denied', {
         detail: 'This deployment sends no invitations by mail (invitations.enabled).',
       }),
-      address_refused: problem(403, 'policy-denied', {
-        detail:
-          'A sandbox sends mail to reserved names such as example.com, to domains that its ' +
-          'organization has verified, and to its owners.',
-      }),
+      address_refused: addressRefused,
       mail_throttled: mailThrottled,
     },
   }),
@@ -389,6 +420,37 @@ export const userRoutes: readonly Route[] = [
         detail: 'The account is suspended by the operator of the deployment.',
       }),
     },
+  }),
+  route(users, 'resetPassword', {
+    method: 'POST',
+    path: `${USER}/reset-password`,
+    operationId: 'resetTenantUserPassword',
+    summary: 'Reset the password of a user: mails a link that sets a new one',
+    description:
+      'The old password stops working and the sessions in this tenant end at once; sessions in other tenants stay ' +
+      `until the link is used. ${RESET_RULE}`,
+    tags,
+    exposure: 'internal',
+    security: resetters,
+    params: UserParams,
+    message: (request) => ({ caller: callerOf(request), userId: request.params.user_id }),
+    replies: resetReplies,
+  }),
+  route(users, 'resetFactors', {
+    method: 'POST',
+    path: `${USER}/reset-factors`,
+    operationId: 'resetTenantUserFactors',
+    summary: 'Reset the second factors of a user: the next sign-in enrols new ones',
+    description:
+      'Passkeys, authenticator app and recovery codes are removed and the sessions in this tenant end at once; ' +
+      'password, phone and linked identities stay. The person gets a message, with a link that sets a password ' +
+      `where no other way to sign in is left. ${RESET_RULE}`,
+    tags,
+    exposure: 'internal',
+    security: resetters,
+    params: UserParams,
+    message: (request) => ({ caller: callerOf(request), userId: request.params.user_id }),
+    replies: resetReplies,
   }),
   route(users, 'listSessions', {
     method: 'GET',

@@ -5,6 +5,7 @@ import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+import { stepUpNeeded } from '../operations/step-up.js'
 import {
   CreateCredential,
   CreateGrant,
@@ -43,13 +44,7 @@ const ownerRefusals = {
   direct_token_needed: problem(403, 'forbidden', {
     detail: 'This operation needs a direct token of the owner, not a delegated one.',
   }),
-  step_up: problem(401, 'unauthorized', ({ maxAgeSecs }: { maxAgeSecs: number }) => ({
-    detail: 'Sign in again with two factors.',
-    error: 'insufficient_user_authentication',
-    headers: {
-      'www-authenticate': `Bearer error="insufficient_user_authentication", acr_values="aal3 aal2", max_age="${maxAgeSecs}"`,
-    },
-  })),
+  step_up: stepUpNeeded,
 }
 const grantRefusals = {
   denied: ownerRefusals.denied,

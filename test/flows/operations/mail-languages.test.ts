@@ -22,6 +22,9 @@ test('a message of every kind is complete in every language', (t) => {
       { kind: 'email_verification', link: LINK, until: UNTIL },
       { kind: 'password_changed', at: UNTIL },
       { kind: 'account_recovery', account: 'grace@example.com', at: UNTIL },
+      { kind: 'admin_password_reset', link: LINK, until: UNTIL },
+      { kind: 'admin_factors_reset', at: UNTIL, link: LINK, until: UNTIL },
+      { kind: 'admin_reset_refused', at: UNTIL },
     ] as const) {
       const name = `${locale}, ${content.kind}`
       const message = renderMessage('ada@example.com', content, header, i18n)

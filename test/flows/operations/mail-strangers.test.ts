@@ -6,7 +6,7 @@ import test, { type ExecutionContext } from 'ava'
 import { MESSAGE_RULES } from '../../../actors/platform/mail/message-rules.js'
 import { type Answer, type Api, apiOf, type Json, type Workspace } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
-import { fixtureOf, type Human } from '../../support/agents/delegation.js'
+import { fixtureOf, type Human, ownToken, present } from '../../support/agents/delegation.js'
 import { sql } from '../../support/identity/identity.js'
 import { openMailServer } from '../../support/operations/mail.js'
 import { signIn } from '../../support/identity/person.js'
@@ -240,6 +240,21 @@ async function signUp(t: ExecutionContext, at: Harbour, human: Human, email: str
   t.is(asked.status, 200, asked.html)
 }
 
+/** The user is an administrator who resets themselves. @returns the response. */
+async function reset(t: ExecutionContext, { at, sandbox, human }: Scene, what: string) {
+  await sql(
+    at.database,
+    `update tenant_users set roles = '{admin}'
+     where tenant_id = $1 and account_id = (select id from accounts where email = $2)`,
+    [sandbox.tenantId, human.email],
+  )
+  const person = await present(at.api, human)
+  t.teardown(() => person.browser.close())
+  const token = await ownToken(at.api, sandbox, person, 'openid users:manage')
+  const { rows } = await at.api.list(`${USERS}?email=${human.email}`, token)
+  return at.api.post(`${USERS}/${String(rows[0]!['id'])}/${what}`, token)
+}
+
 type Scene = { readonly at: Harbour; readonly sandbox: Workspace; readonly human: Human }
 type Kind = keyof typeof MESSAGE_RULES
 
@@ -289,6 +304,24 @@ const CAUSES: Readonly<Record<Kind, (t: ExecutionContext, scene: Scene) => Promi
     const done = await browser.submit(page, { current: human.password, password })
     t.is(done.location, '/auth/account', done.html)
   },
+  async admin_password_reset(t, scene) {
+    // A reset without its message would lock the person out.
+    const { status } = await reset(t, scene, 'reset-password')
+    t.true([202, 403].includes(status), String(status))
+  },
+  async admin_factors_reset(t, scene) {
+    t.is((await reset(t, scene, 'reset-factors')).status, 202)
+  },
+  async admin_reset_refused(t, scene) {
+    const { tenantId } = await scene.at.api.workspace()
+    await sql(
+      scene.at.database,
+      `insert into tenant_users (tenant_id, id, account_id, sub, status, created_at, updated_at)
+       select $1, gen_random_uuid(), id, 'elsewhere', 'active', now(), now() from accounts where email = $2`,
+      [tenantId, scene.human.email],
+    )
+    t.is((await reset(t, scene, 'reset-password')).body['error'], 'account_shared')
+  },
   // Only the command line causes it. An operator of the deployment is no owner of the sandbox.
   async account_recovery(t, { at, human }) {
     await sql(
@@ -320,9 +353,9 @@ for (const kind of Object.keys(MESSAGE_RULES) as Kind[]) {
       const human = await strangerOf(at, fixtureOf(sandbox), 'stranger@mail.svc-tests.net')
       t.truthy(CAUSES[kind], 'a new kind of letter needs a decision, and a way to cause it here')
       await CAUSES[kind](t, { at, sandbox, human })
-      t.deepEqual(await at.endsOf(sandbox.tenantId), [
-        { kind, status: 'dropped', error: 'sandbox_address' },
-      ])
+      const dropped = { kind, status: 'dropped', error: 'sandbox_address' }
+      const ends = await at.endsOf(sandbox.tenantId)
+      t.deepEqual(ends, kind === 'admin_password_reset' ? [] : [dropped])
 
       // The same action in an activated tenant reaches the address.
       const real = await at.production()

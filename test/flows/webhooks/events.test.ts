@@ -241,6 +241,13 @@ const usersAndOrganizations = once(async () => {
   await done(200, api.post(`${user}/suspend`, token))
   await done(200, api.post(`${user}/reactivate`, token))
   await done(204, api.call('DELETE', user, { token }))
+  const admins = `update tenant_users set roles = '{admin}' where tenant_id = $1`
+  await sql(running.db.database, admins, [tenantId])
+  const admin = await ownToken(api, workspace, person, 'openid users:manage')
+  const { email: fixture } = fixtureOf(workspace)
+  const { rows } = await api.list(`/api/v1/tenant-users?email=${fixture}`, token)
+  for (const what of ['password', 'factors'])
+    await done(202, api.post(`/api/v1/tenant-users/${String(rows[0]!['id'])}/reset-${what}`, admin))
 
   const { delegationId } = await delegate(api, token, person)
   const own = await ownToken(api, workspace, person)
@@ -457,6 +464,8 @@ const PROVOKED: Readonly<Record<EventType, () => Promise<void>>> = {
   'api_key.rotated': keys,
   'api_key.revoked': keys,
   'admin.user.created': usersAndOrganizations,
+  'admin.user.password_reset': usersAndOrganizations,
+  'admin.user.factors_reset': usersAndOrganizations,
   'admin.agent.registered': usersAndOrganizations,
   'admin.delegation.revoked': usersAndOrganizations,
   'vault.credential.created': vaultAndEgress,

@@ -178,8 +178,9 @@ function bodyOf(part: string): string {
 }
 
 /** For an actor that sends no mail. */
-export const NO_LETTERS: Pick<UsersNeeds, 'mail' | 'invitations' | 'issuer'> = {
+export const NO_LETTERS: Pick<UsersNeeds, 'mail' | 'invitations' | 'resetTtlSecs' | 'issuer'> = {
   mail: { seal: () => Promise.reject(new Error('no letters')), queue: () => Promise.reject() },
   invitations: { enabled: false, ttl_secs: 1 },
+  resetTtlSecs: 1,
   issuer: 'https://auth.svc.example',
 }

@@ -34,6 +34,20 @@ export const de: MailCatalogue = {
   'account_recovery.alarm':
     'Wenn Sie den Grund nicht kennen, fragen Sie sofort den Betreiber des Dienstes.',
 
+  'admin_password_reset.subject': 'Ihr Passwort für {tenant} wurde zurückgesetzt',
+  'admin_password_reset.lead':
+    'Ein Administrator von {tenant} hat Ihr Passwort zurückgesetzt. Das alte gilt nicht mehr, und Sie wurden abgemeldet. Wählen Sie hier ein neues:',
+  'admin_factors_reset.subject': 'Ihre zweiten Faktoren für {tenant} wurden entfernt',
+  'admin_factors_reset.lead':
+    'Ein Administrator von {tenant} hat am {time} Ihre Passkeys, Ihre Authenticator-App und Ihre Wiederherstellungscodes entfernt. Sie wurden abgemeldet. Bei der nächsten Anmeldung können Sie neue einrichten.',
+  'admin_factors_reset.password':
+    'Eine andere Möglichkeit zur Anmeldung ist nicht übrig. Wählen Sie hier ein Passwort:',
+  'admin_reset_refused.subject': 'Ihr Konto bei {tenant} wurde nicht geändert',
+  'admin_reset_refused.lead':
+    'Ein Administrator von {tenant} hat am {time} versucht, das Passwort oder die zweiten Faktoren Ihres Kontos zurückzusetzen. Es wurde nichts geändert, weil Sie das Konto auch anderswo verwenden. Auf Ihrer Kontoseite können Sie beides selbst ändern.',
+  'admin_reset.alarm':
+    'Wenn Sie den Grund nicht kennen, fragen Sie den Administrator von {tenant}.',
+
   'invitation.subject': 'Sie sind zu {tenant} eingeladen',
   'invitation.lead': 'Sie sind zu {tenant} eingeladen. Nehmen Sie die Einladung hier an:',
   'invitation.button': 'Einladung annehmen',

@@ -29,6 +29,18 @@ export const en = {
     'An operator of the service issued a link on {time} that sets a new password for the account {account} at {tenant} and removes its second factors.',
   'account_recovery.alarm': 'If you do not know why, ask the operator of the service at once.',
 
+  'admin_password_reset.subject': 'Your password for {tenant} was reset',
+  'admin_password_reset.lead':
+    'An administrator of {tenant} reset your password. The old one no longer works, and you were signed out. Choose a new one here:',
+  'admin_factors_reset.subject': 'Your second factors for {tenant} were removed',
+  'admin_factors_reset.lead':
+    'An administrator of {tenant} removed your passkeys, your authenticator app and your recovery codes on {time}. You were signed out. You can set up new ones at the next sign-in.',
+  'admin_factors_reset.password': 'No other way to sign in is left. Choose a password here:',
+  'admin_reset_refused.subject': 'Your account at {tenant} was not changed',
+  'admin_reset_refused.lead':
+    'An administrator of {tenant} tried on {time} to reset the password or the second factors of your account. Nothing was changed, because you use the account elsewhere too. You can change both yourself on your account page.',
+  'admin_reset.alarm': 'If you do not know why, ask the administrator of {tenant}.',
+
   'invitation.subject': 'You are invited to {tenant}',
   'invitation.lead': 'You are invited to {tenant}. Accept the invitation here:',
   'invitation.button': 'Accept the invitation',

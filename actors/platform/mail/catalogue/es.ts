@@ -33,6 +33,19 @@ export const es: MailCatalogue = {
     'Un operador del servicio emitió el {time} un enlace que establece una contraseña nueva para la cuenta {account} en {tenant} y elimina sus segundos factores.',
   'account_recovery.alarm': 'Si no sabe por qué, consulte de inmediato al operador del servicio.',
 
+  'admin_password_reset.subject': 'Se ha restablecido su contraseña de {tenant}',
+  'admin_password_reset.lead':
+    'Un administrador de {tenant} ha restablecido su contraseña. La anterior ya no funciona y se ha cerrado su sesión. Elija aquí una nueva:',
+  'admin_factors_reset.subject': 'Se han eliminado sus segundos factores de {tenant}',
+  'admin_factors_reset.lead':
+    'Un administrador de {tenant} eliminó el {time} sus llaves de acceso, su aplicación de autenticación y sus códigos de recuperación. Se ha cerrado su sesión. Podrá configurar otros nuevos la próxima vez que inicie sesión.',
+  'admin_factors_reset.password':
+    'No queda ninguna otra forma de iniciar sesión. Elija aquí una contraseña:',
+  'admin_reset_refused.subject': 'Su cuenta en {tenant} no se ha modificado',
+  'admin_reset_refused.lead':
+    'Un administrador de {tenant} intentó el {time} restablecer la contraseña o los segundos factores de su cuenta. No se ha modificado nada, porque usted también usa la cuenta en otros lugares. Puede cambiar ambas cosas en la página de su cuenta.',
+  'admin_reset.alarm': 'Si no sabe por qué, consulte al administrador de {tenant}.',
+
   'invitation.subject': 'Le han invitado a {tenant}',
   'invitation.lead': 'Le han invitado a {tenant}. Acepte aquí la invitación:',
   'invitation.button': 'Aceptar la invitación',

@@ -33,6 +33,19 @@ export const it: MailCatalogue = {
   'account_recovery.alarm':
     'Se non ne conosce il motivo, contatti subito l’operatore del servizio.',
 
+  'admin_password_reset.subject': 'La Sua password per {tenant} è stata reimpostata',
+  'admin_password_reset.lead':
+    'Un amministratore di {tenant} ha reimpostato la Sua password. Quella precedente non funziona più e Lei è stato disconnesso. Ne scelga qui una nuova:',
+  'admin_factors_reset.subject': 'I Suoi secondi fattori per {tenant} sono stati rimossi',
+  'admin_factors_reset.lead':
+    'Un amministratore di {tenant} ha rimosso il {time} le Sue passkey, la Sua app di autenticazione e i Suoi codici di recupero. Lei è stato disconnesso. Potrà configurarne di nuovi al prossimo accesso.',
+  'admin_factors_reset.password':
+    'Non rimane nessun altro modo per accedere. Scelga qui una password:',
+  'admin_reset_refused.subject': 'Il Suo account presso {tenant} non è stato modificato',
+  'admin_reset_refused.lead':
+    'Un amministratore di {tenant} ha tentato il {time} di reimpostare la password o i secondi fattori del Suo account. Nulla è stato modificato, perché Lei usa l’account anche altrove. Può modificare entrambi nella pagina del Suo account.',
+  'admin_reset.alarm': 'Se non ne conosce il motivo, contatti l’amministratore di {tenant}.',
+
   'invitation.subject': 'Ha ricevuto un invito a {tenant}',
   'invitation.lead': 'Ha ricevuto un invito a {tenant}. Lo accetti qui:',
   'invitation.button': 'Accetta l’invito',

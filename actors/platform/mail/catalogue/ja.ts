@@ -31,6 +31,19 @@ export const ja: MailCatalogue = {
     'サービスの運用者が {time} に、{tenant} のアカウント {account} に新しいパスワードを設定し、第2要素を削除するリンクを発行しました。',
   'account_recovery.alarm': '心当たりがない場合は、すぐにサービスの運用者にお問い合わせください。',
 
+  'admin_password_reset.subject': '{tenant} のパスワードがリセットされました',
+  'admin_password_reset.lead':
+    '{tenant} の管理者がパスワードをリセットしました。以前のパスワードは使用できなくなり、ログアウトされました。こちらから新しいパスワードを設定してください:',
+  'admin_factors_reset.subject': '{tenant} の第2要素が削除されました',
+  'admin_factors_reset.lead':
+    '{tenant} の管理者が {time} に、パスキー、認証アプリ、リカバリーコードを削除しました。ログアウトされました。次回のログイン時に新しく設定できます。',
+  'admin_factors_reset.password':
+    'ほかにログインする方法が残っていません。こちらからパスワードを設定してください:',
+  'admin_reset_refused.subject': '{tenant} のアカウントは変更されていません',
+  'admin_reset_refused.lead':
+    '{tenant} の管理者が {time} に、アカウントのパスワードまたは第2要素をリセットしようとしました。このアカウントはほかの場所でも使用されているため、何も変更されていません。どちらもアカウントページでご自身で変更できます。',
+  'admin_reset.alarm': '心当たりがない場合は、{tenant} の管理者にお問い合わせください。',
+
   'invitation.subject': '{tenant} への招待',
   'invitation.lead': '{tenant} に招待されています。こちらから招待を承諾してください:',
   'invitation.button': '招待を承諾',

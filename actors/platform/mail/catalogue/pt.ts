@@ -33,6 +33,19 @@ export const pt: MailCatalogue = {
   'account_recovery.alarm':
     'Se você não sabe o motivo, fale imediatamente com o operador do serviço.',
 
+  'admin_password_reset.subject': 'Sua senha de {tenant} foi redefinida',
+  'admin_password_reset.lead':
+    'Um administrador de {tenant} redefiniu sua senha. A anterior não funciona mais e sua sessão foi encerrada. Escolha uma nova aqui:',
+  'admin_factors_reset.subject': 'Seus segundos fatores de {tenant} foram removidos',
+  'admin_factors_reset.lead':
+    'Um administrador de {tenant} removeu em {time} suas chaves de acesso, seu aplicativo autenticador e seus códigos de recuperação. Sua sessão foi encerrada. Você pode configurar novos no próximo acesso.',
+  'admin_factors_reset.password':
+    'Não resta nenhuma outra forma de entrar. Escolha uma senha aqui:',
+  'admin_reset_refused.subject': 'Sua conta em {tenant} não foi alterada',
+  'admin_reset_refused.lead':
+    'Um administrador de {tenant} tentou em {time} redefinir a senha ou os segundos fatores da sua conta. Nada foi alterado, porque você também usa a conta em outros lugares. Você pode alterar ambos na página da sua conta.',
+  'admin_reset.alarm': 'Se você não sabe o motivo, fale com o administrador de {tenant}.',
+
   'invitation.subject': 'Você recebeu um convite para {tenant}',
   'invitation.lead': 'Você recebeu um convite para {tenant}. Aceite-o aqui:',
   'invitation.button': 'Aceitar o convite',

@@ -138,6 +138,8 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'do.reinvite': 'إعادة الإرسال',
   'do.fixture': 'إنشاء مستخدم اختباري',
   'do.newpassword': 'كلمة مرور جديدة',
+  'do.resetpassword': 'إعادة تعيين كلمة المرور',
+  'do.resetfactors': 'إعادة تعيين عوامل التحقق الثانية',
   'do.suspend': 'تعليق',
   'do.reactivate': 'إعادة التفعيل',
   'do.freeze': 'تجميد',

@@ -136,6 +136,8 @@ export const consoleTexts = {
   'do.reinvite': 'Erneut senden',
   'do.fixture': 'Testperson anlegen',
   'do.newpassword': 'Neues Passwort',
+  'do.resetpassword': 'Passwort zurücksetzen',
+  'do.resetfactors': 'Zweite Faktoren zurücksetzen',
   'do.suspend': 'Sperren',
   'do.reactivate': 'Entsperren',
   'do.freeze': 'Einfrieren',

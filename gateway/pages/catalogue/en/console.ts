@@ -131,6 +131,8 @@ export const consoleTexts = {
   'do.reinvite': 'Send again',
   'do.fixture': 'Create a test user',
   'do.newpassword': 'New password',
+  'do.resetpassword': 'Reset the password',
+  'do.resetfactors': 'Reset the second factors',
   'do.suspend': 'Suspend',
   'do.reactivate': 'Reactivate',
   'do.freeze': 'Freeze',

@@ -136,6 +136,8 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'do.reinvite': 'Enviar de nuevo',
   'do.fixture': 'Crear un usuario de prueba',
   'do.newpassword': 'Contraseña nueva',
+  'do.resetpassword': 'Restablecer la contraseña',
+  'do.resetfactors': 'Restablecer los segundos factores',
   'do.suspend': 'Suspender',
   'do.reactivate': 'Reactivar',
   'do.freeze': 'Congelar',

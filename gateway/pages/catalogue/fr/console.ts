@@ -137,6 +137,8 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'do.reinvite': 'Renvoyer',
   'do.fixture': 'Créer un utilisateur de test',
   'do.newpassword': 'Nouveau mot de passe',
+  'do.resetpassword': 'Réinitialiser le mot de passe',
+  'do.resetfactors': 'Réinitialiser les seconds facteurs',
   'do.suspend': 'Suspendre',
   'do.reactivate': 'Réactiver',
   'do.freeze': 'Geler',

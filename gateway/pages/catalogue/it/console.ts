@@ -136,6 +136,8 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'do.reinvite': 'Invia di nuovo',
   'do.fixture': 'Crea un utente di prova',
   'do.newpassword': 'Nuova password',
+  'do.resetpassword': 'Reimposta la password',
+  'do.resetfactors': 'Reimposta i secondi fattori',
   'do.suspend': 'Sospendi',
   'do.reactivate': 'Riattiva',
   'do.freeze': 'Blocca',

@@ -132,6 +132,8 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'do.reinvite': '再送信',
   'do.fixture': 'テストユーザーを作成',
   'do.newpassword': '新しいパスワード',
+  'do.resetpassword': 'パスワードをリセット',
+  'do.resetfactors': '第2要素をリセット',
   'do.suspend': '停止',
   'do.reactivate': '再開',
   'do.freeze': '凍結',

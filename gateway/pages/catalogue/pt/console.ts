@@ -136,6 +136,8 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'do.reinvite': 'Enviar novamente',
   'do.fixture': 'Criar um usuário de teste',
   'do.newpassword': 'Nova senha',
+  'do.resetpassword': 'Redefinir a senha',
+  'do.resetfactors': 'Redefinir os segundos fatores',
   'do.suspend': 'Suspender',
   'do.reactivate': 'Reativar',
   'do.freeze': 'Congelar',

@@ -1,0 +1,194 @@
+/**
+ * An administrator resets the password or the second factors of a user. An account is not the tenant's: both work only
+ * where no other tenant is concerned, or where tenant and organization vouch for the address and every other place.
+ * docs/guides/identity/organizations-tenants-users.md.
+ */
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import { clearAccountPassword, lockAccount } from '../../../storage/identity/accounts.js'
+import { removeFactors } from '../../../storage/identity/second-factors.js'
+import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
+import type { TenantUserRow } from '../../../storage/identity/tenant-users.js'
+import { hasVerifiedDomain } from '../../../storage/identity/verified-domains.js'
+import { findAccountReach } from '../../../storage/identity/ways/account-reach.js'
+import { listWaysIn } from '../../../storage/identity/ways/ways-in.js'
+import { voidTickets } from '../../../storage/operations/mail-tickets.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { FRESH_FACTORS_SECS, hasFreshFactors } from '../../domain/assurance.js'
+import type { Caller } from '../../domain/audit.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
+import type { SealedMail } from '../../platform/mail/mail-queue.js'
+import type { MessageContent } from '../../platform/mail/render.js'
+import { sendWithTicket } from '../../platform/mail/with-ticket.js'
+import { domainOf } from '../federated-login/rules.js'
+import { sha256 } from '../sessions/flows.js'
+import { endUser, userEvent } from './ending.js'
+import { findUser, holdUser, isAbove } from './finding.js'
+import { mailThrottled } from './invitations.js'
+import type { UsersNeeds } from './needs.js'
+import type { OneUser, ResetRefused, UnknownUser, UserReset } from './protocol.js'
+
+const LINK_TOKEN_BYTES = 32
+/** Expiry of a notice in the mail queue. */
+const NOTICE_EXPIRY_MS = 3 * 86_400_000
+const UNKNOWN_USER = { tag: 'unknown_user' } as const
+
+type What = 'password' | 'factors'
+type Outcome = UserReset | UnknownUser | ResetRefused
+
+/** Sealed before the transaction, which sends one of them. */
+type Letters = {
+  readonly linkSha256: Uint8Array
+  readonly expiresAt: Date
+  /** With a link that sets a password. */
+  readonly linked: SealedMail
+  /** Without one. */
+  readonly notice: SealedMail
+  /** Nothing was changed. */
+  readonly refused: SealedMail
+}
+
+export function resets(needs: UsersNeeds) {
+  const { database, clock, random, mail, issuer, resetTtlSecs } = needs
+
+  async function prepare(
+    what: What,
+    { tenantId, email, profile }: TenantUserRow,
+    context: MessageContext,
+  ): Promise<Letters> {
+    const branding = await database.tenant(
+      tenantId,
+      (tx) => findTenantBranding(tx, tenantId),
+      context,
+    )
+    if (branding === undefined) throw new Error('the tenant of a user was not found')
+    const { name, color, locale } = brandingOf(
+      tenantId,
+      branding.tenantName,
+      branding.tenantSettings,
+    )
+    const at = clock.now()
+    const until = new Date(at.getTime() + resetTtlSecs * 1000)
+    const token = random.token(LINK_TOKEN_BYTES)
+    const link = `${issuer}/auth/password/reset/${token}`
+    const header = { tenant: name, color, locale, languages: profile.locale ?? undefined }
+    const seal = (content: MessageContent, expiresAt: Date) =>
+      mail.seal({ tenantId, to: email, known: true, content, header, expiresAt })
+    const noticeUntil = new Date(at.getTime() + NOTICE_EXPIRY_MS)
+    const ofFactors = { kind: 'admin_factors_reset', at, until } as const
+    const isPassword = what === 'password'
+    const linked = isPassword
+      ? seal({ kind: 'admin_password_reset', link, until }, until)
+      : seal({ ...ofFactors, link }, until)
+    return {
+      linkSha256: sha256(token),
+      expiresAt: until,
+      linked: await linked,
+      notice: await (isPassword ? linked : seal({ ...ofFactors, link: null }, noticeUntil)),
+      refused: await seal({ kind: 'admin_reset_refused', at }, noticeUntil),
+    }
+  }
+
+  /** Null: the caller may reset the user. */
+  async function judge(
+    tx: Transaction,
+    caller: Caller,
+    user: TenantUserRow,
+  ): Promise<ResetRefused | null> {
+    if (isAbove(user, caller)) return { tag: 'owner_above_caller' }
+    // Before the account is looked at: the tenant sees nothing of an invited person's account.
+    if (user.status !== 'active' && user.status !== 'pre_provisioned')
+      return { tag: 'user_not_active', status: user.status }
+    const { tenantId, accountId, email } = user
+    const reach = await findAccountReach(tx, tenantId, accountId, caller.principal.subject)
+    const domain = domainOf(email)
+    const isShared =
+      reach.isForeign ||
+      (reach.isElsewhere &&
+        (domain === undefined || !(await hasVerifiedDomain(tx, tenantId, domain))))
+    if (isShared) return { tag: 'account_shared' }
+    return reach.ownsMore ? { tag: 'owner_above_caller' } : null
+  }
+
+  /** True if the person can sign in to the tenant without the mailbox. */
+  async function hasKey(tx: Transaction, { tenantId, accountId }: TenantUserRow): Promise<boolean> {
+    const ways = await listWaysIn(tx, accountId)
+    return ways.some(
+      (way) =>
+        way.kind !== 'mailbox' &&
+        way.kind !== 'guest' &&
+        (way.tenantId === null || way.tenantId === tenantId),
+    )
+  }
+
+  async function apply(
+    tx: Transaction,
+    what: What,
+    caller: Caller,
+    user: TenantUserRow,
+    letters: Letters,
+    { requestId }: MessageContext,
+  ): Promise<Outcome> {
+    const { tenantId, accountId, email } = user
+    const now = clock.now()
+    const removed =
+      what === 'factors' ? await removeFactors(tx, accountId, { phones: false }) : undefined
+    if (what === 'password') await clearAccountPassword(tx, accountId, now)
+    if (what === 'password' || !(await hasKey(tx, user))) {
+      // Without the message the person cannot sign in: the transaction is undone.
+      if (!letters.linked.sendable) throw new AddressRefused()
+      for (const purpose of ['password_reset', 'sign_in'] as const)
+        await voidTickets(tx, accountId, tenantId, purpose, now)
+      const { linkSha256, expiresAt } = letters
+      const link = { tenantId, accountId, email, linkSha256, createdAt: now, expiresAt }
+      await sendWithTicket(tx, needs, { ...link, purpose: 'password_reset' }, letters.linked)
+    } else {
+      await mail.queue(tx, letters.notice)
+    }
+    const reason = `${what}_reset`
+    const ended = await endUser(tx, needs, caller, user, reason, now, requestId)
+    const fields =
+      removed === undefined
+        ? { email }
+        : { email, passkeys: removed.passkeys, authenticators: removed.authenticators }
+    const type = `admin.user.${what}_reset` as const
+    appendEvents(tx, [...ended, userEvent(random, caller, user, type, fields, now, requestId)])
+    return { tag: 'reset' }
+  }
+
+  async function reset(what: What, message: OneUser, context: MessageContext): Promise<Outcome> {
+    const { caller } = message
+    const nowSecs = Math.floor(clock.now().getTime() / 1000)
+    if (!hasFreshFactors(caller.principal, nowSecs))
+      return { tag: 'step_up', maxAgeSecs: FRESH_FACTORS_SECS }
+    const known = await database.system((tx) => findUser(tx, message), context)
+    if (known === undefined) return UNKNOWN_USER
+    const letters = await prepare(what, known, context)
+    // Not cancelled with the request: a reset must not depend on the caller's connection.
+    const done = database.system(async (tx): Promise<Outcome> => {
+      // The account first, as a sign-in does: a concurrent one opens its session before this ends it, or fails.
+      await lockAccount(tx, known.accountId)
+      const user = await holdUser(tx, message)
+      // SCIM or a guest's first address may give the user another account or address.
+      if (user?.accountId !== known.accountId || user.email !== known.email) return UNKNOWN_USER
+      const refusal = await judge(tx, caller, user)
+      if (refusal?.tag === 'account_shared') await mail.queue(tx, letters.refused)
+      return refusal ?? apply(tx, what, caller, user, letters, context)
+    })
+    return done.catch((error: unknown) => {
+      if (error instanceof AddressRefused) return { tag: 'address_refused' }
+      return mailThrottled(error)
+    })
+  }
+
+  return {
+    resetPassword: (message: OneUser, context: MessageContext) =>
+      reset('password', message, context),
+    resetFactors: (message: OneUser, context: MessageContext) => reset('factors', message, context),
+  }
+}
+
+/** The message with the link cannot be sent to the address. */
+class AddressRefused extends Error {
+  override readonly name = 'AddressRefused'
+}
