@@ -5,11 +5,19 @@ import type { Transaction } from '../platform/sql.js'
 /** The creator of a token. A user is identified by their `sub` in the tenant. */
 export type TokenCreator = { readonly type: 'human' | 'agent' | 'service'; readonly id: string }
 
+/** The scopes that a client may register. */
+export type ScopeBounds = {
+  /** The scopes of this service, in addition to user scopes and those of credentials. */
+  readonly held: readonly string[]
+  /** A client gets no scope outside of this list. Null without a list. */
+  readonly chosen: readonly string[] | null
+}
+
 export type NewRegistrationToken = {
   readonly tenantId: string
   readonly id: string
   readonly tokenSha256: Uint8Array
-  readonly scopes: readonly string[]
+  readonly bounds: ScopeBounds
   readonly maker: TokenCreator
   readonly maxUses: number
   readonly createdAt: Date
@@ -20,22 +28,24 @@ export async function insertRegistrationToken(
   tx: Transaction,
   token: NewRegistrationToken,
 ): Promise<void> {
-  const { tenantId, id, tokenSha256, scopes, maker, maxUses, createdAt, expiresAt } = token
+  const { tenantId, id, tokenSha256, bounds, maker, maxUses, createdAt, expiresAt } = token
   await tx.query({
     name: 'registration_token.insert',
     text: `insert into registration_tokens
-             (tenant_id, id, token_sha256, scopes, max_uses, created_at, expires_at, maker_type, maker_id)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+             (tenant_id, id, token_sha256, scopes, max_uses, created_at, expires_at, maker_type, maker_id,
+              scope_bound)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
     values: [
       tenantId,
       id,
       Buffer.from(tokenSha256),
-      scopes,
+      bounds.held,
       maxUses,
       createdAt,
       expiresAt,
       maker.type,
       maker.id,
+      bounds.chosen,
     ],
   })
 }
@@ -44,8 +54,7 @@ export type RegistrationTokenRow = {
   readonly tenantId: string
   readonly tenantSlug: string
   readonly id: string
-  /** The scopes of the creator at creation. */
-  readonly scopes: readonly string[]
+  readonly bounds: ScopeBounds
   /** Null for tokens created before the column existed. */
   readonly maker: TokenCreator | null
 }
@@ -58,7 +67,8 @@ export async function findRegistrationToken(
 ): Promise<RegistrationTokenRow | undefined> {
   const { rows } = await tx.query<RegistrationTokenRow>({
     name: 'registration_token.find',
-    text: `select r.tenant_id as "tenantId", t.slug as "tenantSlug", r.id, r.scopes,
+    text: `select r.tenant_id as "tenantId", t.slug as "tenantSlug", r.id,
+             jsonb_build_object('held', r.scopes, 'chosen', r.scope_bound) as bounds,
              case when r.maker_type is not null
                then jsonb_build_object('type', r.maker_type, 'id', r.maker_id) end as maker
            from registration_tokens r join tenants t on t.id = r.tenant_id and t.status = 'active'
@@ -133,31 +143,32 @@ export async function writeRegistration(
     readonly applicationId: string
     readonly handedOn: HandedOn
     readonly tokenSha256: Uint8Array | null
-    /** Null keeps the current scopes. */
-    readonly scopesMax: readonly string[] | null
+    /** Null keeps the current ones. */
+    readonly bounds: ScopeBounds | null
   },
 ): Promise<void> {
-  const { tenantId, applicationId, handedOn, tokenSha256, scopesMax } = registration
+  const { tenantId, applicationId, handedOn, tokenSha256, bounds } = registration
   await tx.query({
     name: 'registration.write',
     text: `update applications set registration = $3,
              registration_token_sha256 = coalesce($4, registration_token_sha256),
-             registration_scopes = coalesce($5, registration_scopes)
+             registration_scopes = coalesce($5, registration_scopes),
+             registration_scope_bound = coalesce($6, registration_scope_bound)
            where tenant_id = $1 and id = $2`,
     values: [
       tenantId,
       applicationId,
       JSON.stringify(handedOn),
       tokenSha256 === null ? null : Buffer.from(tokenSha256),
-      scopesMax,
+      bounds?.held ?? null,
+      bounds?.chosen ?? null,
     ],
   })
 }
 
 export type RegisteredRow = Pick<ApplicationRow, 'id' | 'tenantId'> & {
   readonly tenantSlug: string
-  /** The scopes it may register in addition to the user scopes. */
-  readonly scopesMax: readonly string[]
+  readonly bounds: ScopeBounds
   readonly tokenSha256: Uint8Array
   readonly handedOn: HandedOn
   readonly active: boolean
@@ -171,7 +182,7 @@ export async function findRegistered(
   const { rows } = await tx.query<RegisteredRow>({
     name: 'registration.find',
     text: `select a.id, a.tenant_id as "tenantId", t.slug as "tenantSlug",
-             a.registration_scopes as "scopesMax",
+             jsonb_build_object('held', a.registration_scopes, 'chosen', a.registration_scope_bound) as bounds,
              a.registration_token_sha256 as "tokenSha256", a.registration as "handedOn",
              a.status = 'active' and t.status = 'active' as active
            from applications a join tenants t on t.id = a.tenant_id

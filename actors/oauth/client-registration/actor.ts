@@ -2,7 +2,7 @@
  * Dynamic client registration (RFC 7591) and its management (RFC 7592).
  *
  * A client never gets more scopes than its initial access token permits. Without such a token it gets
- * only the user scopes. The token determines the tenant. Without a token the host determines it, never
+ * what the token permits by default. The token determines the tenant. Without a token the host determines it, never
  * the metadata.
  */
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
@@ -123,8 +123,8 @@ export const clientRegistrationActor = defineActor<
       async register({ metadata, authorization, host, address }, context) {
         const admitted = await admit(needs, authorization, host, context)
         if (admitted.tag !== 'admitted') return admitted
-        const { tenantId, tenantSlug, scopes, tokenId } = admitted
-        const read = await validateMetadata(inTenant(tenantId, context), metadata, scopes)
+        const { tenantId, tenantSlug, bounds, tokenId } = admitted
+        const read = await validateMetadata(inTenant(tenantId, context), metadata, bounds)
         if (read.tag === 'refused') return read
         if (read.tenant !== null && read.tenant !== tenantId && read.tenant !== tenantSlug)
           return refused('tenant: not the tenant of the initial access token or host')
@@ -154,7 +154,7 @@ export const clientRegistrationActor = defineActor<
                 applicationId: row.id,
                 handedOn,
                 tokenSha256: sha256(token),
-                scopesMax: scopes,
+                bounds,
               })
               const from = { address, tokenId }
               appendAudit(tx, [
@@ -193,8 +193,8 @@ export const clientRegistrationActor = defineActor<
       async replace({ clientId, metadata, authorization, address }, context) {
         const found = await authorizeManagement(needs, clientId, authorization, context)
         if (found.tag !== 'managed') return found
-        const { tenantId, tenantSlug, scopesMax } = found.row
-        const read = await validateMetadata(inTenant(tenantId, context), metadata, scopesMax)
+        const { tenantId, tenantSlug, bounds } = found.row
+        const read = await validateMetadata(inTenant(tenantId, context), metadata, bounds)
         if (read.tag === 'refused') return read
         const named = metadata['client_id']
         if (typeof named !== 'string' || asId(named) !== clientId)
@@ -223,7 +223,7 @@ export const clientRegistrationActor = defineActor<
               defaultScopes: before.defaultScopes,
               ...optionalMembers(draft),
             })
-            const kept = { handedOn, tokenSha256: null, scopesMax: null }
+            const kept = { handedOn, tokenSha256: null, bounds: null }
             await writeRegistration(tx, { tenantId, applicationId: clientId, ...kept })
             const from = { address, tokenId: null }
             appendAudit(tx, [

@@ -9,6 +9,7 @@ import {
   findRegistered,
   findRegistrationToken,
   type RegisteredRow,
+  type ScopeBounds,
 } from '../../../storage/oauth/client-registration.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
@@ -34,8 +35,7 @@ export type Admission = {
   readonly tag: 'admitted'
   readonly tenantId: string
   readonly tenantSlug: string
-  /** The scopes that the client may have in addition to the user scopes. */
-  readonly scopes: readonly string[]
+  readonly bounds: ScopeBounds
   /** The initial access token. Null without one. */
   readonly tokenId: string | null
 }
@@ -66,8 +66,8 @@ export async function admit(
     const { tenantId, tenantSlug, allowed, id: tokenId } = found
     if (allowed?.includes(CREATOR_SCOPE) === false)
       return denied('the creator of the initial access token may no longer manage applications')
-    const scopes = found.scopes.filter((scope) => allowed?.includes(scope) ?? true)
-    return { tag: 'admitted', tenantId, tenantSlug, scopes, tokenId }
+    const held = found.bounds.held.filter((scope) => allowed?.includes(scope) ?? true)
+    return { tag: 'admitted', tenantId, tenantSlug, bounds: { ...found.bounds, held }, tokenId }
   }
   if (tokenRequired || authorization !== null)
     return denied('registration needs an initial access token')
@@ -76,7 +76,8 @@ export async function admit(
     return refused('this host does not belong to a tenant')
   const { id: tenantId, slug: tenantSlug, controlPlane } = resolved.tenant
   if (controlPlane) return denied('on this host, registration needs an initial access token')
-  return { tag: 'admitted', tenantId, tenantSlug, scopes: [], tokenId: null }
+  const bounds = { held: [], chosen: null }
+  return { tag: 'admitted', tenantId, tenantSlug, bounds, tokenId: null }
 }
 
 /** The client of a registration access token. */

@@ -7,8 +7,11 @@ import { idempotently } from '../../../storage/platform/idempotency.js'
 import { insertRegistrationToken } from '../../../storage/oauth/client-registration.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { doneBy } from '../../domain/audit.js'
+import type { Principal } from '../../domain/principal.js'
+import { resourceScopesFor } from '../clients/resource-scopes.js'
+import { knownScopesWithin } from '../clients/rules.js'
 import { sha256 } from './admission.js'
-import type { CreateToken, IdempotencyRefused, TokenCreated } from './protocol.js'
+import type { CreateToken, IdempotencyRefused, ScopesRefused, TokenCreated } from './protocol.js'
 
 export const TOKEN_BYTES = 32
 
@@ -20,10 +23,13 @@ export type InitialTokenNeeds = {
 
 export async function createToken(
   { database, clock, random }: InitialTokenNeeds,
-  { principal, address, expiresInSecs, maxUses, idempotency }: CreateToken,
+  { principal, address, expiresInSecs, maxUses, scopes: requested, idempotency }: CreateToken,
   context: MessageContext,
-): Promise<TokenCreated | IdempotencyRefused> {
-  const { tenantId, subject, subjectType, scopes } = principal
+): Promise<TokenCreated | ScopesRefused | IdempotencyRefused> {
+  const { tenantId, subject, subjectType } = principal
+  const scopes =
+    requested === null ? null : await grantable(database, principal, requested, context)
+  if (scopes?.length === 0) return { tag: 'no_scope_left' }
   const now = clock.now()
   const token = random.token(TOKEN_BYTES)
   const id = random.uuid()
@@ -39,7 +45,7 @@ export async function createToken(
             tenantId,
             id,
             tokenSha256: sha256(token),
-            scopes,
+            bounds: { held: scopes ?? [], chosen: scopes },
             maker: { type: subjectType, id: subject },
             maxUses,
             createdAt: now,
@@ -56,13 +62,28 @@ export async function createToken(
               resource: { type: 'registration_token', id },
               outcome: 'success',
               requestId: context.requestId ?? null,
-              data: { max_uses: maxUses, expires_at: expiresAt.toISOString() },
+              data: {
+                max_uses: maxUses,
+                expires_at: expiresAt.toISOString(),
+                ...(scopes === null ? {} : { scopes }),
+              },
             },
           ])
-          return { tag: 'created', id, token, expiresAt, maxUses, replayed: false } as const
+          return { tag: 'created', id, token, expiresAt, maxUses, scopes, replayed: false } as const
         },
         (created) => ({ ...created, token: null }),
       ),
     { signal: context.signal },
   )
+}
+
+/** The scopes that the caller can pass on. */
+async function grantable(
+  database: Database,
+  { tenantId, scopes: held }: Principal,
+  scopes: readonly string[],
+  { signal }: MessageContext,
+): Promise<readonly string[]> {
+  const ofResources = await resourceScopesFor(database, tenantId, { scopes }, 'open', signal)
+  return knownScopesWithin(scopes, held, ofResources)
 }

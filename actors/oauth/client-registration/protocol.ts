@@ -9,7 +9,7 @@ export type ClientRegistrationProtocol = {
   replace: Ask<ReplaceRegistration, RegistrationFound | MetadataRefused | TokenRefused>
   remove: Ask<ManageRegistration, { readonly tag: 'removed' } | TokenRefused>
   /** Creates an initial access token. */
-  createToken: Ask<CreateToken, TokenCreated | IdempotencyRefused>
+  createToken: Ask<CreateToken, TokenCreated | ScopesRefused | IdempotencyRefused>
 }
 
 /** The metadata as sent. Unknown members are ignored (RFC 7591 section 2). */
@@ -56,6 +56,8 @@ export type CreateToken = {
   readonly address: string
   readonly expiresInSecs: number
   readonly maxUses: number
+  /** What its clients may have at most. Null: user scopes, and those of credentials and API resources. */
+  readonly scopes: readonly string[] | null
   readonly idempotency: IdempotencyClaim | null
 }
 export type TokenCreated = {
@@ -65,8 +67,12 @@ export type TokenCreated = {
   readonly token: string | null
   readonly expiresAt: Date
   readonly maxUses: number
+  /** The requested scopes without unknown ones and those that the caller lacks. */
+  readonly scopes: readonly string[] | null
   readonly replayed: boolean
 }
+/** No requested scope is left. */
+export type ScopesRefused = { readonly tag: 'no_scope_left' }
 /** The control-plane tenant has no clients of its workspaces. */
 export type IdempotencyRefused =
   | { readonly tag: 'idempotency_mismatch' }

@@ -1,4 +1,5 @@
 /** Validates client metadata: members, scopes and referenced documents. */
+import type { ScopeBounds } from '../../../storage/oauth/client-registration.js'
 import type { ApplicationDraft } from '../clients/protocol.js'
 import { draftFault, registrableScopes } from '../clients/rules.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
@@ -20,7 +21,7 @@ export async function validateMetadata(
     readonly resourceScopes: (draft: ApplicationDraft) => Promise<readonly string[]>
   },
   metadata: ClientMetadata,
-  scopes: readonly string[],
+  bounds: ScopeBounds,
 ): Promise<ReadMetadata | MetadataRefused> {
   const requested = readMetadata(metadata)
   if (requested.tag === 'refused') return requested
@@ -28,7 +29,7 @@ export async function validateMetadata(
   const { sectorIdentifierUri } = requested
   const draft = {
     ...requested.draft,
-    scopes: registrableScopes(requested.draft, scopes, resourceScopes),
+    scopes: registrableScopes(requested.draft, bounds, resourceScopes),
   }
   const read = { ...requested, draft }
   const fault = draftFault(draft, needs.issuer, resourceScopes)

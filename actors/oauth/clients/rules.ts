@@ -2,6 +2,7 @@
 import { redirectUriFault } from '../../domain/redirect-uri.js'
 import { CONTROL_PLANE_SCOPES, PERSON_SCOPES, TENANT_SCOPES } from '../../domain/scopes.js'
 import { DEFAULT_SCOPES } from '../../../storage/oauth/applications.js'
+import type { ScopeBounds } from '../../../storage/oauth/client-registration.js'
 import { CREDENTIAL_SCOPES } from '../../domain/credentials/catalogue.js'
 import { importPublicJwk } from '../../platform/jose/jwk.js'
 import type {
@@ -104,21 +105,28 @@ export function scopesBeyond(
   )
 }
 
-/**
- * What is left of the draft's scopes for a client that registers itself (RFC 7591 section 2): known ones that its
- * creator holds, and `openid` if nothing is left. Undefined without requested scopes.
- */
+/** What is left of the draft's scopes for a client that registers itself: `openid` if nothing is left (RFC 7591 section 2). */
 export function registrableScopes(
-  { scopes }: Pick<ApplicationDraft, 'scopes'>,
+  { scopes = DEFAULT_SCOPES }: Pick<ApplicationDraft, 'scopes'>,
+  { held, chosen }: ScopeBounds,
+  resourceScopes: readonly string[],
+): readonly string[] {
+  const left = knownScopesWithin(scopes, held, resourceScopes)
+  const bounded = chosen === null ? left : left.filter((scope) => chosen.includes(scope))
+  return bounded.length === 0 ? ['openid'] : bounded
+}
+
+/** The known ones among the scopes, without those that the creator lacks. */
+export function knownScopesWithin(
+  scopes: readonly string[],
   held: readonly string[],
   resourceScopes: readonly string[],
-): readonly string[] | undefined {
+): readonly string[] {
   const beyond = scopesBeyond({ scopes }, held)
-  const left = scopes?.filter(
+  return scopes.filter(
     (scope) =>
       (KNOWN_SCOPES.has(scope) || resourceScopes.includes(scope)) && !beyond.includes(scope),
   )
-  return left?.length === 0 ? ['openid'] : left
 }
 
 function uriFault(pointer: string, uris: readonly string[]): ApplicationInvalid | undefined {

@@ -6,7 +6,7 @@ import {
   clientRegistration,
   type TokenRefused,
 } from '../../../actors/oauth/client-registration/protocol.js'
-import { choice, empty, json, oauthError, type Route, reply, route } from '../../route.js'
+import { choice, empty, json, oauthError, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import { applicationManagers } from './clients.js'
 
@@ -14,6 +14,7 @@ const BODY_BYTES_MAX = 64 * 1024
 const TOKEN_SECS_DEFAULT = 86_400
 const TOKEN_SECS_MAX = 30 * 86_400
 const TOKEN_USES_MAX = 1_000
+const TOKEN_SCOPES_MAX = 100
 const PATH = '/oauth/register/{client_id}'
 
 /** A member for the documentation only: the actor validates it, with the errors of RFC 7591. */
@@ -75,6 +76,16 @@ const CreateToken = z
   .object({
     expires_in_secs: z.int().min(1).max(TOKEN_SECS_MAX).default(TOKEN_SECS_DEFAULT),
     max_uses: z.int().min(1).max(TOKEN_USES_MAX).default(1),
+    scopes: z
+      .array(z.string().min(1).max(128))
+      .min(1)
+      .max(TOKEN_SCOPES_MAX)
+      .optional()
+      .meta({
+        description:
+          'What its clients may have at most. Scopes that you lack are left out. Default: user scopes, and those of ' +
+          'credentials and of the API resources of the tenant.',
+      }),
   })
   .meta({ id: 'CreateRegistrationToken' })
 
@@ -84,6 +95,7 @@ const RegistrationToken = z
     token: z.string().optional().meta({ description: 'Returned once.' }),
     expires_at: z.iso.datetime(),
     max_uses: z.int(),
+    scopes: z.array(z.string()).optional(),
   })
   .meta({ id: 'RegistrationToken' })
 
@@ -200,8 +212,8 @@ export const registrationRoutes: readonly Route[] = [
     operationId: 'createRegistrationToken',
     summary: 'Create an initial access token',
     description:
-      'Permits the registration of applications in this tenant, with at most the scopes of its ' +
-      'creator. Returned once.',
+      'Permits the registration of applications in this tenant, with the scopes in `scopes` as long as its creator ' +
+      'has them. Returned once.',
     tags: ['Applications'],
     exposure: 'internal',
     security: applicationManagers,
@@ -213,15 +225,22 @@ export const registrationRoutes: readonly Route[] = [
       address: clientAddress,
       expiresInSecs: body.expires_in_secs,
       maxUses: body.max_uses,
+      scopes: body.scopes ?? null,
       idempotency,
     }),
     replies: {
-      created: reply(201, RegistrationToken, ({ id, token, expiresAt, maxUses }) => ({
+      created: reply(201, RegistrationToken, ({ id, token, expiresAt, maxUses, scopes }) => ({
         id,
         ...(token === null ? {} : { token }),
         expires_at: expiresAt.toISOString(),
         max_uses: maxUses,
+        ...(scopes === null ? {} : { scopes: [...scopes] }),
       })),
+      no_scope_left: problem(400, 'bad-request', {
+        error: 'invalid_scope',
+        detail: 'All scopes are unknown, or you lack them.',
+        errors: [{ pointer: '#/scopes', detail: 'All scopes are unknown, or you lack them.' }],
+      }),
       ...idempotencyRefusals,
     },
   }),

@@ -24,9 +24,13 @@ export function registering(baseUrl: string, agent: TenantAgent) {
   const register = (token: string | null, metadata: unknown) =>
     send('POST', '/oauth/register', token, metadata)
 
-  /** A registered client, with the path and the token of its registration. */
+  /** A client registered with a token for its scopes, with the path and the token of its registration. */
   async function registered(metadata: Json = {}) {
-    const answer = await register(await initialToken(), { redirect_uris: [CALLBACK], ...metadata })
+    const { scope } = metadata
+    const initial = await initialToken(
+      typeof scope === 'string' ? { scopes: scope.split(' ') } : {},
+    )
+    const answer = await register(initial, { redirect_uris: [CALLBACK], ...metadata })
     if (answer.status !== 201) throw new Error(answer.text)
     const { body } = answer
     const path = new URL(String(body['registration_client_uri'])).pathname

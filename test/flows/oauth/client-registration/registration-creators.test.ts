@@ -1,4 +1,4 @@
-/** An initial access token is limited by the current scopes of its creator. */
+/** An initial access token is limited by the scopes that it was created with, and by the current ones of its creator. */
 import test from 'ava'
 import { apiOf, type Json } from '../../../support/api.js'
 import { fixtureOf, ownToken, present } from '../../../support/agents/delegation.js'
@@ -12,16 +12,25 @@ test.after.always(async () => {
   await running.end()
 })
 
-const register = (token: string, scope: string) =>
+const register = (token: string, scope?: string) =>
   api.post('/oauth/register', token, {
     redirect_uris: ['https://app.example/back'],
     grant_types: ['client_credentials'],
-    scope,
+    ...(scope === undefined ? {} : { scope }),
   })
+/** More than any token below permits. */
+const ALL = [
+  'openid',
+  'profile',
+  'applications:manage',
+  'commerce:manage',
+  'users:manage',
+  'webhooks:manage',
+]
 const GONE = /may no longer manage applications/
 
-async function tokenOf(maker: string): Promise<string> {
-  const made = await api.post(TOKENS, maker, { max_uses: 5 })
+async function tokenOf(maker: string, more: object = { scopes: ALL }): Promise<string> {
+  const made = await api.post(TOKENS, maker, { max_uses: 5, ...more })
   if (made.status !== 201) throw new Error(JSON.stringify(made.body))
   return String(made.body['token'])
 }
@@ -95,4 +104,61 @@ test('created by an application: limited by the scopes that are left, and by all
   t.is((await register(token, 'openid')).status, 401)
 
   t.is((await register(await tokenOf(owner), 'commerce:manage')).body['scope'], 'commerce:manage')
+})
+
+test('by default no client gets a scope of its creator', async (t) => {
+  const { token: owner } = await api.workspace()
+  const resource = await api.post('/api/v1/api-resources', owner, {
+    resource: 'https://localhost/orders',
+    name: 'Orders',
+    scopes: [{ name: 'orders:read', description: 'Read your orders' }],
+  })
+  t.is(resource.status, 201, JSON.stringify(resource.body))
+  const token = await tokenOf(owner, {})
+  const user = ['openid', 'profile', 'email', 'phone', 'offline_access', 'orders:read']
+  const wanted = [...ALL, ...user, 'vault:read', 'moon']
+  const made = await register(token, [...new Set(wanted)].join(' '))
+  t.deepEqual(new Set(String(made.body['scope']).split(' ')), new Set(user))
+  t.is((await register(token, ALL.slice(2).join(' '))).body['scope'], 'openid')
+})
+
+test('the scopes of the token bound user scopes too, for all changes of its clients', async (t) => {
+  const { token: owner } = await api.workspace()
+  const made = await api.post(TOKENS, owner, {
+    max_uses: 5,
+    scopes: ['openid', 'email', 'users:read', 'deployment:manage', 'moon'],
+  })
+  t.is(made.status, 201)
+  t.deepEqual(made.body['scopes'], ['openid', 'email', 'users:read'])
+  const token = String(made.body['token'])
+  const everything = [...ALL, 'email', 'users:read', 'deployment:manage', 'moon'].join(' ')
+  const client = await register(token, everything)
+  t.is(client.body['scope'], 'openid email users:read')
+  t.is((await register(token)).body['scope'], 'openid email', 'of the default scopes')
+  t.is((await register(token, 'profile users:manage')).body['scope'], 'openid')
+
+  const { registration_access_token, registration_client_uri, ...metadata } = client.body
+  const at = new URL(String(registration_client_uri)).pathname
+  const { client_secret_expires_at: _, client_id_issued_at: __, ...whole } = metadata
+  const replaced = await api.call('PUT', at, {
+    token: String(registration_access_token),
+    json: { ...whole, scope: everything },
+  })
+  t.is(replaced.body['scope'], 'openid email users:read')
+  const { client_id, client_secret } = client.body
+  const issued = await api.form('/oauth/token', {
+    grant_type: 'client_credentials',
+    client_id: String(client_id),
+    client_secret: String(client_secret),
+    scope: 'users:manage',
+  })
+  t.is(issued.body['error'], 'invalid_scope')
+})
+
+test('a token whose scopes the creator lacks is refused', async (t) => {
+  const { token: owner } = await api.workspace()
+  const refused = await api.post(TOKENS, owner, { scopes: ['deployment:manage', 'moon'] })
+  t.is(refused.status, 400)
+  t.is(refused.body['error'], 'invalid_scope')
+  t.is((await api.post(TOKENS, owner, { scopes: [] })).status, 400)
 })
