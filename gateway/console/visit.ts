@@ -15,7 +15,7 @@ const REFRESH_SECS = 10
 const PAGE_MAX = 200
 /** How many pages of a list are searched for an object that has no operation of its own. */
 const SEARCHED_PAGES = 5
-export const CURSORS = ['cursor_ts', 'cursor_id', 'after', 'after_sequence'] as const
+export const CURSORS = ['cursor_ts', 'cursor_id', 'cursor_key', 'after', 'after_sequence'] as const
 
 /** The session is over, or needs a fresh second factor for the action. */
 export type Interrupted =

@@ -48,12 +48,13 @@ export function readPage({ limit, cursor_ts, cursor_id }: z.output<typeof PageQu
 
 /** The Link header with the next page (RFC 8288 section 3). Empty on the last page. */
 export function nextLink(
-  next: ListCursor | null,
+  next: (ListCursor & { readonly key?: string | undefined }) | null,
   { baseUrl, path, query }: ReplyContext,
 ): Record<string, string> {
   if (next === null) return {}
   const parameters = new URLSearchParams(query)
   parameters.set('cursor_ts', next.createdAt.toISOString())
   parameters.set('cursor_id', next.id)
+  if (next.key !== undefined) parameters.set('cursor_key', next.key)
   return { link: `<${baseUrl}${path}?${parameters}>; rel="next"` }
 }

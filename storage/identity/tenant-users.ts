@@ -93,47 +93,107 @@ export const HAS_SIGNED_IN = `case u.status when 'invited' then false
 export const SHOWN_STATUS = `case when not u.account_active
       and u.status in ('invited', 'pre_provisioned', 'active') then 'suspended' else u.status end`
 
-const USER = `select u.id, u.tenant_id as "tenantId", u.account_id as "accountId", u.sub,
-    case when ${HAS_SIGNED_IN} then a.email else coalesce(u.invited_as, a.email) end as email,
-    a.email_verified and ${HAS_SIGNED_IN} as "emailVerified",
-    coalesce(u.display_name, case when ${HAS_SIGNED_IN} then a.display_name else '' end) as "displayName",
+/** The address and the name that the tenant sees. Lists search and sort by no other. */
+const SHOWN_EMAIL = `case when ${HAS_SIGNED_IN} then a.email else coalesce(u.invited_as, a.email) end`
+const SHOWN_NAME = `coalesce(u.display_name, case when ${HAS_SIGNED_IN} then a.display_name else '' end)`
+
+const COLUMNS = `u.id, u.tenant_id as "tenantId", u.account_id as "accountId", u.sub,
+    ${SHOWN_EMAIL} as email, a.email_verified and ${HAS_SIGNED_IN} as "emailVerified",
+    ${SHOWN_NAME} as "displayName",
     ${profileSql(HAS_SIGNED_IN)} as profile,
     ${SHOWN_STATUS} as status, u.account_active as "accountActive", u.roles, u.fixture, u.metadata, u.created_at as "createdAt",
     u.updated_at as "updatedAt", u.last_login_at as "lastLoginAt",
     array(select m.organization_id::text from organization_members m
       join tenants t on t.organization_id = m.organization_id
       where t.id = u.tenant_id and m.member_type = 'account' and m.member_id = u.account_id)
-      as "organizationIds"
-  from tenant_users u join accounts a on a.id = u.account_id`
+      as "organizationIds"`
+const USER = `select ${COLUMNS} from tenant_users u join accounts a on a.id = u.account_id`
 
 export type TenantUserFilter = {
   /** Null: all users except removed ones. */
   readonly status: TenantUserStatus | null
   readonly email: string | null
+  /** Begins the name or the address, in any case. */
+  readonly q: string | null
+  readonly role: string | null
 }
+
+const FILTER = `u.tenant_id = $1
+    and case when $2::text is null then u.status <> 'removed' else ${SHOWN_STATUS} = $2 end
+    and ($3::text is null or a.email_key = lower($3))
+    and ($4::text is null or starts_with(lower(${SHOWN_EMAIL}), lower($4))
+      or starts_with(lower(${SHOWN_NAME}), lower($4)))
+    and ($5::text is null or $5 = any (u.roles))`
+
+const filterValues = (tenantId: string, { status, email, q, role }: TenantUserFilter) => [
+  tenantId,
+  status,
+  email === null ? null : lookedUp(email),
+  q,
+  role,
+]
 
 /** A page of a tenant's users, newest first. */
 export async function listTenantUsers(
   tx: Transaction,
   tenantId: string,
-  { status, email }: TenantUserFilter,
+  filter: TenantUserFilter,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
 ): Promise<TenantUserRow[]> {
   const { rows } = await tx.query<TenantUserRow>({
     name: 'tenant_user.list',
     text: `${USER}
-           where u.tenant_id = $1
-             and case when $2::text is null then u.status <> 'removed' else ${SHOWN_STATUS} = $2 end
-             and ($3::text is null or a.email_key = lower($3))
-             and ($5::timestamptz is null or (u.created_at, u.id) < ($5, $6::uuid))
-           order by u.created_at desc, u.id desc limit $4`,
+           where ${FILTER} and ($7::timestamptz is null or (u.created_at, u.id) < ($7, $8::uuid))
+           order by u.created_at desc, u.id desc limit $6`,
+    values: [...filterValues(tenantId, filter), limit, after?.createdAt ?? null, after?.id ?? null],
+  })
+  return rows
+}
+
+export type TenantUserOrder = {
+  readonly by: 'email' | 'name' | 'created_at' | 'last_sign_in_at'
+  readonly descending: boolean
+}
+
+/** The key of a row in its order: with it and the id the next page continues. */
+export type SortedTenantUserRow = TenantUserRow & { readonly sortKey: string }
+
+/** Times as text in UTC, which sorts as they do. A user who never signed in has the least. */
+const SORT_KEY = `case $7 when 'email' then lower(${SHOWN_EMAIL}) when 'name' then lower(${SHOWN_NAME})
+    when 'created_at' then to_char(u.created_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')
+    else coalesce(to_char(u.last_login_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'), '') end
+    collate "C"`
+
+/** A page of a tenant's users in an order. It sorts the users that the filter finds. */
+export async function sortTenantUsers(
+  tx: Transaction,
+  tenantId: string,
+  filter: TenantUserFilter,
+  { by, descending }: TenantUserOrder,
+  limit: number,
+  after: { readonly key: string; readonly id: string } | null,
+): Promise<SortedTenantUserRow[]> {
+  const { rows } = await tx.query<SortedTenantUserRow>({
+    name: 'tenant_user.sort',
+    text: `with page as (
+             select u.id, keyed.key
+             from tenant_users u join accounts a on a.id = u.account_id,
+               lateral (select ${SORT_KEY} as key) keyed
+             where ${FILTER} and ($9::text is null or (keyed.key = $9 and u.id > $10::uuid)
+               or case when $8 then keyed.key < $9 collate "C" else keyed.key > $9 collate "C" end)
+             order by case when $8 then keyed.key end desc, case when not $8 then keyed.key end, u.id
+             limit $6)
+           select ${COLUMNS}, page.key as "sortKey"
+           from page join tenant_users u on u.tenant_id = $1 and u.id = page.id
+             join accounts a on a.id = u.account_id
+           order by case when $8 then page.key end desc, case when not $8 then page.key end, u.id`,
     values: [
-      tenantId,
-      status,
-      email === null ? null : lookedUp(email),
+      ...filterValues(tenantId, filter),
       limit,
-      after?.createdAt ?? null,
+      by,
+      descending,
+      after?.key ?? null,
       after?.id ?? null,
     ],
   })

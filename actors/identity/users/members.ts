@@ -16,6 +16,7 @@ import {
   reactivateTenantUser,
   removeTenantUser,
   reviveTenantUser,
+  sortTenantUsers,
   suspendTenantUser,
   type TenantUserRow,
   updateTenantUser,
@@ -134,13 +135,25 @@ export function members(needs: UsersNeeds) {
   }
 
   return {
-    async list({ tenantId, status, email, limit, after }: ListUsers, { signal }: MessageContext) {
+    async list(message: ListUsers, { signal }: MessageContext) {
+      const { tenantId, order, limit, after, ...filter } = message
+      if (order === null) {
+        const rows = await database.system(
+          (tx) => listTenantUsers(tx, tenantId, filter, limit + 1, after),
+          { signal },
+        )
+        const { items, next } = page(rows, limit)
+        return { tag: 'listed', users: items.map(recordOf), next } satisfies UsersListed
+      }
+      const from = after?.key === undefined ? null : { key: after.key, id: after.id }
       const rows = await database.system(
-        (tx) => listTenantUsers(tx, tenantId, { status, email }, limit + 1, after),
+        (tx) => sortTenantUsers(tx, tenantId, filter, order, limit + 1, from),
         { signal },
       )
       const { items, next } = page(rows, limit)
-      return { tag: 'listed', users: items.map(recordOf), next } satisfies UsersListed
+      const key = items.at(-1)?.sortKey
+      const users = items.map(({ sortKey: _key, ...user }) => recordOf(user))
+      return { tag: 'listed', users, next: next && { ...next, key } } satisfies UsersListed
     },
 
     async read(message: OneUser, { signal }: MessageContext): Outcome<'read'> {

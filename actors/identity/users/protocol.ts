@@ -131,19 +131,30 @@ export type UserRecord = {
   readonly lastLoginAt: Date | null
 }
 
+export const USER_SORTS = ['email', 'name', 'created_at', 'last_sign_in_at'] as const
+/** `key`: of the last row seen, where the list is not newest first. */
+export type UserCursor = ListCursor & { readonly key?: string | undefined }
 export type ListUsers = {
   readonly tenantId: TenantId
   /** Null: all users except removed ones. */
   readonly status: UserStatus | null
   readonly email: string | null
+  /** Begins the name or the address. */
+  readonly q: string | null
+  readonly role: string | null
+  /** Null: newest first. */
+  readonly order: {
+    readonly by: (typeof USER_SORTS)[number]
+    readonly descending: boolean
+  } | null
   /** 1 to 200. */
   readonly limit: number
-  readonly after: ListCursor | null
+  readonly after: UserCursor | null
 }
 export type UsersListed = {
   readonly tag: 'listed'
   readonly users: readonly UserRecord[]
-  readonly next: ListCursor | null
+  readonly next: UserCursor | null
 }
 
 export type OneUser = { readonly caller: Caller; readonly userId: string }

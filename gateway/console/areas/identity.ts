@@ -23,7 +23,7 @@ export const identityResources: readonly ConsoleResource[] = [
     item: get(USER),
     named: ['display_name', 'email'],
     columns: ['display_name', 'email', 'status', 'roles', 'last_login_at'],
-    filters: ['email', 'status'],
+    filters: ['q', 'status', 'role'],
     actions: [
       {
         name: 'invite',

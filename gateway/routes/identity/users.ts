@@ -1,6 +1,8 @@
 /** Users of a tenant and fixture users of a sandbox. */
 import { z } from 'zod'
 import {
+  type ListUsers,
+  USER_SORTS,
   type UserRecord,
   type UserSession as Session,
   users,
@@ -58,6 +60,42 @@ const RESET_RULE =
   'For a person whose sign-in with two factors is at most 300 seconds old. Works where the account is used in this ' +
   'tenant only, or where the tenant verified the domain of the address and the organization has every other ' +
   'place of the account; otherwise 409 account_shared, and the person gets a message.'
+
+const SORTS = USER_SORTS.flatMap((name) => [name, `-${name}` as const])
+const isNewestFirst = (sort: string | undefined) => sort === undefined || sort === '-created_at'
+const ListQuery = PageQuery.safeExtend({
+  status: UserStatus.optional(),
+  email: Email.optional(),
+  q: z
+    .string()
+    .min(1)
+    .max(254)
+    .optional()
+    .meta({ description: 'Begins the name or the address. Upper and lower case are the same.' }),
+  role: z.string().min(1).max(64).optional().meta({ description: 'Users with this role.' }),
+  sort: z
+    .enum(SORTS)
+    .optional()
+    .meta({ description: 'Order of the list, `-` for descending; default `-created_at`.' }),
+  cursor_key: z.string().max(1024).optional().meta({
+    description: 'As in the Link. Required with cursor_id where sort is not the default.',
+  }),
+}).refine(
+  ({ sort, cursor_id: id, cursor_key: key }) =>
+    isNewestFirst(sort) || (id === undefined) === (key === undefined),
+  { message: 'cursor_key and cursor_id must be used together', path: ['cursor_key'] },
+)
+
+const orderOf = (sort: (typeof SORTS)[number] | undefined): ListUsers['order'] => {
+  if (sort === undefined || isNewestFirst(sort)) return null
+  const by = USER_SORTS.find((name) => sort.endsWith(name))!
+  return { by, descending: sort.startsWith('-') }
+}
+
+function cursorOf(query: z.output<typeof ListQuery>): ListUsers['after'] {
+  const { after } = readPage(query)
+  return after && { ...after, key: query.cursor_key }
+}
 
 const UserParams = z.object({ user_id: z.string().max(64) })
 
@@ -220,16 +258,22 @@ export const userRoutes: readonly Route[] = [
     path: USERS,
     operationId: 'listTenantUsers',
     summary: 'List the users of the tenant, newest first',
-    description: 'Removed users are listed with status=removed only.',
+    description:
+      'Removed users are listed with status=removed only. In another order than newest first the Link to the next ' +
+      'page also has cursor_key, and users without a sign-in come first in last_sign_in_at.',
     tags,
     exposure: 'public',
     security: readers,
-    query: PageQuery.safeExtend({ status: UserStatus.optional(), email: Email.optional() }),
+    query: ListQuery,
     message: ({ query, principal }) => ({
       tenantId: principal.tenantId,
       status: query.status ?? null,
       email: query.email ?? null,
-      ...readPage(query),
+      q: query.q ?? null,
+      role: query.role ?? null,
+      order: orderOf(query.sort),
+      limit: readPage(query).limit,
+      after: cursorOf(query),
     }),
     replies: {
       listed: reply(

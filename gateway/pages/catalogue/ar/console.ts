@@ -163,6 +163,7 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'do.resolve': 'حل',
 
   'member.id': 'المعرّف',
+  'member.q': 'يبدأ بـ',
   'member.name': 'الاسم',
   'member.status': 'الحالة',
   'member.created_at': 'تاريخ الإنشاء',

@@ -161,6 +161,7 @@ export const consoleTexts = {
   'do.resolve': 'Klären',
 
   'member.id': 'Id',
+  'member.q': 'Beginnt mit',
   'member.name': 'Name',
   'member.status': 'Status',
   'member.created_at': 'Angelegt',

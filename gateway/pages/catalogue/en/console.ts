@@ -156,6 +156,7 @@ export const consoleTexts = {
   'do.resolve': 'Resolve',
 
   'member.id': 'Id',
+  'member.q': 'Begins with',
   'member.name': 'Name',
   'member.status': 'Status',
   'member.created_at': 'Created',

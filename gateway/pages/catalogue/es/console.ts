@@ -161,6 +161,7 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'do.resolve': 'Resolver',
 
   'member.id': 'Identificador',
+  'member.q': 'Empieza por',
   'member.name': 'Nombre',
   'member.status': 'Estado',
   'member.created_at': 'Creado',

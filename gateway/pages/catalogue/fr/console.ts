@@ -162,6 +162,7 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'do.resolve': 'Résoudre',
 
   'member.id': 'Identifiant',
+  'member.q': 'Commence par',
   'member.name': 'Nom',
   'member.status': 'État',
   'member.created_at': 'Créé',

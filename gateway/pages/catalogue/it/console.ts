@@ -161,6 +161,7 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'do.resolve': 'Risolvi',
 
   'member.id': 'ID',
+  'member.q': 'Inizia con',
   'member.name': 'Nome',
   'member.status': 'Stato',
   'member.created_at': 'Creato',

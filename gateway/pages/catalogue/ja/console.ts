@@ -157,6 +157,7 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'do.resolve': '解決',
 
   'member.id': 'ID',
+  'member.q': '前方一致',
   'member.name': '名前',
   'member.status': '状態',
   'member.created_at': '作成日時',

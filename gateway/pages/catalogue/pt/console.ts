@@ -161,6 +161,7 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'do.resolve': 'Resolver',
 
   'member.id': 'ID',
+  'member.q': 'Começa com',
   'member.name': 'Nome',
   'member.status': 'Status',
   'member.created_at': 'Criado',
