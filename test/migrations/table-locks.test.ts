@@ -2,6 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
 import { Client } from 'pg'
@@ -11,6 +12,12 @@ import { silentLogger } from '../../runtime/kernel/log.js'
 import { readMigrationFiles } from '../../storage/platform/schema-version.js'
 import { until } from '../support/service/watch.js'
 import { emptyDatabase } from '../support/storage/database.js'
+
+/** Files from here on run beside requests in the test. */
+const FIRST = '0085'
+const WRITERS = 3
+/** Pause of a writer between two transactions. */
+const REST_MS = 10
 
 async function connect(t: ExecutionContext, url: string): Promise<Client> {
   const client = new Client({ connectionString: url })
@@ -117,4 +124,52 @@ test('a request that holds one table of a migration gets the other one', async (
   await t.notThrowsAsync(request.query('insert into one values (1)'))
   await request.query('commit')
   t.deepEqual(await running, ['0002_more'])
+})
+
+/** Locks tables for writing, in another order each time, until it is stopped. A deadlock ends it first. */
+async function writeInAnyOrder(
+  client: Client,
+  tables: () => readonly string[],
+  signal: AbortSignal,
+) {
+  await client.query(`set deadlock_timeout = '5ms'`)
+  for (let turn = 0; !signal.aborted; turn += 1) {
+    const now = tables()
+    const first = turn % (now.length || 1)
+    const turned = [...now.slice(first), ...now.slice(0, first)]
+    const order = turn % 2 === 0 ? turned : turned.toReversed()
+    const locks = order.map(
+      (table) => `lock table ${table} in row exclusive mode; select pg_sleep(0.002)`,
+    )
+    await client.query(['begin', ...locks, 'commit'].join(';'))
+    await sleep(REST_MS)
+  }
+}
+
+test('requests that lock the tables of a migration in any order get no deadlock', async (t) => {
+  t.timeout(240_000)
+  const { url, superuserUrl } = await emptyDatabase(t)
+  const files = await readMigrationFiles()
+  const client = await connect(t, superuserUrl)
+  let tables: readonly string[] = []
+  const over = new AbortController()
+  t.teardown(() => over.abort())
+  const clients = await Promise.all(Array.from({ length: WRITERS }, () => connect(t, superuserUrl)))
+  const writing = Promise.all(clients.map((one) => writeInAnyOrder(one, () => tables, over.signal)))
+  let together = 0
+  const applied = new Set<string>()
+  for (const { name, sql } of files) {
+    const planned = [...(await lockedTables(client, sql)).keys()]
+    if (planned.length > 1 && name >= FIRST) tables = planned
+    if (tables.length > 1) together += 1
+    applied.add(name)
+    await Promise.race([
+      runMigrations({ url, log: silentLogger, only: applied, finish: true }),
+      writing,
+    ])
+    tables = []
+  }
+  over.abort()
+  await t.notThrowsAsync(writing)
+  t.true(together > 3, 'some lock several tables')
 })
