@@ -22,10 +22,10 @@ export function lastRelease(): Release {
   const git = (...words: readonly string[]) =>
     execFileSync('git', words, { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 28 }).trim()
   const text = (name: string) => readFileSync(join(ROOT, name), 'utf8')
-  const own = (JSON.parse(text('package.json')) as { readonly version: string }).version
-  const cut = [...text('CHANGELOG.md').matchAll(/^## (\d+\.\d+\.\d+)/gm)].map(([, one = '']) => one)
-  // The version of this tree can be cut already: the one before it runs in deployments.
-  const version = cut.find((one) => one !== own)
+  const changelog = text('CHANGELOG.md')
+  const cut = [...changelog.matchAll(/^## (\d+\.\d+\.\d+)/gm)].map(([, one = '']) => one)
+  // In the commit that cuts a version, the one before it runs in deployments.
+  const version = cut[/^## Unreleased/m.test(changelog) ? 0 : 1]
   if (version === undefined) throw new Error('the changelog names no earlier release')
   // The commit that put the version into the changelog.
   const [commit = ''] = git(
