@@ -5,7 +5,8 @@
  * the first level take turns (fair-queue.ts).
  *
  * Keys of the first level may cost nothing, so many of them can fill the total together. Groups bound what such keys
- * hold together. A key that holds nothing takes a place back from the key that holds most, where holders can give up.
+ * hold together. A key that holds nothing takes a place back from the key that holds most, where holders can give up,
+ * and gets the next free place where it waits.
  */
 import { FairQueue, QueueItem } from './fair-queue.js'
 import type { PlainFamily } from '../metrics/plain-metrics.js'
@@ -13,12 +14,15 @@ import type { PlainFamily } from '../metrics/plain-metrics.js'
 /** Returns the units. Further calls have no effect. */
 export type Release = () => void
 
-/** Keys of the first level that hold at most a part of the total together. */
+/** Keys of the first level that hold at most a part of the total together. Metrics show the first word of the name. */
 export type ShareGroup = { readonly name: string; readonly part: number }
 
-export interface HolderOptions {
+export interface GroupOptions {
   /** The groups of the key of the first level. */
   readonly groups?: readonly ShareGroup[] | undefined
+}
+
+export interface HolderOptions extends GroupOptions {
   /** Ends the holder at once, because a key without units needs them. False: it cannot end any more. */
   readonly giveUp?: (() => boolean) | undefined
 }
@@ -54,17 +58,20 @@ export interface FairShareOptions {
 class Waiter extends QueueItem {
   readonly keys: readonly string[]
   readonly units: number
+  readonly groups: readonly ShareGroup[]
   readonly resolve: (answer: Release | ShareRefused) => void
 
   constructor(
     keys: readonly string[],
     units: number,
+    groups: readonly ShareGroup[],
     resolve: (answer: Release | ShareRefused) => void,
   ) {
     super()
     this.share = keys[0] ?? ''
     this.keys = keys
     this.units = units
+    this.groups = groups
     this.resolve = resolve
   }
 }
@@ -77,7 +84,7 @@ export class FairShare {
   /** Units in use by key, one map per level. */
   readonly #used: readonly Map<string, number>[]
   /** Units in use by group. */
-  readonly #usedByGroup = new Map<string, number>()
+  readonly #usedByGroup = new Map<string, { units: number; readonly most: number }>()
   /** What may be taken back, by key of the first level, the oldest first. */
   readonly #holders = new Map<string, Set<Holder>>()
   readonly #waiting: FairQueue<Waiter> | undefined
@@ -110,6 +117,21 @@ export class FairShare {
     return this.#used[level]?.get(key) ?? 0
   }
 
+  /** Units in use by the keys of a group. */
+  usedByGroup(name: string): number {
+    return this.#usedByGroup.get(name)?.units ?? 0
+  }
+
+  /** The groups whose keys hold units, with the units that each has left. */
+  groupsInUse(): { readonly name: string; readonly left: number }[] {
+    return [...this.#usedByGroup].map(([name, { units, most }]) => ({ name, left: most - units }))
+  }
+
+  /** The units of a part of the total, at least 1. */
+  partOf(part: number): number {
+    return Math.max(1, Math.floor(this.#total * part))
+  }
+
   /**
    * Takes units at once or refuses. A key of the first level that holds nothing takes them back from others.
    * @param keys one per level, the widest first. Only `total` bounds an empty key.
@@ -120,7 +142,7 @@ export class FairShare {
     { groups = NO_GROUPS, giveUp }: HolderOptions = {},
   ): Release | ShareRefused {
     let refused = this.#refusedBy(keys, units, groups)
-    while (refused !== undefined && this.#takeBack(refused, keys, groups))
+    while (refused !== undefined && this.#takeBack(refused, keys, units, groups))
       refused = this.#refusedBy(keys, units, groups)
     if (refused !== undefined) return this.#refuse(refused)
     if (giveUp === undefined) return this.#take(keys, units, groups)
@@ -135,21 +157,25 @@ export class FairShare {
     keys: readonly string[],
     units = 1,
     signal?: AbortSignal,
+    { groups = NO_GROUPS }: GroupOptions = {},
   ): Promise<Release | ShareRefused> {
     if (signal?.aborted === true) return Promise.reject(signal.reason as Error)
-    const refused = this.#refusedBy(keys, units)
+    const refused = this.#refusedBy(keys, units, groups)
     const waiting = this.#waiting
     if (refused === undefined && (waiting === undefined || waiting.size === 0)) {
-      return Promise.resolve(this.#take(keys, units))
+      return Promise.resolve(this.#take(keys, units, groups))
     }
-    const canEver = units <= this.#total && this.#levels.every(({ max }) => units <= max)
+    const canEver =
+      units <= this.#total &&
+      this.#levels.every(({ max }) => units <= max) &&
+      groups.every((group) => units <= this.partOf(group.part))
     if (waiting === undefined || !canEver) {
       return Promise.resolve(
-        refused === undefined ? this.#take(keys, units) : this.#refuse(refused),
+        refused === undefined ? this.#take(keys, units, groups) : this.#refuse(refused),
       )
     }
     return new Promise((resolve, reject) => {
-      const waiter = new Waiter(keys, units, (answer) => {
+      const waiter = new Waiter(keys, units, groups, (answer) => {
         signal?.removeEventListener('abort', leave)
         resolve(answer)
       })
@@ -176,8 +202,8 @@ export class FairShare {
       const { name, max } = levels[index]!
       if (key !== '' && (this.#used[index]!.get(key) ?? 0) + units > max) return name
     }
-    for (const { name, part } of groups) {
-      if ((this.#usedByGroup.get(name) ?? 0) + units > this.#total * part) return name
+    for (const group of groups) {
+      if (this.usedByGroup(group.name) + units > this.partOf(group.part)) return group.name
     }
     return this.#inUse + units > this.#total ? 'total' : undefined
   }
@@ -188,16 +214,22 @@ export class FairShare {
   }
 
   /**
-   * Ends the oldest holder that can end, of the key that holds most, for a key that holds nothing.
+   * Ends the oldest holder that can end, of the key that holds most, for a key that holds nothing. The key must hold
+   * more than is needed.
    * @param refused the bound that is reached: only holders within it make room.
    */
-  #takeBack(refused: string, keys: readonly string[], groups: readonly ShareGroup[]): boolean {
+  #takeBack(
+    refused: string,
+    keys: readonly string[],
+    units: number,
+    groups: readonly ShareGroup[],
+  ): boolean {
     const key = keys[0] ?? ''
     const isOfGroup = groups.some(({ name }) => name === refused)
     if (key === '' || this.usedBy(0, key) > 0 || (!isOfGroup && refused !== 'total')) return false
     const largestFirst = [...this.#holders]
       .map(([of, holders]) => ({ used: this.usedBy(0, of), holders }))
-      .filter(({ used }) => used > 1)
+      .filter(({ used }) => used > units)
       .sort((one, other) => other.used - one.used)
     for (const { holders } of largestFirst) {
       for (const holder of holders) {
@@ -247,10 +279,12 @@ export class FairShare {
 
   #add(keys: readonly string[], units: number, groups: readonly ShareGroup[]): void {
     this.#inUse += units
-    for (const { name } of groups) {
-      const now = (this.#usedByGroup.get(name) ?? 0) + units
-      if (now === 0) this.#usedByGroup.delete(name)
-      else this.#usedByGroup.set(name, now)
+    this.#counts?.hold(this.resource, units, groups)
+    for (const group of groups) {
+      const used = this.#usedByGroup.get(group.name) ?? { units: 0, most: this.partOf(group.part) }
+      used.units += units
+      if (used.units === 0) this.#usedByGroup.delete(group.name)
+      else this.#usedByGroup.set(group.name, used)
     }
     const used = this.#used
     for (let index = 0; index < used.length; index += 1) {
@@ -263,23 +297,26 @@ export class FairShare {
   }
 
   /**
-   * Serves waiters in turn. A key whose oldest waiter cannot be served is passed over, so a key at
-   * its bound delays no other key. Within a key the order of arrival is kept.
+   * Serves waiters: first those of keys that hold nothing, then the others, in turn. A key whose oldest waiter cannot be
+   * served is passed over, so a key at its bound delays no other key. Within a key the order of arrival is kept.
    */
   #serve(): void {
+    const isFree = () => this.#inUse < this.#total
+    while (isFree() && (this.#serveOne(true) || this.#serveOne(false)));
+  }
+
+  #serveOne(isFirstUnit: boolean): boolean {
     const waiting = this.#waiting!
-    let passedOver = 0
-    while (passedOver < waiting.keys && this.#inUse < this.#total) {
-      const { keys, units } = waiting.peek()!
-      if (this.#refusedBy(keys, units) === undefined) {
-        const waiter = waiting.shift()!
-        waiter.resolve(this.#take(keys, units))
-        passedOver = 0
-      } else {
-        waiting.skip()
-        passedOver += 1
+    for (let left = waiting.keys; left > 0; left -= 1) {
+      const { keys, units, groups } = waiting.peek()!
+      const isNext = !isFirstUnit || this.usedBy(0, keys[0] ?? '') === 0
+      if (isNext && this.#refusedBy(keys, units, groups) === undefined) {
+        waiting.shift()!.resolve(this.#take(keys, units, groups))
+        return true
       }
+      waiting.skip()
     }
+    return false
   }
 }
 
@@ -288,22 +325,46 @@ export function isRefused(answer: Release | ShareRefused): answer is ShareRefuse
   return typeof answer !== 'function'
 }
 
-/** Counts refusals of all shares of a thread: `svc_share_refused_total{resource}`. */
+/** Counts refusals and units in use of all shares of a thread, by resource. */
 export class ShareCounts {
   readonly #refused = new Map<string, number>()
+  /** By resource, then by group. */
+  readonly #held = new Map<string, Map<string, number>>()
 
   count(resource: string): void {
     this.#refused.set(resource, (this.#refused.get(resource) ?? 0) + 1)
+  }
+
+  /** @param units below 0: given back. */
+  hold(resource: string, units: number, groups: readonly ShareGroup[]): void {
+    let held = this.#held.get(resource)
+    if (held === undefined) this.#held.set(resource, (held = new Map([['all', 0]])))
+    held.set('all', held.get('all')! + units)
+    for (const { name } of groups) {
+      const [kind = name] = name.split(' ', 1)
+      held.set(kind, (held.get(kind) ?? 0) + units)
+    }
   }
 
   refusedOf(resource: string): number {
     return this.#refused.get(resource) ?? 0
   }
 
-  readonly family: PlainFamily = {
-    name: 'svc_share_refused_total',
-    help: 'Refusals because a tenant, an agent or all together hold their share of a resource.',
-    type: 'counter',
-    read: () => [...this.#refused].map(([resource, value]) => ({ labels: { resource }, value })),
-  }
+  readonly families: readonly PlainFamily[] = [
+    {
+      name: 'svc_share_refused_total',
+      help: 'Refusals because a tenant, a group of tenants, an agent or all together hold their share of a resource.',
+      type: 'counter',
+      read: () => [...this.#refused].map(([resource, value]) => ({ labels: { resource }, value })),
+    },
+    {
+      name: 'svc_share_in_use',
+      help: 'Units of a resource in use: by all, by sandboxes, by tenants whose registering network is known.',
+      type: 'gauge',
+      read: () =>
+        [...this.#held].flatMap(([resource, held]) =>
+          [...held].map(([group, value]) => ({ labels: { resource, group }, value })),
+        ),
+    },
+  ]
 }

@@ -175,7 +175,7 @@ export function createMetrics({ processMetrics = false }: MetricsOptions = {}): 
   for (const family of actorFamilies) {
     registerPlain(registry, { ...family, read: () => meters.flatMap(family.read) })
   }
-  registerPlain(registry, shares.family)
+  for (const family of shares.families) registerPlain(registry, family)
   const snapshot = async () => {
     const families = await Promise.all(registries.map((each) => each.getMetricsAsJSON()))
     return families.flat() as unknown as MetricFamily[]

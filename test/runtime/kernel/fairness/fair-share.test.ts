@@ -27,7 +27,8 @@ test('the bounds of an agent, its tenant and the total all hold', (t) => {
   t.deepEqual(share.tryAcquire(['t3', 'c1']), { refused: 'total' })
   t.is(share.inUse, 6)
   t.is(counts.refusedOf('calls'), 3)
-  t.deepEqual(counts.family.read(), [{ labels: { resource: 'calls' }, value: 3 }])
+  const [refusals] = counts.families
+  t.deepEqual(refusals?.read(), [{ labels: { resource: 'calls' }, value: 3 }])
   releases[0]!()
   releases[0]!()
   t.is(share.inUse, 5)
@@ -140,4 +141,60 @@ test('a key that holds nothing takes back the oldest unit that can end of the la
   t.deepEqual(take('p4', 'p4-a'), { refused: 'total' }, 'no key holds more than one')
   second!()
   t.is(share.inUse, 6, 'what was taken back is released once')
+})
+
+test('metrics show what all keys and each kind of group hold', (t) => {
+  const counts = new ShareCounts()
+  const share = new FairShare({ resource: 'calls', total: 8, levels: oneLevel, counts })
+  const network = (name: string) => [{ name: `network ${name}`, part: 1 / 8 }]
+  held(share.tryAcquire(['t1']))
+  held(share.tryAcquire(['t2'], 1, { groups: network('a') }))
+  t.deepEqual(share.tryAcquire(['t3'], 1, { groups: network('a') }), { refused: 'network a' })
+  held(share.tryAcquire(['t3'], 1, { groups: network('b') }))()
+  const [, inUse] = counts.families
+  t.deepEqual(inUse?.read(), [
+    { labels: { resource: 'calls', group: 'all' }, value: 2 },
+    { labels: { resource: 'calls', group: 'network' }, value: 1 },
+  ])
+})
+
+test('a waiting key that holds nothing gets the next unit', async (t) => {
+  const share = new FairShare({
+    resource: 'look-ups',
+    total: 3,
+    levels: oneLevel,
+    waitingPerKeyMax: 8,
+  })
+  const order: string[] = []
+  const releases = ['h', 'h', 'v'].map((key) => held(share.tryAcquire([key])))
+  const waiters = ['h', 'h', 'v', 'n'].map(async (key) => {
+    const release = held(await share.acquire([key], 1))
+    order.push(key)
+    return release
+  })
+  releases[0]!()
+  await waiters[3]
+  t.deepEqual(order, ['n'])
+})
+
+test('waiting keys of a group that is full leave their turn to others', async (t) => {
+  const share = new FairShare({
+    resource: 'look-ups',
+    total: 4,
+    levels: oneLevel,
+    waitingPerKeyMax: 8,
+  })
+  const small = { groups: SMALL }
+  const first = held(share.tryAcquire(['s1'], 1, small))
+  held(share.tryAcquire(['s2'], 1, small))
+  let isServed = false
+  const third = share.acquire(['s3'], 1, undefined, small).then((answer) => {
+    isServed = true
+    return answer
+  })
+  held(await share.acquire(['p1']))
+  t.false(isServed)
+  first()
+  held(await third)
+  t.is(share.usedByGroup('small'), 2)
 })
