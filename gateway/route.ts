@@ -131,6 +131,8 @@ export type RouteRequest<Params, Query, Headers, Body, S extends Security> = {
   readonly requestId: string
   /** Address of the client behind trusted proxies. */
   readonly clientAddress: string
+  /** What a registration is counted by: `ClientAddresses.networkOf`. */
+  readonly registeringNetwork: string | null
   /** Host of the request, lower case, with its port if it has one. */
   readonly host: string
   readonly credentials: Credentials

@@ -2270,6 +2270,7 @@ create table organizations (
   invitation_ttl_secs integer,
   billing_plan_id uuid,
   billing_suspended_at timestamp with time zone,
+  registering_network bytea,
   constraint organizations_pkey PRIMARY KEY (id),
   constraint organizations_slug_key UNIQUE (slug),
   constraint organizations_invitation_ttl_secs_check CHECK ((invitation_ttl_secs > 0)),

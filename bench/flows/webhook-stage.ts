@@ -107,7 +107,7 @@ export async function openWebhookStage(): Promise<WebhookStage> {
   const named = { name: 'bench', slug: 'bench', createdAt }
   const secret = `whsec_${randomBytes(32).toString('base64')}`
   await database.system(async (tx) => {
-    await insertOrganization(tx, { id: organizationId, ...named })
+    await insertOrganization(tx, { id: organizationId, ...named, network: null })
     await insertTenant(tx, {
       id: tenantId,
       organizationId,

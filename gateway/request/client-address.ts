@@ -1,5 +1,6 @@
 /** The client's address behind trusted proxies (docs/reference/http.md, Hosts and proxies). */
 import ipaddr from 'ipaddr.js'
+import { quotaAddress } from '../../actors/domain/quota-address.js'
 
 type Range = [ipaddr.IPv4 | ipaddr.IPv6, number]
 
@@ -8,6 +9,8 @@ export interface ClientAddresses {
   clientOf(peer: string, forwardedFor: string | undefined): string
   /** True if the X-Forwarded-* fields of the peer are trusted. */
   trusts(peer: string): boolean
+  /** What a registration from this address is counted by. Null for addresses that say nothing: loopback, trusted proxies. */
+  networkOf(client: string): string | null
 }
 
 const VERDICTS_KEPT_MAX = 1_024
@@ -43,8 +46,11 @@ export function clientAddresses(trustedProxies: readonly string[]): ClientAddres
       }
       return client
     },
+    networkOf: (client) => (isLoopback(client) || trusts(client) ? null : quotaAddress(client)),
   }
 }
+
+const isLoopback = addressTest(['127.0.0.0/8', '::1'])
 
 function rangeOf(text: string): Range {
   return text.includes('/')

@@ -179,6 +179,10 @@ export class RequestView implements AnyRouteRequest {
     return clientAddressOf(this.context, this.addresses)
   }
 
+  get registeringNetwork(): string | null {
+    return this.addresses.networkOf(this.clientAddress)
+  }
+
   get credentials(): Credentials {
     return credentialsOf(this.context, this.originOf)
   }

@@ -16,19 +16,27 @@ export type Membership = OrganizationRow & { role: MemberRole }
 const COLUMNS = `o.id, o.name, o.slug, o.status, o.support_contact as "supportContact", o.created_at as "createdAt",
   o.updated_at as "updatedAt"`
 
-/** Inserts an organization. Undefined, and nothing written, when the slug is taken. */
+/**
+ * Inserts an organization. Undefined, and nothing written, when the slug is taken. An organization of a tenant's user
+ * counts with the organization of that tenant.
+ */
 export async function insertOrganization(
   tx: Transaction,
   organization: Pick<OrganizationRow, 'id' | 'name' | 'slug' | 'createdAt'> & {
     /** The tenant of the user's token that created it; absent when an agent or a command creates it. */
     readonly madeInTenantId?: string | undefined
+    /** The network that registers it, stored as a digest. Null where it is not counted. */
+    readonly network: string | null
   },
 ): Promise<OrganizationRow | undefined> {
   const { rows } = await tx.query<OrganizationRow>({
     name: 'organization.insert',
     text: `insert into organizations as o (id, name, slug, created_at, updated_at,
-             made_in_tenant_id)
-           values ($1, $2, $3, $4, $4, $5)
+             made_in_tenant_id, registering_network)
+           values ($1, $2, $3, $4, $4, $5, case when $6::text is not null then coalesce(
+             (select p.registering_network from tenants t join organizations p on p.id = t.organization_id
+              where t.id = $5),
+             sha256(convert_to(concat((select id from tenants where control_plane), ' ', $6), 'UTF8'))) end)
            on conflict (slug) do nothing
            returning ${COLUMNS}`,
     values: [
@@ -37,6 +45,7 @@ export async function insertOrganization(
       organization.slug,
       organization.createdAt,
       organization.madeInTenantId ?? null,
+      organization.network,
     ],
   })
   return rows[0]

@@ -1,5 +1,6 @@
 /** Tenants: the environments of organizations, and the one control plane. */
 import type { Transaction } from '../platform/sql.js'
+import { type TenantKind, tenantKind } from '../platform/in-force.js'
 
 export type TenantRow = {
   id: string
@@ -82,14 +83,14 @@ export async function findTenant(tx: Transaction, id: string): Promise<TenantRow
   return rows[0]
 }
 
-/** True for a sandbox, and for a tenant that does not exist. */
-export async function isSandbox(tx: Transaction, id: string): Promise<boolean> {
-  const { rows } = await tx.query<{ environment: string }>({
-    name: 'tenant.environment',
-    text: 'select environment from tenants where id = $1',
+/** Undefined for a tenant that does not exist. */
+export async function findTenantKind(tx: Transaction, id: string): Promise<TenantKind | undefined> {
+  const { rows } = await tx.query<TenantKind>({
+    name: 'tenant.kind',
+    text: `select ${tenantKind('t.id')} from tenants t where t.id = $1`,
     values: [id],
   })
-  return rows[0]?.environment !== 'production'
+  return rows[0]
 }
 
 /** A page of all environments of the deployment, newest first. */

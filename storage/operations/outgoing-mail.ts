@@ -2,8 +2,14 @@
  * The mail queue: messages are queued in the transaction of their cause, and leased by the worker
  * that sends them.
  */
-import { tenantInForce } from '../platform/in-force.js'
 import type { Transaction } from '../platform/sql.js'
+import {
+  type FullGroups,
+  tenantHasRoom,
+  tenantInForce,
+  type TenantKind,
+  tenantKind,
+} from '../platform/in-force.js'
 import { notifyAfterCommit } from '../platform/transaction.js'
 
 /** Wakes the mail workers. Has no payload. */
@@ -64,7 +70,7 @@ export async function insertMail(
   return rows[0]?.status === 'queued'
 }
 
-export type ClaimedMail = {
+export type ClaimedMail = TenantKind & {
   readonly tenantId: string
   readonly id: string
   readonly kind: string
@@ -82,6 +88,8 @@ export type MailRoomLeft = {
   readonly perTenantMax: number
   /** Messages that the worker is sending, by tenant. */
   readonly held: ReadonlyMap<string, number>
+  /** Their tenants get none. */
+  readonly full: FullGroups
 }
 
 /**
@@ -91,14 +99,16 @@ export type MailRoomLeft = {
 export async function claimMail(
   tx: Transaction,
   lease: string,
-  { limit, perTenantMax, held }: MailRoomLeft,
+  { limit, perTenantMax, held, full }: MailRoomLeft,
   leaseSecs: number,
 ): Promise<ClaimedMail[]> {
   const { rows } = await tx.query<ClaimedMail>({
     name: 'outgoing_mail.claim',
     // Reads only the first few messages of each tenant, however many are queued.
     text: `with tenants_due as (
-             select distinct tenant_id from outgoing_mail m where ${DUE_AND_FREE}),
+             select tenant_id from
+               (select distinct tenant_id from outgoing_mail m where ${FREE}) m
+             where ${tenantHasRoom('m.tenant_id', '$7', '$8')}),
            waiting as (
              select each.tenant_id, each.id, each.next_attempt_at,
                row_number() over (partition by each.tenant_id order by each.next_attempt_at)
@@ -106,7 +116,7 @@ export async function claimMail(
              from tenants_due
              cross join lateral (
                select m.tenant_id, m.id, m.next_attempt_at from outgoing_mail m
-               where m.tenant_id = tenants_due.tenant_id and ${DUE_AND_FREE}
+               where m.tenant_id = tenants_due.tenant_id and ${FREE}
                order by m.next_attempt_at limit $2) each
              left join unnest($4::uuid[], $5::integer[]) as h (tenant_id, held)
                on h.tenant_id = each.tenant_id),
@@ -122,16 +132,25 @@ export async function claimMail(
            from due where m.tenant_id = due.tenant_id and m.id = due.id
            returning m.tenant_id as "tenantId", m.id, m.kind, m.letter_sealed as "letterSealed",
              m.attempts, m.expires_at as "expiresAt",
-             m.expires_at <= statement_timestamp() as expired`,
-    values: [lease, limit, leaseSecs, [...held.keys()], [...held.values()], perTenantMax],
+             m.expires_at <= statement_timestamp() as expired, ${tenantKind('m.tenant_id')}`,
+    values: [
+      lease,
+      limit,
+      leaseSecs,
+      [...held.keys()],
+      [...held.values()],
+      perTenantMax,
+      full.sandboxes,
+      full.networks,
+    ],
   })
   return rows
 }
 
 /** Checked twice: another worker may lease a message between the selection and the lock. */
-const DUE_AND_FREE = `m.status = 'queued' and m.next_attempt_at <= statement_timestamp()
-  and (m.leased_until is null or m.leased_until <= statement_timestamp())
-  and ${tenantInForce('m.tenant_id')}`
+const FREE = `m.status = 'queued' and m.next_attempt_at <= statement_timestamp()
+  and (m.leased_until is null or m.leased_until <= statement_timestamp())`
+const DUE_AND_FREE = `${FREE} and ${tenantInForce('m.tenant_id')}`
 
 /** Extends the leases of messages in progress. */
 export async function renewMail(tx: Transaction, lease: string, leaseSecs: number): Promise<void> {
@@ -185,11 +204,13 @@ export async function postponeMail(
 /**
  * Milliseconds until a message may be claimed, at most `withinMs`.
  * @param without tenants whose share is full.
+ * @param full groups whose share is full.
  */
 export async function nextMailMs(
   tx: Transaction,
   withinMs: number,
-  without: readonly string[] = [],
+  without: readonly string[],
+  full: FullGroups,
 ): Promise<number> {
   const { rows } = await tx.query<{ ms: number }>({
     name: 'outgoing_mail.next',
@@ -199,8 +220,8 @@ export async function nextMailMs(
            where status = 'queued'
              and next_attempt_at <= statement_timestamp() + make_interval(secs => $1::float8 / 1000)
              and m.tenant_id <> all($2::uuid[])
-             and ${tenantInForce('m.tenant_id')}`,
-    values: [withinMs, without],
+             and ${tenantHasRoom('m.tenant_id', '$3', '$4')}`,
+    values: [withinMs, without, full.sandboxes, full.networks],
   })
   return Math.min(withinMs, Math.max(0, rows[0]!.ms))
 }

@@ -22,3 +22,44 @@ export function personInForce(tenantId: string, sub: string): string {
 export function tenantInForce(id: string): string {
   return `exists (select from tenants it where it.id = ${id} and it.status = 'active')`
 }
+
+/** What a tenant is counted with in resources that tenants share (actors/platform/tenant-groups.ts). */
+export type TenantKind = {
+  readonly sandbox: boolean
+  /** The network that registered its organization, as a hexadecimal digest. Null: not counted. */
+  readonly network: string | null
+}
+
+const networkOf = (
+  id: string,
+) => `(select encode(go.registering_network, 'hex') from organizations go
+  where go.id = (select gt.organization_id from tenants gt where gt.id = ${id}))`
+
+const environmentOf = (id: string) => `(select gt.environment from tenants gt where gt.id = ${id})`
+
+/** SQL: the columns of a `TenantKind`. */
+export function tenantKind(id: string): string {
+  return `${environmentOf(id)} = 'sandbox' as sandbox, ${networkOf(id)} as network`
+}
+
+/** Groups of tenants that hold all they may. */
+
+export type FullGroups = {
+  readonly sandboxes: boolean
+  /** Digests of registering networks, hexadecimal. */
+  readonly networks: readonly string[]
+}
+
+/**
+ * SQL: the tenant is active (as `tenantInForce`), and in no full group.
+ * @param sandboxes parameter of `FullGroups.sandboxes`.
+ * @param networks parameter of `FullGroups.networks`.
+ */
+export function tenantHasRoom(id: string, sandboxes: string, networks: string): string {
+  // Look-ups by key: with a join the planner could start with all tenants.
+  return `coalesce((select gt.status = 'active'
+      and (not ${sandboxes}::boolean or gt.environment = 'production')
+      and (cardinality(${networks}::text[]) = 0 or coalesce((select encode(go.registering_network, 'hex')
+        from organizations go where go.id = gt.organization_id), '') <> all(${networks}::text[]))
+    from tenants gt where gt.id = ${id}), false)`
+}

@@ -3,8 +3,14 @@
  * and which worker sends them. The lanes of a suspended tenant keep their due time and are claimed
  * again once the tenant is active.
  */
-import { tenantInForce } from '../platform/in-force.js'
 import type { Transaction } from '../platform/sql.js'
+import {
+  type FullGroups,
+  tenantHasRoom,
+  tenantInForce,
+  type TenantKind,
+  tenantKind,
+} from '../platform/in-force.js'
 
 /**
  * Wakes the delivery workers for changes that no event announces, such as replays. Has no payload.
@@ -12,11 +18,12 @@ import type { Transaction } from '../platform/sql.js'
 export const DELIVERIES_CHANNEL = 'svc_webhook_deliveries'
 
 export type LaneKey = { readonly tenantId: string; readonly webhookId: string }
-export type ClaimedLane = LaneKey & {
-  /** Consecutive attempts without a response. */
-  failures: number
-  failingSince: Date | null
-}
+export type ClaimedLane = LaneKey &
+  TenantKind & {
+    /** Consecutive attempts without a response. */
+    failures: number
+    failingSince: Date | null
+  }
 
 /** The number of lanes that a worker takes, in total and per tenant. */
 export type LaneRoom = {
@@ -25,6 +32,8 @@ export type LaneRoom = {
   readonly perTenantMax: number
   /** Lanes that the worker holds, by tenant. */
   readonly held: ReadonlyMap<string, number>
+  /** Their tenants get none. */
+  readonly full: FullGroups
 }
 
 /**
@@ -72,7 +81,7 @@ export async function wakeLanes(tx: Transaction, lanes: readonly LaneKey[]): Pro
 export async function claimLanes(
   tx: Transaction,
   lease: string,
-  { limit, perTenantMax, held }: LaneRoom,
+  { limit, perTenantMax, held, full }: LaneRoom,
   leaseSecs: number,
 ): Promise<ClaimedLane[]> {
   const { rows } = await tx.query<ClaimedLane>({
@@ -83,7 +92,7 @@ export async function claimLanes(
                  + coalesce(h.held, 0) as place
              from webhook_lanes l
              left join unnest($4::uuid[], $5::integer[]) as h (tenant_id, held) using (tenant_id)
-             where ${DUE_AND_FREE}),
+             where ${FREE} and ${tenantHasRoom('l.tenant_id', '$7', '$8')}),
            chosen as (
              select tenant_id, webhook_id from waiting where place <= $6
              order by place, due_at limit $2),
@@ -96,21 +105,30 @@ export async function claimLanes(
            set lease = $1, leased_until = statement_timestamp() + make_interval(secs => $3)
            from due where l.tenant_id = due.tenant_id and l.webhook_id = due.webhook_id
            returning l.tenant_id as "tenantId", l.webhook_id as "webhookId", l.failures,
-                     l.failing_since as "failingSince"`,
-    values: [lease, limit, leaseSecs, [...held.keys()], [...held.values()], perTenantMax],
+                     l.failing_since as "failingSince", ${tenantKind('l.tenant_id')}`,
+    values: [
+      lease,
+      limit,
+      leaseSecs,
+      [...held.keys()],
+      [...held.values()],
+      perTenantMax,
+      full.sandboxes,
+      full.networks,
+    ],
   })
   return rows
 }
 
 /** Checked twice: another worker may lease a lane between the selection and the lock. */
-const DUE_AND_FREE = `l.due_at <= statement_timestamp()
+const FREE = `l.due_at <= statement_timestamp()
   and (l.held_until is null or l.held_until <= statement_timestamp())
-  and (l.leased_until is null or l.leased_until <= statement_timestamp())
-  and ${tenantInForce('l.tenant_id')}`
+  and (l.leased_until is null or l.leased_until <= statement_timestamp())`
+const DUE_AND_FREE = `${FREE} and ${tenantInForce('l.tenant_id')}`
 
 export type WokenLanes = {
   readonly claimed: readonly ClaimedLane[]
-  /** Free lanes that were not claimed, because their tenant's share is full. */
+  /** Free lanes that were not claimed, because the share of their tenant or its group is full. */
   readonly refused: number
 }
 
@@ -123,7 +141,7 @@ export async function wakeAndClaimLanes(
   tx: Transaction,
   lanes: readonly LaneKey[],
   lease: string,
-  { limit, perTenantMax, held }: LaneRoom,
+  { limit, perTenantMax, held, full }: LaneRoom,
   leaseSecs: number,
 ): Promise<WokenLanes> {
   if (lanes.length === 0) return { claimed: [], refused: 0 }
@@ -145,10 +163,9 @@ export async function wakeAndClaimLanes(
              from woken w
              left join unnest($6::uuid[], $7::integer[]) as h (tenant_id, held) using (tenant_id)),
            judged as (
-             select *, free and place > $8 as refused, free and place <= $8
-               and row_number() over (partition by free and place <= $8
-                 order by place, due_at) <= $4 as mine
-             from placed)
+             select *, free and not room as refused, free and room
+               and row_number() over (partition by free and room order by place, due_at) <= $4 as mine
+             from (select *, place <= $8 and ${tenantHasRoom('tenant_id', '$9', '$10')} as room from placed) p)
            update webhook_lanes l set due_at = least(l.due_at, statement_timestamp()),
              lease = case when j.mine then $3 else l.lease end,
              leased_until = case when j.mine
@@ -156,7 +173,8 @@ export async function wakeAndClaimLanes(
            from judged j where l.tenant_id = j.tenant_id and l.webhook_id = j.webhook_id
              and (j.mine or j.due_at is null or j.due_at > statement_timestamp())
            returning l.tenant_id as "tenantId", l.webhook_id as "webhookId", l.failures,
-                     l.failing_since as "failingSince", j.mine, j.refused`,
+                     l.failing_since as "failingSince", j.mine, j.refused,
+                     ${tenantKind('l.tenant_id')}`,
     values: [
       lanes.map(({ tenantId }) => tenantId),
       lanes.map(({ webhookId }) => webhookId),
@@ -166,6 +184,8 @@ export async function wakeAndClaimLanes(
       [...held.keys()],
       [...held.values()],
       perTenantMax,
+      full.sandboxes,
+      full.networks,
     ],
   })
   const claimed = rows
@@ -177,11 +197,13 @@ export async function wakeAndClaimLanes(
 /**
  * Milliseconds until a lane may be claimed, at most `withinMs`.
  * @param without tenants whose share is full.
+ * @param full groups whose share is full.
  */
 export async function nextLaneMs(
   tx: Transaction,
   withinMs: number,
-  without: readonly string[] = [],
+  without: readonly string[],
+  full: FullGroups,
 ): Promise<number> {
   const { rows } = await tx.query<{ ms: number }>({
     name: 'webhook_lane.next',
@@ -190,8 +212,8 @@ export async function nextLaneMs(
            from webhook_lanes l
            where due_at <= statement_timestamp() + make_interval(secs => $1::float8 / 1000)
              and l.tenant_id <> all($2::uuid[])
-             and ${tenantInForce('l.tenant_id')}`,
-    values: [withinMs, without],
+             and ${tenantHasRoom('l.tenant_id', '$3', '$4')}`,
+    values: [withinMs, without, full.sandboxes, full.networks],
   })
   return Math.min(withinMs, Math.max(0, rows[0]!.ms))
 }

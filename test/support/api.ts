@@ -33,8 +33,11 @@ export interface Api {
     path: string,
     token: string,
   ): Promise<{ rows: Json[]; next: string | undefined; status: number }>
-  /** A fresh workspace with its tokens. */
-  workspace(name?: string): Promise<Workspace>
+  /**
+   * A fresh workspace with its tokens.
+   * @param from the client's address: the service trusts loopback as a proxy.
+   */
+  workspace(name?: string, from?: string): Promise<Workspace>
   /** An agent registered into a tenant. */
   register(tenantId: string): Promise<{ key: AgentKey; agentId: string }>
   /** Challenge and verify; the answer of whichever refused first. */
@@ -110,7 +113,7 @@ export function apiOf(at: TestService, agent = agentOf(at)): Api {
       const next = /<([^>]+)>; rel="next"/.exec(headers['link'] ?? '')?.[1]
       return { status, rows: body as unknown as Json[], next: next?.slice(at.baseUrl.length) }
     },
-    async workspace(name = 'Acme') {
+    async workspace(name = 'Acme', from) {
       const path = '/api/v1/agents/workspace/bootstrap'
       const metadata = await expected(200, call('GET', path))
       const controlPlane = String(metadata['control_plane_tenant_id'])
@@ -118,6 +121,7 @@ export function apiOf(at: TestService, agent = agentOf(at)): Api {
       const body = await expected(
         201,
         call('POST', `${path}/pow/complete`, {
+          ...(from === undefined ? {} : { headers: { 'x-forwarded-for': from } }),
           json: {
             ...proof,
             organization_name: name,

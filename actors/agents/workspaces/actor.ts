@@ -80,6 +80,7 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
                 agent,
                 organizationName: message.organizationName,
                 redirectUris: message.redirectUris,
+                network: message.network,
                 fixture,
                 invited: message.issueOperatorInvite,
                 now,

@@ -37,6 +37,8 @@ export type CompleteBootstrap = CompleteRegistration & {
   readonly issueOperatorInvite: boolean
   /** An unknown value counts as `generic`. */
   readonly framework: string
+  /** The client's network. Null where it is not counted. */
+  readonly network: string | null
 }
 export type BootstrapRefused =
   | CompletionRefused

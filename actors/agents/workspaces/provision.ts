@@ -43,6 +43,7 @@ export type WorkspaceOrder = {
   readonly agent: NewAgent
   readonly organizationName: string
   readonly redirectUris: readonly string[]
+  readonly network: string | null
   readonly fixture: FixturePrepared
   readonly invited: boolean
   readonly now: Date
@@ -65,14 +66,14 @@ export async function provision(
   order: WorkspaceOrder,
   random: Random,
 ): Promise<Provisioned | { tag: Exclude<Redemption, 'registered'> }> {
-  const { agent, now } = order
+  const { agent, network, now } = order
   const redemption = await redeemPowChallenge(tx, order.challengeId, agent)
   if (redemption !== 'registered') return { tag: redemption }
 
   const unique = () => Buffer.from(random.bytes(SLUG_SUFFIX_BYTES)).toString('hex')
   const name = order.organizationName
   const organization = await firstFree(slugCandidates(name, { unique }), (slug) =>
-    insertOrganization(tx, { id: random.uuid(), name, slug, createdAt: now }),
+    insertOrganization(tx, { id: random.uuid(), name, slug, createdAt: now, network }),
   )
   const organizationId = organization.id
   const tenant = await firstFree(slugCandidates(name, { unique, suffix: '-sandbox' }), (slug) =>

@@ -16,6 +16,7 @@ import { insertTenant, type TenantRow } from '../../../storage/identity/tenants.
 import { actorOf, audited, doneBy } from '../../domain/audit.js'
 import { eventData } from '../../domain/events.js'
 import { slugCandidates } from '../../domain/tenants/slugs.js'
+import { isOperatorOfDeployment } from './access.js'
 import type {
   CreateOrganization,
   CreateTenant,
@@ -37,7 +38,7 @@ type Deps = { readonly clock: Clock; readonly random: Random }
  */
 export async function createOrganization(
   tx: Transaction,
-  { caller, name, slug: wished }: CreateOrganization,
+  { caller, name, slug: wished, network: from }: CreateOrganization,
   member: Member,
   { clock, random }: Deps,
   requestId: string | undefined,
@@ -45,8 +46,11 @@ export async function createOrganization(
   const now = clock.now()
   const { tenantId } = caller.principal
   const madeInTenantId = member.memberType === 'account' ? tenantId : undefined
+  // What the deployment's operators create is their own.
+  const network = isOperatorOfDeployment(caller) ? null : from
+  const made = { name, createdAt: now, madeInTenantId, network }
   const organization = await firstFree(slugsFor(name, wished, '', random), (slug) =>
-    insertOrganization(tx, { id: random.uuid(), name, slug, createdAt: now, madeInTenantId }),
+    insertOrganization(tx, { ...made, id: random.uuid(), slug }),
   )
   if (organization === undefined) return SLUG_TAKEN
   const { id, slug } = organization

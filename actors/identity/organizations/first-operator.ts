@@ -46,7 +46,7 @@ export async function inviteDeploymentOperator(
   if (controlPlane === undefined) return { tag: 'no_control_plane' }
   const createdAt = clock.now()
   const organization = await firstFree(slugsFor(name, undefined, '', random), (slug) =>
-    insertOrganization(tx, { id: random.uuid(), name, slug, createdAt }),
+    insertOrganization(tx, { id: random.uuid(), name, slug, createdAt, network: null }),
   )
   if (organization === undefined) throw new Error('no free slug among the generated candidates')
   const tenantId = controlPlane.id
@@ -63,7 +63,7 @@ export async function createFirstOperator(
 ): Promise<FirstOperator> {
   const createdAt = clock.now()
   const organization = await firstFree(slugsFor(name, undefined, '', random), (slug) =>
-    insertOrganization(tx, { id: random.uuid(), name, slug, createdAt }),
+    insertOrganization(tx, { id: random.uuid(), name, slug, createdAt, network: null }),
   )
   const suffix = environment === 'sandbox' ? '-sandbox' : ''
   const tenant = await firstFree(slugsFor(name, undefined, suffix, random), (slug) =>

@@ -160,6 +160,8 @@ export type CreateOrganization = {
   readonly name: string
   /** Generated from the name when absent. */
   readonly slug: string | undefined
+  /** The caller's network. Null where it is not counted. */
+  readonly network: string | null
   readonly idempotency: IdempotencyClaim | null
 }
 export type OrganizationCreated = {

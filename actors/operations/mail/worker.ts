@@ -27,12 +27,13 @@ import {
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { WakeSignal } from '../../platform/batching/wake-signal.js'
+import { claimable, groupsOf } from '../../platform/tenant-groups.js'
 import type { Mailer, SendResult } from './client.js'
 import type { MailMessage } from '../../platform/mail/render.js'
 import type { MailOutcomes } from './metrics.js'
 
 /** Messages sent concurrently, in total and per tenant. */
-const SENDING_MAX = 8
+const SENDING_MAX = 16
 const SENDING_PER_TENANT_MAX = 4
 /** After this time the messages of a dead process are free. */
 const LEASE_SECS = 15
@@ -133,15 +134,17 @@ class MailLoop {
 
   async #round(): Promise<void> {
     const { database } = this.#needs
-    const limit = SENDING_MAX - this.#places.inUse
-    if (limit === 0) return this.#wakeSignal.wait(POLL_MS_MAX)
-    const room = { limit, perTenantMax: SENDING_PER_TENANT_MAX, held: this.#held() }
+    const free = SENDING_MAX - this.#places.inUse
+    if (free === 0) return this.#wakeSignal.wait(POLL_MS_MAX)
+    const { limit, full } = claimable(this.#places, free)
+    const room = { limit, full, perTenantMax: SENDING_PER_TENANT_MAX, held: this.#held() }
     // Crosses tenants: one worker sends for all of them.
     const { claimed, nextMs } = await database.system(async (tx) => {
       const claimed = await claimMail(tx, this.#lease, room, LEASE_SECS)
       // A tenant at its share is checked again when one of its messages ends, which wakes the loop.
-      const full = this.#full(claimed)
-      const nextMs = claimed.length < limit ? await nextMailMs(tx, POLL_MS_MAX, full) : 0
+      const without = this.#full(claimed)
+      const isAll = claimed.length < limit
+      const nextMs = isAll ? await nextMailMs(tx, POLL_MS_MAX, without, full) : 0
       return { claimed, nextMs }
     })
     for (const mail of claimed) this.#begin(mail)
@@ -150,7 +153,7 @@ class MailLoop {
 
   #begin(mail: ClaimedMail): void {
     const { tenantId, id } = mail
-    const place = this.#places.tryAcquire([tenantId])
+    const place = this.#places.tryAcquire([tenantId], 1, { groups: groupsOf(mail) })
     // The claim respected the limits, and no other code acquires from this share.
     if (isRefused(place)) throw new Error('a message was claimed beyond the share of its tenant')
     const done = this.#send(mail)

@@ -46,6 +46,7 @@ import {
   webhookTargets,
 } from '../../../storage/webhooks/webhooks.js'
 import { inBatches } from './batches.js'
+import { claimable, groupsOf } from '../../platform/tenant-groups.js'
 import { WakeSignal } from '../../platform/batching/wake-signal.js'
 import { EventOrder } from './due-queue.js'
 import { FAN_OUT_BATCH, fanOut } from './fan-out.js'
@@ -228,12 +229,12 @@ class DeliveryLoops {
 
   /** The number of delivery lanes that may be claimed, in total and per tenant. */
   #room(): LaneRoom {
-    const limit = Math.max(0, Math.min(CLAIM_MAX, LANES_MAX - this.#places.inUse))
+    const free = Math.max(0, Math.min(CLAIM_MAX, LANES_MAX - this.#places.inUse))
     const held = new Map<string, number>()
     for (const { tenantId } of this.#lanes.values()) {
       held.set(tenantId, this.#places.usedBy(0, tenantId))
     }
-    return { limit, perTenantMax: this.#needs.lanesPerTenantMax, held }
+    return { ...claimable(this.#places, free), perTenantMax: this.#needs.lanesPerTenantMax, held }
   }
 
   async #claimLoop(): Promise<void> {
@@ -266,15 +267,16 @@ class DeliveryLoops {
     return this.#needs.database.system(async (tx) => {
       const lanes = await claimLanes(tx, this.#lease, room, LEASE_SECS)
       // A tenant at its share is checked again when one of its lanes ends, which wakes the loop.
-      const full = tenantsAtMost(room, lanes)
-      const nextMs = lanes.length < room.limit ? await nextLaneMs(tx, POLL_MS_MAX, full) : 0
+      const without = tenantsAtMost(room, lanes)
+      const isAll = lanes.length < room.limit
+      const nextMs = isAll ? await nextLaneMs(tx, POLL_MS_MAX, without, room.full) : 0
       return { claimed: await load(tx, lanes), nextMs }
     })
   }
 
   #run({ lane: claimed, target, due }: Claim): void {
     const { tenantId, webhookId } = claimed
-    const place = this.#places.tryAcquire([tenantId])
+    const place = this.#places.tryAcquire([tenantId], 1, { groups: groupsOf(claimed) })
     if (isRefused(place)) {
       // Both loops claimed concurrently. The lane stays due, for any worker with a free place.
       const { failures, failingSince } = claimed

@@ -141,10 +141,11 @@ const complete = route(workspaces, 'complete', {
   security: { scheme: 'anonymous' },
   onceOnly: true,
   body: json(CompleteRequest),
-  message: ({ body }) => ({
+  message: ({ body, registeringNetwork }) => ({
     challengeId: body.challenge_id,
     nonce: body.nonce,
     challengeToken: body.challenge_token,
+    network: registeringNetwork,
     organizationName: body.organization_name,
     redirectUris: body.redirect_uris,
     issueOperatorInvite: body.issue_operator_invite,

@@ -141,6 +141,7 @@ export const organizationRoutes: readonly Route[] = [
       caller: callerOf(request),
       name: request.body.name,
       slug: request.body.slug,
+      network: request.registeringNetwork,
       idempotency: request.idempotency,
     }),
     replies: {

@@ -1,13 +1,18 @@
 /** Tenants that cost nothing take the resources of egress calls, with the default limits of tenants, and others are served. */
 import test from 'ava'
-import { bodyCall, egressHouse, settingOf, type Setting } from '../../support/vault/egress.js'
+import { egressHouse, holdCalls, settingOf, type Setting } from '../../support/vault/egress.js'
 import { until } from '../../support/service/watch.js'
 import { notThrough } from '../../support/fleet/through.js'
 
 const WITHIN_MS = 60_000
 const resources = await egressHouse({
-  // One agent stands for the agents that a tenant registers.
-  environment: { SVC_VAULT__EGRESS_CALLS_PER_AGENT_MAX: '2048' },
+  environment: {
+    // One agent stands for the agents that a tenant registers.
+    SVC_VAULT__EGRESS_CALLS_PER_AGENT_MAX: '2048',
+    // No call ends before its test does.
+    SVC_VAULT__EGRESS_HEAD_TIMEOUT_SECS: '600',
+    SVC_VAULT__EGRESS_IDLE_GAP_SECS: '600',
+  },
 })
 const { api, upstream } = resources
 test.after.always(() => resources.end())
@@ -21,31 +26,8 @@ const call = (setting: Setting, path: string, more: object = {}) =>
 
 const seen = (path: string) => upstream.requests.filter(({ url }) => url === path).length
 
-/** Calls that run until `end`. */
-function begin(settings: readonly Setting[], each: number, path: string, stream: boolean) {
-  const control = new AbortController()
-  const calls = settings.flatMap((setting) =>
-    Array.from({ length: each }, async () => {
-      const { statusCode, body } = await resources.send('/v1/proxy/body', {
-        token: setting.direct,
-        headers: bodyCall(setting, upstream.origin + path, {
-          'x-svc-method': 'GET',
-          'x-svc-stream-response': String(stream),
-        }),
-        signal: control.signal,
-      })
-      await body.dump()
-      return statusCode
-    }),
-  )
-  const over = Promise.allSettled(calls)
-  return {
-    async end() {
-      control.abort()
-      await over
-    },
-  }
-}
+const begin = (settings: readonly Setting[], each: number, path: string, stream: boolean) =>
+  holdCalls(resources, settings, each, path, stream)
 
 test.serial('replies that are announced and do not come take no memory of others', async (t) => {
   notThrough('each process counts for itself')

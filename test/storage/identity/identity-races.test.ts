@@ -141,6 +141,7 @@ test.serial(
         redirectUris: [],
         issueOperatorInvite: false,
         framework: 'generic',
+        network: null,
       }),
     )
     const tags = outcomes.map(({ tag }) => tag)
@@ -164,6 +165,7 @@ test.serial('of 50 completions and verifications over two processes one each win
       redirectUris: [],
       issueOperatorInvite: false,
       framework: 'generic',
+      network: null,
     }),
   )
   const tags = made.map(({ tag }) => tag)
@@ -219,6 +221,7 @@ test.serial('workspaces of the same name created concurrently get different slug
         redirectUris: [],
         issueOperatorInvite: false,
         framework: 'generic',
+        network: null,
       }),
     ),
   )

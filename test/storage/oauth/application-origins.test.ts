@@ -22,7 +22,13 @@ test('the origins of an application follow its changes', async (t) => {
   const tenantId = random.uuid()
   const organizationId = random.uuid()
   await database.system(async (tx) => {
-    await insertOrganization(tx, { id: organizationId, name: 'One', slug: 'one', createdAt })
+    await insertOrganization(tx, {
+      id: organizationId,
+      name: 'One',
+      slug: 'one',
+      createdAt,
+      network: null,
+    })
     const tenant = { id: tenantId, organizationId, name: 'One', slug: 'one', createdAt }
     await insertTenant(tx, { ...tenant, environment: 'sandbox', admitAgents: true })
   })

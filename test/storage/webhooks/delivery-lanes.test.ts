@@ -24,13 +24,13 @@ const fresh = await freshDatabase()
 const { database } = fresh
 test.after.always(() => fresh.drop())
 
-async function lane(of?: string) {
+async function lane(of?: string, network: string | null = null) {
   const [tenantId, organizationId, webhookId] = [of ?? randomUUID(), randomUUID(), randomUUID()]
   const createdAt = new Date()
   await database.system(async (tx) => {
     if (of !== undefined) return
     const slug = `t-${tenantId.slice(0, 8)}`
-    await insertOrganization(tx, { id: organizationId, name: slug, slug, createdAt })
+    await insertOrganization(tx, { id: organizationId, name: slug, slug, createdAt, network })
     await insertTenant(tx, {
       id: tenantId,
       organizationId,
@@ -69,11 +69,14 @@ async function lane(of?: string) {
   return { ...key, key, delivery }
 }
 
+const NONE_FULL = { sandboxes: false, networks: [] }
+
 /** Room for so many lanes, by default of any tenant. */
 const roomOf = (limit: number, more: Partial<LaneRoom> = {}): LaneRoom => ({
   limit,
   perTenantMax: limit,
   held: new Map(),
+  full: NONE_FULL,
   ...more,
 })
 const now = () => ({ maxAttempts: 3, now: new Date() })
@@ -126,7 +129,7 @@ test.serial('a lane is one worker’s until its lease runs out, and a rest is a 
   t.true(await claim(mine))
   t.false(await claim(theirs))
   await database.system((tx) => renewLanes(tx, mine, 1))
-  const ms = await database.system((tx) => nextLaneMs(tx, 5_000))
+  const ms = await database.system((tx) => nextLaneMs(tx, 5_000, [], NONE_FULL))
   t.true(ms > 0 && ms <= 1_000)
   await sleep(1_100)
   t.true(await claim(theirs, 60))
@@ -246,8 +249,8 @@ test.serial('tenants take turns, and none is leased more than its share', async 
   t.deepEqual(await claim(roomOf(10, { perTenantMax: 4, held: all })), [])
   // Lanes that were left over do not cause another claim at once.
   const [now, later] = await database.system(async (tx) => [
-    await nextLaneMs(tx, 5_000),
-    await nextLaneMs(tx, 5_000, [first.tenantId]),
+    await nextLaneMs(tx, 5_000, [], NONE_FULL),
+    await nextLaneMs(tx, 5_000, [first.tenantId], NONE_FULL),
   ])
   t.is(now, 0)
   t.true(later > 0)
@@ -280,4 +283,40 @@ test.serial('what is woken beyond the share of its tenant is left and counted', 
   const left = await database.system((tx) => claimLanes(tx, randomUUID(), room, 60))
   const ours = left.filter(({ tenantId }) => tenantId === first.tenantId)
   t.is(ours.length, 2, 'they wait for a worker that has room')
+})
+
+test.serial('lanes of a group that is full are neither claimed nor waited for', async (t) => {
+  const park = () =>
+    database.system((tx) =>
+      tx.query({ name: 'test.park', text: 'update webhook_lanes set due_at = null', values: [] }),
+    )
+  await park()
+  const crowd = await Promise.all([1, 2, 3].map(() => lane(undefined, '203.0.113.7')))
+  const honest = await lane(undefined, '198.51.100.7')
+  const claim = (more: Partial<LaneRoom>) =>
+    database.system((tx) => claimLanes(tx, randomUUID(), roomOf(1, more), 60))
+  await database.system((tx) =>
+    wakeLanes(
+      tx,
+      crowd.map(({ key }) => key),
+    ),
+  )
+  const [one] = await claim({})
+  t.true(one!.sandbox)
+  const network = one!.network!
+  t.regex(network, /^[0-9a-f]{64}$/, 'a digest')
+  await database.system((tx) => wakeLanes(tx, [honest.key]))
+  const full = { sandboxes: false, networks: [network] }
+  t.deepEqual(await claim({ full: { sandboxes: true, networks: [] } }), [])
+  t.is((await claim({ full }))[0]?.webhookId, honest.webhookId)
+  const wait = (groups: LaneRoom['full']) =>
+    database.system((tx) => nextLaneMs(tx, 5_000, [], groups))
+  t.is(await wait(NONE_FULL), 0)
+  t.is(await wait(full), 5_000)
+  await park()
+  const woken = await database.system((tx) => {
+    const keys = crowd.map(({ key }) => key)
+    return wakeAndClaimLanes(tx, keys, randomUUID(), roomOf(4, { full }), 60)
+  })
+  t.deepEqual(woken, { claimed: [], refused: 2 }, 'one is leased')
 })

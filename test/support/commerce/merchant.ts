@@ -25,7 +25,7 @@ export async function merchantIn(
   const createdAt = systemClock.now()
   const slug = `m-${tenantId.slice(0, 8)}`
   await database.system(async (tx) => {
-    await insertOrganization(tx, { id: organizationId, name: slug, slug, createdAt })
+    await insertOrganization(tx, { id: organizationId, name: slug, slug, createdAt, network: null })
     await insertTenant(tx, {
       id: tenantId,
       organizationId,

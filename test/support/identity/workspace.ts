@@ -17,6 +17,7 @@ export async function workspace(fixture: IdentityFixture, wishes: WorkspaceWishe
     redirectUris: ['https://app.example/callback'],
     issueOperatorInvite: false,
     framework: 'generic',
+    network: null,
     ...wishes,
   })
   if (outcome.tag !== 'provisioned') throw new Error(`complete: ${outcome.tag}`)

@@ -122,8 +122,9 @@ export async function settingOf(
   { running, api }: EgressHouse,
   credential: Json = {},
   grant: Json = {},
+  from?: string,
 ): Promise<Setting> {
-  const { token: operator, tenantId } = await api.workspace()
+  const { token: operator, tenantId } = await api.workspace(undefined, from)
   const { key, agentId } = await api.register(tenantId)
   const { body } = await api.login(key, { tenant_id: tenantId, agent_id: agentId }, 'vault:read')
   const direct = String(body['access_token'])
@@ -214,4 +215,39 @@ export async function longAgo(
     [tenantId],
   )
   await sql(database, `update egress_settlement set settled_until = now() - interval '2 h'`)
+}
+
+/** Calls of each setting that run until `end`. */
+export function holdCalls(
+  { send, upstream }: EgressHouse,
+  settings: readonly Setting[],
+  each: number,
+  path: string,
+  stream: boolean,
+) {
+  const control = new AbortController()
+  let refused = 0
+  const calls = settings.flatMap((setting) =>
+    Array.from({ length: each }, async () => {
+      const { statusCode, body } = await send('/v1/proxy/body', {
+        token: setting.direct,
+        headers: bodyCall(setting, upstream.origin + path, {
+          'x-svc-method': 'GET',
+          'x-svc-stream-response': String(stream),
+        }),
+        signal: control.signal,
+      })
+      await body.dump()
+      if (statusCode === 503) refused += 1
+      return statusCode
+    }),
+  )
+  const over = Promise.allSettled(calls)
+  return {
+    refused: () => refused,
+    async end() {
+      control.abort()
+      await over
+    },
+  }
 }

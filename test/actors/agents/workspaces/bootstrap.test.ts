@@ -146,6 +146,7 @@ test('a repeated completion returns no secrets', async (t) => {
     redirectUris: [],
     issueOperatorInvite: true,
     framework: 'generic',
+    network: null,
   })
   t.deepEqual(replay, { tag: 'challenge_consumed' })
 })
@@ -160,6 +161,7 @@ test('an invalid redirect URI does not spend the challenge', async (t) => {
       redirectUris,
       issueOperatorInvite: false,
       framework: 'generic',
+      network: null,
     })
   t.like(await complete(['https://a.example/', 'http://a.example/']), {
     tag: 'invalid_redirect_uri',
@@ -214,6 +216,7 @@ test('a key that was registered concurrently fails the bootstrap, which creates 
     redirectUris: [],
     issueOperatorInvite: false,
     framework: 'generic',
+    network: null,
   })
   t.is(outcome.tag, 'fingerprint_known')
   const made = await sql(database, `select from organizations where name = 'Never Made'`)

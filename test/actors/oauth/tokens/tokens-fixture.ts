@@ -118,7 +118,13 @@ export async function buildTokensFixture() {
     const organizationId = random.uuid()
     const createdAt = clock.now()
     await database.system(async (tx) => {
-      await insertOrganization(tx, { id: organizationId, name: slug, slug, createdAt })
+      await insertOrganization(tx, {
+        id: organizationId,
+        name: slug,
+        slug,
+        createdAt,
+        network: null,
+      })
       await insertTenant(tx, {
         id,
         organizationId,

@@ -6,7 +6,14 @@ import { silentLogger } from '../../../../runtime/kernel/log.js'
 import type { DueDelivery } from '../../../../storage/webhooks/deliveries.js'
 
 const TARGET = { url: 'https://receiver.example/', secret: 'x', previousSecret: null }
-const CLAIMED = { tenantId: 't', webhookId: 'w', failures: 0, failingSince: null }
+const CLAIMED = {
+  tenantId: 't',
+  webhookId: 'w',
+  failures: 0,
+  failingSince: null,
+  sandbox: false,
+  network: null,
+}
 
 /**
  * A receiver with always more due deliveries, which takes `answerMs` of the test's clock for a
