@@ -40,11 +40,11 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
     { database, sealer, admission, managed, clock, metrics, counts, settings },
     lifecycle,
   ) => {
-    const { dialer, rules } = outbound(settings, { http2: true, sharedReads: true, counts })
     const groups = new TenantGroups({ database, clock })
+    const { dialer, rules } = outbound(settings, { http2: true, sharedReads: true, counts, groups })
     const shares = createEgressShares(settings, counts)
-    const memoryOf = (tenantId: string) =>
-      new HeldBytes(shares.bytes, tenantId, groups.known(tenantId))
+    const memoryOf = (tenantId: string, giveUp?: () => boolean) =>
+      new HeldBytes(shares.bytes, tenantId, groups.known(tenantId), giveUp)
     const upstreams = createUpstreams(dialer, undefined, { http2: true })
     const revocationWatch = createRevocationWatch({ database, clock, log: lifecycle.log })
     const credentialCache = createCredentialCache(sealer, clock, managed, memoryOf)

@@ -59,7 +59,7 @@ export type ProxyNeeds = {
   /** Places of concurrent calls. */
   readonly calls: FairShare
   readonly groups: TenantGroups
-  readonly memoryOf: (tenantId: string) => HeldBytes
+  readonly memoryOf: (tenantId: string, giveUp: () => boolean) => HeldBytes
   readonly bodyBytesMax: number
   readonly bufferedBytesMax: number
 }
@@ -100,8 +100,8 @@ function withinGroups(
   groups: readonly ShareGroup[],
 ): ProxyOutcome | Promise<ProxyOutcome> {
   const { principal } = caller
-  const share = new Share(needs.memoryOf(principal.tenantId))
   const giveUp = () => share.giveUp()
+  const share = new Share(needs.memoryOf(principal.tenantId, giveUp))
   const release = needs.calls.tryAcquire(keysOf(principal), 1, { groups, giveUp })
   if (isRefused(release)) return release.refused === 'agent' ? TOO_MANY : BUSY
   share.enter(release)
@@ -119,6 +119,7 @@ class Share {
   isAnswered = false
   relay: Relay | undefined
   #isGivenUp = false
+  #onGivenUp: (() => void) | undefined
   #release: Release = () => {}
   #parts = 0
 
@@ -131,7 +132,7 @@ class Share {
     this.#parts += 1
   }
 
-  /** Another tenant has the place now. */
+  /** Another tenant has its place or its memory now. */
   get isGivenUp(): boolean {
     return this.#isGivenUp
   }
@@ -140,8 +141,23 @@ class Share {
   giveUp(): boolean {
     if (this.isAnswered || this.#isGivenUp) return false
     this.#isGivenUp = true
+    this.#onGivenUp?.()
     this.relay?.giveUp()
+    this.held.release()
     return true
+  }
+
+  /**
+   * The result of a wait, which ends at once when the call is given up.
+   * @param discard takes a result that comes too late.
+   * @throws {GivenUp}
+   */
+  whileHeld<T>(waiting: Promise<T>, discard: (late: T) => void): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#onGivenUp = () => reject(new GivenUp())
+      if (this.#isGivenUp) this.#onGivenUp()
+      waiting.then((value) => (this.#isGivenUp ? discard(value) : resolve(value)), reject)
+    })
   }
 
   leave(): void {
@@ -203,7 +219,11 @@ async function validateAndRelay(
     try {
       const { tenantId } = caller.principal
       const unsealing = needs.credentialCache.unseal(tenantId, admitted.row)
-      credential = unsealing instanceof Promise ? await unsealing : unsealing
+      // A token endpoint of the tenant's choice may be silent.
+      credential =
+        unsealing instanceof Promise
+          ? await share.whileHeld(unsealing, (late) => late.release())
+          : unsealing
       if (share.isGivenUp) throw new GivenUp()
       const holds = { byteBudget, credential, share }
       begun = await begin(needs, request, { url, headers }, admitted, holds, context)
@@ -359,7 +379,7 @@ async function buffered(
   // The response is buffered, so a disconnect is noticed here and not by its reader.
   const unfollow = context.onAbandoned(() => body.cancel('client_closed'))
   const collected = await collect(body, share.held).finally(unfollow)
-  if (collected === 'no_room') return BUSY
+  if (collected === 'no_room' || share.isGivenUp) return BUSY
   if (collected === null) return failed(begun.report ?? UNSENT)
   if (sent instanceof ByteStream) sent.cancel('answered')
   const { chunks, bytes } = collected

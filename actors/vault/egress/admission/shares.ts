@@ -1,6 +1,7 @@
 /** Fair shares of concurrent calls and buffered bytes, per agent and tenant. */
 import {
   FairShare,
+  type HolderOptions,
   isRefused,
   type Release,
   type ShareCounts,
@@ -66,21 +67,27 @@ const keysByPrincipal = new WeakMap<Principal, ShareKeys>()
 export class HeldBytes {
   readonly #bytes: FairShare
   readonly #tenantId: string
-  readonly #groups: readonly ShareGroup[]
+  readonly #holder: HolderOptions
   /** Most calls take none. */
   #taken: Release[] | null = null
   #isOver = false
 
-  constructor(bytes: FairShare, tenantId: string, groups: readonly ShareGroup[]) {
+  /** @param giveUp ends the call, whose memory a tenant without any needs. Default: it is not ended. */
+  constructor(
+    bytes: FairShare,
+    tenantId: string,
+    groups: readonly ShareGroup[],
+    giveUp?: () => boolean,
+  ) {
     this.#bytes = bytes
-    this.#groups = groups
+    this.#holder = { groups, giveUp }
     this.#tenantId = tenantId
   }
 
   /** Acquires more bytes; false when the share is exhausted. */
   take(bytes: number): boolean {
     if (this.#isOver) return false
-    const taken = this.#bytes.tryAcquire([this.#tenantId], bytes, { groups: this.#groups })
+    const taken = this.#bytes.tryAcquire([this.#tenantId], bytes, this.#holder)
     if (isRefused(taken)) return false
     if (this.#taken === null) this.#taken = [taken]
     else this.#taken.push(taken)
