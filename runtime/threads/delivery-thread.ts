@@ -7,6 +7,7 @@ import { deliveryOutcomes } from '../../actors/webhooks/delivery/metrics.js'
 import { createSender, type SenderSettings } from '../../actors/webhooks/delivery/sender.js'
 import type { WebhooksSettings } from '../../actors/webhooks/delivery/settings.js'
 import { createDeliveryRunner } from '../../actors/webhooks/delivery/delivery-loop.js'
+import { TenantGroups } from '../../actors/platform/tenant-groups.js'
 import { openDatabase } from '../../storage/platform/database.js'
 import { createSealer } from '../../storage/platform/sealing/seal.js'
 import { wireActor } from '../kernel/wiring.js'
@@ -31,7 +32,8 @@ serveThread({
     const plane = 'async' as const
     const database = await openDatabase({ settings: smallPool(settings), urls, plane, log })
     const kms = await kmsOf(access, clock, log)
-    const sender = createSender({ settings: sending, clock })
+    const groups = new TenantGroups({ database, clock })
+    const sender = createSender({ settings: sending, clock, groups })
     const runner = createDeliveryRunner({
       database,
       listener: database.listener,

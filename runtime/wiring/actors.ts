@@ -30,6 +30,7 @@ import { createSender } from '../../actors/webhooks/delivery/sender.js'
 import { auditActor } from '../../actors/operations/audit/actor.js'
 import { passwordRecoveryActor } from '../../actors/identity/password-recovery/actor.js'
 import { discoveryActor } from '../../actors/oauth/discovery/actor.js'
+import { TenantGroups } from '../../actors/platform/tenant-groups.js'
 import { createDocuments } from '../../actors/platform/outbound-http/documents.js'
 import { healthActor } from '../../actors/operations/health/actor.js'
 import { credentialIssuanceActor } from '../../actors/oauth/credential-issuance/actor.js'
@@ -114,6 +115,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
   const offers = signInOffers(settings)
   const { captcha, gate } = captchaOf(resources)
   const mailQueue = mailQueueOf(resources)
+  const groups = new TenantGroups({ database, clock })
   const documents = createDocuments({ settings: egressSettingsOf(settings), clock })
   /** The dependencies of nearly every actor. */
   const common = { database, clock, random }
@@ -258,14 +260,14 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       issuer,
     })),
     wireActor(agentsActor, ({ ref }) => ({
-      database,
-      clock,
-      random,
+      ...common,
       tenants: ref(tenants),
       pow: ref(pow),
       tokens: ref(tokens),
       outcomes: powMetrics(registry),
       documents,
+      groups,
+      counts: metrics.shares,
       issuer,
       settings: challenge,
     })),
@@ -509,24 +511,21 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       issuer,
     })),
     wireActor(organizationsActor, ({ ref }) => ({
-      database,
-      clock,
-      random,
+      ...common,
       tenants: ref(tenants),
       tokens: ref(tokens),
       limits: settings.organizations,
     })),
     wireActor(webhooksActor, ({ onStop }) => {
       const sending = senderSettingsOf(settings)
-      const sender = createSender({ settings: sending, clock })
+      const sender = createSender({ settings: sending, clock, groups })
       onStop(() => sender.close())
       return {
-        database,
+        ...common,
         sealer,
         sender,
-        clock,
-        random,
         shares: metrics.shares,
+        groups,
         urlRules: {
           nonStandardPorts: sending.nonStandardPorts,
           privateNetworks: webhooks.allow_private_networks,

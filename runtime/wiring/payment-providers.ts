@@ -12,6 +12,7 @@ import {
 } from '../../actors/commerce/payments/payment-provider.js'
 import { sandboxProvider } from '../../actors/commerce/payments/sandbox-provider.js'
 import { createDialer } from '../../actors/platform/outbound-http/dialer.js'
+import { TenantGroups } from '../../actors/platform/tenant-groups.js'
 import type { ProcessResources } from '../process/process-resources.js'
 
 const CONNECT_TIMEOUT_MS = 3_000
@@ -52,6 +53,7 @@ function cardProviders(
     }),
     countCall: providerCalls(metrics.registry),
     counts: metrics.shares,
+    groups: new TenantGroups({ database, clock }),
   })
   onStop(() => client.close())
   return [

@@ -148,7 +148,7 @@ const FEATURES: readonly Feature[] = [
     takesUrls: false,
     async ask(url, resolve) {
       const verdict = await anchoredBy(`did:web:${new URL(url).host}`, resolve)
-      return verdict.tag === 'anchor' ? null : verdict.detail
+      return verdict.tag === 'anchor' || verdict.tag === 'busy' ? null : verdict.detail
     },
   },
   {
@@ -225,7 +225,11 @@ async function anchoredBy(value: string, resolve: Resolver) {
   const documents = createDocuments({ settings: production, clock, resolve })
   try {
     const sought = { jwk: key.publicJwk, did: key.did }
-    return await anchors({ clock, documents }).judge({ type: 'did_web', value }, sought)
+    return await anchors({ clock, documents, groups: { of: () => [] } }).judge(
+      { type: 'did_web', value },
+      sought,
+      '',
+    )
   } finally {
     await documents.close()
   }

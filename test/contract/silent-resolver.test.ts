@@ -111,8 +111,12 @@ const FEATURES: Readonly<Record<string, () => Feature>> = {
       ask: async (url) => {
         const anchor = { type: 'did_web', value: `did:web:${new URL(url).host}` } as const
         const sought = { jwk: key.publicJwk, did: key.did }
-        const verdict = await anchors({ clock, documents }).judge(anchor, sought)
-        return verdict.tag === 'anchor' ? null : verdict.detail
+        const verdict = await anchors({ clock, documents, groups: { of: () => [] } }).judge(
+          anchor,
+          sought,
+          '',
+        )
+        return verdict.tag === 'anchor' || verdict.tag === 'busy' ? null : verdict.detail
       },
       close: () => documents.close(),
     }

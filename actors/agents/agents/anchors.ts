@@ -3,7 +3,13 @@
  * of a did:web lists it. The check runs once, when a registration starts, before the proof of work.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
+import {
+  FairShare,
+  isRefused,
+  type ShareCounts,
+} from '../../../runtime/kernel/fairness/fair-share.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
+import type { TenantGroups } from '../../platform/tenant-groups.js'
 import { documentFault, readDidWeb, type SoughtKey } from './did-web.js'
 import type { AnchorType, StartRefused } from './protocol.js'
 
@@ -12,6 +18,7 @@ import type { AnchorType, StartRefused } from './protocol.js'
  * which leaves the others for logins.
  */
 const FETCHING_MAX = 16
+const FETCHING_PER_TENANT_MAX = 8
 
 /** Permanent faults, answered with 400. Any other fault is transient and answered with 503. */
 const LASTING: Readonly<Record<string, string>> = {
@@ -24,19 +31,32 @@ const LASTING: Readonly<Record<string, string>> = {
 export type AnchorNeeds = {
   readonly clock: Clock
   readonly documents: Pick<Documents, 'fetch' | 'faultOf'>
+  readonly groups: Pick<TenantGroups, 'of'>
+  readonly counts?: ShareCounts | undefined
 }
 export type Anchor = { readonly type: AnchorType; readonly value: string }
 export type AnchorVerdict =
   | { readonly tag: 'anchor'; readonly anchor: Anchor }
-  | Extract<StartRefused, { tag: 'invalid_registration' | 'anchor_unavailable' }>
+  | Extract<StartRefused, { tag: 'invalid_registration' | 'anchor_unavailable' | 'busy' }>
 
-export function anchors({ clock, documents }: AnchorNeeds) {
-  let fetching = 0
+const BUSY: AnchorVerdict = { tag: 'busy' }
 
-  /** @param key a key whose ownership is proven and that `key.did` encodes. */
+export function anchors({ clock, documents, groups, counts }: AnchorNeeds) {
+  const places = new FairShare({
+    resource: 'did_web',
+    total: FETCHING_MAX,
+    levels: [{ name: 'tenant', max: FETCHING_PER_TENANT_MAX }],
+    counts,
+  })
+
+  /**
+   * @param key a key whose ownership is proven and that `key.did` encodes.
+   * @param tenantId where the agent registers.
+   */
   async function judge(
     { type, value }: { readonly type: AnchorType; readonly value: string | undefined },
     key: SoughtKey,
+    tenantId: string,
   ): Promise<AnchorVerdict> {
     if (type === 'did_key') return { tag: 'anchor', anchor: { type, value: key.did } }
     if (value === undefined) return invalid('is required where anchor_type is did_web')
@@ -45,13 +65,17 @@ export function anchors({ clock, documents }: AnchorNeeds) {
     const fault = documents.faultOf(parsed.url)
     if (fault === 'url_port') return invalid('names a port other than 443')
     if (fault !== null) return invalid('does not name a host of the public internet')
-    if (fetching >= FETCHING_MAX) return unavailable('too many documents are being fetched')
-    fetching += 1
-    try {
-      return await judgeDocument(parsed.url, value, key)
-    } finally {
-      fetching -= 1
-    }
+    const of = await groups.of(tenantId)
+    return new Promise((resolve, reject) => {
+      const giveUp = () => {
+        // The fetch ends in its time, without a caller that waits for it.
+        resolve(BUSY)
+        return true
+      }
+      const place = places.tryAcquire([tenantId], 1, { groups: of, giveUp })
+      if (isRefused(place)) return resolve(BUSY)
+      judgeDocument(parsed.url, value, key).then(resolve, reject).finally(place)
+    })
   }
 
   async function judgeDocument(url: string, did: string, key: SoughtKey): Promise<AnchorVerdict> {

@@ -63,6 +63,8 @@ export type StartRefused =
   | { tag: 'anchor_known' }
   /** The DID document is temporarily unavailable; the request may be repeated. */
   | { tag: 'anchor_unavailable'; detail: string }
+  /** The share of document fetches is exhausted. */
+  | { tag: 'busy' }
   | TenantUnknown
   | TenantConflict
 

@@ -108,7 +108,7 @@ export function registration(needs: RegistrationNeeds) {
     )
     if (verdict.tag === 'invalid') return ownershipRefusal(verdict.reason)
     // Checked last: only the holder of a key can make the service open a connection.
-    const judged = await judgeAnchor({ type: anchorType, value: anchorValue }, verdict)
+    const judged = await judgeAnchor({ type: anchorType, value: anchorValue }, verdict, tenant.id)
     if (judged.tag !== 'anchor') return judged
     return { tag: 'admitted', tenant, key: verdict, anchor: judged.anchor }
   }

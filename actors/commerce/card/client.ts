@@ -8,6 +8,7 @@ import { discard, readBody } from '../../platform/outbound-http/bounded-body.js'
 import type { Connector } from '../../platform/outbound-http/dialer.js'
 import { proxyErrorOf } from '../../platform/outbound-http/failures.js'
 import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
+import type { TenantGroups } from '../../platform/tenant-groups.js'
 import {
   FairShare,
   isRefused,
@@ -86,10 +87,11 @@ export type CardClientOptions = {
   /** Counts calls by outcome. */
   readonly countCall: (outcome: 'ok' | 'refused' | 'unavailable') => void
   readonly counts?: ShareCounts | undefined
+  readonly groups?: Pick<TenantGroups, 'of'> | undefined
 }
 
 export function createCardClient(options: CardClientOptions): CardClient {
-  const { apiBaseUrl, secretKey, timeoutMs, connector, countCall } = options
+  const { apiBaseUrl, secretKey, timeoutMs, connector, countCall, groups } = options
   const base = new URL(apiBaseUrl)
   const prefix = base.pathname.replace(/\/+$/, '')
   const upstreams = createUpstreams(connector)
@@ -138,7 +140,9 @@ export function createCardClient(options: CardClientOptions): CardClient {
     async call(call) {
       const signal = AbortSignal.any([call.signal, AbortSignal.timeout(timeoutMs)])
       try {
-        const release = await calls.acquire([call.tenantId], 1, signal).catch(() => undefined)
+        const { tenantId } = call
+        const within = tenantId === '' ? undefined : { groups: await groups?.of(tenantId) }
+        const release = await calls.acquire([tenantId], 1, signal, within).catch(() => undefined)
         if (release === undefined) throw new ProviderUnavailable('timeout')
         if (isRefused(release)) throw new ProviderUnavailable('busy')
         try {

@@ -12,6 +12,7 @@ import {
   isRefused,
   type ShareCounts,
 } from '../../../runtime/kernel/fairness/fair-share.js'
+import type { TenantGroups } from '../tenant-groups.js'
 import type { Resolver } from './dialer.js'
 import { readFileSync, statSync } from 'node:fs'
 
@@ -38,6 +39,8 @@ export type NameLookupOptions = {
   /** Concurrent look-ups per tenant. Default 16. */
   readonly perTenantMax?: number | undefined
   readonly counts?: ShareCounts | undefined
+  /** Default: tenants are in no group. */
+  readonly groups?: Pick<TenantGroups, 'of'> | undefined
   /** For tests. */
   readonly hosts?: HostsFile | undefined
 }
@@ -45,7 +48,7 @@ export type NameLookupOptions = {
 type Failure = { readonly code: string; readonly untilMs: number }
 
 export function createNameLookup(options: NameLookupOptions = {}): Resolver {
-  const { servers = [], perTenantMax = LOOKUPS_PER_TENANT_MAX, counts } = options
+  const { servers = [], perTenantMax = LOOKUPS_PER_TENANT_MAX, counts, groups } = options
   const hosts = options.hosts ?? hostsFile()
   const share = new FairShare({
     resource: 'lookups',
@@ -69,7 +72,9 @@ export function createNameLookup(options: NameLookupOptions = {}): Resolver {
     const known = failures.get(name)
     if (known !== undefined && known.untilMs > performance.now()) throw errorOf(name, known.code)
     const timeout = AbortSignal.timeout(LOOKUP_MS_MAX)
-    const release = await share.acquire([tenantId || domainOf(name)], 1, timeout).catch(() => null)
+    const key = [tenantId || domainOf(name)]
+    const within = tenantId === '' ? undefined : { groups: await groups?.of(tenantId) }
+    const release = await share.acquire(key, 1, timeout, within).catch(() => null)
     if (release === null || isRefused(release)) throw errorOf(name, LOOKUPS_IN_USE)
     try {
       const answer = await query(name, servers)

@@ -1,6 +1,7 @@
 /** Builds the dialer and the URL rules from the settings, the same for every feature. */
 import { readFileSync } from 'node:fs'
 import type { ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
+import type { TenantGroups } from '../tenant-groups.js'
 import { createDialer, type DialerOptions } from './dialer.js'
 import { createNameLookup } from './name-lookup.js'
 import type { ProxySettings } from './proxy-settings.js'
@@ -34,16 +35,18 @@ export function outbound(
     /** The operator chooses the hosts, so the system resolver is used. Default false: callers do. */
     readonly isOperators?: boolean | undefined
     readonly counts?: ShareCounts | undefined
+    readonly groups?: TenantGroups | undefined
   },
 ): Outbound {
   const caPath = settings.egress_ca_pem_path
   const privateNetworks = settings.egress_allow_private_networks
-  const { isOperators = false, counts, resolve, ...rest } = more
+  const { isOperators = false, counts, groups, resolve, ...rest } = more
   const callersNames = () =>
     createNameLookup({
       servers: settings.egress_dns_servers,
       perTenantMax: settings.lookups_per_tenant_max,
       counts,
+      groups,
     })
   return {
     dialer: createDialer({

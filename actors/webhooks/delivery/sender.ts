@@ -16,6 +16,7 @@ import {
 } from '../../platform/outbound-http/name-lookup.js'
 import { judgeTarget, type TargetVerdict } from '../../platform/outbound-http/targets.js'
 import { createUpstreams, type Upstreams } from '../../platform/outbound-http/upstreams.js'
+import type { TenantGroups } from '../../platform/tenant-groups.js'
 import { type AttemptResult, GONE, readRetryAfter } from './retry-schedule.js'
 import type { WebhooksSettings } from './settings.js'
 import { createSigner, type SignatureHeaders, type SigningKeys } from './signer.js'
@@ -43,6 +44,8 @@ export type SenderSettings = Pick<
 export type SenderOptions = {
   readonly settings: SenderSettings
   readonly clock: Clock
+  /** Default: tenants are in no group. */
+  readonly groups?: TenantGroups | undefined
   /** DNS resolver. Injected by tests. */
   readonly resolve?: Resolver | undefined
 }
@@ -66,7 +69,7 @@ export interface Sender {
   close(): Promise<void>
 }
 
-export function createSender({ settings, clock, resolve }: SenderOptions): Sender {
+export function createSender({ settings, clock, groups, resolve }: SenderOptions): Sender {
   const { allow_private_networks: privateNetworks, ca_pem_path: caPath } = settings
   const upstreams = createUpstreams(
     createDialer({
@@ -76,7 +79,7 @@ export function createSender({ settings, clock, resolve }: SenderOptions): Sende
       ca: caPath === undefined ? undefined : readFileSync(caPath, 'utf8'),
       connectTimeoutMs: CONNECT_TIMEOUT_MS,
       proxy: settings.proxy,
-      resolve: resolve ?? createNameLookup(settings.names),
+      resolve: resolve ?? createNameLookup({ ...settings.names, groups }),
     }),
     ORIGINS_MAX,
   )

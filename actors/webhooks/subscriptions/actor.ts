@@ -27,6 +27,7 @@ import { type WebhooksProtocol, webhooks } from './protocol.js'
 import { auditSubscription } from './audit.js'
 import { draftFault, newWebhookSecret, secretFault } from './rules.js'
 import { secretRotation } from './rotation.js'
+import type { TenantGroups } from '../../platform/tenant-groups.js'
 import { testDeliveries } from './test-delivery.js'
 import { eventsAfter, lastEventSequence } from '../../../storage/platform/outbox.js'
 
@@ -39,6 +40,7 @@ export type WebhooksNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly shares: ShareCounts
+  readonly groups: TenantGroups
   readonly urlRules: TargetRules
   /** Event types that this deployment can emit. */
   readonly offered: readonly EventType[]

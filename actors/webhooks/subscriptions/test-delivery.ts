@@ -32,7 +32,7 @@ import { envelopeOf } from '../delivery/envelope.js'
 import type { Sender } from '../delivery/sender.js'
 import { type EventType, eventData } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
-import { TenantGroups } from '../../platform/tenant-groups.js'
+import type { TenantGroups } from '../../platform/tenant-groups.js'
 import { toDelivery } from './history.js'
 import type { Delivery, TestWebhook, WebhooksProtocol } from './protocol.js'
 
@@ -52,13 +52,13 @@ export type TestNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly shares: ShareCounts
+  readonly groups: TenantGroups
 }
 
 type Begun = { readonly tag: 'begun'; readonly deliveryId: string }
 
 export function testDeliveries(needs: TestNeeds): { run: Handlers<WebhooksProtocol>['test'] } {
-  const { database, sealer, sender, clock, random, shares } = needs
-  const groups = new TenantGroups({ database, clock })
+  const { database, sealer, sender, clock, random, shares, groups } = needs
   const places = new FairShare({
     resource: 'webhook_tests',
     total: CONCURRENT_MAX,

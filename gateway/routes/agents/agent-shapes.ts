@@ -276,6 +276,11 @@ export const startRefusals: RulesFor<StartRefused> = {
     detail: `The DID document is temporarily unavailable: ${detail}. Send the request again.`,
     retryAfterSecs: DOCUMENT_RETRY_SECS,
   })),
+  busy: problem(503, 'service-unavailable', {
+    detail: 'Too many DID documents are being fetched. Send the request again.',
+    error: 'share_exhausted',
+    retryAfterSecs: 1,
+  }),
 }
 
 const checkRefusals: RulesFor<CheckRefused> = {

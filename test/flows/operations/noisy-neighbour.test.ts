@@ -29,6 +29,14 @@ const ELSEWHERE = {
     'flows/vault/egress-hostile-tenants',
     'a tenant gets a place while others hold every place of their group',
   ],
+  'places of the tenants of one registering network': [
+    'flows/vault/egress-networks',
+    'tenants of one registering network hold an eighth of the places',
+  ],
+  'places for receivers of a full group': [
+    'storage/webhooks/delivery-lanes',
+    'lanes of a group that is full are neither claimed nor waited for',
+  ],
   'bytes that an upstream announces': [
     'flows/vault/egress-hostile-tenants',
     'replies that are announced and do not come take no memory of others',

@@ -109,6 +109,7 @@ export async function identityFixture(options: IdentityOptions = {}) {
           tokens,
           issuer: ISSUER,
           documents,
+          groups: { of: () => [] },
           outcomes: {
             count: (outcome) => void outcomes.push(outcome),
             observeDifficulty: () => undefined,
