@@ -4,11 +4,12 @@
  * options.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { availableParallelism, constants } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { type Belongings, ownBelongings } from './runner/belongings.js'
 import { readOptions, type TestOptions, UsageError } from './runner/options.js'
 import {
   readRecords,
@@ -36,6 +37,8 @@ import { serverFolder, startTestPostgres } from './support/storage/postgres.js'
 
 const DETAIL_LINES_MAX = 25
 const SLOWEST = 10
+/** The exit code of a process that a signal has ended is this and its number. */
+const FATAL_SIGNAL = 128
 /** Files beside one for each processor: many tests wait for a time limit or a child process. */
 const WAITING_FILES = 1
 /** How often the results of files that have ended are kept. */
@@ -67,17 +70,32 @@ type Verdict = {
   readonly files: Map<string, FileVerdict>
 }
 
+let belongings: Belongings
+
 process.exitCode = await main()
 
 async function main(): Promise<number> {
-  const started = performance.now()
   const options = given()
   if (options === null) return 2
   rmSync(join(root, 'coverage'), { recursive: true, force: true })
   bringPrograms()
   if (options.isWhole && options.through === undefined && !checks()) return 1
+  belongings = ownBelongings()
+  try {
+    const code = await run(options)
+    const signal = belongings.interrupted()
+    if (signal === undefined) return code
+    say(`interrupted by ${signal}`)
+    return FATAL_SIGNAL + constants.signals[signal]
+  } finally {
+    for (const command of await belongings.end()) say(`was still running: ${command}`)
+  }
+}
 
-  const dataDir = mkdtempSync(join(serverFolder(), 'svc-test-'))
+async function run(options: TestOptions): Promise<number> {
+  const started = performance.now()
+  const dataDir = join(belongings.folder, 'postgres')
+  mkdirSync(dataDir)
   const postgres = await startTestPostgres(dataDir)
   try {
     const environment = {
@@ -131,7 +149,6 @@ async function main(): Promise<number> {
     return verdict.failed.length > 0 || verdict.passed === 0 || skipsFail ? 1 : 0
   } finally {
     await postgres.stop()
-    rmSync(dataDir, { recursive: true, force: true })
   }
 }
 
@@ -227,6 +244,7 @@ function runAva(
   { files, isWhole, flags, match, through, coordination, resume }: TestOptions,
   verdict = noVerdict(),
 ): Promise<Verdict> {
+  if (belongings.interrupted() !== undefined) return Promise.resolve(verdict)
   const ava = [
     bin('ava'),
     '--tap',
@@ -254,12 +272,18 @@ function runAva(
   }
   const child = spawn(command, args, {
     cwd: root,
-    env: { ...process.env, NODE_NO_WARNINGS: '1', ...environment, ...modes },
+    env: {
+      ...process.env,
+      NODE_NO_WARNINGS: '1',
+      ...environment,
+      ...modes,
+      ...belongings.environment,
+    },
     stdio: ['ignore', 'pipe', 'inherit'],
+    // It leads a session, by which the processes of tests are found.
+    detached: true,
   })
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => child.kill(signal))
-  }
+  if (child.pid !== undefined) belongings.adopt(child.pid)
   const progress = openProgress(files.length, environment.TEST_TIMES)
   const testsPath = `${environment.TEST_TIMES}-tests`
   // A whole run has hundreds of them.
@@ -321,9 +345,14 @@ function runAva(
       // AVA counts a test that cannot run through a proxy as failed.
       const isKnown = verdict.failed.length > 0 || verdict.leftOut.length > 0
       if (code !== 0 && !isKnown) verdict.failed.push(`ava ended with ${code}`)
-      resolve(verdict)
+      resolve(endTests().then(() => verdict))
     })
   })
+}
+
+/** A test that starts a process ends it. */
+async function endTests(): Promise<void> {
+  for (const command of await belongings.endProcesses()) say(`was still running: ${command}`)
 }
 
 /** What is known of a file; of none for a crash of AVA itself. */

@@ -36,6 +36,8 @@ export function testPostgres(): Promise<string> {
  * deleted inode when it creates a file. A copy takes 40 ms in memory and up to 900 ms on such a disk.
  */
 export function serverFolder(): string {
+  const given = process.env['TEST_SERVER_FOLDER']
+  if (given) return given
   try {
     const { type, bsize, bavail } = statfsSync(MEMORY_FOLDER)
     if (type === TMPFS && bsize * bavail >= MEMORY_FREE_BYTES_MIN) return MEMORY_FOLDER
