@@ -19,6 +19,7 @@ import {
   type TestRecord,
 } from './runner/points.js'
 import { type FileTime, openProgress, slowest } from './runner/progress.js'
+import { repeat } from './runner/repeat.js'
 import { keepTimes } from './runner/times.js'
 import { shortDetail, sourceOf, tapReader, type TestPoint } from './runner/tap.js'
 import {
@@ -104,10 +105,20 @@ async function run(options: TestOptions): Promise<number> {
       TEST_STARTED: join(dataDir, 'started'),
     }
     process.env['TEST_STARTED'] = environment.TEST_STARTED
-    const verdict =
-      options.through === undefined
-        ? await runAva(environment, options)
-        : await runThrough(environment, options)
+    const verdict = noVerdict()
+    const once = options.through === undefined ? runAva : runThrough
+    if (options.repeat === 1 && !options.flags.has('--busy')) {
+      add(verdict, await once(environment, options))
+    } else {
+      const how = { count: options.repeat, isBusy: options.flags.has('--busy') }
+      const one = async (number: number) => {
+        const times = join(dataDir, `times-${number}`)
+        const found = await once({ ...environment, TEST_TIMES: times }, options)
+        add(verdict, found, `run ${number}`)
+        return found.failed
+      }
+      await repeat(how, one, say)
+    }
     if (options.isWhole && options.match.length === 0 && options.through === undefined) {
       say('the flows once more, over HTTP/2 and TLS')
       const secured = await runAva(
@@ -131,9 +142,7 @@ async function run(options: TestOptions): Promise<number> {
         { ...environment, TEST_TIMES: join(dataDir, 'times-hostile'), TEST_ENGINE: 'hostile' },
         { ...options, isWhole: false, files: FLOWS },
       )
-      verdict.passed += hostile.passed
-      verdict.failed.push(...hostile.failed.map((failure) => `${failure} (hostile engine)`))
-      verdict.skipped.push(...hostile.skipped)
+      add(verdict, hostile, 'hostile engine')
       for (const run of LONG_RUNS) {
         const how = `${run.through} with ${run.coordination}`
         say(`all flows once more, through ${how}`)
@@ -152,11 +161,13 @@ async function run(options: TestOptions): Promise<number> {
   }
 }
 
-function add(whole: Verdict, { passed, failed, skipped, leftOut }: Verdict, how: string): void {
-  whole.passed += passed
-  whole.leftOut.push(...leftOut)
-  whole.failed.push(...failed.map((failure) => `${failure} (${how})`))
-  whole.skipped.push(...skipped)
+function add(whole: Verdict, part: Verdict, how?: string): void {
+  whole.passed += part.passed
+  whole.leftOut.push(...part.leftOut)
+  whole.failed.push(...part.failed.map((one) => (how === undefined ? one : `${one} (${how})`)))
+  whole.skipped.push(...part.skipped)
+  whole.times.push(...part.times)
+  whole.tests.push(...part.tests)
 }
 
 /** Runs the flows that can against several processes behind a proxy, and names the others with the reason. */

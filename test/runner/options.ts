@@ -6,7 +6,7 @@ import { PROXIES, type ProxyName } from '../support/fleet/proxy.js'
 
 /** The areas of the product; a folder of any layer with this name belongs to it. */
 const AREAS = ['identity', 'oauth', 'agents', 'vault', 'commerce', 'webhooks', 'operations']
-const FLAGS = ['--fail-on-skip', '--long', '--coverage', '--keep-times'] as const
+const FLAGS = ['--fail-on-skip', '--long', '--coverage', '--keep-times', '--busy'] as const
 const COMPILED = join('dist', 'test')
 /** Files that only `--long` runs, or their name. */
 const LONG_FILE = /\.long\.test\.js$/
@@ -25,6 +25,8 @@ export type TestOptions = {
   readonly coordination: CoordinationName
   /** A file of results: what passed through this proxy before is left out, and the results of this run are added. */
   readonly resume: string | undefined
+  /** How often the files run. */
+  readonly repeat: number
 }
 
 /** Something on the command line does not exist. The message lists what does. */
@@ -41,6 +43,7 @@ export function readOptions(words: readonly string[], root: string): TestOptions
   let through: ProxyName | undefined
   let coordination: CoordinationName = 'postgres'
   let resume: string | undefined
+  let repeat = 1
   const rest = words.values()
   for (const word of rest) {
     if (word === '--area') areas.push(valueOf(word, rest.next().value))
@@ -49,6 +52,7 @@ export function readOptions(words: readonly string[], root: string): TestOptions
     else if (word === '--coordination') {
       coordination = oneOf(COORDINATIONS, word, rest.next().value)
     } else if (word === '--resume') resume = valueOf(word, rest.next().value)
+    else if (word === '--repeat') repeat = countOf(word, rest.next().value)
     else if (isFlag(word)) flags.add(word)
     else if (word.startsWith('-')) throw new UsageError(`unknown option ${word}\n\n${usage(root)}`)
     else named.push(compiledFile(word, root))
@@ -63,8 +67,9 @@ export function readOptions(words: readonly string[], root: string): TestOptions
   }
   const inAreas = all.filter((file) => areas.some((area) => file.split('/').includes(area)))
   const isWhole = areas.length === 0 && named.length === 0
+  if (repeat > 1 && isWhole) throw new UsageError('--repeat needs files or an area')
   const files = isWhole ? all : [...new Set([...named, ...inAreas])]
-  return { files, isWhole, flags, match, through, coordination, resume }
+  return { files, isWhole, flags, match, through, coordination, resume, repeat }
 }
 
 export function usage(root: string): string {
@@ -79,12 +84,20 @@ export function usage(root: string): string {
   --keep-times      writes how long the files took to test/runner/seconds.json, for the order of a fresh clone
   --through NAME    the flows against several processes behind a proxy: ${PROXIES.join(', ')}
   --coordination NAME  of these processes: ${COORDINATIONS.join(', ')}
+  --repeat N        runs the files N times, and says how many runs failed
+  --busy            beside two processes that take the processors
   --resume FILE     with --through: leaves out what has passed, and adds the results to the file`
 }
 
 function valueOf(flag: string, value: string | undefined): string {
   if (value === undefined) throw new UsageError(`${flag} needs a value`)
   return value
+}
+
+function countOf(flag: string, value: string | undefined): number {
+  const count = Number(valueOf(flag, value))
+  if (!Number.isInteger(count) || count < 1) throw new UsageError(`${flag} needs a count`)
+  return count
 }
 
 function oneOf<const Name extends string>(

@@ -45,6 +45,7 @@ test('without files and areas everything runs', (t) => {
     through: undefined,
     coordination: 'postgres',
     resume: undefined,
+    repeat: 1,
   })
 })
 
@@ -67,6 +68,8 @@ for (const [words, message] of [
   [['--fast'], /^unknown option --fast\n\nusage: npm test.*--fail-on-skip/s],
   [['--area', 'oath'], /^unknown area oath: one of identity, oauth, .*gateway/],
   [['--area'], /^--area needs a value$/],
+  [['--repeat', '0', 'dist/test/tidy.test.js'], /^--repeat needs a count$/],
+  [['--repeat', '3'], /^--repeat needs files or an area$/],
   [['--through', 'apache'], /^--through is one of nginx, haproxy$/],
   [['--coordination', 'etcd'], /^--coordination is one of postgres, redis, .*memcached$/],
   [['test/tidi.test.ts'], /^no test file test\/tidi\.test\.ts/],
