@@ -78,6 +78,10 @@ process.exitCode = await main()
 async function main(): Promise<number> {
   const options = given()
   if (options === null) return 2
+  if (options.files.length === 0) {
+    say('the change can break no test')
+    return 0
+  }
   rmSync(join(root, 'coverage'), { recursive: true, force: true })
   bringPrograms()
   if (options.isWhole && options.through === undefined && !checks()) return 1

@@ -3,10 +3,18 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join, normalize } from 'node:path'
 import { COORDINATIONS, type CoordinationName } from '../support/fleet/coordination.js'
 import { PROXIES, type ProxyName } from '../support/fleet/proxy.js'
+import { changedPaths, changedTests, treeOf } from './changed.js'
 
 /** The areas of the product; a folder of any layer with this name belongs to it. */
 const AREAS = ['identity', 'oauth', 'agents', 'vault', 'commerce', 'webhooks', 'operations']
-const FLAGS = ['--fail-on-skip', '--long', '--coverage', '--keep-times', '--busy'] as const
+const FLAGS = [
+  '--fail-on-skip',
+  '--long',
+  '--coverage',
+  '--keep-times',
+  '--busy',
+  '--changed',
+] as const
 const COMPILED = join('dist', 'test')
 /** Files that only `--long` runs, or their name. */
 const LONG_FILE = /\.long\.test\.js$/
@@ -44,6 +52,7 @@ export function readOptions(words: readonly string[], root: string): TestOptions
   let coordination: CoordinationName = 'postgres'
   let resume: string | undefined
   let repeat = 1
+  let base: string | undefined
   const rest = words.values()
   for (const word of rest) {
     if (word === '--area') areas.push(valueOf(word, rest.next().value))
@@ -52,6 +61,7 @@ export function readOptions(words: readonly string[], root: string): TestOptions
     else if (word === '--coordination') {
       coordination = oneOf(COORDINATIONS, word, rest.next().value)
     } else if (word === '--resume') resume = valueOf(word, rest.next().value)
+    else if (word === '--base') base = valueOf(word, rest.next().value)
     else if (word === '--repeat') repeat = countOf(word, rest.next().value)
     else if (isFlag(word)) flags.add(word)
     else if (word.startsWith('-')) throw new UsageError(`unknown option ${word}\n\n${usage(root)}`)
@@ -66,9 +76,13 @@ export function readOptions(words: readonly string[], root: string): TestOptions
     }
   }
   const inAreas = all.filter((file) => areas.some((area) => file.split('/').includes(area)))
-  const isWhole = areas.length === 0 && named.length === 0
+  const isChanged = flags.has('--changed')
+  if (base !== undefined && !isChanged) throw new UsageError('--base needs --changed')
+  const isAll = areas.length === 0 && named.length === 0
+  const isWhole = isAll && !isChanged
   if (repeat > 1 && isWhole) throw new UsageError('--repeat needs files or an area')
-  const files = isWhole ? all : [...new Set([...named, ...inAreas])]
+  const chosen = isAll ? all : [...new Set([...named, ...inAreas])]
+  const files = isChanged ? changedOf(chosen, root, base) : chosen
   return { files, isWhole, flags, match, through, coordination, resume, repeat }
 }
 
@@ -77,6 +91,8 @@ export function usage(root: string): string {
 
   FILES             compiled test files, such as dist/test/tidy.test.js, or their sources
   --area NAME       the tests of one area: ${areasOf(testFiles(root)).join(', ')}
+  --changed         only tests that a change can break, by imports and, past the service, by area
+  --base REF        the change since REF; default: since main, on main since the commit before; with the working tree
   --match TITLE     only tests with this title; * stands for any text
   --fail-on-skip    a skipped test is a failure
   --long            also the files called *.long.test.js, and the long forms of the crash and property tests
@@ -92,6 +108,14 @@ export function usage(root: string): string {
 function valueOf(flag: string, value: string | undefined): string {
   if (value === undefined) throw new UsageError(`${flag} needs a value`)
   return value
+}
+
+function changedOf(files: readonly string[], root: string, base: string | undefined): string[] {
+  try {
+    return changedTests(files, changedPaths(root, base), treeOf(root, AREAS))
+  } catch (error) {
+    throw new UsageError(`--changed needs git and a base that it knows: ${String(error)}`)
+  }
 }
 
 function countOf(flag: string, value: string | undefined): number {

@@ -70,6 +70,8 @@ for (const [words, message] of [
   [['--area'], /^--area needs a value$/],
   [['--repeat', '0', 'dist/test/tidy.test.js'], /^--repeat needs a count$/],
   [['--repeat', '3'], /^--repeat needs files or an area$/],
+  [['--base', 'main'], /^--base needs --changed$/],
+  [['--changed'], /^--changed needs git and a base that it knows: /],
   [['--through', 'apache'], /^--through is one of nginx, haproxy$/],
   [['--coordination', 'etcd'], /^--coordination is one of postgres, redis, .*memcached$/],
   [['test/tidi.test.ts'], /^no test file test\/tidi\.test\.ts/],
