@@ -4,12 +4,13 @@
  * options.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, constants } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { type Belongings, ownBelongings } from './runner/belongings.js'
+import { commitOf, LONG_RUN_PAGE, thisMachine, withRun } from './runner/long-run.js'
 import { readOptions, type TestOptions, UsageError } from './runner/options.js'
 import {
   readRecords,
@@ -153,6 +154,7 @@ async function run(options: TestOptions): Promise<number> {
         const times = { TEST_TIMES: join(dataDir, `times-${run.through}-${run.coordination}`) }
         add(verdict, await runThrough({ ...environment, ...times }, { ...options, ...run }), how)
       }
+      if (belongings.interrupted() === undefined) recordRun(verdict, started)
     }
     keepTimes(verdict.times, root, options.flags.has('--keep-times'))
     say(`${startedLine(environment.TEST_STARTED)} were started`)
@@ -163,6 +165,21 @@ async function run(options: TestOptions): Promise<number> {
   } finally {
     await postgres.stop()
   }
+}
+
+function recordRun({ passed, failed, skipped }: Verdict, started: number): void {
+  const path = join(root, LONG_RUN_PAGE)
+  const page = withRun(readFileSync(path, 'utf8'), {
+    date: new Date(),
+    commit: commitOf(root),
+    machine: thisMachine(),
+    passed,
+    failed: failed.length,
+    skipped: skipped.length,
+    seconds: (performance.now() - started) / 1000,
+  })
+  writeFileSync(path, page)
+  say(`a row was added to ${LONG_RUN_PAGE}`)
 }
 
 function add(whole: Verdict, part: Verdict, how?: string): void {
