@@ -178,18 +178,19 @@ const behaviours: Record<
   'a window ends, and the next one begins with its first call': async (t, a) => {
     const second = { limit: 1, windowSecs: 1 }
     await until(async () => !(await a.take('brief', second)).allowed)
-    await until(async () => (await a.take('brief', second)).allowed)
-    t.pass()
+    let first = await a.take('brief', second)
+    await until(async () => (first = await a.take('brief', second)).allowed)
+    t.is(first.used, 1)
   },
   'of 50 calls at once with one key, one is the first': async (t, a, b) => {
     const calls = Array.from({ length: 50 }, (_, i) => (i % 2 ? a : b).once('jti', 60))
     t.is((await Promise.all(calls)).filter(Boolean).length, 1)
   },
   'what may happen once may happen again after its time, and not before': async (t, a) => {
-    const from = performance.now()
+    t.true(await a.once('later', 60))
+    t.false(await a.once('later', 60))
     t.true(await a.once('again', 1))
     await until(() => a.once('again', 1))
-    t.true(performance.now() - from >= 1000)
   },
   'a lock has one holder and is free after its release': async (t, a, b) => {
     const tries = await Promise.all(
@@ -302,7 +303,6 @@ for (const [name, start, at] of [
         }
         await server.restart()
         await until(() => backend.once(`back ${performance.now()}`, 60).catch(() => false))
-        t.pass()
       } finally {
         await backend.close()
         await server.stop()

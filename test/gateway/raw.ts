@@ -9,8 +9,6 @@ export type RawReply = {
   readonly text: string
   /** True if the server closed the connection. */
   readonly closed: boolean
-  /** Milliseconds until then, or until the time limit. */
-  readonly afterMs: number
 }
 
 /** Where raw bytes go: a port without TLS, or a stage, whose transport decides. */
@@ -60,7 +58,6 @@ export function sendRaw(
   parts: string | readonly string[],
   { withinMs, gapMs = 30, answers = Number.POSITIVE_INFINITY }: RawLimits = {},
 ): Promise<RawReply> {
-  let started = Date.now()
   return new Promise((resolve) => {
     const socket = connectRaw(target)
     let text = ''
@@ -70,7 +67,7 @@ export function sendRaw(
       over = true
       clearTimeout(timer)
       socket.destroy()
-      resolve({ text, closed, afterMs: Date.now() - started })
+      resolve({ text, closed })
     }
     let timer = setTimeout(() => finish(false), CONNECT_WITHIN_MS)
     socket.on('data', (chunk: Buffer) => {
@@ -88,7 +85,6 @@ export function sendRaw(
     const list = typeof parts === 'string' ? [parts] : parts
     socket.on(readyEvent(target), async () => {
       clearTimeout(timer)
-      started = Date.now()
       timer = setTimeout(() => finish(false), withinMs ?? SILENT_MS)
       for (const [index, part] of list.entries()) {
         if (index > 0) await new Promise((wake) => setTimeout(wake, gapMs))

@@ -59,19 +59,20 @@ test('parameters are decoded once, and refused when they hide something', (t) =>
 
 test('no path makes the router throw, and a match gives back what was in the path', (t) => {
   const router = routerOf('/a/{x}', '/a/{x}/b/{y}', '/c')
-  fc.assert(
-    fc.property(
-      fc.string({ unit: 'binary-ascii' }),
-      fc.string({ unit: 'binary-ascii' }),
-      (x, y) => {
-        router.match(x)
-        const safe = [x, y].map((part) => encodeURIComponent(part).replaceAll('.', '%2e'))
-        const path = `/a/${safe[0]}/b/${safe[1]}`
-        const match = router.match(path)
-        if (x === '' || y === '') return match === null
-        return match !== null && match.params['x'] === safe[0] && match.params['y'] === safe[1]
-      },
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(
+        fc.string({ unit: 'binary-ascii' }),
+        fc.string({ unit: 'binary-ascii' }),
+        (x, y) => {
+          router.match(x)
+          const safe = [x, y].map((part) => encodeURIComponent(part).replaceAll('.', '%2e'))
+          const path = `/a/${safe[0]}/b/${safe[1]}`
+          const match = router.match(path)
+          if (x === '' || y === '') return match === null
+          return match !== null && match.params['x'] === safe[0] && match.params['y'] === safe[1]
+        },
+      ),
     ),
   )
-  t.pass()
 })

@@ -82,5 +82,5 @@ test('draining ends the connections of both protocols', async (t) => {
   const ends = Promise.all([once(idle, 'close'), once(session, 'close')])
   t.true(await stage.gateway.drain(5_000))
   await ends
-  t.pass()
+  t.deepEqual([idle.closed, session.closed], [true, true])
 })

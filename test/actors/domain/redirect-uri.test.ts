@@ -52,13 +52,14 @@ for (const [uri, why] of [
 }
 
 test('no text makes the check throw, and what it accepts never carries credentials', (t) => {
-  fc.assert(
-    fc.property(fc.oneof(fc.string(), fc.webUrl(), fc.webUrl({ withFragments: true })), (uri) => {
-      if (redirectUriFault(uri) !== undefined || !URL.canParse(uri)) return true
-      const { username, password, hash, hostname, protocol } = new URL(uri)
-      const isPlain = !protocol.startsWith('http') || !/[;,'"\s]/.test(hostname)
-      return username === '' && password === '' && hash === '' && isPlain
-    }),
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.webUrl(), fc.webUrl({ withFragments: true })), (uri) => {
+        if (redirectUriFault(uri) !== undefined || !URL.canParse(uri)) return true
+        const { username, password, hash, hostname, protocol } = new URL(uri)
+        const isPlain = !protocol.startsWith('http') || !/[;,'"\s]/.test(hostname)
+        return username === '' && password === '' && hash === '' && isPlain
+      }),
+    ),
   )
-  t.pass()
 })

@@ -63,15 +63,16 @@ test('one scope outside of what is allowed refuses the whole request', (t) => {
 
 test('whatever is asked for, nothing beyond what is allowed is given', (t) => {
   const some = fc.subarray([...SCOPES, 'unknown'])
-  fc.assert(
-    fc.property(some, fc.subarray([...SCOPES]), (asked, allowed) => {
-      const given = narrowScopes(asked, allowed)
-      return given === undefined
-        ? asked.some((scope) => !(allowed as string[]).includes(scope))
-        : given.every((scope) => allowed.includes(scope))
-    }),
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(some, fc.subarray([...SCOPES]), (asked, allowed) => {
+        const given = narrowScopes(asked, allowed)
+        return given === undefined
+          ? asked.some((scope) => !(allowed as string[]).includes(scope))
+          : given.every((scope) => allowed.includes(scope))
+      }),
+    ),
   )
-  t.pass()
 })
 
 test('a scope parameter is split at spaces, each scope counted once', (t) => {

@@ -19,9 +19,6 @@ import {
 import { testService } from '../../support/service.js'
 import { metric, METRICS_TOKEN, until, watchLive } from '../../support/service/watch.js'
 
-/** Shorter than the blocked work. A benchmark measures how fast a probe is. */
-const LIVE_WITHIN_MS = 5_000
-
 test('a full mailbox returns 503 at once, while probes and other work continue', async (t) => {
   const running = await testService({
     environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
@@ -50,25 +47,27 @@ test('a full mailbox returns 503 at once, while probes and other work continue',
   })
 
   const pulse = watchLive(http)
-  const began = performance.now()
   const refused = await Promise.all(
     Array.from({ length: 20 }, () =>
       http.post(`${REGISTER}/pow/complete`, { challenge_id: randomUUID(), nonce: '1' }),
     ),
   )
-  const tookMs = performance.now() - began
   for (const { status, headers, body } of refused) {
     t.is(status, 503)
     t.is(headers.get('content-type'), 'application/problem+json')
     t.is(headers.get('retry-after'), '1')
     t.like(body, { error: 'service_unavailable', detail: 'The service is overloaded.' })
   }
-  t.true(tookMs < 5_000, `refused at once, not after ${tookMs} ms`)
   t.is(
     await metric(http, 'svc_actor_unavailable_total', { actor: 'agents', reason: 'mailbox_full' }),
     20,
   )
   demand(await http.call('/.well-known/jwks.json'), 200)
+
+  // They were answered while the work was blocked.
+  const { probes, bad } = await pulse.stop()
+  t.true(probes > 0)
+  t.is(bad, 0)
 
   // The callers give up: waiting messages never run, running ones are cancelled in the database.
   giveUp.abort()
@@ -83,10 +82,6 @@ test('a full mailbox returns 503 at once, while probes and other work continue',
   })
   demand(await clientToken(http, space), 200)
   await bootstrap(http)
-  const { probes, bad, slowestMs } = await pulse.stop()
-  t.true(probes > 0)
-  t.is(bad, 0)
-  t.true(slowestMs < LIVE_WITHIN_MS, `the slowest probe took ${slowestMs} ms`)
 })
 
 /** A service with a user who has consented to an application, and access to its database. */

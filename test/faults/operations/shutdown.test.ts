@@ -54,7 +54,6 @@ async function hanging(t: ExecutionContext, deadlineSecs: number) {
 test('a request in flight is answered after SIGTERM, and the end is clean', async (t) => {
   const { service, superuser, answer, refusesConnections } = await hanging(t, DEADLINE_SECS)
   service.child.kill('SIGTERM')
-  const began = performance.now()
   await until('new connections are refused', 10_000, refusesConnections)
   await sleep(200)
   t.is(service.child.exitCode, null, 'it waits for the request')
@@ -63,15 +62,12 @@ test('a request in flight is answered after SIGTERM, and the end is clean', asyn
   if (answered instanceof Error) throw answered
   demand(answered, 201)
   t.is(await service.ended(), 0)
-  t.true(performance.now() - began < DEADLINE_SECS * 1_000)
 })
 
 test('a request that outlasts the deadline is cut off, and leaves nothing half-made', async (t) => {
   const { service, superuser, answer } = await hanging(t, 1)
   service.child.kill('SIGTERM')
-  const began = performance.now()
   t.is(await service.ended(), 1, 'the end was not clean, and says so')
-  t.true(performance.now() - began < 15_000)
   const answered = await answer
   t.true(answered instanceof Error || answered.status >= 500)
   await superuser.query('rollback')

@@ -70,14 +70,12 @@ test.serial('an idle stream and an endless stream are aborted', async (t) => {
     ['silent-after-chunk', 'idle_timeout'],
     ['trickle', 'hop_timeout'],
   ] as const) {
-    const began = performance.now()
     const answer = await resources.send('/v1/proxy/body', {
       token: setting.direct,
       headers: bodyCall(setting, `${upstream.origin}/${habit}`, { 'x-svc-method': 'GET' }),
     })
     t.is(answer.statusCode, 200)
     await t.throwsAsync(answer.body.text(), undefined, habit)
-    t.true(performance.now() - began > (outcome === 'hop_timeout' ? 7_000 : 2_500))
     const closed = await closedCalls(resources, setting.tenantId, outcome === 'hop_timeout' ? 2 : 1)
     t.is(closed.at(-1)!['outcome'], outcome)
     t.true(Number(closed.at(-1)!['bytes']) > 0)

@@ -146,7 +146,7 @@ for (const place of PLACES) {
     cancel.abort()
     t.is(await answer, 'probe: cancelled')
     await until(() => stalls[0]!.aborted)
-    t.pass()
+    t.true(stalls[0]!.aborted)
     await stop()
   })
 

@@ -103,7 +103,6 @@ test('a statement after the end of its transaction is refused', async (t) => {
 
 test('aborting stops the statement on the server and rolls back', async (t) => {
   const abort = new AbortController()
-  const started = performance.now()
   const sleeping = fresh.database.system(
     async (tx) => {
       await tx.query({ name: 'tally.bump2', text: 'update tally set n = n + 1 where id = 2' })
@@ -122,7 +121,6 @@ test('aborting stops the statement on the server and rolls back', async (t) => {
     t.is((await fresh.database.single(running)).rowCount, 0, 'nothing runs on')
   })()
   await watching
-  t.true(performance.now() - started < 20_000)
   const { rows } = await fresh.database.single({
     name: 'tally.2',
     text: 'select n from tally where id = 2',

@@ -104,14 +104,12 @@ testWithProgram(
     t.like(rows[0], { ssl: true })
 
     const abort = new AbortController()
-    const from = performance.now()
     setTimeout(() => abort.abort(new Error('enough')), 50)
     const sleeping = database.system(
       (tx) => tx.query({ name: 'sleep', text: 'select pg_sleep(25)' }),
       { signal: abort.signal },
     )
     await t.throwsAsync(sleeping, { message: 'enough' })
-    t.true(performance.now() - from < 20_000)
     t.is(database.stats().find(({ pool }) => pool === 'plane')?.open, 1, 'cancelled, not cut')
     await database.close()
 

@@ -294,11 +294,9 @@ test.serial(
     try {
       for (const at of [1, 2]) await small.single({ name: `s${at}`, text: `select ${at}` })
       own.fallSilent()
-      const from = performance.now()
       await t.throwsAsync(small.single({ name: 's3', text: 'select 3' }), {
         instanceOf: DatabaseUnavailable,
       })
-      t.true(performance.now() - from < 15_000)
       own.speakAgain()
       t.is((await small.single({ name: 's3', text: 'select 3' })).rowCount, 1)
     } finally {

@@ -200,16 +200,17 @@ test('strict base64url has one encoding per byte string', (t) => {
 })
 
 test('parsing arbitrary text as a key or DID never throws', (t) => {
-  fc.assert(
-    fc.property(fc.string({ unit: 'binary', maxLength: 80 }), (text) => {
-      for (const algorithm of ['ed25519', 'es256'] as const) {
-        readPublicKey(text, algorithm)
-        readPublicKey(`z${text}`, algorithm)
-      }
-      readDidKey(`did:key:z${text}`)
-    }),
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', maxLength: 80 }), (text) => {
+        for (const algorithm of ['ed25519', 'es256'] as const) {
+          readPublicKey(text, algorithm)
+          readPublicKey(`z${text}`, algorithm)
+        }
+        readDidKey(`did:key:z${text}`)
+      }),
+    ),
   )
-  t.pass()
 })
 
 test('a field with a line feed cannot be signed', (t) => {

@@ -48,11 +48,12 @@ test('a default slug switches the look at the host off', (t) => {
 })
 
 test('no host makes the look-up throw or give anything but one label', (t) => {
-  fc.assert(
-    fc.property(fc.oneof(fc.string(), fc.domain(), fc.ipV6()), (host) => {
-      const slug = slugOfHost(`${host}.svc.example`, settings)
-      return slug === undefined || (slug !== '' && !slug.includes('.'))
-    }),
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.domain(), fc.ipV6()), (host) => {
+        const slug = slugOfHost(`${host}.svc.example`, settings)
+        return slug === undefined || (slug !== '' && !slug.includes('.'))
+      }),
+    ),
   )
-  t.pass()
 })

@@ -137,14 +137,15 @@ test('only same-origin paths are return paths', (t) => {
 
 test('no accepted return path leads to another host', (t) => {
   const nasty = fc.stringMatching(/^[/\\a.:@?#\t\n %]{0,12}$/)
-  fc.assert(
-    fc.property(fc.oneof(nasty, fc.webPath(), fc.string()), (path) => {
-      if (!isOwnPath(path)) return true
-      return new URL(path, 'https://auth.example').origin === 'https://auth.example'
-    }),
-    { numRuns: 2_000 },
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(fc.oneof(nasty, fc.webPath(), fc.string()), (path) => {
+        if (!isOwnPath(path)) return true
+        return new URL(path, 'https://auth.example').origin === 'https://auth.example'
+      }),
+      { numRuns: 2_000 },
+    ),
   )
-  t.pass()
 })
 
 test('the highest role counts, and without a role it is member', (t) => {

@@ -61,19 +61,20 @@ test('RFC 4648: base32 without padding', (t) => {
 })
 
 test('the otpauth URI encodes any names of tenant and user', (t) => {
-  fc.assert(
-    // A tenant always has a name.
-    fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), fc.string(), (issuer, account) => {
-      const uri = new URL(otpauthUri(issuer, account, SECRET))
-      return (
-        uri.protocol === 'otpauth:' &&
-        uri.searchParams.get('issuer') === issuer &&
-        uri.searchParams.get('secret') === base32(SECRET) &&
-        uri.pathname.endsWith(`${encodeURIComponent(issuer)}:${encodeURIComponent(account)}`)
-      )
-    }),
+  t.notThrows(() =>
+    fc.assert(
+      // A tenant always has a name.
+      fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), fc.string(), (issuer, account) => {
+        const uri = new URL(otpauthUri(issuer, account, SECRET))
+        return (
+          uri.protocol === 'otpauth:' &&
+          uri.searchParams.get('issuer') === issuer &&
+          uri.searchParams.get('secret') === base32(SECRET) &&
+          uri.pathname.endsWith(`${encodeURIComponent(issuer)}:${encodeURIComponent(account)}`)
+        )
+      }),
+    ),
   )
-  t.pass()
 })
 
 test('a recovery code is accepted in any spelling, and belongs to one account', (t) => {

@@ -65,17 +65,18 @@ for (const [title, authorization, fields, expected] of [
 
 test('every id and secret survives encoding into a Basic header', (t) => {
   const text = fc.string({ unit: 'grapheme', minLength: 1 })
-  fc.assert(
-    fc.property(text, text, (clientId, secret) => {
-      const presented = readClientAuthentication(basic(clientId, secret), form({}))
-      return (
-        presented.method === 'secret' &&
-        presented.clientId === clientId &&
-        presented.secret === secret
-      )
-    }),
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(text, text, (clientId, secret) => {
+        const presented = readClientAuthentication(basic(clientId, secret), form({}))
+        return (
+          presented.method === 'secret' &&
+          presented.clientId === clientId &&
+          presented.secret === secret
+        )
+      }),
+    ),
   )
-  t.pass()
 })
 
 test('only the Basic scheme counts as an attempt to use it', (t) => {

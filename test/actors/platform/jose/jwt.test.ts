@@ -82,48 +82,51 @@ for (const key of [es256, eddsa]) {
 
   test(`a flipped bit anywhere in a ${key.algorithm} token is refused`, (t) => {
     const token = signJwt(key, 'at+jwt', claims)
-    fc.assert(
-      fc.property(fc.nat(token.length - 1), fc.integer({ min: 0, max: 6 }), (at, bit) => {
-        const code = token.charCodeAt(at) ^ (1 << bit)
-        const changed = token.slice(0, at) + String.fromCharCode(code) + token.slice(at + 1)
-        return verifyJwt(changed, options).tag === 'refused'
-      }),
-      { numRuns: 300 },
+    t.notThrows(() =>
+      fc.assert(
+        fc.property(fc.nat(token.length - 1), fc.integer({ min: 0, max: 6 }), (at, bit) => {
+          const code = token.charCodeAt(at) ^ (1 << bit)
+          const changed = token.slice(0, at) + String.fromCharCode(code) + token.slice(at + 1)
+          return verifyJwt(changed, options).tag === 'refused'
+        }),
+        { numRuns: 300 },
+      ),
     )
-    t.pass()
   })
 }
 
 test('arbitrary claims survive signing and verification', (t) => {
   const value = fc.jsonValue({ maxDepth: 4, stringUnit: 'binary' })
-  fc.assert(
-    fc.property(fc.dictionary(fc.string({ maxLength: 20 }), value, { maxKeys: 6 }), (more) => {
-      const all = JSON.parse(JSON.stringify({ ...more, iat: NOW, exp: NOW + 1 }))
-      const token = signJwt(eddsa, 'at+jwt', all)
-      const outcome = verifyJwt(token, { ...options, issuer: undefined, audience: undefined })
-      // A lone surrogate is not valid UTF-8: encoding turns it into U+FFFD.
-      const carried = JSON.parse(Buffer.from(JSON.stringify(all)).toString())
-      // The arbitrary members may contain times.
-      if (outcome.tag === 'refused') return 'nbf' in all && outcome.reason !== 'signature'
-      return (
-        JSON.stringify({ ...carried, exp: 0, iat: 0 }) ===
-        JSON.stringify({ ...outcome.claims, exp: 0, iat: 0 })
-      )
-    }),
-    { numRuns: 200 },
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(fc.dictionary(fc.string({ maxLength: 20 }), value, { maxKeys: 6 }), (more) => {
+        const all = JSON.parse(JSON.stringify({ ...more, iat: NOW, exp: NOW + 1 }))
+        const token = signJwt(eddsa, 'at+jwt', all)
+        const outcome = verifyJwt(token, { ...options, issuer: undefined, audience: undefined })
+        // A lone surrogate is not valid UTF-8: encoding turns it into U+FFFD.
+        const carried = JSON.parse(Buffer.from(JSON.stringify(all)).toString())
+        // The arbitrary members may contain times.
+        if (outcome.tag === 'refused') return 'nbf' in all && outcome.reason !== 'signature'
+        return (
+          JSON.stringify({ ...carried, exp: 0, iat: 0 }) ===
+          JSON.stringify({ ...outcome.claims, exp: 0, iat: 0 })
+        )
+      }),
+      { numRuns: 200 },
+    ),
   )
-  t.pass()
 })
 
 test('arbitrary text is refused and never throws', (t) => {
   const part = fc.oneof(fc.string(), fc.base64String(), fc.uint8Array().map(b64))
-  fc.assert(
-    fc.property(fc.array(part, { maxLength: 6 }), (parts) => {
-      return verifyJwt(parts.join('.'), options).tag === 'refused'
-    }),
-    { numRuns: 2_000 },
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 6 }), (parts) => {
+        return verifyJwt(parts.join('.'), options).tag === 'refused'
+      }),
+      { numRuns: 2_000 },
+    ),
   )
-  t.pass()
 })
 
 const good = signJwt(es256, 'at+jwt', claims)

@@ -81,8 +81,8 @@ test('EOF is delivered at once to a reader that is not paused', async (t) => {
   socket.push(null)
   socket.read(0)
   await once(socket, 'end')
+  t.true(socket.readableEnded)
   socket.destroy()
-  t.pass()
 })
 
 test('a reset is an error, not EOF', async (t) => {

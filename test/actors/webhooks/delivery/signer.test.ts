@@ -102,11 +102,12 @@ test('a delivery with any one bit of its body changed is refused', (t) => {
 test('a receiver judges arbitrary headers without throwing', (t) => {
   const names = Object.keys(headersOf())
   const headers = fc.dictionary(fc.constantFrom(...names), fc.string({ unit: 'binary' }))
-  fc.assert(
-    fc.property(headers, (changed) => {
-      const options = { secrets: [NEW_SECRET], nowSecs: delivery.timestampSecs }
-      receive({ ...headersOf(), ...changed }, delivery.payload, options)
-    }),
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(headers, (changed) => {
+        const options = { secrets: [NEW_SECRET], nowSecs: delivery.timestampSecs }
+        receive({ ...headersOf(), ...changed }, delivery.payload, options)
+      }),
+    ),
   )
-  t.pass()
 })

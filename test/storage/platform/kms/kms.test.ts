@@ -255,7 +255,8 @@ test('a replayed first message wins nothing but an answer that cannot be read', 
   replayer.on('error', () => undefined)
   replayer.write(Buffer.concat([frame(raw.hello), recordedRequest]))
   await closed(replayer)
-  t.pass('the recorded request does not open in the new channel')
+  // The answer to a first message, and none to the recorded request.
+  t.is(replayer.bytesRead, raw.socket.bytesRead)
 })
 
 test('a client that does not read its answers is not read from either', async (t) => {
@@ -281,8 +282,8 @@ test('noise on the socket is refused', async (t) => {
     socket.on('error', () => undefined)
     socket.write(Buffer.from(bytes, 'latin1'))
     await closed(socket)
+    t.is(socket.bytesRead, 0)
   }
-  t.pass()
 })
 
 test('without the kms a client fails at once, and recovers when it is back', async (t) => {
@@ -290,11 +291,13 @@ test('without the kms a client fails at once, and recovers when it is back', asy
   const kms = await client()
   const wrapped = await kms.wrap('a', secret)
   await stop()
-  const startMs = performance.now()
   for (let index = 0; index < 50; index += 1) {
-    await t.throwsAsync(kms.wrap('a', secret), { instanceOf: KmsUnavailable })
+    // The reason says that no request waited for a time limit.
+    await t.throwsAsync(kms.wrap('a', secret), {
+      instanceOf: KmsUnavailable,
+      message: /^(?!no response|the handshake timed out)/,
+    })
   }
-  t.true(performance.now() - startMs < 10_000, 'no request waited for a time limit')
   const down = await kms.health()
   t.true(down.state === 'down' && /is unavailable/.test(down.reason))
   await restart()
@@ -308,10 +311,10 @@ test('requests under way fail when the connection breaks', async (t) => {
   await kms.wrap('a', secret)
   const asked = Promise.allSettled(Array.from({ length: 50 }, () => kms.wrap('a', secret)))
   await stop()
-  for (const outcome of await asked) {
-    if (outcome.status === 'rejected') t.true(outcome.reason instanceof KmsUnavailable)
-  }
-  t.pass()
+  const others = (await asked).filter(
+    (outcome) => outcome.status === 'rejected' && !(outcome.reason instanceof KmsUnavailable),
+  )
+  t.deepEqual(others, [])
 })
 
 test('a kms that accepts and says nothing is given up within the time limit', async (t) => {
