@@ -341,7 +341,7 @@ function runAva(
       progress.say(`\nFAIL  ${source?.title ?? title}`)
       if (source !== undefined) progress.say(`      ${sourcePath(source.file)}`)
       const failed = readRecords(testsPath).findLast((one) => isRecordOf(one, source))
-      const screen = screenOf(failed?.asked ?? [], dirname(testsPath))
+      const screen = screenOf(failed?.asked ?? [], belongings.folder)
       const lines = [...shortDetail(detail, DETAIL_LINES_MAX), ...screen]
       for (const line of lines) progress.say(`      ${line}`)
       if (source !== undefined) progress.say(`      ${commandFor(source)}\n`)

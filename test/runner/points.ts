@@ -7,6 +7,8 @@ import { STARTED_KINDS } from '../support/service/started.js'
 const ANSWER_LINES_MAX = 12
 const LOG_LINES_MAX = 12
 const LINE_CHARACTERS_MAX = 300
+/** The run, its pools, their fleets. */
+const LOG_DEPTH_MAX = 2
 /** Headers that every request has. */
 const COMMON_HEADERS = /^(?:accept|host|user-agent|content-length|connection)\b/i
 
@@ -90,8 +92,17 @@ function readable(body: string): string {
 
 function loggedOf(folder: string, requestId: string | undefined): string[] {
   if (requestId === undefined) return []
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.log'))
-    .flatMap((name) => readFileSync(join(folder, name), 'utf8').split('\n'))
+  return logsIn(folder, LOG_DEPTH_MAX)
+    .flatMap((path) => readFileSync(path, 'utf8').split('\n'))
     .filter((line) => line.includes(requestId))
+}
+
+/** Not deeper: the databases of a server are folders with thousands of files, which come and go. */
+function logsIn(folder: string, depth: number): string[] {
+  if (depth < 0 || !existsSync(folder)) return []
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) return logsIn(path, depth - 1)
+    return entry.name.endsWith('.log') ? [path] : []
+  })
 }
