@@ -183,12 +183,33 @@ export async function addAgentMember(
   return (await findMember(tx, organizationId, id))!
 }
 
-/** Another owner exists who can sign in. */
-const HAS_OTHER_OWNER = `exists (select from organization_members o
-  where o.organization_id = $1 and o.id <> $2 and o.role = 'owner'
+/** SQL: another owner than the member exists who can sign in. */
+const hasOtherOwner = (organizationId: string, memberId: string) =>
+  `exists (select from organization_members o
+  where o.organization_id = ${organizationId} and o.id <> ${memberId} and o.role = 'owner'
     and case o.member_type
       when 'account' then (select a.status from accounts a where a.id = o.member_id)
       when 'agent' then (select g.status from agents g where g.id = o.member_id) end = 'active')`
+const HAS_OTHER_OWNER = hasOtherOwner('$1', '$2')
+
+/** Locks the organizations that the agent owns, and tells whether each has another owner who can sign in. */
+export async function keepsOwnersWithout(tx: Transaction, agentId: string): Promise<boolean> {
+  await tx.query({
+    name: 'organization_member.hold_owned',
+    text: `select from organizations where id in (select organization_id from organization_members
+             where member_type = 'agent' and member_id = $1 and role = 'owner')
+           order by id for no key update`,
+    values: [agentId],
+  })
+  const { rows } = await tx.query<{ keeps: boolean }>({
+    name: 'organization_member.keeps_owners',
+    text: `select not exists (select from organization_members m
+             where m.member_type = 'agent' and m.member_id = $1 and m.role = 'owner'
+               and not ${hasOtherOwner('m.organization_id', 'm.id')}) as keeps`,
+    values: [agentId],
+  })
+  return rows[0]!.keeps
+}
 
 /** Changes a role; false when no owner would be left. Call `lockMembers` first. */
 export async function setMemberRole(

@@ -18,6 +18,7 @@ import {
 } from '../../../storage/agents/agent-management.js'
 import { endAgentSessions } from '../../../storage/agents/agent-status.js'
 import { type AgentWithKeys, findAgent, findAgents } from '../../../storage/agents/agents.js'
+import { keepsOwnersWithout } from '../../../storage/identity/organization-members.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { type DelegationsToEnd, endDelegations } from '../../../storage/agents/delegations.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
@@ -42,6 +43,7 @@ import { scopesFault } from './rules.js'
 import type { AgentManagementNeeds } from './needs.js'
 
 const UNKNOWN_AGENT = { tag: 'unknown_agent' } as const
+const LAST_OWNER = { tag: 'last_owner' } as const
 
 export const agentManagementActor = defineActor<AgentManagementProtocol, AgentManagementNeeds>({
   address: agentManagement,
@@ -161,7 +163,10 @@ export const agentManagementActor = defineActor<AgentManagementProtocol, AgentMa
         change(message, async (tx, found) => {
           const now = clock.now()
           const home = isHome(message, found)
-          const { tenantId } = message.caller.principal
+          const { tenantId, scopes } = message.caller.principal
+          // The operator of the deployment may suspend every agent. In another tenant it stays an owner elsewhere.
+          const isFree = !home || scopes.includes('deployment:manage')
+          if (!isFree && !(await keepsOwnersWithout(tx, found.id))) return LAST_OWNER
           const reach = home ? null : tenantId
           const delegations = { tenantId: reach, agentId: found.id }
           await revokeDelegations(tx, message, delegations, 'agent_suspended', now, context)
@@ -192,6 +197,7 @@ export const agentManagementActor = defineActor<AgentManagementProtocol, AgentMa
       remove: (message, context) =>
         change(message, async (tx, found) => {
           if (!isHome(message, found)) return { tag: 'at_home_elsewhere' as const }
+          if (!(await keepsOwnersWithout(tx, found.id))) return LAST_OWNER
           const of = { agentId: found.id, tenantId: null, fingerprint: null }
           const now = clock.now()
           const delegations = { tenantId: null, agentId: found.id }

@@ -13,9 +13,9 @@ export type AgentManagementProtocol = {
   list: Ask<ListAgents, AgentsListed>
   read: Ask<OneAgent, AgentFound | UnknownAgent>
   /** The home tenant suspends everywhere, another tenant in itself. Sessions and tokens end at once. */
-  suspend: Ask<OneAgent, AgentFound | UnknownAgent>
+  suspend: Ask<OneAgent, AgentFound | UnknownAgent | LastOwner>
   activate: Ask<OneAgent, AgentFound | UnknownAgent | { tag: 'suspended_at_home' }>
-  remove: Ask<OneAgent, { tag: 'removed' } | UnknownAgent | AtHomeElsewhere>
+  remove: Ask<OneAgent, { tag: 'removed' } | UnknownAgent | AtHomeElsewhere | LastOwner>
   update: Ask<UpdateAgent, AgentFound | UnknownAgent | AtHomeElsewhere | ScopesRefused>
   addKey: Ask<AddKey, KeyAdded | KeyRefused | UnknownAgent | MayNotManage | AtHomeElsewhere>
   deprecateKey: Ask<OneKey, KeyChanged | KeyUnchanged>
@@ -40,6 +40,8 @@ export type AgentsListed = {
 export type OneAgent = { readonly caller: Caller; readonly agentId: string }
 export type AgentFound = { readonly tag: 'found'; readonly agent: AgentRecord }
 export type UnknownAgent = { readonly tag: 'unknown_agent' }
+/** An organization would have no owner who can sign in. */
+export type LastOwner = { readonly tag: 'last_owner' }
 /** Only the agent's home tenant can change this. */
 export type AtHomeElsewhere = { readonly tag: 'at_home_elsewhere' }
 

@@ -96,6 +96,12 @@ const AgentChange = z
   })
   .meta({ id: 'AgentChange' })
 
+const lastOwner = problem(409, 'conflict', {
+  error: 'last_owner',
+  detail:
+    'The agent is the last owner of an organization. Give the organization another owner first.',
+})
+
 export const agentManagementRoutes: readonly Route[] = [
   route(agentManagement, 'list', {
     method: 'GET',
@@ -182,6 +188,7 @@ export const agentManagementRoutes: readonly Route[] = [
       removed: empty(204),
       unknown_agent: unknownAgent,
       at_home_elsewhere: elsewhere,
+      last_owner: lastOwner,
     },
   }),
   route(agentManagement, 'suspend', {
@@ -200,7 +207,7 @@ export const agentManagementRoutes: readonly Route[] = [
       caller: callerOf(request),
       agentId: request.params.agent_id,
     }),
-    replies: { found, unknown_agent: unknownAgent },
+    replies: { found, unknown_agent: unknownAgent, last_owner: lastOwner },
   }),
   route(agentManagement, 'activate', {
     method: 'POST',
