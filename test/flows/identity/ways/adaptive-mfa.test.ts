@@ -10,12 +10,19 @@ import {
   signIn,
   type Workspace,
 } from '../../../support/identity/person.js'
-import { codeIn, openMailServer } from '../../../support/operations/mail.js'
+import { codeIn, openMailServer, pathIn } from '../../../support/operations/mail.js'
+import type { Database } from '../../../../storage/platform/sql.js'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
 import { openChromium } from '../../../support/pages/chromium.js'
 import { looksRight } from '../../../support/pages/visual-checks.js'
 import { testWithProgram } from '../../../support/service/programs.js'
 import { testService } from '../../../support/service.js'
+import {
+  departed,
+  onwardFrom,
+  throughHome,
+  upstreamFixture,
+} from '../../../support/vault/upstream.js'
 
 const EMAIL = 'ada@example.com'
 const CODE = /[A-Z]{4}-[A-Z]{4}/
@@ -132,19 +139,53 @@ const FIRST_SESSIONS = {
     const opened = await browser.submit(page, { name: 'Bea', email, password: PASSWORD })
     return { opened, tenantSlug: workspace.tenantSlug }
   },
+  'a sign-up': async ({ mail, workspace }: Stage, browser: TestBrowser, email: string) => {
+    const { tenantSlug } = workspace
+    const page = await browser.get(`/auth/register?tenant_slug=${tenantSlug}`)
+    await browser.submit(page, { email })
+    const link = pathIn(await mail.letterTo(email, /\/auth\/register\//), '/auth/register/')
+    const fields = { name: 'Bea', password: PASSWORD }
+    return { opened: await browser.submit(await browser.get(link), fields), tenantSlug }
+  },
+  'a guest session': async ({ db, workspace }: Stage, browser: TestBrowser, email: string) => {
+    const { tenantId, tenantSlug } = workspace
+    await sql(db, 'update tenants set settings = $2 where id = $1', [
+      tenantId,
+      JSON.stringify({ anonymous: { enabled: true } }),
+    ])
+    const page = await browser.get(`/auth/login?tenant_slug=${tenantSlug}&return_to=/auth/account`)
+    const opened = await browser.submit(page, {}, '/auth/login/guest')
+    await givePassword(db, 'guest_since is not null', email)
+    return { opened, tenantSlug }
+  },
 } as const
+
+/** Gives an account the address and the password of the fixture user. */
+const givePassword = (db: Database, whose: string, email: string) =>
+  sql(
+    db,
+    `update accounts set email = $1, email_key = $1, guest_since = null,
+       password_hash = (select password_hash from accounts where email = $2)
+     where ${whose}`,
+    [email, EMAIL],
+  )
 
 for (const [way, open] of Object.entries(FIRST_SESSIONS)) {
   test.serial(
     `after ${way} a password from elsewhere is challenged, and its owner is not`,
     async (t) => {
-      const at = await stage(t, { SVC_INVITATIONS__ENABLED: 'true' })
+      const at = await stage(t, {
+        SVC_INVITATIONS__ENABLED: 'true',
+        SVC_USER_SELF_SERVICE__ENABLED: 'true',
+        SVC_ANONYMOUS__ENABLED: 'true',
+      })
       const email = 'bea@example.com'
       const owner = at.browser()
       const { opened, tenantSlug } = await open(at, owner, email)
       t.is(opened.status, 303, opened.html)
       await sql(at.db, 'update accounts set email_verified = true where email = $1', [email])
-      const bea = { ...at.workspace, tenantSlug, email, password: PASSWORD }
+      const password = way === 'a guest session' ? at.workspace.password : PASSWORD
+      const bea = { ...at.workspace, tenantSlug, email, password }
       const attacker = at.browser()
       t.regex((await signIn(attacker, bea)).location!, /^\/auth\/mfa\?flow=/)
       t.is((await attacker.get('/auth/account')).status, 303)
@@ -153,6 +194,41 @@ for (const [way, open] of Object.entries(FIRST_SESSIONS)) {
     },
   )
 }
+
+test.serial(
+  'after a federated sign-in a password from elsewhere is challenged, and its owner is not',
+  async (t) => {
+    const mail = await openMailServer()
+    const environment = { ...mail.environment, SVC_ADAPTIVE_MFA__ENABLED: 'true' }
+    const house = await upstreamFixture({ environment })
+    const [owner, attacker] = [openBrowser(house.running), openBrowser(house.running)]
+    t.teardown(async () => {
+      await Promise.all([owner.close(), attacker.close()])
+      await house.end()
+      await mail.close()
+    })
+    const workspace = await bootstrapped(house.running)
+    const db = house.running.db.database
+    await sql(db, 'update tenants set settings = $2 where id = $1', [
+      workspace.tenantId,
+      JSON.stringify({ social: { provision: true } }),
+    ])
+    const away = await departed(owner, workspace)
+    const back = await throughHome(house, owner, away.location!, house.person)
+    t.is((await onwardFrom(owner, back)).status, 200, back.html)
+    const { email } = house.person
+    await sql(
+      db,
+      `update accounts set email_verified = true,
+         password_hash = (select password_hash from accounts where email = $2)
+       where email = $1`,
+      [email, workspace.email],
+    )
+    const bea = { ...workspace, email }
+    t.regex((await signIn(attacker, bea)).location!, /^\/auth\/mfa\?flow=/)
+    t.is((await signInAgain(owner, bea)).location, '/auth/account', 'the browser is known')
+  },
+)
 
 test.serial('a new network and failures raise the risk', async (t) => {
   const at = await stage(t, { SVC_ADAPTIVE_MFA__FAILURES_MAX: '2' })
