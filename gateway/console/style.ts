@@ -3,12 +3,14 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { NO_CONTEXT } from '../response/replies.js'
+import { sharedBody } from '../response/shared-body.js'
 import { ownRoute, problem, type Route } from '../route.js'
 
 const STYLE = readFileSync(
   new URL('../../../gateway/pages/templates/console/style.css', import.meta.url),
   'utf8',
 )
+const { body: BODY } = sharedBody(STYLE)
 const DIGEST = createHash('sha256').update(STYLE).digest('hex').slice(0, 16)
 
 export const CONSOLE_STYLE_PATH = `/console/style/${DIGEST}`
@@ -33,7 +35,7 @@ export const consoleStyleRoute: Route = ownRoute({
           form: 'body',
           status: 200,
           contentType: 'text/css; charset=utf-8',
-          body: STYLE,
+          body: BODY,
           cacheControl: 'public, max-age=31536000, immutable',
         }
       : unknown.render(null, NO_CONTEXT),

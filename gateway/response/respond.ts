@@ -22,8 +22,13 @@ import {
 import { errorPage } from '../pages/platform/error.js'
 import { pagePolicy, type Rendered } from './replies.js'
 import type { RequestContext } from '../request/request-context.js'
+import { compressedFor, isShared, tagOf, tagsOf } from './shared-body.js'
 import { heldBytesOf } from '../transports/bounds.js'
 import { isScimPath, SCIM_MEDIA_TYPE, scimErrorOf } from './scim-errors.js'
+
+/** Media types that become shorter. Fonts and pictures are compressed already. */
+const COMPRESSIBLE =
+  /^(?:text\/|application\/(?:[a-z.-]+\+)?json|application\/javascript|image\/svg)/
 
 const NO_STORE = 'no-store'
 /** A too long target is not repeated in full. */
@@ -81,23 +86,50 @@ export class Responder {
       return
     }
     const { status, contentType, body, headers, etag, session, policy } = rendered
+    const form = formFor(context, rendered)
+    if (form instanceof Promise) {
+      form
+        .then(() => this.rendered(context, rendered, replayed))
+        .catch((error: unknown) => this.needs.log.error({ err: error }, 'cannot send a document'))
+      return
+    }
     const cache = rendered.cacheControl ?? (status < 300 ? context.route?.route.cache : undefined)
     const pairs: HeaderPair[] = []
     if (headers !== undefined) for (const name in headers) pairs.push([name, headers[name]!])
     for (const cookie of rendered.cookies ?? []) pairs.push(['set-cookie', cookie])
     if (session !== undefined) pairs.push(['set-cookie', this.needs.sessionCookie(session)])
     if (replayed) pairs.push(['idempotency-replayed', 'true'])
+    if (form !== undefined) pairs.push(['vary', 'Accept-Encoding'])
     if (etag !== undefined) {
-      pairs.push(['etag', etag])
       const { exchange } = context
-      if (status === 200 && isSafe(exchange.method)) {
-        if (!noneMatch(exchange.headers.get('if-none-match'), etag)) {
-          this.send(context, 304, null, cache ?? NO_STORE, pairs, null)
-          return
-        }
+      const current = form ? tagOf(etag, form.coding) : etag
+      const known =
+        status === 200 && isSafe(exchange.method)
+          ? knownOf(
+              exchange.headers.get('if-none-match'),
+              current,
+              form === undefined ? [etag] : tagsOf(etag),
+            )
+          : undefined
+      pairs.push(['etag', known ?? current])
+      if (known !== undefined) {
+        this.send(context, 304, null, cache ?? NO_STORE, pairs, null)
+        return
       }
     }
-    this.send(context, status, contentType, cache ?? NO_STORE, pairs, body, false, policy)
+    if (form) pairs.push(['content-encoding', form.coding])
+    const compressed = form?.body
+    this.send(
+      context,
+      status,
+      contentType,
+      cache ?? NO_STORE,
+      pairs,
+      body,
+      false,
+      policy,
+      compressed,
+    )
   }
 
   problem(context: RequestContext, problem: Problem, close = false): void {
@@ -156,6 +188,7 @@ export class Responder {
     body: string | Uint8Array | null,
     close = false,
     policy?: string,
+    compressed?: Uint8Array,
   ): void {
     const { exchange, route, requestId } = context
     if (route !== null && body !== null && body.length > route.expected.bytes)
@@ -182,7 +215,7 @@ export class Responder {
       status,
       block: this.needs.blocks.block(contentType, cacheControl, policy),
       headers,
-      body,
+      body: compressed ?? body,
       close,
     })
     this.account(context, status)
@@ -281,6 +314,16 @@ export class Responder {
   }
 }
 
+/** The form of a shared body for the client. Undefined for bodies that are never compressed. */
+function formFor(
+  { exchange }: RequestContext,
+  { status, contentType, body }: Extract<Rendered, { form: 'body' }>,
+): ReturnType<typeof compressedFor> | undefined {
+  if (status !== 200 || body === null || typeof body === 'string' || !isShared(body)) return
+  if (contentType === null || !COMPRESSIBLE.test(contentType)) return
+  return compressedFor(body, exchange.headers.get('accept-encoding') ?? '')
+}
+
 /** Ends the span of a request with the attributes of OpenTelemetry's HTTP conventions. */
 function endSpan(
   span: Span,
@@ -370,10 +413,17 @@ function isFieldValue(value: string): boolean {
   return !FORBIDDEN_IN_FIELD.test(value)
 }
 
-/** Evaluates If-None-Match by weak comparison with one entity tag (RFC 9110 section 13.1.2). */
-function noneMatch(ifNoneMatch: string | undefined, etag: string): boolean {
-  if (ifNoneMatch === undefined) return true
-  if (ifNoneMatch.trim() === '*') return false
-  const opaque = etag.replace(/^W\//, '')
-  return !ifNoneMatch.split(',').some((tag) => tag.trim().replace(/^W\//, '') === opaque)
+/**
+ * The entity tag that If-None-Match has of a document, by weak comparison (RFC 9110 section 13.1.2).
+ * @param tags those of all forms of the document. The client may have any, whatever it would get now.
+ */
+function knownOf(
+  ifNoneMatch: string | undefined,
+  etag: string,
+  tags: readonly string[],
+): string | undefined {
+  if (ifNoneMatch === undefined) return undefined
+  if (ifNoneMatch.trim() === '*') return etag
+  const sent = ifNoneMatch.split(',').map((tag) => tag.trim().replace(/^W\//, ''))
+  return tags.find((tag) => sent.includes(tag.replace(/^W\//, '')))
 }

@@ -4,7 +4,7 @@ import { join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Negotiator from 'negotiator'
 import { z } from 'zod'
-import { type SharedBody, sharedBody, strongTag } from '../response/shared-body.js'
+import { type SharedBody, sharedBody } from '../response/shared-body.js'
 import { NO_CONTEXT } from '../response/replies.js'
 import { ownRoute, problem, type Rendered, type ResponseDoc, type Route } from '../route.js'
 
@@ -34,11 +34,10 @@ export function textType(
 
 /** A text with an entity tag. `Vary` names the header that its type depends on. */
 export function textBody(
-  text: string | SharedBody,
+  { body, etag }: SharedBody,
   contentType: string,
   maxAgeSecs: number,
 ): Extract<Rendered, { form: 'body' }> {
-  const { body, etag } = typeof text === 'string' ? { body: text, etag: strongTag(text) } : text
   return {
     form: 'body',
     status: 200,
@@ -46,7 +45,7 @@ export function textBody(
     body,
     headers: { vary: 'Accept' },
     // The same text has two types.
-    etag: strongTag(`${contentType}\n${etag}`),
+    etag: contentType.startsWith('text/markdown') ? etag.replace(/"$/, '-md"') : etag,
     cacheControl: `public, max-age=${maxAgeSecs}`,
   }
 }

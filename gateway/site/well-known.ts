@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import type { Clock } from '../../runtime/kernel/clock.js'
-import { sharedBody } from '../response/shared-body.js'
+import { type SharedBody, sharedBody, sharedOnce } from '../response/shared-body.js'
 import { NO_CONTEXT } from '../response/replies.js'
 import { ownRoute, problem, type Rendered, type ResponseDoc, type Route } from '../route.js'
 import { agentText, overviewText, type TextOptions } from './agent-texts.js'
@@ -80,7 +80,7 @@ function robots(issuer: string): Route {
     `# Programs and agents: ${issuer}/llms.txt and ${issuer}/auth.md`,
     '',
   ]
-  const body = lines.join('\n')
+  const rendered = plain(sharedBody(lines.join('\n')), DAY_SECS)
   return ownRoute({
     ...shared,
     path: '/robots.txt',
@@ -89,7 +89,7 @@ function robots(issuer: string): Route {
     exposure: 'internal',
     quiet: true,
     responses: [{ status: 200, contentType: 'text/plain', schema: null }],
-    answer: () => plain(body, DAY_SECS),
+    answer: () => rendered,
   })
 }
 
@@ -116,12 +116,12 @@ function securityText(issuer: string, contact: string | undefined, clock: Clock)
         'Preferred-Languages: en, de',
         `Canonical: ${issuer}${path}`,
       ]
-      return plain(`${lines.join('\n')}\n`, HOUR_SECS)
+      return plain(sharedBody(`${lines.join('\n')}\n`), HOUR_SECS)
     },
   })
 }
 
-function plain(body: string, maxAgeSecs: number): Rendered {
+function plain(body: SharedBody, maxAgeSecs: number): Rendered {
   const { headers: _vary, ...rendered } = textBody(body, 'text/plain; charset=utf-8', maxAgeSecs)
   return rendered
 }
@@ -136,7 +136,7 @@ type MarkdownFile = {
 }
 
 function markdown({ path, operationId, summary, preferred, body }: MarkdownFile): Route {
-  let written: string | undefined
+  const written = sharedOnce(body)
   return ownRoute({
     ...shared,
     path,
@@ -148,7 +148,7 @@ function markdown({ path, operationId, summary, preferred, body }: MarkdownFile)
     responses: MARKDOWN_DOCS,
     answer: ({ headers }) => {
       const { accept } = headers as z.infer<typeof TextHeaders>
-      return textBody((written ??= body()), textType(accept, preferred), HOUR_SECS)
+      return textBody(written(), textType(accept, preferred), HOUR_SECS)
     },
   })
 }

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { FONT_FACES } from './fonts.js'
 import { NO_CONTEXT } from '../../response/replies.js'
+import { sharedBody } from '../../response/shared-body.js'
 import { ownRoute, problem, type Rendered, type Route } from '../../route.js'
 
 const FOLDER = new URL('../../../../gateway/pages/templates/platform/', import.meta.url)
@@ -45,6 +46,7 @@ function compact(css: string): string {
 }
 
 const STYLE = compact([FONT_FACES, sheet('style.css'), sheet('pages.css'), ...hues].join('\n'))
+const { body: BODY } = sharedBody(STYLE)
 const DIGEST = createHash('sha256').update(STYLE).digest('hex').slice(0, 16)
 
 /** The path contains a digest of the content, so that the stylesheet can be cached for ever. */
@@ -55,7 +57,7 @@ const IMMUTABLE = 'public, max-age=31536000, immutable'
 const unknown = problem(404, 'not-found', { detail: 'There is no such stylesheet.' })
 const docs = [{ status: 200, contentType: 'text/css', schema: null }, ...unknown.docs]
 
-const css = (body: string): Rendered => ({
+const css = (body: string | Uint8Array): Rendered => ({
   form: 'body',
   status: 200,
   contentType: 'text/css; charset=utf-8',
@@ -82,7 +84,7 @@ const style = ownRoute({
   params: Style,
   answer: ({ params }) =>
     (params as z.infer<typeof Style>).digest === DIGEST
-      ? css(STYLE)
+      ? css(BODY)
       : unknown.render(null, NO_CONTEXT),
 })
 

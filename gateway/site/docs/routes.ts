@@ -14,6 +14,8 @@ import type { DocsSearch } from './search.js'
 
 const MAX_AGE_SECS = 3_600
 const QUERY_CHARS_MAX = 200
+/** Pages of results that are kept. */
+const SEARCHES_KEPT = 64
 const PICTURE_TYPES: Readonly<Record<string, string>> = {
   png: 'image/png',
   svg: 'image/svg+xml',
@@ -73,6 +75,7 @@ export function docsRoutes(): readonly Route[] {
   })
 
   const rendered = new Map<string, SharedBody>()
+  const searched = new Map<string, Rendered>()
 
   async function pageAt(path: string): Promise<Rendered> {
     const page = pages.get(path)
@@ -119,11 +122,15 @@ export function docsRoutes(): readonly Route[] {
     responses: [{ status: 200, contentType: 'text/html', schema: null }],
     answer: async ({ query }) => {
       const words = ((query as z.infer<typeof Query>).q ?? '').trim()
+      const known = searched.get(words)
+      if (known !== undefined) return known
       const results = words === '' ? [] : (await search()).find(words)
       const title = words === '' ? 'Search' : `Search: ${words}`
-      return htmlBody({
-        body: renderDocsPage('docs-search', frame(null, title), { words, results }),
-      })
+      const body = renderDocsPage('docs-search', frame(null, title), { words, results })
+      const page = htmlBody({ body })
+      if (searched.size >= SEARCHES_KEPT) searched.clear()
+      searched.set(words, page)
+      return page
     },
   })
   return [index, found, styleRoute, pictureRoute, ...byDepth]

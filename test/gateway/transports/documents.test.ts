@@ -19,7 +19,8 @@ for (const parser of ['node', 'uwebsockets']) {
     t.teardown(() => running.end())
     const api = callerOf(running.baseUrl)
     const { host, port } = new URL(running.baseUrl)
-    for (const path of ['/api/docs', '/openapi.json', '/docs']) {
+    const documents = ['/api/docs', '/openapi.json', '/docs', '/llms.txt', '/auth.md']
+    for (const path of documents) {
       const first = await fetch(running.baseUrl + path)
       t.is(first.status, 200, path)
       const etag = first.headers.get('etag')!
@@ -27,19 +28,23 @@ for (const parser of ['node', 'uwebsockets']) {
       const again = await fetch(running.baseUrl + path, { headers: { 'if-none-match': etag } })
       t.is(again.status, 304)
     }
+    const search = '/docs/search?q=the+token+of+an+agent'
+    t.is((await fetch(running.baseUrl + search)).status, 200)
     const before = process.memoryUsage()
-    const socket = connect(Number(port), '127.0.0.1').pause()
-    socket.on('error', () => undefined)
-    t.teardown(() => void socket.destroy())
-    const sent = `GET /api/docs HTTP/1.1\r\nhost: ${host}\r\n\r\n`.repeat(COUNT)
-    await new Promise((resolve) => socket.write(sent, resolve))
-    // An answer has arrived, so the requests have been read.
-    await new Promise((resolve) => socket.once('readable', resolve))
+    for (const path of ['/api/docs', search]) {
+      const socket = connect(Number(port), '127.0.0.1').pause()
+      socket.on('error', () => undefined)
+      t.teardown(() => void socket.destroy())
+      const sent = `GET ${path} HTTP/1.1\r\nhost: ${host}\r\n\r\n`.repeat(COUNT)
+      await new Promise((resolve) => socket.write(sent, resolve))
+      // An answer has arrived, so the requests have been read.
+      await new Promise((resolve) => socket.once('readable', resolve))
+    }
     for (let call = 0; call < 5; call += 1) {
       t.is((await fetch(`${running.baseUrl}/health/live`)).status, 200)
     }
-    t.true((await metric(api, 'svc_gateway_exchanges_in_progress')) <= 17)
-    t.true((await metric(api, 'svc_gateway_unsent_bytes')) < 13 * MIB)
+    t.true((await metric(api, 'svc_gateway_exchanges_in_progress')) <= 33)
+    t.true((await metric(api, 'svc_gateway_unsent_bytes')) < 17 * MIB)
     const after = process.memoryUsage()
     const more = after.heapUsed + after.external - before.heapUsed - before.external
     t.true(more < 32 * MIB, `${Math.round(more / MIB)} MiB more`)
