@@ -6,8 +6,9 @@
 import { createHash, randomUUID } from 'node:crypto'
 import test from 'ava'
 import type { Answer, Json } from '../support/api.js'
+import { sql } from '../support/identity/identity.js'
 import { dataDigest } from '../support/storage/data-digest.js'
-import { ask as askDelegation } from '../support/agents/delegation.js'
+import { ask as askDelegation, ownToken } from '../support/agents/delegation.js'
 import { type PopulatedTenant, populateTenant } from '../support/service/populated-service.js'
 import { startPopulatedService } from '../support/service/populated-service-parts.js'
 import { sampler, type Schema } from '../support/storage/schema-sample.js'
@@ -20,6 +21,10 @@ const resources = await startPopulatedService()
 const { api, receiver, running } = resources
 const mine = await populateTenant(api, 'Mine', receiver)
 const theirs = await populateTenant(api, 'Theirs', receiver)
+await sql(running.db.database, `update tenant_users set roles = '{admin}' where tenant_id = $1`, [
+  mine.workspace.tenantId,
+])
+const managerToken = await ownToken(api, mine.workspace, mine.person, 'openid users:manage')
 const document = (await api.get('/openapi.json')).body
 test.after.always(async () => {
   await mine.person.browser.close()
@@ -140,6 +145,9 @@ const PEOPLE_ONLY = new Set([
   '/api/v1/identity/ciba/requests/{id}/deny',
 ])
 
+/** Operations for administrators who are users. */
+const MANAGERS_ONLY = /^\/api\/v1\/tenant-users\/\{user_id\}\/reset-/
+
 const places = (path: string): string[] =>
   [...path.matchAll(PARAMETER)].map((match) => path.slice(0, path.indexOf('}', match.index) + 1))
 
@@ -182,6 +190,7 @@ function tokenFor(
   { workspace, personToken, registrationToken, scimToken }: PopulatedTenant,
 ): string {
   if (PEOPLE_ONLY.has(path)) return personToken
+  if (MANAGERS_ONLY.test(path)) return managerToken
   if (path.startsWith('/oauth/register/')) return registrationToken
   if (path.startsWith('/scim/v2/')) return scimToken
   return /^\/api\/v1\/(?:control-plane|organizations|tenants)\//.test(path)

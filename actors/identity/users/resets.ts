@@ -158,11 +158,11 @@ export function resets(needs: UsersNeeds) {
 
   async function reset(what: What, message: OneUser, context: MessageContext): Promise<Outcome> {
     const { caller } = message
+    const known = await database.system((tx) => findUser(tx, message), context)
+    if (known === undefined) return UNKNOWN_USER
     const nowSecs = Math.floor(clock.now().getTime() / 1000)
     if (!hasFreshFactors(caller.principal, nowSecs))
       return { tag: 'step_up', maxAgeSecs: FRESH_FACTORS_SECS }
-    const known = await database.system((tx) => findUser(tx, message), context)
-    if (known === undefined) return UNKNOWN_USER
     const letters = await prepare(what, known, context)
     // Not cancelled with the request: a reset must not depend on the caller's connection.
     const done = database.system(async (tx): Promise<Outcome> => {
