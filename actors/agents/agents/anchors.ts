@@ -17,8 +17,8 @@ import type { AnchorType, StartRefused } from './protocol.js'
  * Concurrent document fetches. Hosts that never respond can occupy this many mailbox slots at most,
  * which leaves the others for logins.
  */
-const FETCHING_MAX = 16
-const FETCHING_PER_TENANT_MAX = 8
+const FETCHING_MAX = 64
+const FETCHING_PER_TENANT_MAX = 16
 
 /** Permanent faults, answered with 400. Any other fault is transient and answered with 503. */
 const LASTING: Readonly<Record<string, string>> = {
