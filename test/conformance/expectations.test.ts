@@ -18,7 +18,7 @@ const FIRST_HOUR: readonly Row[] = [
     shown: [
       ['deploy/compose', 'the file fits the Compose specification'],
       ['deploy/compose', 'the service accepts its settings'],
-      ['deploy/image', 'the image runs on a read-only root as another user'],
+      ['deploy/image.long', 'the image runs on a read-only root as another user'],
     ],
     lacks: 'no test has a Docker daemon, so none starts all containers of the file',
   },
@@ -73,7 +73,7 @@ const FIRST_HOUR: readonly Row[] = [
     what: 'sample applications',
     shown: [
       [
-        'flows/operations/examples/node-examples',
+        'flows/operations/examples/node-examples.long',
         'the Express API accepts tokens for itself and authentic webhooks',
       ],
       [
@@ -102,7 +102,7 @@ const EVERY_DAY: readonly Row[] = [
         'the page of the API is accessible and sends requests',
       ],
       [
-        'contract/generated-client',
+        'contract/generated-client.long',
         'a generated TypeScript client compiles and creates an application',
       ],
     ],
@@ -125,7 +125,7 @@ const EVERY_DAY: readonly Row[] = [
   },
   {
     what: 'secrets are never logged',
-    shown: [['faults/operations/leaks', 'no planted secret appears in any output']],
+    shown: [['faults/operations/leaks.long', 'no planted secret appears in any output']],
   },
   {
     what: 'the command line covers the API, with --json',
@@ -253,10 +253,10 @@ const OPERATORS: readonly Row[] = [
     what: 'backup, restore and the loss of keys',
     shown: [
       [
-        'faults/operations/backup',
+        'faults/operations/backup.long',
         'a deployment is backed up under load, destroyed, restored and used',
       ],
-      ['faults/operations/backup', 'a damaged backup, or one without its keys, changes nothing'],
+      ['faults/operations/backup.long', 'a damaged backup, or one without its keys, changes nothing'],
     ],
   },
   {
@@ -286,7 +286,7 @@ const OPERATORS: readonly Row[] = [
   {
     what: 'a small image and a bill of materials',
     shown: [
-      ['deploy/image', 'the image has every file that the service reads besides compiled code'],
+      ['deploy/image.long', 'the image has every file that the service reads besides compiled code'],
       ['deploy/sbom', 'the software bill of materials lists the packages of production'],
     ],
     lacks: 'images are not signed: there is no registry that they are published to',
@@ -298,10 +298,10 @@ const HOSTED_PAGES: readonly Row[] = [
     what: 'pages work without script',
     shown: [
       [
-        'flows/operations/console/chromium',
+        'flows/operations/console/chromium.long',
         'an application is created by keyboard alone, without script',
       ],
-      ['flows/identity/pages/controls-chromium', 'without a script the controls are hidden'],
+      ['flows/identity/pages/controls-chromium.long', 'without a script the controls are hidden'],
       [
         'flows/oauth/authorization/code',
         'a user signs in and consents once, and the application gets the requested grant',

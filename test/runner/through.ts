@@ -17,7 +17,7 @@ export const NOT_THROUGH: Readonly<Record<string, string>> = {
   'operations/commands/init': 'the printed commands trust no certificate of a test',
   'operations/dev-mail': 'it asserts what one process has in memory',
   'operations/drain': 'it ends a process',
-  'operations/gateway-threads': 'it asserts the threads of one process',
+  'operations/gateway-threads.long': 'it asserts the threads of one process',
   'operations/noisy-neighbour': 'it measures one process',
   'operations/older-build': 'it changes the schema of its database',
   'operations/planes': 'it starts a process of each plane',
