@@ -256,7 +256,10 @@ const OPERATORS: readonly Row[] = [
         'faults/operations/backup.long',
         'a deployment is backed up under load, destroyed, restored and used',
       ],
-      ['faults/operations/backup.long', 'a damaged backup, or one without its keys, changes nothing'],
+      [
+        'faults/operations/backup.long',
+        'a damaged backup, or one without its keys, changes nothing',
+      ],
     ],
   },
   {
@@ -286,7 +289,10 @@ const OPERATORS: readonly Row[] = [
   {
     what: 'a small image and a bill of materials',
     shown: [
-      ['deploy/image.long', 'the image has every file that the service reads besides compiled code'],
+      [
+        'deploy/image.long',
+        'the image has every file that the service reads besides compiled code',
+      ],
       ['deploy/sbom', 'the software bill of materials lists the packages of production'],
     ],
     lacks: 'images are not signed: there is no registry that they are published to',
