@@ -30,11 +30,9 @@ import {
   readNotes,
   reasonNotThrough,
   reasonOf,
-  THROUGH_FLOWS,
   type ThroughResult,
 } from './runner/through.js'
-import { openFleetPool } from './support/fleet/pool.js'
-import { program } from './support/service/program.js'
+import { openFleetPool, openServicePool } from './support/fleet/pool.js'
 import { serverFolder, startTestPostgres } from './support/storage/postgres.js'
 
 const DETAIL_LINES_MAX = 25
@@ -103,10 +101,13 @@ async function run(options: TestOptions): Promise<number> {
   const dataDir = join(belongings.folder, 'postgres')
   mkdirSync(dataDir)
   const postgres = await startTestPostgres(dataDir)
+  process.env['TEST_POSTGRES_URL'] = postgres.env.TEST_POSTGRES_URL
+  const services = await openServicePool(dataDir)
   try {
     const environment = {
       ...postgres.env,
       TEST_TIMES: join(dataDir, 'times'),
+      TEST_SERVICES: services.socketPath,
       TEST_STARTED: join(dataDir, 'started'),
     }
     process.env['TEST_STARTED'] = environment.TEST_STARTED
@@ -124,24 +125,15 @@ async function run(options: TestOptions): Promise<number> {
       }
       await repeat(how, one, say)
     }
-    if (options.isWhole && options.match.length === 0 && options.through === undefined) {
+    const isLong = options.flags.has('--long') && options.through === undefined
+    const isWholeLong = options.isWhole && options.match.length === 0 && isLong
+    if (isWholeLong) {
       say('the flows once more, over HTTP/2 and TLS')
       const secured = await runAva(
         { ...environment, TEST_TIMES: join(dataDir, 'times-tls'), TEST_TRANSPORT: 'tls_h2_only' },
         { ...options, isWhole: false, files: FLOWS },
       )
       add(verdict, secured, 'tls_h2_only')
-      if (program('nginx') === undefined) verdict.skipped.push('the flows through nginx')
-      else {
-        say('some flows once more, through nginx to two processes of each plane')
-        const times = { TEST_TIMES: join(dataDir, 'times-nginx') }
-        const files = THROUGH_FLOWS
-        const chosen = { ...options, isWhole: false, files, through: 'nginx' } as const
-        add(verdict, await runThrough({ ...environment, ...times }, chosen), 'nginx')
-      }
-    }
-    const isLong = options.flags.has('--long') && options.through === undefined
-    if (options.isWhole && options.match.length === 0 && isLong) {
       say('the flows once more, on a hostile database engine')
       const hostile = await runAva(
         { ...environment, TEST_TIMES: join(dataDir, 'times-hostile'), TEST_ENGINE: 'hostile' },
@@ -154,8 +146,9 @@ async function run(options: TestOptions): Promise<number> {
         const times = { TEST_TIMES: join(dataDir, `times-${run.through}-${run.coordination}`) }
         add(verdict, await runThrough({ ...environment, ...times }, { ...options, ...run }), how)
       }
-      if (belongings.interrupted() === undefined) recordRun(verdict, started)
     }
+    verdict.failed.push(...(await services.end()))
+    if (isWholeLong && belongings.interrupted() === undefined) recordRun(verdict, started)
     keepTimes(verdict.times, root, options.flags.has('--keep-times'))
     say(`${startedLine(environment.TEST_STARTED)} were started`)
     report(verdict, (performance.now() - started) / 1000)
@@ -206,7 +199,6 @@ async function runThrough(
     return reason === undefined && before?.has(file) !== true
   })
   say(`${files.length} files, through ${through} with ${coordination}`)
-  process.env['TEST_POSTGRES_URL'] = environment.TEST_POSTGRES_URL
   const folder = mkdtempSync(join(serverFolder(), 'svc-fleets-'))
   const pool = await openFleetPool(folder, { through, coordination })
   const notesPath = `${environment.TEST_TIMES}-notes`

@@ -24,7 +24,8 @@ import { type Answer, BOOTSTRAP, callerOf, REGISTER, start } from '../support/ag
 import { proofFor } from '../support/identity/proof.js'
 import { type ExpectedHeaders, isProblem } from '../support/service/refusals.js'
 import { relyingParty } from '../support/oauth/relying-party.js'
-import { testService, type TestService } from '../support/service.js'
+import { ownService } from '../support/service/own-service.js'
+import type { TestService } from '../support/service.js'
 import { COMMERCE, PUBLIC } from '../support/commerce/shop.js'
 
 const UNKNOWN_ID = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
@@ -50,8 +51,8 @@ test.before(async (t) => {
   }
   // The tests set Host, which HTTP/2 clients cannot.
   const transport = 'plain_http'
-  const running = await testService({ environment, transport })
-  const strict = await testService({
+  const running = await ownService({ environment, transport })
+  const strict = await ownService({
     beside: running,
     transport,
     environment: {
@@ -347,7 +348,7 @@ test.serial('402: what x402 asks for, in the header and in the body', async (t) 
 })
 
 test.serial('503: not ready has no reason in the answer and is not cached', async (t) => {
-  const cut = await testService({ transport: 'plain_http' })
+  const cut = await ownService({ transport: 'plain_http' })
   t.teardown(() => cut.end())
   await cut.kms.interrupt()
   const { call } = callerOf(cut.baseUrl)

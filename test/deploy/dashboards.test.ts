@@ -7,7 +7,7 @@ import test from 'ava'
 import { apiOf } from '../support/api.js'
 import { testWithProgram } from '../support/service/programs.js'
 import { METRICS_TOKEN } from '../support/service/watch.js'
-import { testService } from '../support/service.js'
+import { ownService } from '../support/service/own-service.js'
 
 const ROOT = new URL('../../../', import.meta.url)
 const ALERTS = new URL('deploy/prometheus/alerts.yml', ROOT)
@@ -65,7 +65,7 @@ test('there are at least 10 alerts, and each has its run-book', (t) => {
 })
 
 test('a running service has every metric, with the labels that are used', async (t) => {
-  const running = await testService({
+  const running = await ownService({
     environment: {
       SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,
       SVC_PASSKEY__ENABLED: 'true',

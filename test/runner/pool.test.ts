@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
 import type { Fleet } from '../support/fleet/fleet.js'
-import { type FleetPool, poolOf, takeFleet, type WantedFleet } from '../support/fleet/pool.js'
+import { type FleetPool, poolOf } from '../support/fleet/pool.js'
+import { takeFleet, type WantedFleet } from '../support/fleet/take.js'
 import { until } from '../support/service/watch.js'
 
 /** A pool of fleets without processes, each with a number as its address. */

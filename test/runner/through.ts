@@ -43,12 +43,6 @@ export const LONG_RUNS: readonly Pick<ThroughResult, 'through' | 'coordination'>
   { through: 'nginx', coordination: 'memcached' },
 ]
 
-/** The flows of `npm test` that run behind nginx too: pages, tokens and administration, each with both planes. */
-export const THROUGH_FLOWS: readonly string[] = [
-  'oauth/authorization/code',
-  'identity/organizations/user-owners',
-].map((name) => `dist/test/flows/${name}.test.js`)
-
 /** Why a failed test could not run through a proxy (NotThroughError). Undefined for a failure. */
 export function reasonOf({ detail }: TestPoint): string | undefined {
   // YAML folds long lines. The next member begins with its name.

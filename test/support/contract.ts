@@ -118,24 +118,27 @@ export function contractFault(route: Route, answer: GivenAnswer): string | null 
   return expectation.fault(answer)
 }
 
-const faults = new Set<string>()
 let seen = 0
-let watching = false
+let report: ((fault: string) => void) | undefined
 
 /**
  * An unhandled rejection: the test runner fails the file for it, after its tests have ended and
  * cleaned up.
  */
-function report(fault: string): void {
-  if (faults.has(fault)) return
-  faults.add(fault)
-  void Promise.reject(new Error(`not as the OpenAPI document describes it: ${fault}`))
+function reject(fault: string): void {
+  void Promise.reject(new Error(fault))
 }
 
 /** From now on every response of this process is compared with its description. */
-export function watchContract(): void {
-  if (watching) return
-  watching = true
+export function watchContract(onFault = reject): void {
+  const isWatching = report !== undefined
+  const faults = new Set<string>()
+  report = (fault) => {
+    if (faults.has(fault)) return
+    faults.add(fault)
+    onFault(`not as the OpenAPI document describes it: ${fault}`)
+  }
+  if (isWatching) return
   if (isRecording) keepBodies()
   // oxlint-disable-next-line typescript/unbound-method
   const send = Responder.prototype.send
@@ -149,9 +152,9 @@ export function watchContract(): void {
     try {
       const fault =
         route === null ? unroutedFault(exchange, answer) : contractFault(route.route, answer)
-      if (fault !== null) report(`${place}: ${fault}`)
+      if (fault !== null) report?.(`${place}: ${fault}`)
     } catch (error) {
-      report(`${place}: ${String(error)}`)
+      report?.(`${place}: ${String(error)}`)
     }
     send.apply(this, given)
   }

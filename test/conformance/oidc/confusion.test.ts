@@ -10,7 +10,8 @@ import {
   relyingParty,
   signedIn,
 } from '../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import type { TestService } from '../../support/service.js'
 
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
@@ -21,7 +22,7 @@ let person: Workspace
 let party: RelyingParty
 let tokens: Readonly<Record<'access' | 'id' | 'refresh' | 'assertion' | 'proof', string>>
 test.before(async () => {
-  running = await testService()
+  running = await ownService()
   person = await bootstrapped(running)
   party = await relyingParty(running, person, {
     scopes: ['openid', 'profile', 'email'],

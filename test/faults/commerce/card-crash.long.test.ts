@@ -11,13 +11,14 @@ import {
 } from '../../support/commerce/card-provider.js'
 import { cardShop } from '../../support/commerce/card-shop.js'
 import { sql } from '../../support/identity/identity.js'
-import { freePort, testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import { freePort } from '../../support/service.js'
 import { COMMERCE } from '../../support/commerce/shop.js'
 
 const provider = await startCardProvider()
 const environment = { ...COMMERCE, ...provider.environment, SVC_COMMERCE__CARD__TIMEOUT_SECS: '30' }
 /** Does no background work, and keeps running when the worker is killed. */
-const running = await testService({
+const running = await ownService({
   environment: { ...environment, SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
 })
 const { fresh, close } = cardShop(running, provider)

@@ -6,7 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { svc } from '../../flows/vault/command.js'
 import { sql } from '../../support/identity/identity.js'
-import { freePort, testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import { freePort } from '../../support/service.js'
 import { COMMERCE, openShop, PUBLIC } from '../../support/commerce/shop.js'
 import { auditBooks } from '../../support/commerce/checkout-fixture.js'
 
@@ -17,7 +18,7 @@ const STOPS_MAX = 10
 
 test(`of ${SUBSCRIPTIONS} renewals none is lost or doubled by ${KILLS} kills`, async (t) => {
   t.timeout(LONG ? 1_200_000 : 240_000)
-  const running = await testService({
+  const running = await ownService({
     environment: { ...COMMERCE, SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
   })
   const shop = await openShop(running)

@@ -9,7 +9,8 @@ import { type Answer, apiOf } from '../../support/api.js'
 import { NETWORK, newAccount } from '../../support/commerce/chain.js'
 import { budget, walletAgent, WALLETS } from '../../support/commerce/wallet.js'
 import { sql } from '../../support/identity/identity.js'
-import { freePort, testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import { freePort } from '../../support/service.js'
 import { numberAll } from '../../support/storage/numbered.js'
 
 const LONG = process.env['TEST_LONG'] !== undefined
@@ -23,7 +24,7 @@ const USDC = '0x036CbD53842c5426634e7929541eC2318f3dCF7e'
 test(`of ${PAYMENTS} payments ${PAID} are signed, once each, in ${KILLS} kills`, async (t) => {
   t.timeout(LONG ? 1_800_000 : 240_000)
   // Holds the database and the keys. The signing process is killed.
-  const holder = await testService({
+  const holder = await ownService({
     transport: 'plain_http',
     environment: { ...WALLETS, SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
   })

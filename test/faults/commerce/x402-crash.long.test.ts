@@ -9,7 +9,8 @@ import { svc } from '../../flows/vault/command.js'
 import { startChain } from '../../support/commerce/chain.js'
 import { type Mischief, startFacilitator } from '../../support/commerce/facilitator.js'
 import { merchantIn } from '../../support/commerce/merchant.js'
-import { freePort, testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import { freePort } from '../../support/service.js'
 import type { Answer, Json } from '../../support/identity/tenant-agent.js'
 import {
   authorize,
@@ -38,7 +39,7 @@ test(`of ${PAYMENTS} payments none is lost or settled twice in ${KILLS} kills`, 
     },
   })
   // Holds the database and the keys. The selling process is killed.
-  const holder = await testService({
+  const holder = await ownService({
     transport: 'plain_http',
     environment: { SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
   })

@@ -14,7 +14,8 @@ import { ownToken } from '../../support/agents/delegation.js'
 import { sql } from '../../support/identity/identity.js'
 import { type Owned, owned } from '../../support/identity/owner.js'
 import { signIn } from '../../support/identity/person.js'
-import { freePort, testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import { freePort } from '../../support/service.js'
 
 const PATH = '/api/v1/tenant/activate'
 // Managing an application's secret requires every scope the application may have.
@@ -51,7 +52,7 @@ const STEPS: Readonly<Record<string, { readonly trigger: string; readonly commit
   },
 }
 
-const running = await testService({ transport: 'plain_http' })
+const running = await ownService({ transport: 'plain_http' })
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()

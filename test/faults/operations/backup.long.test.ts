@@ -14,7 +14,8 @@ import { apiOf } from '../../support/api.js'
 import { bootstrap, callerOf, demand, type Json, login } from '../../support/agents/journey.js'
 import { bootstrapped, signIn } from '../../support/identity/person.js'
 import { openBrowser } from '../../support/pages/browser.js'
-import { freePort, testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import { freePort } from '../../support/service.js'
 import { until } from '../../support/service/watch.js'
 import { emptyDatabase, freshDatabase } from '../../support/storage/database.js'
 
@@ -177,7 +178,7 @@ async function schemaOf(url: string) {
 
 test('a backup of a configured database and kms restores every row', async (t) => {
   const folder = folderOf(t)
-  const running = await testService()
+  const running = await ownService()
   t.teardown(() => running.end())
   const api = apiOf(running)
   t.teardown(() => api.close())
@@ -240,7 +241,7 @@ test('a backup of a configured database and kms restores every row', async (t) =
 
 test('a damaged backup, or one without its keys, changes nothing', async (t) => {
   const folder = folderOf(t)
-  const running = await testService()
+  const running = await ownService()
   t.teardown(() => running.end())
   const environment = { DATABASE_URL: running.db.url, SVC_OIDC__ISSUER_URL: running.issuer }
   const backup = join(folder, 'backup')

@@ -11,7 +11,8 @@ import {
 import { bootstrap, callerOf, clientToken, demand, login } from '../../support/agents/journey.js'
 import { sql } from '../../support/identity/identity.js'
 import { proofFor } from '../../support/identity/proof.js'
-import { type TestService, testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import type { TestService } from '../../support/service.js'
 
 const STEP_SECS = 300
 let running: TestService
@@ -24,7 +25,7 @@ const clock = {
 const stepTo = (secs: number) => (stepMs = secs * 1000)
 
 test.before(async () => {
-  running = await testService({ clock })
+  running = await ownService({ clock })
 })
 test.after.always(() => running?.end())
 test.beforeEach(() => stepTo(0))

@@ -16,7 +16,8 @@ import {
   type Workspace,
 } from '../../support/agents/journey.js'
 import { type OwnPostgres, ownPostgres } from '../../support/storage/outage.js'
-import { type TestService, testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import type { TestService } from '../../support/service.js'
 import { isReady, metric, METRICS_TOKEN, until, watchLive } from '../../support/service/watch.js'
 
 /** 2 s and one round of the health actor (0.5 s pause). */
@@ -35,7 +36,7 @@ let connectionsAtRest: number
 
 test.before(async () => {
   postgres = await ownPostgres()
-  running = await testService({
+  running = await ownService({
     environment: {
       DATABASE_URL: postgres.url,
       SVC_DATABASE__IDLE_TIMEOUT_SECS: '1',

@@ -10,7 +10,7 @@ import { apiOf } from '../../support/api.js'
 import { ciba, CIBA_GRANT } from '../../support/oauth/ciba.js'
 import { relyingParty } from '../../support/oauth/relying-party.js'
 import { freshDatabase } from '../../support/storage/database.js'
-import { testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
 
 const CUT = `select pg_terminate_backend(pid) from pg_stat_activity
   where datname = current_database() and pid <> pg_backend_pid()
@@ -21,7 +21,7 @@ const ROUNDS_MIN = 10
 
 test('requests whose connection is cut are answered with 503', async (t) => {
   t.timeout(180_000)
-  const running = await testService({
+  const running = await ownService({
     environment: { SVC_OIDC__DYNAMIC_REGISTRATION_ENABLED: 'true' },
   })
   t.teardown(() => running.end())

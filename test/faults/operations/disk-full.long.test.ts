@@ -16,7 +16,8 @@ import {
   type Workspace,
 } from '../../support/agents/journey.js'
 import { type OwnPostgres, ownPostgres } from '../../support/storage/outage.js'
-import { type TestService, testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import type { TestService } from '../../support/service.js'
 import { mayMount, type SmallDisk, smallDisk } from '../../support/storage/small-disk.js'
 import { isReady, metric, METRICS_TOKEN, until, watchLive } from '../../support/service/watch.js'
 
@@ -38,7 +39,7 @@ let space: Workspace
 test.before(async () => {
   if (MAY_MOUNT) disk = smallDisk(DISK_MEBIBYTES)
   postgres = await ownPostgres(disk ? { within: disk.folder, durable: true } : {})
-  running = await testService({
+  running = await ownService({
     environment: {
       DATABASE_URL: postgres.url,
       SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,

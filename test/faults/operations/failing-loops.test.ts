@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../../../runtime/kernel/clock.js'
 import { FAILING_MS_MAX } from '../../../runtime/kernel/loops.js'
 import { sql } from '../../support/identity/identity.js'
 import { COMMERCE } from '../../support/commerce/shop.js'
-import { testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
 
 const METRICS_TOKEN = 'a token for the metrics of failing loops'
 
@@ -19,7 +19,7 @@ test('a loop that fails for a minute makes the process not ready, and is named',
   let aheadMs = 0
   const clock: Clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
   const lines: string[] = []
-  const running = await testService({
+  const running = await ownService({
     clock,
     onLog: (line) => lines.push(line),
     environment: {

@@ -32,7 +32,8 @@ import {
   localCluster,
   missingPrograms,
 } from '../../support/storage/local-cluster.js'
-import { type TestService, testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import type { TestService } from '../../support/service.js'
 
 const LONG = process.env['TEST_LONG'] !== undefined
 const FILES = fileURLToPath(new URL('../../../../deploy/database/', import.meta.url))
@@ -68,9 +69,9 @@ else if (LONG) {
     await runMigrations({ url: primary, log: silentLogger })
     const direct = { SVC_DATABASE__LISTENER_URL: primary, SVC_DATABASE__MIGRATION_URL: primary }
     const environment = { DATABASE_URL: pooler, SVC_DATABASE__PREPARED_STATEMENTS: 'unnamed' }
-    services.push(await testService({ environment: { ...direct, ...environment } }))
+    services.push(await ownService({ environment: { ...direct, ...environment } }))
     const beside = services[0]
-    services.push(await testService({ beside, environment: { DATABASE_URL: primary } }))
+    services.push(await ownService({ beside, environment: { DATABASE_URL: primary } }))
   })
   test.after.always(async () => {
     for (const service of services.toReversed()) await service.end()

@@ -11,7 +11,7 @@ import { forgedStart, hostileStart, START, startFlood } from '../../support/oper
 import { nonceFor } from '../../support/identity/identity.js'
 import { testWithProgram } from '../../support/service/programs.js'
 import { startRedis } from '../../support/service/servers.js'
-import { testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
 
 const LONG = process.env['TEST_LONG'] !== undefined
 const PER_SECOND = LONG ? 5_000 : 400
@@ -23,7 +23,7 @@ const BITS = 8
 const FLOOD_BITS = 4
 const TRICKLE = 60
 
-const running = await testService({
+const running = await ownService({
   transport: 'plain_http',
   environment: {
     SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true',
@@ -142,7 +142,7 @@ testWithProgram(
     t.timeout(120_000)
     const redis = await startRedis(path)
     t.teardown(() => redis.stop())
-    const counted = await testService({
+    const counted = await ownService({
       environment: {
         SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true',
         SVC_DEPLOYMENT__COORDINATION_BACKEND: 'redis',

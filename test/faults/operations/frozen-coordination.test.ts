@@ -7,7 +7,7 @@ import { bootstrap, callerOf, clientToken, demand, REGISTER } from '../../suppor
 import { testWithProgram } from '../../support/service/programs.js'
 import { proofFor } from '../../support/identity/proof.js'
 import { type Server, startMemcached, startRedis } from '../../support/service/servers.js'
-import { testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
 import { until } from '../../support/service/watch.js'
 
 /** A new connection is attempted at least every 2 s. */
@@ -23,7 +23,7 @@ async function freezeAndThaw(
     server.thaw()
     return server.stop()
   })
-  const running = await testService({
+  const running = await ownService({
     environment: { SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true', ...environment },
   })
   t.teardown(() => running.end())

@@ -21,7 +21,8 @@ import {
   demand,
   login,
 } from '../../support/agents/journey.js'
-import { freePort, testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import { freePort } from '../../support/service.js'
 import { isReady, until } from '../../support/service/watch.js'
 import { ownPostgres } from '../../support/storage/outage.js'
 
@@ -62,7 +63,7 @@ const create = (http: Caller, token: string, label: string) =>
 test.serial('a stopped PostgreSQL', async (t) => {
   t.timeout(120_000)
   const postgres = await ownPostgres()
-  const running = await testService({ environment: { DATABASE_URL: postgres.url } })
+  const running = await ownService({ environment: { DATABASE_URL: postgres.url } })
   t.teardown(async () => {
     await running.end()
     await postgres.end()
@@ -102,7 +103,7 @@ test.serial('a stopped kms', async (t) => {
   t.teardown(() => ended(child, folder))
   await once(child.stdout!, 'data')
   const paths = keyPaths(keys)
-  const running = await testService({
+  const running = await ownService({
     environment: {
       SVC_KMS__SOCKET_PATH: socket,
       SVC_KMS__SERVER_PUBLIC_KEY_PATH: paths.serverPublic,
@@ -141,7 +142,7 @@ test.serial('a stopped mail server delays no request', async (t) => {
   )
   t.teardown(() => ended(child))
   await once(child.stdout!, 'data')
-  const running = await testService({
+  const running = await ownService({
     environment: {
       SVC_EMAIL__PROVIDER: 'smtp',
       SVC_EMAIL__SMTP_HOST: '127.0.0.1',

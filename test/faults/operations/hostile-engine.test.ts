@@ -20,7 +20,8 @@ import { testWithProgram } from '../../support/service/programs.js'
 import { until } from '../../support/service/watch.js'
 import { freshDatabase } from '../../support/storage/database.js'
 import { hostileEngine } from '../../support/storage/hostile-engine.js'
-import { freePort, testService, type TestServiceOptions } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import { freePort, type TestServiceOptions } from '../../support/service.js'
 
 const LONG = process.env['TEST_LONG'] !== undefined
 const SEEDS = LONG ? [1, 2, 3, 4, 5] : [1]
@@ -32,7 +33,7 @@ const RECOVERED_WITHIN_MS = 20_000
 const REVOKED_WITHIN_MS = 5_000
 
 const serviceOf = async (t: ExecutionContext, options: TestServiceOptions) => {
-  const running = await testService(options)
+  const running = await ownService(options)
   t.teardown(() => running.end())
   return running
 }

@@ -10,7 +10,7 @@ import {
   start,
 } from '../../support/agents/journey.js'
 import type { TestKms } from '../../support/storage/kms.js'
-import { testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
 import { isReady, metric, METRICS_TOKEN, until, watchLive } from '../../support/service/watch.js'
 
 const NOTICED_WITHIN_MS = 2_500
@@ -21,7 +21,7 @@ for (const [what, take] of [
   ['is stopped', (kms: TestKms) => kms.freeze()],
 ] as const)
   test(`when the kms ${what}, requests that unwrap no key still work, and readiness reports it`, async (t) => {
-    const running = await testService({
+    const running = await ownService({
       environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
     })
     t.teardown(() => running.end())

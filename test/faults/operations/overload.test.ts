@@ -16,11 +16,11 @@ import {
   pathOf,
   relyingParty,
 } from '../../support/oauth/relying-party.js'
-import { testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
 import { metric, METRICS_TOKEN, until, watchLive } from '../../support/service/watch.js'
 
 test('a full mailbox returns 503 at once, while probes and other work continue', async (t) => {
-  const running = await testService({
+  const running = await ownService({
     environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
   })
   t.teardown(() => running.end())
@@ -86,7 +86,7 @@ test('a full mailbox returns 503 at once, while probes and other work continue',
 
 /** A service with a user who has consented to an application, and access to its database. */
 async function allowedBefore(environment: Readonly<Record<string, string>>) {
-  const running = await testService({
+  const running = await ownService({
     environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN, ...environment },
   })
   const person = await bootstrapped(running)

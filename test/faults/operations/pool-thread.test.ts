@@ -3,7 +3,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import threads, { type WorkerOptions } from 'node:worker_threads'
 import test from 'ava'
 import { bootstrap, callerOf, complete, demand, start } from '../../support/agents/journey.js'
-import { testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
 import { isReady } from '../../support/service/watch.js'
 
 /** Every thread started from here on whose data names the pool's module. */
@@ -19,7 +19,7 @@ threads.Worker = class extends Worker {
 syncBuiltinESMExports()
 
 test('registrations succeed while the threads that verify them keep dying', async (t) => {
-  const running = await testService()
+  const running = await ownService()
   t.teardown(() => running.end())
   const http = callerOf(running.baseUrl)
   await bootstrap(http)

@@ -15,7 +15,8 @@ import { bootstrapped, signIn } from '../../support/identity/person.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { type FreshDatabase, freshDatabase, sameUrls } from '../../support/storage/database.js'
 import { type PgBouncer, pgBouncer } from '../../support/storage/pgbouncer.js'
-import { freePort, testService, type TestServiceOptions } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import { freePort, type TestServiceOptions } from '../../support/service.js'
 import { until } from '../../support/service/watch.js'
 
 const TOKENS = 200
@@ -39,7 +40,7 @@ async function poolerOf(t: ExecutionContext, settings: readonly string[] = []) {
 }
 
 async function serviceOf(t: ExecutionContext, options: TestServiceOptions) {
-  const running = await testService(options)
+  const running = await ownService(options)
   t.teardown(() => running.end())
   return running
 }
@@ -123,7 +124,7 @@ testWithProgram('pgbouncer', 'time limits are in force in each transaction', asy
 testWithProgram('pgbouncer', 'a pooler that drops the time limits is refused', async (t) => {
   const { pooler } = await poolerOf(t, ['pool_mode = session', DROPS_LIMITS])
   const environment = { DATABASE_URL: pooler.url }
-  const error = await t.throwsAsync(testService({ environment }), { instanceOf: StartRefused })
+  const error = await t.throwsAsync(ownService({ environment }), { instanceOf: StartRefused })
   t.regex(
     error?.message ?? '',
     /statement_timeout and idle_in_transaction_session_timeout have no effect/,

@@ -3,7 +3,7 @@ import { bootstrap, callerOf, clientToken, demand, REGISTER } from '../../suppor
 import { testWithProgram } from '../../support/service/programs.js'
 import { proofFor } from '../../support/identity/proof.js'
 import { startRedis } from '../../support/service/servers.js'
-import { testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
 import { isReady, until } from '../../support/service/watch.js'
 
 /** The client reconnects within 2 s, and the rate limiter retries after 1 s. */
@@ -15,7 +15,7 @@ testWithProgram(
   async (t, path) => {
     const redis = await startRedis(path)
     t.teardown(() => redis.stop())
-    const running = await testService({
+    const running = await ownService({
       environment: {
         SVC_DEPLOYMENT__COORDINATION_BACKEND: 'redis',
         SVC_REDIS__URL: `redis://127.0.0.1:${redis.port}`,

@@ -6,11 +6,11 @@ import { apiOf } from '../../support/api.js'
 import { relayTo } from '../../support/storage/database-relay.js'
 import { bodyCall, closedCalls, egressHouse, settingOf } from '../../support/vault/egress.js'
 import { sql } from '../../support/identity/identity.js'
-import { testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
 import { until } from '../../support/service/watch.js'
 
 test('a call end with a lost commit response is stored once, and calls continue', async (t) => {
-  const first = await testService()
+  const first = await ownService()
   t.teardown(() => first.end())
   const relay = await relayTo(t, first.db.url)
   const resources = await egressHouse({ beside: first, environment: { DATABASE_URL: relay.url } })

@@ -16,7 +16,8 @@ import {
   UPSTREAM_NAME,
 } from '../../support/vault/egress.js'
 import { sql } from '../../support/identity/identity.js'
-import { freePort, TEST_DEFAULTS, testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import { freePort, TEST_DEFAULTS } from '../../support/service.js'
 
 const MAX_BYTES = 4_000_000
 const BY_HAND = { SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' }
@@ -147,7 +148,7 @@ test('calls of a killed process get their end events, once', async (t) => {
   t.like(left, { outcome: 'client_closed', bytes: 14 })
   await longAgo(resources, one)
   // The next start closes the remaining ones.
-  const started = await testService({ beside: resources.running, transport: 'plain_http' })
+  const started = await ownService({ beside: resources.running, transport: 'plain_http' })
   t.teardown(() => started.end())
   const closed = await closedCalls(resources, one.tenantId, 2)
   t.deepEqual(

@@ -11,7 +11,8 @@ import { systemRandom } from '../../../runtime/kernel/random.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { svc } from '../../flows/vault/command.js'
 import { type Received, startReceiver } from '../../support/webhooks/receiver.js'
-import { freePort, testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import { freePort } from '../../support/service.js'
 import { subscriber } from '../../support/webhooks/webhooks.js'
 
 const LONG = process.env['TEST_LONG'] !== undefined
@@ -41,7 +42,7 @@ test(`of ${EVENTS} events none is lost to ${KILLS} kills`, async (t) => {
     SVC_WEBHOOKS__RETRY_SCHEDULE_SECS: '[0, 1, 1, 1, 1, 1, 1, 1, 1, 1]',
     SVC_WEBHOOKS__TIMEOUT_SECS: '2',
   }
-  const running = await testService({
+  const running = await ownService({
     environment: { ...environment, SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
   })
   t.teardown(async () => {

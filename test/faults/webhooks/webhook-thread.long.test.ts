@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Worker } from 'node:worker_threads'
 import test from 'ava'
 import { type Received, startReceiver } from '../../support/webhooks/receiver.js'
-import { testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
 import { subscriber } from '../../support/webhooks/webhooks.js'
 
 const LONG = process.env['TEST_LONG'] !== undefined
@@ -29,7 +29,7 @@ test(`of ${EVENTS} events none is lost to ${ENDS} ends of the thread`, async (t)
     SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
     SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
   }
-  const running = await testService({
+  const running = await ownService({
     environment: { ...environment, SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
   })
   const { subscribe, emit, ask } = await subscriber(running, receiver)
@@ -38,7 +38,7 @@ test(`of ${EVENTS} events none is lost to ${ENDS} ends of the thread`, async (t)
   const threads: Worker[] = []
   const onThread = (thread: Worker) => void threads.push(thread)
   process.on('worker', onThread)
-  const worker = await testService({
+  const worker = await ownService({
     beside: running,
     environment: { ...environment, SVC_RUNTIME_PLANE: 'async' },
   })

@@ -1,11 +1,11 @@
 /** A process that ends tells its proxies first, and serves what they still send (docs/reference/runtime.md). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
-import { testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
 import { until } from '../../support/service/watch.js'
 
 test('a process that drains is not ready and answers every request until it ends', async (t) => {
-  const running = await testService({ environment: { SVC_SERVER__DRAIN_SECS: '2' } })
+  const running = await ownService({ environment: { SVC_SERVER__DRAIN_SECS: '2' } })
   t.teardown(() => running.end())
   const ask = async (path: string) => (await fetch(running.baseUrl + path)).status
   await until('ready', 60_000, async () => (await ask('/health/ready')) === 200)

@@ -16,7 +16,7 @@ import {
 } from '../../support/vault/egress.js'
 import { startReceiver } from '../../support/webhooks/receiver.js'
 import { METRICS_TOKEN, metric, until } from '../../support/service/watch.js'
-import { testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
 import {
   OTHER_THREAD,
   throwIn,
@@ -193,7 +193,7 @@ test.serial('another process with several threads cannot take part of the port',
   const { port } = new URL(threads.running.baseUrl)
   const parser = { SVC_SERVER__HTTP1_PARSER: 'uwebsockets', SVC_SERVER__GATEWAY_THREADS: '2' }
   const environment = { ...(CAN_SHARE ? {} : parser), SVC_SERVER__PORT: port }
-  const refused = await t.throwsAsync(testService({ transport: 'plain_http', environment }))
+  const refused = await t.throwsAsync(ownService({ transport: 'plain_http', environment }))
   t.regex(refused.message, /cannot listen on .*: it is taken by another program/)
 })
 
@@ -278,7 +278,7 @@ test('a process that ends without a stop has the exit code that it named', async
 test('several threads on a parser that cannot share a port are refused', async (t) => {
   if (CAN_SHARE) return t.pass('this version of Node.js can share a port')
   const refused = await t.throwsAsync(
-    testService({
+    ownService({
       transport: 'plain_http',
       environment: { SVC_SERVER__GATEWAY_THREADS: '2', SVC_SERVER__HTTP1_PARSER: 'node' },
     }),

@@ -4,11 +4,11 @@ import { Client } from 'pg'
 import { runMigrations } from '../../../migrations/main.js'
 import { silentLogger } from '../../../runtime/kernel/log.js'
 import { bootstrap, callerOf, clientToken, demand, login } from '../../support/agents/journey.js'
-import { testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
 import { LATER, laterMigrations } from '../../support/storage/later-migrations.js'
 
 test('a build starts and serves on a newer schema that permits it, and refuses another one', async (t) => {
-  const first = await testService()
+  const first = await ownService()
   t.teardown(() => first.end())
   const space = await bootstrap(callerOf(first.baseUrl))
   const later = laterMigrations()
@@ -17,7 +17,7 @@ test('a build starts and serves on a newer schema that permits it, and refuses a
   t.deepEqual(await runMigrations({ url, log: silentLogger, folder: later.folder }), [LATER])
 
   const lines: string[] = []
-  const second = await testService({ beside: first, onLog: (line) => lines.push(line) })
+  const second = await ownService({ beside: first, onLog: (line) => lines.push(line) })
   try {
     const http = callerOf(second.baseUrl)
     demand(await clientToken(http, space), 200)
@@ -40,7 +40,7 @@ test('a build starts and serves on a newer schema that permits it, and refuses a
   await admin.connect()
   t.teardown(() => admin.end())
   await admin.query(`update svc_migrations set oldest_build = 9000 where name = $1`, [LATER])
-  await t.throwsAsync(testService({ beside: first }), {
+  await t.throwsAsync(ownService({ beside: first }), {
     message: /has 9000_later.* no older version may run on 9000_later; start that version/,
   })
 })

@@ -2,7 +2,7 @@
 import { connect } from 'node:net'
 import test from 'ava'
 import { callerOf } from '../../support/agents/journey.js'
-import { testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
 import { metric, METRICS_TOKEN } from '../../support/service/watch.js'
 
 const MIB = 1024 * 1024
@@ -10,7 +10,7 @@ const COUNT = 1_000
 
 for (const parser of ['node', 'uwebsockets']) {
   test.serial(`${parser}: 1,000 unread requests for a document cost no memory`, async (t) => {
-    const running = await testService({
+    const running = await ownService({
       environment: {
         SVC_SERVER__HTTP1_PARSER: parser,
         SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,

@@ -23,9 +23,10 @@ import { isUnixSocket } from '../../../storage/platform/tls-mode.js'
 import { openMailServer } from '../../support/operations/mail.js'
 import { makeCertificate } from '../../support/service/certificates.js'
 import { emptyDatabase, freshDatabase } from '../../support/storage/database.js'
-import { freePort, testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import { freePort } from '../../support/service.js'
 
-const running = await testService({ transport: 'plain_http' })
+const running = await ownService({ transport: 'plain_http' })
 test.after.always(() => running.end())
 
 /** The configuration of the running service. */
@@ -159,7 +160,7 @@ async function proxied(t: ExecutionContext, change: (headers: Record<string, unk
     outgoing.end()
   })
   const issuer = `http://localhost:${await listening(t, server)}`
-  const behind = await testService({
+  const behind = await ownService({
     transport: 'plain_http',
     beside: running,
     environment: { SVC_OIDC__ISSUER_URL: issuer, SVC_SERVER__TRUSTED_PROXIES: '["127.0.0.1"]' },

@@ -8,9 +8,9 @@ import { operatorCommand } from '../../../runtime/cli/operator.js'
 import { apiOf } from '../../support/api.js'
 import { emptyDatabase } from '../../support/storage/database.js'
 import { sql } from '../../support/identity/identity.js'
-import { testService } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
 
-const running = await testService()
+const running = await ownService()
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()

@@ -1,10 +1,11 @@
 import test from 'ava'
 import { runTour } from '../../../runtime/cli/tour/tour.js'
-import { testService, TRANSPORTS } from '../../support/service.js'
+import { ownService } from '../../support/service/own-service.js'
+import { TRANSPORTS } from '../../support/service.js'
 
 for (const transport of TRANSPORTS) {
   test(`every step of the tour succeeds (${transport})`, async (t) => {
-    const running = await testService({ transport })
+    const running = await ownService({ transport })
     t.teardown(() => running.end())
     const lines: string[] = []
     const went = await runTour(running.baseUrl, (line) => lines.push(line), running.ca)

@@ -75,6 +75,12 @@ export interface Fleet {
   end(): Promise<void>
 }
 
+/** A fleet, or a service alone. */
+export type Served = Pick<Fleet, 'baseUrl' | 'db' | 'kms' | 'processes' | 'end'> & {
+  readonly ca: string | undefined
+  readonly coordination: { readonly environment: Variables }
+}
+
 /** In the order of the addresses in the files of the proxies. Those of the plane `async` have no address there. */
 const PLANES = {
   each: ['auth', 'auth', 'control', 'control', 'async', 'async'],

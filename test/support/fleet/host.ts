@@ -3,12 +3,16 @@ import { closeSync, openSync, writeSync } from 'node:fs'
 import { createLogger } from '../../../runtime/kernel/log.js'
 import { beginYoung } from '../../../runtime/kernel/v8-flags.js'
 import { type Service, startService } from '../../../runtime/startup.js'
+import { watchContract } from '../contract.js'
+import { CONTRACT_FAULT } from './process.js'
 
 export type HostRequest =
   | {
       readonly tag: 'start'
       readonly environment: Readonly<Record<string, string>>
       readonly logPath: string
+      /** Compares its answers with the OpenAPI document and copies messages between actors, as a service of a test. */
+      readonly isWatched: boolean
     }
   | { readonly tag: 'stop' }
 /** To each request one. `failed`: the service has not started. */
@@ -26,18 +30,19 @@ let log: number | undefined
 async function start({
   environment,
   logPath,
+  isWatched,
 }: Extract<HostRequest, { tag: 'start' }>): Promise<void> {
   const file = openSync(logPath, 'a')
   log = file
+  const write = (line: string) => void writeSync(file, line)
+  if (isWatched) watchContract((fault) => write(`${CONTRACT_FAULT}${fault}\n`))
   stopping = new AbortController()
   running = startService({
     environment,
     cwd: '/',
     uid: process.getuid?.(),
-    log: createLogger({
-      level: 'info',
-      destination: { write: (line) => void writeSync(file, line) },
-    }),
+    log: createLogger({ level: isWatched ? 'debug' : 'info', destination: { write } }),
+    cloneMessages: isWatched,
     signal: stopping.signal,
   })
   try {

@@ -38,13 +38,14 @@ export function openHosts(): Hosts {
     })
     return child
   }
-  const launch = ({ name, port, ca, environment, logPath }: ProcessOptions): FleetProcess => {
+  const launch = (options: ProcessOptions): FleetProcess => {
+    const { name, port, ca, environment, logPath, isWatched = false } = options
     if (logPath === undefined) throw new Error('a process that serves again has a log file')
     countStart('service')
     const child = idle.pop() ?? begin()
     const output = () => readFileSync(logPath, 'utf8')
     const status = () => statusOf(port, ca)
-    const started = ask(child, { tag: 'start', environment, logPath })
+    const started = ask(child, { tag: 'start', environment, logPath, isWatched })
     let ended: Promise<number> | undefined
     const end = async (): Promise<number> => {
       await started

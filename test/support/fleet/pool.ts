@@ -4,32 +4,17 @@
  */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { connect, createServer, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { silentLogger } from '../../../runtime/kernel/log.js'
 import { startLocalKms } from '../../../runtime/process/embedded-kms.js'
-import type { TestHost } from '../service/settings.js'
+import { makeCertificate } from '../service/certificates.js'
+import type { Transport } from '../service/settings.js'
 import type { TestKms } from '../storage/kms.js'
-import { type Fleet, type FleetOptions, startFleet } from './fleet.js'
+import { type FleetOptions, type Served, startFleet } from './fleet.js'
 import { openHosts } from './hosts.js'
-
-/** What a test knows of a fleet of the runner. */
-export type PooledFleet = {
-  readonly baseUrl: string
-  readonly ca: string
-  readonly url: string
-  readonly superuserUrl: string
-  /** SVC_ variables of another process of the fleet. */
-  readonly environment: { readonly kms: Variables; readonly coordination: Variables }
-  /** The logs of its processes. */
-  readonly logPaths: readonly string[]
-}
-
-export type WantedFleet = {
-  readonly environment: Variables
-  readonly host?: TestHost | undefined
-}
+import { startSingle } from './single.js'
+import { type Answer, firstLine, type PooledFleet, type WantedFleet } from './take.js'
 
 export interface FleetPool {
   readonly socketPath: string
@@ -38,19 +23,41 @@ export interface FleetPool {
   end(): Promise<readonly string[]>
 }
 
-type Variables = Readonly<Record<string, string>>
-type Answer = { readonly fleet: PooledFleet } | { readonly error: string }
-type Kept = { readonly fleet: Fleet; readonly folder: string }
+type Kept = { readonly fleet: Served; readonly folder: string }
 
 /** @param folder for the socket, the keys and the logs. */
-export async function openFleetPool(
+export function openFleetPool(
   folder: string,
   options: Pick<FleetOptions, 'through' | 'coordination'>,
 ): Promise<FleetPool> {
+  return openPool(folder, (wanted) => startFleet({ ...options, ...wanted, isPatient: true }))
+}
+
+/** Services of one process each, as `testService()` asks for them. @param folder as above */
+export async function openServicePool(folder: string): Promise<FleetPool> {
+  const certificate = makeCertificate()
+  const pool = await openPool(folder, (wanted) => startSingle({ ...wanted, certificate }))
+  return {
+    ...pool,
+    async end() {
+      const problems = await pool.end()
+      certificate.remove()
+      return problems
+    },
+  }
+}
+
+async function openPool(
+  folder: string,
+  begin: (
+    wanted: WantedFleet & Pick<FleetOptions, 'kms' | 'logFolder' | 'start'>,
+  ) => Promise<Served>,
+): Promise<FleetPool> {
   const { kms, stop } = await ownKms(folder)
   const hosts = openHosts()
+  const start = hosts.launch
   const pool = await poolOf(folder, (wanted, logFolder) =>
-    startFleet({ ...options, ...wanted, kms, logFolder, start: hosts.launch, isPatient: true }),
+    begin({ ...wanted, kms, logFolder, start }),
   )
   return {
     ...pool,
@@ -66,7 +73,7 @@ export async function openFleetPool(
 /** @param begin starts a fleet, whose logs are in a folder. */
 export async function poolOf(
   folder: string,
-  begin: (wanted: WantedFleet, logFolder: string) => Promise<Fleet>,
+  begin: (wanted: WantedFleet, logFolder: string) => Promise<Served>,
 ): Promise<FleetPool> {
   const running = new Set<Kept>()
   const pending = new Set<Promise<unknown>>()
@@ -74,8 +81,8 @@ export async function poolOf(
   let count = 0
   /** One at a time: a fleet that starts has more processes than a machine of tests has processors. */
   let starting: Promise<unknown> = Promise.resolve()
-  /** Tests without settings use this one at the same time. */
-  let common: Promise<Kept> | undefined
+  /** By transport. Tests without settings use these at the same time. */
+  const common = new Map<Transport | undefined, Promise<Kept>>()
 
   const track = (work: Promise<unknown>): void => {
     const over: Promise<unknown> = work
@@ -107,10 +114,15 @@ export async function poolOf(
       const kept = await start(wanted)
       return { kept, back: () => track(finish(kept)) }
     }
-    common ??= start(wanted)
-    // The next test tries again.
-    common.catch(() => (common = undefined))
-    return { kept: await common, back: () => undefined }
+    const { transport } = wanted
+    let shared = common.get(transport)
+    if (shared === undefined) {
+      shared = start(wanted)
+      common.set(transport, shared)
+      // The next test tries again.
+      shared.catch(() => common.delete(transport))
+    }
+    return { kept: await shared, back: () => undefined }
   }
   const serve = async (socket: Socket): Promise<void> => {
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
@@ -173,39 +185,7 @@ async function ownKms(folder: string): Promise<{ kms: TestKms; stop: () => Promi
   return { kms, stop }
 }
 
-/**
- * Waits until the runner has a fleet with these settings. @throws where it does not start.
- *
- * @returns it, with what gives it back.
- */
-export async function takeFleet(
-  socketPath: string,
-  wanted: WantedFleet,
-): Promise<{ readonly fleet: PooledFleet; giveBack(): Promise<void> }> {
-  const socket = connect(socketPath)
-  await once(socket, 'connect')
-  const closed = once(socket, 'close')
-  socket.write(`${JSON.stringify(wanted)}\n`)
-  const line = await firstLine(socket)
-  if (line === undefined) throw new Error('the pool of fleets has ended')
-  const answer = JSON.parse(line) as Answer
-  if ('error' in answer) {
-    socket.destroy()
-    throw new Error(answer.error)
-  }
-  // A test that keeps its fleet does not keep its process.
-  socket.unref()
-  return {
-    fleet: answer.fleet,
-    async giveBack() {
-      socket.ref()
-      socket.end()
-      await closed
-    },
-  }
-}
-
-function described({ baseUrl, ca, db, kms, coordination, processes }: Fleet): PooledFleet {
+function described({ baseUrl, ca, db, kms, coordination, processes }: Served): PooledFleet {
   return {
     baseUrl,
     ca,
@@ -214,16 +194,4 @@ function described({ baseUrl, ca, db, kms, coordination, processes }: Fleet): Po
     environment: { kms: kms.environment, coordination: coordination.environment },
     logPaths: processes.map(({ logPath }) => logPath!),
   }
-}
-
-/** Undefined where the connection ends before. The rest is read and dropped, so that its end is seen. */
-async function firstLine(socket: Socket): Promise<string | undefined> {
-  const lines = createInterface({ input: socket })
-  const line = await new Promise<string | undefined>((resolve) => {
-    lines.once('line', resolve)
-    lines.once('close', () => resolve(undefined))
-  })
-  lines.close()
-  socket.resume()
-  return line
 }

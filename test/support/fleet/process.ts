@@ -10,6 +10,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { countStart } from '../service/started.js'
 import { until } from '../service/watch.js'
 
+/** Begins a line of the log that names an answer which the OpenAPI document does not describe. */
+export const CONTRACT_FAULT = 'contract fault: '
+
 const READY_WITHIN_MS = 120_000
 const ENDS_WITHIN_MS = 60_000
 /** A TLS handshake each time: more often would take the processor from what starts. */
@@ -28,6 +31,8 @@ export interface ProcessOptions {
   readonly onLog?: ((line: string) => void) | undefined
   /** A file that its output is added to, instead of the memory of this process. Not with `onLog`. */
   readonly logPath?: string | undefined
+  /** In a process that serves again (hosts.ts): the service compares its answers with the OpenAPI document. */
+  readonly isWatched?: boolean | undefined
   /** Prefix of the command, such as a program that changes the clock. */
   readonly wrapper?: readonly string[] | undefined
 }

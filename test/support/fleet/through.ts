@@ -9,12 +9,12 @@ import { openDatabase } from '../../../storage/platform/database.js'
 import type { TestService, TestServiceOptions, Transport } from '../service/settings.js'
 import { type FreshDatabase, sameUrls, testPoolSettings } from '../storage/database.js'
 import { everywhere } from '../service/canaries.js'
+import { rememberLog } from '../service/exchanges.js'
 import { COORDINATIONS } from './coordination.js'
-import { startFleet } from './fleet.js'
-import { takeFleet, type WantedFleet } from './pool.js'
-import { PROXIES } from './proxy.js'
 
-type Through = TestService & { readonly ca: string }
+import { takeFleet, type WantedFleet } from './take.js'
+import { CONTRACT_FAULT } from './process.js'
+import { PROXIES } from './proxy.js'
 
 export const THROUGH = PROXIES.find((name) => name === process.env['TEST_THROUGH'])
 /** What the processes behind the proxy speak. Undefined where TEST_THROUGH is not set. */
@@ -87,7 +87,7 @@ const REFUSED: readonly (readonly [name: RegExp, reason: string])[] = [
 export async function throughProxy(
   { environment = {}, clock, onLog, host }: TestServiceOptions,
   startBeside: (fleet: TestService) => Promise<TestService>,
-): Promise<Through | undefined> {
+): Promise<TestService | undefined> {
   if (THROUGH === undefined) return undefined
   if (clock !== undefined) throw new NotThroughError('it holds the clock of the service')
   for (const name of Object.keys(environment)) {
@@ -118,7 +118,7 @@ export async function throughProxy(
         },
       ),
   }
-  const running: Through = {
+  const running: TestService = {
     ...fleet,
     service: partOf<Service>('service', service),
     engine: undefined,
@@ -130,7 +130,7 @@ export async function throughProxy(
   return running
 }
 
-type Found = Omit<Through, 'service' | 'engine'>
+type Found = Omit<TestService, 'service' | 'engine'>
 
 async function ownFleet(
   environment: Readonly<Record<string, string>>,
@@ -138,6 +138,7 @@ async function ownFleet(
   host: TestServiceOptions['host'],
 ): Promise<Found> {
   const coordination = COORDINATIONS.find((name) => name === process.env['TEST_COORDINATION'])
+  const { startFleet } = await import('./fleet.js')
   const fleet = await startFleet({
     through: THROUGH!,
     coordination,
@@ -161,7 +162,8 @@ async function ownFleet(
   }
 }
 
-async function pooledFleet(socketPath: string, wanted: WantedFleet): Promise<Found> {
+/** A fleet of the runner, or a service alone: what a test has of it until its end. */
+export async function pooledFleet(socketPath: string, wanted: WantedFleet): Promise<Found> {
   const { fleet, giveBack } = await takeFleet(socketPath, wanted)
   const { baseUrl, ca, url, superuserUrl, environment, logPaths } = fleet
   const settings = testPoolSettings
@@ -169,7 +171,11 @@ async function pooledFleet(socketPath: string, wanted: WantedFleet): Promise<Fou
   const database = await openDatabase({ settings, urls, plane: 'all', log: silentLogger })
   const drop = () => database.close()
   const db: FreshDatabase = { url, superuserUrl, database, settings, urls, drop }
-  const logs = logPaths.map((path) => ({ path, start: statSync(path).size }))
+  const logs = logPaths.map((path) => ({
+    path,
+    start: statSync(path).size,
+    remember: rememberLog(path),
+  }))
   return {
     kms: partOf<TestService['kms']>('kms', { environment: environment.kms }),
     baseUrl,
@@ -179,7 +185,11 @@ async function pooledFleet(socketPath: string, wanted: WantedFleet): Promise<Fou
     processEnvironment: environment.coordination,
     async end() {
       await drop()
-      const written = logs.map(({ path, start }) => readFileSync(path).subarray(start).toString())
+      const written = logs.map(({ path, start, remember }) => {
+        const text = readFileSync(path).subarray(start).toString()
+        remember(text)
+        return text
+      })
       await giveBack()
       refuseLeaks(written)
     },
@@ -187,16 +197,22 @@ async function pooledFleet(socketPath: string, wanted: WantedFleet): Promise<Fou
 }
 
 function refuseLeaks(logs: readonly string[]): void {
+  const faults = logs.flatMap((text) => text.match(CONTRACT_FAULTS) ?? [])
+  if (faults.length > 0) throw new Error([...new Set(faults)].join('\n'))
   const leaks = logs.flatMap((text) => everywhere.search('log', text))
   if (leaks.length > 0) throw new Error(`secrets in the log: ${JSON.stringify(leaks)}`)
 }
 
+const CONTRACT_FAULTS = new RegExp(`^${CONTRACT_FAULT}.*$`, 'gm')
+
 /** The part has the members that a fleet has too. The others need a service in the process of the test. */
-function partOf<Part extends object>(name: string, members: object): Part {
+export function partOf<Part extends object>(name: string, members: object): Part {
   return new Proxy(members as Part, {
     get(target, member) {
       if (Object.hasOwn(target, member)) return target[member as keyof Part]
-      throw new NotThroughError(`it calls ${name}.${String(member)} of the service`)
+      const what = `it calls ${name}.${String(member)} of the service`
+      if (THROUGH !== undefined) throw new NotThroughError(what)
+      throw new Error(`${what}, which only ownService() has`)
     },
   })
 }

@@ -4,6 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe } from 'node:diagnostics_channel'
+import { readFileSync } from 'node:fs'
 
 export type Exchange = {
   readonly method: string
@@ -42,6 +43,7 @@ let isKeeping = false
 const open = new WeakMap<Sent['request'], Exchange>()
 /** The lines of the log of services in this process, by request id. The oldest request goes first. */
 const lines = new Map<string, string[]>()
+const logs = new Set<string>()
 
 /** Runs a test. @returns its result, and the requests that it made last. */
 export async function watchExchanges<Result>(
@@ -62,9 +64,21 @@ export function rememberLine(line: string): void {
   if (lines.size > REQUESTS_MAX) lines.delete(lines.keys().next().value!)
 }
 
-/** What services in this process have logged of a request. */
+/** The log of a service of the runner: read when a test has failed. @returns what keeps its last lines at its end. */
+export function rememberLog(path: string): (text: string) => void {
+  logs.add(path)
+  return (text) => {
+    logs.delete(path)
+    for (const line of text.split('\n')) rememberLine(line)
+  }
+}
+
+/** What the services of this test file have logged of a request. */
 export function linesOf(requestId: string): readonly string[] {
-  return lines.get(requestId) ?? []
+  const known = lines.get(requestId)
+  if (known !== undefined) return known
+  const all = [...logs].flatMap((path) => readFileSync(path, 'utf8').split('\n'))
+  return all.filter((line) => line.includes(`"request_id":"${requestId}"`)).slice(-LINES_MAX)
 }
 
 /** From now on the requests of this process are kept with the test that makes them. */

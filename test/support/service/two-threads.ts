@@ -3,7 +3,9 @@ import { Session } from 'node:inspector'
 import { connect, type Socket } from 'node:net'
 import { Agent } from 'undici'
 import { type Api, apiOf } from '../api.js'
-import { type TestService, testService } from '../service.js'
+import { notThrough } from '../fleet/through.js'
+import { ownService } from './own-service.js'
+import type { TestService } from '../service.js'
 import { METRICS_TOKEN, until } from './watch.js'
 
 export const OTHER_THREAD = 'gateway-1'
@@ -36,9 +38,10 @@ const WITHIN_MS = 60_000
 export async function twoThreads(
   environment: Readonly<Record<string, string>> = {},
 ): Promise<TwoThreads> {
+  notThrough('it chooses the listener')
   const lines: LogLine[] = []
   const threads = new Map<string, ThreadName>()
-  const running = await testService({
+  const running = await ownService({
     transport: 'plain_http',
     environment: {
       SVC_SERVER__GATEWAY_THREADS: '2',

@@ -6,6 +6,7 @@ import { openCaptchaProvider } from '../../../support/identity/captcha.js'
 import { sql } from '../../../support/identity/identity.js'
 import { bootstrapped, signIn } from '../../../support/identity/person.js'
 import { testService } from '../../../support/service.js'
+import { ownService } from '../../../support/service/own-service.js'
 
 const PERSON = { 'cf-turnstile-response': 'a person' }
 const ROBOT = { 'cf-turnstile-response': 'a robot' }
@@ -110,7 +111,7 @@ test.serial('without a site key the service refuses to start', async (t) => {
   t.teardown(() => provider.close())
   const { SVC_CHALLENGE__CAPTCHA_SITE_KEY: _key, ...environment } = provider.environment
   const refused = await t.throwsAsync<Error & { failures?: readonly { key: string }[] }>(
-    testService({ environment }),
+    ownService({ environment }),
   )
   t.deepEqual(
     refused?.failures?.map(({ key }) => key),
