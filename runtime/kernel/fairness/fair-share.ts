@@ -5,8 +5,9 @@
  * the first level take turns (fair-queue.ts).
  *
  * Keys of the first level may cost nothing, so many of them can fill the total together. Groups bound what such keys
- * hold together. A key that holds nothing takes a place back from the key that holds most, where holders can give up,
- * and gets the next free place where it waits.
+ * hold together. A key takes units back from the key that holds most, where holders can give up, until both hold as
+ * much: a key with some calls under way is not refused for them while others hold hundreds. A key that holds nothing
+ * gets the next free place where it waits.
  */
 import { FairQueue, QueueItem } from './fair-queue.js'
 import type { PlainFamily } from '../metrics/plain-metrics.js'
@@ -23,7 +24,7 @@ export interface GroupOptions {
 }
 
 export interface HolderOptions extends GroupOptions {
-  /** Ends the holder at once, because a key without units needs them. False: it cannot end any more. */
+  /** Ends the holder at once, because a key with fewer units needs them. False: it cannot end any more. */
   readonly giveUp?: (() => boolean) | undefined
 }
 
@@ -133,7 +134,7 @@ export class FairShare {
   }
 
   /**
-   * Takes units at once or refuses. A key of the first level that holds nothing takes them back from others.
+   * Takes units at once or refuses. A key of the first level takes them back from keys that hold more.
    * @param keys one per level, the widest first. Only `total` bounds an empty key.
    */
   tryAcquire(
@@ -214,8 +215,7 @@ export class FairShare {
   }
 
   /**
-   * Ends the oldest holder that can end, of the key that holds most, for a key that holds nothing. The key must hold
-   * more than is needed.
+   * Ends the oldest holder that can end, of the key that holds most, which must hold more than the asking key will.
    * @param refused the bound that is reached: only holders within it make room.
    */
   #takeBack(
@@ -226,10 +226,11 @@ export class FairShare {
   ): boolean {
     const key = keys[0] ?? ''
     const isOfGroup = groups.some(({ name }) => name === refused)
-    if (key === '' || this.usedBy(0, key) > 0 || (!isOfGroup && refused !== 'total')) return false
+    if (key === '' || (!isOfGroup && refused !== 'total')) return false
+    const willHold = this.usedBy(0, key) + units
     const largestFirst = [...this.#holders]
       .map(([of, holders]) => ({ used: this.usedBy(0, of), holders }))
-      .filter(({ used }) => used > units)
+      .filter(({ used }) => used > willHold)
       .sort((one, other) => other.used - one.used)
     for (const { holders } of largestFirst) {
       for (const holder of holders) {
