@@ -1,6 +1,6 @@
 /** The whole service, for tests over HTTP. */
 import type { Service } from '../../runtime/startup.js'
-import { partOf, pooledFleet, throughProxy } from './fleet/through.js'
+import { partOf, pooledFleet, THROUGH, throughProxy } from './fleet/through.js'
 import { DEFAULT_TRANSPORT, THREADS } from './fleet/transports.js'
 import type { TestService, TestServiceOptions } from './service/settings.js'
 import { trust } from './service/trust.js'
@@ -21,6 +21,11 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
     return through ?? (await shared(options)) ?? own(options)
   }
   return own(options)
+}
+
+/** For tests that call the actors of a service: in the process of the test, or beside the processes behind a proxy. */
+export async function serviceWithActors(options: TestServiceOptions): Promise<TestService> {
+  return THROUGH === undefined ? own(options) : testService(options)
 }
 
 /** Loaded when needed: the modules of a service cost more time than most tests. */

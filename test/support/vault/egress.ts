@@ -9,7 +9,7 @@ import { startUpstream, type Upstream } from '../../actors/vault/egress/upstream
 import { type Api, apiOf, claimsOf, type Json } from '../api.js'
 import { everywhere } from '../service/canaries.js'
 import { sql } from '../identity/identity.js'
-import { type TestService, type TestServiceOptions, testService } from '../service.js'
+import { type TestService, type TestServiceOptions, serviceWithActors } from '../service.js'
 
 export { UPSTREAM_NAME }
 export const CREDENTIALS = '/api/v1/vault/credentials'
@@ -68,7 +68,7 @@ export async function egressHouse(options: TestServiceOptions = {}): Promise<Egr
     SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '3600',
     ...options.environment,
   }
-  const running = await testService({ ...options, environment })
+  const running = await serviceWithActors({ ...options, environment })
   const agent = new Agent({
     allowH2: running.ca !== undefined,
     connect: running.ca === undefined ? {} : { ca: running.ca },
