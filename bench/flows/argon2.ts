@@ -27,6 +27,8 @@ const { ref, stop } = spawnInline(passwordsActor, {
   settings,
   compute: pool,
   random,
+  places: 1024,
+  groups: { of: () => [] },
   breaches: null,
 })
 const hashOne = () => ref.hash({ password: 'a password of ordinary length' })

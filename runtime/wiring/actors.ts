@@ -53,6 +53,7 @@ import { relyingParty } from '../../actors/identity/passkeys/settings.js'
 import {
   checkPasswordEngine,
   type PasswordCompute,
+  passwordPlaces,
   passwordPool,
   passwordsHere,
   passwordsActor,
@@ -237,18 +238,17 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
       compute: pooled(context, resources, powPool(processors(context))),
     })),
     wireActor(passwordsActor, async (context) => {
-      const compute: PasswordCompute = pooled(
-        context,
-        resources,
-        passwordPool(auth, processors(context)),
-      )
+      const pool = passwordPool(auth, processors(context))
+      const compute: PasswordCompute = pooled(context, resources, pool)
       const { thread_start: starts } = settings.deployment
       await checkPasswordEngine(starts === 'at_start' ? compute : await passwordsHere())
       const breaches = challenge.hibp_enabled
         ? openBreaches({ url: challenge.hibp_url, settings: egressSettingsOf(settings) })
         : null
       context.onStop(async () => breaches?.close())
-      return { settings: auth, compute, random, breaches }
+      const places = passwordPlaces(pool)
+      const { shares: counts } = metrics
+      return { settings: auth, compute, random, breaches, places, groups, counts }
     }),
     wireActor(usersActor, ({ ref }) => ({
       ...common,

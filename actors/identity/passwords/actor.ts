@@ -1,7 +1,8 @@
 /**
  * Hashes passwords with argon2id on low-priority threads. At most `argon2_max_concurrent` hashes run at once, each with
  * its own memory. A bounded number waits, and further requests get `busy` immediately, so that a flood of logins
- * exhausts neither memory nor CPU.
+ * exhausts neither memory nor CPU. Groups of tenants hold a part of the places, and a tenant takes places back from the
+ * one that waits with most.
  */
 import {
   ActorUnavailable,
@@ -13,7 +14,13 @@ import {
   inlineCompute,
   type PoolOptions,
 } from '../../../runtime/kernel/threads/pool.js'
+import {
+  FairShare,
+  isRefused,
+  type ShareCounts,
+} from '../../../runtime/kernel/fairness/fair-share.js'
 import type { Random } from '../../../runtime/kernel/random.js'
+import type { TenantGroups } from '../../platform/tenant-groups.js'
 import { type Argon2Cost, costOf, formatPhc, sameCost } from './phc.js'
 import type { Breaches } from './breaches.js'
 import { type CommonPasswords, loadCommonPasswords } from './commonest.js'
@@ -48,6 +55,10 @@ export type PasswordsNeeds = {
   readonly settings: PasswordSettings
   readonly compute: PasswordCompute
   readonly random: Random
+  /** Hashes that run or wait at the same time. */
+  readonly places: number
+  readonly groups: Pick<TenantGroups, 'of'>
+  readonly counts?: ShareCounts | undefined
   /** Null: `challenge.hibp_enabled` is false. */
   readonly breaches: Pick<Breaches, 'check'> | null
 }
@@ -65,6 +76,11 @@ export function passwordPool(settings: PasswordSettings, processors: number): Po
     nice: NICE,
     forgets: true,
   }
+}
+
+/** The hashes of a pool that run or wait at the same time. */
+export function passwordPlaces({ threadsMax, queueMax = 0 }: PoolOptions): number {
+  return threadsMax + queueMax
 }
 
 /** The same computations on this thread: a check in a pool without threads would start one. */
@@ -86,7 +102,14 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
   address: passwords,
   asks: {},
   mailbox: { capacity: 1024, inflightMax: 1024 },
-  create: ({ settings, compute, random, breaches }) => {
+  create: ({ settings, compute, random, breaches, places, groups, counts }) => {
+    const share = new FairShare({
+      resource: 'passwords',
+      total: places,
+      // The pool bounds what waits of a tenant.
+      levels: [{ name: 'tenant', max: places }],
+      counts,
+    })
     const cost: Argon2Cost = {
       memoryKib: settings.argon2_memory_kib,
       iterations: settings.argon2_iterations,
@@ -97,12 +120,41 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
 
     let common: Promise<CommonPasswords> | undefined
 
+    /**
+     * Runs one computation. Null when there is no place for it, or when it waited and another tenant took its place. Our
+     * copy of the password is wiped afterwards.
+     */
+    async function computed<T>(
+      password: Uint8Array,
+      { share: tenantId, signal }: MessageContext,
+      run: (options: { share: string; signal: AbortSignal }) => Promise<T>,
+    ): Promise<T | null> {
+      const over = new AbortController()
+      const giveUp = () => {
+        over.abort()
+        return true
+      }
+      const of = tenantId === '' ? [] : await groups.of(tenantId)
+      const place = share.tryAcquire([tenantId], 1, { groups: of, giveUp })
+      try {
+        if (isRefused(place)) return null
+        return await run({ share: tenantId, signal: AbortSignal.any([signal, over.signal]) })
+      } catch (error) {
+        const isBusy = error instanceof ActorUnavailable && error.reason === 'mailbox_full'
+        if (isBusy || over.signal.aborted) return null
+        throw error
+      } finally {
+        if (!isRefused(place)) place()
+        password.fill(0)
+      }
+    }
+
     async function hash(text: string, context: MessageContext): Promise<HashOutcome> {
       const password = passwordBytes(text)
       if (password === null) return { tag: 'unacceptable' }
       const salt = random.bytes(SALT_BYTES)
-      const phc = await computed(password, () =>
-        compute.run('hash', { password, salt, cost }, context),
+      const phc = await computed(password, context, (options) =>
+        compute.run('hash', { password, salt, cost }, options),
       )
       return phc === null ? { tag: 'busy' } : { tag: 'hashed', phc }
     }
@@ -130,8 +182,8 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
         if (password === null) return { tag: 'mismatch' }
         const known = stored === null ? null : storedCost(stored, cost, context)
         const phc = known === null ? decoyHash : stored!
-        const match = await computed(password, () =>
-          compute.run('verify', { password, phc }, context),
+        const match = await computed(password, context, (options) =>
+          compute.run('verify', { password, phc }, options),
         )
         if (match === null) return { tag: 'busy' }
         if (!match || known === null) return { tag: 'mismatch' }
@@ -166,16 +218,4 @@ function storedCost(
   if (cost.memoryKib <= memoryKibMax && cost.iterations <= iterationsMax) return cost
   log.error(cost, 'stored password hash exceeds the cost limit')
   return null
-}
-
-/** Runs one computation; null when the queue is full. Our copy of the password is wiped afterwards. */
-async function computed<T>(password: Uint8Array, run: () => Promise<T>): Promise<T | null> {
-  try {
-    return await run()
-  } catch (error) {
-    if (error instanceof ActorUnavailable && error.reason === 'mailbox_full') return null
-    throw error
-  } finally {
-    password.fill(0)
-  }
 }

@@ -9,6 +9,7 @@ import {
   type PasswordCompute,
   passwordPool,
   passwordsActor,
+  type PasswordsNeeds,
 } from '../../../../actors/identity/passwords/actor.js'
 import * as computeModule from '../../../../actors/identity/passwords/compute.js'
 import { loadEngine, loadNodeRs, loadNpm } from '../../../../actors/identity/passwords/engine.js'
@@ -27,13 +28,19 @@ const CHEAP = {
   argon2_waiting_per_tenant_max: 32,
 }
 const random = systemRandom(systemClock)
+const ALONE = { places: 66, groups: { of: () => [] } }
 const pool = openPool<typeof import('../../../../actors/identity/passwords/compute.js')>(
   passwordPool(CHEAP, 2),
 )
 test.after.always(() => pool.close())
 
-function actorWith(settings = CHEAP, compute: PasswordCompute = pool) {
-  return spawnInline(passwordsActor, { settings, compute, random, breaches: null }).ref
+function actorWith(
+  settings = CHEAP,
+  compute: PasswordCompute = pool,
+  { places, groups }: Pick<PasswordsNeeds, 'places' | 'groups'> = ALONE,
+) {
+  const needs = { settings, compute, random, places, groups, breaches: null }
+  return spawnInline(passwordsActor, needs).ref
 }
 
 async function hashOf(password: string, settings = CHEAP): Promise<string> {
@@ -198,4 +205,32 @@ test('hashing at its limit keeps its bounds of memory, waiting and latency', asy
   if (report.nice !== null) {
     t.is(report.nice.filter((nice) => nice === 15).length, 2, 'both threads have low priority')
   }
+})
+
+/** Computations that end when they are given up. */
+function held(): { compute: PasswordCompute; running: Set<string> } {
+  const running = new Set<string>()
+  const run = (_: string, __: unknown, { share, signal }: { share: string; signal: AbortSignal }) =>
+    new Promise((_, reject) => {
+      running.add(share)
+      signal.addEventListener('abort', () => {
+        running.delete(share)
+        reject(signal.reason as Error)
+      })
+    })
+  return { compute: { run } as unknown as PasswordCompute, running }
+}
+
+test('a group of tenants holds its part of the places, and another tenant gets one', async (t) => {
+  const { compute, running } = held()
+  const GROUP = [{ name: 'network of one person', part: 1 / 2 }]
+  const groups = { of: (tenant: string) => (tenant.startsWith('free') ? GROUP : []) }
+  const ref = actorWith(CHEAP, compute, { places: 8, groups })
+  const hash = (share: string) => ref.hash({ password: 'a password' }, { share })
+  for (const nth of [1, 2, 3, 4]) void hash(`free ${nth}`)
+  t.deepEqual(await hash('free 5'), { tag: 'busy' })
+  const given = [hash('paying'), hash('paying'), hash('paying'), hash('paying')]
+  void hash('other')
+  t.deepEqual(await given[0], { tag: 'busy' }, 'the tenant that holds most gives a place back')
+  t.true(running.has('other'))
 })

@@ -39,7 +39,14 @@ const compute = openPool<typeof import('../../../../actors/identity/passwords/co
   queueMax: 4,
 })
 const random = systemRandom(systemClock)
-const { ref } = spawnInline(passwordsActor, { settings, compute, random, breaches: null })
+const { ref } = spawnInline(passwordsActor, {
+  settings,
+  compute,
+  random,
+  places: 1024,
+  groups: { of: () => [] },
+  breaches: null,
+})
 // Both threads load their engine before memory is measured.
 await Promise.all([1, 2, 3, 4].map(() => compute.run('smoke', undefined)))
 
