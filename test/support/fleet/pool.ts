@@ -36,7 +36,7 @@ export function openFleetPool(
 /** Services of one process each, as `testService()` asks for them. @param folder as above */
 export async function openServicePool(folder: string): Promise<FleetPool> {
   const certificate = makeCertificate()
-  const pool = await openPool(folder, (wanted) => startSingle({ ...wanted, certificate }))
+  const pool = await openPool(folder, (wanted) => startSingle({ ...wanted, certificate }), false)
   return {
     ...pool,
     async end() {
@@ -52,13 +52,14 @@ async function openPool(
   begin: (
     wanted: WantedFleet & Pick<FleetOptions, 'kms' | 'logFolder' | 'start'>,
   ) => Promise<Served>,
+  isSerial = true,
 ): Promise<FleetPool> {
   const { kms, stop } = await ownKms(folder)
   const hosts = openHosts()
   const start = hosts.launch
-  const pool = await poolOf(folder, (wanted, logFolder) =>
-    begin({ ...wanted, kms, logFolder, start }),
-  )
+  const beginOne = (wanted: WantedFleet, logFolder: string) =>
+    begin({ ...wanted, kms, logFolder, start })
+  const pool = await poolOf(folder, beginOne, isSerial)
   return {
     ...pool,
     async end() {
@@ -70,16 +71,19 @@ async function openPool(
   }
 }
 
-/** @param begin starts a fleet, whose logs are in a folder. */
+/**
+ * @param begin starts a fleet, whose logs are in a folder.
+ * @param isSerial one starts at a time: a fleet has more processes than a machine of tests has processors.
+ */
 export async function poolOf(
   folder: string,
   begin: (wanted: WantedFleet, logFolder: string) => Promise<Served>,
+  isSerial = true,
 ): Promise<FleetPool> {
   const running = new Set<Kept>()
   const pending = new Set<Promise<unknown>>()
   const problems: string[] = []
   let count = 0
-  /** One at a time: a fleet that starts has more processes than a machine of tests has processors. */
   let starting: Promise<unknown> = Promise.resolve()
   /** By transport. Tests without settings use these at the same time. */
   const common = new Map<Transport | undefined, Promise<Kept>>()
@@ -98,7 +102,7 @@ export async function poolOf(
       running.add(kept)
       return kept
     })
-    starting = started.catch(() => undefined)
+    if (isSerial) starting = started.catch(() => undefined)
     return started
   }
   const finish = async (kept: Kept): Promise<void> => {

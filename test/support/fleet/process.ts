@@ -126,10 +126,15 @@ export function statusOf(port: number, ca: string | undefined): Promise<number> 
 
 function plainStatus(port: number): Promise<number> {
   return new Promise((resolve) => {
-    const asked = getPlain({ host: '127.0.0.1', port, path: PATH, agent: false }, (answer) => {
-      answer.resume()
-      resolve(answer.statusCode ?? 0)
-    })
+    // A service can allow the names of its URL alone.
+    const headers = { host: `localhost:${port}` }
+    const asked = getPlain(
+      { host: '127.0.0.1', port, path: PATH, headers, agent: false },
+      (answer) => {
+        answer.resume()
+        resolve(answer.statusCode ?? 0)
+      },
+    )
     asked.once('error', () => resolve(0))
   })
 }
