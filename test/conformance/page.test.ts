@@ -8,7 +8,7 @@ for (const [name, rowsMin] of [
 ] as const) {
   test(`every test that docs/${name}.md names exists`, (t) => {
     const page = readFileSync(`docs/${name}.md`, 'utf8')
-    const rows = [...page.matchAll(/^\|.*\| `([\w/-]+)`: (.+) \|$/gm)].map(([, file, title]) => ({
+    const rows = [...page.matchAll(/^\|.*\| `([\w/.-]+)`: (.+) \|$/gm)].map(([, file, title]) => ({
       file: `test/${file!}.test.ts`,
       title: title!,
     }))

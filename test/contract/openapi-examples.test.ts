@@ -140,6 +140,8 @@ const STEPS: Readonly<Record<string, readonly [status: number, reason: string]>>
   notifyTenantCredentialIssuer: [401, 'needs the token of an offer'],
   registerClient: [401, 'needs an initial access token'],
   authorizeBackchannel: [403, 'needs an application with this grant'],
+  resetTenantUserPassword: [403, 'people do this with a fresh second factor'],
+  resetTenantUserFactors: [403, 'people do this with a fresh second factor'],
   approveBackchannelRequest: [403, 'people do this on a page'],
   activateTenant: [403, 'people do this'],
   revokeSshCertificate: [404, 'needs a certificate of this run'],

@@ -1,3 +1,4 @@
+/** Own service: the answers of its process are counted. */
 /**
  * Compares tables of the public API with the OpenAPI document of a running service. All answers of flow tests are compared
  * with that document too (test/support/contract.ts).
@@ -9,13 +10,13 @@ import { routes } from '../../gateway/route-table.js'
 import { openapiDocument } from '../../gateway/openapi/openapi.js'
 import { answersSeen, contractFault } from '../support/contract.js'
 import { BOOTSTRAP, callerOf, demand } from '../support/agents/journey.js'
-import { testService } from '../support/service.js'
+import { ownService } from '../support/service/own-service.js'
 
 type Operations = Record<string, { responses: Record<string, unknown>; security?: object[] }>
 type Document = { paths: Record<string, Operations> }
 
 /** With all optional features. */
-const running = await testService({
+const running = await ownService({
   environment: {
     SVC_COMMERCE__ENABLED: 'true',
     SVC_COMMERCE__X402_ENABLED: 'true',

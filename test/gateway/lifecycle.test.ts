@@ -8,7 +8,7 @@ import { ListenFailed } from '../../gateway/transports/open.js'
 import { sendRaw, statuses } from './raw.js'
 import { NODE_PARSED, openStage, type Stage, type StageOptions, TRANSPORTS } from './stage.js'
 
-const until = async (holds: () => boolean, withinMs = 10_000) => {
+const until = async (holds: () => boolean, withinMs = 60_000) => {
   const end = Date.now() + withinMs
   while (!holds() && Date.now() < end) await new Promise((wake) => setTimeout(wake, 20))
   return holds()

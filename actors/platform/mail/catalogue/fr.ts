@@ -37,12 +37,12 @@ export const fr: MailCatalogue = {
 
   'admin_password_reset.subject': 'Votre mot de passe pour {tenant} a été réinitialisé',
   'admin_password_reset.lead':
-    'Un administrateur de {tenant} a réinitialisé votre mot de passe. L’ancien ne fonctionne plus et vous avez été déconnecté. Choisissez-en un nouveau ici :',
+    'Un administrateur de {tenant} a réinitialisé votre mot de passe. L’ancien ne fonctionne plus et vous avez été déconnecté. Choisissez-en un nouveau ici :',
   'admin_factors_reset.subject': 'Vos seconds facteurs pour {tenant} ont été supprimés',
   'admin_factors_reset.lead':
     'Un administrateur de {tenant} a supprimé le {time} vos clés d’accès, votre application d’authentification et vos codes de récupération. Vous avez été déconnecté. Vous pourrez en configurer de nouveaux à la prochaine connexion.',
   'admin_factors_reset.password':
-    'Il ne reste aucun autre moyen de vous connecter. Choisissez un mot de passe ici :',
+    'Il ne reste aucun autre moyen de vous connecter. Choisissez un mot de passe ici :',
   'admin_reset_refused.subject': 'Votre compte chez {tenant} n’a pas été modifié',
   'admin_reset_refused.lead':
     'Un administrateur de {tenant} a tenté le {time} de réinitialiser le mot de passe ou les seconds facteurs de votre compte. Rien n’a été modifié, car vous utilisez aussi ce compte ailleurs. Vous pouvez modifier les deux vous-même sur la page de votre compte.',
