@@ -10,9 +10,8 @@ export type { TestService, TestServiceOptions, Transport } from './service/setti
 export { DEFAULT_TRANSPORT, TRANSPORTS } from './fleet/transports.js'
 
 /**
- * A service of the runner (fleet/pool.ts): without settings the one that all tests share, in which each test has its
- * own tenants, otherwise one with these settings until `end()`. Outside of the runner, and with options that only a service
- * in this process has, `ownService()`.
+ * A service of the runner (fleet/pool.ts) until `end()`, on a database of its own, in a process that serves one test file
+ * after another. Outside of the runner, and with options that only a service in this process has, `ownService()`.
  */
 export async function testService(options: TestServiceOptions = {}): Promise<TestService> {
   if (options.beside === undefined) {

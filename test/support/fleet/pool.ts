@@ -114,7 +114,9 @@ export async function poolOf(
     }
   }
   const take = async (wanted: WantedFleet): Promise<{ kept: Kept; back: () => void }> => {
-    if (Object.keys(wanted.environment).length > 0 || wanted.host !== undefined) {
+    // A single service names its transport. Tests use the same addresses, so each file has a database of its own.
+    const isAlone = wanted.transport !== undefined || wanted.host !== undefined
+    if (isAlone || Object.keys(wanted.environment).length > 0) {
       const kept = await start(wanted)
       return { kept, back: () => track(finish(kept)) }
     }
