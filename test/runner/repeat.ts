@@ -1,5 +1,6 @@
 /** Runs that are repeated, beside processes that take the processors: how a test that sometimes fails is found, and proved mended. */
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 
 const BUSY_PROCESSES = 2
 /** It ends with the runner, also where that is killed. */
@@ -23,13 +24,20 @@ export async function repeat(
       if (failures.length > 0) failedRuns += 1
       say(`run ${number} of ${count}: ${failures.length === 0 ? 'passed' : 'failed'}`)
     } finally {
-      for (const child of busy) child.kill('SIGKILL')
+      await Promise.all(busy.map(ended))
     }
   }
   say(
     `${failedRuns} of ${count} runs failed${isBusy ? `, beside ${BUSY_PROCESSES} busy processes` : ''}`,
   )
   return failedRuns
+}
+
+/** A run begins when the busy processes of the one before it are gone. */
+async function ended(child: ChildProcess): Promise<void> {
+  const exit = once(child, 'exit')
+  child.kill('SIGKILL')
+  await exit
 }
 
 function startBusy(): ChildProcess[] {
