@@ -4,11 +4,13 @@
  */
 import type { Transaction } from '../platform/sql.js'
 import {
+  claimInTurn,
+  type ClaimRoom,
+  claimValues,
+  dueWithin,
   type FullGroups,
-  tenantHasRoom,
-  tenantInForce,
+  mayClaim,
   type TenantKind,
-  tenantKind,
 } from '../platform/in-force.js'
 import { notifyAfterCommit } from '../platform/transaction.js'
 
@@ -81,76 +83,37 @@ export type ClaimedMail = TenantKind & {
   readonly expired: boolean
 }
 
-/** The number of messages that a worker takes, in total and per tenant. */
-export type MailRoomLeft = {
-  readonly limit: number
-  /** Maximum messages of one tenant, including those that the worker is sending. */
-  readonly perTenantMax: number
-  /** Messages that the worker is sending, by tenant. */
-  readonly held: ReadonlyMap<string, number>
-  /** Their tenants get none. */
-  readonly full: FullGroups
-}
+/** Checked twice: another worker may lease a message between the selection and the lock. */
+const FREE = `q.status = 'queued' and q.next_attempt_at <= statement_timestamp()
+  and (q.leased_until is null or q.leased_until <= statement_timestamp())`
 
-/**
- * Leases due messages, as many as the worker has room for. Tenants take turns: the first message of
- * each precedes the second of any, and within a turn the longest due is first. Crosses tenants.
- */
+/** Leases due messages, as many as the worker has room for. Crosses tenants. */
 export async function claimMail(
   tx: Transaction,
   lease: string,
-  { limit, perTenantMax, held, full }: MailRoomLeft,
+  room: ClaimRoom,
   leaseSecs: number,
 ): Promise<ClaimedMail[]> {
   const { rows } = await tx.query<ClaimedMail>({
     name: 'outgoing_mail.claim',
-    // Reads only the first few messages of each tenant, however many are queued.
-    text: `with tenants_due as (
-             select tenant_id from
-               (select distinct tenant_id from outgoing_mail m where ${FREE}) m
-             where ${tenantHasRoom('m.tenant_id', '$7', '$8')}),
-           waiting as (
-             select each.tenant_id, each.id, each.next_attempt_at,
-               row_number() over (partition by each.tenant_id order by each.next_attempt_at)
-                 + coalesce(h.held, 0) as place
-             from tenants_due
-             cross join lateral (
-               select m.tenant_id, m.id, m.next_attempt_at from outgoing_mail m
-               where m.tenant_id = tenants_due.tenant_id and ${FREE}
-               order by m.next_attempt_at limit $2) each
-             left join unnest($4::uuid[], $5::integer[]) as h (tenant_id, held)
-               on h.tenant_id = each.tenant_id),
-           chosen as (
-             select tenant_id, id from waiting where place <= $6
-             order by place, next_attempt_at limit $2),
-           due as (
-             select m.tenant_id, m.id from outgoing_mail m join chosen using (tenant_id, id)
-             where ${DUE_AND_FREE} for update of m skip locked)
-           update outgoing_mail m
-           set lease = $1, leased_until = statement_timestamp() + make_interval(secs => $3),
-             attempts = m.attempts + 1
-           from due where m.tenant_id = due.tenant_id and m.id = due.id
-           returning m.tenant_id as "tenantId", m.id, m.kind, m.letter_sealed as "letterSealed",
-             m.attempts, m.expires_at as "expiresAt",
-             m.expires_at <= statement_timestamp() as expired, ${tenantKind('m.tenant_id')}`,
-    values: [
-      lease,
-      limit,
-      leaseSecs,
-      [...held.keys()],
-      [...held.values()],
-      perTenantMax,
-      full.sandboxes,
-      full.networks,
-    ],
+    text: claimInTurn({
+      table: 'outgoing_mail',
+      id: 'id',
+      due: 'next_attempt_at',
+      free: FREE,
+      // Reads only the first few messages of each tenant, however many are queued.
+      candidates: `select each.* from (select distinct tenant_id from outgoing_mail q where ${FREE}) t
+        cross join lateral (select q.tenant_id, q.id, q.next_attempt_at from outgoing_mail q
+          where q.tenant_id = t.tenant_id and ${FREE} order by q.next_attempt_at limit $2) each
+        where ${mayClaim('t.tenant_id')}`,
+      set: ', attempts = q.attempts + 1',
+      returning: `q.id, q.kind, q.letter_sealed as "letterSealed", q.attempts,
+        q.expires_at as "expiresAt", q.expires_at <= statement_timestamp() as expired`,
+    }),
+    values: claimValues(lease, room, leaseSecs),
   })
   return rows
 }
-
-/** Checked twice: another worker may lease a message between the selection and the lock. */
-const FREE = `m.status = 'queued' and m.next_attempt_at <= statement_timestamp()
-  and (m.leased_until is null or m.leased_until <= statement_timestamp())`
-const DUE_AND_FREE = `${FREE} and ${tenantInForce('m.tenant_id')}`
 
 /** Extends the leases of messages in progress. */
 export async function renewMail(tx: Transaction, lease: string, leaseSecs: number): Promise<void> {
@@ -214,16 +177,14 @@ export async function nextMailMs(
 ): Promise<number> {
   const { rows } = await tx.query<{ ms: number }>({
     name: 'outgoing_mail.next',
-    text: `select coalesce(min(extract(epoch from greatest(next_attempt_at, leased_until)
-                    - clock_timestamp()) * 1000), $1)::float8 as ms
-           from outgoing_mail m
-           where status = 'queued'
-             and next_attempt_at <= statement_timestamp() + make_interval(secs => $1::float8 / 1000)
-             and m.tenant_id <> all($2::uuid[])
-             and ${tenantHasRoom('m.tenant_id', '$3', '$4')}`,
+    text: dueWithin(
+      { table: 'outgoing_mail', due: 'next_attempt_at' },
+      'greatest(q.next_attempt_at, q.leased_until)',
+      "q.status = 'queued'",
+    ),
     values: [withinMs, without, full.sandboxes, full.networks],
   })
-  return Math.min(withinMs, Math.max(0, rows[0]!.ms))
+  return rows[0]!.ms
 }
 
 /** Deletes up to `limit` messages that ended before `before`. */

@@ -63,3 +63,99 @@ export function tenantHasRoom(id: string, sandboxes: string, networks: string): 
         from organizations go where go.id = gt.organization_id), '') <> all(${networks}::text[]))
     from tenants gt where gt.id = ${id}), false)`
 }
+
+/*
+ * Leases of work of many tenants. Tenants take turns: the first row of each precedes the second of any, what the worker
+ * holds counts, and within a turn the longest due is first.
+ */
+
+/** The number of rows that a worker takes, in total and per tenant. */
+export type ClaimRoom = {
+  readonly limit: number
+  /** Maximum rows of one tenant, including those that the worker holds. */
+  readonly perTenantMax: number
+  /** Rows that the worker holds, by tenant. */
+  readonly held: ReadonlyMap<string, number>
+  /** Their tenants get none. */
+  readonly full: FullGroups
+}
+
+/**
+ * SQL: joins what the worker holds of a row's tenant, for `placeInTurn`.
+ * @param held parameters of `heldValues`.
+ */
+export function joinHeld(tenantId: string, [tenants, counts]: readonly [string, string]): string {
+  return `left join unnest(${tenants}::uuid[], ${counts}::integer[]) as h (tenant_id, held)
+    on h.tenant_id = ${tenantId}`
+}
+
+/** SQL: the turn in which a row is served. */
+export function placeInTurn(partition: string, due: string): string {
+  return `row_number() over (partition by ${partition} order by ${due}) + coalesce(h.held, 0)`
+}
+
+export function heldValues({ held }: ClaimRoom): [string[], number[]] {
+  return [[...held.keys()], [...held.values()]]
+}
+
+export type Claim = {
+  readonly table: string
+  /** With `tenant_id` the key of the table. */
+  readonly id: string
+  /** The column by which rows are due. */
+  readonly due: string
+  /** SQL condition on a row `q` that may be leased. */
+  readonly free: string
+  /** SQL: the rows that may be chosen, with the columns of the key and `due`. */
+  readonly candidates: string
+  /** SQL: further columns that change. */
+  readonly set?: string
+  /** SQL: the columns of a row `q` that the worker gets. */
+  readonly returning: string
+}
+
+/** SQL of a lease, with the parameters of `claimValues`. `free` is checked again on the locked row. */
+export function claimInTurn(claim: Claim): string {
+  const { table, id, due, free, candidates, set = '', returning } = claim
+  return `with waiting as (
+      select c.tenant_id, c.${id}, c.${due} as due, ${placeInTurn('c.tenant_id', `c.${due}`)} as place
+      from (${candidates}) c ${joinHeld('c.tenant_id', ['$4', '$5'])}),
+    chosen as (
+      select tenant_id, ${id} from waiting where place <= $6 order by place, due limit $2),
+    locked as (
+      select q.tenant_id, q.${id} from ${table} q join chosen using (tenant_id, ${id})
+      where ${free} and ${tenantInForce('q.tenant_id')} for update of q skip locked)
+    update ${table} q
+    set lease = $1, leased_until = statement_timestamp() + make_interval(secs => $3)${set}
+    from locked where q.tenant_id = locked.tenant_id and q.${id} = locked.${id}
+    returning q.tenant_id as "tenantId", ${returning}, ${tenantKind('q.tenant_id')}`
+}
+
+/** SQL: the tenant may get rows of a claim. */
+export function mayClaim(tenantId: string): string {
+  return tenantHasRoom(tenantId, '$7', '$8')
+}
+
+/** @param lease id of the worker. */
+export function claimValues(lease: string, room: ClaimRoom, leaseSecs: number): unknown[] {
+  const { limit, perTenantMax, full } = room
+  const held = heldValues(room)
+  return [lease, limit, leaseSecs, ...held, perTenantMax, full.sandboxes, full.networks]
+}
+
+/**
+ * SQL: milliseconds until a row may be leased, at most $1. Leaves out the tenants $2 and the groups $3 and $4.
+ * @param free SQL: when a row is due and free.
+ * @param where SQL condition on a row `q`.
+ */
+export function dueWithin(
+  claim: Pick<Claim, 'table' | 'due'>,
+  free: string,
+  where = 'true',
+): string {
+  return `select least($1, greatest(0, coalesce(min(extract(epoch from ${free} - clock_timestamp()) * 1000), $1)))::float8 as ms
+    from ${claim.table} q
+    where ${where} and q.tenant_id <> all($2::uuid[])
+      and q.${claim.due} <= statement_timestamp() + make_interval(secs => $1::float8 / 1000)
+      and ${tenantHasRoom('q.tenant_id', '$3', '$4')}`
+}

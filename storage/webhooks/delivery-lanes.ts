@@ -5,7 +5,15 @@
  */
 import type { Transaction } from '../platform/sql.js'
 import {
+  claimInTurn,
+  type ClaimRoom,
+  claimValues,
+  dueWithin,
   type FullGroups,
+  heldValues,
+  joinHeld,
+  mayClaim,
+  placeInTurn,
   tenantHasRoom,
   tenantInForce,
   type TenantKind,
@@ -25,16 +33,7 @@ export type ClaimedLane = LaneKey &
     failingSince: Date | null
   }
 
-/** The number of lanes that a worker takes, in total and per tenant. */
-export type LaneRoom = {
-  readonly limit: number
-  /** Maximum lanes of one tenant, including those that the worker holds. */
-  readonly perTenantMax: number
-  /** Lanes that the worker holds, by tenant. */
-  readonly held: ReadonlyMap<string, number>
-  /** Their tenants get none. */
-  readonly full: FullGroups
-}
+export type LaneRoom = ClaimRoom
 
 /**
  * True if there is work for delivery workers: a subscription of any tenant, or an event that was not dispatched.
@@ -72,59 +71,39 @@ export async function wakeLanes(tx: Transaction, lanes: readonly LaneKey[]): Pro
   })
 }
 
+/** Checked twice: another worker may lease a lane between the selection and the lock. */
+const FREE = `q.due_at <= statement_timestamp()
+  and (q.held_until is null or q.held_until <= statement_timestamp())
+  and (q.leased_until is null or q.leased_until <= statement_timestamp())`
+
 /**
- * Leases due lanes to one worker, as many as it has room for. Tenants take turns: the first lane of
- * each precedes the second of any, lanes that the worker holds count, and within a turn the longest
- * due is first.
+ * Leases due lanes to one worker, as many as it has room for.
  * @param lease id of the worker.
  */
 export async function claimLanes(
   tx: Transaction,
   lease: string,
-  { limit, perTenantMax, held, full }: LaneRoom,
+  room: LaneRoom,
   leaseSecs: number,
 ): Promise<ClaimedLane[]> {
   const { rows } = await tx.query<ClaimedLane>({
     name: 'webhook_lane.claim',
-    text: `with waiting as (
-             select l.tenant_id, l.webhook_id, l.due_at,
-               row_number() over (partition by l.tenant_id order by l.due_at)
-                 + coalesce(h.held, 0) as place
-             from webhook_lanes l
-             left join unnest($4::uuid[], $5::integer[]) as h (tenant_id, held) using (tenant_id)
-             where ${FREE} and ${tenantHasRoom('l.tenant_id', '$7', '$8')}),
-           chosen as (
-             select tenant_id, webhook_id from waiting where place <= $6
-             order by place, due_at limit $2),
-           due as (
-             select l.tenant_id, l.webhook_id
-             from webhook_lanes l join chosen using (tenant_id, webhook_id)
-             where ${DUE_AND_FREE}
-             for update of l skip locked)
-           update webhook_lanes l
-           set lease = $1, leased_until = statement_timestamp() + make_interval(secs => $3)
-           from due where l.tenant_id = due.tenant_id and l.webhook_id = due.webhook_id
-           returning l.tenant_id as "tenantId", l.webhook_id as "webhookId", l.failures,
-                     l.failing_since as "failingSince", ${tenantKind('l.tenant_id')}`,
-    values: [
-      lease,
-      limit,
-      leaseSecs,
-      [...held.keys()],
-      [...held.values()],
-      perTenantMax,
-      full.sandboxes,
-      full.networks,
-    ],
+    text: claimInTurn({
+      table: 'webhook_lanes',
+      id: 'webhook_id',
+      due: 'due_at',
+      free: FREE,
+      candidates: `select q.tenant_id, q.webhook_id, q.due_at from webhook_lanes q
+        where ${FREE} and ${mayClaim('q.tenant_id')}`,
+      returning: LANE,
+    }),
+    values: claimValues(lease, room, leaseSecs),
   })
   return rows
 }
 
-/** Checked twice: another worker may lease a lane between the selection and the lock. */
-const FREE = `l.due_at <= statement_timestamp()
-  and (l.held_until is null or l.held_until <= statement_timestamp())
-  and (l.leased_until is null or l.leased_until <= statement_timestamp())`
-const DUE_AND_FREE = `${FREE} and ${tenantInForce('l.tenant_id')}`
+/** Columns of a `ClaimedLane` beside its tenant. */
+const LANE = `q.webhook_id as "webhookId", q.failures, q.failing_since as "failingSince"`
 
 export type WokenLanes = {
   readonly claimed: readonly ClaimedLane[]
@@ -141,9 +120,10 @@ export async function wakeAndClaimLanes(
   tx: Transaction,
   lanes: readonly LaneKey[],
   lease: string,
-  { limit, perTenantMax, held, full }: LaneRoom,
+  room: LaneRoom,
   leaseSecs: number,
 ): Promise<WokenLanes> {
+  const { limit, perTenantMax, full } = room
   if (lanes.length === 0) return { claimed: [], refused: 0 }
   // Locks and conditions as in `wakeLanes`, turns as in `claimLanes`.
   const { rows } = await tx.query<ClaimedLane & { mine: boolean; refused: boolean }>({
@@ -158,31 +138,27 @@ export async function wakeAndClaimLanes(
                using (tenant_id, webhook_id)
              order by l.tenant_id, l.webhook_id for update of l),
            placed as (
-             select w.*, row_number() over (partition by free, tenant_id order by due_at)
-               + coalesce(h.held, 0) as place
-             from woken w
-             left join unnest($6::uuid[], $7::integer[]) as h (tenant_id, held) using (tenant_id)),
+             select w.*, ${placeInTurn('w.free, w.tenant_id', 'w.due_at')} as place
+             from woken w ${joinHeld('w.tenant_id', ['$6', '$7'])}),
            judged as (
              select *, free and not room as refused, free and room
                and row_number() over (partition by free and room order by place, due_at) <= $4 as mine
              from (select *, place <= $8 and ${tenantHasRoom('tenant_id', '$9', '$10')} as room from placed) p)
-           update webhook_lanes l set due_at = least(l.due_at, statement_timestamp()),
-             lease = case when j.mine then $3 else l.lease end,
+           update webhook_lanes q set due_at = least(q.due_at, statement_timestamp()),
+             lease = case when j.mine then $3 else q.lease end,
              leased_until = case when j.mine
-               then statement_timestamp() + make_interval(secs => $5) else l.leased_until end
-           from judged j where l.tenant_id = j.tenant_id and l.webhook_id = j.webhook_id
+               then statement_timestamp() + make_interval(secs => $5) else q.leased_until end
+           from judged j where q.tenant_id = j.tenant_id and q.webhook_id = j.webhook_id
              and (j.mine or j.due_at is null or j.due_at > statement_timestamp())
-           returning l.tenant_id as "tenantId", l.webhook_id as "webhookId", l.failures,
-                     l.failing_since as "failingSince", j.mine, j.refused,
-                     ${tenantKind('l.tenant_id')}`,
+           returning q.tenant_id as "tenantId", ${LANE}, j.mine, j.refused,
+             ${tenantKind('q.tenant_id')}`,
     values: [
       lanes.map(({ tenantId }) => tenantId),
       lanes.map(({ webhookId }) => webhookId),
       lease,
       limit,
       leaseSecs,
-      [...held.keys()],
-      [...held.values()],
+      ...heldValues(room),
       perTenantMax,
       full.sandboxes,
       full.networks,
@@ -207,15 +183,13 @@ export async function nextLaneMs(
 ): Promise<number> {
   const { rows } = await tx.query<{ ms: number }>({
     name: 'webhook_lane.next',
-    text: `select coalesce(min(extract(epoch from greatest(due_at, held_until, leased_until)
-                    - clock_timestamp()) * 1000), $1)::float8 as ms
-           from webhook_lanes l
-           where due_at <= statement_timestamp() + make_interval(secs => $1::float8 / 1000)
-             and l.tenant_id <> all($2::uuid[])
-             and ${tenantHasRoom('l.tenant_id', '$3', '$4')}`,
+    text: dueWithin(
+      { table: 'webhook_lanes', due: 'due_at' },
+      'greatest(q.due_at, q.held_until, q.leased_until)',
+    ),
     values: [withinMs, without, full.sandboxes, full.networks],
   })
-  return Math.min(withinMs, Math.max(0, rows[0]!.ms))
+  return rows[0]!.ms
 }
 
 /** Extends the leases of all lanes of a worker. */
