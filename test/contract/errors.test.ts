@@ -19,7 +19,7 @@ import {
   type Person,
   present,
 } from '../support/agents/delegation.js'
-import { sql } from '../support/identity/identity.js'
+import { sql } from '../support/storage/sql.js'
 import { type Answer, BOOTSTRAP, callerOf, REGISTER, start } from '../support/agents/journey.js'
 import { proofFor } from '../support/identity/proof.js'
 import { type ExpectedHeaders, isProblem } from '../support/service/refusals.js'

@@ -6,7 +6,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import test from 'ava'
 import type { Answer, Json } from '../support/api.js'
-import { sql } from '../support/identity/identity.js'
+import { sql } from '../support/storage/sql.js'
 import { dataDigest } from '../support/storage/data-digest.js'
 import { ask as askDelegation, ownToken } from '../support/agents/delegation.js'
 import { type PopulatedTenant, populateTenant } from '../support/service/populated-service.js'

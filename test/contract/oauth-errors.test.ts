@@ -13,7 +13,7 @@ import {
   type Person,
   present,
 } from '../support/agents/delegation.js'
-import { sql } from '../support/identity/identity.js'
+import { sql } from '../support/storage/sql.js'
 import { type Answer, callerOf } from '../support/agents/journey.js'
 import { proofFor } from '../support/identity/proof.js'
 import { isOAuthError, isProblem, type Refusal } from '../support/service/refusals.js'

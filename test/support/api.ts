@@ -1,7 +1,7 @@
 /** The API of a test service as its clients use it, over either transport. */
 import { Agent, request as send } from 'undici'
 import { type AgentKey, createAgentKey } from '../../runtime/client/agent.js'
-import { nonceFor } from './identity/identity.js'
+import { nonceFor } from './identity/nonce.js'
 import type { TestService } from './service.js'
 import { checkServerIdentity } from './service/trust.js'
 

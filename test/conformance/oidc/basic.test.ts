@@ -6,7 +6,7 @@ import test from 'ava'
 import { decodeJwt } from 'jose'
 import * as oidc from 'openid-client'
 import { openBrowser, type TestBrowser } from '../../support/pages/browser.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { bootstrapped, type Workspace } from '../../support/identity/person.js'
 import {
   authorized,

@@ -10,7 +10,7 @@ import {
   startCardProvider,
 } from '../../support/commerce/card-provider.js'
 import { cardShop } from '../../support/commerce/card-shop.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { ownService } from '../../support/service/own-service.js'
 import { freePort } from '../../support/service.js'
 import { COMMERCE } from '../../support/commerce/shop.js'

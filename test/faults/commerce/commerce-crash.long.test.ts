@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { svc } from '../../flows/vault/command.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { ownService } from '../../support/service/own-service.js'
 import { freePort } from '../../support/service.js'
 import { COMMERCE, openShop, PUBLIC } from '../../support/commerce/shop.js'

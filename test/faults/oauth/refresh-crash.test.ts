@@ -10,7 +10,7 @@ import { request } from 'undici'
 import { svc } from '../../flows/vault/command.js'
 import { UPSTREAM_CERT, UPSTREAM_NAME } from '../../actors/vault/egress/loopback-tls.js'
 import { egressHouse, settingOf } from '../../support/vault/egress.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { freePort } from '../../support/service.js'
 import { tokenUpstream } from '../../support/vault/token-upstream.js'
 

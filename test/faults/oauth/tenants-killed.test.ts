@@ -11,7 +11,7 @@ import {
   clientToken,
   demand,
 } from '../../support/agents/journey.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { freePort, TEST_DEFAULTS } from '../../support/service.js'
 import { freshDatabase } from '../../support/storage/database.js'
 import { testKms } from '../../support/storage/kms.js'

@@ -9,7 +9,7 @@ import {
   sweepCoordination,
 } from '../../../storage/platform/coordination/postgres.js'
 import { bootstrap, callerOf, clientToken, demand, login } from '../../support/agents/journey.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { proofFor } from '../../support/identity/proof.js'
 import { ownService } from '../../support/service/own-service.js'
 import type { TestService } from '../../support/service.js'

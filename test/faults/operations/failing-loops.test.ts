@@ -2,7 +2,7 @@
 import test from 'ava'
 import { type Clock, systemClock } from '../../../runtime/kernel/clock.js'
 import { FAILING_MS_MAX } from '../../../runtime/kernel/loops.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { COMMERCE } from '../../support/commerce/shop.js'
 import { ownService } from '../../support/service/own-service.js'
 

@@ -5,7 +5,7 @@ import { APPENDING } from '../../../storage/platform/outbox.js'
 import { apiOf } from '../../support/api.js'
 import { relayTo } from '../../support/storage/database-relay.js'
 import { bodyCall, closedCalls, egressHouse, settingOf } from '../../support/vault/egress.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { ownService } from '../../support/service/own-service.js'
 import { until } from '../../support/service/watch.js'
 

@@ -6,7 +6,7 @@ import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { svc } from '../../flows/vault/command.js'
 import { bodyCall, egressHouse, settingOf } from '../../support/vault/egress.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { until } from '../../support/service/watch.js'
 import { freePort, TEST_DEFAULTS } from '../../support/service.js'
 

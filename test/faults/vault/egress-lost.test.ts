@@ -15,7 +15,7 @@ import {
   settingOf,
   UPSTREAM_NAME,
 } from '../../support/vault/egress.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { ownService } from '../../support/service/own-service.js'
 import { freePort, TEST_DEFAULTS } from '../../support/service.js'
 

@@ -1,7 +1,7 @@
 /** The documents of agents, and an agent that signs in at another service as the client that they describe. */
 import test from 'ava'
 import { SignJWT } from 'jose'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { bootstrapped, type Workspace } from '../../support/identity/person.js'
 import { tenantAgent, type TenantAgent } from '../../support/identity/tenant-agent.js'
 import { codeOf, DEFAULT_SLUG, makeDefault, post } from '../../support/oauth/documented-client.js'

@@ -8,7 +8,8 @@ import test from 'ava'
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import { TENANT_SCOPES } from '../../../actors/domain/scopes.js'
 import { createAgentKey } from '../../../runtime/client/agent.js'
-import { nonceFor, sql } from '../../support/identity/identity.js'
+import { nonceFor } from '../../support/identity/nonce.js'
+import { sql } from '../../support/storage/sql.js'
 import { DEFAULT_TRANSPORT, testService } from '../../support/service.js'
 
 const running = await testService()

@@ -2,7 +2,7 @@
 import test from 'ava'
 import { createAgentKey } from '../../../runtime/client/agent.js'
 import type { Json } from '../../support/api.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { twoServices } from '../../support/service/two-services.js'
 
 const { first: api, second, end } = await twoServices()

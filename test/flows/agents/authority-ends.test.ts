@@ -15,7 +15,7 @@ import {
   type Human,
 } from '../../support/agents/delegation.js'
 import { notThrough } from '../../support/fleet/through.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { owned } from '../../support/identity/owner.js'
 import { signIn } from '../../support/identity/person.js'
 import {

@@ -15,7 +15,7 @@ import {
   poll,
   present,
 } from '../../support/agents/delegation.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { testService } from '../../support/service.js'
 
 const VAULT = '/api/v1/vault/credentials'

@@ -14,7 +14,7 @@ import {
   poll,
   present,
 } from '../../support/agents/delegation.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { ADD, optionsOf, SECOND_FACTOR, useKey } from '../../support/identity/passkeys.js'
 import { testService } from '../../support/service.js'
 

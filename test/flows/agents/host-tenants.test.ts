@@ -3,7 +3,7 @@ import test from 'ava'
 import { createAgentKey } from '../../../runtime/client/agent.js'
 import { apiOf } from '../../support/api.js'
 import { fixtureOf, ownToken, present } from '../../support/agents/delegation.js'
-import { nonceFor } from '../../support/identity/identity.js'
+import { nonceFor } from '../../support/identity/nonce.js'
 import { testService } from '../../support/service.js'
 
 const REGISTER = '/api/v1/agents/auth/register/pow'

@@ -7,7 +7,8 @@ import test from 'ava'
 import * as fc from 'fast-check'
 import { type AgentKey, createAgentKey } from '../../../runtime/client/agent.js'
 import type { Answer, Api, Json } from '../../support/api.js'
-import { nonceFor, sql } from '../../support/identity/identity.js'
+import { nonceFor } from '../../support/identity/nonce.js'
+import { sql } from '../../support/storage/sql.js'
 import { twoServices } from '../../support/service/two-services.js'
 
 const FLOOR_SECS = 60

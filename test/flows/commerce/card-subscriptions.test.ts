@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { startCardProvider } from '../../support/commerce/card-provider.js'
 import { cardShop } from '../../support/commerce/card-shop.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { testService } from '../../support/service.js'
 import { COMMERCE } from '../../support/commerce/shop.js'
 

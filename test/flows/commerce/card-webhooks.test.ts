@@ -3,7 +3,7 @@ import { createHmac, randomUUID } from 'node:crypto'
 import test from 'ava'
 import { CARD_WEBHOOK_SECRET, startCardProvider } from '../../support/commerce/card-provider.js'
 import { cardShop } from '../../support/commerce/card-shop.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { testService } from '../../support/service.js'
 import { COMMERCE, openShop } from '../../support/commerce/shop.js'
 

@@ -1,7 +1,7 @@
 /** Retention of checkouts that were never paid. */
 import test from 'ava'
 import { sweepCheckouts } from '../../../storage/commerce/checkout-sessions.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { testService } from '../../support/service.js'
 import { COMMERCE, openShop, PUBLIC } from '../../support/commerce/shop.js'
 

@@ -1,7 +1,7 @@
 /** The fulfillment lookup: which secrets authorize it, and that secrets stay secret. */
 import { randomUUID } from 'node:crypto'
 import test from 'ava'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { testService } from '../../support/service.js'
 import { COMMERCE, openShop, PUBLIC, type Shop } from '../../support/commerce/shop.js'
 

@@ -2,7 +2,7 @@
 import test from 'ava'
 import type { Json } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { testService } from '../../support/service.js'
 import { COMMERCE, openShop, PUBLIC } from '../../support/commerce/shop.js'
 

@@ -10,7 +10,7 @@ import {
   shopEnvironment,
 } from '../../support/commerce/x402-shop.js'
 import { type Answer, apiOf, type Json } from '../../support/api.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { owned } from '../../support/identity/owner.js'
 import { testService } from '../../support/service.js'
 import { ServiceRefusal } from '../../../runtime/client/refusal.js'

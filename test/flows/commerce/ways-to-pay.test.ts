@@ -1,7 +1,7 @@
 /** The payment methods that a tenant offers, and the refusal where it offers none. */
 import test from 'ava'
 import { openBrowser } from '../../support/pages/browser.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { testService } from '../../support/service.js'
 import { COMMERCE, openShop, PUBLIC } from '../../support/commerce/shop.js'
 

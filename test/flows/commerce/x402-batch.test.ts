@@ -1,7 +1,7 @@
 /** Several authorizations in one transaction: a transfer pays for its own authorization only. */
 import test from 'ava'
 import { encodeFunctionData, type Hex, parseSignature } from 'viem'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { authorize, encode, openShop, PRICE_ATOMIC } from '../../support/commerce/x402-shop.js'
 
 const shop = await openShop({ monitor: true })

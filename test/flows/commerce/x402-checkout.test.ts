@@ -8,7 +8,7 @@ import type { PrivateKeyAccount } from 'viem/accounts'
 import type { Json } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { NETWORK, newAccount, startChain } from '../../support/commerce/chain.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { COMMERCE, openShop as openTenant, PUBLIC } from '../../support/commerce/shop.js'
 import { clientOf, encode, openShop, PRICE_ATOMIC } from '../../support/commerce/x402-shop.js'
 

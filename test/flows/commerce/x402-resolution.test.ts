@@ -5,7 +5,7 @@ import test, { type ExecutionContext } from 'ava'
 import { apiOf, type Json } from '../../support/api.js'
 import { startChain } from '../../support/commerce/chain.js'
 import type { Mischief } from '../../support/commerce/facilitator.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { COMMERCE } from '../../support/commerce/shop.js'
 import { decode, openShop, type Shop } from '../../support/commerce/x402-shop.js'
 

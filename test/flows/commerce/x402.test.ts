@@ -4,7 +4,7 @@ import { wrapFetchWithPayment } from '@x402/fetch'
 import { findCharge } from '../../../storage/commerce/charges.js'
 import { activatePaymentLink } from '../../../storage/commerce/products.js'
 import { NETWORK, newAccount, TOKEN_NAME } from '../../support/commerce/chain.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { merchantIn } from '../../support/commerce/merchant.js'
 import { callAt, type Json } from '../../support/identity/tenant-agent.js'
 import {

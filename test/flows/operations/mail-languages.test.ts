@@ -3,7 +3,7 @@ import test from 'ava'
 import { directionOf, type Locale, LOCALES } from '../../../actors/domain/i18n/locales.js'
 import { MAIL_CATALOGUES, renderMessage } from '../../../actors/platform/mail/render.js'
 import { apiOf } from '../../support/api.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { openMailServer } from '../../support/operations/mail.js'
 import { testService } from '../../support/service.js'
 

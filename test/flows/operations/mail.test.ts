@@ -5,7 +5,7 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net'
 import test, { type ExecutionContext } from 'ava'
 import { apiOf } from '../../support/api.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { type MailServerOptions, openMailServer } from '../../support/operations/mail.js'
 import { freePort, testService, type TestService } from '../../support/service.js'
 

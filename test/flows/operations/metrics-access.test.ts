@@ -4,7 +4,7 @@ import { Command } from 'commander'
 import { openDatabaseTools } from '../../../runtime/cli/key-tools.js'
 import { operatorCommand } from '../../../runtime/cli/operator.js'
 import { type Api, apiOf, type Json } from '../../support/api.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { testService, type TestService } from '../../support/service.js'
 
 let running: TestService

@@ -1,7 +1,7 @@
 /** `svc admin recover`: an owner who lost the password and the second factor. */
 import test, { type ExecutionContext } from 'ava'
 import { apiOf } from '../../support/api.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { owned } from '../../support/identity/owner.js'
 import { signIn } from '../../support/identity/person.js'
 import { openMailServer } from '../../support/operations/mail.js'

@@ -11,7 +11,7 @@ import {
 } from '../../support/vault/egress.js'
 import { callerOf } from '../../support/agents/journey.js'
 import { apiOf } from '../../support/api.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { METRICS_TOKEN, metric, until } from '../../support/service/watch.js'
 
 const metered = {

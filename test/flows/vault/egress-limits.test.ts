@@ -15,7 +15,7 @@ import {
 } from '../../support/vault/egress.js'
 import { notThrough } from '../../support/fleet/through.js'
 import { crowdWithEnded } from '../../support/oauth/grants.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { exchange } from '../../support/vault/vault-export.js'
 
 const resources = await egressHouse()

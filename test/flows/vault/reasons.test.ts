@@ -4,7 +4,7 @@ import { exportJWK, SignJWT } from 'jose'
 import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 import { type Answer, type Api, apiOf } from '../../support/api.js'
 import { openBrowser, type TestBrowser } from '../../support/pages/browser.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { bootstrapped, type Workspace } from '../../support/identity/person.js'
 import {
   authorized,

@@ -1,7 +1,7 @@
 /** Export of managed access tokens by token exchange. */
 import test from 'ava'
 import { CREDENTIALS, egressHouse } from '../../support/vault/egress.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { tokenUpstream, type TokenUpstream } from '../../support/vault/token-upstream.js'
 import {
   ACCESS,

@@ -7,7 +7,7 @@ import test from 'ava'
 import type { Answer, Json } from '../../support/api.js'
 import { delegate } from '../../support/agents/delegation.js'
 import { CREDENTIALS, egressHouse, SECRET, UPSTREAM_NAME } from '../../support/vault/egress.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { owned } from '../../support/identity/owner.js'
 import { tokenUpstream } from '../../support/vault/token-upstream.js'
 

@@ -8,7 +8,7 @@ import {
   settingOf,
   UPSTREAM_NAME,
 } from '../../support/vault/egress.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { tokenUpstream, type TokenUpstream } from '../../support/vault/token-upstream.js'
 import { expireIn, managed, refusedAs } from '../../support/vault/vault-export.js'
 

@@ -1,7 +1,7 @@
 /** Credentials, grants and leases over HTTP. */
 import test from 'ava'
 import { apiOf, type Json } from '../../support/api.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { TRANSPORTS, testService } from '../../support/service.js'
 
 const PATH = '/api/v1/vault/credentials'

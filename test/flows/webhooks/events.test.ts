@@ -20,7 +20,7 @@ import {
   reachableUpstream,
   UPSTREAM_NAME,
 } from '../../support/vault/egress.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { operatorOfDeployment } from '../../support/oauth/operator.js'
 import { signIn } from '../../support/identity/person.js'
 import { startReceiver } from '../../support/webhooks/receiver.js'

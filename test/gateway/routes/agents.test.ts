@@ -1,5 +1,6 @@
 import test from 'ava'
-import { ISSUER, sql } from '../../support/identity/identity.js'
+import { ISSUER } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { BOOTSTRAP, type Json, openDoors, REGISTER } from './doors.js'
 
 const doors = await openDoors()

@@ -5,12 +5,8 @@ import { inviteRoutes } from '../../../gateway/routes/identity/invites.js'
 import { workspaceRoutes } from '../../../gateway/routes/agents/workspaces.js'
 import { createAgentKey } from '../../../runtime/client/agent.js'
 import { watchContract } from '../../support/contract.js'
-import {
-  type IdentityOptions,
-  identityFixture,
-  ISSUER,
-  nonceFor,
-} from '../../support/identity/identity.js'
+import { type IdentityOptions, identityFixture, ISSUER } from '../../support/identity/identity.js'
+import { nonceFor } from '../../support/identity/nonce.js'
 import { openStage } from '../stage.js'
 
 export const BOOTSTRAP = '/api/v1/agents/workspace/bootstrap'

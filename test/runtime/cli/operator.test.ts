@@ -7,7 +7,7 @@ import { openDatabaseTools } from '../../../runtime/cli/key-tools.js'
 import { operatorCommand } from '../../../runtime/cli/operator.js'
 import { apiOf } from '../../support/api.js'
 import { emptyDatabase } from '../../support/storage/database.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { ownService } from '../../support/service/own-service.js'
 
 const running = await ownService()

@@ -7,13 +7,9 @@ import type { NewAgent } from '../../../storage/agents/agents.js'
 import { insertPowChallenges, redeemPowChallenge } from '../../../storage/agents/pow-challenges.js'
 import { findControlPlane, insertControlPlane } from '../../../storage/identity/tenants.js'
 import { freshDatabase } from '../../support/storage/database.js'
-import {
-  identityFixture,
-  nonceFor,
-  registered,
-  sql,
-  started,
-} from '../../support/identity/identity.js'
+import { identityFixture, registered, started } from '../../support/identity/identity.js'
+import { nonceFor } from '../../support/identity/nonce.js'
+import { sql } from '../../support/storage/sql.js'
 
 const RACERS = 50
 

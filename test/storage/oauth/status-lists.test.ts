@@ -11,7 +11,8 @@ import {
 } from '../../../storage/oauth/status-lists.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
-import { identityFixture, sql } from '../../support/identity/identity.js'
+import { identityFixture } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 
 const fixture = await identityFixture()
 test.after.always(() => fixture.close())

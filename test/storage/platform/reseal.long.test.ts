@@ -11,7 +11,7 @@ import { SEALED_COLUMNS } from '../../../storage/platform/sealing/sealed-columns
 import { credentialSecretContext } from '../../../storage/vault/vault-credentials.js'
 import { svc } from '../../flows/vault/command.js'
 import { apiOf } from '../../support/api.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { freePort, testService } from '../../support/service.js'
 
 const CREDENTIALS = '/api/v1/vault/credentials'

@@ -23,7 +23,7 @@ import {
   claimDueTenants,
 } from '../../../storage/webhooks/event-sinks.js'
 import { eventText } from '../../../storage/platform/event-text.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { type FreshDatabase, freshDatabase } from '../../support/storage/database.js'
 import { numberAll } from '../../support/storage/numbered.js'
 import { unfinish } from '../../support/storage/unfinished.js'

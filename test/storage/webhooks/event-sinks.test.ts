@@ -9,7 +9,7 @@ import {
   registerSink,
   sinkBacklog,
 } from '../../../storage/webhooks/event-sinks.js'
-import { sql } from '../../support/identity/identity.js'
+import { sql } from '../../support/storage/sql.js'
 import { freshDatabase } from '../../support/storage/database.js'
 import { numberAll } from '../../support/storage/numbered.js'
 

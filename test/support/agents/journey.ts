@@ -1,6 +1,6 @@
 /** Agent registration and login over HTTP, for tests. */
 import { type AgentKey, createAgentKey } from '../../../runtime/client/agent.js'
-import { nonceFor } from '../identity/identity.js'
+import { nonceFor } from '../identity/nonce.js'
 
 export type Json = Record<string, unknown>
 

@@ -2,7 +2,7 @@
 import type { Json } from '../api.js'
 import { openBrowser, type Page, type TestBrowser } from '../pages/browser.js'
 import type { CardProvider } from './card-provider.js'
-import { sql } from '../identity/identity.js'
+import { sql } from '../storage/sql.js'
 import type { TestService } from '../service.js'
 import { openShop, PUBLIC, type Shop } from './shop.js'
 

@@ -1,6 +1,6 @@
 /** The setup of the gallery: a service with all features, another one as identity provider, and a shop. */
 import { type Api, apiOf, type Workspace as ApiWorkspace } from '../api.js'
-import { sql } from '../identity/identity.js'
+import { sql } from '../storage/sql.js'
 import { type MailServer, openMailServer } from '../operations/mail.js'
 import { bootstrapped, type Workspace } from '../identity/person.js'
 import { COMMERCE, openShop, type Shop } from '../commerce/shop.js'

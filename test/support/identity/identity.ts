@@ -3,14 +3,12 @@
  * that record their requests. They have their own tests.
  */
 import { NO_LETTERS } from '../operations/mail.js'
-import { createHash } from 'node:crypto'
 import { agentsActor } from '../../../actors/agents/agents/actor.js'
 import type { PowOutcome } from '../../../actors/agents/agents/metrics.js'
 import type { Registration } from '../../../actors/agents/agents/protocol.js'
 import { createDocuments } from '../../../actors/platform/outbound-http/documents.js'
 import type { PasswordsProtocol } from '../../../actors/identity/passwords/protocol.js'
 import { powActor, powPool } from '../../../actors/agents/proof-of-work/actor.js'
-import { judgeWork } from '../../../actors/agents/proof-of-work/work.js'
 import { tenantsActor } from '../../../actors/identity/tenants/actor.js'
 import type {
   GrantAgent,
@@ -30,7 +28,7 @@ import { systemRandom } from '../../../runtime/kernel/random.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { spendAgentChallenges } from '../../../storage/agents/agent-challenges.js'
 import { freshDatabase } from '../storage/database.js'
-import { numberAll } from '../storage/numbered.js'
+import { nonceFor } from './nonce.js'
 
 export const ISSUER = 'https://auth.svc.example'
 
@@ -180,16 +178,6 @@ export function newcomer(
   return { key, registration }
 }
 
-/** The smallest nonce that solves the puzzle, or the smallest that does not. */
-export function nonceFor(
-  { challengeToken, difficultyBits }: { challengeToken: string; difficultyBits: number },
-  wanted: 'valid' | 'invalid' = 'valid',
-): string {
-  let nonce = 0
-  while (judgeWork(challengeToken, String(nonce), difficultyBits) !== wanted) nonce += 1
-  return String(nonce)
-}
-
 /** A challenge of a new agent, and the nonce that completes it. */
 export async function started(
   fixture: IdentityFixture,
@@ -212,19 +200,6 @@ export async function registered(fixture: IdentityFixture, tenantId?: string) {
   const outcome = await fixture.agents.completeRegistration({ challengeId, nonce })
   if (outcome.tag !== 'registered') throw new Error(`complete: ${outcome.tag}`)
   return { key, agent: outcome.agent }
-}
-
-/** Runs a statement across tenants, for what a test must inspect or change from outside. */
-export async function sql<Row>(
-  database: Database,
-  text: string,
-  values: readonly unknown[] = [],
-): Promise<Row[]> {
-  if (/\b(?:all_|audit_)?events\b/.test(text)) await numberAll(database)
-  const { rows } = await database.system((tx) =>
-    tx.query<Row>({ name: `test.${createHash('sha1').update(text).digest('hex')}`, text, values }),
-  )
-  return rows
 }
 
 const PROVEN = { tag: 'proven', jkt: 'thumbprint' }

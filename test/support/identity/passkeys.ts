@@ -7,7 +7,7 @@ import {
   softAuthenticator,
 } from './authenticator.js'
 import { dataIn, openBrowser, type Page, type TestBrowser } from '../pages/browser.js'
-import { sql } from './identity.js'
+import { sql } from '../storage/sql.js'
 import { bootstrapped, signIn, type Workspace } from './person.js'
 import { type TestService, testService } from '../service.js'
 

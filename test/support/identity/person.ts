@@ -1,6 +1,6 @@
 /** Users for tests of the pages: a workspace with its fixture user, and how they sign in. */
 import { loginCodes } from './totp.js'
-import { nonceFor } from './identity.js'
+import { nonceFor } from './nonce.js'
 import { THROUGH_TRANSPORT } from '../fleet/through.js'
 import { openBrowser, type Page, type TestBrowser, dataIn } from '../pages/browser.js'
 import { createAgentKey } from '../../../runtime/client/agent.js'

@@ -1,6 +1,6 @@
 /** A bootstrapped workspace over HTTP: a tenant, and a token with all its scopes. */
 import { type AgentKey, createAgentKey } from '../../../runtime/client/agent.js'
-import { nonceFor } from './identity.js'
+import { nonceFor } from './nonce.js'
 
 export type Json = Record<string, unknown>
 export type Answer = { status: number; headers: Headers; text: string; body: Json }

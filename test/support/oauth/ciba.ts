@@ -1,6 +1,6 @@
 /** CIBA for tests: an application that starts and polls, and a user who answers. */
 import { type TestBrowser } from '../pages/browser.js'
-import { sql } from '../identity/identity.js'
+import { sql } from '../storage/sql.js'
 import type { RelyingParty } from './relying-party.js'
 import type { TestService } from '../service.js'
 

@@ -2,7 +2,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { insertObservedClient } from '../../../storage/oauth/observed-clients.js'
 import { openBrowser, type Page, type TestBrowser } from '../pages/browser.js'
-import { sql } from '../identity/identity.js'
+import { sql } from '../storage/sql.js'
 import type { Json } from '../api.js'
 import type { Workspace } from '../identity/person.js'
 import type { TestService } from '../service.js'

@@ -1,6 +1,6 @@
 /** Many grants of one agent, as if it got one for each task. */
 import type { Database } from '../../../storage/platform/sql.js'
-import { sql } from '../identity/identity.js'
+import { sql } from '../storage/sql.js'
 
 /** Adds many newer, expired grants of the same kind. */
 export function crowdWithEnded(database: Database, grantId: string): Promise<unknown> {

@@ -17,7 +17,7 @@ import { PUBLIC } from '../commerce/shop.js'
 import { CALLBACK, relyingParty } from '../oauth/relying-party.js'
 import { issuing, offer, offeredToken, requestCredential } from '../oauth/wallet.js'
 import { TOKENS } from '../identity/registering.js'
-import { sql } from '../identity/identity.js'
+import { sql } from '../storage/sql.js'
 import { NETWORK, newAccount } from '../commerce/chain.js'
 import { authorize, encode } from '../commerce/x402-shop.js'
 

@@ -8,7 +8,7 @@ import { UPSTREAM_CERT, UPSTREAM_NAME } from '../../actors/vault/egress/loopback
 import { startUpstream, type Upstream } from '../../actors/vault/egress/upstream.js'
 import { type Api, apiOf, claimsOf, type Json } from '../api.js'
 import { everywhere } from '../service/canaries.js'
-import { sql } from '../identity/identity.js'
+import { sql } from '../storage/sql.js'
 import { type TestService, type TestServiceOptions, serviceWithActors } from '../service.js'
 
 export { UPSTREAM_NAME }

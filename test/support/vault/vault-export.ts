@@ -1,7 +1,7 @@
 /** Token exchange for vault credentials, and its events. */
 import type { Answer, Json } from '../api.js'
 import { type EgressHouse, type Setting, settingOf } from './egress.js'
-import { sql } from '../identity/identity.js'
+import { sql } from '../storage/sql.js'
 import type { TokenUpstream } from './token-upstream.js'
 
 export const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'

@@ -4,7 +4,8 @@ import { bitsFor, difficulty } from '../../../../actors/agents/agents/difficulty
 import { powMetrics } from '../../../../actors/agents/agents/metrics.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import { Registry } from 'prom-client'
-import { identityFixture, newcomer, nonceFor } from '../../../support/identity/identity.js'
+import { identityFixture, newcomer } from '../../../support/identity/identity.js'
+import { nonceFor } from '../../../support/identity/nonce.js'
 
 const settings = {
   pow_difficulty_bits: 20,

@@ -5,8 +5,8 @@ import {
   identityFixture,
   ISSUER,
   registered,
-  sql,
 } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { workspace } from '../../../support/identity/workspace.js'
 
 const resources = await identityFixture()

@@ -4,11 +4,11 @@ import { contract } from '../../../vectors/contract.js'
 import {
   identityFixture,
   newcomer,
-  nonceFor,
   registered,
-  sql,
   started,
 } from '../../../support/identity/identity.js'
+import { nonceFor } from '../../../support/identity/nonce.js'
+import { sql } from '../../../support/storage/sql.js'
 
 const resources = await identityFixture()
 const strict = await identityFixture({ minDurationSecs: 60, difficultyBits: 4 })

@@ -1,7 +1,8 @@
 /** The published test vectors, verified through the actor and the database. */
 import test from 'ava'
 import { insertPowChallenges } from '../../../../storage/agents/pow-challenges.js'
-import { identityFixture, sql } from '../../../support/identity/identity.js'
+import { identityFixture } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { contract } from '../../../vectors/contract.js'
 
 const resources = await identityFixture()

@@ -2,13 +2,9 @@ import test from 'ava'
 import { TENANT_SCOPES, WORKSPACE_APPLICATION_SCOPES } from '../../../../actors/domain/scopes.js'
 import { clientSecretSha256 } from '../../../../storage/oauth/applications.js'
 import { eventsAfter } from '../../../../storage/platform/outbox.js'
-import {
-  identityFixture,
-  ISSUER,
-  nonceFor,
-  sql,
-  started,
-} from '../../../support/identity/identity.js'
+import { identityFixture, ISSUER, started } from '../../../support/identity/identity.js'
+import { nonceFor } from '../../../support/identity/nonce.js'
+import { sql } from '../../../support/storage/sql.js'
 import { workspace } from '../../../support/identity/workspace.js'
 
 const resources = await identityFixture()

@@ -9,7 +9,7 @@ import { DUNNING_MS } from '../../../../actors/commerce/payments/outcome.js'
 import { type Logger, silentLogger } from '../../../../runtime/kernel/log.js'
 import { BOOK_MINOR_MAX } from '../../../../storage/commerce/ledger.js'
 import { freshDatabase } from '../../../support/storage/database.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { merchantIn } from '../../../support/commerce/merchant.js'
 import {
   auditBooks,

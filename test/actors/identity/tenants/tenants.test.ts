@@ -6,7 +6,7 @@ import { systemRandom } from '../../../../runtime/kernel/random.js'
 import { tenantsActor } from '../../../../actors/identity/tenants/actor.js'
 import { TENANTS_CHANNEL } from '../../../../actors/identity/tenants/protocol.js'
 import { freshDatabase } from '../../../support/storage/database.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 
 const fresh = await freshDatabase()
 test.after.always(() => fresh.drop())

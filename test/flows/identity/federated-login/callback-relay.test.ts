@@ -10,7 +10,7 @@ import {
   ownPathOf,
   upstreamFixture,
 } from '../../../support/vault/upstream.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped } from '../../../support/identity/person.js'
 
 const SECRET = 'the secret of relay and preview deployments'

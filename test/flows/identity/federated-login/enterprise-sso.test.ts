@@ -6,7 +6,7 @@ import test from 'ava'
 import { routes } from '../../../../gateway/route-table.js'
 import { apiOf, type Json } from '../../../support/api.js'
 import { dataIn, openBrowser } from '../../../support/pages/browser.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import {
   departed,
   onwardFrom,

@@ -1,7 +1,7 @@
 /** Federated sign-in through another instance of the service in a real browser, with accessibility checks. */
 import type { ExecutionContext } from 'ava'
 import { openChromium } from '../../../support/pages/chromium.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { looksRight } from '../../../support/pages/visual-checks.js'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { testWithProgram } from '../../../support/service/programs.js'

@@ -1,7 +1,7 @@
 /** Federated sign-in through another instance of the service. */
 import test from 'ava'
 import { dataIn, openBrowser } from '../../../support/pages/browser.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, enrolledBrowser, signIn } from '../../../support/identity/person.js'
 import {
   departed,

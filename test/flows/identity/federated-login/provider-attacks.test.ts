@@ -7,7 +7,7 @@ import {
   hostileProvider,
   type Mood,
 } from '../../../support/identity/hostile-provider.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { testService } from '../../../support/service.js'
 import { departed, FROM_OUR_PAGE, reachable } from '../../../support/vault/upstream.js'

@@ -11,7 +11,7 @@ import {
   type Person,
   present,
 } from '../../../support/agents/delegation.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { owned as ownedSandbox } from '../../../support/identity/owner.js'
 import { signIn } from '../../../support/identity/person.js'
 import { twoServices } from '../../../support/service/two-services.js'

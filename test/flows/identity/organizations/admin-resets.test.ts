@@ -11,7 +11,7 @@ import {
   present,
 } from '../../../support/agents/delegation.js'
 import { openDirectory } from '../../../support/identity/directory.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { signIn } from '../../../support/identity/person.js'
 import { ownDomain } from '../../../support/identity/squatting.js'
 import { openMailServer, pathIn } from '../../../support/operations/mail.js'

@@ -13,7 +13,7 @@ import {
   poll,
   present,
 } from '../../../support/agents/delegation.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { owned } from '../../../support/identity/owner.js'
 import { signIn } from '../../../support/identity/person.js'
 import { testService } from '../../../support/service.js'

@@ -2,7 +2,7 @@
 import test from 'ava'
 import { CONTROL_PLANE_OWNER_SCOPES, TENANT_SCOPES } from '../../../../actors/domain/scopes.js'
 import { apiOf, claimsOf, type Json } from '../../../support/api.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { TRANSPORTS, testService } from '../../../support/service.js'
 
 const PATH = '/api/v1/control-plane/organizations'

@@ -2,7 +2,7 @@
 import test, { type ExecutionContext } from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { openMailServer, pathIn } from '../../../support/operations/mail.js'
 import { enrol, signIn } from '../../../support/identity/person.js'
 import { testService } from '../../../support/service.js'

@@ -2,7 +2,7 @@
 import test from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { testService } from '../../../support/service.js'
 
 const running = await testService()

@@ -7,7 +7,7 @@ import { type Api, apiOf, type Workspace } from '../../../support/api.js'
 import { openBrowser, type Page } from '../../../support/pages/browser.js'
 import { ciba, CIBA_GRANT, INBOX } from '../../../support/oauth/ciba.js'
 import { ask, fixtureOf, type Person, present } from '../../../support/agents/delegation.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { journey, pathOf, relyingParty } from '../../../support/oauth/relying-party.js'
 import { testService, type TestService } from '../../../support/service.js'
 

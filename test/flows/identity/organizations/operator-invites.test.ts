@@ -1,7 +1,7 @@
 /** Operator invites reveal nothing about accounts: the response is always the same, and the mail contains the rest. */
 import test, { type ExecutionContext } from 'ava'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { openMailServer, pathIn } from '../../../support/operations/mail.js'
 import { ownerHome } from '../../../support/identity/owner.js'
 import { bootstrapped, signIn } from '../../../support/identity/person.js'

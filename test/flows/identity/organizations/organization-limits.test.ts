@@ -1,7 +1,7 @@
 /** Limits of organizations, invitations that expire, and transfers of environments. */
 import test from 'ava'
 import { type Api, apiOf, type Json, type Workspace } from '../../../support/api.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
 import { testService } from '../../../support/service.js'
 

@@ -9,7 +9,7 @@ import {
   type Person,
   present,
 } from '../../../support/agents/delegation.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
 import { owned } from '../../../support/identity/owner.js'
 import { signIn } from '../../../support/identity/person.js'

@@ -22,7 +22,7 @@ import {
   reachableUpstream,
   UPSTREAM_NAME,
 } from '../../../support/vault/egress.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import {
   loginAtControlPlane,
   operator,

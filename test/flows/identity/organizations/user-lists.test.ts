@@ -1,7 +1,7 @@
 /** Search and order of the list of users. docs/reference/identity.md. */
 import test from 'ava'
 import { apiOf, type Json, type Workspace } from '../../../support/api.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { testService } from '../../../support/service.js'
 
 const USERS = '/api/v1/tenant-users'

@@ -2,7 +2,7 @@
 import test from 'ava'
 import { verify } from '@node-rs/argon2'
 import { type Answer, apiOf, type Json } from '../../../support/api.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { TRANSPORTS, testService } from '../../../support/service.js'
 import { twoServices } from '../../../support/service/two-services.js'
 

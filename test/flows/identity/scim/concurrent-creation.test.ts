@@ -2,7 +2,7 @@
 import test from 'ava'
 import { apiOf, type Json } from '../../../support/api.js'
 import { openDirectory, SCIM_USER } from '../../../support/identity/directory.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { testService } from '../../../support/service.js'
 
 const running = await testService({

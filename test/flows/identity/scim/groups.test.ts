@@ -8,7 +8,7 @@ import {
   SCIM_GROUP,
   SCIM_PATCH,
 } from '../../../support/identity/directory.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { testService } from '../../../support/service.js'
 
 const running = await testService({

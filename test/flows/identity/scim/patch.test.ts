@@ -10,7 +10,7 @@ import {
 import { fixtureOf } from '../../../support/agents/delegation.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { signIn } from '../../../support/identity/person.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { testService } from '../../../support/service.js'
 
 const running = await testService({ environment: { SVC_SCIM__ENABLED: 'true' } })

@@ -5,7 +5,7 @@ import { apiOf, type Json } from '../../../support/api.js'
 import { heldClock } from '../../../support/held-clock.js'
 import { openDirectory, SCIM_USER } from '../../../support/identity/directory.js'
 import { KNOWN_WITHIN_MS } from '../../../support/fleet/through.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { testService } from '../../../support/service.js'
 import { until } from '../../../support/service/watch.js'
 

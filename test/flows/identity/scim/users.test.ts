@@ -8,7 +8,7 @@ import {
   SCIM_ENTERPRISE,
   SCIM_USER,
 } from '../../../support/identity/directory.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { docsPage } from '../../../support/pages/docs-page.js'
 import { testService } from '../../../support/service.js'
 

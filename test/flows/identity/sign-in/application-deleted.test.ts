@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Answer, type Api, apiOf } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { CIBA_GRANT } from '../../../support/oauth/ciba.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
 import {
   authorized,

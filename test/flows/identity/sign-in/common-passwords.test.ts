@@ -2,7 +2,7 @@
 import test from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { openMailServer, pathIn } from '../../../support/operations/mail.js'
 import { ownerHome } from '../../../support/identity/owner.js'
 import { bootstrapped, signIn } from '../../../support/identity/person.js'

@@ -1,6 +1,6 @@
 /** Invites, branding and languages of the hosted pages. */
 import test from 'ava'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
 import { bootstrapped, enrolledBrowser, signIn } from '../../../support/identity/person.js'
 import { journey, pathOf, relyingParty } from '../../../support/oauth/relying-party.js'

@@ -1,7 +1,7 @@
 /** Managing one's own factors on the account page. */
 import test from 'ava'
 import { dataIn } from '../../../support/pages/browser.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import {
   browserOf,
   eventsOf,

@@ -4,7 +4,7 @@ import {
   type SoftAuthenticator,
   softAuthenticator,
 } from '../../../support/identity/authenticator.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import {
   ADD,
   browserOf,

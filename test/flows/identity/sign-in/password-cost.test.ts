@@ -1,7 +1,7 @@
 /** Raised password costs apply to users as they sign in (ASVS 5.0, 11.4.2). */
 import test from 'ava'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, signIn } from '../../../support/identity/person.js'
 import { testService } from '../../../support/service.js'
 

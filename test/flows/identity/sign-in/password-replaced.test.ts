@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { loadEngine } from '../../../../actors/identity/passwords/engine.js'
 import { apiOf, type Json } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { signIn } from '../../../support/identity/person.js'
 import { testService } from '../../../support/service.js'
 

@@ -12,7 +12,7 @@ import {
   poll,
   present,
 } from '../../../support/agents/delegation.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { openMailServer, pathIn } from '../../../support/operations/mail.js'
 import {
   ADD,

@@ -1,7 +1,7 @@
 /** Attacks on the hosted pages. ASVS 5.0 V3, V6, V7. */
 import { createHash } from 'node:crypto'
 import test from 'ava'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
 import {
   bootstrapped,

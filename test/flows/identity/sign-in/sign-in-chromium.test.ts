@@ -2,7 +2,7 @@
 import type { ExecutionContext } from 'ava'
 import type { Page } from 'playwright-core'
 import { openChromium } from '../../../support/pages/chromium.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { looksRight } from '../../../support/pages/visual-checks.js'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { testWithProgram } from '../../../support/service/programs.js'

@@ -1,7 +1,7 @@
 /** Users on the hosted pages, over HTTP, on both transports. */
 import test from 'ava'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, enrol, enrolledBrowser, signIn } from '../../../support/identity/person.js'
 import { testService, TRANSPORTS } from '../../../support/service.js'
 

@@ -5,7 +5,7 @@ import { Registry } from 'prom-client'
 import { sweepExpired } from '../../../../actors/operations/retention/sweeps.js'
 import { systemClock } from '../../../../runtime/kernel/clock.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
 import {
   callbackOf,

@@ -3,7 +3,7 @@ import test, { type ExecutionContext } from 'ava'
 import { loadSettings } from '../../../../runtime/configuration/load-settings.js'
 import { apiOf } from '../../../support/api.js'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { codeIn, openMailServer, pathIn } from '../../../support/operations/mail.js'
 import { signIn } from '../../../support/identity/person.js'
 import {

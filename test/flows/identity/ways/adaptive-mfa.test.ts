@@ -2,7 +2,7 @@
 import test, { type ExecutionContext } from 'ava'
 import { networkOf } from '../../../../actors/identity/adaptive-mfa/risk.js'
 import { apiOf } from '../../../support/api.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import {
   bootstrapped,
   enrolledBrowser,

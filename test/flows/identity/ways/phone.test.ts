@@ -1,7 +1,7 @@
 /** Phone numbers: proof on the account page, and sign-in with a code by text message. */
 import test, { type ExecutionContext } from 'ava'
 import { apiOf } from '../../../support/api.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import {
   bootstrapped,
   enrolledBrowser,

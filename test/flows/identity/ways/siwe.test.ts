@@ -8,7 +8,7 @@ import {
   messageFor,
   useWallet,
 } from '../../../support/identity/ethereum.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, enrolledBrowser, signIn } from '../../../support/identity/person.js'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
 import { openChromium } from '../../../support/pages/chromium.js'

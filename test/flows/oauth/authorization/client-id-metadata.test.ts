@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
 import {
   arrived,

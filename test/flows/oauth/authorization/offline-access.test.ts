@@ -6,7 +6,7 @@ import test, { type ExecutionContext } from 'ava'
 import { decodeJwt } from 'jose'
 import * as oidc from 'openid-client'
 import { apiOf } from '../../../support/api.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
 import {
   authorized,

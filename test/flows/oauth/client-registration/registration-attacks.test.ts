@@ -1,7 +1,7 @@
 /** Attacks on registration: foreign and used tokens, invalid metadata, malformed input. */
 import test from 'ava'
 import * as fc from 'fast-check'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { REGISTRATION, registering, TOKENS } from '../../../support/identity/registering.js'
 import { CALLBACK } from '../../../support/oauth/relying-party.js'
 import { testService, type TestService } from '../../../support/service.js'

@@ -6,7 +6,7 @@ import test from 'ava'
 import { apiOf, type Json } from '../../../support/api.js'
 import { delegate, fixtureOf, present } from '../../../support/agents/delegation.js'
 import { proofKey } from '../../../support/identity/proof.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { testService } from '../../../support/service.js'
 import {
   credentialsOf,

@@ -15,7 +15,7 @@ import {
   type Inbox,
   type Told,
 } from '../../../support/oauth/ciba.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, enrolledBrowser, type Workspace } from '../../../support/identity/person.js'
 import {
   authorized,

@@ -1,7 +1,7 @@
 /** MCP clients with the official SDKs against the service (MCP authorization, revision 2026-07-28). */
 import test, { type ExecutionContext } from 'ava'
 import { decodeJwt } from 'jose'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
 import { REGISTRATION, TOKENS } from '../../../support/identity/registering.js'
 import { callAt, type Json } from '../../../support/identity/tenant-agent.js'

@@ -3,7 +3,7 @@ import test from 'ava'
 import { apiOf, type Json, type Workspace } from '../../../support/api.js'
 import { SERVING_PROCESSES } from '../../../support/fleet/through.js'
 import { owned } from '../../../support/identity/owner.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { testService } from '../../../support/service.js'
 
 const environment = { SVC_API_KEYS__ENABLED: 'true', SVC_API_KEYS__MAX_PER_TENANT: '6' }

@@ -1,7 +1,7 @@
 /** Client secret rotation over HTTP, without an overlap. */
 import test from 'ava'
 import { notThrough } from '../../../support/fleet/through.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { testService, type TestService } from '../../../support/service.js'
 import { callAt, tenantAgent } from '../../../support/identity/tenant-agent.js'
 

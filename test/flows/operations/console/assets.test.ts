@@ -9,7 +9,7 @@ import sharp from 'sharp'
 import { ownToken } from '../../../support/agents/delegation.js'
 import { apiOf } from '../../../support/api.js'
 import { consoleOwner, openConsole, type Owner } from '../../../support/identity/console.js'
-import { sql } from '../../../support/identity/identity.js'
+import { sql } from '../../../support/storage/sql.js'
 import { testService } from '../../../support/service.js'
 
 const folder = await mkdtemp(join(tmpdir(), 'svc-assets-'))
