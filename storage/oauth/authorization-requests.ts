@@ -63,14 +63,25 @@ export async function findAuthorizationRequest<Request>(
   return rows[0]
 }
 
+export type EndedRequest<Request> = Pick<
+  AuthorizationRequestRow<Request>,
+  'clientId' | 'request'
+> & {
+  /** Encrypted. Null if no browser can get it again. */
+  readonly answer: Uint8Array | null
+  /** Null if it is pending or expired. */
+  readonly consumedAt: Date | null
+}
+
 /** Finds a consumed or expired request while its row is kept. */
 export async function findEndedAuthorizationRequest<Request>(
   tx: Transaction,
   handleSha256: Uint8Array,
-): Promise<Pick<AuthorizationRequestRow<Request>, 'clientId' | 'request'> | undefined> {
-  const { rows } = await tx.query<Pick<AuthorizationRequestRow<Request>, 'clientId' | 'request'>>({
+): Promise<EndedRequest<Request> | undefined> {
+  const { rows } = await tx.query<EndedRequest<Request>>({
     name: 'authorization_request.find_ended',
-    text: `select client_id as "clientId", request from authorization_requests
+    text: `select client_id as "clientId", request, answer,
+             consumed_at as "consumedAt" from authorization_requests
            where handle_sha256 = $1`,
     values: [Buffer.from(handleSha256)],
   })
@@ -79,19 +90,20 @@ export async function findEndedAuthorizationRequest<Request>(
 
 /**
  * Consumes all of the requests, or none. Returns true for the one call that consumed them. Otherwise
- * the caller rolls back. An expired pushed request is accepted, since it was opened in time.
+ * the caller rolls back. An expired pushed request is accepted, since it was opened in time. `answer` is stored encrypted.
  */
 export async function consumeAuthorizationRequests(
   tx: Transaction,
   tenantId: string,
   ids: readonly string[],
   now: Date,
+  answer: Uint8Array | null,
 ): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'authorization_request.consume',
-    text: `update authorization_requests set consumed_at = $3
+    text: `update authorization_requests set consumed_at = $3, answer = $4
            where tenant_id = $1 and id = any($2) and consumed_at is null`,
-    values: [tenantId, ids, now],
+    values: [tenantId, ids, now, answer === null ? null : Buffer.from(answer)],
   })
   return rowCount === ids.length
 }

@@ -276,9 +276,25 @@ export async function findInInbox(
   return rows[0]
 }
 
+/** A decision that a session made at or after `since`. Undefined if it made none. */
+export async function findDecision(
+  tx: Transaction,
+  key: { tenantId: string; id: string; sessionId: string; since: Date },
+): Promise<{ readonly status: BackchannelStatus; readonly clientId: string } | undefined> {
+  const { rows } = await tx.query<{ status: BackchannelStatus; clientId: string }>({
+    name: 'backchannel_request.decision',
+    text: `select status, client_id as "clientId" from backchannel_requests
+           where tenant_id = $1 and id = $2 and decided_session_id = $3 and decided_at >= $4`,
+    values: [key.tenantId, key.id, key.sessionId, key.since],
+  })
+  return rows[0]
+}
+
 export type Decision = {
   readonly tenantId: string
   readonly id: string
+  /** The session that decides. */
+  readonly sessionId: string
   readonly now: Date
 }
 export type Approval = Decision & {
@@ -304,7 +320,7 @@ export async function approveBackchannelRequest(
     name: 'backchannel_request.approve',
     text: `update backchannel_requests set status = 'approved', user_code = null, decided_at = $3,
              expires_at = ${STAYS_DECIDED}, scopes = $4, audience = $5, subject = $6, organization_id = $7, level = $8, amr = $9,
-             auth_time = $10
+             auth_time = $10, decided_session_id = $11
            where tenant_id = $1 and id = $2 and status = 'pending' and expires_at > $3
              and (subject is null or subject = $6)`,
     values: [
@@ -318,6 +334,7 @@ export async function approveBackchannelRequest(
       a.level,
       a.amr,
       a.authTime,
+      a.sessionId,
     ],
   })
   return rowCount === 1
@@ -326,14 +343,14 @@ export async function approveBackchannelRequest(
 /** pending -> denied, once. False if it was decided or expired. */
 export async function denyBackchannelRequest(
   tx: Transaction,
-  { tenantId, id, now }: Decision,
+  { tenantId, id, sessionId, now }: Decision,
 ): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'backchannel_request.deny',
     text: `update backchannel_requests set status = 'denied', user_code = null, decided_at = $3,
-             expires_at = ${STAYS_DECIDED}
+             expires_at = ${STAYS_DECIDED}, decided_session_id = $4
            where tenant_id = $1 and id = $2 and status = 'pending' and expires_at > $3`,
-    values: [tenantId, id, now],
+    values: [tenantId, id, now, sessionId],
   })
   return rowCount === 1
 }

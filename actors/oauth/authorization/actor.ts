@@ -34,18 +34,23 @@ import { tokens, type TokensProtocol } from '../tokens/protocol.js'
 import { refuseGone } from '../tokens/refusals.js'
 import type { OidcSettings } from '../tokens/settings.js'
 import { handleSha256, type Outcome, proceed } from './interaction.js'
-import type { InteractionNeeds } from './pending-request.js'
+import { brandingOf } from '../../domain/tenants/branding.js'
+import type { Allowed, InteractionNeeds } from './pending-request.js'
 import { isRegistered, validateRequest } from './validate-request.js'
-import { errorLocation, startOf } from './locations.js'
+import { codeLocation, errorLocation, startOf } from './locations.js'
+import { answeredBefore, sealAnswer } from './answered.js'
 import { endSession } from './logout.js'
 import type { AuthorizationRequest } from './parameters.js'
 import {
+  type Answered,
+  type AnsweredBefore,
   type AuthorizationProtocol,
   authorization,
   type BeginAuthorization,
   type Refused,
   type RefusedError,
   REQUEST_URI_PREFIX,
+  type ResumeAuthorization,
 } from './protocol.js'
 import { push } from './push.js'
 import { targetOf } from './target.js'
@@ -226,8 +231,14 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       return (await isSameDocument(row, context)) ? { row, client } : null
     }
 
-    /** The error of an answered or expired request, with a link to start again at the application. */
-    async function notPending(handle: string, context: MessageContext): Promise<Refused> {
+    /**
+     * The outcome of an answered or expired request. The browser that decided gets its redirect again while the code
+     * is of use, others an error with a link to start again at the application.
+     */
+    async function notPending(
+      { handle, sessionToken }: ResumeAuthorization,
+      context: MessageContext,
+    ): Promise<Answered | AnsweredBefore | Refused> {
       if (!HANDLE.test(handle)) return OVER
       // The tenant is unknown until the request is found, so the look-up crosses tenants.
       const row = await database.system(
@@ -237,9 +248,39 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       const client = row === undefined ? null : await clientOf(row.clientId, context)
       if (row === undefined || client === null) return OVER
       const { redirectUri, uiLocales } = row.request
-      const url = isRegistered(redirectUri, client) ? startOf(redirectUri) : null
+      const isTheirs = isRegistered(redirectUri, client)
+      const url = isTheirs ? startOf(redirectUri) : null
       const back = url === null ? undefined : { clientName: client.name, url }
-      return { ...OVER, uiLocales, back }
+      const before = isTheirs ? await answeredBefore(needs, { handle, sessionToken }, row) : null
+      if (before === null) return { ...OVER, uiLocales, back }
+      if (before.tag === 'again')
+        return { tag: 'answered', location: locationOf(row.request, before.code) }
+      const tenant = brandingOf(client.tenantId, client.tenantName, client.tenantSettings)
+      return { tag: 'answered_before', tenant, uiLocales, back: back ?? null }
+    }
+
+    /** The redirect with the code, or of a denial. */
+    function locationOf(request: AuthorizationRequest, code: string | null): string {
+      const answer = { ...request, issuer }
+      return code === null
+        ? errorLocation(answer, 'access_denied', 'the user denied the request')
+        : codeLocation(answer, code)
+    }
+
+    /** Continues a stored request. One that another process answered has its outcome. */
+    async function continueStored(
+      message: ResumeAuthorization,
+      allowed: Allowed | null,
+      context: MessageContext,
+    ): Promise<Outcome | AnsweredBefore> {
+      const { handle, sessionToken, address } = message
+      const found = await findPending(handle, context)
+      if (found === null) return notPending(message, context)
+      const pending = { ...pendingRequest(found, handle), sessionToken, address, allowed }
+      const outcome = await proceed(needs, pending, context)
+      if (outcome.tag !== 'refused' || outcome.error !== 'invalid_request_uri') return outcome
+      const before = await notPending(message, context)
+      return before.tag === 'refused' ? outcome : before
     }
 
     async function beginRequest(
@@ -288,39 +329,23 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
           : outcome
       },
 
-      async resume({ handle, sessionToken, address }, context) {
-        const found = await findPending(handle, context)
-        if (found === null) return notPending(handle, context)
-        return proceed(
-          needs,
-          { ...pendingRequest(found, handle), sessionToken, address, allowed: null },
-          context,
-        )
-      },
+      resume: (message, context) => continueStored(message, null, context),
 
-      async decide({ handle, sessionToken, sessionId, scopes, action, address }, context) {
+      async decide(message, context) {
+        const { handle, sessionToken, sessionId, scopes } = message
+        if (message.action === 'allow')
+          return continueStored(message, { sessionId, scopes }, context)
         const found = await findPending(handle, context)
-        if (found === null) return notPending(handle, context)
+        if (found === null) return notPending(message, context)
         const { row } = found
-        if (action === 'allow')
-          return proceed(
-            needs,
-            {
-              ...pendingRequest(found, handle),
-              sessionToken,
-              address,
-              allowed: { sessionId, scopes },
-            },
-            context,
-          )
+        const answer =
+          sessionToken === null ? null : sealAnswer(needs.random, { handle, sessionToken }, null)
         const ids = [row.id, row.pushedId].filter((id) => id !== null)
         const denied = await database.tenant(row.tenantId, (tx) =>
-          consumeAuthorizationRequests(tx, row.tenantId, ids, clock.now()),
+          consumeAuthorizationRequests(tx, row.tenantId, ids, clock.now(), answer),
         )
-        if (!denied) return notPending(handle, context)
-        const answer = { ...row.request, issuer }
-        const location = errorLocation(answer, 'access_denied', 'the user denied the request')
-        return { tag: 'answered', location }
+        if (!denied) return notPending(message, context)
+        return { tag: 'answered', location: locationOf(row.request, null) }
       },
 
       push: (request, context) =>

@@ -9,6 +9,7 @@ import { openPersonSession } from '../../../storage/oauth/token-sessions.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
 import { hashRefreshToken } from '../tokens/grants/refresh-token.js'
+import { sealAnswer } from './answered.js'
 import { grantedDetails } from './credential-requests.js'
 import type { InteractionNeeds, PendingRequest } from './pending-request.js'
 import { scopesAt } from './resource-consent.js'
@@ -60,7 +61,7 @@ export async function issueCode(
 async function write(
   { clock, random, oidc, sessionSecsMax }: InteractionNeeds,
   tx: Transaction,
-  { client, request, pushedId, stored, allowed }: PendingRequest,
+  { client, request, pushedId, stored, sessionToken, allowed }: PendingRequest,
   { session, scopes, consented, audience, resources, claims, offerId }: Granting,
   code: string,
 ): Promise<void> {
@@ -69,7 +70,11 @@ async function write(
   const { tenantId, id: clientId } = client
   const { id: sessionId, sub: subject, organizationId, level, amr, authTime } = session
   const used = [stored?.id ?? null, pushedId].filter((id) => id !== null)
-  if (used.length > 0 && !(await consumeAuthorizationRequests(tx, tenantId, used, now)))
+  const answer =
+    stored === null || sessionToken === null
+      ? null
+      : sealAnswer(random, { handle: stored.handle, sessionToken }, code)
+  if (used.length > 0 && !(await consumeAuthorizationRequests(tx, tenantId, used, now, answer)))
     throw new RequestConsumed('the request was already used')
   const isOpen = await openPersonSession(tx, {
     tenantId,

@@ -16,9 +16,9 @@ export type AuthorizationProtocol = {
   /** A request at the authorization endpoint, by parameters or by request_uri. */
   begin: Ask<BeginAuthorization, Answered | Interaction | ConsentAsked | Refused>
   /** The browser returns from sign-in, or reloads the consent page. */
-  resume: Ask<ResumeAuthorization, Answered | Interaction | ConsentAsked | Refused>
+  resume: Ask<ResumeAuthorization, Answered | Interaction | ConsentAsked | Refused | AnsweredBefore>
   /** The user allowed or denied the request. */
-  decide: Ask<DecideAuthorization, Answered | Interaction | ConsentAsked | Refused>
+  decide: Ask<DecideAuthorization, Answered | Interaction | ConsentAsked | Refused | AnsweredBefore>
   /** Pushed authorization request (RFC 9126). */
   push: Ask<TokenRequest, Pushed | PushRefused | OAuthRefused | ProofRefused>
   /** The consents of a user, the newest first. */
@@ -74,6 +74,14 @@ export type DecideAuthorization = ResumeAuthorization & {
 
 /** Redirects to the client, with a code or an error (302). */
 export type Answered = { readonly tag: 'answered'; readonly location: string }
+/** This browser decided before, and the application has the answer. */
+export type AnsweredBefore = {
+  readonly tag: 'answered_before'
+  readonly tenant: PageTenant
+  readonly uiLocales: string | null
+  /** A link to start again. Null if the application has no address for it. */
+  readonly back: { readonly clientName: string; readonly url: string } | null
+}
 /** Redirects to a page of the service (303). */
 export type Interaction = { readonly tag: 'interaction'; readonly location: string }
 /** Shows the consent page. */

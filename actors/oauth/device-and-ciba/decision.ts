@@ -8,13 +8,16 @@ import {
   approveBackchannelRequest,
   type BackchannelKind,
   denyBackchannelRequest,
+  findDecision,
   type PendingBackchannelRequest,
 } from '../../../storage/oauth/backchannel-requests.js'
 import { rememberConsent, rememberResourceConsent } from '../../../storage/oauth/consents.js'
 import { holdOpenSession } from '../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { AuditOnlyType } from '../../domain/audit.js'
+import { isUuid } from '../../domain/ids.js'
 import { HUMAN_SCOPES, type OrganizationRole, SCOPES } from '../../domain/scopes.js'
+import { activeClient } from '../clients/active-client.js'
 import { tokenAudience } from '../tokens/issue/audience.js'
 
 const OURS = new Set<string>(SCOPES)
@@ -68,6 +71,30 @@ export type Decision = {
   readonly address: string | null
 }
 
+/** Time in which a form that is sent again has the same outcome. */
+const REPEATED_MS = 60_000
+
+/**
+ * What this session decided about a request just before: a double click, or Back and again. Null if it decided nothing,
+ * or its application is gone.
+ */
+export async function decidedBefore(
+  { database, clock }: Pick<DecisionNeeds, 'database' | 'clock'>,
+  { id: sessionId, tenantId }: { readonly id: string; readonly tenantId: string },
+  id: string,
+  context: MessageContext,
+): Promise<{ readonly approved: boolean; readonly client: AuthorizingClientRow } | null> {
+  if (!isUuid(id)) return null
+  const since = new Date(clock.now().getTime() - REPEATED_MS)
+  const row = await database.tenant(
+    tenantId,
+    (tx) => findDecision(tx, { tenantId, id, sessionId, since }),
+    { signal: context.signal },
+  )
+  const client = row === undefined ? null : await activeClient(database, row.clientId, context)
+  return client === null ? null : { approved: row?.status !== 'denied', client }
+}
+
 /** False if the request was already decided or expired, or the session ended. */
 export async function decide(
   { database, clock, random, issuer }: DecisionNeeds,
@@ -77,7 +104,7 @@ export async function decide(
   const { tenantId, id } = request
   const { sub: subject, organizationId, level, amr, authTime } = decider
   const now = clock.now()
-  const key = { tenantId, id, now }
+  const key = { tenantId, id, sessionId: decider.id, now }
   return database.tenant(
     tenantId,
     async (tx) => {

@@ -22,7 +22,7 @@ import { brandingOf } from '../../domain/tenants/branding.js'
 import { type AttemptCounts, judgeAttempt, type Judged } from '../../platform/attempts.js'
 import type { OAuthRefused, ProofRefused, TokenRequest } from '../tokens/protocol.js'
 import { type ClientRequest, type ClientRequestNeeds, withClientRequest } from './request.js'
-import { decide, type DecisionNeeds, grantable } from './decision.js'
+import { decide, decidedBefore, type DecisionNeeds, grantable } from './decision.js'
 import type { BackchannelMetrics } from './metrics.js'
 import {
   type DecideDevice,
@@ -125,6 +125,20 @@ export async function decideDevice(
   message: DecideDevice,
   context: MessageContext,
 ): Promise<DevicePage | DeviceDecided> {
+  const before = () =>
+    message.action === null ? null : deviceDecidedBefore(needs, message, context)
+  const earlier = await before()
+  if (earlier !== null) return earlier
+  const outcome = await decidePending(needs, message, context)
+  // A concurrent form decided in between.
+  return outcome.tag === 'code_unknown' ? ((await before()) ?? outcome) : outcome
+}
+
+async function decidePending(
+  needs: DeviceNeeds,
+  message: DecideDevice,
+  context: MessageContext,
+): Promise<DevicePage | DeviceDecided> {
   const { action, uiLocales } = message
   const found = await findPending(needs, message, context)
   if (found.tag !== 'found') return found
@@ -155,6 +169,21 @@ export async function decideDevice(
   needs.metrics.count('device', approved ? 'approved' : 'denied')
   const { tenant, clientName } = page
   return { tag: 'decided', approved, tenant, clientName, uiLocales }
+}
+
+/** The outcome that this browser sent before. Its user code is free by now and may be of another request. */
+async function deviceDecidedBefore(
+  needs: DeviceNeeds,
+  { requestId, sessionToken, uiLocales }: DecideDevice,
+  context: MessageContext,
+): Promise<DeviceDecided | null> {
+  const read = await needs.sessions.read({ token: sessionToken }, context)
+  if (read.tag !== 'open') return null
+  const before = await decidedBefore(needs, read.session, requestId, context)
+  if (before === null) return null
+  const { approved, client } = before
+  const tenant = brandingOf(client.tenantId, client.tenantName, client.tenantSettings)
+  return { tag: 'decided', approved, tenant, clientName: client.name, uiLocales }
 }
 
 type PendingDevice = {
@@ -234,6 +263,7 @@ function consentPageOf(
   uiLocales: string | null,
 ): DeviceQuestion {
   return {
+    requestId: request.id,
     userCode: showUserCode(userCode),
     sessionId: session.id,
     tenant: brandingOf(client.tenantId, client.tenantName, client.tenantSettings),

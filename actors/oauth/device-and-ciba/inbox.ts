@@ -20,7 +20,7 @@ import { isUuid } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
-import { decide, type Decider, type DecisionNeeds, grantable } from './decision.js'
+import { decide, decidedBefore, type Decider, type DecisionNeeds, grantable } from './decision.js'
 import type { BackchannelMetrics } from './metrics.js'
 import type {
   AnswerInbox,
@@ -199,6 +199,13 @@ export async function answerInbox(
       // The session satisfies the demand by now: the user answers again.
       const location = verdict.tag === 'sign_in' ? verdict.location : INBOX_PAGE
       return { tag: 'interaction', location }
+    }
+    case 'unknown_request': {
+      const before = await decidedBefore(needs, session, requestId, context)
+      if (before === null) return outcome
+      const { approved, client } = before
+      const tenant = await tenantOf(needs, session, context)
+      return { tag: 'decided', approved, clientName: client.name, tenant }
     }
     default:
       return outcome

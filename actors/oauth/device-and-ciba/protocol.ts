@@ -51,6 +51,8 @@ export type DecideDevice = ShowDevice & {
   readonly typed: string
   /** Null if only the code was submitted. */
   readonly action: 'approve' | 'deny' | null
+  /** The request of the page. */
+  readonly requestId: string
   /** The session in which the page was shown. In another one it is shown again. */
   readonly sessionId: string
   /** The scopes that the page showed. If more can be granted now, it is shown again. */
@@ -89,6 +91,7 @@ export type NothingToGrant = DeviceQuestion & { readonly tag: 'nothing_to_grant'
 export type Busy = { readonly tag: 'busy' }
 
 export type DeviceQuestion = {
+  readonly requestId: string
   readonly userCode: string
   readonly sessionId: SessionId
   readonly tenant: PageTenant

@@ -227,6 +227,8 @@ export const ar: Catalogue = {
   'delegation.denied.title': 'تم رفض الوصول',
   'delegation.denied': 'لا يمكن لـ {name} التصرف نيابةً عنك. يمكنك إغلاق هذه النافذة.',
   'authorize.refused': 'أرسل التطبيق طلبًا غير صالح. يُرجى العودة إليه والمحاولة مرة أخرى.',
+  'authorize.done.title': 'لقد سجلت الدخول',
+  'authorize.done': 'تلقى التطبيق إجابتك بالفعل. يُرجى العودة إليه. يمكنك إغلاق هذه النافذة.',
   'authorize.back': 'العودة إلى {name}',
   'authorize.reason': 'التفاصيل التقنية',
   'device.title': 'ربط جهاز',

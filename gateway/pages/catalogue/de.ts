@@ -244,6 +244,9 @@ export const de: Catalogue = {
   'delegation.denied': '{name} darf nicht für Sie handeln. Sie können dieses Fenster schließen.',
   'authorize.refused':
     'Die App hat eine ungültige Anfrage gesendet. Gehen Sie zu ihr zurück und versuchen Sie es erneut.',
+  'authorize.done.title': 'Sie sind angemeldet',
+  'authorize.done':
+    'Die App hat Ihre Antwort bereits. Kehren Sie zu ihr zurück. Sie können dieses Fenster schließen.',
   'authorize.back': 'Zurück zu {name}',
   'authorize.reason': 'Technische Details',
   'device.title': 'Gerät verbinden',

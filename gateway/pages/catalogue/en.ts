@@ -227,6 +227,8 @@ export const en = {
   'delegation.denied.title': 'Access denied',
   'delegation.denied': '{name} cannot act for you. You can close this window.',
   'authorize.refused': 'The app sent an invalid request. Go back to it and try again.',
+  'authorize.done.title': 'You are signed in',
+  'authorize.done': 'The app has your answer already. Go back to it. You can close this window.',
   'authorize.back': 'Back to {name}',
   'authorize.reason': 'Technical details',
   'device.title': 'Connect a device',

@@ -236,6 +236,9 @@ export const es: Catalogue = {
   'delegation.denied': '{name} no puede actuar por usted. Puede cerrar esta ventana.',
   'authorize.refused':
     'La aplicación envió una solicitud no válida. Vuelva a ella e inténtelo de nuevo.',
+  'authorize.done.title': 'Ha iniciado sesión',
+  'authorize.done':
+    'La aplicación ya tiene su respuesta. Vuelva a ella. Puede cerrar esta ventana.',
   'authorize.back': 'Volver a {name}',
   'authorize.reason': 'Detalles técnicos',
   'device.title': 'Conectar un dispositivo',

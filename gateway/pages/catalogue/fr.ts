@@ -241,6 +241,9 @@ export const fr: Catalogue = {
   'delegation.denied.title': 'Accès refusé',
   'delegation.denied': '{name} ne peut pas agir pour vous. Vous pouvez fermer cette fenêtre.',
   'authorize.refused': 'L’application a envoyé une demande non valide. Retournez-y et réessayez.',
+  'authorize.done.title': 'Vous êtes connecté',
+  'authorize.done':
+    'L’application a déjà votre réponse. Retournez-y. Vous pouvez fermer cette fenêtre.',
   'authorize.back': 'Retour à {name}',
   'authorize.reason': 'Détails techniques',
   'device.title': 'Connecter un appareil',

@@ -233,6 +233,8 @@ export const it: Catalogue = {
   'delegation.denied.title': 'Accesso negato',
   'delegation.denied': '{name} non può agire per Lei. Può chiudere questa finestra.',
   'authorize.refused': 'L’app ha inviato una richiesta non valida. Torni all’app e riprovi.',
+  'authorize.done.title': 'Accesso effettuato',
+  'authorize.done': 'L’app ha già la Sua risposta. Torni all’app. Può chiudere questa finestra.',
   'authorize.back': 'Torna a {name}',
   'authorize.reason': 'Dettagli tecnici',
   'device.title': 'Colleghi un dispositivo',

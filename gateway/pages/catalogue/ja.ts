@@ -243,6 +243,9 @@ export const ja: Catalogue = {
   'delegation.denied': '{name} は代理で操作できません。このウィンドウを閉じてかまいません。',
   'authorize.refused':
     'アプリから無効なリクエストが送られました。アプリに戻って、もう一度お試しください。',
+  'authorize.done.title': 'サインイン済みです',
+  'authorize.done':
+    'アプリはすでに回答を受け取っています。アプリに戻ってください。このウィンドウは閉じてかまいません。',
   'authorize.back': '{name} に戻る',
   'authorize.reason': '技術的な詳細',
   'device.title': 'デバイスの接続',

@@ -235,6 +235,8 @@ export const pt: Catalogue = {
   'delegation.denied': '{name} não pode agir por você. Você pode fechar esta janela.',
   'authorize.refused':
     'O aplicativo enviou uma solicitação inválida. Volte a ele e tente novamente.',
+  'authorize.done.title': 'Sessão iniciada',
+  'authorize.done': 'A aplicação já tem a sua resposta. Volte a ela. Pode fechar esta janela.',
   'authorize.back': 'Voltar para {name}',
   'authorize.reason': 'Detalhes técnicos',
   'device.title': 'Conectar um dispositivo',

@@ -1,5 +1,6 @@
 /** The consent, error and sign-out pages of the authorization endpoint. */
 import type {
+  AnsweredBefore,
   ConsentAsked,
   Refused,
   SessionEnded,
@@ -48,6 +49,18 @@ export function refusedPage(
     'refused',
     { titleKey: 'error.title', branding: null, uiLocales, acceptLanguage: languages },
     { key: 'authorize.refused', error, description, requestId, back },
+  )
+}
+
+/** Tells a browser that sends a decision again that the application has its answer. */
+export function answeredBeforePage(
+  { tenant, uiLocales, back }: AnsweredBefore,
+  { browser: { languages } }: ReplyContext,
+): string {
+  return renderPage(
+    'answered-before',
+    { titleKey: 'authorize.done.title', branding: tenant, uiLocales, acceptLanguage: languages },
+    { back },
   )
 }
 

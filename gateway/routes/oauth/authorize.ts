@@ -2,11 +2,17 @@
 import { z } from 'zod'
 import {
   authorization,
+  type AnsweredBefore,
   type ConsentAsked,
   type Refused,
   type SessionEnded,
 } from '../../../actors/oauth/authorization/protocol.js'
-import { consentPage, refusedPage, signedOutPage } from '../../pages/oauth/authorize.js'
+import {
+  answeredBeforePage,
+  consentPage,
+  refusedPage,
+  signedOutPage,
+} from '../../pages/oauth/authorize.js'
 import { ShownScopes } from '../../pages/oauth/shown-scopes.js'
 import {
   choice,
@@ -123,6 +129,13 @@ const replies = {
   })),
   refused,
 }
+/** Of a stored request, which can be answered before. */
+const storedReplies = {
+  ...replies,
+  answered_before: page(200, (before: AnsweredBefore, context) => ({
+    html: answeredBeforePage(before, context),
+  })),
+}
 
 const ended = choice<SessionEnded, 'away' | 'here'>(
   ({ location }) => (location === null ? 'here' : 'away'),
@@ -206,7 +219,7 @@ export const authorizeRoutes: readonly Route[] = [
       handle: params.handle,
       sessionToken: browser.sessionToken,
     }),
-    replies,
+    replies: storedReplies,
   }),
   route(authorization, 'decide', {
     ...shared,
@@ -230,7 +243,7 @@ export const authorizeRoutes: readonly Route[] = [
       scopes: body.scope,
       action: body.action,
     }),
-    replies,
+    replies: storedReplies,
   }),
   route(authorization, 'endSession', {
     ...shared,

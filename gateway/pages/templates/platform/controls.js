@@ -1,6 +1,7 @@
 /**
  * Controls that need a script and are hidden without one. `data-reveal` shows the password of the field that the button
- * controls. `data-codes` copies, saves and prints the recovery codes of the page.
+ * controls. `data-codes` copies, saves and prints the recovery codes of the page. Forms that answer a question are sent
+ * once.
  */
 ;(() => {
   for (const button of document.querySelectorAll('[data-reveal]')) {
@@ -14,6 +15,18 @@
     // Browsers offer to save passwords of password fields only.
     field.form.addEventListener('submit', () => show(false))
   }
+
+  const answers = [...document.querySelectorAll('form.answers')]
+  const enable = (form, enabled) => {
+    for (const button of form.querySelectorAll('button')) button.disabled = !enabled
+  }
+  for (const form of answers)
+    // A disabled button would not be sent with the form, so it is disabled after the form is made.
+    form.addEventListener('submit', () => setTimeout(enable, 0, form, false))
+  // Back shows the page as it was left.
+  globalThis.addEventListener('pageshow', () => {
+    for (const form of answers) enable(form, true)
+  })
 
   const tools = document.querySelector('[data-codes]')
   if (tools === null) return

@@ -197,7 +197,8 @@ test('a denial is returned to the application, and the user is asked again the n
   t.is(searchParams.get('error'), 'access_denied')
   t.is(searchParams.get('state'), state)
   t.is(searchParams.get('iss'), running.baseUrl)
-  t.is((await browser.submit(consent, { action: 'allow' })).status, 400, 'the request is answered')
+  const late = callbackOf(await browser.submit(consent, { action: 'allow' })).searchParams
+  t.is(late.get('error'), 'access_denied', 'the request is answered')
   t.true(isConsent(await browser.get(pathOf((await journey(party)).url))))
   const none = await browser.get(pathOf((await journey(party, { prompt: 'none' })).url))
   t.is(callbackOf(none).searchParams.get('error'), 'consent_required')

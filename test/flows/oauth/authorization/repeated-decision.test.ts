@@ -1,0 +1,142 @@
+/** Decisions that a browser sends again: a double click, or Back and again. */
+import test, { type ExecutionContext } from 'ava'
+import * as oidc from 'openid-client'
+import { dataIn, openBrowser, type Page } from '../../../support/pages/browser.js'
+import {
+  bootstrapped,
+  enrolledBrowser,
+  SESSION_COOKIE,
+  type Workspace,
+} from '../../../support/identity/person.js'
+import { ciba, CIBA_GRANT, INBOX } from '../../../support/oauth/ciba.js'
+import {
+  callbackOf,
+  isConsent,
+  journey,
+  pathOf,
+  relyingParty,
+  type RelyingParty,
+} from '../../../support/oauth/relying-party.js'
+import { testService, type TestService } from '../../../support/service.js'
+
+const DEVICE_PAGE = '/oauth/device/verify'
+const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
+
+let running: TestService
+let person: Workspace
+test.before(async () => {
+  running = await testService()
+  person = await bootstrapped(running)
+})
+test.after.always(() => running?.end())
+
+/** A browser that is asked for consent. */
+async function asked(t: ExecutionContext, party: RelyingParty) {
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const begun = await journey(party)
+  const login = await browser.follow(await browser.get(pathOf(begun.url)))
+  const consent = await browser.follow(await browser.submit(login, person))
+  t.true(isConsent(consent))
+  return { ...begun, browser, consent }
+}
+const codeOf = (page: Page) => callbackOf(page).searchParams.get('code')
+
+test('a consent that is sent again gets the same code, and no second one', async (t) => {
+  const party = await relyingParty(running, person)
+  const { browser, consent, verifier, state, nonce } = await asked(t, party)
+  const clicks = await Promise.all(
+    Array.from({ length: 8 }, () => browser.submit(consent, { action: 'allow' })),
+  )
+  const codes = new Set(clicks.map(codeOf))
+  t.is(codes.size, 1)
+  t.regex([...codes][0]!, /./)
+  t.deepEqual(codeOf(await browser.submit(consent, { action: 'deny' })), [...codes][0]!)
+  t.deepEqual(codeOf(await browser.get(consent.path)), [...codes][0]!, 'the page is loaded again')
+
+  const other = openBrowser(running)
+  t.teardown(() => other.close())
+  t.is((await other.get(consent.path)).status, 400, 'another browser gets nothing')
+  const session = browser.cookies.get(SESSION_COOKIE)!
+  browser.cookies.set(SESSION_COOKIE, `${session.slice(0, -1)}${session.endsWith('A') ? 'B' : 'A'}`)
+  t.is((await browser.get(consent.path)).status, 400, 'nor does another session')
+  browser.cookies.set(SESSION_COOKIE, session)
+
+  const tokens = await oidc.authorizationCodeGrant(party.config, callbackOf(clicks[7]!), {
+    pkceCodeVerifier: verifier,
+    expectedState: state,
+    expectedNonce: nonce,
+  })
+  const done = await browser.submit(consent, { action: 'allow' })
+  t.is(done.status, 200)
+  t.is(done.location, null)
+  t.true(done.html.includes('data-answered-before'))
+  t.false(done.html.includes([...codes][0]!), 'without the code')
+  t.truthy((await oidc.fetchUserInfo(party.config, tokens.access_token, oidc.skipSubjectCheck)).sub)
+})
+
+test.serial('a code is given again for a minute only', async (t) => {
+  const { browser, consent } = await asked(t, await relyingParty(running, person))
+  t.truthy(codeOf(await browser.submit(consent, { action: 'allow' })))
+  await running.db.database.system((tx) =>
+    tx.query({
+      name: 'test.age_answers',
+      text: `update authorization_requests set consumed_at = consumed_at - interval '61 seconds'
+             where consumed_at is not null`,
+      values: [],
+    }),
+  )
+  const late = await browser.submit(consent, { action: 'allow' })
+  t.true(late.html.includes('data-answered-before'))
+})
+
+test('a denial that is sent again is the same denial', async (t) => {
+  const { browser, consent, state } = await asked(t, await relyingParty(running, person))
+  for (const action of ['deny', 'deny', 'allow']) {
+    const { searchParams } = callbackOf(await browser.submit(consent, { action }))
+    t.is(searchParams.get('error'), 'access_denied')
+    t.is(searchParams.get('state'), state)
+    t.is(searchParams.get('code'), null)
+  }
+})
+
+test('the decision of a device that is sent again has the same outcome', async (t) => {
+  const { clientId } = await relyingParty(running, person, {
+    clientType: 'public',
+    grantTypes: [DEVICE_GRANT],
+  })
+  for (const [first, second, shown] of [
+    ['approve', 'approve', 'approved'],
+    ['deny', 'approve', 'denied'],
+  ] as const) {
+    const begun = await fetch(`${running.baseUrl}/oauth/device/code`, {
+      method: 'POST',
+      body: new URLSearchParams({ client_id: clientId, scope: 'openid' }),
+    })
+    const { user_code } = (await begun.json()) as { user_code: string }
+    const browser = openBrowser(running)
+    t.teardown(() => browser.close())
+    const login = await browser.follow(await browser.get(`${DEVICE_PAGE}?user_code=${user_code}`))
+    const page = await browser.follow(await browser.submit(login, person))
+    for (const action of [first, second]) {
+      const done = await browser.submit(page, { action })
+      t.deepEqual(dataIn(done.html, 'decided'), [shown])
+    }
+    browser.cookies.delete(SESSION_COOKIE)
+    t.deepEqual(dataIn((await browser.submit(page, { action: first })).html, 'decided'), [])
+  }
+})
+
+test('an answer in the inbox that is sent again has the same outcome', async (t) => {
+  const person = await bootstrapped(running)
+  const party = await relyingParty(running, person, { grantTypes: [CIBA_GRANT] })
+  const { browser } = await enrolledBrowser(running, person)
+  t.teardown(() => browser.close())
+  const begun = await ciba(running, party).start({ login_hint: person.email })
+  t.is(begun.status, 200)
+  const page = await browser.get(INBOX)
+  for (const action of ['approve', 'approve', 'deny']) {
+    const done = await browser.submit(page, { action }, /\/auth\/requests\//)
+    t.deepEqual(dataIn(done.html, 'decided'), ['approved'])
+  }
+})
