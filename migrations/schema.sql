@@ -1291,6 +1291,27 @@ alter table applications enable row level security;
 alter table applications force row level security;
 create policy tenant on applications using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table audience_claims (
+  audience_key text not null,
+  holder text not null,
+  tenant_id uuid not null,
+  application_id uuid,
+  resource_id uuid,
+  constraint audience_claims_pkey PRIMARY KEY (audience_key, holder),
+  constraint audience_claims_check CHECK (((holder = 'application'::text) = (application_id IS NOT NULL))),
+  constraint audience_claims_check1 CHECK (((holder = 'resource'::text) = (resource_id IS NOT NULL))),
+  constraint audience_claims_holder_check CHECK ((holder = ANY (ARRAY['application'::text, 'resource'::text]))),
+  constraint audience_claims_tenant_id_application_id_fkey FOREIGN KEY (tenant_id, application_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE,
+  constraint audience_claims_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE,
+  constraint audience_claims_tenant_id_resource_id_fkey FOREIGN KEY (tenant_id, resource_id) REFERENCES api_resources(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX audience_claims_of_application ON public.audience_claims USING btree (tenant_id, application_id) WHERE (application_id IS NOT NULL);
+CREATE INDEX audience_claims_of_resource ON public.audience_claims USING btree (tenant_id, resource_id) WHERE (resource_id IS NOT NULL);
+alter table audience_claims enable row level security;
+alter table audience_claims force row level security;
+create policy everyone on audience_claims for select using (true);
+create policy tenant on audience_claims using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table audit_events (
   tenant_id uuid not null,
   sequence bigint not null,

@@ -14,6 +14,7 @@ import { createAccessPolicies } from '../../actors/oauth/access-policies/enforce
 import { billingActor } from '../../actors/identity/billing/actor.js'
 import { apiKeysActor } from '../../actors/oauth/api-keys/actor.js'
 import { apiResourcesActor } from '../../actors/oauth/api-resources/actor.js'
+import { ownAddressTest } from '../../actors/oauth/api-resources/ownership.js'
 import { applicationsActor } from '../../actors/oauth/clients/actor.js'
 import { authorizationActor } from '../../actors/oauth/authorization/actor.js'
 import { authorization } from '../../actors/oauth/authorization/protocol.js'
@@ -105,7 +106,7 @@ import { assetRetirementOf, tenantAssetWirings } from './tenant-assets.js'
 import { resealOf, vaultExportsOf, egressForgets } from './vault.js'
 import { federatedLoginWirings } from './federated-login.js'
 import type { ProcessResources } from '../process/process-resources.js'
-import { egressSettingsOf, senderSettingsOf } from './egress-settings.js'
+import { egressSettingsOf, ownAddressesOf, senderSettingsOf } from './egress-settings.js'
 
 export function actorWirings(resources: ProcessResources): readonly ActorWiring[] {
   const { settings, database, coordination, kms, sealer, clock, random, metrics } = resources
@@ -120,6 +121,7 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
   const documents = createDocuments({ settings: egressSettingsOf(settings), clock })
   /** The dependencies of nearly every actor. */
   const common = { database, clock, random }
+  const isOwnAddress = ownAddressTest(ownAddressesOf(settings))
   const tenancy = {
     baseDomain: server.base_domain,
     issuerHost: new URL(issuer).hostname,
@@ -444,19 +446,17 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
     wireActor(agentDocumentsActor, () => ({ ...common, issuer })),
     wireActor(observedClientsActor, ({ ref }) => ({ ...common, tokens: ref(tokens) })),
     wireActor(applicationsActor, ({ ref }) => ({
-      database,
-      clock,
-      random,
+      ...common,
+      tenants: ref(tenants),
       tokens: ref(tokens),
-      issuer,
+      isOwnAddress,
     })),
     wireActor(apiResourcesActor, ({ ref }) => ({
-      database,
-      clock,
-      random,
+      ...common,
       tenants: ref(tenants),
       tokens: ref(tokens),
       issuer,
+      isOwnAddress,
     })),
     wireActor(accessPoliciesActor, ({ ref }) => ({
       ...common,

@@ -1,4 +1,5 @@
 /** The settings of outbound connections, read once for all features that make them. */
+import type { OwnAddresses } from '../../actors/oauth/api-resources/ownership.js'
 import type { SenderSettings } from '../../actors/webhooks/delivery/sender.js'
 import type { EgressSettings } from '../../actors/platform/outbound-http/outbound.js'
 import type { Settings } from '../configuration/settings.js'
@@ -17,6 +18,21 @@ export function senderSettingsOf(settings: Settings): SenderSettings {
       servers: settings.vault.egress_dns_servers,
       perTenantMax: settings.vault.lookups_per_tenant_max,
     },
+  }
+}
+
+/** The addresses that no tenant may have for an application or API resource. */
+export function ownAddressesOf({ oidc, server }: Settings): OwnAddresses {
+  const { protocol } = new URL(oidc.issuer_url)
+  return {
+    issuer: oidc.issuer_url,
+    others: [
+      server.egress_url,
+      server.identity_app_origin,
+      server.dashboard_app_origin,
+      ...server.allowed_hosts.map((host) => `${protocol}//${host}`),
+    ],
+    baseDomain: server.base_domain,
   }
 }
 

@@ -1,5 +1,6 @@
 /** API resources: the audiences that tenants registered for their APIs and MCP servers (RFC 8707). */
 import type { Transaction } from '../platform/sql.js'
+import { claimAudience } from './audiences.js'
 
 export type ResourceScope = {
   readonly name: string
@@ -60,7 +61,7 @@ export async function hasRoomForApiResource(
   return rows[0]!.room
 }
 
-/** Inserts the resource. The unique index refuses a resource that any tenant has. */
+/** Inserts the resource. @throws an error of `isAudienceTaken`. */
 export async function insertApiResource(tx: Transaction, row: ApiResourceRow): Promise<void> {
   await tx.query({
     name: 'api_resource.insert',
@@ -70,10 +71,15 @@ export async function insertApiResource(tx: Transaction, row: ApiResourceRow): P
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
     values: [...memberValues(row), row.createdAt, row.updatedAt],
   })
+  await claimAudience(tx, { ...row, holder: 'resource' }, row.resource)
 }
 
-/** Replaces every member that can change. */
-export async function updateApiResource(tx: Transaction, row: ApiResourceRow): Promise<void> {
+/** Replaces every member that can change. @throws an error of `isAudienceTaken`. */
+export async function updateApiResource(
+  tx: Transaction,
+  row: ApiResourceRow,
+  before: Pick<ApiResourceRow, 'resource'>,
+): Promise<void> {
   await tx.query({
     name: 'api_resource.update',
     text: `update api_resources set resource = $3, resource_key = $4, name = $5, scopes = $6,
@@ -82,6 +88,8 @@ export async function updateApiResource(tx: Transaction, row: ApiResourceRow): P
            where tenant_id = $1 and id = $2`,
     values: [...memberValues(row), row.updatedAt],
   })
+  if (row.resource !== before.resource)
+    await claimAudience(tx, { ...row, holder: 'resource' }, row.resource)
 }
 
 /** Locks the resource until the transaction ends, so that changes are serialised. */

@@ -2,6 +2,7 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Random } from '../../runtime/kernel/random.js'
 import { type Database, LOOKED_UP, type Statement, type Transaction } from '../platform/sql.js'
+import { claimAudience, defaultAudience } from './audiences.js'
 
 export type ApplicationRow = {
   id: string
@@ -65,12 +66,10 @@ export function clientSecretSha256(secret: string): Uint8Array {
   return Buffer.from(hash('sha256', secret, 'binary'), 'binary')
 }
 
-/** The default audience of an application. */
-export function defaultAudience(applicationId: string): string {
-  return `urn:svc:application:${applicationId}`
-}
-
-/** Inserts the application and its secret, if it has one. Returns the stored row. */
+/**
+ * Inserts the application and its secret, if it has one. Returns the stored row.
+ * @throws an error of `isAudienceTaken`.
+ */
 export async function insertApplication(
   tx: Transaction,
   application: NewApplication,
@@ -98,6 +97,7 @@ export async function insertApplication(
       a.secretSha256 === null ? null : Buffer.from(a.secretSha256),
     ],
   })
+  if (a.audience !== undefined) await claimAudience(tx, { ...a, holder: 'application' }, a.audience)
   return rows[0]!
 }
 
@@ -159,9 +159,11 @@ export type ReplacedApplication = Pick<
 > &
   Partial<Omit<ApplicationRow, 'createdAt' | 'metadataUrl'>> & { readonly updatedAt: Date }
 
+/** Returns the stored row. @throws an error of `isAudienceTaken`, unless the audience is that of `before`. */
 export async function replaceApplication(
   tx: Transaction,
   application: ReplacedApplication,
+  before: Pick<ApplicationRow, 'audience'>,
 ): Promise<ApplicationRow> {
   const a = application
   const { rows } = await tx.query<ApplicationRow>({
@@ -178,6 +180,9 @@ export async function replaceApplication(
            returning ${COLUMNS}`,
     values: [...memberValues(a), a.updatedAt, a.status ?? 'active'],
   })
+  const { audience } = rows[0]!
+  if (audience !== before.audience)
+    await claimAudience(tx, { ...a, holder: 'application' }, audience)
   return rows[0]!
 }
 

@@ -2,7 +2,6 @@
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
-import { ownsDomain } from '../../../storage/identity/verified-domains.js'
 import {
   type ApiResourceRow,
   deleteApiResource,
@@ -14,6 +13,7 @@ import {
   resourceKey,
   updateApiResource,
 } from '../../../storage/oauth/api-resources.js'
+import { isAudienceTaken } from '../../../storage/oauth/audiences.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
@@ -31,12 +31,11 @@ import {
   type ResourceDraft,
   type ResourceRefused,
 } from './protocol.js'
-import { domainsAbove, draftFault, hostToVerify } from './rules.js'
+import { ownershipFault } from './ownership.js'
+import { draftFault } from './rules.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
 const RESOURCES_MAX = 500
-/** The unique constraint of migration 0067_api_resources.sql. */
-const RESOURCE_CONSTRAINT = 'api_resources_resource_key_key'
 
 export type ApiResourcesNeeds = {
   readonly database: Database
@@ -45,6 +44,7 @@ export type ApiResourcesNeeds = {
   readonly tenants: ActorRef<TenantsProtocol>
   readonly tokens: ActorRef<TokensProtocol>
   readonly issuer: string
+  readonly isOwnAddress: (uri: string) => boolean
 }
 
 export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesNeeds>({
@@ -53,32 +53,8 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
   mailbox: { capacity: 1024, inflightMax: 64 },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
-  create: ({ database, clock, random, tenants, tokens, issuer }) => {
-    async function environmentOf(
-      tenantId: string,
-      context: MessageContext,
-    ): Promise<'sandbox' | 'production'> {
-      const resolved = await tenants.resolve({ tenantId }, context)
-      if (resolved.tag !== 'resolved') throw new Error('the tenant of the token does not exist')
-      return resolved.tenant.environment
-    }
-
-    /** Refuses a resource of a host that the tenant does not own. */
-    async function ownershipFault(
-      resource: string,
-      tenantId: string,
-      environment: 'sandbox' | 'production',
-      { signal }: MessageContext,
-    ): Promise<ResourceRefused | null> {
-      if (resourceKey(resource) === resourceKey(issuer)) return { tag: 'conflict' }
-      const host = hostToVerify(resource, environment === 'sandbox')
-      if (host === null) return null
-      // The owners of domains are global, so the look-up crosses tenants.
-      const owned = await database.system((tx) => ownsDomain(tx, tenantId, domainsAbove(host)), {
-        signal,
-      })
-      return owned ? null : { tag: 'domain_not_verified', host }
-    }
+  create: (needs) => {
+    const { database, clock, random, tokens, issuer } = needs
 
     function record(
       tx: Transaction,
@@ -122,7 +98,7 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
       try {
         return await write()
       } catch (error) {
-        if ((error as { constraint?: unknown }).constraint !== RESOURCE_CONSTRAINT) throw error
+        if (!isAudienceTaken(error)) throw error
         return { tag: 'conflict' }
       }
     }
@@ -166,10 +142,8 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
       async create(message, context) {
         const { caller, draft, idempotency } = message
         const { tenantId } = caller.principal
-        const environment = await environmentOf(tenantId, context)
         const fault =
-          draftFault(draft) ??
-          (await ownershipFault(draft.resource, tenantId, environment, context))
+          draftFault(draft) ?? (await ownershipFault(needs, draft.resource, tenantId, context))
         if (fault !== null) return fault
         return orConflict(() =>
           database.tenant(
@@ -188,12 +162,11 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
 
       async update({ caller, resourceId, change }, context) {
         const { tenantId } = caller.principal
-        const environment = await environmentOf(tenantId, context)
         if (!isUuid(resourceId)) return UNKNOWN
         const unowned =
           change.resource === undefined || resourceKey(change.resource) === null
             ? null
-            : await ownershipFault(change.resource, tenantId, environment, context)
+            : await ownershipFault(needs, change.resource, tenantId, context)
         const updated = await orConflict(() =>
           database.tenant(
             tenantId,
@@ -203,7 +176,7 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
               const row = changed(before, change, clock.now())
               const fault = draftFault(row) ?? unowned
               if (fault !== null) return fault
-              await updateApiResource(tx, row)
+              await updateApiResource(tx, row, before)
               const data = { changed: changedMembers(before, row), ...powersOf(row) }
               record(tx, caller, 'updated', row, data, context.requestId)
               return { tag: 'found', resource: row } as const

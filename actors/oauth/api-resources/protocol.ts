@@ -96,6 +96,13 @@ export type UpdateResource = {
 }
 export type RemoveResource = { readonly caller: Caller; readonly resourceId: string }
 
+/** Why a tenant may not have an audience. */
+export type AudienceRefused =
+  /** It is an address of this service. */
+  | { readonly tag: 'conflict' }
+  /** The host is neither a verified domain of the tenant nor a local one. */
+  | { readonly tag: 'domain_not_verified'; readonly host: string }
+
 export type ResourceRefused =
   /** One member of the draft is invalid. */
   | {
@@ -104,10 +111,8 @@ export type ResourceRefused =
       readonly pointer: string
       readonly detail: string
     }
-  /** The host is neither a verified domain of the tenant nor a local one. */
-  | { readonly tag: 'domain_not_verified'; readonly host: string }
-  /** A tenant of the deployment has this resource, or it is this service. */
-  | { readonly tag: 'conflict' }
+  /** `conflict` too if an application or API resource of the deployment has this audience. */
+  | AudienceRefused
   | { readonly tag: 'full'; readonly most: number }
 
 /** The owners of all workspaces share the control-plane tenant, which has no API resources. */

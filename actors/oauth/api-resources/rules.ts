@@ -1,14 +1,15 @@
 /** Rules for API resources. See docs/guides/oauth/api-resources.md. */
 import { resourceKey } from '../../../storage/oauth/api-resources.js'
+import { CREDENTIAL_SCOPES } from '../../domain/credentials/catalogue.js'
 import { SCOPES } from '../../domain/scopes.js'
 import type { ResourceDraft, ResourceRefused } from './protocol.js'
 
 /** scope-token of RFC 6749 section 3.3. */
 const SCOPE_NAME = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/
-const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
+export const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
 /** Names that no one can own (RFC 6761 section 6). */
 const RESERVED = /\.(?:test|example|localhost)$/
-const OURS = new Set<string>(SCOPES)
+const OURS = new Set<string>([...SCOPES, ...CREDENTIAL_SCOPES])
 
 type Invalid = Extract<ResourceRefused, { tag: 'invalid' }>
 
@@ -35,7 +36,7 @@ function scopesFault({ scopes }: ResourceDraft): Invalid | undefined {
     const pointer = `/scopes/${index}/name`
     if (!SCOPE_NAME.test(name))
       return invalid(pointer, 'The name must be a scope token (RFC 6749).')
-    // A resource must not define powers of this service or claims about users.
+    // A resource must not define powers of this service, claims about users, or credentials.
     if (OURS.has(name)) return invalid(pointer, 'The name is a scope of this service.')
     if (scopes.findIndex((other) => other.name === name) !== index)
       return invalid(pointer, 'The name occurs twice.')

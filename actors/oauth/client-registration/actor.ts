@@ -210,19 +210,23 @@ export const clientRegistrationActor = defineActor<
             if (stated !== null && !(await hasSecret(tx, clientId, stated, clock.now())))
               return refused('client_secret: not the issued secret')
             const secret = await changeSecret(tx, before, needsSecret(kind))
-            const row = await replaceApplication(tx, {
-              ...kind,
-              id: clientId,
-              tenantId,
-              name: draft.name,
-              redirectUris: [...draft.redirectUris],
-              updatedAt: clock.now(),
-              // Settings of the operator are not part of the metadata and stay unchanged.
-              audience: before.audience,
-              requirePkce: before.requirePkce,
-              defaultScopes: before.defaultScopes,
-              ...optionalMembers(draft),
-            })
+            const row = await replaceApplication(
+              tx,
+              {
+                ...kind,
+                id: clientId,
+                tenantId,
+                name: draft.name,
+                redirectUris: [...draft.redirectUris],
+                updatedAt: clock.now(),
+                // Settings of the operator are not part of the metadata and stay unchanged.
+                audience: before.audience,
+                requirePkce: before.requirePkce,
+                defaultScopes: before.defaultScopes,
+                ...optionalMembers(draft),
+              },
+              before,
+            )
             const kept = { handedOn, tokenSha256: null, bounds: null }
             await writeRegistration(tx, { tenantId, applicationId: clientId, ...kept })
             const from = { address, tokenId: null }

@@ -14,11 +14,13 @@ import {
   replaceApplication,
   rotateApplicationSecret,
 } from '../../../storage/oauth/applications.js'
-import { findResourceByUri, resourceKey } from '../../../storage/oauth/api-resources.js'
+import { isAudienceTaken } from '../../../storage/oauth/audiences.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
+import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { page } from '../../platform/paging.js'
+import { ownershipFault } from '../api-resources/ownership.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
 import { changedMembers, powersOf, recordAction } from './audit.js'
 import { needsSecret, optionalMembers, stated } from './rows.js'
@@ -27,6 +29,7 @@ import { clientKind, draftFault, scopesBeyond } from './rules.js'
 import {
   type Application,
   type ApplicationCreated,
+  type ApplicationRefused,
   type ApplicationReplaced,
   type ApplicationsProtocol,
   type ApplicationUnknown,
@@ -35,34 +38,51 @@ import {
   type ReplaceApplication,
 } from './protocol.js'
 
-/** The unique constraint of migration 0004_tokens.sql. */
-const AUDIENCE_CONSTRAINT = 'applications_tenant_id_audience_key'
-
 export type ApplicationsNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
+  readonly tenants: ActorRef<TenantsProtocol>
   readonly tokens: ActorRef<TokensProtocol>
-  readonly issuer: string
+  readonly isOwnAddress: (uri: string) => boolean
 }
 
 export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsNeeds>({
   address: applications,
-  asks: { tokens },
+  asks: { tenants, tokens },
   mailbox: { capacity: 1024, inflightMax: 128 },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
-  create: ({ database, clock, random, tokens, issuer }) => {
-    /** True if the audience is an API resource of another tenant: its tokens are that tenant's to issue. */
-    async function isOfAnotherTenant(
+  create: (needs) => {
+    const { database, clock, random, tokens } = needs
+
+    /** Why the application may not have the audience. Null if it may, or has it already. */
+    async function audienceFault(
       audience: string | undefined,
-      tenantId: string,
-      { signal }: MessageContext,
-    ): Promise<boolean> {
-      if (audience === undefined || resourceKey(audience) === null) return false
-      // The resource may belong to any tenant, so the look-up crosses tenants.
-      const owner = await database.system((tx) => findResourceByUri(tx, audience), { signal })
-      return owner !== undefined && owner.tenantId !== tenantId
+      { tenantId, applicationId }: { tenantId: string; applicationId: string | null },
+      context: MessageContext,
+    ): Promise<ApplicationRefused | null> {
+      if (audience === undefined) return null
+      if (applicationId !== null && isUuid(applicationId)) {
+        const before = await database.tenant(
+          tenantId,
+          (tx) => findApplication(tx, tenantId, applicationId),
+          { signal: context.signal },
+        )
+        if (before?.audience === audience) return null
+      }
+      const fault = await ownershipFault(needs, audience, tenantId, context)
+      return fault?.tag === 'conflict' ? { tag: 'audience_taken' } : fault
+    }
+
+    /** Runs a write. The claims of audiences decide between concurrent ones. */
+    async function orTaken<T>(write: () => Promise<T>): Promise<T | { tag: 'audience_taken' }> {
+      try {
+        return await write()
+      } catch (error) {
+        if (!isAudienceTaken(error)) throw error
+        return { tag: 'audience_taken' }
+      }
     }
 
     /** Inserts the application. Only the outcome contains its secret. */
@@ -116,16 +136,20 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
           now,
           othersUntil: now,
         })
-      const row = await replaceApplication(tx, {
-        ...kind,
-        id,
-        tenantId,
-        name: draft.name,
-        redirectUris: [...draft.redirectUris],
-        updatedAt: now,
-        ...stated({ status }),
-        ...optionalMembers(draft),
-      })
+      const row = await replaceApplication(
+        tx,
+        {
+          ...kind,
+          id,
+          tenantId,
+          name: draft.name,
+          redirectUris: [...draft.redirectUris],
+          updatedAt: now,
+          ...stated({ status }),
+          ...optionalMembers(draft),
+        },
+        before,
+      )
       const data = { changed: changedMembers(before, row), ...powersOf(row) }
       const action = { did: 'updated', application: row, data, occurredAt: now } as const
       recordAction(tx, random, caller, requestId, action)
@@ -189,16 +213,20 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         const { tenantId } = principal
         const { signal } = context
         const resourceScopes = await resourceScopesFor(database, tenantId, draft, 'all', signal)
-        const fault = draftFault(draft, issuer, resourceScopes)
+        const fault = draftFault(draft, resourceScopes)
         if (fault !== undefined) return fault
         // A creator can act as the client, so the client must not have scopes that its creator lacks.
         const beyond = scopesBeyond(draft, principal.scopes)
         if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
-        if (await isOfAnotherTenant(draft.audience, tenantId, context))
-          return { tag: 'audience_taken' }
-        try {
-          return await database.tenant(
-            principal.tenantId,
+        const unowned = await audienceFault(
+          draft.audience,
+          { tenantId, applicationId: null },
+          context,
+        )
+        if (unowned !== null) return unowned
+        return orTaken(() =>
+          database.tenant(
+            tenantId,
             (tx) =>
               idempotently(
                 tx,
@@ -206,12 +234,9 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
                 () => insert(tx, message, context.requestId),
                 (created) => ({ ...created, clientSecret: null }),
               ),
-            { signal: context.signal },
-          )
-        } catch (error) {
-          if (isAudienceTaken(error)) return { tag: 'audience_taken' }
-          throw error
-        }
+            { signal },
+          ),
+        )
       },
 
       async replace(message, context) {
@@ -220,21 +245,18 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         const { tenantId } = principal
         const { signal } = context
         const resourceScopes = await resourceScopesFor(database, tenantId, draft, 'all', signal)
-        const fault = draftFault(draft, issuer, resourceScopes)
+        const fault = draftFault(draft, resourceScopes)
         if (fault !== undefined) return fault
         // Who configures a client can act as it.
         const beyond = scopesBeyond(draft, principal.scopes)
         if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
-        if (await isOfAnotherTenant(draft.audience, tenantId, context))
-          return { tag: 'audience_taken' }
-        try {
-          return await changing(principal.tenantId, applicationId, context.signal, (tx, row) =>
+        const unowned = await audienceFault(draft.audience, { tenantId, applicationId }, context)
+        if (unowned !== null) return unowned
+        return orTaken(() =>
+          changing(tenantId, applicationId, signal, (tx, row) =>
             replaceLocked(tx, row, message, context.requestId),
-          )
-        } catch (error) {
-          if (isAudienceTaken(error)) return { tag: 'audience_taken' }
-          throw error
-        }
+          ),
+        )
       },
 
       async remove({ caller, applicationId }, context) {
@@ -284,8 +306,4 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
 
 function toApplication(row: ApplicationRow): Application {
   return { ...row, clientId: row.id }
-}
-
-function isAudienceTaken(error: unknown): boolean {
-  return (error as { constraint?: unknown }).constraint === AUDIENCE_CONSTRAINT
 }

@@ -4,6 +4,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { ApplicationId, TenantId } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
+import type { AudienceRefused } from '../api-resources/protocol.js'
 import type { ListCursor } from '../../domain/paging.js'
 
 export type ApplicationsProtocol = {
@@ -14,7 +15,7 @@ export type ApplicationsProtocol = {
     | ApplicationCreated
     | ApplicationInvalid
     | ApplicationForbidden
-    | AudienceTaken
+    | ApplicationRefused
     | IdempotencyRefused
   >
   /** Replaces the application completely: absent members get their defaults. */
@@ -24,7 +25,7 @@ export type ApplicationsProtocol = {
     | ApplicationInvalid
     | ApplicationForbidden
     | ApplicationUnknown
-    | AudienceTaken
+    | ApplicationRefused
   >
   remove: Ask<RemoveApplication, ApplicationRemoved | ApplicationUnknown>
   /** Creates a new secret. The old ones may stay valid for a while. */
@@ -184,8 +185,11 @@ export type SecretRotated = {
 /** The application authenticates without a secret. */
 export type NoSecretToRotate = { readonly tag: 'no_secret' }
 
-/** Another application of the tenant has this audience, or it is an API resource of another tenant. */
+/** Another application or API resource has the audience, or it is this service's. */
 export type AudienceTaken = { readonly tag: 'audience_taken' }
+export type ApplicationRefused =
+  | AudienceTaken
+  | Extract<AudienceRefused, { tag: 'domain_not_verified' }>
 export type IdempotencyRefused =
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }

@@ -63,7 +63,6 @@ export function clientKind(draft: ApplicationDraft): ClientKind | null {
  */
 export function draftFault(
   draft: ApplicationDraft,
-  issuer: string,
   resourceScopes: readonly string[],
 ): ApplicationInvalid | undefined {
   const kind = clientKind(draft)
@@ -82,7 +81,7 @@ export function draftFault(
     ) ??
     scopeFault(draft.scopes ?? [], resourceScopes) ??
     defaultScopeFault(draft) ??
-    audienceFault(draft.audience, issuer) ??
+    audienceFault(draft.audience) ??
     jwksFault(draft, kind) ??
     logoFault(draft.logoUri)
   )
@@ -177,15 +176,12 @@ function originFault(origin: string): string | undefined {
   return local ? undefined : 'must use HTTPS, or HTTP on a loopback host'
 }
 
-function audienceFault(
-  audience: string | undefined,
-  issuer: string,
-): ApplicationInvalid | undefined {
+function audienceFault(audience: string | undefined): ApplicationInvalid | undefined {
   if (audience === undefined) return undefined
-  const absolute = URL.canParse(audience) && !audience.includes('#') && !/\s/.test(audience)
-  if (!absolute || audience.length > AUDIENCE_LENGTH_MAX)
-    return bad('/audience', 'The audience must be an absolute URI without a fragment (RFC 8707).')
-  return audience === issuer ? bad('/audience', 'The audience must not be the issuer.') : undefined
+  const absolute = URL.canParse(audience) && !/[\s#\0]/.test(audience)
+  return absolute && audience.length <= AUDIENCE_LENGTH_MAX
+    ? undefined
+    : bad('/audience', 'The audience must be an absolute URI without a fragment (RFC 8707).')
 }
 
 function jwksFault(draft: ApplicationDraft, kind: ClientKind): ApplicationInvalid | undefined {

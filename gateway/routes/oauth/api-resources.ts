@@ -132,7 +132,10 @@ const refusals = {
       detail: `${host} is not a verified domain of this tenant: add and verify the domain first.`,
     }),
   ),
-  conflict: problem(409, 'conflict', { detail: 'This resource is registered already.' }),
+  conflict: problem(409, 'conflict', {
+    detail:
+      'The resource is registered already, the audience of an application, or an address of this service.',
+  }),
   full: problem(409, 'conflict', ({ most }: Refused<'full'>) => ({
     detail: `A tenant can have at most ${most} API resources.`,
   })),

@@ -57,7 +57,12 @@ const CreateApplication = z
     redirect_uris: z.array(uri).max(LIST_MAX).default([]),
     client_type: z.enum(['public', 'confidential']).optional(),
     token_endpoint_auth_method: authMethod.optional(),
-    audience: uri.optional(),
+    audience: uri.optional().meta({
+      description:
+        'The `aud` of its tokens: an absolute URI without fragment, of no other application of the deployment. The ' +
+        'host of an https URL is a verified domain of the tenant or below one, a loopback host, or in a sandbox a ' +
+        'name below .test, .example or .localhost. Default: `urn:svc:application:<id>`.',
+    }),
     post_logout_redirect_uris: z.array(uri).max(LIST_MAX).optional(),
     allowed_origins: z.array(uri).max(LIST_MAX).optional(),
     grant_types: z.array(z.string().max(128)).max(LIST_MAX).optional(),
@@ -142,8 +147,19 @@ const beyondCaller = problem(
 )
 const audienceTaken = problem(409, 'conflict', {
   detail:
-    'Another application of this tenant has this audience, or it is an API resource of another tenant.',
+    'The audience belongs to another application, to an API resource of another tenant, or to this service.',
 })
+const domainNotVerified = problem(
+  422,
+  'unprocessable-content',
+  ({ host }: { readonly host: string }) => ({
+    error: 'domain_not_verified',
+    detail: `${host} is not a verified domain of this tenant: add and verify the domain first.`,
+    errors: [
+      { pointer: '#/audience', detail: 'Its host is not a verified domain of this tenant.' },
+    ],
+  }),
+)
 const unknown = problem(404, 'not-found', { detail: 'The application does not exist.' })
 
 export const applicationRoutes: readonly Route[] = [
@@ -205,6 +221,7 @@ export const applicationRoutes: readonly Route[] = [
       invalid,
       forbidden: beyondCaller,
       audience_taken: audienceTaken,
+      domain_not_verified: domainNotVerified,
       idempotency_mismatch: problem(422, 'unprocessable-content', {
         detail: 'This idempotency key was used with another body.',
       }),
@@ -260,6 +277,7 @@ export const applicationRoutes: readonly Route[] = [
       invalid,
       forbidden: beyondCaller,
       audience_taken: audienceTaken,
+      domain_not_verified: domainNotVerified,
       unknown,
     },
   }),

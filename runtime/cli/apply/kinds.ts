@@ -79,8 +79,8 @@ export const KINDS: readonly Kind[] = [
       ['client_type', 'token_endpoint_auth_method'],
       ['jwks', 'jwks_uri'],
     ],
-    fault: (body, { issuer, resourceScopes }) =>
-      applicationFault(applicationDraft(ReplaceApplication.parse(body)), issuer, resourceScopes),
+    fault: (body, { resourceScopes }) =>
+      applicationFault(applicationDraft(ReplaceApplication.parse(body)), resourceScopes),
   },
   {
     section: 'sso_providers',

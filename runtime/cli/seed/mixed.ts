@@ -7,11 +7,8 @@ import { didKey, fingerprint, publicJwk } from '../../../actors/agents/proof-of-
 import { agentRegistered, eventData } from '../../../actors/domain/events.js'
 import { REGISTERED_AGENT_SCOPES, type Scope } from '../../../actors/domain/scopes.js'
 import type { AgentId, KeyFingerprint, TenantId } from '../../../actors/domain/ids.js'
-import {
-  clientSecretSha256,
-  defaultAudience,
-  DEFAULT_SCOPES,
-} from '../../../storage/oauth/applications.js'
+import { clientSecretSha256, DEFAULT_SCOPES } from '../../../storage/oauth/applications.js'
+import { defaultAudience } from '../../../storage/oauth/audiences.js'
 import {
   SEEDED_TABLES,
   type SeededTable,

@@ -6,6 +6,7 @@ import {
   originListed,
   replaceApplication,
 } from '../../../storage/oauth/applications.js'
+import { defaultAudience } from '../../../storage/oauth/audiences.js'
 import { insertOrganization } from '../../../storage/identity/organizations.js'
 import { insertTenant } from '../../../storage/identity/tenants.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
@@ -38,7 +39,11 @@ test('the origins of an application follow its changes', async (t) => {
     database.system((tx) => originListed(tx, origin, client))
   const replaced = (allowedOrigins: string[], status: 'active' | 'disabled' = 'active') =>
     database.tenant(tenantId, (tx) =>
-      replaceApplication(tx, { ...application, allowedOrigins, status, updatedAt: new Date() }),
+      replaceApplication(
+        tx,
+        { ...application, allowedOrigins, status, updatedAt: new Date() },
+        { audience: defaultAudience(id) },
+      ),
     )
 
   await database.tenant(tenantId, (tx) =>

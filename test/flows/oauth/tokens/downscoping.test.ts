@@ -202,15 +202,13 @@ test.serial('a pushed request for an unknown audience is refused when it is push
 test.serial('an origin with and without its slash is one resource', async (t) => {
   // URL parsers write the slash, people do not. The token has the spelling of its application.
   const [bare, rooted] = ['https://bare.example', 'https://rooted.example/']
-  for (const audience of [bare, rooted, 'https://both.example', 'https://both.example/'])
+  for (const audience of [bare, rooted])
     await relyingParty(running, person, { name: audience, audience })
   const whom: readonly [asked: string, named: string][] = [
     [`${bare}/`, bare],
     [bare, bare],
     ['https://rooted.example', rooted],
     [rooted, rooted],
-    ['https://both.example', 'https://both.example'],
-    ['https://both.example/', 'https://both.example/'],
     [`${running.baseUrl}/`, running.baseUrl],
   ]
   const plain = await token({ grant_type: 'client_credentials', scope: 'openid' })

@@ -36,7 +36,11 @@ test.before(async () => {
   fixture = await buildTokensFixture()
   tenantId = await fixture.tenant('flows')
   const { tenants, discovery } = publishing(fixture)
-  const applications = spawnInline(applicationsActor, { ...fixture, issuer: ISSUER })
+  const applications = spawnInline(applicationsActor, {
+    ...fixture,
+    tenants: tenants.ref,
+    isOwnAddress: () => false,
+  })
   const strict = fixture.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
   stops.push(discovery.stop, applications.stop, tenants.stop, strict.stop)
   const open = (tokens: unknown) =>
