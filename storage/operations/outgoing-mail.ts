@@ -9,7 +9,6 @@ import {
   claimValues,
   dueWithin,
   type FullGroups,
-  mayClaim,
   type TenantKind,
 } from '../platform/in-force.js'
 import { notifyAfterCommit } from '../platform/transaction.js'
@@ -104,8 +103,7 @@ export async function claimMail(
       // Reads only the first few messages of each tenant, however many are queued.
       candidates: `select each.* from (select distinct tenant_id from outgoing_mail q where ${FREE}) t
         cross join lateral (select q.tenant_id, q.id, q.next_attempt_at from outgoing_mail q
-          where q.tenant_id = t.tenant_id and ${FREE} order by q.next_attempt_at limit $2) each
-        where ${mayClaim('t.tenant_id')}`,
+          where q.tenant_id = t.tenant_id and ${FREE} order by q.next_attempt_at limit $2) each`,
       set: ', attempts = q.attempts + 1',
       returning: `q.id, q.kind, q.letter_sealed as "letterSealed", q.attempts,
         q.expires_at as "expiresAt", q.expires_at <= statement_timestamp() as expired`,

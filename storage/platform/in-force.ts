@@ -78,6 +78,8 @@ export type ClaimRoom = {
   readonly held: ReadonlyMap<string, number>
   /** Their tenants get none. */
   readonly full: FullGroups
+  /** Rows that tenants without one get where there is no room: another tenant gives its place up. */
+  readonly firstMax: number
 }
 
 /**
@@ -120,8 +122,12 @@ export function claimInTurn(claim: Claim): string {
   return `with waiting as (
       select c.tenant_id, c.${id}, c.${due} as due, ${placeInTurn('c.tenant_id', `c.${due}`)} as place
       from (${candidates}) c ${joinHeld('c.tenant_id', ['$4', '$5'])}),
+    ranked as (
+      select *, row_number() over (order by place, due) as nth
+      from (select *, ${tenantHasRoom('tenant_id', '$7', '$8')} as room from waiting where place <= $6) w
+      where room or ${isFirst('tenant_id', 'place', '$9')}),
     chosen as (
-      select tenant_id, ${id} from waiting where place <= $6 order by place, due limit $2),
+      select tenant_id, ${id} from ranked where (room and nth <= $2) or (place = 1 and nth <= $9)),
     locked as (
       select q.tenant_id, q.${id} from ${table} q join chosen using (tenant_id, ${id})
       where ${free} and ${tenantInForce('q.tenant_id')} for update of q skip locked)
@@ -131,16 +137,19 @@ export function claimInTurn(claim: Claim): string {
     returning q.tenant_id as "tenantId", ${returning}, ${tenantKind('q.tenant_id')}`
 }
 
-/** SQL: the tenant may get rows of a claim. */
-export function mayClaim(tenantId: string): string {
-  return tenantHasRoom(tenantId, '$7', '$8')
+/**
+ * SQL: the tenant holds none, and may get one where there is no room.
+ * @param max parameter of `ClaimRoom.firstMax`.
+ */
+export function isFirst(tenantId: string, place: string, max: string): string {
+  return `(${place} = 1 and ${max}::integer > 0 and ${tenantInForce(tenantId)})`
 }
 
 /** @param lease id of the worker. */
 export function claimValues(lease: string, room: ClaimRoom, leaseSecs: number): unknown[] {
-  const { limit, perTenantMax, full } = room
+  const { limit, perTenantMax, full, firstMax } = room
   const held = heldValues(room)
-  return [lease, limit, leaseSecs, ...held, perTenantMax, full.sandboxes, full.networks]
+  return [lease, limit, leaseSecs, ...held, perTenantMax, full.sandboxes, full.networks, firstMax]
 }
 
 /**

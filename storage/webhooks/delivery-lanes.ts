@@ -12,7 +12,7 @@ import {
   type FullGroups,
   heldValues,
   joinHeld,
-  mayClaim,
+  isFirst,
   placeInTurn,
   tenantHasRoom,
   tenantInForce,
@@ -93,8 +93,7 @@ export async function claimLanes(
       id: 'webhook_id',
       due: 'due_at',
       free: FREE,
-      candidates: `select q.tenant_id, q.webhook_id, q.due_at from webhook_lanes q
-        where ${FREE} and ${mayClaim('q.tenant_id')}`,
+      candidates: `select q.tenant_id, q.webhook_id, q.due_at from webhook_lanes q where ${FREE}`,
       returning: LANE,
     }),
     values: claimValues(lease, room, leaseSecs),
@@ -123,7 +122,7 @@ export async function wakeAndClaimLanes(
   room: LaneRoom,
   leaseSecs: number,
 ): Promise<WokenLanes> {
-  const { limit, perTenantMax, full } = room
+  const { limit, perTenantMax, full, firstMax } = room
   if (lanes.length === 0) return { claimed: [], refused: 0 }
   // Locks and conditions as in `wakeLanes`, turns as in `claimLanes`.
   const { rows } = await tx.query<ClaimedLane & { mine: boolean; refused: boolean }>({
@@ -140,10 +139,14 @@ export async function wakeAndClaimLanes(
            placed as (
              select w.*, ${placeInTurn('w.free, w.tenant_id', 'w.due_at')} as place
              from woken w ${joinHeld('w.tenant_id', ['$6', '$7'])}),
+           ranked as (
+             select *, row_number() over (partition by free and room order by place, due_at) as nth
+             from (select *, place <= $8 and (${isFirst('tenant_id', 'place', '$11')}
+                 or ${tenantHasRoom('tenant_id', '$9', '$10')}) as room from placed) p),
            judged as (
-             select *, free and not room as refused, free and room
-               and row_number() over (partition by free and room order by place, due_at) <= $4 as mine
-             from (select *, place <= $8 and ${tenantHasRoom('tenant_id', '$9', '$10')} as room from placed) p)
+             select *, free and not room as refused,
+               free and room and (nth <= $4 or (place = 1 and nth <= $11)) as mine
+             from ranked)
            update webhook_lanes q set due_at = least(q.due_at, statement_timestamp()),
              lease = case when j.mine then $3 else q.lease end,
              leased_until = case when j.mine
@@ -162,6 +165,7 @@ export async function wakeAndClaimLanes(
       perTenantMax,
       full.sandboxes,
       full.networks,
+      firstMax,
     ],
   })
   const claimed = rows

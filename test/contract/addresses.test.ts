@@ -228,7 +228,7 @@ async function anchoredBy(value: string, resolve: Resolver) {
     return await anchors({ clock, documents, groups: { of: () => [] } }).judge(
       { type: 'did_web', value },
       sought,
-      '',
+      { tenantId: '', network: null },
     )
   } finally {
     await documents.close()

@@ -114,7 +114,7 @@ const FEATURES: Readonly<Record<string, () => Feature>> = {
         const verdict = await anchors({ clock, documents, groups: { of: () => [] } }).judge(
           anchor,
           sought,
-          '',
+          { tenantId: '', network: null },
         )
         return verdict.tag === 'anchor' || verdict.tag === 'busy' ? null : verdict.detail
       },

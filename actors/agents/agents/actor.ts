@@ -5,6 +5,7 @@ import { isUuid } from '../../domain/ids.js'
 import { pow } from '../proof-of-work/protocol.js'
 import { tenants } from '../../identity/tenants/protocol.js'
 import { tokens } from '../../oauth/tokens/protocol.js'
+import { FETCHING_MAX } from './anchors.js'
 import { type LoginNeeds, login } from './login.js'
 import { type AgentsProtocol, agents } from './protocol.js'
 import { agentRecord } from './records.js'
@@ -15,7 +16,7 @@ export type AgentsNeeds = RegistrationNeeds & LoginNeeds
 export const agentsActor = defineActor<AgentsProtocol, AgentsNeeds>({
   address: agents,
   asks: { tenants, pow, tokens },
-  mailbox: { capacity: 2048, inflightMax: 128 },
+  mailbox: { capacity: 2048, inflightMax: 2 * FETCHING_MAX },
   // Serialised per challenge: a second completion or verify finds the challenge spent and does not
   // repeat the work. Across processes the conditional SQL statements decide.
   lane: {

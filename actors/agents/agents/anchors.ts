@@ -17,8 +17,8 @@ import type { AnchorType, StartRefused } from './protocol.js'
  * Concurrent document fetches. Hosts that never respond can occupy this many mailbox slots at most,
  * which leaves the others for logins.
  */
-const FETCHING_MAX = 64
-const FETCHING_PER_TENANT_MAX = 16
+export const FETCHING_MAX = 256
+const FETCHING_PER_SENDER_MAX = 16
 
 /** Permanent faults, answered with 400. Any other fault is transient and answered with 503. */
 const LASTING: Readonly<Record<string, string>> = {
@@ -45,18 +45,19 @@ export function anchors({ clock, documents, groups, counts }: AnchorNeeds) {
   const places = new FairShare({
     resource: 'did_web',
     total: FETCHING_MAX,
-    levels: [{ name: 'tenant', max: FETCHING_PER_TENANT_MAX }],
+    levels: [{ name: 'sender', max: FETCHING_PER_SENDER_MAX }],
     counts,
   })
 
   /**
    * @param key a key whose ownership is proven and that `key.did` encodes.
-   * @param tenantId where the agent registers.
+   * @param from the tenant where the agent registers, and the network of the stranger who asks, which holds the place:
+   * all strangers who begin a workspace do so in one tenant.
    */
   async function judge(
     { type, value }: { readonly type: AnchorType; readonly value: string | undefined },
     key: SoughtKey,
-    tenantId: string,
+    { tenantId, network }: { readonly tenantId: string; readonly network: string | null },
   ): Promise<AnchorVerdict> {
     if (type === 'did_key') return { tag: 'anchor', anchor: { type, value: key.did } }
     if (value === undefined) return invalid('is required where anchor_type is did_web')
@@ -72,7 +73,7 @@ export function anchors({ clock, documents, groups, counts }: AnchorNeeds) {
         resolve(BUSY)
         return true
       }
-      const place = places.tryAcquire([tenantId], 1, { groups: of, giveUp })
+      const place = places.tryAcquire([network ?? tenantId], 1, { groups: of, giveUp })
       if (isRefused(place)) return resolve(BUSY)
       judgeDocument(parsed.url, value, key).then(resolve, reject).finally(place)
     })

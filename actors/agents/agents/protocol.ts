@@ -42,6 +42,8 @@ export type StartRegistration = {
   readonly kind: ChallengeKind
   readonly registration: Registration
   readonly tenant: TenantSelector
+  /** Of the client (`ClientAddresses.networkOf`). Default null: not known. */
+  readonly network?: string | null | undefined
 }
 export type RegisterDirectly = Omit<StartRegistration, 'kind'>
 

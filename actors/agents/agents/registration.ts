@@ -75,7 +75,7 @@ export function registration(needs: RegistrationNeeds) {
   const tally = difficulty(clock, settings)
 
   async function admit(
-    { registration, tenant: selector }: RegisterDirectly,
+    { registration, tenant: selector, network = null }: RegisterDirectly,
     method: 'proof_of_work' | 'direct',
     kind: ChallengeKind,
     context: MessageContext,
@@ -108,7 +108,8 @@ export function registration(needs: RegistrationNeeds) {
     )
     if (verdict.tag === 'invalid') return ownershipRefusal(verdict.reason)
     // Checked last: only the holder of a key can make the service open a connection.
-    const judged = await judgeAnchor({ type: anchorType, value: anchorValue }, verdict, tenant.id)
+    const from = { tenantId: tenant.id, network }
+    const judged = await judgeAnchor({ type: anchorType, value: anchorValue }, verdict, from)
     if (judged.tag !== 'anchor') return judged
     return { tag: 'admitted', tenant, key: verdict, anchor: judged.anchor }
   }
@@ -182,15 +183,10 @@ export function registration(needs: RegistrationNeeds) {
     checkCompletion,
 
     async startRegistration(
-      { kind, registration, tenant: selector }: StartRegistration,
+      { kind, ...start }: StartRegistration,
       context: MessageContext,
     ): Promise<RegistrationStarted | StartRefused> {
-      const admitted = await admit(
-        { registration, tenant: selector },
-        'proof_of_work',
-        kind,
-        context,
-      )
+      const admitted = await admit(start, 'proof_of_work', kind, context)
       if (admitted.tag !== 'admitted') return admitted
       const { tenant, key, anchor } = admitted
       const challenge = {
@@ -200,10 +196,10 @@ export function registration(needs: RegistrationNeeds) {
         challengeToken: random.token(CHALLENGE_TOKEN_BYTES),
         difficultyBits: tally.next(tenant.id),
         minDurationSecs: settings.pow_min_duration_secs,
-        name: registration.name,
+        name: start.registration.name,
         anchorType: anchor.type,
         did: anchor.value,
-        keyAlgorithm: registration.keyAlgorithm,
+        keyAlgorithm: start.registration.keyAlgorithm,
         publicKey: key.rawKey,
         fingerprint: key.fingerprint,
         ttlSecs: settings.pow_ttl_secs,

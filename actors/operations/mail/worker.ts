@@ -137,7 +137,9 @@ class MailLoop {
     const free = SENDING_MAX - this.#places.inUse
     if (free === 0) return this.#wakeSignal.wait(POLL_MS_MAX)
     const { limit, full } = claimable(this.#places, free)
-    const room = { limit, full, perTenantMax: SENDING_PER_TENANT_MAX, held: this.#held() }
+    // No message is taken back: it might be sent twice.
+    const bounds = { perTenantMax: SENDING_PER_TENANT_MAX, firstMax: 0 }
+    const room = { limit, full, held: this.#held(), ...bounds }
     // Crosses tenants: one worker sends for all of them.
     const { claimed, nextMs } = await database.system(async (tx) => {
       const claimed = await claimMail(tx, this.#lease, room, LEASE_SECS)

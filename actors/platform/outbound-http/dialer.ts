@@ -10,6 +10,7 @@ import { isIP, type LookupFunction, type Socket } from 'node:net'
 import { createSecureContext } from 'node:tls'
 import { buildConnector } from 'undici'
 import { isPublicAddress } from './addresses.js'
+import { ConnectTurns } from './connect-turns.js'
 import { SHARED_READS } from './shared-read-buffer.js'
 import { deferEof } from './deferred-eof.js'
 import { networkInterfaces } from 'node:os'
@@ -71,6 +72,7 @@ export function createDialer(options: DialerOptions): Connector {
   const overrides = new Map(Object.entries(options.dnsOverrides))
   const resolver = options.resolve ?? resolveAll
   const tunnels = tunnelsOf(options.proxy)
+  const turns = new ConnectTurns()
   const isAllowed = (address: string) =>
     privateNetworks || (isPublicAddress(address) && !isOwn(address))
 
@@ -120,17 +122,21 @@ export function createDialer(options: DialerOptions): Connector {
       const through = { tunnels, lookup: namedLookup, timeoutMs: connectTimeoutMs, connect }
       return throughProxy(target, literal, through, callback)
     }
-    tenantId = target.tenantId ?? ''
-    connect(target, (...[error, socket]) => {
-      if (error !== null) return callback(error, null)
-      if (isAllowed(peerOf(socket))) {
-        deferEof(socket)
-        return callback(null, socket)
-      }
-      socket.destroy()
-      callback(new AddressRefused(target.hostname), null)
-    })
-    tenantId = ''
+    const begin = () => {
+      tenantId = target.tenantId ?? ''
+      connect(target, (...[error, socket]) => {
+        if (error !== null) return callback(error, null)
+        if (isAllowed(peerOf(socket))) {
+          deferEof(socket)
+          return callback(null, socket)
+        }
+        socket.destroy()
+        callback(new AddressRefused(target.hostname), null)
+      })
+      tenantId = ''
+    }
+    if (target.tenantId === undefined || target.protocol !== 'https:') return begin()
+    turns.begin(target.tenantId, begin)
   }
 }
 

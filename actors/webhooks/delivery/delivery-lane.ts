@@ -69,8 +69,6 @@ export interface LaneHost {
   readonly schedule: readonly number[]
   readonly outcomes: DeliveryOutcomes
   readonly log: Logger
-  /** Aborts running attempts. */
-  readonly giveUp: AbortSignal
   readonly stopping: () => boolean
   /** Uniform in 0..1. */
   readonly chance: () => number
@@ -98,6 +96,8 @@ export class DeliveryLane {
   readonly #dueSignal = new WakeSignal()
   readonly #inProgress = new Map<string, Promise<void>>()
   readonly #due: DueQueue
+  /** Aborts running attempts when the worker stops, or when another tenant needs the place of this lane. */
+  readonly #givenUp = new AbortController()
   /** More may be due than the last read returned. */
   #hasBacklog: boolean
   #target: Target
@@ -129,6 +129,15 @@ export class DeliveryLane {
     this.#beganMs = host.nowMs()
     this.#failures = lane.failures
     this.#failingSince = lane.failingSince
+  }
+
+  /** Ends the lane at once. Attempts that run are not counted, and are repeated in the next turn. */
+  giveUp(): boolean {
+    if (this.#givenUp.signal.aborted) return false
+    this.#ended = true
+    this.#givenUp.abort()
+    this.wake()
+    return true
   }
 
   /** Signals that new deliveries may be due. */
@@ -234,11 +243,11 @@ export class DeliveryLane {
   }
 
   async #attempt(delivery: DueDelivery, target: OpenTarget): Promise<void> {
-    const { sender, schedule, outcomes, giveUp } = this.#host
+    const { sender, schedule, outcomes } = this.#host
     const { id: deliveryId, tenantId, eventType, body } = delivery
     const { url, secret, previousSecret } = target
     const outgoing = { tenantId, deliveryId, eventType, body, url, secret, previousSecret }
-    const result = await sender.send(outgoing, giveUp)
+    const result = await sender.send(outgoing, this.#givenUp.signal)
     if (result.error === 'cancelled') return
     this.#durationsMs.push(result.durationMs)
     const attempt = delivery.attemptCount - delivery.attemptsBefore + 1

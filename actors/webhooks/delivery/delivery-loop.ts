@@ -60,6 +60,8 @@ import type { Sender } from './sender.js'
  */
 const LANES_MAX = 512
 const CLAIM_MAX = 64
+/** Lanes of tenants without one that are claimed in one round where there is no place. */
+const FIRST_MAX = 16
 /** Value of the label `resource` of `svc_share_refused_total`. */
 const RESOURCE = 'webhook_lanes'
 const LEASE_SECS = 6
@@ -136,10 +138,10 @@ class DeliveryLoops {
       levels: [{ name: 'tenant', max: lanesPerTenantMax }],
       counts: needs.shares,
     })
-    const giveUp = new AbortController()
-    signal.addEventListener('abort', () => setTimeout(() => giveUp.abort(), GRACE_MS).unref(), {
-      once: true,
-    })
+    const giveUpAll = () => {
+      for (const { lane } of this.#lanes.values()) lane.giveUp()
+    }
+    signal.addEventListener('abort', () => setTimeout(giveUpAll, GRACE_MS).unref(), { once: true })
     this.#release = inBatches((lanes) =>
       database.system((tx) => releaseLanes(tx, this.#lease, lanes)),
     )
@@ -148,7 +150,6 @@ class DeliveryLoops {
       schedule,
       outcomes,
       log,
-      giveUp: giveUp.signal,
       stopping: () => signal.aborted,
       nowMs: () => clock.monotonicMs(),
       chance: () => Buffer.from(random.bytes(4)).readUInt32BE() / 2 ** 32,
@@ -234,16 +235,19 @@ class DeliveryLoops {
     for (const { tenantId } of this.#lanes.values()) {
       held.set(tenantId, this.#places.usedBy(0, tenantId))
     }
-    return { ...claimable(this.#places, free), perTenantMax: this.#needs.lanesPerTenantMax, held }
+    const { lanesPerTenantMax: perTenantMax } = this.#needs
+    return { ...claimable(this.#places, free), perTenantMax, held, firstMax: FIRST_MAX }
   }
 
   async #claimLoop(): Promise<void> {
     await this.#loop('deliveries', async () => {
       const room = this.#room()
-      if (room.limit === 0) return this.#dueSignal.wait(POLL_MS_MAX)
       const { claimed, nextMs } = await this.#claim(room)
-      for (const claim of claimed) this.#run(claim)
-      if (claimed.length < room.limit) await this.#dueSignal.wait(nextMs)
+      const run = claimed.filter((claim) => this.#run(claim))
+      // A lane that ends wakes the loop.
+      const isFull = run.length === 0 && (claimed.length > 0 || room.limit === 0)
+      if (isFull) await this.#dueSignal.wait(POLL_MS_MAX)
+      else if (run.length < room.limit) await this.#dueSignal.wait(nextMs)
     })
   }
 
@@ -274,16 +278,20 @@ class DeliveryLoops {
     })
   }
 
-  #run({ lane: claimed, target, due }: Claim): void {
+  /** @returns false when there is no place for the lane. */
+  #run({ lane: claimed, target, due }: Claim): boolean {
     const { tenantId, webhookId } = claimed
-    const place = this.#places.tryAcquire([tenantId], 1, { groups: groupsOf(claimed) })
+    const lane = new DeliveryLane(this.#host, claimed, () => this.#open(target), due)
+    const place = this.#places.tryAcquire([tenantId], 1, {
+      groups: groupsOf(claimed),
+      giveUp: () => lane.giveUp(),
+    })
     if (isRefused(place)) {
-      // Both loops claimed concurrently. The lane stays due, for any worker with a free place.
+      // Both loops claimed concurrently, or no tenant gives a place up. The lane stays due, for any worker.
       const { failures, failingSince } = claimed
       void this.#giveBack({ tenantId, webhookId, failures, failingSince, heldSecs: 0 })
-      return
+      return false
     }
-    const lane = new DeliveryLane(this.#host, claimed, () => this.#open(target), due)
     const done = lane
       .run()
       .then((release) => this.#giveBack(release))
@@ -294,6 +302,7 @@ class DeliveryLoops {
         this.#dueSignal.wake()
       })
     this.#lanes.set(webhookId, { tenantId, lane, done })
+    return true
   }
 
   async #giveBack(release: LaneRelease): Promise<void> {

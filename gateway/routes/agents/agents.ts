@@ -45,10 +45,11 @@ const startRegistration = route(agents, 'startRegistration', {
   throttle: [{ policy: 'registration', by: 'address' }],
   capabilities: ['agents.pow_registration'],
   body: json(RegistrationStart),
-  message: ({ body, host }) => ({
+  message: ({ body, host, registeringNetwork }) => ({
     kind: 'agent' as const,
     registration: registrationOf(body),
     tenant: selectorOf(body, host),
+    network: registeringNetwork,
   }),
   documented: ['not-implemented'],
   replies: { ...startReplies, ...startRefusals },
@@ -87,9 +88,10 @@ const registerDirectly = route(agents, 'registerDirectly', {
   throttle: [{ policy: 'registration', by: 'address' }],
   capabilities: ['agents.direct_registration'],
   body: json(RegistrationStart),
-  message: ({ body, host }) => ({
+  message: ({ body, host, registeringNetwork }) => ({
     registration: registrationOf(body),
     tenant: selectorOf(body, host),
+    network: registeringNetwork,
   }),
   replies: { registered: reply(201, RegisteredAgent, registeredJson), ...startRefusals },
 })

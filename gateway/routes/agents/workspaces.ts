@@ -74,10 +74,11 @@ const start = route(agents, 'startRegistration', {
   security: { scheme: 'anonymous' },
   throttle: [{ policy: 'registration', by: 'address' }],
   body: json(RegistrationStart),
-  message: ({ body, host }) => ({
+  message: ({ body, host, registeringNetwork }) => ({
     kind: 'workspace' as const,
     registration: registrationOf(body),
     tenant: selectorOf(body, host),
+    network: registeringNetwork,
   }),
   documented: ['not-implemented'],
   replies: { ...startReplies, ...startRefusals },

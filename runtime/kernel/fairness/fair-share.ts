@@ -5,9 +5,10 @@
  * the first level take turns (fair-queue.ts).
  *
  * Keys of the first level may cost nothing, so many of them can fill the total together. Groups bound what such keys
- * hold together. A key takes units back from the key that holds most, where holders can give up, until both hold as
- * much: a key with some calls under way is not refused for them while others hold hundreds. A key that holds nothing
- * gets the next free place where it waits.
+ * hold together. A key takes units back from the key that holds most, where holders can give up, as long as that key
+ * holds at least twice as much: a key with some calls under way is not refused for them while others hold hundreds, and
+ * keys that hold about as much take nothing from each other. A key that holds nothing gets the next free place where it
+ * waits.
  */
 import { FairQueue, QueueItem } from './fair-queue.js'
 import type { PlainFamily } from '../metrics/plain-metrics.js'
@@ -134,7 +135,7 @@ export class FairShare {
   }
 
   /**
-   * Takes units at once or refuses. A key of the first level takes them back from keys that hold more.
+   * Takes units at once or refuses. A key of the first level takes them back from keys that hold twice as much.
    * @param keys one per level, the widest first. Only `total` bounds an empty key.
    */
   tryAcquire(
@@ -215,7 +216,7 @@ export class FairShare {
   }
 
   /**
-   * Ends the oldest holder that can end, of the key that holds most, which must hold more than the asking key will.
+   * Ends the oldest holder that can end, of the key that holds most, which must hold twice what the asking key will.
    * @param refused the bound that is reached: only holders within it make room.
    */
   #takeBack(
@@ -230,7 +231,7 @@ export class FairShare {
     const willHold = this.usedBy(0, key) + units
     const largestFirst = [...this.#holders]
       .map(([of, holders]) => ({ used: this.usedBy(0, of), holders }))
-      .filter(({ used }) => used > willHold)
+      .filter(({ used }) => used >= 2 * willHold)
       .sort((one, other) => other.used - one.used)
     for (const { holders } of largestFirst) {
       for (const holder of holders) {

@@ -77,10 +77,18 @@ const roomOf = (limit: number, more: Partial<LaneRoom> = {}): LaneRoom => ({
   perTenantMax: limit,
   held: new Map(),
   full: NONE_FULL,
+  firstMax: 0,
   ...more,
 })
 const now = () => ({ maxAttempts: 3, now: new Date() })
 const given = { failures: 0, failingSince: null, heldSecs: 0 }
+
+const park = () =>
+  database.system((tx) =>
+    tx.query({ name: 'test.park', text: 'update webhook_lanes set due_at = null', values: [] }),
+  )
+/** Lanes of the tests before. */
+test.beforeEach(async () => void (await park()))
 
 test.serial('a lane that is woken while its worker gives it back is due again', async (t) => {
   const { key, delivery, webhookId } = await lane()
@@ -286,11 +294,6 @@ test.serial('what is woken beyond the share of its tenant is left and counted', 
 })
 
 test.serial('lanes of a group that is full are neither claimed nor waited for', async (t) => {
-  const park = () =>
-    database.system((tx) =>
-      tx.query({ name: 'test.park', text: 'update webhook_lanes set due_at = null', values: [] }),
-    )
-  await park()
   const crowd = await Promise.all([1, 2, 3].map(() => lane(undefined, '203.0.113.7')))
   const honest = await lane(undefined, '198.51.100.7')
   const claim = (more: Partial<LaneRoom>) =>
@@ -319,4 +322,17 @@ test.serial('lanes of a group that is full are neither claimed nor waited for', 
     return wakeAndClaimLanes(tx, keys, randomUUID(), roomOf(4, { full }), 60)
   })
   t.deepEqual(woken, { claimed: [], refused: 2 }, 'one is leased')
+})
+
+test.serial('where there is no room, tenants without a lane get a few', async (t) => {
+  const [holder, first, second] = await Promise.all([1, 2, 3].map(() => lane()))
+  const keys = [holder, first, second].map((one) => one!.key)
+  const full = { sandboxes: true, networks: [] }
+  const held = new Map([[holder!.key.tenantId, 1]])
+  const room = roomOf(0, { full, held, perTenantMax: 4, firstMax: 1 })
+  const woken = await database.system((tx) => wakeAndClaimLanes(tx, keys, randomUUID(), room, 60))
+  const claimed = await database.system((tx) => claimLanes(tx, randomUUID(), room, 60))
+  const taken = [...woken.claimed, ...claimed].map(({ webhookId }) => webhookId)
+  t.deepEqual(taken.toSorted(), [first, second].map((one) => one!.webhookId).toSorted())
+  t.is(woken.refused, 1, 'of the tenant that holds one')
 })

@@ -58,7 +58,6 @@ function endless(answerMs: number, limit = Number.POSITIVE_INFINITY) {
     schedule: [0],
     outcomes: { count: () => undefined },
     log: silentLogger,
-    giveUp: new AbortController().signal,
     stopping: () => false,
     nowMs: () => nowMs,
     chance: () => 0.5,
