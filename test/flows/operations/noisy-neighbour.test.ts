@@ -37,6 +37,26 @@ const ELSEWHERE = {
     'storage/webhooks/delivery-lanes',
     'lanes of a group that is full are neither claimed nor waited for',
   ],
+  'outgoing mail that sandboxes share': [
+    'flows/operations/hostile/groups',
+    'letters leave while sandboxes hold their half of the outgoing mail',
+  ],
+  'outgoing mail of one registering network': [
+    'flows/operations/hostile/groups',
+    'letters leave while tenants of one network hold their eighth',
+  ],
+  'password hashes that sandboxes share': [
+    'flows/operations/hostile/groups',
+    'tenants sign in while sandboxes hold their half of the password hashes',
+  ],
+  'card calls of one registering network': [
+    'flows/operations/hostile/groups',
+    'buyers pay by card while tenants of one network hold their eighth',
+  ],
+  'name look-ups that sandboxes share': [
+    'flows/operations/hostile/groups',
+    'names are looked up while sandboxes hold their half of the look-ups',
+  ],
   'bytes that an upstream announces': [
     'flows/vault/egress-hostile-tenants',
     'replies that are announced and do not come take no memory of others',

@@ -43,6 +43,8 @@ export interface CardProvider {
   readonly disputes: Map<string, Row>
   /** Chosen for each call. Default none. */
   mishap: (call: Called) => Mishap
+  /** Keeps a call waiting. Default: none. */
+  wait: (call: Called) => Promise<void>
   /** Outcome of charges to saved payment methods. */
   card: CardOutcome
   /** State of new refunds. */
@@ -278,6 +280,7 @@ export async function startCardProvider(): Promise<CardProvider> {
     if (incoming.headers.authorization !== `Bearer ${CARD_KEY}`) {
       return void say(refused(401, 'invalid_api_key'))
     }
+    await provider.wait(call)
     const mishap = provider.mishap(call)
     if (mishap === 'hang_before') return
     const answer = answerTo(call, mishap)
@@ -311,6 +314,7 @@ export async function startCardProvider(): Promise<CardProvider> {
     refunds,
     disputes,
     mishap: () => 'none',
+    wait: () => Promise.resolve(),
     card: 'succeed',
     refundState: 'succeeded',
     pageOrigin: null,

@@ -23,9 +23,10 @@ export interface Shop {
   chargeWhen(id: unknown, fits: (charge: Json) => boolean): Promise<Json>
 }
 
-export async function openShop(running: TestService): Promise<Shop> {
+/** @param from the network that registers it. */
+export async function openShop(running: TestService, from?: string): Promise<Shop> {
   const api = apiOf(running)
-  const workspace = await api.workspace('Tea House')
+  const workspace = await api.workspace('Tea House', from)
   const { token } = workspace
   const expected = async (status: number, answer: Promise<Answer>): Promise<Json> => {
     const { status: found, body } = await answer
