@@ -22,8 +22,8 @@
  */
 import { addAbortSignal, type Duplex } from 'node:stream'
 import type { Client, Dispatcher } from 'undici'
-import { invariant } from '../../../runtime/kernel/assert.js'
 import { type Http2SessionLike, outliveStreams } from '../../../runtime/kernel/http2-handle.js'
+import { keyOf, memberOf } from './undici-members.js'
 
 interface Stream extends Duplex {
   /** Undefined before the headers are sent. */
@@ -161,19 +161,6 @@ export function fixHttp2(pool: Dispatcher, client: Client): void {
 function failsUnprocessed(asked: PendingRequest): void {
   const onError = asked.onError.bind(asked)
   asked.onError = (cause) => onError(new NotProcessed('refused by the upstream', { cause }))
-}
-
-/** A private member of the pinned undici. Another version fails here, at its first connection. */
-function memberOf<Member>(owner: object, name: string): Member {
-  const member = (owner as Readonly<Record<symbol, unknown>>)[keyOf(owner, name)]
-  invariant(typeof member === 'object' && member !== null, `undici has the member ${name}`)
-  return member as Member
-}
-
-function keyOf(owner: object, name: string): symbol {
-  const key = Object.getOwnPropertySymbols(owner).find(({ description }) => description === name)
-  invariant(key !== undefined, `undici has the symbol ${name}`)
-  return key
 }
 
 /** Reports EOF only after END_STREAM: a reset closes the stream before its readable side ends. */

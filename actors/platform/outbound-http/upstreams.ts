@@ -7,6 +7,7 @@ import { Client, type Dispatcher, Pool } from 'undici'
 import { tracing } from '../../../runtime/kernel/tracing.js'
 import { traceDispatch } from './traced-dispatch.js'
 import type { Connector } from './dialer.js'
+import { skipContinue } from './undici-continue.js'
 import { fixHttp2 } from './undici-http2-fixes.js'
 import { shareReads, SharedRead } from './shared-read-buffer.js'
 
@@ -111,7 +112,10 @@ export function createUpstreams(
       headersTimeout: 0,
       bodyTimeout: 0,
     })
-    pool.on('connect', (_, [, client]) => fixHttp2(pool, client as Client))
+    pool.on('connect', (_, [, client]) => {
+      skipContinue(client as Client)
+      fixHttp2(pool, client as Client)
+    })
     pools.set(key, pool)
     if (pools.size > poolsMax) closeOne()
     return pool

@@ -40,6 +40,23 @@ test.serial('an upstream without response is a 504, buffered or streamed', async
   for (const each of closed) t.is(each['outcome'], 'idle_timeout')
 })
 
+test.serial('an upstream may send 100 (Continue) before its response', async (t) => {
+  const setting = await settingOf(resources)
+  for (const count of [1, 2, 20]) {
+    for (const body of [undefined, 'text']) {
+      const answer = await resources.send('/v1/proxy/body', {
+        token: setting.direct,
+        headers: bodyCall(setting, `${upstream.origin}/continue/${count}`, {
+          'x-svc-method': body === undefined ? 'GET' : 'POST',
+        }),
+        ...(body === undefined ? {} : { body }),
+      })
+      t.is(answer.statusCode, 200)
+      t.is(await answer.body.text(), 'continued')
+    }
+  }
+})
+
 test.serial(
   'an upstream that stalls after its headers aborts a stream and is a 504 when buffered',
   async (t) => {

@@ -6,10 +6,18 @@ import { testService } from '../../support/service.js'
 import { subscriber } from '../../support/webhooks/webhooks.js'
 
 const dead = new Set<string>()
+/** They send 100 (Continue) before a response. */
+const early = new Set<string>()
 let open = 0
 let openMax = 0
 const receiver = await startReceiver(({ path }) => {
   if (dead.has(path)) return () => undefined
+  if (early.has(path))
+    return (response) => {
+      response.writeContinue()
+      response.writeContinue()
+      response.end()
+    }
   if (!path.startsWith('/slow')) return 200
   open += 1
   openMax = Math.max(openMax, open)
@@ -97,4 +105,20 @@ test('five days of failures deactivate a subscription', async (t) => {
   const [delivery] = await settled(at, 2)
   t.like(delivery, { status: 'failed', error: 'subscription_inactive', next_attempt_at: null })
   t.is((await ask('GET', at)).body['active'], false)
+})
+
+test('a receiver may send 100 (Continue) before its response', async (t) => {
+  const { subscribe, emit, settled } = await world()
+  const hook = await subscribe()
+  early.add(hook.path)
+  await emit()
+  await emit()
+  const deliveries = await settled(hook.at, 2)
+  t.deepEqual(
+    deliveries.map(({ status, attempt_count }) => [status, attempt_count]),
+    [
+      ['succeeded', 1],
+      ['succeeded', 1],
+    ],
+  )
 })

@@ -20,6 +20,48 @@ test('a tenant that names many origins closes no pool of another tenant', async 
   t.not(hostile(0), own)
 })
 
+/** Heads that an upstream may send before a response. */
+const INTERIM = [
+  'HTTP/1.1 100 Continue\r\n\r\n',
+  'HTTP/1.1 100 Continue\r\nserver: early\r\ncontent-length: 5\r\n\r\n',
+  'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\nHTTP/1.1 100 Go On\r\n\r\n',
+  'HTTP/1.1 100 Continue\r\nconnection: keep-alive\r\n\r\n'.repeat(50),
+]
+for (const [at, interim] of INTERIM.entries())
+  for (const byByte of [false, true])
+    test(`interim responses ${at} ${byByte ? 'byte by byte' : 'at once'} are skipped`, async (t) => {
+      let connections = 0
+      const server = createServer({ cert: UPSTREAM_CERT, key: UPSTREAM_KEY }, (socket) => {
+        connections += 1
+        socket.on('error', () => undefined)
+        socket.setNoDelay(true)
+        socket.on('data', (request) => {
+          const body = request.includes('HEAD ') ? '' : 'whole'
+          const text = `${interim}HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n${body}`
+          for (const part of byByte ? text : [text]) socket.write(part)
+        })
+      })
+      server.listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const dnsOverrides = { [UPSTREAM_NAME]: '127.0.0.1' }
+      const dial = createDialer({ privateNetworks: true, dnsOverrides, ca: UPSTREAM_CERT })
+      const upstreams = createUpstreams(dial)
+      t.teardown(async () => {
+        await upstreams.destroy()
+        server.close()
+      })
+      const { port } = server.address() as AddressInfo
+      const pool = upstreams.of(`https://${UPSTREAM_NAME}:${port}`)
+      for (const method of ['GET', 'POST', 'GET'] as const) {
+        const answer = await pool.request({ path: '/', method })
+        t.is(answer.statusCode, 200)
+        t.is(answer.headers['server'], undefined)
+        t.is(await answer.body.text(), 'whole')
+      }
+      t.is(connections, 1, 'the connection is kept')
+      t.is((await pool.request({ path: '/', method: 'HEAD' })).statusCode, 200)
+    })
+
 test('certificates to trust are read once, not for each connection', async (t) => {
   const server = createServer({ cert: UPSTREAM_CERT, key: UPSTREAM_KEY }, (socket) => {
     socket.on('error', () => undefined)

@@ -112,6 +112,12 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
       void response.writeHead(200, { 'content-encoding': request.url!.split('/')[2]! }).end(),
     redirect: (_, response) => response.writeHead(302, { location: '/elsewhere' }).end(),
     silent: () => {},
+    /** So many 100 (Continue) that no request asked for, and then a response. */
+    continue: (request, response) => {
+      const count = Number(request.url!.split('/')[2])
+      for (let sent = 0; sent < count; sent += 1) response.writeContinue()
+      response.end('continued')
+    },
     /** Interim responses, and never a final one. */
     interim: (_, response) => {
       const timer = setInterval(() => response.writeEarlyHints({ link: '</a>; rel=preload' }), 20)
