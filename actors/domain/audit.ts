@@ -66,6 +66,7 @@ export const AUDIT_ONLY_TYPES = [
   'admin.tenant.reactivated',
   'admin.tenant.suspended',
   'admin.user.password_rotated',
+  'admin.user.reset_refused',
   'admin.user.session_revoked',
   'admin.user.updated',
   'admin.wallet.assigned',
@@ -147,17 +148,19 @@ export type AuditedAction = {
   readonly occurredAt: Date
   readonly resource: AuditResource
   readonly requestId: string | undefined
+  /** Default: `success`. */
+  readonly outcome?: AuditOutcome
   readonly data?: Readonly<Record<string, unknown>>
 }
 
 /** The audit event of an action without a webhook event. */
 export function audited(caller: Caller, action: AuditedAction) {
-  const { requestId, data = {}, ...rest } = action
+  const { requestId, outcome = 'success', data = {}, ...rest } = action
   return {
     ...doneBy(caller),
     ...rest,
     grantId: null,
-    outcome: 'success' as const,
+    outcome,
     requestId: requestId ?? null,
     data,
   }

@@ -11,11 +11,12 @@ import type { TenantUserRow } from '../../../storage/identity/tenant-users.js'
 import { hasVerifiedDomain } from '../../../storage/identity/verified-domains.js'
 import { findAccountReach } from '../../../storage/identity/ways/account-reach.js'
 import { listWaysIn } from '../../../storage/identity/ways/ways-in.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
 import { voidTickets } from '../../../storage/operations/mail-tickets.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { FRESH_FACTORS_SECS, hasFreshFactors } from '../../domain/assurance.js'
-import type { Caller } from '../../domain/audit.js'
+import { audited, type Caller } from '../../domain/audit.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import type { SealedMail } from '../../platform/mail/mail-queue.js'
 import type { MessageContent } from '../../platform/mail/render.js'
@@ -156,6 +157,30 @@ export function resets(needs: UsersNeeds) {
     return { tag: 'reset' }
   }
 
+  /** The person and the auditors of the tenant see the attempt. */
+  async function refuse(
+    tx: Transaction,
+    what: What,
+    caller: Caller,
+    user: TenantUserRow,
+    letters: Letters,
+    { requestId }: MessageContext,
+  ): Promise<void> {
+    await mail.queue(tx, letters.refused)
+    appendAudit(tx, [
+      audited(caller, {
+        id: random.uuid(),
+        tenantId: user.tenantId,
+        type: 'admin.user.reset_refused',
+        occurredAt: clock.now(),
+        resource: { type: 'tenant_user', id: user.id },
+        requestId,
+        outcome: 'denied',
+        data: { reset: what, reason: 'account_shared' },
+      }),
+    ])
+  }
+
   async function reset(what: What, message: OneUser, context: MessageContext): Promise<Outcome> {
     const { caller } = message
     const known = await database.system((tx) => findUser(tx, message), context)
@@ -172,7 +197,7 @@ export function resets(needs: UsersNeeds) {
       // SCIM or a guest's first address may give the user another account or address.
       if (user?.accountId !== known.accountId || user.email !== known.email) return UNKNOWN_USER
       const refusal = await judge(tx, caller, user)
-      if (refusal?.tag === 'account_shared') await mail.queue(tx, letters.refused)
+      if (refusal?.tag === 'account_shared') await refuse(tx, what, caller, user, letters, context)
       return refusal ?? apply(tx, what, caller, user, letters, context)
     })
     return done.catch((error: unknown) => {

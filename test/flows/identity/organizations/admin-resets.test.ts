@@ -217,7 +217,7 @@ test('users who are suspended or did not accept are not reset', async (t) => {
 })
 
 test('an account that reaches elsewhere is not reset: nothing changes and the person gets a mail', async (t) => {
-  const { user, token, id } = await scene(t)
+  const { workspace, user, token, id } = await scene(t)
   const other = await api.workspace()
   await join(other, user.human)
   const before = await stateOf(user.human)
@@ -225,6 +225,18 @@ test('an account that reaches elsewhere is not reset: nothing changes and the pe
     refused(t, await reset(token, id, what), 409, 'account_shared', what)
     await mail.letterTo(user.human.email, /Nothing was changed/, n)
   }
+  const { rows: audit } = await api.list(
+    '/api/v1/audit-events?type=admin.user.reset_refused',
+    workspace.token,
+  )
+  t.deepEqual(
+    audit.map(({ outcome, resource, data }) => ({ outcome, resource, data })),
+    ['factors', 'password'].map((what) => ({
+      outcome: 'denied',
+      resource: { type: 'tenant_user', id },
+      data: { reset: what, reason: 'account_shared' },
+    })),
+  )
   t.is(await stateOf(user.human), before)
   t.is((await user.browser.get('/auth/account')).status, 200)
   t.is(await enters(t, user.human), '/auth/mfa')
