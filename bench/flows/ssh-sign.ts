@@ -15,10 +15,10 @@ const keygen = (...args: string[]) => execFileSync('ssh-keygen', args, { stdio: 
 
 const made = compute.authority({ privateKey: null })
 if (made.tag !== 'authority') throw new Error(made.detail)
-const { pkcs8 } = made
+const { pkcs8, caPublicKey } = made
 /** As the service asks for it: the bytes of the authority are wiped with each certificate. */
 const input = (): compute.CertificateInput => ({
-  authority: Uint8Array.from(pkcs8),
+  authority: { pkcs8: Uint8Array.from(pkcs8), caPublicKey },
   publicKey: null,
   keyId: 'svc:0198a1b2-0000-7000-8000-000000000000:0198a1b2-0000-7000-8000-000000000001',
   serial: '12974638201758493021',

@@ -119,7 +119,7 @@ export const sshCertificatesActor = defineActor<SshCertificatesProtocol, SshCert
         .run(
           'certificate',
           {
-            authority,
+            authority: { pkcs8: authority, caPublicKey: row.caPublicKey ?? '' },
             publicKey: request.publicKey,
             keyId,
             serial,

@@ -2,9 +2,10 @@
  * The functions of the SSH pool: key generation and certificate signing, off the request thread. Only
  * this code parses an authority's private key, and it wipes the bytes afterwards.
  */
-import { createPrivateKey, type KeyObject } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
 import { freshPrivateKey } from '../../../runtime/kernel/key-pair.js'
 import {
+  authorityKey,
   freshKey,
   lineOf,
   publicKeyOf,
@@ -31,9 +32,11 @@ function ready(key: KeyObject): AuthorityReady {
   }
 }
 
+/** The key of an authority: the private key as PKCS#8 DER, wiped after use. */
+export type AuthorityKey = Pick<AuthorityReady, 'pkcs8' | 'caPublicKey'>
+
 export type CertificateInput = {
-  /** The authority's private key as PKCS#8 DER; wiped after use. */
-  readonly authority: Uint8Array
+  readonly authority: AuthorityKey
   /** The OpenSSH public key to certify; null generates a key pair. */
   readonly publicKey: string | null
   readonly keyId: string
@@ -64,14 +67,11 @@ const EMPTY = Buffer.alloc(0)
 
 /** Signs a user certificate (OpenSSH PROTOCOL.certkeys). */
 export function certificate(input: CertificateInput): CertificateOutput {
-  const der = Buffer.from(
-    input.authority.buffer,
-    input.authority.byteOffset,
-    input.authority.length,
-  )
+  const { pkcs8, caPublicKey } = input.authority
+  const der = Buffer.from(pkcs8.buffer, pkcs8.byteOffset, pkcs8.length)
   let signer: KeyObject
   try {
-    signer = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
+    signer = authorityKey(der, caPublicKey)
   } finally {
     der.fill(0)
   }

@@ -400,7 +400,7 @@ if (sshdPath === undefined || program('ssh') === undefined) {
       if (made.tag !== 'authority') throw new Error(made.detail)
       const nowSecs = Math.floor(Date.now() / 1000)
       const signed = certificate({
-        authority: made.pkcs8,
+        authority: made,
         publicKey: null,
         keyId: 'svc:early',
         serial: '1',

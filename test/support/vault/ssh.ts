@@ -47,7 +47,7 @@ export type Ran = { readonly code: number; readonly output: string }
 export async function ran(program: string, ...args: string[]): Promise<Ran> {
   try {
     const { stdout, stderr } = await run(program, args, {
-      timeout: 30_000,
+      timeout: 100_000,
       maxBuffer: OUTPUT_BYTES_MAX,
     })
     return { code: 0, output: stdout + stderr }

@@ -1,5 +1,9 @@
 /** Revocation lists, read by OpenSSH itself. */
-import { authority, certificate } from '../../../../actors/vault/ssh-certificates/compute.js'
+import {
+  type AuthorityKey,
+  authority,
+  certificate,
+} from '../../../../actors/vault/ssh-certificates/compute.js'
 import { encodeKrl } from '../../../../actors/vault/ssh-certificates/krl.js'
 import { testWithProgram } from '../../../support/service/programs.js'
 import { ran, sshFolder } from '../../../support/vault/ssh.js'
@@ -10,9 +14,9 @@ function madeAuthority() {
   return made
 }
 
-function signedBy(pkcs8: Uint8Array, serial: bigint): string {
+function signedBy({ pkcs8, caPublicKey }: AuthorityKey, serial: bigint): string {
   const made = certificate({
-    authority: Uint8Array.from(pkcs8),
+    authority: { pkcs8: Uint8Array.from(pkcs8), caPublicKey },
     publicKey: null,
     keyId: 'svc:tenant:agent',
     serial: String(serial),
@@ -43,8 +47,8 @@ testWithProgram('ssh-keygen', 'a list contains exactly the revoked serials', asy
     ]),
   )
   const path = folder.write('krl', krl)
-  const isRevoked = async (ca: { pkcs8: Uint8Array }, serial: bigint) => {
-    const file = folder.write('cert.pub', signedBy(ca.pkcs8, serial))
+  const isRevoked = async (ca: AuthorityKey, serial: bigint) => {
+    const file = folder.write('cert.pub', signedBy(ca, serial))
     const { code, output } = await ran(keygen, '-Q', '-f', path, file)
     t.is(output.includes('REVOKED'), code === 1, output)
     return code === 1
@@ -67,7 +71,7 @@ testWithProgram(
     t.teardown(folder.remove)
     const [one, other] = [madeAuthority(), madeAuthority()]
     const path = folder.write('krl', list(new Map(), [one.caPublicKey]))
-    const file = (ca: { pkcs8: Uint8Array }) => folder.write('cert.pub', signedBy(ca.pkcs8, 9n))
+    const file = (ca: AuthorityKey) => folder.write('cert.pub', signedBy(ca, 9n))
     t.is((await ran(keygen, '-Q', '-f', path, file(one))).code, 1)
     t.is((await ran(keygen, '-Q', '-f', path, file(other))).code, 0)
   },
@@ -77,6 +81,6 @@ testWithProgram('ssh-keygen', 'an empty list is valid', async (t, keygen) => {
   const folder = sshFolder()
   t.teardown(folder.remove)
   const path = folder.write('krl', list(new Map()))
-  const file = folder.write('cert.pub', signedBy(madeAuthority().pkcs8, 9n))
+  const file = folder.write('cert.pub', signedBy(madeAuthority(), 9n))
   t.is((await ran(keygen, '-Q', '-f', path, file)).code, 0)
 })
