@@ -8,7 +8,7 @@ import { readIdTokenHint } from '../authorization/id-token-hint.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
 import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { isSignedByApplication } from '../tokens/clients/client-keys.js'
-import { decodeJwt, hasType } from '../../platform/jose/jwt.js'
+import { decodeJwt, hasType, isTime } from '../../platform/jose/jwt.js'
 import type { OAuthRefused } from '../tokens/protocol.js'
 import { refuse } from '../tokens/refusals.js'
 import type { Hint } from './ciba-parameters.js'
@@ -98,11 +98,11 @@ async function readHintToken(
   const decoded = decodeJwt(token)
   if (decoded.tag === 'refused' || !hasType(decoded.jwt.header, HINT_TOKEN_TYPE)) return invalid
   const { iss, aud, exp, sub_id: id } = decoded.jwt.claims
-  if (iss !== client.id || aud !== issuer || !Number.isSafeInteger(exp)) return invalid
+  if (iss !== client.id || aud !== issuer || !isTime(exp)) return invalid
   const named = readSubjectIdentifier(id, issuer)
   if (named === null || !(await isSignedByApplication(documents, client, decoded.jwt)))
     return invalid
-  if ((exp as number) > clock.nowSecs()) return named
+  if (exp > clock.nowSecs()) return named
   const description = 'login_hint_token has expired'
   return { tag: 'ciba_refused', error: 'expired_login_hint_token', description }
 }

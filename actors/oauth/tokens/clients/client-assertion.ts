@@ -1,6 +1,12 @@
 /** Client assertions: a JWT that the client signs with its own key (RFC 7523 section 3). */
 import type { ClientKey } from './client-key.js'
-import { decodeJwt, type DecodedJwt, hasType, verifySignature } from '../../../platform/jose/jwt.js'
+import {
+  decodeJwt,
+  type DecodedJwt,
+  hasType,
+  isTime,
+  verifySignature,
+} from '../../../platform/jose/jwt.js'
 
 /** Tolerance for a client clock that runs ahead. */
 const AHEAD_SECS_MAX = 60
@@ -37,15 +43,15 @@ export function readAssertion(
   if (aud !== issuer) return { fault: `aud must be ${issuer}, as a single string` }
   if (typeof jti !== 'string' || jti === '' || jti.length > ID_LENGTH_MAX)
     return { fault: `jti must be a string of 1 to ${ID_LENGTH_MAX} characters` }
-  if (!isTime(exp)) return { fault: 'exp must be a time in whole seconds' }
+  if (!isTime(exp)) return { fault: 'exp must be a time in seconds' }
   if (exp <= nowSecs) return { fault: 'it has expired' }
   if (exp > nowSecs + LIFETIME_SECS_MAX)
     return { fault: `exp is more than ${LIFETIME_SECS_MAX} seconds ahead` }
   for (const time of [iat, nbf]) {
     if (time !== undefined && (!isTime(time) || time > nowSecs + AHEAD_SECS_MAX))
-      return { fault: 'iat and nbf must be times in whole seconds and not in the future' }
+      return { fault: 'iat and nbf must be times in seconds and not in the future' }
   }
-  return { jwt, clientId: iss, id: jti, expiresAtSecs: exp }
+  return { jwt, clientId: iss, id: jti, expiresAtSecs: Math.ceil(exp) }
 }
 
 export type NamedKey = { readonly kid: string; readonly key: ClientKey }
@@ -56,9 +62,4 @@ export function isSignedByOneOf(jwt: DecodedJwt, keys: readonly NamedKey[]): boo
   return keys.some(
     (named) => (kid === undefined || kid === named.kid) && verifySignature(jwt, named.key),
   )
-}
-
-/** A time in whole seconds. JSON also allows 1.5, -1 and 1e400. */
-function isTime(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }

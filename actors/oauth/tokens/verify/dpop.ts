@@ -1,7 +1,7 @@
 /** Checks the content of DPoP proofs (RFC 9449 section 4.3). */
 import { createHash } from 'node:crypto'
 import { readPublicJwk } from '../clients/client-key.js'
-import { decodeJwt, hasType, verifySignature } from '../../../platform/jose/jwt.js'
+import { decodeJwt, hasType, isTime, verifySignature } from '../../../platform/jose/jwt.js'
 import { CLOCK_STEP_SECS_MAX } from '../../../../runtime/kernel/clock.js'
 
 const ID_LENGTH_MAX = 256
@@ -34,7 +34,7 @@ export function readProof(
   proof: string,
   { httpMethod, httpUrl, nowSecs, ageSecsMax, accessToken }: ProofContext,
 ): ProofClaims | { readonly fault: string } {
-  const decoded = decodeJwt(proof, ['jwk'])
+  const decoded = decodeJwt(proof)
   if (decoded.tag === 'refused') return { fault: 'the proof is not a well-formed JWT' }
   const { jwt } = decoded
   if (!hasType(jwt.header, 'dpop+jwt')) return { fault: 'typ must be dpop+jwt' }
@@ -48,7 +48,7 @@ export function readProof(
   if (htm !== httpMethod) return { fault: 'htm is not the method of the request' }
   if (typeof htu !== 'string' || !isSameAddress(htu, httpUrl))
     return { fault: 'htu is not the URL of the request' }
-  if (!isTime(iat)) return { fault: 'iat must be a time in whole seconds' }
+  if (!isTime(iat)) return { fault: 'iat must be a time in seconds' }
   if (iat > nowSecs + AHEAD_SECS_MAX) return { fault: 'iat is in the future' }
   if (iat < nowSecs - ageSecsMax) return { fault: 'the proof is too old' }
   if (exp !== undefined && (!isTime(exp) || exp <= nowSecs))
@@ -58,7 +58,7 @@ export function readProof(
   if (nonce !== undefined && typeof nonce !== 'string') return { fault: 'nonce must be a string' }
   if (accessToken !== null && ath !== accessTokenHash(accessToken))
     return { fault: 'ath is not the hash of the access token' }
-  return { jkt: key.thumbprint, id: jti, issuedAtSecs: iat, nonce: nonce ?? null }
+  return { jkt: key.thumbprint, id: jti, issuedAtSecs: Math.floor(iat), nonce: nonce ?? null }
 }
 
 /** How long the id of a proof must be remembered to detect a replay, in seconds. */
@@ -77,8 +77,4 @@ function isSameAddress(one: string, other: string): boolean {
   const a = new URL(one)
   const b = new URL(other)
   return a.origin !== 'null' && a.origin === b.origin && a.pathname === b.pathname
-}
-
-function isTime(value: unknown): value is number {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }
