@@ -85,39 +85,42 @@ export interface UpstreamClient {
   ): Promise<{ readonly tag: 'claims'; readonly claims: UpstreamClaims } | UpstreamFault>
 }
 
-type CachedConfiguration = {
+type CachedServer = {
   readonly version: string
   readonly until: number
-  readonly configuration: Promise<oidc.Configuration>
+  readonly server: Promise<oidc.ServerMetadata>
+  /** The key set of the last sign-in. */
+  keys: ReturnType<typeof oidc.getJwksCache>
 }
 
 export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClient {
-  const cache = new Map<string, CachedConfiguration>()
+  const cache = new Map<string, CachedServer>()
 
   /** Caches discovery. Concurrent callers share one request. */
-  function configurationOf(provider: Provider): Promise<oidc.Configuration> {
+  function serverOf(provider: Provider): CachedServer {
     const key = `${provider.tenantId ?? ''}:${provider.id}`
     const known = cache.get(key)
     const now = clock.monotonicMs()
     if (known !== undefined && known.version === provider.version && known.until > now) {
-      return known.configuration
+      return known
     }
-    const configuration = configure(provider, fetch)
-    const cacheFor = (ms: number) =>
-      cache.set(key, { version: provider.version, until: clock.monotonicMs() + ms, configuration })
+    const server = checkedServer(provider, fetch)
+    const { version } = provider
+    const entry = { version, until: now + CACHED_MS, server, keys: undefined }
     cache.delete(key)
     if (cache.size >= CONFIGURATIONS_MAX) cache.delete(cache.keys().next().value!)
-    cacheFor(CACHED_MS)
-    configuration.catch(() => {
-      if (cache.get(key)?.configuration === configuration) cacheFor(FAILURE_CACHED_MS)
+    cache.set(key, entry)
+    server.catch(() => {
+      const until = clock.monotonicMs() + FAILURE_CACHED_MS
+      if (cache.get(key) === entry) cache.set(key, { ...entry, until })
     })
-    return configuration
+    return entry
   }
 
   return {
     async authorizationUrl(provider, request, { loginHint, fresh, strong }) {
       try {
-        const configuration = await configurationOf(provider)
+        const configuration = configure(await serverOf(provider).server, provider, fetch)
         const url = oidc.buildAuthorizationUrl(configuration, {
           redirect_uri: request.redirectUri,
           scope: provider.scopes.join(' '),
@@ -138,8 +141,11 @@ export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClien
     },
 
     async finish(provider, request, parameters) {
+      const known = serverOf(provider)
+      let configuration: oidc.Configuration | undefined
       try {
-        const configuration = await configurationOf(provider)
+        configuration = configure(await known.server, provider, fetch)
+        permitNewKeys(configuration, known, clock)
         const url = new URL(request.redirectUri)
         url.search = parameters.toString()
         const tokens = await oidc.authorizationCodeGrant(configuration, url, {
@@ -158,9 +164,25 @@ export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClien
         return claimsOf(merged(idToken, more))
       } catch (error) {
         return faultOf(error)
+      } finally {
+        if (configuration !== undefined) known.keys = oidc.getJwksCache(configuration)
       }
     },
   }
+}
+
+/** Below this age of a key set, openid-client does not fetch it again for a key that is not in it. */
+const KEYS_FRESH_SECS = 60
+
+/** A provider may sign with a key that it made just after its key set was fetched, so an unknown key fetches again. */
+function permitNewKeys(
+  configuration: oidc.Configuration,
+  { keys }: Pick<CachedServer, 'keys'>,
+  clock: Clock,
+): void {
+  if (keys === undefined) return
+  const uat = Math.min(keys.uat, clock.nowSecs() - KEYS_FRESH_SECS)
+  oidc.setJwksCache(configuration, { ...keys, uat })
 }
 
 type Claims = Readonly<Record<string, unknown>>
@@ -179,7 +201,7 @@ function merged(claims: Claims, more: Claims): Claims {
     ...more,
     ...claims,
     email_verified: own['email_verified'] ?? otherVerified,
-    phone_number_verified: phoneVerified,
+    phone_number_verified: truthOf(phoneVerified),
   }
 }
 
@@ -197,7 +219,7 @@ function claimsOf(
       issuer,
       subject,
       email: claims['email'],
-      emailVerified: claims['email_verified'],
+      emailVerified: truthOf(claims['email_verified']),
       name: typeof name === 'string' ? shownName(name) : '',
       profile: assertedProfile(claims),
       acr: claims['acr'],
@@ -207,15 +229,26 @@ function claimsOf(
   }
 }
 
-/** A valid point in time; anything else counts as absent. */
-function momentOf(secs: unknown): Date | null {
+/** Some providers send the words (Cognito, Apple). */
+function truthOf(value: unknown): unknown {
+  if (value === 'true') return true
+  if (value === 'false') return false
+  return value
+}
+
+/** A valid point in time, possibly as text; anything else counts as absent. */
+function momentOf(value: unknown): Date | null {
+  const isText = typeof value === 'string' && /^[0-9]+([.][0-9]+)?$/.test(value)
+  const secs = isText ? Number(value) : value
   if (typeof secs !== 'number' || secs < 0 || secs > MOMENT_SECS_MAX) return null
   return new Date(secs * 1000)
 }
 
-async function configure(provider: Provider, fetch: BoundedFetch): Promise<oidc.Configuration> {
-  const { clientId } = provider
-  const authentication = authenticationOf(provider)
+/** The metadata of a provider, with the supported signatures. */
+async function checkedServer(
+  provider: Provider,
+  fetch: BoundedFetch,
+): Promise<oidc.ServerMetadata> {
   const server =
     provider.endpoints === null ? await discover(provider, fetch) : statedServer(provider)
   const { authorization_endpoint: authorization } = server
@@ -225,12 +258,17 @@ async function configure(provider: Provider, fetch: BoundedFetch): Promise<oidc.
   const offered = server.id_token_signing_alg_values_supported ?? SIGNATURES
   const signatures = offered.filter((alg) => SIGNATURES.includes(alg))
   if (signatures.length === 0) throw new BadProvider('signatures')
-  const configuration = new oidc.Configuration(
-    { ...server, id_token_signing_alg_values_supported: signatures },
-    clientId,
-    {},
-    authentication,
-  )
+  return { ...server, id_token_signing_alg_values_supported: signatures }
+}
+
+/** A new configuration for each request, because openid-client keeps the keys of one as long as it exists. */
+function configure(
+  server: oidc.ServerMetadata,
+  provider: Provider,
+  fetch: BoundedFetch,
+): oidc.Configuration {
+  const authentication = authenticationOf(provider)
+  const configuration = new oidc.Configuration(server, provider.clientId, {}, authentication)
   configuration[oidc.customFetch] = fetchOf(fetch)
   configuration.timeout = UPSTREAM_CALL_SECS
   oidc.enableNonRepudiationChecks(configuration)
@@ -270,8 +308,26 @@ function authenticationOf({ authMethod, clientSecret }: Provider): oidc.ClientAu
 }
 
 function fetchOf(fetch: BoundedFetch): oidc.CustomFetch {
-  return (url, { method, headers, body, signal }) =>
-    fetch(url, { method, headers, body, signal: signal ?? undefined })
+  return async (url, { method, headers, body, signal }) =>
+    withoutNulls(await fetch(url, { method, headers, body, signal: signal ?? undefined }))
+}
+
+/** Null members of a document count as absent. openid-client refuses some of them. */
+async function withoutNulls(response: Response): Promise<Response> {
+  if (response.status !== 200 || !/\bjson\b/i.test(response.headers.get('content-type') ?? ''))
+    return response
+  const text = await response.text()
+  const copy = (body: string) => new Response(body, { headers: response.headers })
+  let document: unknown
+  try {
+    document = JSON.parse(text)
+  } catch {
+    return copy(text)
+  }
+  if (typeof document !== 'object' || document === null || Array.isArray(document))
+    return copy(text)
+  const stated = Object.entries(document).filter(([, value]) => value !== null)
+  return copy(JSON.stringify(Object.fromEntries(stated)))
 }
 
 class BadProvider extends Error {

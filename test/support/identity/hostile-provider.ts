@@ -15,6 +15,10 @@ export type Mood = {
   alg?: 'ES256' | 'none' | 'HS256'
   /** Signs with a key that is not in the key set. */
   foreignKey?: boolean
+  /** Signs with a new key, and has only that one in the key set. */
+  turnedKey?: boolean
+  /** Further or other members of the token response. */
+  tokenMembers?: Json
   /** Overrides the discovery document. */
   metadata?: Json
   userinfo?: Json
@@ -49,6 +53,7 @@ export async function hostileProvider(): Promise<HostileProvider> {
     generateKeyPair('ES256', { extractable: true }),
   ])
   const jwk = { ...(await exportJWK(own.publicKey)), kid: 'k1', alg: 'ES256', use: 'sig' }
+  const turned = { ...(await exportJWK(foreign.publicKey)), kid: 'k2', alg: 'ES256', use: 'sig' }
   const server = createServer({
     key: readFileSync(certificate.keyPath),
     cert: readFileSync(certificate.certPath),
@@ -92,15 +97,19 @@ export async function hostileProvider(): Promise<HostileProvider> {
       const secret = new TextEncoder().encode('the client secret of the relying party')
       return new SignJWT(payload).setProtectedHeader({ alg, kid: 'k1' }).sign(secret)
     }
-    const { privateKey } = foreignKey ? foreign : own
-    return new SignJWT(payload).setProtectedHeader({ alg, kid: 'k1' }).sign(privateKey)
+    const isTurned = provider.mood.turnedKey === true
+    const { privateKey } = foreignKey || isTurned ? foreign : own
+    const kid = isTurned ? 'k2' : 'k1'
+    return new SignJWT(payload).setProtectedHeader({ alg, kid }).sign(privateKey)
   }
 
   async function documentOf(endpoint: Endpoint, form: URLSearchParams): Promise<Json> {
-    if (endpoint === 'jwks') return { keys: [jwk] }
+    if (endpoint === 'jwks') return { keys: [provider.mood.turnedKey === true ? turned : jwk] }
     if (endpoint === 'userinfo') return { sub: HOSTILE_SUBJECT, ...provider.mood.userinfo }
     if (endpoint === 'token') {
-      return { access_token: 'at', token_type: 'Bearer', id_token: await idToken(form.get('code')) }
+      const id_token = await idToken(form.get('code'))
+      const members = provider.mood.tokenMembers
+      return { access_token: 'at', token_type: 'Bearer', id_token, ...members }
     }
     return {
       issuer,

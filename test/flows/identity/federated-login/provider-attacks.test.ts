@@ -160,7 +160,7 @@ test.serial(
     for (const [email, verified] of [
       ['victim@evil.example', false],
       ['victim@evil.example', undefined],
-      ['VICTIM@evil.example', 'true'],
+      ['VICTIM@evil.example', 'TRUE'],
       ['victim@evil.example', 1],
       ['fresh@evil.example', false],
       ['fresh@evil.example', undefined],
