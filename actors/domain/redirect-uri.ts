@@ -4,6 +4,19 @@ const REDIRECT_URI_LENGTH_MAX = 2048
 const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
 /** Schemes with a dot are private-use names in reverse domain order (RFC 8252 section 7.1). */
 const PRIVATE_USE_SCHEME = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:/i
+/** Installed applications also use short names, such as `cursor:`. Any application can claim these. */
+const SHORT_SCHEME = /^[a-z][a-z0-9+-]*:/i
+/** Schemes that browsers or operating systems run, open or resolve themselves. */
+const SYSTEM_SCHEME = new RegExp(
+  `^(?:${[
+    'javascript|vbscript|data|file|blob|about|filesystem|view-source|jar|resource|urn|cid|mid',
+    'https?|wss?|s?ftps?|ssh|telnet|ldaps?|smb|nfs|gopher|news|nntp|git',
+    'mailto|tel|callto|fax|sms|smsto|mms|mmsto|sips?|xmpp|geo|maps|facetime|facetime-audio',
+    'intent|android-app|market|itms|itms-[a-z]+|search|search-ms|ms|ms-[a-z0-9+-]+|shell|res|hcp|mhtml',
+    'chrome|chrome-[a-z]+|edge|opera|brave|moz|moz-[a-z]+|[a-z0-9+-]+-extension',
+  ].join('|')}):`,
+  'i',
+)
 
 /**
  * Characters of host names and addresses. URLs allow more, such as `;` and `,`, which have a meaning in content security
@@ -48,9 +61,10 @@ function withoutPort(uri: string): string | null {
 
 /**
  * The fault of a redirect URI, or undefined if it may be registered. It must be absolute, without fragment, user and
- * wildcard, and use HTTPS, HTTP on a loopback host, or a private-use scheme with a dot.
+ * wildcard, and use HTTPS, HTTP on a loopback host, or a private-use scheme with a dot. Public clients, which need PKCE,
+ * may use private schemes without a dot.
  */
-export function redirectUriFault(uri: string): string | undefined {
+export function redirectUriFault(uri: string, isPublic = false): string | undefined {
   if (uri.length > REDIRECT_URI_LENGTH_MAX) return 'is longer than 2048 characters'
   if (!/^[\x21-\x7e]+$/.test(uri)) return 'may contain visible ASCII characters only'
   if (uri.includes('#')) return 'must not have a fragment'
@@ -59,8 +73,11 @@ export function redirectUriFault(uri: string): string | undefined {
   // Private-use schemes too: browsers do not open an invalid URL such as `com.example.app://host:99999`.
   if (!URL.canParse(uri)) return 'is not an absolute URI'
   const { protocol, hostname, username, password } = new URL(uri)
-  if (username !== '' || password !== '') return 'must not contain a user'
+  // The parsed URL does not show an empty user, as in `https://:@host`.
+  if (username !== '' || password !== '' || /^[^/?]*:\/\/[^/?]*@/.test(uri))
+    return 'must not contain a user'
   if (PRIVATE_USE_SCHEME.test(uri)) return undefined
+  if (isPublic && SHORT_SCHEME.test(uri) && !SYSTEM_SCHEME.test(uri)) return undefined
   if (!/^https?:\/\/[^/?]/i.test(uri)) return 'must name a host, or use a private scheme with a dot'
   if (!HOST_NAME.test(hostname)) return 'must name a host of letters, digits, dots and hyphens'
   if (protocol === 'https:') return undefined

@@ -88,7 +88,7 @@ function read(
 
   const grantTypes = grants(from('grant_types'), method)
   const redirectUris = texts(from('redirect_uris'), 'redirect_uris').filter(
-    (uri) => redirectUriFault(uri) === undefined,
+    (uri) => redirectUriFault(uri, method === 'none') === undefined,
   )
   if (grantTypes.includes('authorization_code') && redirectUris.length === 0)
     throw new Fault('redirect_uris of the metadata document names no usable redirect URI')
@@ -103,7 +103,7 @@ function read(
     postLogoutRedirectUris: texts(
       from('post_logout_redirect_uris'),
       'post_logout_redirect_uris',
-    ).filter((uri) => redirectUriFault(uri) === undefined),
+    ).filter((uri) => redirectUriFault(uri, method === 'none') === undefined),
     // Scripts of the pages that receive the code may redeem it.
     allowedOrigins: [...new Set(redirectUris.filter(isWeb).map((uri) => new URL(uri).origin))],
     grantTypes,

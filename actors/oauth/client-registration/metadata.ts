@@ -68,8 +68,11 @@ export function readMetadata(metadata: ClientMetadata): ReadMetadata | MetadataR
 }
 
 function read(metadata: ClientMetadata): ReadMetadata {
-  // RFC 7592 section 2.2: null means that the member is absent.
-  const from = (name: string) => (Object.hasOwn(metadata, name) ? (metadata[name] ?? null) : null)
+  // RFC 7592 section 2.2: null means that the member is absent. Form libraries send an empty string for it.
+  const from = (name: string) => {
+    const value = Object.hasOwn(metadata, name) ? metadata[name] : null
+    return value === undefined || value === '' ? null : value
+  }
   const isEmpty = (value: unknown) => Array.isArray(value) && value.length === 0
   const asks = (name: string) => from(name) !== null && from(name) !== false && !isEmpty(from(name))
   const foreign = NOT_HERE.find(asks)
@@ -214,7 +217,8 @@ function texts(value: unknown, name: string, most = LIST_MAX): readonly string[]
   if (value === null) return null
   if (!Array.isArray(value) || value.length > most)
     throw new Fault(`${name} must be an array of at most ${most} strings`)
-  return [...new Set(value.map((one) => text(one ?? undefined, `each of ${name}`)!))]
+  const given = value.filter((one) => one !== null && one !== '')
+  return [...new Set(given.map((one) => text(one, `each of ${name}`)!))]
 }
 
 /**

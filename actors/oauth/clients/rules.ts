@@ -72,8 +72,8 @@ export function draftFault(
       'A public client must have "none", a confidential client any other method.',
     )
   return (
-    uriFault('/redirect_uris', draft.redirectUris) ??
-    uriFault('/post_logout_redirect_uris', draft.postLogoutRedirectUris ?? []) ??
+    uriFault('/redirect_uris', draft.redirectUris, kind) ??
+    uriFault('/post_logout_redirect_uris', draft.postLogoutRedirectUris ?? [], kind) ??
     first(draft.allowedOrigins ?? [], '/allowed_origins', originFault) ??
     grantFault(draft.grantTypes ?? [], kind) ??
     first(draft.responseTypes ?? [], '/response_types', (type) =>
@@ -128,9 +128,13 @@ export function knownScopesWithin(
   )
 }
 
-function uriFault(pointer: string, uris: readonly string[]): ApplicationInvalid | undefined {
+function uriFault(
+  pointer: string,
+  uris: readonly string[],
+  { clientType }: ClientKind,
+): ApplicationInvalid | undefined {
   for (const [index, uri] of uris.entries()) {
-    const fault = redirectUriFault(uri)
+    const fault = redirectUriFault(uri, clientType === 'public')
     if (fault !== undefined)
       return invalid('invalid_redirect_uri', `${pointer}/${index}`, `The URI ${fault}.`)
   }
