@@ -410,6 +410,21 @@ export async function findMetadataUrl(
   return rows[0]?.url
 }
 
+/** The audience of a client by its client_id: an id, or the URL of a metadata document. Undefined for an agent or wallet. */
+export async function findClientAudience(
+  tx: Transaction,
+  tenantId: string,
+  { clientId, isId }: { readonly clientId: string; readonly isId: boolean },
+): Promise<string | undefined> {
+  const { rows } = await tx.query<{ audience: string }>({
+    name: 'application.audience_of_client',
+    text: `select audience from applications
+           where tenant_id = $1 and (id = $2::uuid or metadata_url = $3)`,
+    values: [tenantId, isId ? clientId : null, clientId],
+  })
+  return rows[0]?.audience
+}
+
 /** The application of such a client in a tenant. */
 export async function findByMetadataUrl(
   tx: Transaction,

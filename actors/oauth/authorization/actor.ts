@@ -371,7 +371,8 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
         return { tag: 'withdrawn' }
       },
 
-      userinfo: (request, context) => userinfo({ database, tokens, tenants }, request, context),
+      userinfo: (request, context) =>
+        userinfo({ database, tokens, tenants, issuer }, request, context),
 
       endSession: (request, context) => endSession(needs, request, context),
     }

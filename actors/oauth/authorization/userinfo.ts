@@ -2,7 +2,9 @@
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { type ClaimedGrant, findClaimedGrant } from '../../../storage/oauth/authorization-codes.js'
+import { findClientAudience } from '../../../storage/oauth/applications.js'
 import { findPerson } from '../../../storage/identity/tenant-users.js'
+import { isUuid } from '../../domain/ids.js'
 import { claimsOf } from '../../domain/person-claims.js'
 import { namesOtherTenant, type TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { readForm } from '../tokens/form.js'
@@ -22,6 +24,7 @@ export type UserinfoNeeds = {
   readonly database: Database
   readonly tokens: ActorRef<TokensProtocol>
   readonly tenants: ActorRef<TenantsProtocol>
+  readonly issuer: string
 }
 
 /** RFC 6750 section 3.1: a malformed token gets the error of an invalid one. */
@@ -31,8 +34,15 @@ const MALFORMED: Unauthenticated = {
   description: 'the Authorization header contains no access token',
 }
 
+/** A resource server that got the token must not learn with it who the user is. */
+const FOR_ANOTHER: Unauthenticated = {
+  tag: 'refused',
+  error: 'unauthorized',
+  description: 'the token is for another audience than this service or its client',
+}
+
 export async function userinfo(
-  { database, tokens, tenants }: UserinfoNeeds,
+  { database, tokens, tenants, issuer }: UserinfoNeeds,
   { authorization, form: fields, host, ...request }: UserinfoRequest,
   context: MessageContext,
 ): Promise<Userinfo | NoToken | TokenMisplaced | UserinfoRefused | Unauthenticated> {
@@ -48,25 +58,29 @@ export async function userinfo(
       ...request,
       token,
       scheme: scheme.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer',
-      // The token's audience is the application's own API. Here it only proves the user's grant.
+      // The audience of a client's token is the client's own API, so it is checked below.
       anyAudience: true,
     },
     context,
   )
   if (verified.tag === 'refused') return verified
-  const { tenantId, subject, subjectType, scopes, grantId } = verified.principal
+  const { principal } = verified
+  const { tenantId, subject, subjectType, clientId, scopes, grantId } = principal
   const there = await tenants.resolve({ host }, context)
   if (namesOtherTenant(there, tenantId)) return { tag: 'misplaced' }
-  if (subjectType !== 'human' || !scopes.includes('openid'))
-    return refused('insufficient_scope', 'a user token with the scope openid is needed')
   // Accounts belong to no tenant, so the look-up crosses tenants.
-  const [facts, grant] = await database.system(
+  const [audience, facts, grant] = await database.system(
     async (tx) => [
+      await findClientAudience(tx, tenantId, { clientId, isId: isUuid(clientId) }),
       await findPerson(tx, tenantId, subject),
       grantId == null ? undefined : await findClaimedGrant(tx, tenantId, grantId),
     ],
     { signal: context.signal },
   )
+  if (![issuer, audience].some((own) => own !== undefined && principal.audience.includes(own)))
+    return FOR_ANOTHER
+  if (subjectType !== 'human' || !scopes.includes('openid'))
+    return refused('insufficient_scope', 'a user token with the scope openid is needed')
   if (facts === undefined)
     return { tag: 'refused', error: 'token_revoked', description: 'the user is not active' }
   const named = grant === undefined ? [] : namedIn(grant, scopes)

@@ -70,7 +70,10 @@ export async function walletToken(
     ...credentialIssuersOf(baseUrl, tenant.slug, defaultTenantSlug),
   ]
   const isOurs =
-    principal.tenantId === tenant.id && principal.audience.some((one) => audiences.includes(one))
+    principal.tenantId === tenant.id &&
+    // The user consented to scopes of an API resource by the descriptions of its tenant.
+    principal.resourceIds === undefined &&
+    principal.audience.some((one) => audiences.includes(one))
   if (!isOurs) return refused('the token is for another credential issuer')
   if (principal.subjectType !== 'human' || !isDirect(principal))
     return refused('credentials are issued for direct tokens of a person')

@@ -147,7 +147,7 @@ export const userinfoRoutes: readonly Route[] = [
     operationId: 'getUserinfo',
     summary: 'Read the claims of the user',
     description:
-      'For user access tokens with the scope openid and any audience. The scope profile gives name, given_name, ' +
+      'For user access tokens with the scope openid, for this service or the audience of their client. The scope profile gives name, given_name, ' +
       'family_name, preferred_username, picture, locale, zoneinfo and updated_at; email gives email and ' +
       'email_verified; phone gives phone_number and phone_number_verified; org:read gives organization_id and ' +
       'organizations. A claim without a value is absent.',

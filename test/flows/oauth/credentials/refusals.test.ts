@@ -203,7 +203,7 @@ test('tokens: absent, in the query, of another tenant, of an agent', async (t) =
   const beyond = await ask(another)
   t.is(beyond.status, 403)
   t.is(beyond.body['error'], 'insufficient_scope')
-  t.is((await api.get('/userinfo', token)).status, 403, 'the token is for credentials only')
+  t.is((await api.get('/userinfo', token)).status, 401, 'its audience is the credential issuer')
   const applications = await api.get('/api/v1/applications', token)
   t.is(applications.status, 401, 'its audience is the credential issuer')
 })

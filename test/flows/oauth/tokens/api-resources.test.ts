@@ -278,6 +278,31 @@ test('another tenant cannot get tokens for the resource', async (t) => {
   t.deepEqual([answer.status, answer.body['error']], [400, 'invalid_target'])
 })
 
+test('a token for a resource alone does not open /userinfo', async (t) => {
+  const { resource } = await registered()
+  const client = await party()
+  const other = await party()
+  const scope = 'openid profile email offline_access'
+  const userinfo = (token: unknown) =>
+    callAt(running.baseUrl, '/userinfo', { headers: { authorization: `Bearer ${String(token)}` } })
+  for (const target of [resource, other.audience]) {
+    const { tokens } = await signedIn(running, client, person, { scope, resource: target })
+    const refused = await userinfo(tokens.access_token)
+    t.is(refused.status, 401, refused.text)
+    t.regex(String(refused.headers.get('www-authenticate')), /error="invalid_token"/)
+    t.false(refused.text.includes(person.email))
+    const { refresh_token } = tokens
+    const again = await ask(client, { grant_type: 'refresh_token', refresh_token: refresh_token! })
+    t.is((await userinfo(again.body['access_token'])).status, 401)
+  }
+  for (const target of [client.audience, running.issuer]) {
+    const { tokens } = await signedIn(running, client, person, { scope, resource: target })
+    t.is((await userinfo(tokens.access_token)).status, 200, target)
+  }
+  const { tokens } = await signedIn(running, client, person, { scope })
+  t.is((await userinfo(tokens.access_token)).body['email'], person.email)
+})
+
 test('an application cannot have the resource of another tenant as its audience', async (t) => {
   const { resource } = await registered()
   const agent = await tenantAgent(running.baseUrl)
