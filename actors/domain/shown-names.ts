@@ -28,6 +28,23 @@ export function looksLikeLink(name: string): boolean {
   return LINK.test(name) || LINK.test(name.normalize('NFKC'))
 }
 
+/**
+ * Characters of a name that a tenant chooses for itself, its applications and agents: as `SHOWN_NAME`, and without the
+ * invisible marks of direction.
+ */
+const CHOSEN_NAME = /^[^\p{Cc}\p{Cs}\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]{1,120}$/u
+/** `://`, `www.`, `@`, and a host that is followed by a slash. Dots in a name are fine. */
+const ADDRESS =
+  /:\/\/|@|www[.\u3002]|(?:[\p{L}\p{N}-][.\u3002](?:xn--[a-z0-9-]+|\p{L}{2,})|(?:\d{1,3}\.){3}\d{1,3})[.\u3002]?(?::\d+)?[/\\]/iu
+
+/** The form in which a name is stored, or null if it may not be one. */
+export function chosenName(text: string): string | null {
+  const name = text.normalize('NFC').trim()
+  // The compatible form of full-width characters looks the same.
+  const isAddress = ADDRESS.test(name) || ADDRESS.test(name.normalize('NFKC'))
+  return CHOSEN_NAME.test(name) && !isAddress ? name : null
+}
+
 /** Removes link-like words from a name that was stored before such names were refused. */
 export function withoutLinks(name: string): string {
   const words = name.split(/\s+/u)

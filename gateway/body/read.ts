@@ -8,6 +8,7 @@ import type { HttpExchange } from '../http-exchange.js'
 import { mediaTypeOf } from '../headers/accept.js'
 import type { PointedError, Problem } from '../response/problems.js'
 import type { BodyRule, FormFields } from '../route.js'
+import { countMembers, findDuplicate, measureJson } from './duplicate-members.js'
 import { parseUpload } from './upload.js'
 import { unknownMembers } from './unknown-members.js'
 
@@ -92,14 +93,23 @@ function parseJson(
   onUnknown: ((pointers: readonly string[]) => void) | undefined,
 ): Parsed<unknown> {
   if (text === '') return badBody('The request has no body.')
-  if (text.length > JSON_DEPTH_MAX && isTooDeep(text)) {
+  const { depth, members } = measureJson(text)
+  if (depth > JSON_DEPTH_MAX)
     return badBody(`The body has more than ${JSON_DEPTH_MAX} levels of nesting.`)
-  }
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
     return badBody('The body is not valid JSON.')
+  }
+  if (countMembers(value) < members) {
+    const pointer = bodyPointer(findDuplicate(text) ?? [])
+    const detail = 'The member occurs more than once.'
+    return bad({
+      name: 'bad-request',
+      detail: `${pointer}: ${detail}`,
+      errors: [{ pointer, detail }],
+    })
   }
   if (onUnknown !== undefined) {
     const unknown = unknownMembers(schema, value)
@@ -116,24 +126,6 @@ function parseJson(
     detail: `${pointer}: ${detail}`,
     errors: [{ pointer, detail }],
   })
-}
-
-/** Counts brackets outside of strings, without recursion. */
-function isTooDeep(text: string): boolean {
-  let depth = 0
-  let quoted = false
-  for (let index = 0; index < text.length; index += 1) {
-    const code = text.charCodeAt(index)
-    if (quoted) {
-      if (code === 0x5c) index += 1
-      else if (code === 0x22) quoted = false
-    } else if (code === 0x22) quoted = true
-    else if (code === 0x7b || code === 0x5b) {
-      depth += 1
-      if (depth > JSON_DEPTH_MAX) return true
-    } else if (code === 0x7d || code === 0x5d) depth -= 1
-  }
-  return false
 }
 
 /**

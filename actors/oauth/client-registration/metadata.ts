@@ -10,7 +10,7 @@ import { isGrantType } from '../clients/rules.js'
 import { RESPONSE_TYPES } from '../authorization/protocol.js'
 import { asId } from '../../domain/ids.js'
 import { isLoopbackOnly } from '../../domain/redirect-uri.js'
-import { SHOWN_NAME } from '../../domain/shown-names.js'
+import { chosenName } from '../../domain/shown-names.js'
 import type { ClientMetadata, MetadataRefused } from './protocol.js'
 
 const NAME_LENGTH_MAX = 120
@@ -184,9 +184,12 @@ export function refused(
 function nameOf(value: unknown): string {
   const name = text(value, 'client_name', NAME_LENGTH_MAX)
   if (name === null) return NO_NAME
-  if (!SHOWN_NAME.test(name))
-    throw new Fault('client_name contains control or bidirectional formatting characters')
-  return name
+  const chosen = chosenName(name)
+  if (chosen === null)
+    throw new Fault(
+      'client_name contains control or bidirectional formatting characters, or an address',
+    )
+  return chosen
 }
 
 function optional<Value>(

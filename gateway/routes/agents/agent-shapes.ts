@@ -9,10 +9,11 @@ import type {
   RegistrationStarted,
   StartRefused,
 } from '../../../actors/agents/agents/protocol.js'
-import { looksLikeLink, SHOWN_NAME } from '../../../actors/domain/shown-names.js'
+import { SHOWN_NAME } from '../../../actors/domain/shown-names.js'
 import { OWNERSHIP_DESCRIPTION } from '../../../actors/domain/signed-strings.js'
 import type { TenantSelector } from '../../../actors/domain/tenants/tenancy.js'
 import { uuid } from '../../request/ids.js'
+import { ChosenName } from '../../request/names.js'
 import type { ReplyRule } from '../../response/replies.js'
 import { problem, reply } from '../../route.js'
 
@@ -24,17 +25,6 @@ export const DisplayName = z.string().regex(SHOWN_NAME).meta({
   description: '1 to 120 characters, without control and bidirectional formatting characters',
 })
 
-/** A name that appears in mail to people who do not know its author. */
-export const MailedName = z
-  .string()
-  .regex(SHOWN_NAME)
-  .refine((name) => !looksLikeLink(name), 'looks like a link')
-  .meta({
-    description:
-      '1 to 120 characters, without control and bidirectional formatting characters, and without ' +
-      'anything that looks like a link (`://`, `www.`, `name.tld`)',
-  })
-
 const Timestamp = z.iso.datetime().meta({ description: 'RFC 3339, UTC, milliseconds' })
 
 const tenantSelector = {
@@ -44,7 +34,7 @@ const tenantSelector = {
 
 export const RegistrationStart = z
   .object({
-    name: DisplayName,
+    name: ChosenName,
     anchor_type: z.enum(ANCHOR_TYPES),
     anchor_value: z
       .string()

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { agents } from '../../../actors/agents/agents/protocol.js'
 import { OWNERSHIP_DESCRIPTION } from '../../../actors/domain/signed-strings.js'
 import { FRAMEWORKS, workspaces } from '../../../actors/agents/workspaces/protocol.js'
+import { ChosenName } from '../../request/names.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 import {
   ANCHOR_TYPES,
@@ -10,7 +11,6 @@ import {
   agentJson,
   completion,
   completionRefusals,
-  MailedName,
   RegistrationStart,
   registrationOf,
   selectorOf,
@@ -87,7 +87,7 @@ const start = route(agents, 'startRegistration', {
 const CompleteRequest = z
   .object({
     ...completion,
-    organization_name: MailedName,
+    organization_name: ChosenName,
     redirect_uris: z.array(z.string().max(2048)).max(20).default([]),
     issue_operator_invite: z.boolean().default(false),
     framework: z.string().max(40).default('generic'),

@@ -5,10 +5,9 @@ import type {
   ProviderDraft,
   ProviderRecord,
 } from '../../../actors/identity/identity-providers/protocol.js'
-import { SHOWN_NAME } from '../../../actors/domain/shown-names.js'
+import { ChosenName as Name } from '../../request/names.js'
 import { idText } from '../../request/ids.js'
 
-const Name = z.string().trim().min(1).max(120).regex(SHOWN_NAME)
 const Url = z.string().min(1).max(2048)
 const Method = z.enum(['client_secret_basic', 'client_secret_post', 'none'])
 const Scopes = z.array(z.string().regex(/^[!#-[\]-~]{1,64}$/)).max(20)

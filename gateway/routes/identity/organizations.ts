@@ -9,7 +9,7 @@ import {
 import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
-import { MailedName } from '../agents/agent-shapes.js'
+import { ChosenName } from '../../request/names.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import {
   limitReached,
@@ -41,7 +41,7 @@ const Organization = z
   .meta({ id: 'Organization' })
 
 const CreateOrganization = z
-  .object({ name: MailedName, slug: Slug.optional() })
+  .object({ name: ChosenName, slug: Slug.optional() })
   .meta({ id: 'CreateOrganization' })
 
 export const Tenant = z
@@ -60,7 +60,7 @@ export const Tenant = z
 
 const CreateTenant = z
   .object({
-    name: MailedName,
+    name: ChosenName,
     slug: Slug.optional(),
     environment: z.enum(['sandbox', 'production']).default('sandbox'),
     support_contact: SupportContact.optional(),

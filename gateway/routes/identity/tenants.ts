@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { LOCALES } from '../../../actors/domain/i18n/locales.js'
 import { isRedirectHost } from '../../../actors/domain/redirect-hosts.js'
-import { looksLikeLink, SHOWN_NAME, SHOWN_TEXT } from '../../../actors/domain/shown-names.js'
+import { looksLikeLink, SHOWN_TEXT } from '../../../actors/domain/shown-names.js'
 import {
   SIGN_IN_HEADING_CHARS_MAX,
   SIGN_IN_NOTE_CHARS_MAX,
@@ -10,6 +10,7 @@ import {
 import { type TenantSettingsRecord, tenants } from '../../../actors/identity/tenants/protocol.js'
 import { organizations } from '../../../actors/identity/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
+import { ChosenName } from '../../request/names.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import { Tenant, tenantJson } from './organizations.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
@@ -55,14 +56,7 @@ const PageTexts = z
 
 const Branding = z
   .object({
-    name: z
-      .string()
-      .trim()
-      .min(1)
-      .max(120)
-      .regex(SHOWN_NAME)
-      .refine((name) => !looksLikeLink(name), 'looks like a link')
-      .optional(),
+    name: ChosenName.optional(),
     color: z
       .string()
       .regex(/^#[0-9a-fA-F]{6}$/)

@@ -7,6 +7,7 @@ import {
 } from '../../../actors/oauth/api-resources/protocol.js'
 import { SHOWN_NAME } from '../../../actors/domain/shown-names.js'
 import { callerOf } from '../../request/caller.js'
+import { ChosenName } from '../../request/names.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
@@ -45,7 +46,7 @@ const members = {
         'sandbox a name below .test, .example or .localhost.',
       example: 'https://mcp.example.com/mcp',
     }),
-  name: z.string().min(1).max(120).regex(SHOWN_NAME),
+  name: ChosenName,
   scopes: z.array(scope).max(SCOPES_MAX),
   access_token_lifetime_secs: z.int().min(60).max(86_400).nullable().meta({
     description: 'Lifetime of access tokens. Null selects the lifetime of the deployment.',

@@ -6,15 +6,14 @@ import {
   type ApplicationInvalid,
   applications,
 } from '../../../actors/oauth/clients/protocol.js'
-import { SHOWN_NAME } from '../../../actors/domain/shown-names.js'
 import { scopeChallenge } from '../../request/authenticate.js'
 import { callerOf } from '../../request/caller.js'
+import { ChosenName } from '../../request/names.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { choice, empty, json, problem, type Route, reply, route } from '../../route.js'
 
 const LIST_MAX = 50
 const uri = z.string().max(2048)
-const name = z.string().min(1).max(120).regex(SHOWN_NAME)
 const authMethod = z.enum(['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'])
 const jwks = z.object({ keys: z.array(z.record(z.string(), z.unknown())) })
 const algorithm = z.enum(['ES256', 'EdDSA'])
@@ -53,7 +52,7 @@ const ApplicationRecord = z
 
 const CreateApplication = z
   .object({
-    name,
+    name: ChosenName,
     redirect_uris: z.array(uri).max(LIST_MAX).default([]),
     client_type: z.enum(['public', 'confidential']).optional(),
     token_endpoint_auth_method: authMethod.optional(),
