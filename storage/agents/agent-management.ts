@@ -16,6 +16,8 @@ export type VisibleAgent = {
   readonly scopes: readonly string[]
   /** It owns an organization, and so holds every scope in the tenants of that organization. */
   readonly owner: boolean
+  /** It owns the organization of this tenant. */
+  readonly ownerHere: boolean
   /** This tenant is the control plane, where a token may be restricted to one organization. */
   readonly seenFromControlPlane: boolean
 }
@@ -24,6 +26,8 @@ const PLACE = `a.id, a.tenant_id as "homeTenantId", a.created_at as "createdAt",
   exists (select from agent_suspensions x where x.tenant_id = $1 and x.agent_id = a.id)
     as "suspendedHere", a.scopes, exists (select from organization_members o
     where o.member_type = 'agent' and o.member_id = a.id and o.role = 'owner') as owner,
+  exists (select from organization_members o join tenants u on u.organization_id = o.organization_id
+    where u.id = $1 and o.member_type = 'agent' and o.member_id = a.id and o.role = 'owner') as "ownerHere",
   exists (select from tenants p where p.id = $1 and p.organization_id is null)
     as "seenFromControlPlane"`
 

@@ -39,11 +39,12 @@ import {
   type AgentManagementProtocol,
   agentManagement,
 } from './protocol.js'
-import { scopesFault } from './rules.js'
+import { isAbove, scopesFault } from './rules.js'
 import type { AgentManagementNeeds } from './needs.js'
 
 const UNKNOWN_AGENT = { tag: 'unknown_agent' } as const
 const LAST_OWNER = { tag: 'last_owner' } as const
+const ABOVE = { tag: 'owner_above_caller' } as const
 
 export const agentManagementActor = defineActor<AgentManagementProtocol, AgentManagementNeeds>({
   address: agentManagement,
@@ -161,6 +162,7 @@ export const agentManagementActor = defineActor<AgentManagementProtocol, AgentMa
 
       suspend: (message, context) =>
         change(message, async (tx, found) => {
+          if (isAbove(found, message.caller.principal)) return ABOVE
           const now = clock.now()
           const home = isHome(message, found)
           const { tenantId, scopes } = message.caller.principal
@@ -183,6 +185,7 @@ export const agentManagementActor = defineActor<AgentManagementProtocol, AgentMa
 
       activate: (message, context) =>
         change(message, async (tx, found) => {
+          if (isAbove(found, message.caller.principal)) return ABOVE
           const home = isHome(message, found)
           const changed = home
             ? await setAgentStatus(tx, found.id, 'active', clock.now())
@@ -197,6 +200,7 @@ export const agentManagementActor = defineActor<AgentManagementProtocol, AgentMa
       remove: (message, context) =>
         change(message, async (tx, found) => {
           if (!isHome(message, found)) return { tag: 'at_home_elsewhere' as const }
+          if (isAbove(found, message.caller.principal)) return ABOVE
           if (!(await keepsOwnersWithout(tx, found.id))) return LAST_OWNER
           const of = { agentId: found.id, tenantId: null, fingerprint: null }
           const now = clock.now()
@@ -212,6 +216,7 @@ export const agentManagementActor = defineActor<AgentManagementProtocol, AgentMa
         change(message, async (tx, found) => {
           const { caller, scopes: requested } = message
           if (!isHome(message, found)) return { tag: 'at_home_elsewhere' as const }
+          if (isAbove(found, message.caller.principal)) return ABOVE
           if (requested === undefined) return present(tx, found, false)
           const row = await findAgent(tx, found.id)
           const scopes = [...new Set(requested)]

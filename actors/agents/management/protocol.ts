@@ -13,10 +13,13 @@ export type AgentManagementProtocol = {
   list: Ask<ListAgents, AgentsListed>
   read: Ask<OneAgent, AgentFound | UnknownAgent>
   /** The home tenant suspends everywhere, another tenant in itself. Sessions and tokens end at once. */
-  suspend: Ask<OneAgent, AgentFound | UnknownAgent | LastOwner>
-  activate: Ask<OneAgent, AgentFound | UnknownAgent | { tag: 'suspended_at_home' }>
-  remove: Ask<OneAgent, { tag: 'removed' } | UnknownAgent | AtHomeElsewhere | LastOwner>
-  update: Ask<UpdateAgent, AgentFound | UnknownAgent | AtHomeElsewhere | ScopesRefused>
+  suspend: Ask<OneAgent, AgentFound | UnknownAgent | LastOwner | OwnerAbove>
+  activate: Ask<OneAgent, AgentFound | UnknownAgent | OwnerAbove | { tag: 'suspended_at_home' }>
+  remove: Ask<
+    OneAgent,
+    { tag: 'removed' } | UnknownAgent | AtHomeElsewhere | LastOwner | OwnerAbove
+  >
+  update: Ask<UpdateAgent, AgentFound | UnknownAgent | AtHomeElsewhere | OwnerAbove | ScopesRefused>
   addKey: Ask<AddKey, KeyAdded | KeyRefused | UnknownAgent | MayNotManage | AtHomeElsewhere>
   deprecateKey: Ask<OneKey, KeyChanged | KeyUnchanged>
   /** Also ends the sessions and delegations of logins with the key, at once. */
@@ -40,6 +43,8 @@ export type AgentsListed = {
 export type OneAgent = { readonly caller: Caller; readonly agentId: string }
 export type AgentFound = { readonly tag: 'found'; readonly agent: AgentRecord }
 export type UnknownAgent = { readonly tag: 'unknown_agent' }
+/** The agent owns the organization of the tenant, and the caller may not manage owners. */
+export type OwnerAbove = { readonly tag: 'owner_above_caller' }
 /** An organization would have no owner who can sign in. */
 export type LastOwner = { readonly tag: 'last_owner' }
 /** Only the agent's home tenant can change this. */
@@ -97,6 +102,9 @@ export type AnchorUnchanged =
  * `may_not_manage`: neither the agent with a direct token nor a caller with `agents:manage`.
  * `bound_token`: a token that is restricted to one organization.
  */
-export type MayNotManage = { readonly tag: 'may_not_manage' } | { readonly tag: 'bound_token' }
+export type MayNotManage =
+  | { readonly tag: 'may_not_manage' }
+  | { readonly tag: 'bound_token' }
+  | OwnerAbove
 
 export const agentManagement = address<AgentManagementProtocol>('roster', ['list', 'read'])

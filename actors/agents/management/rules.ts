@@ -1,12 +1,23 @@
 /** Authorization rules of agent management. All functions are pure. */
 import type { VisibleAgent, KeyStatus } from '../../../storage/agents/agent-management.js'
 import { isDirect, type Principal } from '../../domain/principal.js'
-import { REGISTERED_AGENT_SCOPES, SCOPES, TENANT_SCOPES } from '../../domain/scopes.js'
+import { REGISTERED_AGENT_SCOPES, type Scope, SCOPES, TENANT_SCOPES } from '../../domain/scopes.js'
 import type { ScopesRefused } from './protocol.js'
 
 /** True for the agent itself with a direct token, that is without an `act` chain. */
 export function isItself(principal: Principal, agentId: string): boolean {
   return principal.subjectType === 'agent' && principal.subject === agentId && isDirect(principal)
+}
+
+/** A scope that only owners of a tenant have. */
+const OWNER_SCOPE: Scope = 'tenant:manage'
+
+/** True if the agent owns the organization of the tenant, and the caller is neither an owner nor the agent. */
+export function isAbove(
+  { id, ownerHere }: Pick<VisibleAgent, 'id' | 'ownerHere'>,
+  principal: Principal,
+): boolean {
+  return ownerHere && !principal.scopes.includes(OWNER_SCOPE) && !isItself(principal, id)
 }
 
 /**
@@ -15,12 +26,13 @@ export function isItself(principal: Principal, agentId: string): boolean {
  */
 export function keyAuthority(
   principal: Principal,
-  agent: Pick<VisibleAgent, 'id' | 'homeTenantId' | 'seenFromControlPlane'>,
-): 'granted' | 'may_not_manage' | 'at_home_elsewhere' | 'bound_token' {
+  agent: Pick<VisibleAgent, 'id' | 'homeTenantId' | 'ownerHere' | 'seenFromControlPlane'>,
+): 'granted' | 'owner_above_caller' | 'may_not_manage' | 'at_home_elsewhere' | 'bound_token' {
   if (agent.seenFromControlPlane && principal.organizationId !== null) return 'bound_token'
   if (isItself(principal, agent.id)) return 'granted'
   if (!principal.scopes.includes('agents:manage')) return 'may_not_manage'
-  return agent.homeTenantId === principal.tenantId ? 'granted' : 'at_home_elsewhere'
+  if (agent.homeTenantId !== principal.tenantId) return 'at_home_elsewhere'
+  return isAbove(agent, principal) ? 'owner_above_caller' : 'granted'
 }
 
 /**

@@ -53,10 +53,14 @@ const mayNotManage = problem(403, 'insufficient-scope', (_outcome, { baseUrl }) 
 const boundToken = problem(403, 'forbidden', {
   detail: 'A token that is restricted to one organization cannot change keys and anchors.',
 })
+const ownerAbove = problem(403, 'forbidden', {
+  detail: 'The agent is an owner of the tenant: only a token with tenant:manage may change it.',
+})
 const keyRefusals = {
   unknown_agent: unknownAgent,
   unknown_key: problem(404, 'not-found', { detail: 'The agent has no such key.' }),
   may_not_manage: mayNotManage,
+  owner_above_caller: ownerAbove,
   bound_token: boundToken,
   at_home_elsewhere: elsewhere,
   key_revoked: problem(409, 'conflict', { detail: 'The key is revoked. A revocation is final.' }),
@@ -162,6 +166,7 @@ export const agentManagementRoutes: readonly Route[] = [
     replies: {
       found,
       unknown_agent: unknownAgent,
+      owner_above_caller: ownerAbove,
       at_home_elsewhere: elsewhere,
       unknown_scopes: problem(400, 'bad-request', ({ scopes }) => ({
         error: 'invalid_scope',
@@ -189,6 +194,7 @@ export const agentManagementRoutes: readonly Route[] = [
       unknown_agent: unknownAgent,
       at_home_elsewhere: elsewhere,
       last_owner: lastOwner,
+      owner_above_caller: ownerAbove,
     },
   }),
   route(agentManagement, 'suspend', {
@@ -207,7 +213,12 @@ export const agentManagementRoutes: readonly Route[] = [
       caller: callerOf(request),
       agentId: request.params.agent_id,
     }),
-    replies: { found, unknown_agent: unknownAgent, last_owner: lastOwner },
+    replies: {
+      found,
+      unknown_agent: unknownAgent,
+      last_owner: lastOwner,
+      owner_above_caller: ownerAbove,
+    },
   }),
   route(agentManagement, 'activate', {
     method: 'POST',
@@ -226,6 +237,7 @@ export const agentManagementRoutes: readonly Route[] = [
     replies: {
       found,
       unknown_agent: unknownAgent,
+      owner_above_caller: ownerAbove,
       suspended_at_home: problem(409, 'conflict', {
         detail: 'The home tenant of the agent has suspended it.',
       }),
@@ -262,6 +274,7 @@ export const agentManagementRoutes: readonly Route[] = [
       ),
       unknown_agent: unknownAgent,
       may_not_manage: mayNotManage,
+      owner_above_caller: ownerAbove,
       bound_token: boundToken,
       at_home_elsewhere: elsewhere,
       invalid_registration: startRefusals.invalid_registration,
@@ -341,6 +354,7 @@ export const agentManagementRoutes: readonly Route[] = [
       unknown_agent: unknownAgent,
       unknown_anchor: problem(404, 'not-found', { detail: 'The agent has no such anchor.' }),
       may_not_manage: mayNotManage,
+      owner_above_caller: ownerAbove,
       bound_token: boundToken,
       at_home_elsewhere: elsewhere,
       last_active_anchor: problem(409, 'conflict', {

@@ -1,5 +1,6 @@
 /** Agent management, with two services on one database. */
 import test from 'ava'
+import { decodeJwt } from 'jose'
 import { createAgentKey, type AgentKey } from '../../../runtime/client/agent.js'
 import type { Answer, Api, Json } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
@@ -52,6 +53,48 @@ async function refusedEverywhere(
   while (there.status === 200 && Date.now() < endMs) there = await me(second, token)
   expect(there.status, there.body['error'])
 }
+
+test('only an owner changes the agent that owns the tenant', async (t) => {
+  const owner = await api.workspace()
+  const other = await staffed()
+  const made = await api.post('/api/v1/applications', owner.token, {
+    name: 'Admin tool',
+    grant_types: ['client_credentials'],
+    scopes: ['agents:manage', 'vault:list', 'vault:read'],
+  })
+  t.is(made.status, 201, JSON.stringify(made.body))
+  const issued = await api.form(
+    '/oauth/token',
+    { grant_type: 'client_credentials', scope: 'agents:manage' },
+    {
+      authorization: `Basic ${Buffer.from(
+        `${String(made.body['client_id'])}:${String(made.body['client_secret'])}`,
+      ).toString('base64')}`,
+    },
+  )
+  const admin = String(issued.body['access_token'])
+  const ownerId = String(decodeJwt(owner.token).sub)
+  const keys = (await api.get(of(ownerId), admin)).body['keys'] as Json[]
+  const fingerprint = encodeURIComponent(String(keys[0]!['id'] ?? keys[0]!['fingerprint']))
+  for (const [method, path, json] of [
+    ['POST', '/suspend', undefined],
+    ['POST', '/activate', undefined],
+    ['PATCH', '', { scopes: [] }],
+    ['DELETE', '', undefined],
+    ['POST', `/keys/${fingerprint}/deprecate`, undefined],
+    ['POST', `/keys/${fingerprint}/revoke`, undefined],
+  ] as const) {
+    const answer = await api.call(method, of(ownerId) + path, {
+      token: admin,
+      ...(json === undefined ? {} : { json }),
+    })
+    t.is(answer.status, 403, `${method} ${path}: ${JSON.stringify(answer.body)}`)
+  }
+  t.is((await me(api, owner.token)).status, 200)
+  const agent = await api.register(owner.tenantId)
+  t.is((await api.post(`${of(agent.agentId)}/suspend`, admin)).status, 200)
+  t.is((await api.post(`${of(other.agentId)}/suspend`, admin)).status, 404)
+})
 
 test('a suspended agent is refused everywhere at once, and its sessions stay ended', async (t) => {
   const { owner, agentId, token, refreshToken, login } = await staffed()
