@@ -225,14 +225,15 @@ export function isOwnCall({
 
 /**
  * False if the browser declares another origin. The pages send no referrer, so browsers send `Origin: null`
- * (Fetch section 3.2) and declare the source in Sec-Fetch-Site. For browsers that send neither, the CSRF token
- * decides.
+ * (Fetch section 3.2) and declare the source in Sec-Fetch-Site. So do sandboxed frames of other sites, with another
+ * source. For browsers that send neither, the CSRF token decides.
  */
 function isNotCrossSite(headers: HttpExchange['headers'], host: string): boolean {
   const site = headers.get('sec-fetch-site')
   if (site !== undefined && site !== 'same-origin' && site !== 'none') return false
   const origin = headers.get('origin')
-  if (origin === undefined || origin === 'null') return true
+  if (origin === undefined) return true
+  if (origin === 'null') return site === 'same-origin'
   return URL.canParse(origin) && isHostOf(host, new URL(origin))
 }
 

@@ -93,6 +93,9 @@ type CachedServer = {
   keys: ReturnType<typeof oidc.getJwksCache>
 }
 
+/** How far the clock of a provider may be ahead. */
+const SKEW_SECS = 30
+
 export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClient {
   const cache = new Map<string, CachedServer>()
 
@@ -155,6 +158,10 @@ export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClien
           idTokenExpected: true,
         })
         const idToken = tokens.claims()!
+        // The library checks only that they are numbers.
+        const soonest = clock.nowSecs() + SKEW_SECS
+        if (idToken.iat > soonest || Number(idToken['auth_time'] ?? 0) > soonest)
+          return invalid('issued_in_future')
         const { userinfo_endpoint: userinfo } = configuration.serverMetadata()
         const lacks = idToken['email'] === undefined || idToken['name'] === undefined
         const more =

@@ -32,6 +32,7 @@ import { holdsLess, isProtectedOwner, rolesBeyond } from '../users/rules.js'
 import {
   groupMatches,
   type GroupState,
+  mayBeNamed,
   patchedGroup,
   presentedGroup,
   readGroup,
@@ -178,6 +179,8 @@ export const scimGroupsActor = defineActor<ScimGroupsProtocol, ScimGroupsNeeds>(
         const before = new Set(members.map(({ id }) => id))
         const { id, displayName, externalId } = row
         const after = afterOf({ id, displayName, externalId, members: before })
+        if (!mayBeNamed(after.displayName, row))
+          throw invalid('invalidValue', 'displayName is the name of another role.')
         const isRenamed = after.displayName !== displayName || after.externalId !== externalId
         const named = { ...row, displayName: after.displayName, externalId: after.externalId }
         const changed = await setMembers(tx, caller, row, before, after.members ?? before, context)

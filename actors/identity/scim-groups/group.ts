@@ -41,6 +41,20 @@ export function roleOf(displayName: string): string {
   return BUILT_IN.find((each) => each === role.toLowerCase()) ?? role
 }
 
+/** False if the group would look like one of another built-in role. A group keeps its role under another name. */
+export function mayBeNamed(
+  displayName: string,
+  { displayName: before, role }: Pick<ScimGroupRow, 'displayName' | 'role'>,
+): boolean {
+  if (displayName === before) return true
+  // Look-alikes of the letters and invisible characters between them count as the name.
+  const plain = displayName
+    .normalize('NFKC')
+    .replaceAll(/[^A-Za-z0-9]+/g, '')
+    .toLowerCase()
+  return !BUILT_IN.some((name) => name !== role && (name === plain || name === roleOf(displayName)))
+}
+
 /** Reads the body of POST or PUT. @throws {ScimFault} */
 export function readGroup(body: JsonObject): GroupState {
   const { displayName, externalId, members } = readResource(body, GROUP_RESOURCE)

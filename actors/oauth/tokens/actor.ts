@@ -38,6 +38,7 @@ import { type Inspector, inspectorOf, introspect } from './verify/introspection.
 import { tokenMetrics } from './metrics.js'
 import type { MetadataClients } from '../client-id-metadata/metadata-clients.js'
 import type { TenancySettings } from '../../domain/tenants/resolution.js'
+import { asId } from '../../domain/ids.js'
 import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { rateLimits, type RateLimitsProtocol } from '../../operations/rate-limits/protocol.js'
 import { authenticateMetadataClient, presentedUrl } from './clients/metadata-client.js'
@@ -227,8 +228,28 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       return grantExchange(issuing, client, form, proof, context)
     }
 
-    /** Synchronous for a cached client, which most requests have. */
+    /** The client of a request that names no other tenant than that of the client. */
     function clientOf(
+      request: TokenRequest,
+      form: OAuthForm,
+      context: MessageContext,
+    ): Client | OAuthRefused | Promise<Client | OAuthRefused> {
+      const found = authenticated(request, form, context)
+      const named = form.get('tenant_id')
+      if (named === null) return found
+      const orMisplaced = (client: Client | OAuthRefused) =>
+        'kind' in client && client.kind === 'application' && client.row.tenantId !== asId(named)
+          ? refuse(
+              'invalid_request',
+              'tenant_id is not the tenant of the client',
+              'parameter_invalid',
+            )
+          : client
+      return found instanceof Promise ? found.then(orMisplaced) : orMisplaced(found)
+    }
+
+    /** Synchronous for a cached client, which most requests have. */
+    function authenticated(
       { authorization, httpUrl }: TokenRequest,
       form: OAuthForm,
       context: MessageContext,

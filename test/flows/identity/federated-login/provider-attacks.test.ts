@@ -88,6 +88,8 @@ const LIES: Readonly<Record<string, () => Mood>> = {
   'another audience': () => ({ claims: { aud: 'someone-else' } }),
   'two audiences and another party': () => ({ claims: { aud: ['rp', 'x'], azp: 'x' } }),
   'an expired token': () => ({ claims: { iat: now() - 900, exp: now() - 600 } }),
+  'a time of issue in the future': () => ({ claims: { iat: now() + 9_999, exp: now() + 19_999 } }),
+  'a sign-in in the future': () => ({ claims: { auth_time: now() + 600 } }),
   'no expiry': () => ({ claims: { exp: undefined } }),
   'no subject': () => ({ claims: { sub: undefined } }),
   'an empty subject': () => ({ claims: { sub: '' } }),

@@ -88,6 +88,22 @@ test('a group is a role: members have it, and lose it', async (t) => {
   t.is(audit.length, 3)
 })
 
+test('a group cannot be renamed to a role of the service that it does not give', async (t) => {
+  const directory = await openDirectory(api)
+  const { body } = await group(directory, 'Printers')
+  const path = `/Groups/${String(body['id'])}`
+  for (const displayName of ['owner', 'Admin', ' OWNER ', 'ｏｗｎｅｒ', 'own\u200ber', 'member']) {
+    const put = await directory.send('PUT', path, { schemas: [SCIM_GROUP], displayName })
+    t.is(put.status, 400, displayName)
+    for (const operation of [
+      { op: 'replace', path: 'displayName', value: displayName },
+      { op: 'add', value: { displayName } },
+    ])
+      t.is((await patch(directory, body['id'], operation)).status, 400, displayName)
+  }
+  t.is((await directory.send('GET', path)).body['displayName'], 'Printers')
+})
+
 test('groups are listed, filtered and without members on request', async (t) => {
   const directory = await openDirectory(api)
   const member = await person(directory)

@@ -187,6 +187,8 @@ test('a form without its token, with a foreign one, or from another site is refu
     [right, { origin: `${running.baseUrl}.evil.example` }],
     [right, { 'sec-fetch-site': 'cross-site' }],
     [right, { 'sec-fetch-site': 'same-site', origin: 'null' }],
+    [right, { 'sec-fetch-site': 'none', origin: 'null' }],
+    [right, { origin: 'null' }],
   ] as const) {
     const answer = await browser.post('/auth/login', sent, headers)
     t.is(answer.status, 403)

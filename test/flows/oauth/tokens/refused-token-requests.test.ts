@@ -55,6 +55,10 @@ test('a refused token request is logged with error, client, tenant and grant', a
     tenantId,
     grant: 'client_credentials',
   })
+  // A client may name its own tenant only.
+  const service = { ...client, grant_type: 'client_credentials', scope: 'openid' }
+  t.like(await ask({ ...service, tenant_id: crypto.randomUUID() }), { error: 'invalid_request' })
+  t.like(await ask({ ...service, tenant_id: 'another' }), { error: 'invalid_request' })
   // Without client authentication the tenant is not logged, and an id that is not a UUID is not repeated.
   const wrong = { ...client, client_secret: 'a-wrong-secret-0123456789' }
   const grant = { grant_type: 'refresh_token', refresh_token: planted }
