@@ -13,7 +13,7 @@ async function open(
   begin?: (number: number) => void,
 ): Promise<{
   pool: FleetPool
-  take(settings: Record<string, string>): ReturnType<typeof takeFleet>
+  take(settings: Record<string, string>, isShared?: boolean): ReturnType<typeof takeFleet>
   /** The numbers of those that run. */
   running: Set<number>
   unclean: Set<number>
@@ -43,8 +43,8 @@ async function open(
     await pool.end()
     rmSync(folder, { recursive: true })
   })
-  const take = (environment: WantedFleet['environment']) =>
-    takeFleet(pool.socketPath, { environment })
+  const take = (environment: WantedFleet['environment'], isShared = false) =>
+    takeFleet(pool.socketPath, { environment, isShared })
   return { pool, take, running, unclean }
 }
 
@@ -58,12 +58,17 @@ test('a fleet with settings serves one test', async (t) => {
   t.is(pool.started(), 2)
 })
 
-test('tests without settings have one fleet at the same time', async (t) => {
-  const { take, running } = await open(t)
-  const [one, other] = await Promise.all([take({}), take({})])
+test('tests that share have one fleet for each profile, until the end of the run', async (t) => {
+  const { pool, take, running } = await open(t)
+  const [one, other] = await Promise.all([take({ a: '1' }, true), take({ a: '1' }, true)])
   t.is(one.fleet.baseUrl, other.fleet.baseUrl)
-  await Promise.all([one.giveBack(), other.giveBack()])
-  t.is(running.size, 1)
+  const second = await take({ a: '2' }, true)
+  t.not(second.fleet.baseUrl, one.fleet.baseUrl)
+  await Promise.all([one, other, second].map(({ giveBack }) => giveBack()))
+  const later = await take({ a: '1' }, true)
+  t.is(later.fleet.baseUrl, one.fleet.baseUrl)
+  t.is(running.size, 2)
+  t.is(pool.started(), 2)
 })
 
 test('a process that does not end cleanly fails the run', async (t) => {
@@ -78,14 +83,14 @@ test('a fleet that does not start fails its test alone', async (t) => {
   const { take } = await open(t, (number) => {
     if (number === 1) throw new Error('no database')
   })
-  await t.throwsAsync(take({}), { message: 'Error: no database' })
-  t.is((await take({})).fleet.baseUrl, '2')
+  await t.throwsAsync(take({}, true), { message: 'Error: no database' })
+  t.is((await take({}, true)).fleet.baseUrl, '2')
 })
 
 test('the end of a pool ends fleets that tests have, and their logs', async (t) => {
   const { pool, take, running } = await open(t)
   await take({ a: '1' })
-  await take({})
+  await take({}, true)
   t.deepEqual(await pool.end(), [])
   t.is(running.size, 0)
   t.deepEqual(

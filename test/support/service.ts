@@ -1,5 +1,6 @@
 /** The whole service, for tests over HTTP. */
 import type { Service } from '../../runtime/startup.js'
+import { PROFILES, type Profile } from './fleet/profiles.js'
 import { partOf, pooledFleet, THROUGH, throughProxy } from './fleet/through.js'
 import { DEFAULT_TRANSPORT, THREADS } from './fleet/transports.js'
 import type { TestService, TestServiceOptions } from './service/settings.js'
@@ -20,6 +21,14 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
     return through ?? (await shared(options)) ?? own(options)
   }
   return own(options)
+}
+
+/** A service that several test files use at the same time. Those that change or count what all of them see use the above. */
+export function sharedService(
+  profile: Profile,
+  options: Pick<TestServiceOptions, 'transport' | 'host'> = {},
+): Promise<TestService> {
+  return testService({ ...options, environment: PROFILES[profile], isShared: true })
 }
 
 /** For tests that call the actors of a service: in the process of the test, or beside the processes behind a proxy. */
@@ -51,10 +60,11 @@ async function shared({
   environment = {},
   clock,
   onLog,
+  isShared,
 }: TestServiceOptions): Promise<TestService | undefined> {
   if (POOL === undefined || IS_ALONE || clock !== undefined || onLog !== undefined) return undefined
   if (Object.keys(environment).some((name) => OWN.test(name))) return undefined
-  const found = await pooledFleet(POOL, { environment, host, transport })
+  const found = await pooledFleet(POOL, { environment, host, transport, isShared })
   if (found.ca !== undefined) trust(found.ca)
   return { ...found, service: partOf<Service>('service', {}), engine: undefined }
 }

@@ -18,7 +18,7 @@ import {
   relyingParty,
   signedIn,
 } from '../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../support/service.js'
+import { sharedService, type TestService } from '../../support/service.js'
 
 let running: TestService
 let person: Workspace
@@ -27,7 +27,7 @@ let party: RelyingParty
 let browser: TestBrowser
 let first: Awaited<ReturnType<typeof signedIn>>
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   person = await bootstrapped(running)
   party = await relyingParty(running, person)
   first = await signedIn(running, party, person)

@@ -18,7 +18,7 @@ import {
   relyingParty,
   signedIn,
 } from '../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../support/service.js'
+import { sharedService, type TestService } from '../../support/service.js'
 
 const QUERY = `${CALLBACK}?foo=bar`
 const ASSERTION = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
@@ -31,7 +31,7 @@ let keyed: RelyingParty
 let key: CryptoKey
 let browser: TestBrowser
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   person = await bootstrapped(running)
   party = await relyingParty(running, person, {
     redirectUris: [CALLBACK, QUERY],

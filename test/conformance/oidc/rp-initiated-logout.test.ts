@@ -2,13 +2,13 @@
 import test, { type ExecutionContext } from 'ava'
 import { bootstrapped, type Workspace } from '../../support/identity/person.js'
 import { journey, pathOf, relyingParty, signedIn } from '../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../support/service.js'
+import { sharedService, type TestService } from '../../support/service.js'
 
 const BYE = 'https://app.example/bye'
 let running: TestService
 let person: Workspace
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   person = await bootstrapped(running)
 })
 test.after.always(() => running?.end())

@@ -5,7 +5,7 @@ import { openChromium } from '../../support/pages/chromium.js'
 import { ask, fixtureOf, poll } from '../../support/agents/delegation.js'
 import { looksRight } from '../../support/pages/visual-checks.js'
 import { testWithProgram } from '../../support/service/programs.js'
-import { testService, type Transport } from '../../support/service.js'
+import { sharedService, type Transport } from '../../support/service.js'
 import { loginCodes } from '../../support/identity/totp.js'
 
 async function deciding(
@@ -15,7 +15,7 @@ async function deciding(
   colorScheme: 'light' | 'dark',
 ): Promise<void> {
   t.timeout(180_000)
-  const running = await testService({ transport })
+  const running = await sharedService('plain', { transport })
   t.teardown(() => running.end())
   const api = apiOf(running)
   t.teardown(() => api.close())

@@ -15,9 +15,9 @@ import {
   poll,
   present,
 } from '../../support/agents/delegation.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 
-const api = apiOf(await testService())
+const api = apiOf(await sharedService('plain'))
 const workspace = await api.workspace()
 const people = [
   await present(api, fixtureOf(workspace)),

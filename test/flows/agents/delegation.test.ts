@@ -15,12 +15,12 @@ import {
 } from '../../support/agents/delegation.js'
 import { signIn } from '../../support/identity/person.js'
 import { ownDomain } from '../../support/identity/squatting.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 
 const test = anyTest as TestFn<{ api: Api; workspace: Workspace; person: Person }>
 
 test.before(async (t) => {
-  const api = apiOf(await testService())
+  const api = apiOf(await sharedService('plain'))
   const workspace = await api.workspace()
   const person = await present(api, fixtureOf(workspace))
   t.context = { api, workspace, person }

@@ -12,7 +12,7 @@ import {
   relyingParty,
   signedIn,
 } from '../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../support/service.js'
+import { sharedService, type TestService } from '../../support/service.js'
 
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 
@@ -20,7 +20,7 @@ let running: TestService
 let api: Api
 let workspace: Workspace
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   api = apiOf(running)
   workspace = await api.workspace()
 })

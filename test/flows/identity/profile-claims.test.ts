@@ -6,10 +6,10 @@ import { openBrowser, type TestBrowser } from '../../support/pages/browser.js'
 import { sql } from '../../support/storage/sql.js'
 import { signIn } from '../../support/identity/person.js'
 import { authorized, journey, relyingParty, signedIn } from '../../support/oauth/relying-party.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 import { departed, throughHome, upstreamFixture } from '../../support/vault/upstream.js'
 
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 const { database } = running.db
 test.after.always(async () => {

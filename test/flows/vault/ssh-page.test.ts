@@ -7,7 +7,7 @@ import test from 'ava'
 import { apiOf } from '../../support/api.js'
 import { docsPage, testCommands } from '../../support/pages/docs-page.js'
 import { program } from '../../support/service/programs.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 import { sshFolder, startSshd, USER } from '../../support/vault/ssh.js'
 
 const title = 'docs/guides/vault/ssh-certificates.md, word for word: trust, log in, take back'
@@ -19,7 +19,7 @@ if (sshdPath === undefined || ssh === undefined) {
 } else {
   testCommands(title, async (t) => {
     t.timeout(180_000)
-    const running = await testService()
+    const running = await sharedService('plain')
     const api = apiOf(running)
     t.teardown(async () => {
       await api.close()

@@ -8,14 +8,14 @@ import { apiOf, type Json } from '../../support/api.js'
 import { crowdWithEnded } from '../../support/oauth/grants.js'
 import { sql } from '../../support/storage/sql.js'
 import { program, testWithProgram } from '../../support/service/programs.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 import { ran, type Ran, type Sshd, sshFolder, startSshd, USER } from '../../support/vault/ssh.js'
 
 const CREDENTIALS = '/api/v1/vault/credentials'
 const SIGN = '/api/v1/agents/delegations/ssh-sign'
 const HOST = 'db1.example'
 
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 const folder = sshFolder()
 const sshdPath = process.getuid?.() === 0 ? program('sshd') : undefined

@@ -2,13 +2,13 @@
 import test from 'ava'
 import { apiOf, type Json } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
-import { TRANSPORTS, testService } from '../../support/service.js'
+import { sharedService, TRANSPORTS } from '../../support/service.js'
 
 const PATH = '/api/v1/vault/credentials'
 /** Must not occur in any response, except an export. */
 const CANARY = 'canary-5f1c2e7b90'
 
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()
@@ -33,7 +33,7 @@ async function made(token: string, more: Json = {}): Promise<string> {
 
 for (const transport of TRANSPORTS) {
   test(`a credential is created, read, changed, rotated and revoked (${transport})`, async (t) => {
-    const other = transport === 'plain_http' ? running : await testService({ transport })
+    const other = transport === 'plain_http' ? running : await sharedService('plain', { transport })
     const api = apiOf(other)
     t.teardown(async () => {
       await api.close()

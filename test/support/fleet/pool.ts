@@ -1,6 +1,7 @@
 /**
- * Fleets of the runner. A test asks for one over a socket, and has it until it closes the connection. Their processes run
- * the service of one fleet after another (hosts.ts): a new process would take longer to start than most tests.
+ * Fleets of the runner. A test asks for one over a socket, and has it until it closes the connection. Those that tests share
+ * (profiles.ts) run until the end of the run. Their processes run the service of one fleet after another (hosts.ts): a new
+ * process would take longer to start than most tests.
  */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -9,7 +10,6 @@ import { join } from 'node:path'
 import { silentLogger } from '../../../runtime/kernel/log.js'
 import { startLocalKms } from '../../../runtime/process/embedded-kms.js'
 import { makeCertificate } from '../service/certificates.js'
-import type { Transport } from '../service/settings.js'
 import type { TestKms } from '../storage/kms.js'
 import { type FleetOptions, type Served, startFleet } from './fleet.js'
 import { openHosts } from './hosts.js'
@@ -85,8 +85,8 @@ export async function poolOf(
   const problems: string[] = []
   let count = 0
   let starting: Promise<unknown> = Promise.resolve()
-  /** By transport. Tests without settings use these at the same time. */
-  const common = new Map<Transport | undefined, Promise<Kept>>()
+  /** By wishes. */
+  const common = new Map<string, Promise<Kept>>()
 
   const track = (work: Promise<unknown>): void => {
     const over: Promise<unknown> = work
@@ -114,19 +114,17 @@ export async function poolOf(
     }
   }
   const take = async (wanted: WantedFleet): Promise<{ kept: Kept; back: () => void }> => {
-    // A single service names its transport. Tests use the same addresses, so each file has a database of its own.
-    const isAlone = wanted.transport !== undefined || wanted.host !== undefined
-    if (isAlone || Object.keys(wanted.environment).length > 0) {
+    if (wanted.isShared !== true) {
       const kept = await start(wanted)
       return { kept, back: () => track(finish(kept)) }
     }
-    const { transport } = wanted
-    let shared = common.get(transport)
+    const key = JSON.stringify(wanted)
+    let shared = common.get(key)
     if (shared === undefined) {
       shared = start(wanted)
-      common.set(transport, shared)
+      common.set(key, shared)
       // The next test tries again.
-      shared.catch(() => common.delete(transport))
+      shared.catch(() => common.delete(key))
     }
     return { kept: await shared, back: () => undefined }
   }

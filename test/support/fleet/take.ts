@@ -22,6 +22,8 @@ export type WantedFleet = {
   readonly host?: TestHost | undefined
   /** Of a single service. Fleets have one transport. */
   readonly transport?: Transport | undefined
+  /** Tests with the same wishes use it at the same time. Otherwise it ends with its test. */
+  readonly isShared?: boolean | undefined
 }
 
 export type Variables = Readonly<Record<string, string>>

@@ -8,6 +8,7 @@ import { silentLogger } from '../../../runtime/kernel/log.js'
 import { openDatabase } from '../../../storage/platform/database.js'
 import type { TestService, TestServiceOptions, Transport } from '../service/settings.js'
 import { type FreshDatabase, sameUrls, testPoolSettings } from '../storage/database.js'
+import { refuseWide } from '../storage/sql.js'
 import { everywhere } from '../service/canaries.js'
 import { rememberLog } from '../service/exchanges.js'
 import { COORDINATIONS } from './coordination.js'
@@ -85,7 +86,7 @@ const REFUSED: readonly (readonly [name: RegExp, reason: string])[] = [
  * @throws {NotThroughError} for options that only a service in this process has.
  */
 export async function throughProxy(
-  { environment = {}, clock, onLog, host }: TestServiceOptions,
+  { environment = {}, clock, onLog, host, isShared }: TestServiceOptions,
   startBeside: (fleet: TestService) => Promise<TestService>,
 ): Promise<TestService | undefined> {
   if (THROUGH === undefined) return undefined
@@ -100,7 +101,12 @@ export async function throughProxy(
   const socketPath = process.env['TEST_FLEETS']
   const fleet =
     socketPath !== undefined && onLog === undefined
-      ? await pooledFleet(socketPath, { environment, host })
+      ? await pooledFleet(socketPath, {
+          environment,
+          host,
+          // A fleet costs more than a service: those without settings share one too.
+          isShared: isShared ?? (host === undefined && Object.keys(environment).length === 0),
+        })
       : await ownFleet(environment, onLog, host)
   note({})
   let beside: Promise<TestService> | undefined
@@ -169,6 +175,7 @@ export async function pooledFleet(socketPath: string, wanted: WantedFleet): Prom
   const settings = testPoolSettings
   const urls = sameUrls(url)
   const database = await openDatabase({ settings, urls, plane: 'all', log: silentLogger })
+  if (wanted.isShared === true) refuseWide(database)
   const drop = () => database.close()
   const db: FreshDatabase = { url, superuserUrl, database, settings, urls, drop }
   const logs = logPaths.map((path) => ({

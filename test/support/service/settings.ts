@@ -40,6 +40,8 @@ export interface TestServiceOptions {
   readonly clock?: Clock | undefined
   /** Receives each line of the log. */
   readonly onLog?: ((line: string) => void) | undefined
+  /** Other test files with the same options use the service and its database too: `sharedService()`. */
+  readonly isShared?: boolean | undefined
   /** Another service, whose database this one shares. */
   readonly beside?: TestService | undefined
 }

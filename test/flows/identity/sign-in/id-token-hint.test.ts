@@ -13,7 +13,7 @@ import {
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 import * as oidc from 'openid-client'
 
 let running: TestService
@@ -23,7 +23,7 @@ let party: RelyingParty
 let ann: Human
 let hint: string
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   api = apiOf(running)
   workspace = await api.workspace('Pair')
   party = await relyingParty(running, workspace)

@@ -23,10 +23,10 @@ import {
   pathOf,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 test('passkey.enabled = false turns passkeys off', async (t) => {
-  const running = await testService()
+  const running = await sharedService('plain')
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
   const browser = browserOf(t, running)

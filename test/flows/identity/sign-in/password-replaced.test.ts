@@ -6,14 +6,14 @@ import { apiOf, type Json } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/storage/sql.js'
 import { signIn } from '../../../support/identity/person.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const engine = await loadEngine()
 const bytes = (text: string) => new Uint8Array(Buffer.from(text, 'utf8'))
 
 /** A user whose password takes about a second to verify. New ones take no time. */
 async function slowPerson(t: ExecutionContext) {
-  const running = await testService()
+  const running = await sharedService('plain')
   const api = apiOf(running)
   t.teardown(async () => {
     await api.close()

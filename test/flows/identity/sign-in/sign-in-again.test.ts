@@ -10,14 +10,14 @@ import {
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 let running: TestService
 let person: Workspace
 let party: RelyingParty
 let archive: RelyingParty
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   person = await bootstrapped(running)
   party = await relyingParty(running, person)
   archive = await relyingParty(running, person, { name: 'Archive' })

@@ -6,7 +6,7 @@ import { sql } from '../../../support/storage/sql.js'
 import { looksRight } from '../../../support/pages/visual-checks.js'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { testWithProgram } from '../../../support/service/programs.js'
-import { testService, type Transport } from '../../../support/service.js'
+import { sharedService, type Transport } from '../../../support/service.js'
 import { loginCodes } from '../../../support/identity/totp.js'
 
 const focused = (page: Page) =>
@@ -19,7 +19,7 @@ async function journey(
   colorScheme: 'light' | 'dark',
 ): Promise<void> {
   t.timeout(180_000)
-  const running = await testService({ transport })
+  const running = await sharedService('plain', { transport })
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
   await sql(running.db.database, 'update tenants set settings = $2 where id = $1', [

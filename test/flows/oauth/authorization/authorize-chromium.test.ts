@@ -6,7 +6,7 @@ import { openChromium } from '../../../support/pages/chromium.js'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { testWithProgram } from '../../../support/service/programs.js'
 import { journey, relyingParty } from '../../../support/oauth/relying-party.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 async function listening(host: string, answer: RequestListener): Promise<Server> {
   const server = createServer(answer)
@@ -19,7 +19,7 @@ const portOf = (server: Server) => (server.address() as AddressInfo).port
 
 async function arrives(t: ExecutionContext, path: string, host: string): Promise<void> {
   t.timeout(180_000)
-  const running = await testService({ transport: 'plain_http' })
+  const running = await sharedService('plain', { transport: 'plain_http' })
   t.teardown(() => running.end())
   const person = await bootstrapped(running)
   const home = await listening('127.0.0.1', (_request, response) => response.end('home'))

@@ -11,14 +11,14 @@ import {
   relyingParty,
   signedIn,
 } from '../../../support/oauth/relying-party.js'
-import { freePort, testService, type TestService } from '../../../support/service.js'
+import { freePort, sharedService, type TestService } from '../../../support/service.js'
 
 const BYE = 'https://app.example/bye'
 
 let running: TestService
 let person: Workspace
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   person = await bootstrapped(running)
 })
 test.after.always(() => running?.end())

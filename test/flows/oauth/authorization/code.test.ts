@@ -15,12 +15,12 @@ import {
   relyingParty,
   signedIn,
 } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 let running: TestService
 let person: Workspace
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   person = await bootstrapped(running)
 })
 test.after.always(() => running?.end())

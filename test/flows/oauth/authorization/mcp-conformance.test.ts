@@ -11,7 +11,7 @@ import { OTHER_NODE_MISSING, otherNode } from '../../../support/other-node.js'
 import { authorized, pathOf, relyingParty } from '../../../support/oauth/relying-party.js'
 import { checkFolder, SUITE } from '../../../support/operations/mcp-suite.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { freePort, testService } from '../../../support/service.js'
+import { freePort, sharedService } from '../../../support/service.js'
 import { trustOfPrograms } from '../../../support/service/trust.js'
 
 const title = 'MCP authorization server scenarios'
@@ -22,7 +22,7 @@ if (OTHER_NODE_MISSING !== null) {
     t.timeout(240_000)
     notThroughHttp2()
     const node = await otherNode(22)
-    const running = await testService({ transport: 'plain_http' })
+    const running = await sharedService('plain', { transport: 'plain_http' })
     const out = checkFolder()
     t.teardown(async () => {
       out.remove()

@@ -16,12 +16,12 @@ import {
   relyingParty,
   signedIn,
 } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 const OFFLINE = 'openid email offline_access'
 let running: TestService
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
 })
 test.after.always(() => running?.end())
 

@@ -11,9 +11,9 @@ import {
   newClientSecret,
 } from '../../../../storage/oauth/applications.js'
 import { apiOf } from '../../../support/api.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()

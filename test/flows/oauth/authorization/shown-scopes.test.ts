@@ -15,7 +15,7 @@ import {
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 const DEVICE_PAGE = '/oauth/device/verify'
@@ -26,7 +26,7 @@ let api: Api
 let workspace: Workspace
 let person: Person
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   api = apiOf(running)
   workspace = await api.workspace()
   person = await present(api, fixtureOf(workspace))

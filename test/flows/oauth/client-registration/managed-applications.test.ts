@@ -6,13 +6,13 @@ import test from 'ava'
 import { KNOWN_WITHIN_MS } from '../../../support/fleet/through.js'
 import { until } from '../../../support/service/watch.js'
 import { type Api, apiOf, type Json, type Workspace } from '../../../support/api.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 const PATH = '/api/v1/applications'
 let running: TestService
 let api: Api
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   api = apiOf(running)
 })
 test.after.always(async () => {

@@ -2,9 +2,9 @@
 import test from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { docsPage } from '../../../support/pages/docs-page.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService({ transport: 'plain_http' })
+const running = await sharedService('plain', { transport: 'plain_http' })
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()

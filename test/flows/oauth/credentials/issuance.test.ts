@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import test from 'ava'
 import { apiOf } from '../../../support/api.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 import {
   credentialsOf,
   issuingTenant,
@@ -18,7 +18,7 @@ import {
   walletKey,
 } from '../../../support/oauth/wallet.js'
 
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 const tenant = await issuingTenant(api)
 test.after.always(async () => {

@@ -2,7 +2,7 @@
 import test from 'ava'
 import type { JWK } from 'jose'
 import { apiOf, type Answer, type Json } from '../../../support/api.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 import {
   credentialsOf,
   issuingTenant,
@@ -16,7 +16,7 @@ import {
   walletKey,
 } from '../../../support/oauth/wallet.js'
 
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 const tenant = await issuingTenant(api)
 const other = await issuingTenant(api)

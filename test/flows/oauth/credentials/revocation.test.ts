@@ -7,7 +7,7 @@ import { apiOf, type Json } from '../../../support/api.js'
 import { delegate, fixtureOf, present } from '../../../support/agents/delegation.js'
 import { proofKey } from '../../../support/identity/proof.js'
 import { sql } from '../../../support/storage/sql.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 import {
   credentialsOf,
   type IssuingTenant,
@@ -24,7 +24,7 @@ import {
   walletKey,
 } from '../../../support/oauth/wallet.js'
 
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 const tenant = await issuingTenant(api)
 test.after.always(async () => {

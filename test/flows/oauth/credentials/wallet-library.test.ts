@@ -22,13 +22,13 @@ import {
   callbackOf,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 import { issuingTenant, offer, walletKey, type WalletKey } from '../../../support/oauth/wallet.js'
 
 // The test service has no certificate.
 setGlobalConfig({ allowInsecureUrls: true })
 
-const running = await testService({ transport: 'plain_http' })
+const running = await sharedService('plain', { transport: 'plain_http' })
 const api = apiOf(running)
 const tenant = await issuingTenant(api)
 test.after.always(async () => {

@@ -4,9 +4,9 @@ import * as oidc from 'openid-client'
 import { apiOf } from '../../../support/api.js'
 import { loopbackPort } from '../../../support/oauth/mcp-example.js'
 import { docsPage } from '../../../support/pages/docs-page.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()

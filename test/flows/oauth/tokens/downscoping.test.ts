@@ -14,7 +14,7 @@ import {
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
@@ -35,7 +35,7 @@ let party: RelyingParty
 let archive: RelyingParty
 let browser: TestBrowser
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   api = apiOf(running)
   person = await bootstrapped(running)
   party = await relyingParty(running, person, {

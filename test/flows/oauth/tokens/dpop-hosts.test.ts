@@ -8,12 +8,12 @@ import { request } from 'undici'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { proofKey } from '../../../support/identity/proof.js'
 import { relyingParty } from '../../../support/oauth/relying-party.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const EVIL = 'evil-rs.example'
 
 test('a proof for another server is refused with any Host', async (t) => {
-  const running = await testService({ transport: 'plain_http' })
+  const running = await sharedService('plain', { transport: 'plain_http' })
   t.teardown(() => running.end())
   const { tenantId, tenantSlug } = await bootstrapped(running)
   const { clientId, secret } = await relyingParty(

@@ -10,7 +10,7 @@ import {
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 let running: TestService
 let api: Api
@@ -18,7 +18,7 @@ let workspace: Workspace
 let person: Person
 let party: RelyingParty
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   api = apiOf(running)
   workspace = await api.workspace()
   person = await present(api, fixtureOf(workspace))

@@ -23,7 +23,7 @@ import {
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
@@ -43,7 +43,7 @@ type Scene = {
 const test = anyTest as TestFn<Scene>
 
 test.before(async (t) => {
-  const api = apiOf(await testService())
+  const api = apiOf(await sharedService('plain'))
   const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
   const ada = await present(api, fixtureOf(here))
   const helper = async (): Promise<Helper> => {

@@ -1,0 +1,18 @@
+/**
+ * Settings of the services that test files share: `sharedService('plain')`. Several files use one at the same time, on one
+ * database. Tenants isolate them, so a file makes its own tenants, and its own addresses with `addressOf()`.
+ */
+
+/** The files share an address too. Tests of these limits have a service of their own. */
+const LIMITS = {
+  SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '10000',
+  SVC_CHALLENGE__POW_TRICKLE_PER_MINUTE: '1000000',
+  SVC_DATABASE__MAX_CONNECTIONS: '12',
+}
+
+export const PROFILES = {
+  /** The defaults of tests. */
+  plain: LIMITS,
+} as const satisfies Readonly<Record<string, Readonly<Record<string, string>>>>
+
+export type Profile = keyof typeof PROFILES
