@@ -6,9 +6,8 @@ import anyTest, { type TestFn } from 'ava'
 import { type Api, apiOf, type Workspace } from '../support/api.js'
 import { type Answer, callerOf } from '../support/agents/journey.js'
 import { isOAuthError, isProblem } from '../support/service/refusals.js'
-import { REGISTRATION } from '../support/identity/registering.js'
 import { CALLBACK, type RelyingParty, relyingParty } from '../support/oauth/relying-party.js'
-import { testService, type TestService } from '../support/service.js'
+import { sharedService, type TestService } from '../support/service.js'
 
 const UNKNOWN_ID = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
 const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
@@ -25,7 +24,7 @@ type Fields = Readonly<Record<string, string>>
 const test = anyTest as TestFn<Scene>
 
 test.before(async (t) => {
-  const running = await testService({ environment: REGISTRATION })
+  const running = await sharedService('clients')
   const api = apiOf(running)
   const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
   const [web, spa] = await Promise.all([

@@ -8,9 +8,8 @@ import * as oidc from 'openid-client'
 import { type Api, apiOf, type Json, type Workspace } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { fixtureOf } from '../../support/agents/delegation.js'
-import { REGISTRATION } from '../../support/identity/registering.js'
 import { authorized, CALLBACK, callbackOf, journey } from '../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../support/service.js'
+import { sharedService, type TestService } from '../../support/service.js'
 
 const allow = { execute: [oidc.allowInsecureRequests] }
 
@@ -18,7 +17,7 @@ let running: TestService
 let api: Api
 let here: Workspace
 test.before(async () => {
-  running = await testService({ environment: REGISTRATION })
+  running = await sharedService('clients')
   api = apiOf(running)
   here = await api.workspace()
 })

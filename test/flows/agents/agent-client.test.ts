@@ -16,13 +16,10 @@ import { systemClock } from '../../../runtime/kernel/clock.js'
 import { apiOf, claimsOf, type Json, type Workspace } from '../../support/api.js'
 import { decide, fixtureOf, type Person, present } from '../../support/agents/delegation.js'
 import { docsPage, testCommands } from '../../support/pages/docs-page.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 
 const MAIN = fileURLToPath(new URL('../../../runtime/main.js', import.meta.url))
-const running = await testService({
-  transport: 'plain_http',
-  environment: { SVC_DEVICE_AUTHORIZATION__INTERVAL_SECS: '1' },
-})
+const running = await sharedService('clients', { transport: 'plain_http' })
 const api = apiOf(running)
 const people: Person[] = []
 test.after.always(async () => {

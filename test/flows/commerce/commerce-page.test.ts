@@ -4,8 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { docsPage, testCommands } from '../../support/pages/docs-page.js'
-import { testService } from '../../support/service.js'
-import { COMMERCE } from '../../support/commerce/shop.js'
+import { sharedService } from '../../support/service.js'
 import { tenantAgent } from '../../support/identity/tenant-agent.js'
 import { trustOfPrograms } from '../../support/service/trust.js'
 
@@ -13,7 +12,7 @@ testCommands(
   'the commands of docs/guides/commerce/payments.md sell, refund and renew',
   async (t) => {
     t.timeout(120_000)
-    const running = await testService({ transport: 'plain_http', environment: COMMERCE })
+    const running = await sharedService('commerce', { transport: 'plain_http' })
     const folder = mkdtempSync(join(tmpdir(), 'svc-page-'))
     t.teardown(async () => {
       rmSync(folder, { recursive: true })

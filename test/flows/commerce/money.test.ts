@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto'
 import test from 'ava'
 import type { Json } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
-import { testService } from '../../support/service.js'
-import { COMMERCE, openShop, PUBLIC, type Shop } from '../../support/commerce/shop.js'
+import { sharedService } from '../../support/service.js'
+import { openShop, PUBLIC, type Shop } from '../../support/commerce/shop.js'
 
-const running = await testService({ environment: COMMERCE })
+const running = await sharedService('commerce')
 const shops: Shop[] = []
 test.after.always(async () => {
   await Promise.all(shops.map(({ api }) => api.close()))

@@ -6,8 +6,8 @@ import type { ExecutionContext } from 'ava'
 import { openChromium } from '../../support/pages/chromium.js'
 import { looksRight } from '../../support/pages/visual-checks.js'
 import { testWithProgram } from '../../support/service/programs.js'
-import { testService } from '../../support/service.js'
-import { COMMERCE, openShop } from '../../support/commerce/shop.js'
+import { sharedService } from '../../support/service.js'
+import { openShop } from '../../support/commerce/shop.js'
 
 async function journey(
   t: ExecutionContext,
@@ -16,7 +16,7 @@ async function journey(
   locale: string,
 ): Promise<void> {
   t.timeout(180_000)
-  const running = await testService({ environment: COMMERCE })
+  const running = await sharedService('commerce')
   const shop = await openShop(running)
   const merchant = createServer((_request, response) => response.end('thank you'))
   await new Promise<void>((resolve) => merchant.listen(0, '127.0.0.1', resolve))

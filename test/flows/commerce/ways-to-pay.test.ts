@@ -2,10 +2,10 @@
 import test from 'ava'
 import { openBrowser } from '../../support/pages/browser.js'
 import { sql } from '../../support/storage/sql.js'
-import { testService } from '../../support/service.js'
-import { COMMERCE, openShop, PUBLIC } from '../../support/commerce/shop.js'
+import { sharedService } from '../../support/service.js'
+import { openShop, PUBLIC } from '../../support/commerce/shop.js'
 
-const running = await testService({ environment: COMMERCE })
+const running = await sharedService('commerce')
 const shop = await openShop(running)
 const { api } = shop
 test.after.always(async () => {

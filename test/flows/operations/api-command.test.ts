@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import test from 'ava'
 import { bodyOfFields, callOf, type Operation } from '../../../runtime/cli/api/operations.js'
 import { apiOf, type Json } from '../../support/api.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 
 const MAIN = new URL('../../../runtime/main.js', import.meta.url).pathname
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 const { token } = await api.workspace()
 const folder = mkdtempSync(join(tmpdir(), 'svc-api-'))

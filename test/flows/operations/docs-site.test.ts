@@ -1,8 +1,8 @@
 /** The documentation as pages of the service: every page, every link between them, and the search. */
 import test from 'ava'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 
-const running = await testService()
+const running = await sharedService('plain')
 test.after.always(() => running.end())
 
 const get = async (path: string) => {

@@ -9,9 +9,9 @@ import test from 'ava'
 import { callerOf, demand } from '../../support/agents/journey.js'
 import { MODERN } from '../../support/operations/mcp.js'
 import { docsPage, testCommands } from '../../support/pages/docs-page.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 
-const running = await testService({ transport: 'plain_http' })
+const running = await sharedService('plain', { transport: 'plain_http' })
 test.after.always(() => running.end())
 const endpoint = () => new URL('/mcp', running.baseUrl)
 const ME = { name: 'test', version: '1.0.0' }

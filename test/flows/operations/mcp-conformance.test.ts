@@ -8,14 +8,14 @@ import test, { type ExecutionContext } from 'ava'
 import { notThroughHttp2, THROUGH } from '../../support/fleet/through.js'
 import { OTHER_NODE_MISSING, otherNode } from '../../support/other-node.js'
 import { type Check, checkFolder, SUITE } from '../../support/operations/mcp-suite.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 import { trustOfPrograms } from '../../support/service/trust.js'
 
 const run = promisify(execFile)
 /** Runs the server scenarios of a revision. @returns the checks of each scenario */
 async function checksOf(t: ExecutionContext, revision: string) {
   notThroughHttp2()
-  const running = await testService({ transport: 'plain_http' })
+  const running = await sharedService('plain', { transport: 'plain_http' })
   const out = checkFolder()
   t.teardown(async () => {
     out.remove()

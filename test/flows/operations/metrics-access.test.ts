@@ -5,12 +5,12 @@ import { openDatabaseTools } from '../../../runtime/cli/key-tools.js'
 import { operatorCommand } from '../../../runtime/cli/operator.js'
 import { type Api, apiOf, type Json } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
-import { testService, type TestService } from '../../support/service.js'
+import { sharedService, type TestService } from '../../support/service.js'
 
 let running: TestService
 let api: Api
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   api = apiOf(running)
 })
 test.after.always(async () => {

@@ -2,9 +2,9 @@
 import test from 'ava'
 import { apiOf } from '../../support/api.js'
 import { callerOf } from '../../support/agents/journey.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()

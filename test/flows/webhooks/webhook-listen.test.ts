@@ -15,10 +15,10 @@ import { systemRandom } from '../../../runtime/kernel/random.js'
 import { insertApplication, newClientSecret } from '../../../storage/oauth/applications.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { notThrough } from '../../support/fleet/through.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 import { tenantAgent } from '../../support/identity/tenant-agent.js'
 
-const running = await testService({ transport: 'plain_http' })
+const running = await sharedService('plain', { transport: 'plain_http' })
 test.after.always(() => running.end())
 const random = systemRandom(systemClock)
 type Got = { readonly headers: Record<string, string>; readonly body: Buffer }

@@ -13,6 +13,18 @@ const LIMITS = {
 export const PROFILES = {
   /** The defaults of tests. */
   plain: LIMITS,
+  /** Applications that register themselves, and devices that ask often. */
+  clients: {
+    ...LIMITS,
+    SVC_OIDC__DYNAMIC_REGISTRATION_ENABLED: 'true',
+    SVC_DEVICE_AUTHORIZATION__INTERVAL_SECS: '1',
+  },
+  /** Buyers come through a proxy. */
+  commerce: {
+    ...LIMITS,
+    SVC_COMMERCE__ENABLED: 'true',
+    SVC_SERVER__TRUSTED_PROXIES: '127.0.0.1/32',
+  },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, string>>>>
 
 export type Profile = keyof typeof PROFILES

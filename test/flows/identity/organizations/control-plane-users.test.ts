@@ -16,11 +16,11 @@ import {
 import { sql } from '../../../support/storage/sql.js'
 import { owned } from '../../../support/identity/owner.js'
 import { signIn } from '../../../support/identity/person.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const PATH = '/api/v1/control-plane/organizations'
 const EVERYTHING = 'openid org:read org:create tenant:manage'
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 const people: Person[] = []
 test.after.always(async () => {

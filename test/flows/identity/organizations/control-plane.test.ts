@@ -3,10 +3,10 @@ import test from 'ava'
 import { CONTROL_PLANE_OWNER_SCOPES, TENANT_SCOPES } from '../../../../actors/domain/scopes.js'
 import { apiOf, claimsOf, type Json } from '../../../support/api.js'
 import { sql } from '../../../support/storage/sql.js'
-import { TRANSPORTS, testService } from '../../../support/service.js'
+import { sharedService, TRANSPORTS } from '../../../support/service.js'
 
 const PATH = '/api/v1/control-plane/organizations'
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()
@@ -17,7 +17,7 @@ const tenantsOf = (organizationId: unknown) => `${PATH}/${String(organizationId)
 
 for (const transport of TRANSPORTS) {
   test(`an operator creates an organization and an environment and works there (${transport})`, async (t) => {
-    const other = transport === 'plain_http' ? running : await testService({ transport })
+    const other = transport === 'plain_http' ? running : await sharedService('plain', { transport })
     const api = apiOf(other)
     t.teardown(async () => {
       await api.close()

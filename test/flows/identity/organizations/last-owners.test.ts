@@ -3,9 +3,9 @@ import test from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
 import { sql } from '../../../support/storage/sql.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()

@@ -9,7 +9,7 @@ import { ciba, CIBA_GRANT, INBOX } from '../../../support/oauth/ciba.js'
 import { ask, fixtureOf, type Person, present } from '../../../support/agents/delegation.js'
 import { sql } from '../../../support/storage/sql.js'
 import { journey, pathOf, relyingParty } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 const NAME = 'Tide (bank.example) only wants <b>&\u05d0 {host} $& your "name"'
@@ -21,7 +21,7 @@ let api: Api
 let workspace: Workspace
 let person: Person
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   api = apiOf(running)
   workspace = await api.workspace()
   person = await present(api, fixtureOf(workspace))

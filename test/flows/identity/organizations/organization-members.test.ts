@@ -14,9 +14,9 @@ import { operatorOfDeployment } from '../../../support/oauth/operator.js'
 import { owned } from '../../../support/identity/owner.js'
 import { signIn } from '../../../support/identity/person.js'
 import { SERVING_PROCESSES } from '../../../support/fleet/through.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 const people: Person[] = []
 test.after.always(async () => {

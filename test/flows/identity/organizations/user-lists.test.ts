@@ -2,11 +2,11 @@
 import test from 'ava'
 import { apiOf, type Json, type Workspace } from '../../../support/api.js'
 import { sql } from '../../../support/storage/sql.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const USERS = '/api/v1/tenant-users'
 const SORTS = ['email', 'name', 'created_at', 'last_sign_in_at'] as const
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()

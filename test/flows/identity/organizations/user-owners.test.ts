@@ -2,9 +2,9 @@
 import test from 'ava'
 import { type Answer, apiOf, type Json } from '../../../support/api.js'
 import { owned } from '../../../support/identity/owner.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()

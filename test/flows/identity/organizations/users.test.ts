@@ -3,10 +3,10 @@ import test from 'ava'
 import { verify } from '@node-rs/argon2'
 import { type Answer, apiOf, type Json } from '../../../support/api.js'
 import { sql } from '../../../support/storage/sql.js'
-import { TRANSPORTS, testService } from '../../../support/service.js'
+import { sharedService, TRANSPORTS } from '../../../support/service.js'
 import { twoServices } from '../../../support/service/two-services.js'
 
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 const { database } = running.db
 test.after.always(async () => {
@@ -47,7 +47,7 @@ async function narrow(owner: Awaited<ReturnType<typeof api.workspace>>, scope: s
 
 for (const transport of TRANSPORTS) {
   test(`a sandbox has five active fixture users; the sixth is refused (${transport})`, async (t) => {
-    const at = transport === 'plain_http' ? running : await testService({ transport })
+    const at = transport === 'plain_http' ? running : await sharedService('plain', { transport })
     const api = apiOf(at)
     t.teardown(async () => {
       await api.close()

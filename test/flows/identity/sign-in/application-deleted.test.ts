@@ -14,7 +14,7 @@ import {
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 const grantTypes = [
   'authorization_code',
@@ -26,7 +26,7 @@ let running: TestService
 let api: Api
 let person: Workspace
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   api = apiOf(running)
   person = await bootstrapped(running)
 })

@@ -2,7 +2,7 @@
 import test from 'ava'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
-import { REGISTRATION, registering } from '../../../support/identity/registering.js'
+import { registering } from '../../../support/identity/registering.js'
 import {
   authorized,
   CALLBACK,
@@ -11,14 +11,14 @@ import {
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 import { type TenantAgent, tenantAgent } from '../../../support/identity/tenant-agent.js'
 
 let running: TestService
 let person: Workspace
 let agent: TenantAgent
 test.before(async () => {
-  running = await testService({ environment: REGISTRATION })
+  running = await sharedService('clients')
   person = await bootstrapped(running)
   agent = await tenantAgent(running.baseUrl)
 })

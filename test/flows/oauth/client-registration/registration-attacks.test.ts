@@ -2,9 +2,9 @@
 import test from 'ava'
 import * as fc from 'fast-check'
 import { sql } from '../../../support/storage/sql.js'
-import { REGISTRATION, registering, TOKENS } from '../../../support/identity/registering.js'
+import { registering, TOKENS } from '../../../support/identity/registering.js'
 import { CALLBACK } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 import {
   callAt,
   type Json,
@@ -19,7 +19,7 @@ let running: TestService
 let agent: TenantAgent
 let client: ReturnType<typeof registering>
 test.before(async () => {
-  running = await testService({ environment: REGISTRATION })
+  running = await sharedService('clients')
   agent = await tenantAgent(running.baseUrl)
   client = registering(running.baseUrl, agent)
 })

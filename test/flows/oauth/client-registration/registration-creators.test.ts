@@ -2,10 +2,10 @@
 import test from 'ava'
 import { apiOf, type Json } from '../../../support/api.js'
 import { fixtureOf, ownToken, present } from '../../../support/agents/delegation.js'
-import { REGISTRATION, TOKENS } from '../../../support/identity/registering.js'
-import { testService } from '../../../support/service.js'
+import { TOKENS } from '../../../support/identity/registering.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService({ environment: REGISTRATION })
+const running = await sharedService('clients')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()

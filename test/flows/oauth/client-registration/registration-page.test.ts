@@ -1,13 +1,11 @@
 /** Runs the code of docs/guides/oauth/client-registration.md. */
 import test, { type ExecutionContext } from 'ava'
 import { docsPage, testCommands } from '../../../support/pages/docs-page.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 import { tenantAgent } from '../../../support/identity/tenant-agent.js'
 
 async function opened(t: ExecutionContext) {
-  const running = await testService({
-    environment: { SVC_OIDC__DYNAMIC_REGISTRATION_ENABLED: 'true' },
-  })
+  const running = await sharedService('clients')
   t.teardown(() => running.end())
   const agent = await tenantAgent(running.baseUrl)
   return { BASE: running.baseUrl, TOKEN: agent.token, agent }

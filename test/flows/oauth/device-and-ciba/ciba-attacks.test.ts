@@ -24,7 +24,7 @@ import {
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 let running: TestService
 let person: Workspace
@@ -34,9 +34,7 @@ let inbox: Inbox
 const key = freshKeyPair('P-256')
 
 test.before(async () => {
-  running = await testService({
-    environment: { SVC_DEVICE_AUTHORIZATION__INTERVAL_SECS: '1' },
-  })
+  running = await sharedService('clients')
   person = await bootstrapped(running)
   party = await bank()
   keyed = await bank({ jwks: { keys: [{ ...(await exportJWK(key.publicKey)) }] } })

@@ -17,7 +17,7 @@ import {
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 const POWERS = 'openid profile email vault:list vault:read org:read delegations:manage'
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
@@ -33,7 +33,7 @@ let printer: RelyingParty
 let token: string
 
 test.before(async () => {
-  running = await testService({ environment: { SVC_DEVICE_AUTHORIZATION__INTERVAL_SECS: '1' } })
+  running = await sharedService('clients')
   api = apiOf(running)
   victim = await bootstrapped(running)
   ;({ browser } = await enrolledBrowser(running, victim))

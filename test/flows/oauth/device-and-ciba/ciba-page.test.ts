@@ -4,12 +4,10 @@ import { ciba, CIBA_GRANT } from '../../../support/oauth/ciba.js'
 import { docsPage, type Language, testCommands } from '../../../support/pages/docs-page.js'
 import { bootstrapped, enrolledBrowser } from '../../../support/identity/person.js'
 import { relyingParty } from '../../../support/oauth/relying-party.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 async function asks(t: ExecutionContext, language: Language, last: (email: string) => string) {
-  const running = await testService({
-    environment: { SVC_DEVICE_AUTHORIZATION__INTERVAL_SECS: '1' },
-  })
+  const running = await sharedService('clients')
   t.teardown(() => running.end())
   const person = await bootstrapped(running)
   const party = await relyingParty(running, person, { grantTypes: [CIBA_GRANT] })

@@ -4,12 +4,10 @@ import { openBrowser } from '../../../support/pages/browser.js'
 import { docsPage, type Language, testCommands } from '../../../support/pages/docs-page.js'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { relyingParty } from '../../../support/oauth/relying-party.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 async function connects(t: ExecutionContext, language: Language, last: (email: string) => string) {
-  const running = await testService({
-    environment: { SVC_DEVICE_AUTHORIZATION__INTERVAL_SECS: '1' },
-  })
+  const running = await sharedService('clients')
   t.teardown(() => running.end())
   const person = await bootstrapped(running)
   const { clientId } = await relyingParty(running, person, {

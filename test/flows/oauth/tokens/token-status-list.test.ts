@@ -9,7 +9,7 @@ import { bootstrapped, type Workspace } from '../../../support/identity/person.j
 import { type Api, apiOf } from '../../../support/api.js'
 import { relyingParty, signedIn } from '../../../support/oauth/relying-party.js'
 import { until } from '../../../support/service/watch.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 const WITHIN_MS = 30_000
 const GRANTS = ['authorization_code', 'refresh_token', 'client_credentials']
@@ -18,7 +18,7 @@ let running: TestService
 let person: Workspace
 let api: Api
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   person = await bootstrapped(running)
   api = apiOf(running)
 })

@@ -7,11 +7,11 @@ import test from 'ava'
 import type { Json } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { program } from '../../../support/service/programs.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 import { trustOfPrograms } from '../../../support/service/trust.js'
 
 const MAIN = new URL('../../../../runtime/main.js', import.meta.url).pathname
-const running = await testService({ transport: 'plain_http' })
+const running = await sharedService('plain', { transport: 'plain_http' })
 const folder = mkdtempSync(join(tmpdir(), 'svc-init-'))
 test.after.always(async () => {
   rmSync(folder, { recursive: true, force: true })

@@ -12,9 +12,9 @@ import { consoleOwner, openConsole } from '../../../support/identity/console.js'
 import { sql } from '../../../support/storage/sql.js'
 import { enrol } from '../../../support/identity/person.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 const { database } = running.db
 const deps = { clock: systemClock, random: systemRandom(systemClock) }

@@ -6,9 +6,9 @@ import { consoleOwner, openConsole } from '../../../support/identity/console.js'
 import { sql } from '../../../support/storage/sql.js'
 import { enrol, signIn } from '../../../support/identity/person.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()
