@@ -1,3 +1,4 @@
+/** Own service: it stops the kms. */
 /**
  * The errors of docs/reference/errors.md outside of OAuth endpoints, each provoked over HTTP: status,
  * code, headers, and the whole problem document.

@@ -1,3 +1,4 @@
+/** Own service: it reads all metrics, and starts its threads with the process. */
 /** Dashboards and alerts name metrics and labels that a running service has, and each alert has a run-book. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

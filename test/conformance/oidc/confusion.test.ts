@@ -1,3 +1,4 @@
+/** Own service: it has its actor sign tokens of each kind. */
 /** Each kind of token in the place of another, all of them real and fresh (RFC 8725 section 3.11). */
 import test from 'ava'
 import { decodeJwt, exportJWK, generateKeyPair, SignJWT } from 'jose'

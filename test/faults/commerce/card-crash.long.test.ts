@@ -1,3 +1,4 @@
+/** Own service: it kills a process of its deployment. */
 /**
  * The process is killed (SIGKILL) while a request to the card provider is pending: no payment is
  * made twice or lost, and our ledger equals the provider's books.

@@ -1,3 +1,4 @@
+/** Own service: it kills processes of its deployment. */
 /**
  * Two async planes are killed (SIGKILL) repeatedly while subscriptions renew, payouts are sent and
  * settlements move: each period is charged once, and the ledger equals the provider's books.

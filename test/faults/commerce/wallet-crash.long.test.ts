@@ -1,3 +1,4 @@
+/** Own service: it kills a process of its deployment. */
 /**
  * A service is killed repeatedly while an agent has payments signed. Retries with the same idempotency keys get the same
  * signatures, and the budget is spent exactly. 60 payments and 3 kills. With TEST_LONG 1,200 and 30.

@@ -1,3 +1,4 @@
+/** Own service: it kills a process of its deployment. */
 /**
  * A service is killed repeatedly while it takes payments, before and after its facilitator has
  * settled: every payment ends once, on the chain and in the ledger. 60 payments and 4 kills. With

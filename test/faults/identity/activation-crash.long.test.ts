@@ -1,3 +1,4 @@
+/** Own service: it kills a process of its deployment. */
 /**
  * A process is killed (SIGKILL) at each step of an activation, the commit included. Either everything happened or
  * nothing, and repeating the request reveals which. No acknowledged change is lost, no old secret stays valid with a

@@ -1,3 +1,4 @@
+/** Own service: it destroys its database. */
 /** The drill of docs/guides/operations/backup.md: back up under load, destroy, restore, use. */
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,3 +1,4 @@
+/** Own service: it steps the clock. */
 /** The clock is stepped by five minutes (docs/guides/operations/faults.md#the-clock). */
 import test from 'ava'
 import { systemClock } from '../../../runtime/kernel/clock.js'

@@ -1,3 +1,4 @@
+/** Own service: it stops its database. */
 /** The database goes down under the whole service, or loses a session, and recovers. */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'

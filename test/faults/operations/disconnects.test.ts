@@ -1,3 +1,4 @@
+/** Own service: it cuts its connections to the database. */
 /**
  * Connections that are cut in the middle of statements, and statements that the server aborts: the
  * response is 503, never 500.

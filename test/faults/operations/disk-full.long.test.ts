@@ -1,3 +1,4 @@
+/** Own service: it fills the disk of its database. */
 /**
  * The disk of the database is full under load (docs/guides/operations/faults.md#a-full-disk). Without the right to mount a
  * small disk, triggers raise the server's error for a full disk, and the server does not end.

@@ -1,3 +1,4 @@
+/** Own service: it holds the clock, reads the log and fails its loops. */
 /** A background loop fails while everything else works: readiness reports it. */
 import test from 'ava'
 import { type Clock, systemClock } from '../../../runtime/kernel/clock.js'

@@ -1,3 +1,4 @@
+/** Own service: it kills its database. */
 /**
  * The primary of a PostgreSQL cluster is killed under load. One service reaches the database through PgBouncer and HAProxy,
  * another one through HAProxy alone. TEST_LONG runs the failovers. The short form checks the files of deploy/database.

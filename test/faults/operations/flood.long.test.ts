@@ -1,3 +1,4 @@
+/** Own service: it floods it. */
 /**
  * A flood of registration starts does not stop a genuine registration. The suite floods briefly at
  * a rate that every machine can send. TEST_LONG offers 5,000 a second for half a minute, counting

@@ -1,3 +1,4 @@
+/** Own service: it stops its coordination backend. */
 /**
  * The coordination backend is stopped (SIGSTOP), not killed: it accepts connections and bytes, and
  * answers nothing. Every request is answered while it is stopped, as if it were killed.

@@ -1,3 +1,4 @@
+/** Own service: it stops its database, kms and mail server. */
 /**
  * PostgreSQL, the kms and the mail server are stopped (SIGSTOP), not killed: they accept connections and bytes, and
  * answer nothing. Every request is answered within 5 s. frozen-coordination.test.ts stops Redis and memcached.

@@ -1,3 +1,4 @@
+/** Own service: its database fails. */
 /**
  * Two services on a database that drops NOTIFY, fails statements with 40001, is reached through PgBouncer, and becomes
  * read-only for a while. TEST_LONG does more of each, with several seeds.

@@ -1,3 +1,4 @@
+/** Own service: it stops its kms. */
 /** The kms goes down under the whole service. */
 import test from 'ava'
 import {

@@ -1,3 +1,4 @@
+/** Own service: it gives an actor more work than it accepts. */
 /** More work than one actor accepts: it refuses, and the rest of the service is not affected. */
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'

@@ -1,3 +1,4 @@
+/** Own service: it ends a thread of the process. */
 /** A thread of the proof-of-work pool dies under the whole service. */
 import { syncBuiltinESMExports } from 'node:module'
 import threads, { type WorkerOptions } from 'node:worker_threads'

@@ -1,3 +1,4 @@
+/** Own service: it is behind PgBouncer. */
 /** The service behind PgBouncer in transaction mode, with the settings of docs/guides/operations/database.md. */
 import type { ExecutionContext } from 'ava'
 import { silentLogger } from '../../../runtime/kernel/log.js'

@@ -1,3 +1,4 @@
+/** Own service: it stops its Redis. */
 /** Redis is the coordination backend, and goes down. */
 import { bootstrap, callerOf, clientToken, demand, REGISTER } from '../../support/agents/journey.js'
 import { testWithProgram } from '../../support/service/programs.js'

@@ -1,3 +1,4 @@
+/** Own service: it loses answers of its database. */
 /** Admission with lost commit responses: each call end is stored once. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'

@@ -1,3 +1,4 @@
+/** Own service: it kills a process of its deployment. */
 /** Lost calls: their end events are appended later, once, and not while a call may run. */
 import { once } from 'node:events'
 import test from 'ava'

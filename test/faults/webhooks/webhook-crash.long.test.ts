@@ -1,3 +1,4 @@
+/** Own service: it kills a process of its deployment. */
 /**
  * The async plane is killed repeatedly while it delivers to a receiver that sometimes fails and
  * sometimes hangs: nothing is lost, and repeated deliveries have the same delivery id. 500 events

@@ -1,3 +1,4 @@
+/** Own service: it ends a thread of the process. */
 /**
  * The thread that signs and sends is ended repeatedly while the process lives on: nothing is lost,
  * and repeated deliveries have the same delivery id. 150 events and 3 ends. With TEST_LONG 2,000

@@ -1,3 +1,4 @@
+/** Own service: it stops the process. */
 /** A process that ends tells its proxies first, and serves what they still send (docs/reference/runtime.md). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'

@@ -1,3 +1,4 @@
+/** Own service: it has two gateway threads. */
 /** Two gateway threads in one process (docs/concepts/actor-runtime.md). */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

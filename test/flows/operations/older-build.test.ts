@@ -1,3 +1,4 @@
+/** Own service: it changes the schema, and reads the log. */
 /** A process of this build starts on the schema of the next one (docs/guides/operations/upgrade.md#roll-back). */
 import test from 'ava'
 import { Client } from 'pg'

@@ -2,14 +2,14 @@
 import { openChromium, violations } from '../../support/pages/chromium.js'
 import { accessibilityFindings } from '../../support/pages/accessibility.js'
 import { testWithProgram } from '../../support/service/programs.js'
-import { ownService } from '../../support/service/own-service.js'
+import { sharedService } from '../../support/service.js'
 
 testWithProgram(
   'chromium',
   'the page of the API is accessible and sends requests',
   async (t, path) => {
     t.timeout(240_000)
-    const running = await ownService({ transport: 'plain_http' })
+    const running = await sharedService('plain', { transport: 'plain_http' })
     t.teardown(() => running.end())
     for (const colorScheme of ['light', 'dark'] as const) {
       const window = await openChromium(path, { colorScheme })

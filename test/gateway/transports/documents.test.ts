@@ -1,3 +1,4 @@
+/** Own service: it chooses the parser, and measures the memory of the process. */
 /** Clients that ask for documents many times on one connection and read nothing. */
 import { connect } from 'node:net'
 import test from 'ava'

@@ -1,3 +1,4 @@
+/** Own service: its commands have its kms and a second process of its deployment. */
 /** Each check of `svc doctor` in its passing and in its failing form, against real servers. */
 import { once } from 'node:events'
 import { createServer, request, type Server } from 'node:http'

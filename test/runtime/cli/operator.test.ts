@@ -1,3 +1,4 @@
+/** Own service: it appoints and dismisses operators of the deployment. */
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

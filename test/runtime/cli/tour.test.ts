@@ -1,11 +1,10 @@
 import test from 'ava'
 import { runTour } from '../../../runtime/cli/tour/tour.js'
-import { ownService } from '../../support/service/own-service.js'
-import { TRANSPORTS } from '../../support/service.js'
+import { sharedService, TRANSPORTS } from '../../support/service.js'
 
 for (const transport of TRANSPORTS) {
   test(`every step of the tour succeeds (${transport})`, async (t) => {
-    const running = await ownService({ transport })
+    const running = await sharedService('plain', { transport })
     t.teardown(() => running.end())
     const lines: string[] = []
     const went = await runTour(running.baseUrl, (line) => lines.push(line), running.ca)

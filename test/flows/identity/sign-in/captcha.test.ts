@@ -1,3 +1,4 @@
+/** Own service: a test asks why it does not start. */
 /** CAPTCHA after repeated failures and before password reset mails. */
 import test, { type ExecutionContext } from 'ava'
 import { notThrough } from '../../../support/fleet/through.js'
