@@ -1,6 +1,6 @@
 /**
  * Settings of the services that test files share: `sharedService('plain')`. Several files use one at the same time, on one
- * database. Tenants isolate them, so a file makes its own tenants, and its own addresses with `addressOf()`.
+ * database. Tenants isolate them, so a file makes its own tenants, and its own addresses with `mailbox()`.
  */
 
 /** The files share an address too. Tests of these limits have a service of their own. */

@@ -7,6 +7,6 @@ const FILE = createHash('sha256')
   .slice(0, 8)
 
 /** An address that no other test file has. */
-export function addressOf(name: string, domain = 'harbour.test'): string {
-  return `${name}.${FILE}@${domain}`
+export function mailbox(name: string): string {
+  return `${name}.${FILE}@harbour.test`
 }

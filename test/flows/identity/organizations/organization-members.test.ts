@@ -14,6 +14,7 @@ import { operatorOfDeployment } from '../../../support/oauth/operator.js'
 import { owned } from '../../../support/identity/owner.js'
 import { signIn } from '../../../support/identity/person.js'
 import { SERVING_PROCESSES } from '../../../support/fleet/through.js'
+import { mailbox } from '../../../support/identity/addresses.js'
 import { sharedService } from '../../../support/service.js'
 
 const running = await sharedService('plain')
@@ -194,7 +195,7 @@ test('a user who owns the organization manages its members, an admin and a membe
     ])
     for (const [method, at, json] of [
       ['GET', path, undefined],
-      ['POST', path, { email: 'x@harbour.test', role: 'owner' }],
+      ['POST', path, { email: mailbox('x'), role: 'owner' }],
       ['PATCH', `${path}/${String(self['id'])}`, { role: 'owner' }],
       ['DELETE', `${path}/${String(self['id'])}`, undefined],
     ] as const)
@@ -212,7 +213,7 @@ test('an outsider gets 404 for organization, member, tenant and agent', async (t
   const record = { name: 'Taken over' }
   for (const [method, at, json] of [
     ['GET', path, undefined],
-    ['POST', path, { email: 'x@harbour.test', role: 'owner' }],
+    ['POST', path, { email: mailbox('x'), role: 'owner' }],
     ['PATCH', one, { role: 'member' }],
     ['DELETE', one, undefined],
     ['GET', `/api/v1/organizations/${mine.organizationId}`, undefined],
@@ -236,8 +237,8 @@ test('an outsider gets 404 for organization, member, tenant and agent', async (t
   t.is((await api.post(path, mine.operator, { agent_id: unknown, role: 'member' })).status, 404)
   for (const json of [
     { role: 'owner' },
-    { email: 'x@harbour.test', agent_id: unknown, role: 'owner' },
-    { email: 'x@harbour.test', role: 'king' },
+    { email: mailbox('x'), agent_id: unknown, role: 'owner' },
+    { email: mailbox('x'), role: 'king' },
     { email: 'no address', role: 'owner' },
   ])
     t.is((await api.post(path, mine.operator, json)).status, 400)
@@ -258,7 +259,7 @@ test('the last owner stays, also under concurrent requests', async (t) => {
   const first = String(creator!['id'])
   const invited = await expected(
     201,
-    api.post(path, operator, { email: 'later@harbour.test', role: 'owner' }),
+    api.post(path, operator, { email: mailbox('later'), role: 'owner' }),
   )
   const refused = async () => {
     for (const [method, json] of [
@@ -330,7 +331,7 @@ test('an idempotency key repeats an invitation without making a second one', asy
   const { organizationId, operator } = await api.workspace()
   const path = membersOf(organizationId)
   const key = { 'idempotency-key': 'invite-once' }
-  const json = { email: 'once@harbour.test', role: 'admin' }
+  const json = { email: mailbox('once'), role: 'admin' }
   const made = await api.post(path, operator, json, key)
   const again = await api.post(path, operator, json, key)
   t.is(made.status, 201)

@@ -2,6 +2,7 @@
 import test from 'ava'
 import { type Answer, apiOf, type Json } from '../../../support/api.js'
 import { owned } from '../../../support/identity/owner.js'
+import { mailbox } from '../../../support/identity/addresses.js'
 import { sharedService } from '../../../support/service.js'
 
 const running = await sharedService('plain')
@@ -53,7 +54,7 @@ test('the last owner stays: suspended, removed and demoted by no owner, admin or
   }
   await refused()
   // Owners who cannot sign in do not count: one is invited, one suspended.
-  const { body: invited } = await api.post(USERS, owner.token, { email: 'invited@example.com' })
+  const { body: invited } = await api.post(USERS, owner.token, { email: mailbox('invited') })
   t.is((await patch(invited['id'], owner.token, { roles: ['owner'] })).status, 200)
   const second = await anotherOwner({ ...owner, tenantId: `s.${owner.tenantId}` })
   t.is((await api.post(`${USERS}/${second}/suspend`, owner.token)).status, 200)

@@ -14,6 +14,7 @@ import {
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
+import { mailbox } from '../../../support/identity/addresses.js'
 import { sharedService, type TestService } from '../../../support/service.js'
 
 const grantTypes = [
@@ -63,7 +64,7 @@ const pushed = async (party: RelyingParty) => {
 const asking: Readonly<Record<string, (party: RelyingParty) => Promise<Record<string, string>>>> = {
   '/oauth/par': pushed,
   '/oauth/device/code': async () => ({}),
-  '/bc-authorize': async () => ({ scope: 'openid', login_hint: 'unknown@harbour.example' }),
+  '/bc-authorize': async () => ({ scope: 'openid', login_hint: mailbox('unknown') }),
 }
 for (const [path, fieldsOf] of Object.entries(asking))
   test.serial(`${path}: 401`, async (t) => {

@@ -24,6 +24,7 @@ import {
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
+import { mailbox } from '../../../support/identity/addresses.js'
 import { sharedService, type TestService } from '../../../support/service.js'
 
 let running: TestService
@@ -170,13 +171,7 @@ test('a repeated parameter is refused, and GET is not supported', async (t) => {
 test('the responses do not reveal which users exist', async (t) => {
   const { start, poll } = ciba(running, party)
   const suspended = await bootstrapped(running)
-  const hints = [
-    'unknown@harbour.example',
-    'no such subject',
-    suspended.email,
-    'a@b\u0000',
-    '\u{1F980}@x',
-  ]
+  const hints = [mailbox('unknown'), 'no such subject', suspended.email, 'a@b\u0000', '\u{1F980}@x']
   for (const login_hint of [person.email, ...hints]) {
     const { status, body } = await start({ login_hint, scope: 'openid' })
     t.is(status, 200, login_hint)

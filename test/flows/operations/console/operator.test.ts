@@ -12,6 +12,7 @@ import { consoleOwner, openConsole } from '../../../support/identity/console.js'
 import { sql } from '../../../support/storage/sql.js'
 import { enrol } from '../../../support/identity/person.js'
 import { openBrowser } from '../../../support/pages/browser.js'
+import { mailbox } from '../../../support/identity/addresses.js'
 import { sharedService } from '../../../support/service.js'
 
 const running = await sharedService('plain')
@@ -97,7 +98,7 @@ test('a person is appointed by a verified address, and dismissed at once', async
   t.is(
     (
       await appoint({
-        email: 'absent@harbour.test',
+        email: mailbox('absent'),
         to: 'appointed',
         scopes: ['deployment:manage'],
       })
