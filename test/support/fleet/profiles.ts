@@ -19,6 +19,17 @@ export const PROFILES = {
     SVC_OIDC__DYNAMIC_REGISTRATION_ENABLED: 'true',
     SVC_DEVICE_AUTHORIZATION__INTERVAL_SECS: '1',
   },
+  /** Directories, single sign-on and rules of larger tenants. */
+  enterprise: {
+    ...LIMITS,
+    SVC_SCIM__ENABLED: 'true',
+    SVC_SCIM__GROUPS_ENABLED: 'true',
+    SVC_INVITATIONS__ENABLED: 'true',
+    SVC_ENTERPRISE_SSO__ENABLED: 'true',
+    SVC_ACCESS_CONTROL__ENABLED: 'true',
+    SVC_VERIFIED_DOMAINS__ENABLED: 'true',
+    SVC_API_KEYS__ENABLED: 'true',
+  },
   /** Buyers come through a proxy. */
   commerce: {
     ...LIMITS,

@@ -2,16 +2,9 @@
 import test from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService({
-  environment: {
-    SVC_ENTERPRISE_SSO__ENABLED: 'true',
-    SVC_ACCESS_CONTROL__ENABLED: 'true',
-    SVC_VERIFIED_DOMAINS__ENABLED: 'true',
-    SVC_API_KEYS__ENABLED: 'true',
-  },
-})
+const running = await sharedService('enterprise')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()

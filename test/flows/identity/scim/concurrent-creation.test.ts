@@ -3,11 +3,9 @@ import test from 'ava'
 import { apiOf, type Json } from '../../../support/api.js'
 import { openDirectory, SCIM_USER } from '../../../support/identity/directory.js'
 import { sql } from '../../../support/storage/sql.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService({
-  environment: { SVC_SCIM__ENABLED: 'true', SVC_INVITATIONS__ENABLED: 'true' },
-})
+const running = await sharedService('enterprise')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()

@@ -2,9 +2,9 @@
 import test from 'ava'
 import { apiOf, type Json } from '../../../support/api.js'
 import { openDirectory } from '../../../support/identity/directory.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService({ environment: { SVC_SCIM__ENABLED: 'true' } })
+const running = await sharedService('enterprise')
 const api = apiOf(running)
 const directory = await openDirectory(api)
 const [fixture] = (await directory.send('GET', '/Users')).body['Resources'] as Json[]

@@ -9,11 +9,9 @@ import {
   SCIM_PATCH,
 } from '../../../support/identity/directory.js'
 import { sql } from '../../../support/storage/sql.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService({
-  environment: { SVC_SCIM__ENABLED: 'true', SVC_SCIM__GROUPS_ENABLED: 'true' },
-})
+const running = await sharedService('enterprise')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()

@@ -11,9 +11,9 @@ import { fixtureOf } from '../../../support/agents/delegation.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { signIn } from '../../../support/identity/person.js'
 import { sql } from '../../../support/storage/sql.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService({ environment: { SVC_SCIM__ENABLED: 'true' } })
+const running = await sharedService('enterprise')
 const api = apiOf(running)
 const directory = await openDirectory(api)
 test.after.always(async () => {

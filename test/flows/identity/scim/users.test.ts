@@ -10,11 +10,9 @@ import {
 } from '../../../support/identity/directory.js'
 import { sql } from '../../../support/storage/sql.js'
 import { docsPage } from '../../../support/pages/docs-page.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService({
-  environment: { SVC_SCIM__ENABLED: 'true', SVC_INVITATIONS__ENABLED: 'true' },
-})
+const running = await sharedService('enterprise')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()

@@ -7,13 +7,11 @@ import test from 'ava'
 import { documentOf, InvalidFile } from '../../../../runtime/cli/apply/document.js'
 import { apiOf, type Json, type Workspace } from '../../../support/api.js'
 import { trustOfPrograms } from '../../../support/service/trust.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const MAIN = new URL('../../../../runtime/main.js', import.meta.url).pathname
 const EXAMPLE = new URL('../../../../../docs/examples/apply/shop.toml', import.meta.url).pathname
-const running = await testService({
-  environment: { SVC_ACCESS_CONTROL__ENABLED: 'true', SVC_ENTERPRISE_SSO__ENABLED: 'true' },
-})
+const running = await sharedService('enterprise')
 const api = apiOf(running)
 const folder = mkdtempSync(join(tmpdir(), 'svc-apply-'))
 test.after.always(async () => {

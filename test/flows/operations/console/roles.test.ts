@@ -4,9 +4,9 @@ import { fixtureOf, newFixture, present } from '../../../support/agents/delegati
 import { apiOf } from '../../../support/api.js'
 import { openConsole } from '../../../support/identity/console.js'
 import type { TestBrowser } from '../../../support/pages/browser.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService({ environment: { SVC_SCIM__ENABLED: 'true' } })
+const running = await sharedService('enterprise')
 const api = apiOf(running)
 const workspace = await api.workspace()
 const { tenantId, token } = workspace
