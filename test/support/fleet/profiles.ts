@@ -30,12 +30,7 @@ export const PROFILES = {
     SVC_VERIFIED_DOMAINS__ENABLED: 'true',
     SVC_API_KEYS__ENABLED: 'true',
   },
-  /** Buyers come through a proxy. */
-  commerce: {
-    ...LIMITS,
-    SVC_COMMERCE__ENABLED: 'true',
-    SVC_SERVER__TRUSTED_PROXIES: '127.0.0.1/32',
-  },
+  commerce: { ...LIMITS, SVC_COMMERCE__ENABLED: 'true' },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, string>>>>
 
 export type Profile = keyof typeof PROFILES
