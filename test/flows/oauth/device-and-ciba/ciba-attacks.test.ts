@@ -308,7 +308,8 @@ test('an answer counts once, and only from a form of the service', async (t) => 
     ),
   )
   const said = answers.flatMap(({ html }) => dataIn(html, 'decided'))
-  t.is(said.length, 1)
+  // Later answers show what the first one decided.
+  t.is(new Set(said).size, 1)
   t.true(answers.every(({ status }) => status === 200 || status === 404))
   const polled = await ciba(running, party).poll(body['auth_req_id'])
   t.is(polled.status === 200, said[0] === 'approved')
