@@ -17,10 +17,14 @@ export type PublishedAgent<Profile> = {
   }[]
 }
 
-/** An active agent of an active home tenant. Its documents are public, so the look-up crosses tenants. */
+/**
+ * An active agent of an active home tenant. Its documents are public, so the look-up crosses tenants.
+ * @param seenIn a tenant that must not have suspended it.
+ */
 export async function findAgentProfile<Profile>(
   tx: Transaction,
   agentId: string,
+  seenIn: string | null = null,
 ): Promise<PublishedAgent<Profile> | undefined> {
   const { rows } = await tx.query<PublishedAgent<Profile>>({
     name: 'agent.profile',
@@ -30,8 +34,9 @@ export async function findAgentProfile<Profile>(
                 order by k.created_at), '[]')
               from agent_keys k where k.tenant_id = a.tenant_id and k.agent_id = a.id
                 and k.status = 'active') as keys
-           from agents a where a.id = $1 and ${agentInForce('a.id')}`,
-    values: [agentId],
+           from agents a where a.id = $1 and ${agentInForce('a.id')} and not exists (
+             select from agent_suspensions x where x.tenant_id = $2 and x.agent_id = a.id)`,
+    values: [agentId, seenIn],
   })
   return rows[0]
 }

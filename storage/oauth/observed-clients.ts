@@ -307,6 +307,29 @@ export async function deleteObservedClient(
   return { clientId: rows[0].clientId, families: revoked.rows.map((row) => row.id) }
 }
 
+/**
+ * Deletes the clients that a metadata document identifies, in the tenant or in all, with their grants. Their tokens become
+ * invalid. The transaction crosses tenants. @returns the ids of the clients and of their families.
+ */
+export async function deleteClientsOfDocument(
+  tx: Transaction,
+  clientId: string,
+  tenantId: string | null,
+  now: Date,
+): Promise<readonly string[]> {
+  const { rows } = await tx.query<{ tenantId: string; id: string }>({
+    name: 'observed_client.of_document',
+    text: `select tenant_id as "tenantId", id from applications
+           where metadata_url = $1 and ($2::uuid is null or tenant_id = $2)
+           order by tenant_id`,
+    values: [clientId, tenantId],
+  })
+  const ended: string[] = []
+  for (const { tenantId: of, id } of rows)
+    ended.push(id, ...((await deleteObservedClient(tx, of, id, now))?.families ?? []))
+  return ended
+}
+
 /** Deletes up to `limit` clients whose last use and last grant ended before `before`. */
 export async function removeUnusedObservedClients(
   tx: Transaction,

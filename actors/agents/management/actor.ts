@@ -19,12 +19,14 @@ import {
 import { endAgentSessions } from '../../../storage/agents/agent-status.js'
 import { type AgentWithKeys, findAgent, findAgents } from '../../../storage/agents/agents.js'
 import { keepsOwnersWithout } from '../../../storage/identity/organization-members.js'
+import { deleteClientsOfDocument } from '../../../storage/oauth/observed-clients.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { type DelegationsToEnd, endDelegations } from '../../../storage/agents/delegations.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { AgentRecord } from '../agents/protocol.js'
 import { agentRecord } from '../agents/records.js'
+import { agentDocumentUrl } from '../../domain/agents/documents.js'
 import { audited, type AuditOnlyType } from '../../domain/audit.js'
 import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
 import { isUuid } from '../../domain/ids.js'
@@ -62,26 +64,32 @@ export const agentManagementActor = defineActor<AgentManagementProtocol, AgentMa
   },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
-    const { database, clock, random, tokens } = needs
+    const { database, clock, random, tokens, issuer } = needs
+
+    /** Ends what people granted to the client that the agent's own document describes. */
+    const endClients = (tx: Transaction, agentId: string, tenantId: string | null, now: Date) =>
+      deleteClientsOfDocument(tx, agentDocumentUrl(issuer, agentId, 'client'), tenantId, now)
 
     const findVisible = (tx: Transaction, { caller, agentId }: OneAgent) =>
       isUuid(agentId) ? findVisibleAgent(tx, caller.principal.tenantId, agentId) : undefined
 
     /**
      * Changes an agent that the tenant sees, then invalidates its tokens in the caches of this
-     * process; the other processes get a notification at the commit. Not cancelled when the client
+     * process, and those of `ended`; the other processes get a notification at the commit. Not cancelled when the client
      * disconnects: a suspension must complete.
      */
     async function change<Result>(
       message: OneAgent,
-      work: (tx: Transaction, found: VisibleAgent) => Promise<Result>,
+      work: (tx: Transaction, found: VisibleAgent, ended: string[]) => Promise<Result>,
     ): Promise<Result | typeof UNKNOWN_AGENT> {
+      let ended: string[] = []
       const result = await database.system(async (tx) => {
+        ended = []
         const found = await findVisible(tx, message)
         if (found === undefined || !(await holdAgent(tx, found.id))) return UNKNOWN_AGENT
-        return work(tx, found)
+        return work(tx, found, ended)
       })
-      tokens.send('invalidate', { ids: [message.agentId] })
+      tokens.send('invalidate', { ids: [message.agentId, ...ended] })
       return result
     }
 
@@ -161,7 +169,7 @@ export const agentManagementActor = defineActor<AgentManagementProtocol, AgentMa
       },
 
       suspend: (message, context) =>
-        change(message, async (tx, found) => {
+        change(message, async (tx, found, ended) => {
           if (isAbove(found, message.caller.principal)) return ABOVE
           const now = clock.now()
           const home = isHome(message, found)
@@ -178,6 +186,7 @@ export const agentManagementActor = defineActor<AgentManagementProtocol, AgentMa
           if (changed) {
             const of = { agentId: found.id, tenantId: reach, fingerprint: null }
             await endAgentSessions(tx, of, 'agent_suspended', now)
+            ended.push(...(await endClients(tx, found.id, reach, now)))
             await writeAudit(tx, message, 'admin.agent.suspended', { everywhere: home }, context)
           }
           return present(tx, found, !home)
@@ -198,7 +207,7 @@ export const agentManagementActor = defineActor<AgentManagementProtocol, AgentMa
         }),
 
       remove: (message, context) =>
-        change(message, async (tx, found) => {
+        change(message, async (tx, found, ended) => {
           if (!isHome(message, found)) return { tag: 'at_home_elsewhere' as const }
           if (isAbove(found, message.caller.principal)) return ABOVE
           if (!(await keepsOwnersWithout(tx, found.id))) return LAST_OWNER
@@ -207,6 +216,7 @@ export const agentManagementActor = defineActor<AgentManagementProtocol, AgentMa
           const delegations = { tenantId: null, agentId: found.id }
           await revokeDelegations(tx, message, delegations, 'agent_deleted', now, context)
           await endAgentSessions(tx, of, 'agent_deleted', now)
+          ended.push(...(await endClients(tx, found.id, null, now)))
           await deleteAgent(tx, found.id)
           await writeAudit(tx, message, 'admin.agent.deleted', {}, context)
           return { tag: 'removed' as const }

@@ -117,15 +117,17 @@ export function createMetadataClients(needs: MetadataClientsNeeds): MetadataClie
 
   async function currentDocument(
     clientId: string,
+    tenantId: string,
     live: boolean,
   ): Promise<ReadDocument | NotAdmitted> {
     const own = urls.agentOf(clientId)
     if (own !== null) {
       if (own.name !== 'client') return faulty('client_id does not name a metadata document')
       // The agent may be of any tenant.
-      const agent = await database.system((tx) => findAgentProfile<AgentProfile>(tx, own.agentId), {
-        pool: 'identity',
-      })
+      const agent = await database.system(
+        (tx) => findAgentProfile<AgentProfile>(tx, own.agentId, tenantId),
+        { pool: 'identity' },
+      )
       if (agent === undefined) return faulty('the agent does not exist or is not active')
       return read(clientId, agentClientDocument(issuer, agent))
     }
@@ -213,7 +215,7 @@ export function createMetadataClients(needs: MetadataClientsNeeds): MetadataClie
         { signal },
       )
       if (before !== null) return tooMany(before, now)
-      const document = await currentDocument(clientId, live)
+      const document = await currentDocument(clientId, tenantId, live)
       if (document.tag === 'not_admitted') return document
       if (document.tag === 'faulty') return faulty(document.fault)
       if (policy.requireAuth && document.members.tokenEndpointAuthMethod === 'none')

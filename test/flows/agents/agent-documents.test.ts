@@ -1,6 +1,7 @@
 /** The documents of agents, and an agent that signs in at another service as the client that they describe. */
 import test from 'ava'
 import { SignJWT } from 'jose'
+import { apiOf } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
 import { bootstrapped, type Workspace } from '../../support/identity/person.js'
 import { tenantAgent, type TenantAgent } from '../../support/identity/tenant-agent.js'
@@ -134,6 +135,55 @@ test.serial('the document of an own agent is read without a fetch', async (t) =>
     clientId,
   ])
   t.is(rows.length, 0)
+})
+
+test.serial('a suspension ends what people granted to the client of the agent', async (t) => {
+  const api = apiOf(abroad)
+  t.teardown(() => api.close())
+  const owner = await api.workspace()
+  for (const end of ['suspend', 'delete'] as const) {
+    const { key, agentId } = await api.register(owner.tenantId)
+    const login = await api.login(key, { agent_id: agentId, tenant_id: owner.tenantId })
+    const json = { redirect_uris: [CLIENT_CALLBACK] }
+    const token = String(login.body['access_token'])
+    t.is((await api.call('PATCH', '/api/v1/agents/me/profile', { token, json })).status, 200)
+    const clientId = `${abroad.issuer}/agents/${agentId}/client.json`
+    const { form } = await codeOf(abroad, person, clientId)
+    const { algorithm, privateKey } = key
+    const signed = () =>
+      new SignJWT({})
+        .setProtectedHeader({ alg: algorithm === 'ed25519' ? 'EdDSA' : 'ES256' })
+        .setIssuer(clientId)
+        .setSubject(clientId)
+        .setAudience(abroad.issuer)
+        .setJti(crypto.randomUUID())
+        .setIssuedAt()
+        .setExpirationTime('2m')
+        .sign(privateKey)
+    const issued = await post(abroad.baseUrl, '/oauth/token', {
+      ...form,
+      client_assertion_type: ASSERTION,
+      client_assertion: await signed(),
+    })
+    t.is(issued.status, 200, JSON.stringify(issued.body))
+    const granted = String(issued.body['access_token'])
+    t.is((await api.get('/userinfo', granted)).status, 200)
+    const path = `/api/v1/agents/${agentId}`
+    const ended =
+      end === 'suspend'
+        ? await api.post(`${path}/suspend`, owner.token)
+        : await api.call('DELETE', path, { token: owner.token })
+    t.true(ended.status < 300, JSON.stringify(ended.body))
+    t.is((await api.get('/userinfo', granted)).status, 401, end)
+    const again = await post(abroad.baseUrl, '/oauth/token', {
+      grant_type: 'refresh_token',
+      refresh_token: String(issued.body['refresh_token']),
+      client_id: clientId,
+      client_assertion_type: ASSERTION,
+      client_assertion: await signed(),
+    })
+    t.true(again.status >= 400, end)
+  }
 })
 
 test.serial('a suspended agent has no documents', async (t) => {
