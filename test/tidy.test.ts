@@ -1,10 +1,12 @@
 /** The shape of the tree is behaviour too: a broken rule here fails the build. */
+import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import test from 'ava'
 
 const FILE_LINES_MAX = 600
 const FOLDER_FILES_MAX = 25
+const FUNCTION_LINES_MAX = 120
 const FOLDERS = ['runtime', 'actors', 'gateway', 'storage', 'migrations', 'bench', 'test']
 const DRAWERS = /(^|\/)(utils?|helpers?|common|misc|shared|lib|manager)(\/|\.ts$)/
 
@@ -30,6 +32,8 @@ const BANNED: [pattern: RegExp, instead: string, allowed: RegExp][] = [
   [/^\s*t\.pass\(\)$/m, 'an assertion that can fail', /^test\/tidy\.test\.ts$/],
 ]
 
+type Limits = Readonly<Record<string, number>>
+
 const sources = FOLDERS.flatMap((folder) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
@@ -52,6 +56,26 @@ test('no file is longer than a reader can hold', (t) => {
     .filter(({ lines }) => lines > FILE_LINES_MAX)
     .map(({ path, lines }) => `${path}: ${lines}`)
   t.deepEqual(long, [])
+})
+
+test('no function is longer than a reader can hold, and older ones do not grow', (t) => {
+  // Files with one longer function, and its lines at most. An entry goes when its function is split.
+  const before = JSON.parse(readFileSync('test/runner/long-functions.json', 'utf8')) as Limits
+  const { stdout } = spawnSync(
+    'node_modules/.bin/oxlint',
+    ['-A', 'all', '-D', 'max-lines-per-function', '-f', 'json', ...FOLDERS],
+    { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 },
+  )
+  const found = JSON.parse(stdout) as { diagnostics: { filename: string; message: string }[] }
+  t.true(found.diagnostics.length > 100, 'the linter finds functions')
+  const long = found.diagnostics
+    .map(({ filename, message }) => ({ filename, lines: Number(/\((\d+)\)/.exec(message)?.[1]) }))
+    .filter(({ lines }) => lines > FUNCTION_LINES_MAX)
+  const longer = long.filter(({ filename, lines }) => lines > (before[filename] ?? 0))
+  t.deepEqual(longer, [], `a function has at most ${FUNCTION_LINES_MAX} lines`)
+  const isLong = new Set(long.map(({ filename }) => filename))
+  const over = Object.keys(before).filter((filename) => !isLong.has(filename))
+  t.deepEqual(over, [], 'these files have no long function any more: remove them from the list')
 })
 
 test('no file or folder is a drawer', (t) => {
