@@ -25,7 +25,8 @@ import {
   journey,
   relyingParty,
 } from '../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../support/service.js'
+import { mailbox } from '../../support/identity/addresses.js'
+import { sharedService, testService, type TestService } from '../../support/service.js'
 
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 const VERIFY = '/oauth/device/verify'
@@ -34,7 +35,7 @@ let running: TestService
 let api: Api
 let workspace: Workspace
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   api = apiOf(running)
   workspace = await api.workspace()
 })
@@ -119,7 +120,7 @@ test('rotating a fixture password needs the scopes of the user', async (t) => {
 
 /** Another owner of the tenant, because the last one stays. */
 async function addOwner({ db }: TestService, at: Api, token: string): Promise<void> {
-  const added = { email: 'next@example.com', password: 'a password of an owner' }
+  const added = { email: mailbox('next'), password: 'a password of an owner' }
   const { body } = await at.post('/api/v1/tenant-users', token, added)
   await sql(db.database, `update tenant_users set roles = '{owner}' where id = $1`, [body['id']])
 }

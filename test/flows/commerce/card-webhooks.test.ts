@@ -4,7 +4,7 @@ import test from 'ava'
 import { CARD_WEBHOOK_SECRET, startCardProvider } from '../../support/commerce/card-provider.js'
 import { cardShop } from '../../support/commerce/card-shop.js'
 import { sql } from '../../support/storage/sql.js'
-import { testService } from '../../support/service.js'
+import { sharedService, testService } from '../../support/service.js'
 import { COMMERCE, openShop } from '../../support/commerce/shop.js'
 
 const provider = await startCardProvider()
@@ -153,7 +153,7 @@ test('an object of another account changes nothing, whichever charge its metadat
 })
 
 test('without a card provider the route is a 404', async (t) => {
-  const plain = await testService({ environment: COMMERCE })
+  const plain = await sharedService('commerce')
   const shop = await openShop(plain)
   t.teardown(async () => {
     await shop.api.close()

@@ -4,7 +4,7 @@ import test from 'ava'
 import type { Json } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { sql } from '../../support/storage/sql.js'
-import { testService } from '../../support/service.js'
+import { sharedService, testService } from '../../support/service.js'
 import { COMMERCE, openShop, PUBLIC } from '../../support/commerce/shop.js'
 
 const running = await testService({
@@ -356,7 +356,7 @@ test('a paid charge is settled: created, held while it clears, released, and the
 })
 
 test('without commerce.enabled the routes do not exist', async (t) => {
-  const plain = await testService()
+  const plain = await sharedService('plain')
   t.teardown(() => plain.end())
   const answer = await fetch(`${plain.baseUrl}${PUBLIC}/checkout-sessions`, { method: 'POST' })
   t.is(answer.status, 404)

@@ -2,10 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import test from 'ava'
 import { sql } from '../../support/storage/sql.js'
-import { testService } from '../../support/service.js'
+import { sharedService, testService } from '../../support/service.js'
 import { COMMERCE, openShop, PUBLIC, type Shop } from '../../support/commerce/shop.js'
 
-const running = await testService({ environment: COMMERCE })
+const running = await sharedService('commerce')
 const shop = await openShop(running)
 const other = await openShop(running)
 test.after.always(async () => {

@@ -3,9 +3,10 @@ import test from 'ava'
 import { type Api, apiOf, type Json, type Workspace } from '../../../support/api.js'
 import { sql } from '../../../support/storage/sql.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
-import { testService } from '../../../support/service.js'
+import { mailbox } from '../../../support/identity/addresses.js'
+import { sharedService, testService } from '../../../support/service.js'
 
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()
@@ -76,7 +77,7 @@ test('members and open invitations count, and concurrent invitations do not exce
     patch(policyOf(organizationId), operator, { max_members: Number(members) + 2 }),
   )
   const answers = await Promise.all(
-    [1, 2, 3, 4, 5].map((number) => invite(workspace, `person-${number}@harbour.test`)),
+    [1, 2, 3, 4, 5].map((number) => invite(workspace, mailbox(`person-${number}`))),
   )
   t.deepEqual(answers.map(({ status }) => status).toSorted(), [201, 201, 403, 403, 403])
 })
@@ -85,16 +86,16 @@ test('an invitation ends, and its address can be invited again', async (t) => {
   const workspace = await api.workspace()
   const { organizationId, operator } = workspace
   await expected(200, patch(policyOf(organizationId), operator, { invitation_ttl_secs: 60 }))
-  const invited = await expected(201, invite(workspace, 'late@harbour.test'))
+  const invited = await expected(201, invite(workspace, mailbox('late')))
   const created = Date.parse(String(invited['created_at']))
   t.is(Date.parse(String(invited['expires_at'])), created + 60_000)
-  t.is((await invite(workspace, 'late@harbour.test')).status, 409)
+  t.is((await invite(workspace, mailbox('late'))).status, 409)
   await sql(
     running.db.database,
     `update organization_members set expires_at = now() - interval '1 second' where id = $1`,
     [String(invited['id'])],
   )
-  const again = await expected(201, invite(workspace, 'late@harbour.test'))
+  const again = await expected(201, invite(workspace, mailbox('late')))
   t.not(again['id'], invited['id'])
 })
 

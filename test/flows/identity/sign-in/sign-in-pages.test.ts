@@ -3,11 +3,11 @@ import test from 'ava'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, enrol, enrolledBrowser, signIn } from '../../../support/identity/person.js'
-import { testService, TRANSPORTS } from '../../../support/service.js'
+import { sharedService, testService, TRANSPORTS } from '../../../support/service.js'
 
 for (const transport of TRANSPORTS) {
   test(`${transport}: a person signs in, sees the account and signs out`, async (t) => {
-    const running = await testService({ transport })
+    const running = await sharedService('plain', { transport })
     t.teardown(() => running.end())
     const workspace = await bootstrapped(running)
     const browser = openBrowser(running)
@@ -47,7 +47,7 @@ for (const transport of TRANSPORTS) {
 }
 
 test('a second factor is enrolled, then required at every sign-in', async (t) => {
-  const running = await testService()
+  const running = await sharedService('plain')
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
   const first = await enrolledBrowser(running, workspace)
@@ -94,7 +94,7 @@ test('with two_factor every user must enrol a second factor before being signed 
 })
 
 test('a tenant sets its session lifetimes', async (t) => {
-  const running = await testService()
+  const running = await sharedService('plain')
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
   const { database } = running.db

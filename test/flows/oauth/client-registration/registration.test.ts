@@ -13,7 +13,7 @@ import { bootstrapped } from '../../../support/identity/person.js'
 import { authorized, CALLBACK, callbackOf, journey } from '../../../support/oauth/relying-party.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { REGISTRATION, registering } from '../../../support/identity/registering.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, testService, type TestService } from '../../../support/service.js'
 import {
   callAt,
   type Json,
@@ -287,7 +287,7 @@ test('a sector identifier document must list every redirect URI', async (t) => {
 })
 
 test('registration is absent from the API and discovery while it is disabled', async (t) => {
-  const off = await testService()
+  const off = await sharedService('plain')
   t.teardown(() => off.end())
   const answer = await callAt(off.baseUrl, '/oauth/register', { method: 'POST' })
   t.is(answer.status, 404)

@@ -3,12 +3,12 @@ import test, { type ExecutionContext } from 'ava'
 import { decodeJwt } from 'jose'
 import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
-import { REGISTRATION, TOKENS } from '../../../support/identity/registering.js'
+import { TOKENS } from '../../../support/identity/registering.js'
 import { callAt, type Json } from '../../../support/identity/tenant-agent.js'
 import { mcpClient, mcpServer, SDKS, type SdkName } from '../../../support/oauth/mcp-client.js'
 import { relyingParty } from '../../../support/oauth/relying-party.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, testService, type TestService } from '../../../support/service.js'
 
 const SCOPES = [
   { name: 'files:read', description: 'Read your files', kind: 'read' },
@@ -26,7 +26,7 @@ const NATIVE = {
 let running: TestService
 let person: Workspace
 test.before(async () => {
-  running = await testService({ environment: REGISTRATION })
+  running = await sharedService('clients')
   person = await bootstrapped(running)
 })
 test.after.always(() => running?.end())
