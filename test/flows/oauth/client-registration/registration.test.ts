@@ -326,7 +326,8 @@ test('open registration: one tenant, user scopes only, and no address of the ser
   t.is((await post({ tenant: 'control-plane' })).status, 400)
   t.is((await post({ scope: 'openid users:read' })).body['scope'], 'openid')
   t.is((await post({ scope: 'openid offline_access phone' })).status, 201)
-  for (const [url] of REFUSED_URLS) {
+  // An empty string is an absent member.
+  for (const [url] of REFUSED_URLS.filter(([text]) => text !== '')) {
     for (const member of ['jwks_uri', 'sector_identifier_uri']) {
       const answer = await post({ [member]: url })
       t.is(answer.status, 400, `${member} ${url}`)
