@@ -38,7 +38,7 @@ export type CompiledRoute = {
   readonly meter: RouteMeter
   /** The route has no input and no credentials, so the pipeline skips those steps. */
   readonly light: boolean
-  /** The bytes for which an exchange keeps room (`HttpExchange.turn`): those of its longest answer, or a guess. */
+  /** The bytes for which an exchange keeps room (`HttpExchange.turn`): the length of its longest answer, or a guess. */
   readonly expected: { bytes: number }
   /** Media types of success, for Accept. */
   readonly offers: readonly string[]

@@ -1,5 +1,5 @@
 /**
- * The group of hostile tenants of `noisy/groups`, on a thread of its own: from a message until the next, each tenant
+ * The group of hostile tenants of `noisy/groups`, on a separate thread: from a message until the next, each tenant
  * holds whatever it gets of all shared resources at once. Its agents stay within their rate limits.
  */
 import { setMaxListeners } from 'node:events'

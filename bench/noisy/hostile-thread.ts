@@ -1,5 +1,5 @@
 /**
- * The hostile tenant of `noisy/neighbour`, on a thread of its own: keeps one resource at its limit
+ * The hostile tenant of `noisy/neighbour`, on a separate thread: keeps one resource at its limit
  * until it gets `stop`. Its concurrency is bounded, and refused calls are repeated after a pause.
  */
 import { setMaxListeners } from 'node:events'
@@ -121,7 +121,7 @@ const letter: Attempt = async (signal) => {
   return status
 }
 
-/** Unknown users cost as much as known ones. They use an address of their own. */
+/** Unknown users cost as much as known ones. Their sign-ins come from another address. */
 const signIn: Attempt = async (_, worker, turn) => {
   const browser = openBrowser({ baseUrl })
   const query = new URLSearchParams({ tenant_slug: tenant.slug })

@@ -1,4 +1,4 @@
-/** The setup of `noisy/neighbour`: the whole service in a process of its own, with two tenants. */
+/** The setup of `noisy/neighbour`: the whole service in a separate process, with two tenants. */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -216,7 +216,7 @@ export async function openNoisyStage({
 }: StageOptions): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-noisy-'))
   const { cert, key, path } = await certificate(folder)
-  // Those of the hostile tenants are on another thread, so that only the service is shared.
+  // The places of the hostile tenants are on another thread, so that only the service is shared.
   const [places, hostilePlaces] = [0, 1].map(
     () =>
       new Worker(new URL('./places-thread.js', import.meta.url), {

@@ -415,7 +415,7 @@ function isFieldValue(value: string): boolean {
 
 /**
  * The entity tag that If-None-Match has of a document, by weak comparison (RFC 9110 section 13.1.2).
- * @param tags those of all forms of the document. The client may have any, whatever it would get now.
+ * @param tags the tags of all forms of the document. The client may have any of them, whatever it would get now.
  */
 function knownOf(
   ifNoneMatch: string | undefined,

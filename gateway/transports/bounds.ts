@@ -10,7 +10,7 @@ import { isShared } from '../response/shared-body.js'
 export const IN_PROGRESS_MAX = 16
 /** Unsent bytes of a connection, beside a single answer that is being written. No further request starts above it. */
 export const UNSENT_BYTES_MAX = 1024 * 1024
-/** Received requests of a connection that wait for their turn: those of usual length in the 64 KiB of one read. */
+/** Received requests of a connection that wait for their turn: as many of usual length as one read of 64 KiB has. */
 const WAITING_MAX = 1_600
 /** What a received request that waits is counted as. */
 const WAITING_REQUEST_BYTES = 8 * 1024
@@ -37,7 +37,7 @@ export class ConnectionBounds {
   private readonly addresses = new Map<string, AddressAccount>()
   private readonly isShared: (address: string) => boolean
 
-  /** @param isShared true for addresses of many clients, such as proxies. They have no bound of their own. */
+  /** @param isShared true for addresses of many clients, such as proxies. They have no bound per address. */
   constructor(isShared: (address: string) => boolean = () => false) {
     this.isShared = isShared
   }
@@ -183,7 +183,7 @@ export class Turns extends Holder {
     return false
   }
 
-  /** @param reservedBytes those reserved for its answer. */
+  /** @param reservedBytes the bytes reserved for its answer. */
   finish(reservedBytes = 0): void {
     this.inProgress -= 1
     this.bounds.inProgress -= 1

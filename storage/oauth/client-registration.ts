@@ -7,7 +7,7 @@ export type TokenCreator = { readonly type: 'human' | 'agent' | 'service'; reado
 
 /** The scopes that a client may register. */
 export type ScopeBounds = {
-  /** The scopes of this service, in addition to user scopes and those of credentials. */
+  /** The scopes of this service, in addition to the scopes of users and credentials. */
   readonly held: readonly string[]
   /** A client gets no scope outside of this list. Null without a list. */
   readonly chosen: readonly string[] | null

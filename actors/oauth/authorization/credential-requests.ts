@@ -58,7 +58,7 @@ export async function hasKnownLocations(
   return (await knownAudience(database, issuer, client, locations, context)) !== null
 }
 
-/** The details as granted: those of credentials get `credential_identifiers` (OpenID4VCI section 6.2). */
+/** The details as granted. Details of credentials get `credential_identifiers` (OpenID4VCI section 6.2). */
 export function grantedDetails(
   random: Random,
   details: AuthorizationDetails | null,

@@ -56,7 +56,7 @@ export type CreateToken = {
   readonly address: string
   readonly expiresInSecs: number
   readonly maxUses: number
-  /** What its clients may have at most. Null: user scopes, and those of credentials and API resources. */
+  /** What its clients may have at most. Null: the scopes of users, credentials and API resources. */
   readonly scopes: readonly string[] | null
   readonly idempotency: IdempotencyClaim | null
 }

@@ -83,8 +83,8 @@ const CreateToken = z
       .optional()
       .meta({
         description:
-          'What its clients may have at most. Scopes that you lack are left out. Default: user scopes, and those of ' +
-          'credentials and of the API resources of the tenant.',
+          'What its clients may have at most. Scopes that you lack are left out. Default: the scopes of users, ' +
+          'of credentials and of the API resources of the tenant.',
       }),
   })
   .meta({ id: 'CreateRegistrationToken' })
