@@ -8,12 +8,16 @@ import { type AgentKey, createAgentKey } from '../../../runtime/client/agent.js'
 import { type Api, apiOf, type Json } from '../../support/api.js'
 import { makeCertificate } from '../../support/service/certificates.js'
 import { nonceFor } from '../../support/identity/nonce.js'
+import { until } from '../../support/service/watch.js'
 import { sql } from '../../support/storage/sql.js'
-import { SERVING_PROCESSES } from '../../support/fleet/through.js'
+import { notThrough, SERVING_PROCESSES, THROUGH } from '../../support/fleet/through.js'
 import { testService, type TestService } from '../../support/service.js'
 
 const REGISTER = '/api/v1/agents/auth/register'
 const BOOTSTRAP = '/api/v1/agents/workspace/bootstrap'
+
+/** Documents below this path do not come. */
+const SILENT = '/silent/'
 
 const certificate = makeCertificate()
 /** The response of a path: a document, or other text. */
@@ -30,6 +34,7 @@ test.before(async () => {
   const options = { key: readFileSync(certificate.keyPath), cert: certificate.pem }
   server = createServer(options, ({ url = '' }, response) => {
     asked.push(url)
+    if (url.startsWith(SILENT)) return
     const document = served.get(url)
     if (document === undefined) return response.writeHead(404).end()
     return response.end(typeof document === 'string' ? document : JSON.stringify(document))
@@ -42,6 +47,7 @@ test.before(async () => {
       SVC_VAULT__EGRESS_ALLOW_PRIVATE_NETWORKS: 'true',
       SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
       SVC_VAULT__EGRESS_CA_PEM_PATH: certificate.certPath,
+      ...(THROUGH === undefined ? { SVC_SERVER__TRUSTED_PROXIES: '127.0.0.1' } : {}),
     },
   })
   api = apiOf(running)
@@ -75,13 +81,21 @@ function documentOf(did: string, keys: readonly AgentKey[]): Json {
   }
 }
 
-const start = (path: string, key: AgentKey, didWeb: string, more: Json = {}) =>
-  api.call('POST', path, {
+const start = (
+  path: string,
+  key: AgentKey,
+  didWeb: string,
+  more: Json = {},
+  from = '',
+  via = api,
+) =>
+  via.call('POST', path, {
     json: {
       name: 'Anchored',
       ...key.registration({ issuer: running.baseUrl, tenantId: controlPlane, didWeb }),
       ...more,
     },
+    headers: from === '' ? {} : { 'x-forwarded-for': from },
   })
 
 const solved = ({ body }: { body: Json }) => ({
@@ -271,4 +285,40 @@ test('only a valid ownership proof for did_web causes a fetch', async (t) => {
     t.truthy(answer.body['key_ownership_proof'])
   }
   t.false(asked.includes(path))
+})
+
+/** The places of one network. */
+const PLACES = 16
+
+test('a network whose documents do not come leaves the fetches of others', async (t) => {
+  notThrough('each process counts for itself')
+  let isOver = false
+  let refused = 0
+  // Fetches end after some seconds.
+  // A client has 16 connections.
+  const clients = [apiOf(running), apiOf(running)]
+  const strangers = Array.from({ length: 2 * PLACES }, async (_, worker) => {
+    for (let turn = 0; !isOver; turn += 1) {
+      const didWeb = `did:web:localhost%3A${port}:silent:${worker}:${turn}`
+      const from = `2001:db8:7:1::${worker}`
+      const { body } = await start(
+        `${BOOTSTRAP}/pow`,
+        createAgentKey(),
+        didWeb,
+        {},
+        from,
+        clients[worker % 2],
+      )
+      if (body['error'] === 'share_exhausted') refused += 1
+    }
+  })
+  await until('a refusal', 60_000, () => refused > 0)
+  const key = createAgentKey()
+  const { did, path } = freshDid()
+  served.set(path, documentOf(did, [key]))
+  const honest = await start(`${BOOTSTRAP}/pow`, key, did, {}, '2001:db8:7:2::1')
+  t.is(honest.status, 200, JSON.stringify(honest.body))
+  isOver = true
+  await Promise.all(strangers)
+  for (const client of clients) await client.close()
 })
