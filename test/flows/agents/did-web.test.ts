@@ -292,13 +292,13 @@ const PLACES = 16
 
 test('a network whose documents do not come leaves the fetches of others', async (t) => {
   notThrough('each process counts for itself')
-  let isOver = false
+  const over = new AbortController()
   let refused = 0
   // Fetches end after some seconds.
   // A client has 16 connections.
   const clients = [apiOf(running), apiOf(running)]
   const strangers = Array.from({ length: 2 * PLACES }, async (_, worker) => {
-    for (let turn = 0; !isOver; turn += 1) {
+    for (let turn = 0; !over.signal.aborted; turn += 1) {
       const didWeb = `did:web:localhost%3A${port}:silent:${worker}:${turn}`
       const from = `2001:db8:7:1::${worker}`
       const { body } = await start(
@@ -318,7 +318,7 @@ test('a network whose documents do not come leaves the fetches of others', async
   served.set(path, documentOf(did, [key]))
   const honest = await start(`${BOOTSTRAP}/pow`, key, did, {}, '2001:db8:7:2::1')
   t.is(honest.status, 200, JSON.stringify(honest.body))
-  isOver = true
+  over.abort()
   await Promise.all(strangers)
   for (const client of clients) await client.close()
 })
