@@ -221,11 +221,13 @@ CREATE OR REPLACE FUNCTION public.svc_application_origins()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
+declare
+  listed text[] := new.allowed_origins || svc_redirect_origins(new.redirect_uris, new.loopback_any_port);
 begin
   delete from application_origins
-  where tenant_id = new.tenant_id and application_id = new.id and origin <> all (new.allowed_origins);
+  where tenant_id = new.tenant_id and application_id = new.id and origin <> all (listed);
   insert into application_origins (tenant_id, application_id, origin)
-  select distinct new.tenant_id, new.id, o from unnest(new.allowed_origins) o
+  select distinct new.tenant_id, new.id, o from unnest(listed) o
   on conflict do nothing;
   return null;
 end
@@ -761,6 +763,19 @@ begin
     from organizations o where o.id = t.organization_id and o.billing_plan_id = new.id;
   return null;
 end
+$function$;
+
+CREATE OR REPLACE FUNCTION public.svc_redirect_origins(uris text[], any_port boolean)
+ RETURNS text[]
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+  select coalesce(array_agg(distinct regexp_replace(o, '^(https://.+):443$', '\1')), '{}') from (
+    select lower((regexp_match(u, '^(https?://[^/?#]+)', 'i'))[1]) as o from unnest(uris) u
+    union
+    select lower((regexp_match(u, '^(http://(localhost|127\.0\.0\.1|\[::1\]))([:/?#]|$)', 'i'))[1])
+    from unnest(uris) u where any_port) origins
+  where o is not null
 $function$;
 
 CREATE OR REPLACE FUNCTION public.svc_refuse_audit_change()
@@ -3674,8 +3689,8 @@ CREATE TRIGGER agents_standing AFTER DELETE OR UPDATE OF status ON public.agents
 CREATE TRIGGER api_keys_standing AFTER DELETE OR UPDATE OF token_sha256, previous_expires_at ON public.api_keys FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER api_resources_standing AFTER DELETE OR UPDATE ON public.api_resources FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER application_secrets_standing AFTER INSERT OR DELETE OR UPDATE ON public.application_secrets FOR EACH ROW EXECUTE FUNCTION svc_announce_secret();
-CREATE TRIGGER applications_origins_added AFTER INSERT ON public.applications FOR EACH ROW WHEN ((new.allowed_origins <> '{}'::text[])) EXECUTE FUNCTION svc_application_origins();
-CREATE TRIGGER applications_origins_changed AFTER UPDATE OF allowed_origins ON public.applications FOR EACH ROW WHEN ((old.allowed_origins <> new.allowed_origins)) EXECUTE FUNCTION svc_application_origins();
+CREATE TRIGGER applications_origins_added AFTER INSERT ON public.applications FOR EACH ROW WHEN (((new.allowed_origins <> '{}'::text[]) OR (new.redirect_uris <> '{}'::text[]))) EXECUTE FUNCTION svc_application_origins();
+CREATE TRIGGER applications_origins_changed AFTER UPDATE OF allowed_origins, redirect_uris, loopback_any_port ON public.applications FOR EACH ROW WHEN (((old.allowed_origins <> new.allowed_origins) OR (old.redirect_uris <> new.redirect_uris) OR (old.loopback_any_port <> new.loopback_any_port))) EXECUTE FUNCTION svc_application_origins();
 CREATE TRIGGER applications_standing AFTER DELETE OR UPDATE ON public.applications FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER audit_events_kept BEFORE DELETE OR UPDATE ON public.audit_events FOR EACH ROW EXECUTE FUNCTION svc_refuse_audit_change();
 CREATE TRIGGER audit_events_never_emptied BEFORE TRUNCATE ON public.audit_events FOR EACH STATEMENT EXECUTE FUNCTION svc_refuse_audit_change();

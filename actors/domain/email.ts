@@ -1,9 +1,11 @@
 /**
- * E-mail addresses: one at sign, a domain with a dot, no control characters, and none of the two letters whose lower
- * case is ASCII (storage/identity/email-keys.ts).
+ * E-mail addresses (RFC 5321 section 4.1.2, RFC 6531): atoms with dots between them, one at sign, a domain of two labels
+ * or more. No quotes, no control characters, and none of the two letters whose lower case is ASCII
+ * (storage/identity/email-keys.ts).
  */
-const ADDRESS =
-  /^[^\s@"(),:;<>[\\\]\p{C}\u0130\u212a]{1,64}@[^\s@"(),:;<>[\\\]\p{C}\u0130\u212a]+\.[^\s@".(),:;<>[\\\]\p{C}\u0130\u212a]+$/u
+const ATOM = String.raw`[^\s@"().,:;<>[\\\]\p{C}\u0130\u212a]+`
+const LABEL = String.raw`(?!-)(?:(?![\u0130\u212a])[\p{L}\p{M}\p{N}\u00b7-]){1,63}(?<!-)`
+const ADDRESS = new RegExp(`^(?=[^@]{1,64}@)${ATOM}(?:[.]${ATOM})*@${LABEL}(?:[.]${LABEL})+$`, 'u')
 const LENGTH_MAX = 254
 /** The placeholder addresses of guests. No mailbox exists there (RFC 6761 section 6.4). */
 const GUEST_DOMAIN = 'guest.invalid'

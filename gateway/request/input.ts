@@ -70,8 +70,11 @@ export class InputReader {
     if (
       accept !== undefined &&
       offers.length > 0 &&
-      // Negotiated routes also answer clients that do not accept HTML, with a redirect or an error.
+      // Negotiated routes also answer clients that do not accept HTML, with a redirect or an error. OAuth answers JSON
+      // whatever a client accepts (RFC 6749 section 5.1): many send the Accept of a browser.
       route.errors !== 'negotiated' &&
+      route.errors !== 'oauth' &&
+      !route.tags.includes('OAuth') &&
       !accepts(accept, offers)
     ) {
       return refused({

@@ -478,7 +478,10 @@ export async function originListedByUrl(
   return rows[0]!.listed
 }
 
-/** True if the application, or any active application if null, lists the origin. Crosses tenants. */
+/**
+ * True if the application, or any active application if null, lists the origin or has a redirect URI there. Crosses
+ * tenants.
+ */
 export async function originListed(
   tx: Transaction,
   origin: string,
@@ -488,11 +491,16 @@ export async function originListed(
     name: 'application.origin_listed',
     text: `select exists (select from application_origins o
                join applications a on a.tenant_id = o.tenant_id and a.id = o.application_id
-             where o.origin = $1 and a.status = 'active'
+             where o.origin = any($1) and a.status = 'active'
                and ($2::uuid is null or a.id = $2)) as listed`,
-    values: [origin, applicationId],
+    values: [[origin, loopbackHostOf(origin)].filter((one) => one !== null), applicationId],
   })
   return rows[0]!.listed
+}
+
+/** A loopback origin without its port, which the row of an application with a free port has. Null for others. */
+function loopbackHostOf(origin: string): string | null {
+  return /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])):[0-9]+$/.exec(origin)?.[1] ?? null
 }
 
 /** The `authorization_details` types of the tenant's active applications, in order. */

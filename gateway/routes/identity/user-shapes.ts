@@ -1,5 +1,6 @@
 /** Request and response bodies of tenant users and fixture users. */
 import { z } from 'zod'
+import { isEmail } from '../../../actors/domain/email.js'
 import {
   PICTURE_LENGTH_MAX,
   type ProfileText,
@@ -51,7 +52,12 @@ const ProfileSet = {
 const METADATA_BYTES_MAX = 8 * 1024
 
 export const UserStatus = z.enum(['invited', 'pre_provisioned', 'active', 'suspended', 'removed'])
-export const Email = z.email().max(254)
+/** The addresses that accounts may have: the same for the API, SCIM, sign-in and identity providers. */
+export const Email = z
+  .string()
+  .max(254)
+  .refine(isEmail, 'is not an email address')
+  .meta({ format: 'email', example: 'person@example.com' })
 
 export const TenantUser = z
   .object({

@@ -132,6 +132,8 @@ const shared = {
   // Initial and registration access tokens are verified by the actor, not by the gateway.
   security: { scheme: 'anonymous' },
   errors: 'oauth',
+  // Its tokens are in headers that the page itself sets, so any page may read the answer.
+  cors: 'public',
   onceOnly: true,
 } as const
 const Client = z.object({ client_id: z.string().max(64) })
