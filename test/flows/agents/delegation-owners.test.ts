@@ -16,7 +16,7 @@ import {
 } from '../../support/agents/delegation.js'
 import { sql } from '../../support/storage/sql.js'
 import { ADD, optionsOf, SECOND_FACTOR, useKey } from '../../support/identity/passkeys.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 
 const LIST = '/api/v1/delegations'
 
@@ -33,7 +33,7 @@ type Scene = {
 const test = anyTest as TestFn<Scene>
 
 test.before(async (t) => {
-  const api = apiOf(await testService({ environment: { SVC_PASSKEY__ENABLED: 'true' } }))
+  const api = apiOf(await sharedService('passkeys'))
   const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
   const ada = await present(api, fixtureOf(here))
   const bob = await present(api, await newFixture(api, here))

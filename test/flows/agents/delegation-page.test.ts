@@ -3,12 +3,11 @@ import test, { type ExecutionContext } from 'ava'
 import { type Api, apiOf } from '../../support/api.js'
 import { decide, fixtureOf, ownToken, present } from '../../support/agents/delegation.js'
 import { docsPage, type Language, testCommands } from '../../support/pages/docs-page.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 
 let api: Api
 test.before(async () => {
-  const environment = { SVC_DEVICE_AUTHORIZATION__INTERVAL_SECS: '1' }
-  api = apiOf(await testService({ environment }))
+  api = apiOf(await sharedService('clients'))
 })
 test.after.always(async () => {
   await api?.close()

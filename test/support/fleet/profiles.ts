@@ -30,6 +30,7 @@ export const PROFILES = {
     SVC_VERIFIED_DOMAINS__ENABLED: 'true',
     SVC_API_KEYS__ENABLED: 'true',
   },
+  passkeys: { ...LIMITS, SVC_PASSKEY__ENABLED: 'true' },
   commerce: { ...LIMITS, SVC_COMMERCE__ENABLED: 'true' },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, string>>>>
 

@@ -1,13 +1,13 @@
 /** One rule for every name that a tenant chooses and other people read, for every method; and slugs and bodies. */
 import test from 'ava'
 import { tenantAgent, type TenantAgent } from '../../../support/identity/tenant-agent.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 let running: TestService
 let owner: TenantAgent
 let application: string
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   owner = await tenantAgent(running.baseUrl)
   const made = await owner.ask('POST', '/api/v1/applications', { name: 'Shop' })
   application = `/api/v1/applications/${String(made.body['id'])}`

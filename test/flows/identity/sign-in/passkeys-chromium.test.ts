@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import { openChromium, violations } from '../../../support/pages/chromium.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
 import { testWithProgram } from '../../../support/service/programs.js'
-import { testService, type Transport } from '../../../support/service.js'
+import { sharedService, type Transport } from '../../../support/service.js'
 import {
   plugIn,
   SECURITY_KEY,
@@ -17,10 +17,7 @@ const NEW = '/auth/account/passkeys/new'
 
 async function opened(t: ExecutionContext, path: string, transport: Transport) {
   t.timeout(180_000)
-  const running = await testService({
-    transport,
-    environment: { SVC_PASSKEY__ENABLED: 'true' },
-  })
+  const running = await sharedService('passkeys', { transport })
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
   const window = await openChromium(path)

@@ -9,7 +9,7 @@ import {
 } from 'jose'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { relyingParty } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 const [own, foreign] = [await generateKeyPair('ES256'), await generateKeyPair('ES256')]
 const foreignJwk = { ...(await exportJWK(foreign.publicKey)) }
@@ -17,7 +17,7 @@ const foreignJwk = { ...(await exportJWK(foreign.publicKey)) }
 let running: TestService
 let clientId: string
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   const party = await relyingParty(running, await bootstrapped(running), {
     tokenEndpointAuthMethod: 'private_key_jwt',
     secretSha256: null,
