@@ -108,6 +108,18 @@ export const assembly = assemble(sections, {
       rule: 'be set when deployment.database_topology is split_by_plane',
       fix: `set database.${name}, or deployment.database_topology to shared`,
     })),
+    ...(['control_pool', 'async_pool'] as const).map((pool) => ({
+      keys: [
+        `database.${pool}.max_connections`,
+        'database.max_connections',
+        'tenant_assets.enabled',
+      ] as [string, ...string[]],
+      // An upload holds a connection while it waits for another.
+      holds: ({ database, tenant_assets: assets }: Settings) =>
+        !assets.enabled || (database[pool]?.max_connections ?? database.max_connections) >= 2,
+      rule: 'be at least 2 when tenant_assets.enabled is true',
+      fix: `raise database.max_connections or database.${pool}.max_connections, or set tenant_assets.enabled to false`,
+    })),
     {
       keys: ['email.dev_mailbox', 'email.provider', 'email.smtp_catcher'],
       holds: ({ email }) =>

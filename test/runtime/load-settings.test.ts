@@ -35,6 +35,43 @@ test('svc.toml of the working directory is read when it is there', (t) => {
   t.is(loaded({}).file, undefined)
 })
 
+test('what can be turned on and off may be written as its switch', (t) => {
+  const of = (environment: Environment, text = '') =>
+    loaded(environment, { '/srv/svc.toml': text }).settings.server.endpoint_throttle.enabled
+  for (const enabled of [true, false]) {
+    t.is(of({}, `[server]\nendpoint_throttle = ${enabled}`), enabled)
+    t.is(of({}, `[server.endpoint_throttle]\nenabled = ${enabled}`), enabled)
+    t.is(of({ SVC_SERVER__ENDPOINT_THROTTLE: String(enabled) }), enabled)
+    t.is(of({ SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: String(enabled) }), enabled)
+  }
+  const [failure] = failuresOf({}, { '/srv/svc.toml': '[server]\nendpoint_throttle = "yes"' })
+  t.is(failure?.key, 'server.endpoint_throttle')
+  t.is(failuresOf({}, { '/srv/svc.toml': 'server = true' })[0]?.key, 'server')
+})
+
+test('assets need two connections in the control and the async pool', (t) => {
+  const assets = { SVC_TENANT_ASSETS__ENABLED: 'true', SVC_TENANT_ASSETS__FOLDER: '/tmp/assets' }
+  const keys = (more: Environment) => failuresOf({ ...assets, ...more }).map(({ key }) => key)
+  t.deepEqual(keys({}), [])
+  const one = { SVC_DATABASE__MAX_CONNECTIONS: '1', SVC_DATABASE__MIN_CONNECTIONS: '0' }
+  t.true(keys(one).length > 0)
+  for (const pool of ['control', 'async']) {
+    const name = `SVC_DATABASE__${pool.toUpperCase()}_POOL__MAX_CONNECTIONS`
+    const few = { [name]: '1', SVC_DATABASE__MIN_CONNECTIONS: '0' }
+    t.deepEqual(keys(few), [`database.${pool}_pool.max_connections`])
+    t.deepEqual(failuresOf(few), [], 'without assets one connection is enough')
+    t.deepEqual(keys({ ...few, [name]: '2' }), [])
+  }
+  t.deepEqual(
+    keys({
+      ...one,
+      SVC_DATABASE__CONTROL_POOL__MAX_CONNECTIONS: '2',
+      SVC_DATABASE__ASYNC_POOL__MAX_CONNECTIONS: '2',
+    }),
+    [],
+  )
+})
+
 test('SVC_CONFIG_FILE is read instead, relative to the working directory', (t) => {
   const files = { '/srv/svc.toml': 'server.port = 1', '/srv/etc/a.toml': 'server.port = 2' }
   t.is(loaded({ SVC_CONFIG_FILE: 'etc/a.toml' }, files).settings.server.port, 2)

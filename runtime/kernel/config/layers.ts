@@ -123,6 +123,9 @@ function takeNode(
     layering.given.set(pathKey(path), { path, value, source: source(path) })
   } else if (node.kind === 'table') {
     if (isTable(value)) takeTable(layering, node, path, value, source)
+    // What can be turned on and off may be written as its switch.
+    else if (typeof value === 'boolean' && node.children.get('enabled')?.kind === 'leaf')
+      takeTable(layering, node, path, { enabled: value }, source)
     else layering.failures.push(wrongShape(path, 'a table', source))
   } else if (Array.isArray(value) && value.every(isTable)) {
     forgetBelow(layering.given, path)
