@@ -89,9 +89,15 @@ export function authenticator(
     async authenticate(credentials, host, addressOf, scopes, options) {
       const { authorization, dpopProof, httpMethod, httpUrl } = credentials
       const hints = () => challengeHints(baseUrl, scopes)
-      if (authorization === null) return refuse({ name: 'unauthorized', ...missingToken(hints()) })
+      if (authorization === null)
+        return refuse({ name: 'unauthorized', reason: 'token_missing', ...missingToken(hints()) })
       const presented = presentedToken(authorization)
-      if (presented === null) return refuse({ name: 'unauthorized', ...malformedToken(hints()) })
+      if (presented === null)
+        return refuse({
+          name: 'unauthorized',
+          reason: 'token_malformed',
+          ...malformedToken(hints()),
+        })
       if (tokens === undefined) {
         return { tag: 'problem', problem: { name: 'service-unavailable', retryAfterSecs: 1 } }
       }
@@ -112,7 +118,11 @@ export function authenticator(
           return refuse({ name: 'policy-denied', detail: `${verdict.description}.` })
         return {
           tag: 'problem',
-          problem: { name: PROBLEM_OF[verdict.error], ...refusedToken(verdict, hints()) },
+          problem: {
+            name: PROBLEM_OF[verdict.error],
+            reason: verdict.error === 'unauthorized' ? 'token_invalid' : verdict.error,
+            ...refusedToken(verdict, hints()),
+          },
         }
       }
       const { principal } = verdict
@@ -134,6 +144,7 @@ export function scimAuthenticator(
     tag: 'problem',
     problem: {
       name: 'unauthorized',
+      reason: fault === '' ? 'token_missing' : 'token_invalid',
       detail,
       headers: { 'www-authenticate': `Bearer realm="scim"${fault}` },
     },
@@ -229,6 +240,7 @@ export function refuseAuthority(
   if (security.scheme === 'page_call') {
     return {
       name: 'insufficient-scope',
+      reason: 'page_only',
       detail:
         'No scope permits this operation: the user must perform it on a page of this service.',
       headers: scopeChallenge(baseUrl, []),
@@ -248,6 +260,7 @@ export function refuseAuthority(
   if (principal.organizationBound === true && organizationBound !== 'accepted') {
     return {
       name: 'forbidden',
+      reason: 'token_bound_to_organization',
       detail: 'The token is bound to an organization and is valid only for the control plane.',
     }
   }
@@ -255,6 +268,7 @@ export function refuseAuthority(
     const needed = scopes.join(' ')
     return {
       name: 'insufficient-scope',
+      reason: 'scope_missing',
       detail: `The token needs ${scopes.length > 1 ? 'one of the scopes' : 'the scope'} ${needed}.`,
       headers: scopeChallenge(baseUrl, scopes),
     }
@@ -263,6 +277,7 @@ export function refuseAuthority(
   if (direct === 'required' && !isDirect(principal)) {
     return {
       name: 'forbidden',
+      reason: 'token_delegated',
       detail: 'This operation needs a direct token, not a delegated one.',
     }
   }
@@ -270,6 +285,7 @@ export function refuseAuthority(
   if (subjects !== undefined && !subjects.includes(principal.subjectType) && !isOfConsole) {
     return {
       name: 'forbidden',
+      reason: 'subject_not_allowed',
       detail: `This operation is for tokens of kind ${subjects.join(' or ')}.`,
     }
   }
@@ -277,6 +293,7 @@ export function refuseAuthority(
     const other = directScopes.length === 0 ? '' : `, or one with ${directScopes.join(' or ')}`
     return {
       name: 'forbidden',
+      reason: 'token_direct',
       detail: `This operation needs a delegated token, not a direct one${other}.`,
     }
   }

@@ -50,6 +50,8 @@ export class RequestContext implements AskOptions, Leaver {
   /** The check that failed, and who sent the request, as far as the outcome says it. For the log. */
   reason: string | null = null
   requester: RefusedRequester | null = null
+  /** The check that failed, in words that only the log has. Null: `reason`. */
+  logReason: string | null = null
   /** The form of an OAuth request. */
   form: FormFields = NO_FORM
   /** Undefined without tracing. */

@@ -195,6 +195,8 @@ export type Problem = ProblemDetails & {
   readonly name: ProblemName
   /** The text of an error page, in place of the general text of the status. */
   readonly pageWords?: MessageKey | undefined
+  /** The check that failed, for the log line alone. */
+  readonly reason?: string | undefined
 }
 
 export type ProblemContext = {

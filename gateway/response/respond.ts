@@ -64,6 +64,7 @@ export class Responder {
     if (rendered.form === 'oauth') {
       context.reason = rendered.reason ?? null
       context.requester = rendered.requester ?? null
+      context.logReason = rendered.requester?.reason ?? null
       this.oauthError(
         context,
         rendered.status,
@@ -135,6 +136,7 @@ export class Responder {
   problem(context: RequestContext, problem: Problem, close = false): void {
     const { status, title } = PROBLEM_TYPES[problem.name]
     context.error ??= problem.error ?? problemCode(problem.name)
+    if (status === 401 || status === 403) context.logReason ??= reasonOf(problem)
     const errors = errorsOf(context, this.needs.servesScim)
     const oauth = errors === 'oauth'
     if (oauth && hasOauthForm(status)) {
@@ -361,9 +363,17 @@ export function levelOf(
   return error !== null && EXPECTED.has(error) ? 'info' : 'warn'
 }
 
+const stated = (reason: string | null) => (reason === null ? {} : { reason })
+
+/** The word of a refused authority for the log. Every refusal has one. */
+function reasonOf({ reason, members, error, name }: Problem): string {
+  const told = members?.['reason']
+  return reason ?? (typeof told === 'string' ? told : (error ?? problemCode(name)))
+}
+
 /** The members of the log line of a refusal. */
 function refusalMembers(
-  { reason, requester, principal, session, presented }: RequestContext,
+  { reason, logReason, requester, principal, session, presented }: RequestContext,
   error: string,
 ): Record<string, string> {
   const clientId = requester?.clientId ?? principal?.clientId ?? presented.clientId
@@ -371,7 +381,7 @@ function refusalMembers(
   const grantType = requester?.grantType ?? presented.grantType
   return {
     error,
-    ...(reason === null ? {} : { reason }),
+    ...stated(logReason ?? reason),
     ...(clientId === null ? {} : { client_id: clientId }),
     ...(tenantId === null ? {} : { tenant_id: tenantId }),
     ...(grantType === null ? {} : { grant_type: grantType }),

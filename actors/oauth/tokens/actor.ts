@@ -62,7 +62,14 @@ import {
 } from './protocol.js'
 import { grantPreAuthorized } from './grants/pre-authorized-code.js'
 import { grantRefresh } from './grants/refresh-token.js'
-import { type Requester, refuse, refusedRequester, refuseScope } from './refusals.js'
+import {
+  refusedClient,
+  type Requester,
+  refuse,
+  refusedRequester,
+  refuseScope,
+  whyOf,
+} from './refusals.js'
 import { revoke } from './verify/revocation.js'
 import type { DpopSettings, JwtSettings, RefreshFamilyCacheSettings } from './settings.js'
 import { DeadFamilies } from './grants/dead-families.js'
@@ -280,13 +287,15 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       if (needs.console && authentication.clientId === CONSOLE_CLIENT_ID)
         return consoleClient(authentication, form)
       const orRefused = (client: Client | null) =>
-        client ??
-        refuse(
-          'invalid_client',
-          failureOf(authentication),
-          'client_authentication_failed',
-          triesBasic(authorization),
-        )
+        client ?? {
+          ...refuse(
+            'invalid_client',
+            failureOf(authentication),
+            'client_authentication_failed',
+            triesBasic(authorization),
+          ),
+          requester: refusedClient(authentication, clients.whyRefused(authentication)),
+        }
       const client = clients.authenticate(authentication)
       return client instanceof Promise ? client.then(orRefused) : orRefused(client)
     }
@@ -423,7 +432,9 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         const outcome = await runGrant(request, form, requester, context).catch(asOAuthRefusal)
         if (outcome.tag !== 'oauth_refused' && outcome.tag !== 'proof_refused') return outcome
         const presented = readClientAuthentication(request.authorization, form)
-        return { ...outcome, requester: refusedRequester(requester, presented) }
+        const sent = refusedRequester(requester, presented)
+        const refused = 'requester' in outcome ? outcome.requester : undefined
+        return { ...outcome, requester: { ...sent, ...(refused && whyOf(refused)) } }
       },
 
       async identifyClient(request, context) {

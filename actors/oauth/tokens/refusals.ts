@@ -2,8 +2,12 @@
 import { isDeletedClientError } from '../../../storage/oauth/applications.js'
 import { isUuid } from '../../domain/ids.js'
 import type { OAuthReason, RefusedRequester } from '../../domain/oauth-reasons.js'
-import { type ClientAuthenticationRead, triesBasic } from './clients/client-authentication.js'
-import type { Client } from './clients/clients.js'
+import {
+  type ClientAuthentication,
+  type ClientAuthenticationRead,
+  triesBasic,
+} from './clients/client-authentication.js'
+import type { Client, WhyRefused } from './clients/clients.js'
 import type { OAuthError, OAuthRefused } from './protocol.js'
 
 /** @param reason the check that failed: a word of `OAUTH_ERRORS` for this error. */
@@ -38,6 +42,21 @@ export function refusedRequester(
     grantType: grantType !== null && GRANT_TYPE.test(grantType) ? grantType : null,
   }
 }
+
+/** The sender of a request whose client authentication failed. */
+export function refusedClient(
+  { clientId }: ClientAuthentication,
+  { reason, tenantId }: WhyRefused,
+): RefusedRequester {
+  return {
+    clientId: clientId !== null && isUuid(clientId) ? clientId : null,
+    tenantId,
+    grantType: null,
+    reason,
+  }
+}
+
+export const whyOf = ({ tenantId, reason }: RefusedRequester) => ({ tenantId, reason })
 
 function tenantOf(client: Client): string {
   return client.kind === 'application' ? client.row.tenantId : client.row.homeTenantId

@@ -42,12 +42,20 @@ type Known =
   | { readonly kind: 'agent'; readonly row: AgentClientRow }
   | { readonly kind: 'unknown' }
 
+export type WhyRefused = {
+  readonly reason: string
+  /** The tenant of a client that exists. */
+  readonly tenantId: string | null
+}
+
 export interface Clients {
   /**
    * The client if it is active and its credentials are valid, otherwise null. Synchronous for a
    * cached client with a secret.
    */
   authenticate(presented: ClientAuthentication): Client | null | Promise<Client | null>
+  /** Why authentication of these credentials failed, from memory. For the log: the answer must not tell it. */
+  whyRefused(presented: ClientAuthentication): WhyRefused
   /** True if the application, or any application if `clientId` is null, lists the web origin. */
   lists(origin: string, clientId: string | null): Promise<boolean>
 }
@@ -162,6 +170,16 @@ export function createClients({
         database.system((tx) => originListed(tx, origin, clientId), { pool: 'identity' }),
       )
     },
+    whyRefused(presented) {
+      const { clientId, method } = presented
+      const known = clientId !== null && isUuid(clientId) ? memory.peek(clientId) : undefined
+      if (known === undefined || known.kind === 'unknown')
+        return { reason: 'client_unknown', tenantId: null }
+      const [tenantId] = tenantOf(known)
+      const reason =
+        ifActive(known).kind === 'unknown' ? 'client_inactive' : refusalOf(known, method)
+      return { reason, tenantId: tenantId! }
+    },
     authenticate(presented) {
       switch (presented.method) {
         case 'secret':
@@ -173,6 +191,16 @@ export function createClients({
       }
     },
   }
+}
+
+function refusalOf(
+  known: Exclude<Known, { kind: 'unknown' }>,
+  method: ClientAuthentication['method'],
+): string {
+  if (method === 'assertion') return 'client_assertion_wrong'
+  const uses = known.kind === 'agent' ? 'none' : known.row.tokenEndpointAuthMethod
+  const isOfMethod = method === 'secret' && uses.startsWith('client_secret_')
+  return isOfMethod ? 'client_secret_wrong' : 'client_method_wrong'
 }
 
 function agentKeys(row: AgentClientRow): readonly NamedKey[] {

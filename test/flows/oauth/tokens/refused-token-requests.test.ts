@@ -1,6 +1,7 @@
 /** The log entry and the body of a refused token request, and what they must not contain. */
 import test from 'ava'
 import { bootstrapped } from '../../../support/identity/person.js'
+import { tenantAgent } from '../../../support/identity/tenant-agent.js'
 import { relyingParty } from '../../../support/oauth/relying-party.js'
 import { testService } from '../../../support/service.js'
 import { until } from '../../../support/service/watch.js'
@@ -38,8 +39,9 @@ test('a refused token request is logged with error, client, tenant and grant', a
       client_id: clientId = null,
       tenant_id: tenantOfClient = null,
       grant_type: grant = null,
+      reason,
     } = access
-    return { error, clientId, tenantId: tenantOfClient, grant }
+    return { error, clientId, tenantId: tenantOfClient, grant, reason }
   }
   const client = { client_id: clientId, client_secret: secret }
   const planted = 'a-code-never-issued-0123456789'
@@ -59,15 +61,21 @@ test('a refused token request is logged with error, client, tenant and grant', a
   const service = { ...client, grant_type: 'client_credentials', scope: 'openid' }
   t.like(await ask({ ...service, tenant_id: crypto.randomUUID() }), { error: 'invalid_request' })
   t.like(await ask({ ...service, tenant_id: 'another' }), { error: 'invalid_request' })
-  // Without client authentication the tenant is not logged, and an id that is not a UUID is not repeated.
+  // The log names the tenant of a client that exists. An id that is not a UUID is not repeated.
   const wrong = { ...client, client_secret: 'a-wrong-secret-0123456789' }
   const grant = { grant_type: 'refresh_token', refresh_token: planted }
   t.like(await ask({ ...wrong, ...grant }), {
     error: 'invalid_client',
     clientId,
-    tenantId: null,
+    tenantId,
     grant: 'refresh_token',
+    reason: 'client_secret_wrong',
   })
+  t.like(await ask({ ...wrong, ...grant, client_id: crypto.randomUUID() }), {
+    tenantId: null,
+    reason: 'client_unknown',
+  })
+  t.like(await ask({ ...grant, client_id: clientId }), { tenantId, reason: 'client_method_wrong' })
   t.like(await ask({ ...wrong, ...grant, client_id: 'no id\nat all' }), { clientId: null })
   t.like(await ask({ ...client, grant_type: 'x\ny' }), {
     error: 'unsupported_grant_type',
@@ -75,4 +83,34 @@ test('a refused token request is logged with error, client, tenant and grant', a
   })
   const log = JSON.stringify(lines)
   for (const text of [secret, planted, wrong.client_secret]) t.false(log.includes(text))
+})
+
+test('every refused authority of the API has a reason in the log', async (t) => {
+  const lines: Line[] = []
+  const running = await testService({
+    environment: { SVC_SCIM__ENABLED: 'true' },
+    onLog: (line) => void lines.push(JSON.parse(line) as Line),
+  })
+  t.teardown(() => running.end())
+  const agent = await tenantAgent(running.baseUrl)
+  const narrow = String((await agent.login('openid')).body['access_token'])
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+  for (const [path, headers, status, reason] of [
+    ['/api/v1/applications', {}, 401, 'token_missing'],
+    ['/api/v1/applications', { authorization: 'Digest x' }, 401, 'token_malformed'],
+    ['/api/v1/applications', bearer('a.b.c'), 401, 'token_invalid'],
+    ['/api/v1/applications', bearer(narrow), 403, 'scope_missing'],
+    ['/api/v1/vault/credentials', bearer(narrow), 403, 'scope_missing'],
+    ['/scim/v2/Users', {}, 401, 'token_missing'],
+    ['/scim/v2/Users', bearer('x'), 401, 'token_invalid'],
+    ['/userinfo', bearer(narrow), 403, 'insufficient_scope'],
+  ] as const) {
+    const answer = await fetch(running.baseUrl + path, { headers })
+    t.is(answer.status, status, path)
+    t.false((await answer.text()).includes('"reason"'), 'the answer does not tell it')
+    const id = answer.headers.get('x-request-id')
+    const entry = () => lines.find((line) => line['request_id'] === id && line['msg'] === 'request')
+    await until('the log entry', LOGGED_WITHIN_MS, () => entry() !== undefined)
+    t.is(entry()!['reason'], reason, path)
+  }
 })
