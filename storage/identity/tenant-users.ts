@@ -159,21 +159,55 @@ export type TenantUserOrder = {
 /** The key of a row in its order: with it and the id the next page continues. */
 export type SortedTenantUserRow = TenantUserRow & { readonly sortKey: string }
 
-/** Times as text in UTC, which sorts as they do. A user who never signed in has the least. */
-const SORT_KEY = `case $7 when 'email' then lower(${SHOWN_EMAIL}) when 'name' then lower(${SHOWN_NAME})
-    when 'created_at' then to_char(u.created_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')
-    else coalesce(to_char(u.last_login_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'), '') end
-    collate "C"`
+export type SortedAfter = { readonly createdAt: Date; readonly key: string; readonly id: string }
 
-/** A page of a tenant's users in an order. It sorts the users that the filter finds. */
+/** SQL: a time as text in UTC, which sorts as the time does. */
+const timeKey = (time: string) => `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')`
+
+/** A user who never signed in has the least time. */
+const SORT_KEY = `case $7 when 'email' then lower(${SHOWN_EMAIL}) when 'name' then lower(${SHOWN_NAME})
+    when 'created_at' then ${timeKey('u.created_at')}
+    else coalesce(${timeKey('u.last_login_at')}, '') end collate "C"`
+
+/** A page of a tenant's users, oldest first, by the index of the list. */
+async function oldestTenantUsers(
+  tx: Transaction,
+  tenantId: string,
+  filter: TenantUserFilter,
+  limit: number,
+  after: SortedAfter | null,
+): Promise<SortedTenantUserRow[]> {
+  const { rows } = await tx.query<SortedTenantUserRow>({
+    name: 'tenant_user.oldest',
+    // The index finds the place by a time in milliseconds, and the key decides within it.
+    text: `select ${COLUMNS}, keyed.key as "sortKey"
+           from tenant_users u join accounts a on a.id = u.account_id,
+             lateral (select ${timeKey('u.created_at')} collate "C" as key) keyed
+           where ${FILTER} and u.created_at >= coalesce($7::timestamptz, '-infinity')
+             and ($8::text is null or (keyed.key, u.id) > ($8 collate "C", $9::uuid))
+           order by u.created_at, u.id limit $6`,
+    values: [
+      ...filterValues(tenantId, filter),
+      limit,
+      after?.createdAt ?? null,
+      after?.key ?? null,
+      after?.id ?? null,
+    ],
+  })
+  return rows
+}
+
+/** A page of a tenant's users in an order. Other orders than by age sort the users that the filter finds. */
 export async function sortTenantUsers(
   tx: Transaction,
   tenantId: string,
   filter: TenantUserFilter,
   { by, descending }: TenantUserOrder,
   limit: number,
-  after: { readonly key: string; readonly id: string } | null,
+  after: SortedAfter | null,
 ): Promise<SortedTenantUserRow[]> {
+  if (by === 'created_at' && !descending)
+    return oldestTenantUsers(tx, tenantId, filter, limit, after)
   const { rows } = await tx.query<SortedTenantUserRow>({
     name: 'tenant_user.sort',
     text: `with page as (

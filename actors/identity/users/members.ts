@@ -145,7 +145,7 @@ export function members(needs: UsersNeeds) {
         const { items, next } = page(rows, limit)
         return { tag: 'listed', users: items.map(recordOf), next } satisfies UsersListed
       }
-      const from = after?.key === undefined ? null : { key: after.key, id: after.id }
+      const from = after?.key === undefined ? null : { ...after, key: after.key }
       const rows = await database.system(
         (tx) => sortTenantUsers(tx, tenantId, filter, order, limit + 1, from),
         { signal },

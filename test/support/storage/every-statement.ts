@@ -12,6 +12,7 @@ import { findAccountRecord } from '../../../storage/identity/suspensions.js'
 import { findResourceByUri } from '../../../storage/oauth/api-resources.js'
 import { returnToAuthority, takeFromAuthority } from '../../../storage/vault/egress-authorities.js'
 import { takeForBlock } from '../../../storage/vault/egress-blocks.js'
+import { sortTenantUsers } from '../../../storage/identity/tenant-users.js'
 import { insertVaultCredential } from '../../../storage/vault/vault-credentials.js'
 import type { Database, Statement, Transaction } from '../../../storage/platform/sql.js'
 
@@ -85,6 +86,7 @@ const lease = { kind: 'lease', id: '1' } as const
 const part = { requests: 1, bytes: 1 }
 const now = new Date()
 /** Statements of functions that need arguments of a certain kind. */
+const ANY_USER = { status: null, email: null, q: null, role: null }
 const WITH_ARGUMENTS = () => [
   ...(['agent_id', 'did', 'key_id'] as const).map((by) =>
     statementOf((at) => findLoginCandidates(at, by, [])),
@@ -97,6 +99,9 @@ const WITH_ARGUMENTS = () => [
   ),
   statementOf((at) => returnToAuthority(at, '1', lease, part)),
   statementOf((at) => takeForBlock(at, '1', lease, part, now)),
+  statementOf((at) =>
+    sortTenantUsers(at, '1', ANY_USER, { by: 'created_at', descending: false }, 1, null),
+  ),
   statementOf((at) => insertVaultCredential(at, { secret: null } as never, 0)),
 ]
 
