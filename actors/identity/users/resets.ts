@@ -6,7 +6,6 @@
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { clearAccountPassword, lockAccount } from '../../../storage/identity/accounts.js'
 import { removeFactors } from '../../../storage/identity/second-factors.js'
-import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import type { TenantUserRow } from '../../../storage/identity/tenant-users.js'
 import { hasVerifiedDomain } from '../../../storage/identity/verified-domains.js'
 import { findAccountReach } from '../../../storage/identity/ways/account-reach.js'
@@ -17,78 +16,21 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { FRESH_FACTORS_SECS, hasFreshFactors } from '../../domain/assurance.js'
 import { audited, type Caller } from '../../domain/audit.js'
-import { brandingOf } from '../../domain/tenants/branding.js'
-import type { SealedMail } from '../../platform/mail/mail-queue.js'
-import type { MessageContent } from '../../platform/mail/render.js'
 import { sendWithTicket } from '../../platform/mail/with-ticket.js'
 import { domainOf } from '../federated-login/rules.js'
-import { sha256 } from '../sessions/flows.js'
 import { endUser, userEvent } from './ending.js'
 import { findUser, holdUser, isAbove } from './finding.js'
 import { mailThrottled } from './invitations.js'
 import type { UsersNeeds } from './needs.js'
+import { type Letters, sealLetters, type What } from './reset-letters.js'
 import type { OneUser, ResetRefused, UnknownUser, UserReset } from './protocol.js'
 
-const LINK_TOKEN_BYTES = 32
-/** Expiry of a notice in the mail queue. */
-const NOTICE_EXPIRY_MS = 3 * 86_400_000
 const UNKNOWN_USER = { tag: 'unknown_user' } as const
 
-type What = 'password' | 'factors'
 type Outcome = UserReset | UnknownUser | ResetRefused
 
-/** Sealed before the transaction, which sends one of them. */
-type Letters = {
-  readonly linkSha256: Uint8Array
-  readonly expiresAt: Date
-  /** With a link that sets a password. */
-  readonly linked: SealedMail
-  /** Without one. */
-  readonly notice: SealedMail
-  /** Nothing was changed. */
-  readonly refused: SealedMail
-}
-
 export function resets(needs: UsersNeeds) {
-  const { database, clock, random, mail, issuer, resetTtlSecs } = needs
-
-  async function prepare(
-    what: What,
-    { tenantId, email, profile }: TenantUserRow,
-    context: MessageContext,
-  ): Promise<Letters> {
-    const branding = await database.tenant(
-      tenantId,
-      (tx) => findTenantBranding(tx, tenantId),
-      context,
-    )
-    if (branding === undefined) throw new Error('the tenant of a user was not found')
-    const { name, color, locale } = brandingOf(
-      tenantId,
-      branding.tenantName,
-      branding.tenantSettings,
-    )
-    const at = clock.now()
-    const until = new Date(at.getTime() + resetTtlSecs * 1000)
-    const token = random.token(LINK_TOKEN_BYTES)
-    const link = `${issuer}/auth/password/reset/${token}`
-    const header = { tenant: name, color, locale, languages: profile.locale ?? undefined }
-    const seal = (content: MessageContent, expiresAt: Date) =>
-      mail.seal({ tenantId, to: email, known: true, content, header, expiresAt })
-    const noticeUntil = new Date(at.getTime() + NOTICE_EXPIRY_MS)
-    const ofFactors = { kind: 'admin_factors_reset', at, until } as const
-    const isPassword = what === 'password'
-    const linked = isPassword
-      ? seal({ kind: 'admin_password_reset', link, until }, until)
-      : seal({ ...ofFactors, link }, until)
-    return {
-      linkSha256: sha256(token),
-      expiresAt: until,
-      linked: await linked,
-      notice: await (isPassword ? linked : seal({ ...ofFactors, link: null }, noticeUntil)),
-      refused: await seal({ kind: 'admin_reset_refused', at }, noticeUntil),
-    }
-  }
+  const { database, clock, random, mail } = needs
 
   /** Null: the caller may reset the user. */
   async function judge(
@@ -109,17 +51,6 @@ export function resets(needs: UsersNeeds) {
         (domain === undefined || !(await hasVerifiedDomain(tx, tenantId, domain))))
     if (isShared) return { tag: 'account_shared' }
     return reach.ownsMore ? { tag: 'owner_above_caller' } : null
-  }
-
-  /** True if the person can sign in to the tenant without the mailbox. */
-  async function hasKey(tx: Transaction, { tenantId, accountId }: TenantUserRow): Promise<boolean> {
-    const ways = await listWaysIn(tx, accountId)
-    return ways.some(
-      (way) =>
-        way.kind !== 'mailbox' &&
-        way.kind !== 'guest' &&
-        (way.tenantId === null || way.tenantId === tenantId),
-    )
   }
 
   async function apply(
@@ -188,7 +119,7 @@ export function resets(needs: UsersNeeds) {
     const nowSecs = Math.floor(clock.now().getTime() / 1000)
     if (!hasFreshFactors(caller.principal, nowSecs))
       return { tag: 'step_up', maxAgeSecs: FRESH_FACTORS_SECS }
-    const letters = await prepare(what, known, context)
+    const letters = await sealLetters(needs, what, known, context)
     // Not cancelled with the request: a reset must not depend on the caller's connection.
     const done = database.system(async (tx): Promise<Outcome> => {
       // The account first, as a sign-in does: a concurrent one opens its session before this ends it, or fails.
@@ -211,6 +142,17 @@ export function resets(needs: UsersNeeds) {
       reset('password', message, context),
     resetFactors: (message: OneUser, context: MessageContext) => reset('factors', message, context),
   }
+}
+
+/** True if the person can sign in to the tenant without the mailbox. */
+async function hasKey(tx: Transaction, { tenantId, accountId }: TenantUserRow): Promise<boolean> {
+  const ways = await listWaysIn(tx, accountId)
+  return ways.some(
+    (way) =>
+      way.kind !== 'mailbox' &&
+      way.kind !== 'guest' &&
+      (way.tenantId === null || way.tenantId === tenantId),
+  )
 }
 
 /** The message with the link cannot be sent to the address. */
