@@ -84,7 +84,7 @@ test.serial('query: is appended, and never twice', async (t) => {
   t.is((await call(setting, '/echo?api%5Bkey%5D=mine')).status, 400)
 })
 
-for (const coding of ['none', 'gzip', 'deflate', 'br', 'zstd']) {
+for (const coding of ['none', 'gzip', 'deflate', 'deflate-raw', 'br', 'zstd']) {
   for (const stream of [false, true]) {
     test.serial(
       `the secret is redacted from a response (${coding}, stream ${stream})`,

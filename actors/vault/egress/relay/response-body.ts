@@ -3,6 +3,7 @@
  * backpressure to the one before.
  */
 import type { Transform } from 'node:stream'
+import { decoderFor } from '../decode/decoding.js'
 import { exceedsDecompressionLimit } from '../decode/decompression-limit.js'
 import { MemoryShareExhausted } from '../redact/secret-automaton.js'
 import { ChunkCoalescer } from './chunk-coalescer.js'
@@ -44,6 +45,7 @@ export class Delivery {
   readonly #events: DeliveryEvents
   readonly #waiting: Uint8Array[] = []
   #coalescer: ChunkCoalescer | null = null
+  #decoder: Transform | null
   #receivedBytes = 0
   #blocked = false
   /** Blocked by the reader; otherwise by the byte budget. */
@@ -58,16 +60,25 @@ export class Delivery {
     this.#events = events
     const { responseBuffer, decoder } = stages
     responseBuffer.onDrain = () => this.#unblock()
-    if (decoder === null) return
+    this.#decoder = decoder
+    if (decoder !== null) this.#listen(decoder)
+  }
+
+  #listen(decoder: Transform): void {
     decoder.on('data', (chunk: Buffer) => this.#decoded(chunk))
-    decoder.on('drain', () => events.onRoom())
+    decoder.on('drain', () => this.#events.onRoom())
     decoder.on('end', () => this.#ended())
     decoder.on('error', () => this.#fail('coding'))
   }
 
   /** Accepts upstream bytes, possibly in the shared read buffer; false asks to pause until `onRoom`. */
   write(chunk: Uint8Array): boolean {
-    const { decoder } = this.#stages
+    if (this.#receivedBytes === 0 && this.#decoder !== null && chunk.byteLength > 0) {
+      const decoder = decoderFor(this.#decoder, chunk[0]!)
+      if (decoder !== this.#decoder) this.#listen(decoder)
+      this.#decoder = decoder
+    }
+    const decoder = this.#decoder
     this.#receivedBytes += chunk.byteLength
     if (decoder === null && this.#coalescer !== null) {
       this.#coalescer.add(chunk)
@@ -86,7 +97,7 @@ export class Delivery {
 
   /** The upstream has sent everything. */
   end(): void {
-    const { decoder } = this.#stages
+    const decoder = this.#decoder
     this.#coalescer?.flush()
     if (decoder !== null && this.#receivedBytes > 0) return void decoder.end()
     // An empty body is not decoded, whatever its Content-Encoding.
@@ -99,7 +110,7 @@ export class Delivery {
     this.#over = true
     this.#waiting.length = 0
     this.#coalescer?.stop()
-    this.#stages.decoder?.destroy()
+    this.#decoder?.destroy()
   }
 
   #decoded(chunk: Buffer): void {
@@ -174,14 +185,14 @@ export class Delivery {
 
   #block(): void {
     this.#blocked = true
-    this.#stages.decoder?.pause()
+    this.#decoder?.pause()
   }
 
   #unblock(): void {
     this.#full = false
     if (!this.#blocked || this.#waiting.length > 0 || this.#isPaced || this.#over) return
     this.#blocked = false
-    const { decoder } = this.#stages
+    const decoder = this.#decoder
     if (decoder === null) this.#events.onRoom()
     else decoder.resume()
   }

@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { UPSTREAM_CERT, UPSTREAM_KEY, UPSTREAM_NAME } from './loopback-tls.js'
 
 const CHUNK = Buffer.alloc(64 * 1024, 'svc ')
@@ -177,13 +177,14 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
       const encodings: Record<string, (bytes: Buffer) => Buffer> = {
         gzip: gzipSync,
         deflate: deflateSync,
+        'deflate-raw': deflateRawSync,
         br: brotliCompressSync,
         zstd: inZstdFrame,
       }
       const coding = request.url!.split('/')[2] ?? ''
       const encode = encodings[coding]
       if (encode !== undefined) {
-        response.setHeader('content-encoding', coding)
+        response.setHeader('content-encoding', coding.replace('-raw', ''))
         response.end(encode(Buffer.from(text)))
         return
       }
