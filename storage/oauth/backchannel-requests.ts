@@ -71,8 +71,6 @@ export type PollKey = {
   /** Only this client can poll the request. */
   readonly clientId: string
   readonly now: Date
-  /** Added to the interval after a poll that is too early. */
-  readonly penaltySecs: number
 }
 
 /** A polled request. */
@@ -85,7 +83,7 @@ export type PolledRequest = {
   readonly audience: readonly string[]
   readonly resourceIds: readonly string[] | null
   readonly expiresAt: Date
-  /** The current poll interval. */
+  /** The poll interval. It never changes, so that a client of fixed cadence is never too fast. */
   readonly intervalSecs: number
   /** True if the request is pending and the last poll was less than the interval ago. */
   readonly tooFast: boolean
@@ -114,8 +112,7 @@ export async function recordPoll(
              from backchannel_requests
              where kind = $1 and code_sha256 = $2 and client_id = $3
              for update)
-           update backchannel_requests r set polled_at = $4,
-             interval_secs = r.interval_secs + case when seen.too_fast then $5 else 0 end
+           update backchannel_requests r set polled_at = $4
            from seen where r.tenant_id = seen.tenant_id and r.id = seen.id
            returning r.tenant_id as "tenantId", r.id, r.client_id as "clientId", r.status, r.scopes,
              r.audience, r.resource_ids as "resourceIds", r.expires_at as "expiresAt", r.interval_secs as "intervalSecs",
@@ -123,7 +120,7 @@ export async function recordPoll(
              r.organization_id as "organizationId", r.level, r.amr, r.auth_time as "authTime",
              ${tenantInForce('r.tenant_id')}
              and ${personInForce('r.tenant_id', 'r.subject')} as standing`,
-    values: [key.kind, Buffer.from(key.codeSha256), key.clientId, key.now, key.penaltySecs],
+    values: [key.kind, Buffer.from(key.codeSha256), key.clientId, key.now],
   })
   return rows[0]
 }

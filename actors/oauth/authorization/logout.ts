@@ -1,4 +1,5 @@
 /** RP-initiated logout (OpenID Connect RP-Initiated Logout 1.0 sections 2 and 3). */
+import { STATE_CHARACTERS_MAX } from './validate-request.js'
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { isUuid } from '../../domain/ids.js'
@@ -13,8 +14,6 @@ import type { TokensProtocol } from '../tokens/protocol.js'
 import { readIdTokenHint } from './id-token-hint.js'
 import { withParameters } from './locations.js'
 import type { EndSessionRequest, Refused, SessionEnded } from './protocol.js'
-
-const STATE_CHARACTERS_MAX = 2048
 
 export type LogoutNeeds = {
   readonly database: Database

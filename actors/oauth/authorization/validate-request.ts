@@ -69,6 +69,8 @@ type Fault<Error> = readonly [error: Error, description: string]
 type Check<Error> = (request: RequestToValidate) => Fault<Error> | undefined
 
 const TEXT_CHARACTERS_MAX = 2048
+/** Libraries keep an encrypted session in `state`. */
+export const STATE_CHARACTERS_MAX = 8192
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
 const NO_TARGET: NamedResources = { resources: [] }
 const SECONDS = /^\d{1,10}$/
@@ -169,7 +171,10 @@ function hasS256Method({ form }: RequestToValidate): Fault<RefusedError> | undef
 function hasBoundedParameters({ form }: RequestToValidate): Fault<ReturnedError> | undefined {
   const bounded = ['state', 'nonce', 'login_hint', 'ui_locales', 'acr_values', 'issuer_state']
   return bounded.some((name) => isLong(form, name))
-    ? ['invalid_request', `a parameter is longer than ${TEXT_CHARACTERS_MAX} characters`]
+    ? [
+        'invalid_request',
+        `a parameter is longer than ${TEXT_CHARACTERS_MAX} characters, or state than ${STATE_CHARACTERS_MAX}`,
+      ]
     : undefined
 }
 
@@ -372,7 +377,8 @@ function readPrompts(form: OAuthForm): readonly string[] {
 }
 
 function isLong(form: OAuthForm, name: string): boolean {
-  return (form.get(name)?.length ?? 0) > TEXT_CHARACTERS_MAX
+  const most = name === 'state' ? STATE_CHARACTERS_MAX : TEXT_CHARACTERS_MAX
+  return (form.get(name)?.length ?? 0) > most
 }
 
 function isOneOf(known: readonly string[], value: string | null): boolean {

@@ -38,7 +38,7 @@ export const AuthorizationParameters = z
     }),
     redirect_uri: z.string().max(2048),
     scope: z.string().max(4096).optional(),
-    state: z.string().max(2048).optional(),
+    state: z.string().max(8192).optional(),
     code_challenge: z.string().max(128).optional(),
     code_challenge_method: z.literal('S256').optional(),
     nonce: z.string().max(2048).optional(),
@@ -66,7 +66,7 @@ const EndSessionParameters = z
     id_token_hint: z.string().max(16_384),
     client_id: z.string().max(2048).optional(),
     post_logout_redirect_uri: z.string().max(2048).optional(),
-    state: z.string().max(2048).optional(),
+    state: z.string().max(8192).optional(),
     ui_locales: z.string().max(2048).optional(),
   })
   .meta({ id: 'EndSessionRequest' })

@@ -96,7 +96,10 @@ function mismatchOf(
   row: Pick<CodeRow, 'redirectUri' | 'codeChallenge'>,
   form: OAuthForm,
 ): readonly [OAuthReason, description: string] | null {
-  if (form.get('redirect_uri') !== row.redirectUri)
+  const redirectUri = form.get('redirect_uri')
+  // With PKCE the parameter may be absent (OAuth 2.1 section 4.1.3): the verifier proves more.
+  const isOptional = redirectUri === null && row.codeChallenge !== null
+  if (!isOptional && redirectUri !== row.redirectUri)
     return ['redirect_uri_mismatch', 'redirect_uri is not the one of the authorization request']
   const verifier = form.get('code_verifier')
   if (row.codeChallenge === null)

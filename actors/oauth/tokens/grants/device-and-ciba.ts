@@ -28,9 +28,6 @@ import { hashRefreshToken, REFRESH_TOKEN_BYTES, type RefreshProof } from './refr
 import { refuse } from '../refusals.js'
 import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 
-/** Added to the interval after a poll that is too early (RFC 8628 section 3.5). */
-const SLOW_DOWN_SECS = 5
-
 type BackchannelGrant = Extract<
   GrantType,
   'urn:ietf:params:oauth:grant-type:device_code' | 'urn:openid:params:grant-type:ciba'
@@ -75,7 +72,6 @@ export async function grantBackchannel(
     codeSha256: hashRefreshToken(code),
     clientId: client.row.id,
     now,
-    penaltySecs: SLOW_DOWN_SECS,
   }
   // The tenant is unknown until the code is found, so the poll crosses tenants.
   const polled = await database.system((tx) => recordPoll(tx, key), { signal: context.signal })

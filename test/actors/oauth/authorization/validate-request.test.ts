@@ -148,7 +148,7 @@ const returned: [string, Change, string, Partial<ValidatedClient>?][] = [
     { claims: '{"id_token":{"acr":{"essential":true,"values":["urn:a","urn:b"]}}}' },
     'unmet_authentication_requirements',
   ],
-  ['a state that is too long', { state: 's'.repeat(2049) }, 'invalid_request'],
+  ['a state that is too long', { state: 's'.repeat(8193) }, 'invalid_request'],
 ]
 for (const [title, change, error, of] of returned) {
   test(`${title} is redirected to the client`, (t) => {

@@ -70,7 +70,6 @@ const userinfo = (init: RequestInit) => fetch(`${running.baseUrl}/userinfo`, ini
 
 for (const [title, change] of [
   ['another redirect URI', { redirect_uri: 'https://app.example/other' }],
-  ['no redirect URI', { redirect_uri: '' }],
   ['another verifier', { code_verifier: 'x'.repeat(43) }],
   ['no verifier', { code_verifier: '' }],
   ['a verifier of 42 characters', { code_verifier: 'x'.repeat(42) }],
@@ -90,6 +89,30 @@ for (const [title, change] of [
     t.is((await tokenForm(right)).status, 200)
   })
 }
+
+test('with PKCE a token request needs no redirect URI', async (t) => {
+  const begun = await silently()
+  const form = {
+    grant_type: 'authorization_code',
+    code: begun.callback.searchParams.get('code')!,
+    code_verifier: begun.verifier,
+  }
+  t.is((await tokenForm({ ...form, code_verifier: 'x'.repeat(43) })).status, 400)
+  t.is((await tokenForm(form)).status, 200)
+})
+
+test('a state of 8 KiB comes back with codes and errors, a longer one is refused', async (t) => {
+  for (const length of [2049, 8192]) {
+    const state = 's'.repeat(length)
+    const { url } = await journey(party, { state })
+    t.is(callbackOf(await browser.get(pathOf(url))).searchParams.get('state'), state)
+    const { url: faulty } = await journey(party, { state, prompt: 'unknown' })
+    const { searchParams } = callbackOf(await browser.get(pathOf(faulty)))
+    t.is(searchParams.get('state'), state)
+    t.truthy(searchParams.get('error'))
+  }
+  t.is(await errorOf({ state: 's'.repeat(8193) }), 'invalid_request')
+})
 
 test('text that the database cannot store is a protocol error, and its state is not returned', async (t) => {
   for (const [parameters, error] of [

@@ -104,8 +104,8 @@ test('a user who denies, and polls that are too fast', async (t) => {
   t.true(many.every((one) => one.body['error'] === 'slow_down' && one.status === 400))
   const intervals = many.map(({ headers }) => Number(headers.get('retry-interval')))
   t.deepEqual(
-    intervals.toSorted((a, b) => a - b),
-    [125, 130, 135, 140, 145],
+    intervals,
+    intervals.map(() => 120),
   )
   await expire(running, body['auth_req_id'])
   t.like(await poll(body['auth_req_id']), { status: 400, body: { error: 'expired_token' } })
