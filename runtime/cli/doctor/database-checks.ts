@@ -55,6 +55,7 @@ export async function databaseChecks(patient: Patient): Promise<readonly Check[]
     tlsChecks(patient, rolesOf(urls)),
     clockChecks(patient, urls.runtime),
     schemaChecks(patient, urls.runtime),
+    audienceChecks(patient, urls.runtime),
     listenChecks(patient, urls),
   ])
   return [...reached, ...checks.flat()]
@@ -242,6 +243,38 @@ function schemaChecks(patient: Patient, url: string): Promise<readonly Check[]> 
       return isCompatible(verdict)
         ? warn(name, message, 'start the newer version again, or stay until it is repaired')
         : fail(name, message, fix)
+    }),
+  )
+}
+
+const LISTED_MAX = 5
+
+/** Audiences from before they were unique and owned. They keep working, and another tenant's tokens may have them too. */
+function audienceChecks(patient: Patient, url: string): Promise<readonly Check[]> {
+  const name = 'audiences'
+  const fix = 'give the application another audience, or verify the domain of its host'
+  return guarded(name, 'run the migrations of this version', () =>
+    connected(patient, url, async (client) => {
+      await client.query("select set_config('svc.scope', 'system', false)")
+      const { rows } = await client.query<{ slug: string; id: string; audience: string }>(
+        `with hosted as (
+           select a.tenant_id, a.id, a.audience, t.slug, t.environment,
+             lower(substring(a.audience from '^(?:https?|wss?)://(?:[^/?@]*@)?([^/:?]+)')) as host
+           from applications a join tenants t on t.id = a.tenant_id
+           where a.audience not like 'urn:svc:application:%')
+         select h.slug, h.id, h.audience from hosted h
+         where not exists (select from audience_claims c
+             where c.tenant_id = h.tenant_id and c.application_id = h.id)
+           or (h.host is not null and h.host not in ('localhost', '127.0.0.1', '[')
+             and not (h.environment = 'sandbox' and h.host ~ '\\.(test|example|localhost)$')
+             and not exists (select from verified_domains d
+               where d.tenant_id = h.tenant_id and d.verified_at is not null
+                 and (h.host = d.domain or h.host like '%.' || d.domain)))
+         order by h.slug, h.id limit ${LISTED_MAX}`,
+      )
+      if (rows.length === 0) return ok(name, 'every audience belongs to one tenant')
+      const listed = rows.map(({ slug, id, audience }) => `${audience} of ${id} (${slug})`)
+      return warn(name, `not unique or not owned: ${listed.join(', ')}`, fix)
     }),
   )
 }

@@ -21,9 +21,11 @@ import { mailChecks } from '../../../runtime/cli/doctor/service-checks.js'
 import { loadSettings } from '../../../runtime/configuration/load-settings.js'
 import { databaseUrls } from '../../../storage/platform/settings.js'
 import { isUnixSocket } from '../../../storage/platform/tls-mode.js'
+import { bootstrapped } from '../../support/identity/person.js'
 import { openMailServer } from '../../support/operations/mail.js'
 import { makeCertificate } from '../../support/service/certificates.js'
 import { emptyDatabase, freshDatabase } from '../../support/storage/database.js'
+import { sql } from '../../support/storage/sql.js'
 import { ownService } from '../../support/service/own-service.js'
 import { freePort } from '../../support/service.js'
 
@@ -90,6 +92,7 @@ test('a healthy deployment has no failure, and every check is there', async (t) 
     'database_role',
     'database_time_limits',
     'database_tls',
+    'audiences',
     'clock',
     'schema',
     'listen',
@@ -270,6 +273,39 @@ test('a certificate that expires, has expired, or has another name', (t) => {
   const other = judge('Jun  1 00:00:00 2026 GMT', 'DNS:www.example.com')
   found(t, other, 'certificate', 'fail', /not for id\.example\.com/)
   found(t, other, 'certificate_tenants', 'warn', /\*\.example\.com/)
+})
+
+test('audiences from before they were unique and owned are listed', async (t) => {
+  found(t, await checksWith({}), 'audiences', 'ok', /one tenant/)
+  const { tenantId } = await bootstrapped(running)
+  const { database } = running.db
+  const named = async (audience: string) => {
+    const id = crypto.randomUUID()
+    await sql(
+      database,
+      `insert into applications (tenant_id, id, name, client_type, token_endpoint_auth_method, audience,
+         grant_types, response_types, scopes, created_at, updated_at)
+       values ($1, $2, 'Old', 'public', 'none', $3, '{}', '{}', '{}', now(), now())`,
+      [tenantId, id, audience],
+    )
+    return id
+  }
+  const claimed = async (audience: string) => {
+    await sql(
+      database,
+      `insert into audience_claims (audience_key, holder, tenant_id, application_id)
+       values ($1, 'application', $2, $3)`,
+      [audience, tenantId, await named(audience)],
+    )
+  }
+  await claimed('https://orders.test/')
+  await claimed('urn:orders')
+  found(t, await checksWith({}), 'audiences', 'ok', /one tenant/)
+  const unclaimed = await named('urn:twice')
+  await claimed('https://api.example.com/')
+  const { checks } = await diagnose({ environment: own, cwd: '/' })
+  found(t, checks, 'audiences', 'warn', /https:\/\/api\.example\.com\/ of /)
+  found(t, checks, 'audiences', 'warn', new RegExp(`urn:twice of ${unclaimed}`))
 })
 
 test('a database that is away, empty, or has a role with too many rights', async (t) => {
