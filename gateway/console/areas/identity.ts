@@ -77,7 +77,7 @@ export const identityResources: readonly ConsoleResource[] = [
         method: 'POST',
         path: `${USER}/suspend`,
         danger: true,
-        when: isStatus('active', 'invited'),
+        when: isStatus('active', 'invited', 'pre_provisioned'),
       },
       {
         name: 'reactivate',

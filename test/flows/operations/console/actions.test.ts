@@ -1,4 +1,5 @@
 /** Work in the console: one creation, change and deletion in each group, as calls of the API. */
+import { sql } from '../../../support/storage/sql.js'
 import test, { type ExecutionContext } from 'ava'
 import { openConsole, ownerOf } from '../../../support/identity/console.js'
 import type { Page } from '../../../support/pages/browser.js'
@@ -112,6 +113,15 @@ test('people: one is invited, changed, suspended, reactivated and removed', asyn
     t.is((await act(`${item}/do/${name}`)).status, 303, name)
     t.is((await api.get(path, token)).body['status'], status)
   }
+  // Every status that can be suspended has the button.
+  await sql(
+    api.at.db.database,
+    `update tenant_users set status = 'pre_provisioned' where id = $1`,
+    [idOf(item)],
+  )
+  t.regex((await openConsole(browser, item)).html, /\/do\/suspend"/)
+  t.is((await act(`${item}/do/suspend`)).status, 303)
+  t.is((await api.get(path, token)).body['status'], 'suspended')
   t.is((await act(`${item}/do/remove`)).location, '/console/people?done=1')
   t.is((await api.get(path, token)).status, 404)
 })
