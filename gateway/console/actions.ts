@@ -90,7 +90,8 @@ export class ConsoleActions extends VisitedPages {
         problem: again?.problem ?? null,
         path: `${back}/do/${action.name}`,
         back,
-        label,
+        // The button of the form saves; the link to the form says "Edit".
+        label: action.name === 'change' ? 'profile.save' : label,
         danger: action.danger === true,
         summary: route.summary.replace(/\.$/, ''),
         about: route.description ?? null,

@@ -101,6 +101,8 @@ test('people: one is invited, changed, suspended, reactivated and removed', asyn
     await act('/console/people/do/invite', { email: 'ann@example.com', display_name: 'Ann' }),
   )
   t.regex((await openConsole(browser, '/console/invitations')).html, /ann@example\.com/)
+  const form = await openConsole(browser, `${item}/do/change`)
+  t.regex(form.html, /<p class="send"><button>Save<\/button>/)
   made(t, await act(`${item}/do/change`, { display_name: 'Ann B.', roles: 'editor' }))
   const path = `/api/v1/tenant-users/${idOf(item)}`
   const { body } = await api.get(path, token)
