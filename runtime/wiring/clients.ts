@@ -1,0 +1,140 @@
+/** Authorization, and the clients and resources of the authorization server. */
+import { accountActor } from '../../actors/identity/accounts/actor.js'
+import { agentDocumentsActor } from '../../actors/agents/documents/actor.js'
+import { observedClientsActor } from '../../actors/oauth/client-id-metadata/actor.js'
+import { accessPoliciesActor } from '../../actors/oauth/access-policies/actor.js'
+import { createAccessPolicies } from '../../actors/oauth/access-policies/enforcement.js'
+import { billingActor } from '../../actors/identity/billing/actor.js'
+import { apiKeysActor } from '../../actors/oauth/api-keys/actor.js'
+import { apiResourcesActor } from '../../actors/oauth/api-resources/actor.js'
+import { applicationsActor } from '../../actors/oauth/clients/actor.js'
+import { authorizationActor } from '../../actors/oauth/authorization/actor.js'
+import { authorization } from '../../actors/oauth/authorization/protocol.js'
+import { backchannelActor } from '../../actors/oauth/device-and-ciba/actor.js'
+import { browserSessions } from '../../actors/identity/sessions/protocol.js'
+import { delegationActor } from '../../actors/agents/delegation/actor.js'
+import { delegationMetrics } from '../../actors/agents/delegation/metrics.js'
+import { delegation } from '../../actors/agents/delegation/protocol.js'
+import { signingKeys } from '../../actors/oauth/signing-keys/protocol.js'
+import { organizations } from '../../actors/identity/organizations/protocol.js'
+import { hasPhone } from '../../actors/identity/phone/settings.js'
+import { clientRegistrationActor } from '../../actors/oauth/client-registration/actor.js'
+import { federatedLogin } from '../../actors/identity/federated-login/protocol.js'
+import { tenants } from '../../actors/identity/tenants/protocol.js'
+import { tokens } from '../../actors/oauth/tokens/protocol.js'
+import { type ActorWiring, wireActor } from '../kernel/wiring.js'
+import type { SharedNeeds } from './shared-needs.js'
+
+/** The actors of this file, with their dependencies. */
+export function clientWirings(shared: SharedNeeds): readonly ActorWiring[] {
+  const {
+    settings,
+    database,
+    coordination,
+    sealer,
+    clock,
+    random,
+    jwt,
+    auth,
+    issuer,
+    registry,
+    documents,
+    common,
+    isOwnAddress,
+    tenancy,
+    metadataClientsOf,
+  } = shared
+  return [
+    wireActor(authorizationActor, ({ ref }) => ({
+      ...common,
+      keys: ref(signingKeys),
+      tokens: ref(tokens),
+      tenants: ref(tenants),
+      sessions: ref(browserSessions),
+      issuer,
+      tenancy,
+      metadataClients: metadataClientsOf(ref(tenants)),
+      console: settings.console.enabled,
+      accessPolicies: settings.access_control.enabled ? createAccessPolicies(common) : null,
+      oidc: settings.oidc,
+      levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
+      // Until the last refresh token of the last code would have expired.
+      sessionSecsMax: settings.oidc.code_ttl_secs + jwt.refresh_token_lifetime_human_secs,
+    })),
+    wireActor(backchannelActor, ({ ref }) => ({
+      ...common,
+      coordination,
+      registry,
+      issuer,
+      keys: ref(signingKeys),
+      documents,
+      tokens: ref(tokens),
+      tenants: ref(tenants),
+      sessions: ref(browserSessions),
+      settings: settings.device_authorization,
+      levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
+      guessing: auth,
+    })),
+    wireActor(delegationActor, ({ ref }) => ({
+      ...common,
+      tokens: ref(tokens),
+      browserSessions: ref(browserSessions),
+      metrics: delegationMetrics(registry),
+      issuer,
+      settings: settings.device_authorization,
+    })),
+    wireActor(accountActor, ({ ref }) => ({
+      ...common,
+      sealer,
+      browserSessions: ref(browserSessions),
+      authorization: ref(authorization),
+      delegation: ref(delegation),
+      selfService: settings.user_self_service.enabled,
+      passkeys: settings.passkey.enabled,
+      phones: hasPhone(settings.phone),
+      wallets: settings.siwe.enabled,
+      federatedLogin: ref(federatedLogin),
+    })),
+    wireActor(agentDocumentsActor, () => ({ ...common, issuer })),
+    wireActor(observedClientsActor, ({ ref }) => ({ ...common, tokens: ref(tokens) })),
+    wireActor(applicationsActor, ({ ref }) => ({
+      ...common,
+      tenants: ref(tenants),
+      tokens: ref(tokens),
+      isOwnAddress,
+    })),
+    wireActor(apiResourcesActor, ({ ref }) => ({
+      ...common,
+      tenants: ref(tenants),
+      tokens: ref(tokens),
+      issuer,
+      isOwnAddress,
+    })),
+    wireActor(accessPoliciesActor, ({ ref }) => ({
+      ...common,
+      tokens: ref(tokens),
+      settings: settings.access_control,
+      levelMax: settings.passkey.enabled ? (3 as const) : (2 as const),
+    })),
+    wireActor(billingActor, ({ ref }) => ({
+      ...common,
+      tenants: ref(tenants),
+      organizations: ref(organizations),
+    })),
+    wireActor(apiKeysActor, ({ ref }) => ({
+      ...common,
+      tokens: ref(tokens),
+      settings: settings.api_keys,
+    })),
+    wireActor(clientRegistrationActor, ({ ref }) => ({
+      database,
+      clock,
+      random,
+      tenants: ref(tenants),
+      tokens: ref(tokens),
+      documents,
+      issuer,
+      tokenRequired: settings.oidc.registration_initial_access_token_required,
+    })),
+  ]
+}
