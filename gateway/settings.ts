@@ -118,6 +118,14 @@ export const serverSettings = section(
     request_timeout_secs: timerSeconds(30, 0).describe(
       'Time limit of a request; 0 is no limit, outside production only.',
     ),
+    keep_alive_secs: z
+      .int()
+      .min(5)
+      .max(3600)
+      .default(75)
+      .describe(
+        'Time after which an idle connection of a client or proxy is closed: longer than the proxy keeps it. With http1_parser "uwebsockets" it is always 10 s.',
+      ),
     shutdown_deadline_secs: timerSeconds(30, 0).describe(
       'Time for requests to finish at shutdown; 0 closes at once, outside production only.',
     ),

@@ -37,6 +37,7 @@ import {
   type ListenOptions,
   type Listener,
   OpenExchanges,
+  IDLE_MS,
   REUSE_PORT,
   REPEATABLE_FIELDS,
   urlOf,
@@ -44,7 +45,8 @@ import {
 import { RefusedExchange } from './refused.js'
 
 const HEADERS_MS_MAX = 12_000
-const IDLE_MS_MAX = 12_000
+/** Time for the first byte of a connection. */
+const FIRST_BYTE_MS_MAX = 12_000
 
 /** One connection: its requests without an answer, and whether further requests are accepted. */
 class Connection {
@@ -382,7 +384,7 @@ function createHttp1({
   handler,
   secure,
   unreadMs = UNREAD_MS_MAX,
-  idleMs = IDLE_MS_MAX,
+  idleMs = IDLE_MS,
   lingerMs = 0,
   bounds = new ConnectionBounds(),
 }: ParserOptions): Http1Parser {
@@ -460,7 +462,7 @@ function createHttp1({
     // node:http calls this after it has written the last answer of a connection.
     socket.destroySoon = () => linger(socket)
     // headersTimeout does not cover a connection that has sent no byte.
-    socket.setTimeout(idleMs, () => {
+    socket.setTimeout(Math.min(idleMs, FIRST_BYTE_MS_MAX), () => {
       if (socket.bytesRead === 0) socket.destroy()
     })
     socket.on('close', () => {

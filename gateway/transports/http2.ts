@@ -58,12 +58,12 @@ import {
   REUSE_PORT,
   REPEATABLE_FIELDS,
   urlOf,
+  IDLE_MS,
 } from './open.js'
 import { endTimerWithSession } from './http2-timer.js'
 
 const SESSIONS_MAX = 10_000
 const STREAMS_PER_SESSION_MAX = 100
-const SESSION_IDLE_MS = 60_000
 /** Time for the last answers to be sent when the service stops. */
 const LAST_ANSWERS_MS = 2_000
 /** A client that offers no protocol (ALPN) is disconnected after this. */
@@ -360,7 +360,7 @@ function fieldsOf(
 export async function openHttp2(options: Http2Options): Promise<Listener> {
   const { host, port, handler, tls, http1, monotonicMs } = options
   const { renewal, isShared, unreadMs = UNREAD_MS_MAX, lingerMs = 0 } = options
-  const { bounds = new ConnectionBounds() } = options
+  const { bounds = new ConnectionBounds(), idleMs = IDLE_MS } = options
   const shared: Shared = {
     draining: false,
     open: new OpenExchanges(),
@@ -415,9 +415,9 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     }
     sessions.set(session, exchanges)
     connected.begin()
-    session.setTimeout(SESSION_IDLE_MS)
+    session.setTimeout(idleMs)
     session.on('timeout', () => {
-      if ([...exchanges].some(({ isOwed }) => isOwed)) session.setTimeout(SESSION_IDLE_MS)
+      if ([...exchanges].some(({ isOwed }) => isOwed)) session.setTimeout(idleMs)
       else endNow(session, exchanges.size > 0)
     })
     session.on('error', () => session.destroy())

@@ -13,7 +13,7 @@ export interface ListenOptions {
   readonly isShared?: boolean | undefined
   /** Time that a client may leave its answer unread. Default: `UNREAD_MS_MAX`. */
   readonly unreadMs?: number | undefined
-  /** Milliseconds after which an idle connection is closed. Given by tests. */
+  /** Milliseconds after which an idle connection is closed: `server.keep_alive_secs`. The native parser has its own. */
   readonly idleMs?: number | undefined
   /**
    * Milliseconds at most in which a drain leaves idle connections to their clients after the port is closed. A proxy
@@ -21,6 +21,9 @@ export interface ListenOptions {
    */
   readonly lingerMs?: number | undefined
 }
+
+/** Default of `server.keep_alive_secs`, longer than load balancers keep connections (60 s). */
+export const IDLE_MS = 75_000
 
 /** Response fields that may occur more than once (RFC 9110 section 5.3, RFC 6265 section 3). */
 export const REPEATABLE_FIELDS: ReadonlySet<string> = new Set([

@@ -39,6 +39,7 @@ async function open(
       transport: tls ? 'tls' : 'plain_http',
       http1_parser: 'node',
       tls: tls ?? undefined,
+      keep_alive_secs: 75,
       drain_secs: 0,
     },
     handler,

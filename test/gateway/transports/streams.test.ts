@@ -27,6 +27,7 @@ async function open(t: ExecutionContext, handler: (exchange: HttpExchange) => vo
       transport: 'tls_h2_only',
       http1_parser: 'node',
       tls: { cert_pem_path: certificate.certPath, key_pem_path: certificate.keyPath },
+      keep_alive_secs: 75,
       drain_secs: 0,
     },
     handler,

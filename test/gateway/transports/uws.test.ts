@@ -26,6 +26,7 @@ async function open(
       transport: 'plain_http',
       http1_parser: 'uwebsockets',
       tls: undefined,
+      keep_alive_secs: 75,
       drain_secs: 0,
     },
     handler,
