@@ -136,7 +136,7 @@ export class Responder {
   problem(context: RequestContext, problem: Problem, close = false): void {
     const { status, title } = PROBLEM_TYPES[problem.name]
     context.error ??= problem.error ?? problemCode(problem.name)
-    if (status === 401 || status === 403) context.logReason ??= reasonOf(problem)
+    if (status === 401 || status === 403) context.logReason ??= context.reason ?? reasonOf(problem)
     const errors = errorsOf(context, this.needs.servesScim)
     const oauth = errors === 'oauth'
     if (oauth && hasOauthForm(status)) {
