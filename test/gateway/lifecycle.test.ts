@@ -165,7 +165,7 @@ function openStageClient(stage: Stage): Promise<unknown> {
 
 for (const transport of ['uws', ...NODE_PARSED] as const) {
   test(`${transport}: after HEAD the connection takes the next request, or ends as it said`, async (t) => {
-    const stage = await openStage({ transport })
+    const stage = await openStage({ transport, server: { keep_alive_secs: 5 } })
     t.teardown(() => stage.close())
     const asking = (method: string, path: string, more = '') =>
       `${method} ${path} HTTP/1.1\r\nHost: id.test\r\n${more}\r\n`
