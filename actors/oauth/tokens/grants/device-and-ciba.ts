@@ -28,6 +28,9 @@ import { hashRefreshToken, REFRESH_TOKEN_BYTES, type RefreshProof } from './refr
 import { refuse } from '../refusals.js'
 import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 
+/** What a client waits longer after a poll that is too early (RFC 8628 section 3.5). A poll after the interval is answered. */
+const SLOW_DOWN_SECS = 5
+
 type BackchannelGrant = Extract<
   GrantType,
   'urn:ietf:params:oauth:grant-type:device_code' | 'urn:openid:params:grant-type:ciba'
@@ -200,7 +203,8 @@ function wait(
   description: string,
   { intervalSecs }: PolledRequest,
 ): OAuthRefused {
-  return { ...refuse(error, description, WAITS[error]), retryIntervalSecs: intervalSecs }
+  const retryIntervalSecs = intervalSecs + (error === 'slow_down' ? SLOW_DOWN_SECS : 0)
+  return { ...refuse(error, description, WAITS[error]), retryIntervalSecs }
 }
 
 function invalidGrant(parameter: string): OAuthRefused {

@@ -147,8 +147,11 @@ test('after GOAWAY a connection takes no new calls, and running ones complete', 
   for (let round = 1; round < 4; round += 1) {
     const running = [await call('/held'), await call('/held', { method: 'POST' })]
     const before = seen.sessions
-    held[0]!.session!.close()
-    await delay(100)
+    const session = held[0]!.session!
+    const closed = once(session, 'close')
+    session.close()
+    // The client answers in order, so it knows of the GOAWAY then.
+    await new Promise((resolve) => session.ping(resolve))
     const beside = [await call('/', { limits: LIMITS }), await call('/', { limits: LIMITS })]
     for (const { body } of beside) t.is(await bytesOf(body), 8)
     t.true(seen.sessions <= before + 1, 'two at most, one of them on its way out')
@@ -157,7 +160,7 @@ test('after GOAWAY a connection takes no new calls, and running ones complete', 
       t.is(await bytesOf(body), 8)
       t.is((await ended).outcome, 'completed')
     }
-    await delay(100)
+    await closed
   }
 })
 

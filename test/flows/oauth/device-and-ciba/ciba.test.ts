@@ -105,7 +105,7 @@ test('a user who denies, and polls that are too fast', async (t) => {
   const intervals = many.map(({ headers }) => Number(headers.get('retry-interval')))
   t.deepEqual(
     intervals,
-    intervals.map(() => 120),
+    intervals.map(() => 125),
   )
   await expire(running, body['auth_req_id'])
   t.like(await poll(body['auth_req_id']), { status: 400, body: { error: 'expired_token' } })

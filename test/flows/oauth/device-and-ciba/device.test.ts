@@ -142,7 +142,7 @@ test('a poll that is too fast is refused, and the interval stays', async (t) => 
   const intervals = many.map(({ headers }) => Number(headers.get('retry-interval')))
   t.deepEqual(
     intervals,
-    intervals.map(() => 120),
+    intervals.map(() => 125),
   )
   // An approved request is returned at once.
   await decided(body['user_code'], 'approve')
