@@ -104,14 +104,15 @@ export async function membersWithRoles(
   tx: Transaction,
   tenantId: string,
   roles: readonly string[],
+  most: number | null = null,
 ): Promise<ScimMemberRow[]> {
   const { rows } = await tx.query<ScimMemberRow>({
     name: 'scim_group.members',
     text: `select r.role, u.id, u.display_name as display
            from tenant_users u, unnest(u.roles) r (role)
            where u.tenant_id = $1 and u.roles && $2 and u.status <> 'removed' and r.role = any ($2)
-           order by u.created_at, u.id`,
-    values: [tenantId, roles],
+           order by u.created_at, u.id limit $3`,
+    values: [tenantId, roles, most],
   })
   return rows
 }

@@ -87,27 +87,41 @@ export async function listScimUsers(
 ): Promise<{ readonly rows: readonly ScimUserRow[]; readonly total: number }> {
   const values: unknown[] = [tenantId]
   const bind = (value: unknown) => `$${values.push(value)}`
-  const where = `u.tenant_id = $1 and u.status <> 'removed'${
-    condition === null ? '' : ` and ${scimConditionSql(condition, bind)}`
-  }`
+  const where = whereOf(condition, bind)
   // The texts depend on the shape of the filter only. Rarely used statements are forgotten by the connection.
   const counting = tx.query<{ total: number }>({
     name: 'scim_user.count',
     text: `select count(*) as total from ${TABLES} where ${where}`,
-    values: [...values],
+    values,
   })
-  const [from, most] = [bind(offset), bind(limit)]
-  const listing =
-    limit === 0
-      ? { rows: [] }
-      : tx.query<ScimUserRow>({
-          name: 'scim_user.list',
-          text: `select ${COLUMNS} from ${TABLES} where ${where}
-                 order by u.created_at, u.id offset ${from} limit ${most}`,
-          values,
-        })
-  const [{ rows: counted }, { rows }] = await Promise.all([counting, listing])
+  const listing = limit === 0 ? [] : scimUserPage(tx, tenantId, condition, { offset, limit })
+  const [{ rows: counted }, rows] = await Promise.all([counting, listing])
   return { rows, total: counted[0]!.total }
+}
+
+/** The users that fulfil a condition, oldest first. */
+export async function scimUserPage(
+  tx: Transaction,
+  tenantId: string,
+  condition: ScimCondition | null,
+  { offset, limit }: { readonly offset: number; readonly limit: number },
+): Promise<readonly ScimUserRow[]> {
+  const values: unknown[] = [tenantId]
+  const bind = (value: unknown) => `$${values.push(value)}`
+  const where = whereOf(condition, bind)
+  const [from, most] = [bind(offset), bind(limit)]
+  const { rows } = await tx.query<ScimUserRow>({
+    name: 'scim_user.list',
+    text: `select ${COLUMNS} from ${TABLES} where ${where}
+           order by u.created_at, u.id offset ${from} limit ${most}`,
+    values,
+  })
+  return rows
+}
+
+function whereOf(condition: ScimCondition | null, bind: (value: unknown) => string): string {
+  const more = condition === null ? '' : ` and ${scimConditionSql(condition, bind)}`
+  return `u.tenant_id = $1 and u.status <> 'removed'${more}`
 }
 
 export type ScimUserData = {

@@ -20,17 +20,17 @@ import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { type AuditOnlyType, audited, type Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import { invalid, refusing, ScimFault } from '../scim/faults.js'
-import { parseFilter } from '../scim/filter.js'
+import { type Filter, parseFilter } from '../scim/filter.js'
+import { names, predicateOf } from '../scim/resource-filter.js'
 import { projection } from '../scim/projection.js'
 import { pageOf } from '../scim/paging.js'
 import { tokens } from '../../oauth/tokens/protocol.js'
-import type { AskedAttributes, Conditional } from '../scim/protocol.js'
+import type { AskedAttributes, Conditional, JsonObject } from '../scim/protocol.js'
 import { isMatch } from '../scim/precondition.js'
 import { GROUP_RESOURCE } from '../scim/schema.js'
 import { endUser, type EndingNeeds } from '../users/ending.js'
 import { holdsLess, isProtectedOwner, rolesBeyond } from '../users/rules.js'
 import {
-  groupMatches,
   type GroupState,
   mayBeNamed,
   patchedGroup,
@@ -231,14 +231,20 @@ export const scimGroupsActor = defineActor<ScimGroupsProtocol, ScimGroupsNeeds>(
             tenantId,
             async (tx) => {
               const all = await listScimGroups(tx, tenantId)
-              const hits = filter === null ? all : all.filter((row) => groupMatches(filter, row))
-              const rows = hits.slice(offset, offset + limit)
-              const roles = rows.map(({ role }) => role)
-              const members = roles.length === 0 ? [] : await membersWithRoles(tx, tenantId, roles)
-              const resources = rows.map((row) => {
-                const own = members.filter(({ role }) => role === row.role)
-                return project(presentedGroup(row, own, base).resource)
-              })
+              const shownOf = async (rows: readonly ScimGroupRow[], most?: number) => {
+                const roles = rows.map(({ role }) => role)
+                const members =
+                  roles.length === 0 ? [] : await membersWithRoles(tx, tenantId, roles, most)
+                if (members.length === most)
+                  throw invalid('tooMany', 'Too many members for a filter on members.')
+                return rows.map((row) => {
+                  const own = members.filter(({ role }) => role === row.role)
+                  return presentedGroup(row, own, base).resource
+                })
+              }
+              const hits = filter === null ? all : await filtered(all, filter, shownOf)
+              const shown = await shownOf(hits.slice(offset, offset + limit))
+              const resources = shown.map(project)
               const [total, startIndex] = [hits.length, offset + 1]
               return { tag: 'listed' as const, total, startIndex, resources }
             },
@@ -264,3 +270,19 @@ export const scimGroupsActor = defineActor<ScimGroupsProtocol, ScimGroupsNeeds>(
     }
   },
 })
+
+/** Members that are read to answer a filter on members. */
+const SEARCHED_MEMBERS_MAX = 20_000
+
+/** The groups that a filter finds. @throws {ScimFault} `invalidFilter`, or `tooMany` for too many members. */
+async function filtered(
+  all: readonly ScimGroupRow[],
+  filter: Filter,
+  shownOf: (rows: readonly ScimGroupRow[], most?: number) => Promise<readonly JsonObject[]>,
+): Promise<readonly ScimGroupRow[]> {
+  const predicate = predicateOf(filter, GROUP_RESOURCE)
+  const shown = names(filter, 'members')
+    ? await shownOf(all, SEARCHED_MEMBERS_MAX)
+    : all.map((row) => presentedGroup(row, [], '').resource)
+  return all.filter((_, at) => predicate(shown[at]!))
+}

@@ -1,9 +1,44 @@
-/** Translates filters of lists into conditions of the storage. Only the documented attributes and operators have one. */
+/**
+ * Translates filters of lists into conditions of the storage. What has no column is evaluated on the resources
+ * (resource-filter.ts).
+ */
 import type { EmailCondition, ScimCondition } from '../../../storage/identity/scim-filter.js'
 import { isUuid } from '../../domain/ids.js'
-import { invalid } from './faults.js'
+import { invalid, ScimFault } from './faults.js'
 import type { AttributePath, Filter, Operator, Value } from './filter.js'
-import { USER_SCHEMA } from './schema.js'
+import { type Predicate, predicateOf } from './resource-filter.js'
+import { USER_RESOURCE, USER_SCHEMA } from './schema.js'
+
+export type FilterPlan = {
+  /** What the database decides. */
+  readonly condition: ScimCondition | null
+  /** What is evaluated on each user that fulfils the condition. Null: nothing. */
+  readonly rest: Predicate | null
+}
+
+/** @throws {ScimFault} `invalidFilter`. */
+export function planOf(filter: Filter): FilterPlan {
+  const whole = columnsOf(filter)
+  if (whole !== null) return { condition: whole, rest: null }
+  const parts = filter.tag === 'and' ? filter.parts : [filter]
+  const split = parts.map((part) => ({ part, columns: columnsOf(part) }))
+  const conditions = split.flatMap(({ columns }) => (columns === null ? [] : [columns]))
+  const rest = split.filter(({ columns }) => columns === null).map(({ part }) => part)
+  return {
+    condition: conditions.length === 0 ? null : { tag: 'and', parts: conditions },
+    rest: predicateOf({ tag: 'and', parts: rest }, USER_RESOURCE),
+  }
+}
+
+/** Null: no columns decide the filter. */
+function columnsOf(filter: Filter): ScimCondition | null {
+  try {
+    return conditionOf(filter)
+  } catch (error) {
+    if (error instanceof ScimFault) return null
+    throw error
+  }
+}
 
 /** @throws {ScimFault} `invalidFilter` for another attribute, operator or kind of value. */
 export function conditionOf(filter: Filter): ScimCondition {

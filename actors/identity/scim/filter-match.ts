@@ -43,7 +43,7 @@ function memberOf(value: Json, { schema, name, sub }: AttributePath, attribute: 
   return { sub: known, found: isObject(value) ? value[known.name] : undefined }
 }
 
-function isPresent(value: Json): boolean {
+export function isPresent(value: Json): boolean {
   return value !== undefined && value !== null && value !== ''
 }
 
@@ -52,7 +52,13 @@ function asBoolean(value: Value): Value {
   return word === 'true' ? true : word === 'false' ? false : value
 }
 
-function compare(found: Json, operator: Operator, wanted: Value, caseExact: boolean): boolean {
+/** @param found undefined: the attribute has no value. */
+export function compare(
+  found: Json,
+  operator: Operator,
+  wanted: Value,
+  caseExact: boolean,
+): boolean {
   if (wanted === null) return (operator === 'eq') !== isPresent(found)
   if (typeof found === 'boolean') {
     const equal = found === asBoolean(wanted)

@@ -127,8 +127,22 @@ class Parser {
       if (path.sub !== null) throw this.fault('A sub-attribute has no values to select.')
       const filter = this.filter(depth + 1)
       this.needMark(']')
-      return { tag: 'value', path, filter }
+      return { tag: 'value', path, filter: this.selected(filter) }
     }
+    return this.comparison(path)
+  }
+
+  /** `emails[type eq "work"].value eq "a@b"`: one value fulfils both. */
+  private selected(filter: Filter): Filter {
+    const next = this.peek()
+    const match = next?.kind === 'word' ? /^\.(\$?[A-Za-z][\w-]*)$/.exec(next.text) : null
+    if (match === null) return filter
+    this.#at += 1
+    const sub = { schema: null, name: match[1]!, sub: null }
+    return { tag: 'and', parts: [filter, this.comparison(sub)] }
+  }
+
+  private comparison(path: AttributePath): Filter {
     const operator = this.word().toLowerCase()
     if (operator === 'pr') return { tag: 'present', path }
     const known = OPERATORS.find((each) => each === operator)

@@ -7,6 +7,7 @@ import type { Clock } from '../../../runtime/kernel/clock.js'
 import {
   findScimUser,
   listScimUsers,
+  scimUserPage,
   moveTenantUser,
   type ScimUserRow,
   writeScimUser,
@@ -36,7 +37,7 @@ import { isFixtureLimit } from '../users/fixtures.js'
 import { invitationMessages, type PreparedInvitation } from '../users/invitations.js'
 import { MEMBER_CONSTRAINT, provideAccount } from '../users/provisioning.js'
 import { holdsLess, isProtectedOwner, rolesBeyond } from '../users/rules.js'
-import { conditionOf } from './condition.js'
+import { planOf } from './condition.js'
 import { invalid, refusing, ScimFault } from './faults.js'
 import { parseFilter } from './filter.js'
 import { patched } from './patch.js'
@@ -45,6 +46,7 @@ import { pageOf } from './paging.js'
 import { isMatch } from './precondition.js'
 import { scimProvisioning } from './provisioning.js'
 import { projection } from './projection.js'
+import { searched } from './search.js'
 import { membersOf, readResource, type Resource } from './resource.js'
 import { USER_RESOURCE } from './schema.js'
 import type {
@@ -426,14 +428,25 @@ export function scimUsers(needs: ScimUsersNeeds) {
       refusing(async () => {
         const { filter, caller } = message
         const project = projection(message, USER_RESOURCE)
-        const condition =
-          filter === null || filter.trim() === '' ? null : conditionOf(parseFilter(filter))
+        const { condition, rest } =
+          filter === null || filter.trim() === ''
+            ? { condition: null, rest: null }
+            : planOf(parseFilter(filter))
         const page = pageOf(message, needs.maxResults)
-        const { rows, total } = await database.system(
-          (tx) => listScimUsers(tx, caller.principal.tenantId, condition, page),
+        const { tenantId } = caller.principal
+        const shownOf = (row: ScimUserRow) => presentedUser(row, base, groups).resource
+        const { found, total } = await database.system(
+          async (tx) => {
+            if (rest !== null)
+              return searched(page, clock, rest, shownOf, (batch) =>
+                scimUserPage(tx, tenantId, condition, batch),
+              )
+            const { rows, total } = await listScimUsers(tx, tenantId, condition, page)
+            return { found: rows.map(shownOf), total }
+          },
           { signal },
         )
-        const resources = rows.map((row) => project(presentedUser(row, base, groups).resource))
+        const resources = found.map(project)
         return { tag: 'listed' as const, total, startIndex: page.offset + 1, resources }
       }),
 

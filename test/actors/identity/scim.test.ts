@@ -8,7 +8,10 @@ import { type Filter, parseFilter } from '../../../actors/identity/scim/filter.j
 import { matches } from '../../../actors/identity/scim/filter-match.js'
 import { patched } from '../../../actors/identity/scim/patch.js'
 import { readResource, type Resource } from '../../../actors/identity/scim/resource.js'
+import { predicateOf } from '../../../actors/identity/scim/resource-filter.js'
+import { searched } from '../../../actors/identity/scim/search.js'
 import { attributeOf, USER_RESOURCE, USER_SCHEMA } from '../../../actors/identity/scim/schema.js'
+import type { ScimUserRow } from '../../../storage/identity/scim-users.js'
 
 const PATCH = 'urn:ietf:params:scim:api:messages:2.0:PatchOp'
 const SEEDED = { seed: 7_644, numRuns: 600 } as const
@@ -271,4 +274,18 @@ test('a value filter has the operators of the RFC', (t) => {
   ] as const)
     t.is(matches(parseFilter(each), one, emails), expected, each)
   t.throws(() => matches(parseFilter('nothing eq "x"'), one, emails), { instanceOf: ScimFault })
+})
+
+test('a search that takes too long ends, and a short one pages through what it finds', async (t) => {
+  const rows = Array.from({ length: 2_500 }, (_, nth) => ({ id: String(nth) }) as ScimUserRow)
+  const read = async ({ offset, limit }: { offset: number; limit: number }) =>
+    rows.slice(offset, offset + limit)
+  const endsInOne = predicateOf(parseFilter('id ew "1"'), USER_RESOURCE)
+  const search = (stepMs: number) => {
+    let nowMs = 0
+    const clock = { monotonicMs: () => (nowMs += stepMs) }
+    return searched({ offset: 3, limit: 2 }, clock, endsInOne, ({ id }) => ({ id }), read)
+  }
+  t.deepEqual(await search(1), { found: [{ id: '31' }, { id: '41' }], total: 250 })
+  await t.throwsAsync(search(300), { message: /Too many users/ })
 })

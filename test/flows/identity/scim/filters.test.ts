@@ -9,15 +9,25 @@ const api = apiOf(running)
 const directory = await openDirectory(api)
 const [fixture] = (await directory.send('GET', '/Users')).body['Resources'] as Json[]
 await directory.send('DELETE', `/Users/${String(fixture!['id'])}`)
+const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User'
 const ada = await directory.create('Ada', {
   externalId: 'X1',
+  title: 'Countess',
+  userType: 'Employee',
+  displayName: 'Ada Lovelace',
+  name: { familyName: 'Lovelace', givenName: 'Ada' },
+  addresses: [{ type: 'work', locality: 'London' }],
+  [ENTERPRISE]: { employeeNumber: '7', manager: { value: 'm-1' } },
   emails: [
     { value: 'Ada@corp.test', type: 'work', primary: true },
     { value: 'ada@home.test', type: 'home' },
   ],
 })
 await directory.create("o'Brien_%", { externalId: 'x2', active: false })
-await directory.create('grace', { emails: [{ value: 'grace@home.test', type: 'work' }] })
+await directory.create('grace', {
+  title: 'Admiral',
+  emails: [{ value: 'grace@home.test', type: 'work' }],
+})
 const { meta } = ada as { meta: Json }
 const modified = String(meta['lastModified'])
 const CORE = 'urn:ietf:params:scim:schemas:core:2.0:User'
@@ -67,6 +77,31 @@ const FOUND: readonly (readonly [filter: string, names: readonly string[]])[] = 
   ['userName eq "ada" or userName eq "grace" and active eq false', [A]],
   ['(userName eq "ada" or userName eq "grace") and active eq true', [A, G]],
   ['NOT (userName eq "ada") AND active eq true', [G]],
+  ['emails[type eq "work"].value eq "ada@corp.test"', [A]],
+  ['emails[type eq "home"].value eq "ada@corp.test"', []],
+  ['emails[type eq "work"].value ew "home.test"', [G]],
+  ['emails[type eq "work"].primary pr', [A]],
+  ['displayName eq "ada lovelace"', [A]],
+  ['title pr', [A, G]],
+  ['not (title pr)', [B]],
+  ['TITLE SW "ad"', [G]],
+  ['title ne "Countess"', [B, G]],
+  ['title eq null', [B]],
+  ['userType eq "employee"', [A]],
+  ['name.familyName co "love"', [A]],
+  ['name pr', [A]],
+  ['addresses[type eq "work"].locality eq "london"', [A]],
+  ['addresses.locality eq "London"', [A]],
+  ['employeeNumber eq "7"', [A]],
+  [`${ENTERPRISE}:employeeNumber eq "7"`, [A]],
+  [`${ENTERPRISE}:manager.value eq "m-1"`, [A]],
+  ['manager eq "m-1"', [A]],
+  ['userName ew "A"', [A]],
+  ['userName gt "f" and title pr', [G]],
+  ['title pr and (userName eq "ada" or employeeNumber eq "8")', [A]],
+  ['externalId eq "X1" and name.givenName eq "ada"', [A]],
+  ['meta.created le "2999-01-01T00:00:00Z" and title eq "Admiral"', [G]],
+  ['meta.resourceType eq "User"', [A, B, G]],
 ]
 
 for (const [filter, names] of FOUND) {
@@ -84,21 +119,23 @@ const INVALID = [
   'userName eq "a" and',
   '(userName eq "a"',
   'userName eq "a")',
-  'userName gt "a"',
-  'userName ew "a"',
   'userName eq 5',
   'active co true',
   'active eq "perhaps"',
   'password eq "x"',
-  'displayName eq "x"',
-  'title pr',
   '__proto__ eq "x"',
   'constructor.name eq "x"',
   'meta.lastModified gt "yesterday"',
   'meta.lastModified gt "2026-02-30T00:00:00"',
   'emails[type eq "work"',
   'emails[nothing eq "work"]',
-  'emails[type eq "work"].value eq "x"',
+  'emails[type eq "work"].nothing eq "x"',
+  'emails[type eq "work"].value',
+  'name eq "x"',
+  'title eq 5',
+  'meta.created co "2026"',
+  'title[value eq "x"]',
+  `${CORE}:employeeNumber eq "7"`,
   'urn:unknown:User:userName eq "x"',
   'userName eq "a\\u0000"',
   'not userName eq "a"',

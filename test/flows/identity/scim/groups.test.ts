@@ -106,17 +106,31 @@ test('groups are listed, filtered and without members on request', async (t) => 
   const directory = await openDirectory(api)
   const member = await person(directory)
   for (const name of ['One', 'Two']) await group(directory, name, { members: [{ value: member }] })
+  const other = await person(directory)
+  await group(directory, 'Three', { externalId: 'x3', members: [{ value: other }] })
   const list = async (query: string) => (await directory.send('GET', `/Groups?${query}`)).body
-  t.like(await list(''), { totalResults: 2, itemsPerPage: 2 })
+  t.like(await list(''), { totalResults: 3, itemsPerPage: 3 })
   const found = await list('filter=displayName%20eq%20%22two%22&excludedAttributes=members')
   t.is(found['totalResults'], 1)
   const [two] = found['Resources'] as Json[]
   t.is(two?.['displayName'], 'Two')
   t.false('members' in two!)
-  t.like(await list('startIndex=2&count=1'), { totalResults: 2, startIndex: 2, itemsPerPage: 1 })
-  const bad = await directory.send('GET', '/Groups?filter=members%20pr')
-  t.is(bad.status, 400)
-  t.is(bad.body['scimType'], 'invalidFilter')
+  t.like(await list('startIndex=2&count=1'), { totalResults: 3, startIndex: 2, itemsPerPage: 1 })
+  const groupsOf = async (filter: string) => {
+    const { Resources } = await list(`filter=${encodeURIComponent(filter)}`)
+    return (Resources as Json[]).map(({ displayName }) => displayName)
+  }
+  for (const filter of ['members', 'members.value', 'MEMBERS.Value'])
+    t.deepEqual(await groupsOf(`${filter} eq "${String(member)}"`), ['One', 'Two'])
+  t.deepEqual(await groupsOf(`members[value eq "${String(other)}" and type eq "User"]`), ['Three'])
+  t.deepEqual(await groupsOf(`members[type eq "User"].value eq "${String(other)}"`), ['Three'])
+  t.deepEqual(await groupsOf('members pr and externalId eq "x3"'), ['Three'])
+  t.deepEqual(await groupsOf('not (displayName ew "o") and members pr'), ['One', 'Three'])
+  for (const filter of ['members.nothing pr', 'userName pr', 'displayName eq 5']) {
+    const bad = await directory.send('GET', `/Groups?filter=${encodeURIComponent(filter)}`)
+    t.is(bad.status, 400)
+    t.is(bad.body['scimType'], 'invalidFilter')
+  }
   const types = await directory.send('GET', '/ResourceTypes')
   t.is(types.body['totalResults'], 2)
 })
