@@ -25,7 +25,7 @@ export interface Api {
   ): Promise<Answer>
   form(
     path: string,
-    fields: Record<string, string>,
+    fields: Record<string, string> | readonly (readonly [string, string])[],
     headers?: Record<string, string>,
   ): Promise<Answer>
   /** A list: its rows, and the path of the next page where there is one. */
@@ -104,7 +104,7 @@ export function apiOf(at: TestService, agent = agentOf(at)): Api {
         dispatcher: agent,
         method: 'POST',
         headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
-        body: new URLSearchParams(fields).toString(),
+        body: new URLSearchParams(fields as Record<string, string>).toString(),
       })
       return read(answer)
     },

@@ -11,19 +11,21 @@ export type RequestedAudience =
   | { readonly requested: readonly string[] }
   | { readonly fault: string }
 
-/** The audience that `audience` and `resource` request. If both are sent, they must be equal. */
+/** The audiences that `audience` and `resource` request. If both are sent, they must be equal. */
 export function readRequestedAudience(form: OAuthForm): RequestedAudience {
-  const audience = form.get('audience')
+  const audiences = [...new Set(form.all('audience'))]
   const named = form.all('resource')
   const resources = named.length > 1 ? [...new Set(named)] : named
-  if (resources.length > RESOURCES_MAX) return { fault: 'too many resources' }
+  if (Math.max(resources.length, audiences.length) > RESOURCES_MAX)
+    return { fault: 'too many resources' }
   // RFC 8707 section 2: an absolute URI without a fragment.
   if (!resources.every((resource) => URL.canParse(resource) && !resource.includes('#')))
     return { fault: 'resource must be an absolute URI without a fragment' }
-  if (audience === null) return { requested: resources }
-  const isSame = resources.length === 0 || spelledAs(resources, [audience])?.length === 1
+  if (audiences.length === 0) return { requested: resources }
+  const isSame =
+    resources.length === 0 || spelledAs(resources, audiences)?.length === audiences.length
   if (!isSame) return { fault: 'audience and resource must name the same audience' }
-  return { requested: [audience] }
+  return { requested: audiences }
 }
 
 /**

@@ -33,6 +33,24 @@ test('every repeated name is reported, only resource may repeat', (t) => {
     t.deepEqual(form.all('resource'), ['https://a.example', 'https://b.example'])
 })
 
+test('audience may repeat in an exchange, and in nothing else', (t) => {
+  const audiences = [
+    ['audience', 'a'],
+    ['audience', 'b'],
+  ] as const
+  const exchange = ['grant_type', 'urn:ietf:params:oauth:grant-type:token-exchange'] as const
+  for (const fields of [
+    [exchange, ...audiences],
+    [...audiences, exchange],
+  ]) {
+    const form = readForm(fields)
+    t.deepEqual('repeated' in form ? form : form.all('audience'), ['a', 'b'])
+    t.deepEqual(readForm([...fields, exchange]), { repeated: 'grant_type' })
+  }
+  t.deepEqual(readForm([['grant_type', 'refresh_token'], ...audiences]), { repeated: 'audience' })
+  t.deepEqual(readForm(audiences), { repeated: 'audience' })
+})
+
 test('for any fields, a form either reports a repetition or returns every value', (t) => {
   const field = fc.tuple(
     fc.constantFrom('a', 'b', 'resource', '__proto__', 'constructor', 'toString', ''),

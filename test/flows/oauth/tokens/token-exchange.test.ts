@@ -356,6 +356,37 @@ test('an actor token for another API is refused, since that API may have receive
   t.is((await exchange(api, delegated.token, { audience: api.at.issuer }, a)).status, 200)
 })
 
+test('an exchange may name several audiences, each of which must be allowed', async (t) => {
+  const { api, a, ada, party, other } = t.context
+  const { token } = await delegate(api, a.token, ada, { scope: 'openid' })
+  const ask = (audiences: readonly string[], more: readonly (readonly [string, string])[] = []) =>
+    api.form('/oauth/token', [
+      ['grant_type', EXCHANGE],
+      ['subject_token', token],
+      ['subject_token_type', ACCESS],
+      ['actor_token', a.token],
+      ['actor_token_type', ACCESS],
+      ...audiences.map((audience) => ['audience', audience] as const),
+      ...more,
+    ])
+  const both = [party.audience, other.audience]
+  const answer = await ask([...both, party.audience])
+  t.is(answer.status, 200, JSON.stringify(answer.body))
+  t.deepEqual((claimsIn(answer)['aud'] as string[]).toSorted(), both.toSorted())
+  const unknown = await ask([party.audience, 'https://elsewhere.example'])
+  t.is(unknown.body['error'], 'invalid_target')
+  for (const more of [[['scope', 'openid']], [['subject_token', token]]] as const)
+    t.is((await ask(both, [...more, ...more])).body['error'], 'invalid_request')
+  const many = Array.from({ length: 11 }, (_, nth) => `https://${nth}.example`)
+  t.is((await ask(many)).body['error'], 'invalid_target')
+  const service = [
+    ['grant_type', 'client_credentials'],
+    ['audience', both[0]!],
+    ['audience', both[1]!],
+  ] as const
+  t.is((await api.form('/oauth/token', service)).body['error'], 'invalid_request')
+})
+
 test('a downscoped token gets no individually requested claims', async (t) => {
   const { api, party } = t.context
   const claims = JSON.stringify({ userinfo: { name: null } })
