@@ -38,7 +38,7 @@ import {
 import { WHOLE_BYTES_MAX } from './relay/response-buffer.js'
 import { createRedactor } from './redact/redaction.js'
 import { type Relay, relay, type RelayJob, type RelayStart } from './relay/relay.js'
-import { denied, invalid, SPENT, withPlainUnreserved } from './admission/rules.js'
+import { denied, invalid, SPENT, withPlainQuotes, withPlainUnreserved } from './admission/rules.js'
 import { judgeTarget, type TargetRules } from '../../platform/outbound-http/targets.js'
 import type { Upstreams } from '../../platform/outbound-http/upstreams.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
@@ -277,7 +277,7 @@ function begin(
   const { admission, revocationWatch, upstreams, managed, clock, metrics } = needs
   const { principal } = facts.caller
   const { header, query } = credential.injection
-  const path = url.pathname + url.search
+  const path = url.pathname + withPlainQuotes(url.search, request.url)
   const job: RelayJob = {
     method: request.method,
     path: query === null ? path : withQuery(path, query),

@@ -370,11 +370,11 @@ for (const kind of Object.keys(MESSAGE_RULES) as Kind[]) {
 }
 
 const LINKS = [
-  'URGENT: your wallet is locked, visit evil.example now',
+  'URGENT: your wallet is locked, visit evil.example/now',
   'Acme https://evil.example/login',
-  'www.evil',
-  'evil。example',
-  'evil.example',
+  'www.evil.example',
+  'bit.ly/abc',
+  'pay@evil.example',
 ]
 
 async function bootstrapStatus(api: Api, name: string): Promise<number | string> {
@@ -403,7 +403,7 @@ test.serial('names that look like links are refused, and never stand in a subjec
     t.is(branded.status, 400, name)
     t.is((branded.body['errors'] as Json[])[0]!['pointer'], '#/branding/name')
   }
-  for (const name of ['Acme Inc.', 'St. Gallen 3.0', 'A. B. & C. Ltd']) {
+  for (const name of ['Acme Inc.', 'St. Gallen 3.0', 'A. B. & C. Ltd', 'booking.example']) {
     t.is((await rename(name)).status, 200, name)
   }
 
@@ -419,7 +419,7 @@ test.serial('names that look like links are refused, and never stand in a subjec
   for (const words of [letter.headers['subject']!, letter.text, letter.html]) {
     t.notRegex(words, /evil/, words)
   }
-  t.regex(letter.text, /your wallet is locked, visit … now/)
+  t.regex(letter.text, /your wallet is locked, visit …/)
 })
 
 test.serial('a queue of one tenant delays no message of another', async (t) => {

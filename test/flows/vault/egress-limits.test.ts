@@ -84,6 +84,14 @@ test.serial('query: is appended, and never twice', async (t) => {
   t.is((await call(setting, '/echo?api%5Bkey%5D=mine')).status, 400)
 })
 
+test.serial('quotes of a query arrive as they were sent', async (t) => {
+  const setting = await settingOf(resources)
+  for (const query of ["?a='b'&c=%27d'", "?a=%27'%27", "?a='", '?a=%27', "?a=%2527'"]) {
+    t.is((await call(setting, `/echo${query}`)).status, 200)
+    t.is(upstream.requests.at(-1)!.url, `/echo${query}`)
+  }
+})
+
 for (const coding of ['none', 'gzip', 'deflate', 'deflate-raw', 'br', 'zstd']) {
   for (const stream of [false, true]) {
     test.serial(

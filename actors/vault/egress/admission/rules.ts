@@ -116,6 +116,20 @@ export function withPlainUnreserved(path: string): string {
   })
 }
 
+/**
+ * The query with the quotes as the caller wrote them. URL parsers escape `'`, which is a plain character of a query (RFC
+ * 3986 section 3.4), and signatures over the query break.
+ * @param search the query of the parsed `url`.
+ */
+export function withPlainQuotes(search: string, url: string): string {
+  const start = url.indexOf('?')
+  if (start < 0 || !url.includes("'", start)) return search
+  const quotes = url.slice(start).match(/'|%27/g) ?? []
+  // Each in its turn: an escaped quote of the caller stays escaped.
+  let nth = 0
+  return search.replaceAll('%27', () => quotes[nth++] ?? '%27')
+}
+
 /** Encoded slash, backslash or percent sign: servers disagree whether to decode it before routing. */
 const AMBIGUOUS_ESCAPE = /%(?:2f|5c|25)/i
 
