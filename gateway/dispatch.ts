@@ -146,7 +146,7 @@ export class Pipeline {
         respond.problem(context, FAULT_PROBLEMS[exchange.fault], true)
         return
       }
-      const host = hosts(exchange.host)
+      const host = exchange.isHostless === true ? 'served' : hosts(exchange.host)
       if (host !== 'served') {
         respond.problem(context, host === 'malformed' ? MALFORMED_HOST : MISDIRECTED)
         return
@@ -344,10 +344,13 @@ export class Pipeline {
     if (security.scheme === 'metrics' && authorization !== undefined) {
       if (metricsToken?.(authorization) === true) return true
     }
-    // Refused tokens have a quota of their own per address. It bounds the verifications that guessing costs,
-    // and guessing cannot use up the quota of other callers behind the address.
-    const guesses = () => `refused:${this.addressKey(context)}`
-    const spent = quotas.enabled && quotas.anySpent() ? quotas.spentDefault(guesses()) : null
+    // Refused tokens have a quota of their own per address: over it a wrong token is 429. A signed one is verified
+    // nevertheless, so that guessing costs nobody else behind the address. Others need the database, and are not.
+    const guesses = `refused:${this.addressKey(context)}`
+    const spent =
+      quotas.enabled && quotas.anySpent() && !isSigned(authorization)
+        ? quotas.spentDefault(guesses)
+        : null
     if (spent !== null) return this.admit(context, spent)
     const credentials = credentialsOf(context, originOf)
     const { host } = context.exchange
@@ -361,7 +364,10 @@ export class Pipeline {
       context,
     )
     if (result.tag === 'problem') {
-      if (quotas.enabled && authorization !== undefined) quotas.takeDefault(guesses())
+      if (quotas.enabled && authorization !== undefined) {
+        const counted = quotas.takeDefault(guesses)
+        if (counted.tag === 'exceeded') return this.admit(context, counted)
+      }
       respond.problem(context, result.problem)
       return false
     }
@@ -570,4 +576,11 @@ function isGuarded({ route }: CompiledRoute): boolean {
 /** True if pages of ours may call the route with the session of their browser. */
 function isPageCall({ scheme }: Security): boolean {
   return scheme === 'person' || scheme === 'page_call'
+}
+
+const SIGNED = /^(?:bearer|dpop) [\w-]+\.[\w-]+\.[\w-]+$/i
+
+/** True for a token whose signature tells whether it is right. */
+function isSigned(authorization: string | undefined): boolean {
+  return authorization !== undefined && SIGNED.test(authorization)
 }

@@ -135,6 +135,8 @@ export interface Gateway {
    * @throws {ListenFailed} with a message for the operator, such as a port in use.
    */
   listen(): Promise<{ readonly url: string; readonly port: number; readonly transport: string }>
+  /** Makes the long documents, so that no request waits for them. Takes about a second. */
+  warm(): void
   /** Accepts requests. */
   started(): void
   /** Stops accepting and waits for open requests. @returns false at the time limit. */
@@ -197,15 +199,17 @@ export function openGateway(options: GatewayOptions): Gateway {
   const described = [...(options.described ?? present), ...own]
   // The list grows below: the tools describe all routes, their own included.
   const documented: Route[] = []
+  const documents = new Documents({
+    issuer,
+    routes: documented,
+    refs,
+    policies,
+    events: options.events,
+    published: () => (openapi.exposure === 'public' ? text() : null),
+  })
   const mcp = mcpRoute({
     appOrigins,
-    documents: new Documents({
-      issuer,
-      routes: documented,
-      refs,
-      policies,
-      events: options.events,
-    }),
+    documents,
   })
   const read = described.filter(({ path }) => TOOL_PATHS.includes(path))
   // Capabilities are read too, and their route is always there.
@@ -233,7 +237,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     i18n,
   })
   documented.push(...described, ...mcpRoutes, capabilities, ...site)
-  const descriptions = documentRoutes({
+  const { routes: descriptions, text } = documentRoutes({
     openapi,
     issuer,
     routes: documented,
@@ -346,6 +350,10 @@ export function openGateway(options: GatewayOptions): Gateway {
       const { url, port, transport } = listener
       log.info({ url, transport, plane: options.plane, routes: routes.length }, 'listening')
       return { url, port, transport }
+    },
+    warm() {
+      text()
+      if (servesMcp && mcpRoutes.length > 0) void documents.operations
     },
     started() {
       start.open()

@@ -19,6 +19,8 @@ export type HeadFault =
   | 'too_large'
   | 'malformed'
   | 'target_too_long'
+  /** A transfer coding other than chunked (RFC 9112 section 6.1). */
+  | 'unknown_coding'
   /** CONNECT, which is not supported. */
   | 'tunnel'
   /** The head did not arrive in time. */
@@ -41,6 +43,8 @@ export interface RequestHead {
   readonly hasBody: boolean
   /** The fault of the head, which is the answer to the request. */
   readonly fault: HeadFault | null
+  /** A health check in HTTP/1.0, which needs no host. Default false. */
+  readonly isHostless?: boolean
 }
 
 export type HeaderPair = readonly [name: string, value: string]

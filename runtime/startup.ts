@@ -331,7 +331,16 @@ async function listenForChanges({ database, system }: StartContext): Promise<Und
 }
 
 /** A client that reads "ready" in the log and then asks the probe must get the same answer. */
-async function letIn({ gateway, state, log, loaded, system, clock }: StartContext): Promise<void> {
+async function letIn({
+  gateway,
+  state,
+  log,
+  loaded,
+  system,
+  clock,
+  options,
+}: StartContext): Promise<void> {
+  if (options.isWarm === true) gateway!.warm()
   state.started = true
   gateway!.started()
   const fit = async () => (await system!.ref(health).ready(null)).tag === 'ok'

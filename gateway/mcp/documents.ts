@@ -23,6 +23,8 @@ export type DocumentsOptions = {
   readonly policies: Policies
   /** Event types of the deployment. Default: all. */
   readonly events?: readonly EventType[] | undefined
+  /** The text of the public OpenAPI document. Null if it is not served. */
+  readonly published: () => string | null
 }
 
 export type Read =
@@ -54,10 +56,11 @@ export class Documents {
 
   /** The operations of the public OpenAPI document. */
   get operations(): Operations {
-    this.described ??= new Operations(
-      openapiDocument({ ...this.options, exposure: 'public' }) as OpenapiDocument,
-    )
-    return this.described
+    if (this.described !== null) return this.described
+    const text = this.options.published()
+    const document =
+      text === null ? openapiDocument({ ...this.options, exposure: 'public' }) : JSON.parse(text)
+    return (this.described = new Operations(document as OpenapiDocument))
   }
 
   /** All scopes with their words on the consent page, and the public operations that accept each. */

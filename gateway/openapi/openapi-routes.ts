@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Policies } from '../../actors/operations/rate-limits/protocol.js'
 import type { EventType } from '../../actors/domain/events.js'
-import { type SharedBody, sharedOnce } from '../response/shared-body.js'
+import { type SharedBody, sharedBody, sharedOnce } from '../response/shared-body.js'
 import { openapiDocument } from './openapi.js'
 import { PAGE_FILES, referencePage } from './reference-page.js'
 import { type OwnRouteSpec, ownRoute, type Rendered, type Route } from '../route.js'
@@ -22,7 +22,13 @@ export type DocumentRoutesOptions = {
 
 export const OPENAPI_PATH = '/openapi.json'
 
-/** Empty if openapi.enabled is false. */
+export type DocumentRoutes = {
+  /** Empty if openapi.enabled is false. */
+  readonly routes: Route[]
+  /** The text of the document, which is made once: that takes most of a second. Null if openapi.enabled is false. */
+  readonly text: () => string | null
+}
+
 export function documentRoutes({
   openapi,
   issuer,
@@ -30,8 +36,8 @@ export function documentRoutes({
   policies,
   events,
   egressUrl,
-}: DocumentRoutesOptions): Route[] {
-  if (!openapi.enabled) return []
+}: DocumentRoutesOptions): DocumentRoutes {
+  if (!openapi.enabled) return { routes: [], text: () => null }
   const { docs_path: docsPath, exposure } = openapi
   const facts = {
     method: 'GET',
@@ -40,10 +46,20 @@ export function documentRoutes({
     security: { scheme: 'anonymous' },
   } as const
   const described: Route[] = []
-  const describe = () =>
-    openapiDocument({ issuer, exposure, routes: described, policies, events, egressUrl })
-  const document = sharedOnce(() => JSON.stringify(describe()))
-  const page = sharedOnce(() => referencePage(describe(), issuer, docsPath))
+  let made: { readonly json: SharedBody; readonly page: SharedBody } | null = null
+  const make = () => {
+    const given = openapiDocument({
+      issuer,
+      exposure,
+      routes: described,
+      policies,
+      events,
+      egressUrl,
+    })
+    const json = sharedBody(JSON.stringify(given))
+    return { json, page: sharedBody(referencePage(given, issuer, docsPath)) }
+  }
+  const documents = () => (made ??= make())
   const files = new Map(
     Object.entries(PAGE_FILES).map(([name, { type, text }]) => [
       name,
@@ -58,7 +74,7 @@ export function documentRoutes({
     summary: 'Read the description of this API',
     cors: 'public',
     responses: [{ status: 200, contentType: 'application/json', schema: z.looseObject({}) }],
-    answer: () => ready('application/json', document(), 'public, max-age=60'),
+    answer: () => ready('application/json', documents().json, 'public, max-age=60'),
   }
   const own = [
     ownRoute(json),
@@ -68,7 +84,7 @@ export function documentRoutes({
       operationId: 'getApiPage',
       summary: 'Browse the description of this API',
       responses: [{ status: 200, contentType: 'text/html', schema: null }],
-      answer: () => ready('text/html; charset=utf-8', page(), 'no-cache'),
+      answer: () => ready('text/html; charset=utf-8', documents().page, 'no-cache'),
     }),
     ownRoute({
       ...facts,
@@ -94,7 +110,7 @@ export function documentRoutes({
     }),
   ]
   described.push(...routes, own[0]!)
-  return own
+  return { routes: own, text: () => String(documents().json.body) }
 }
 
 function ready(contentType: string, { body, etag }: SharedBody, cacheControl: string): Rendered {

@@ -13,7 +13,6 @@ export const TARGET_BYTES_MAX = 16 * 1024
 /** Fields that may occur once: servers differ in which of two values they use. */
 const SINGLE_FIELDS = new Set([
   'content-length',
-  'host',
   'authorization',
   'transfer-encoding',
   'content-type',
@@ -31,6 +30,7 @@ export class HeadCheck implements HeaderFields {
   private readonly names: string[] = []
   private readonly values: string[] = []
   private ambiguous = false
+  private hosts = 0
   private count = 0
   private bytes = 0
 
@@ -38,6 +38,7 @@ export class HeadCheck implements HeaderFields {
   add(name: string, value: string): void {
     this.count += 1
     this.bytes += name.length + value.length + 4
+    if (name === 'host') this.hosts += 1
     const index = this.names.indexOf(name)
     if (index < 0) {
       this.names.push(name)
@@ -71,13 +72,15 @@ export class HeadCheck implements HeaderFields {
     const contentLength = this.get('content-length')
     const transferEncoding = this.get('transfer-encoding')
     if (transferEncoding !== undefined) {
-      if (contentLength !== undefined || transferEncoding !== 'chunked') return 'ambiguous'
+      if (contentLength !== undefined) return 'ambiguous'
+      if (transferEncoding !== 'chunked') return 'unknown_coding'
     }
     if (contentLength !== undefined && !CONTENT_LENGTH.test(contentLength)) return 'ambiguous'
     if (!isKnownMethod(method) && !METHOD_TOKEN.test(method)) return 'ambiguous'
     if (method === 'CONNECT') return 'tunnel'
     if (path.length + query.length > TARGET_BYTES_MAX) return 'target_too_long'
     if (this.count > HEADER_COUNT_MAX || this.bytes > HEAD_BYTES_MAX) return 'too_large'
+    if (this.hosts > 1) return 'malformed'
     if (path === '*' && method === 'OPTIONS') return null
     if (!isPath(path) || (query !== '' && !QUERY.test(query))) return 'malformed'
     return null
@@ -157,9 +160,8 @@ export function splitTarget(target: string, authority: string | null): Target {
   }
 }
 
-/** True if a request announces a body. Bodies of GET and HEAD have no meaning and are not read. */
-export function announcesBody(method: string, headers: HeaderFields): boolean {
-  if (method === 'GET' || method === 'HEAD') return false
+/** True if a request announces a body. Those of GET and HEAD have no meaning, and are bounded like others. */
+export function announcesBody(headers: HeaderFields): boolean {
   const length = headers.get('content-length')
   return length === undefined ? headers.has('transfer-encoding') : length !== '0'
 }

@@ -32,6 +32,10 @@ export const FAULT_PROBLEMS: { readonly [F in NonNullable<HttpExchange['fault']>
   malformed: MALFORMED,
   too_large: { name: 'headers-too-large' },
   target_too_long: { name: 'uri-too-long' },
+  unknown_coding: {
+    name: 'not-implemented',
+    detail: 'The only transfer coding is chunked.',
+  },
   late: { name: 'request-timeout' },
   tunnel: {
     name: 'method-not-allowed',

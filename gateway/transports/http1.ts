@@ -125,6 +125,7 @@ class Http1Exchange implements HttpExchange {
   readonly secure: boolean
   readonly hasBody: boolean
   readonly fault: HeadFault | null
+  readonly isHostless: boolean
   done = false
   private readonly message: IncomingMessage
   private readonly response: ServerResponse
@@ -143,7 +144,7 @@ class Http1Exchange implements HttpExchange {
     response: ServerResponse,
     shared: Shared,
     connection: Connection,
-    head: AdmittedHead,
+    head: AdmittedHead & { readonly isHostless: boolean },
   ) {
     this.connection = connection
     this.message = message
@@ -155,9 +156,10 @@ class Http1Exchange implements HttpExchange {
     this.query = head.query
     this.headers = head.headers
     this.fault = head.fault
+    this.isHostless = head.isHostless
     this.host = head.host
     this.peerAddress = plainAddress(message.socket.remoteAddress ?? '')
-    this.hasBody = announcesBody(head.method, head.headers)
+    this.hasBody = announcesBody(head.headers)
     shared.open.begin()
     connection.exchanges.add(this)
     response.on('close', () => this.leave())
@@ -419,14 +421,18 @@ function createHttp1({
       const headers = fieldsOf(message)
       const method = message.method ?? ''
       const admitted = admitHead(headers, method, targetOf(method, message.url ?? ''))
-      const fault = admitted.fault ?? (headers.has('host') ? null : 'malformed')
+      // Health checks of load balancers send HTTP/1.0 without a host.
+      const hasHost = headers.has('host')
+      const isHostless =
+        !hasHost && message.httpVersion === '1.0' && admitted.path.startsWith('/health/')
+      const fault = admitted.fault ?? (hasHost || isHostless ? null : 'malformed')
       if (fault === 'ambiguous') {
         connection.isEnded = true
         socket.destroy()
         return
       }
       if (fault !== null) connection.isEnded = true
-      const head = { ...admitted, fault }
+      const head = { ...admitted, fault, isHostless }
       connection.latest = message
       const isStarted = connection.turns.begin(isSafe(method), () =>
         handler(new Http1Exchange(message, response, shared, connection, head)),
@@ -543,6 +549,7 @@ type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer
 function faultOf({ code = '', rawPacket }: ParserError, hasHeadLine: boolean): HeadFault | null {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'late'
   if (code === 'HPE_INVALID_EOF_STATE' || !code.startsWith('HPE_')) return null
+  if (code === 'HPE_INVALID_TRANSFER_ENCODING') return 'unknown_coding'
   if (code !== 'HPE_HEADER_OVERFLOW') return 'malformed'
   if (hasHeadLine) return 'too_large'
   // If the target is too long, the first line exceeds the limit.

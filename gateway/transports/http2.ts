@@ -441,9 +441,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
           return
         }
         const ended = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
-        const hasBody = !ended && head.method !== 'GET' && head.method !== 'HEAD'
-        if (!ended && !hasBody) stream.resume()
-        const exchange = new Http2Exchange(stream, shared, peer, head, hasBody)
+        const exchange = new Http2Exchange(stream, shared, peer, head, !ended)
         peer.turns.begin(true, () => {
           if (exchange.begin()) handler(exchange)
         })

@@ -88,7 +88,7 @@ class UwsExchange implements HttpExchange {
     this.fault = head.fault
     this.host = head.host
     this.chunked = headers.has('transfer-encoding')
-    this.hasBody = announcesBody(method, headers)
+    this.hasBody = announcesBody(headers)
     shared.open.begin()
     shared.bounds.inProgress += 1
     res.onAborted(() => this.leave())

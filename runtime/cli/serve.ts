@@ -59,6 +59,7 @@ async function serve(level: LogLevel): Promise<number> {
         if (security.production) terminal?.keepJson()
       },
       signal: stopping.signal,
+      isWarm: true,
     })
   } catch (error) {
     if (stopping.signal.aborted) return 0

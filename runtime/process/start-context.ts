@@ -27,6 +27,8 @@ export interface StartOptions {
   readonly signal?: AbortSignal | undefined
   /** Default: the system's. */
   readonly clock?: Clock | undefined
+  /** Makes long documents before the process is ready. Default: at the first request. */
+  readonly isWarm?: boolean | undefined
   /** Copies the messages of inline asks, so that no code relies on sharing them. */
   readonly cloneMessages?: boolean | undefined
 }

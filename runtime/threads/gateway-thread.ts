@@ -131,6 +131,7 @@ async function opened(
   })
   closers.push(() => gateway.close())
   await gateway.listen()
+  gateway.warm()
   gateway.started()
   return {
     actors: [],

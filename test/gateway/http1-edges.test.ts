@@ -235,3 +235,33 @@ test('http2: OPTIONS of the server itself is answered', async (t) => {
   t.regex(options.headers['allow'] ?? '', /^GET, HEAD, POST/)
   t.truthy(options.headers['x-request-id'])
 })
+
+for (const transport of NODE_PARSED) {
+  for (const [what, request, status] of [
+    ['two Host fields', get('/hello', HOST + 'Host: other.test\r\n'), 400],
+    ['the same Host twice', get('/hello', HOST + HOST), 400],
+    ['no Host', get('/hello', 'Accept: */*\r\n'), 400],
+    ['a coding before chunked', post('Transfer-Encoding: gzip, chunked\r\n', GOOD), 501],
+    ['a coding without chunked', post('Transfer-Encoding: gzip\r\n', 'x'), 501],
+    ['an unknown coding', post('Transfer-Encoding: cunked\r\n', 'x'), 501],
+    ['HTTP/1.0 without Host', 'GET /hello HTTP/1.0\r\n\r\n', 400],
+  ] as const) {
+    test(`${transport}: ${what} is ${status}, and the connection ends`, async (t) => {
+      const stage = await open(t, transport)
+      const reply = await sendRaw(stage, request + HELLO)
+      isProblem(t, reply, status)
+      t.deepEqual(statuses(reply), [status])
+      t.true(reply.closed)
+      t.deepEqual(stage.notes.ran, [])
+    })
+  }
+
+  test(`${transport}: a health check in HTTP/1.0 without Host is answered`, async (t) => {
+    const stage = await open(t, transport)
+    for (const method of ['GET', 'HEAD']) {
+      const reply = await sendRaw(stage, `${method} /health/live HTTP/1.0\r\n\r\n`)
+      t.deepEqual(statuses(reply), [200], reply.text)
+      t.true(reply.closed)
+    }
+  })
+}

@@ -221,6 +221,23 @@ test('authenticated requests of a client have one quota, in all networks and pro
   t.true(success.length <= 2 * POLICIES.token[0].limit)
 })
 
+test('wrong tokens run into a quota that leaves right ones from the address alone', async (t) => {
+  const { first } = t.context
+  const from = '203.0.113.6'
+  const headers = { 'x-forwarded-for': from }
+  const ask = (token: string) => first.call('GET', '/api/v1/agents/me', { token, headers })
+  const { token } = await first.workspace()
+  for (const wrong of ['x.y.z', 'opaque', `${token.slice(0, -6)}AAAAAA`]) {
+    let status = 0
+    for (let sent = 0; sent <= 4 * POLICIES.default[0].limit && status !== 429; sent += 50) {
+      const answers = await Promise.all(Array.from({ length: 50 }, () => ask(wrong)))
+      status = answers.at(-1)!.status
+    }
+    t.is(status, 429, wrong)
+    t.is((await ask(token)).status, 200)
+  }
+})
+
 test('an address cannot authenticate without bound under other ids', async (t) => {
   const { first } = t.context
   const guess = () =>
