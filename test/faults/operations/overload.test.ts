@@ -130,7 +130,7 @@ for (const [what, environment, reason] of [
   ['a statement that the database has no time for', { STATEMENT_TIMEOUT_SECS: '1' }, 1],
   [
     'no connection for as long as one may be waited for',
-    { MAX_CONNECTIONS: '2', CONNECT_TIMEOUT_SECS: '1' },
+    { MAX_CONNECTIONS: '2', CONNECT_TIMEOUT_SECS: '6' },
     3,
   ],
 ] as const) {
