@@ -345,7 +345,7 @@ export class Pipeline {
       if (metricsToken?.(authorization) === true) return true
     }
     // Refused tokens have a quota of their own per address: over it a wrong token is 429. A signed one is verified
-    // nevertheless, so that guessing costs nobody else behind the address. Others need the database, and are not.
+    // nevertheless, so that guessing costs no other caller behind the address. Other tokens need the database.
     const guesses = `refused:${this.addressKey(context)}`
     const spent =
       quotas.enabled && quotas.anySpent() && !isSigned(authorization)
