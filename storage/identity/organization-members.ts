@@ -183,30 +183,48 @@ export async function addAgentMember(
   return (await findMember(tx, organizationId, id))!
 }
 
-/** SQL: another owner than the member exists who can sign in. */
+/**
+ * SQL: another owner than the member exists who can sign in. An agent can with an active key, and where no tenant of the
+ * organization has suspended it.
+ */
 const hasOtherOwner = (organizationId: string, memberId: string) =>
   `exists (select from organization_members o
   where o.organization_id = ${organizationId} and o.id <> ${memberId} and o.role = 'owner'
     and case o.member_type
-      when 'account' then (select a.status from accounts a where a.id = o.member_id)
-      when 'agent' then (select g.status from agents g where g.id = o.member_id) end = 'active')`
+      when 'account' then exists (select from accounts a where a.id = o.member_id and a.status = 'active')
+      when 'agent' then ${agentInForce('o.member_id')}
+        and exists (select from agents g join agent_keys k on k.tenant_id = g.tenant_id and k.agent_id = g.id
+          where g.id = o.member_id and k.status = 'active')
+        and not exists (select from agent_suspensions x join tenants xt on xt.id = x.tenant_id
+          where x.agent_id = o.member_id and xt.organization_id = o.organization_id)
+      else false end)`
 const HAS_OTHER_OWNER = hasOtherOwner('$1', '$2')
 
-/** Locks the organizations that the agent owns, and tells whether each has another owner who can sign in. */
-export async function keepsOwnersWithout(tx: Transaction, agentId: string): Promise<boolean> {
+/** SQL: the agent $1 owns the organization of the member `m`, which the tenant $2 belongs to where it is not null. */
+const OWNED_BY_AGENT = `m.member_type = 'agent' and m.member_id = $1 and m.role = 'owner'
+  and ($2::uuid is null or m.organization_id = (select t.organization_id from tenants t where t.id = $2))`
+
+/**
+ * Locks the organizations that the agent owns, and tells whether each has another owner who can sign in.
+ * @param tenantId the tenant that the agent leaves: its organization alone counts. Null: every one.
+ */
+export async function keepsOwnersWithout(
+  tx: Transaction,
+  agentId: string,
+  tenantId: string | null,
+): Promise<boolean> {
   await tx.query({
     name: 'organization_member.hold_owned',
-    text: `select from organizations where id in (select organization_id from organization_members
-             where member_type = 'agent' and member_id = $1 and role = 'owner')
+    text: `select from organizations where id in (
+             select m.organization_id from organization_members m where ${OWNED_BY_AGENT})
            order by id for no key update`,
-    values: [agentId],
+    values: [agentId, tenantId],
   })
   const { rows } = await tx.query<{ keeps: boolean }>({
     name: 'organization_member.keeps_owners',
     text: `select not exists (select from organization_members m
-             where m.member_type = 'agent' and m.member_id = $1 and m.role = 'owner'
-               and not ${hasOtherOwner('m.organization_id', 'm.id')}) as keeps`,
-    values: [agentId],
+             where ${OWNED_BY_AGENT} and not ${hasOtherOwner('m.organization_id', 'm.id')}) as keeps`,
+    values: [agentId, tenantId],
   })
   return rows[0]!.keeps
 }

@@ -35,6 +35,7 @@ import { pow } from '../proof-of-work/protocol.js'
 import { tokens } from '../../oauth/tokens/protocol.js'
 import { agentAnchors } from './anchors.js'
 import { agentKeys } from './keys.js'
+import { mayBeLocked } from './last-owner.js'
 import {
   type AgentFound,
   type OneAgent,
@@ -173,11 +174,9 @@ export const agentManagementActor = defineActor<AgentManagementProtocol, AgentMa
           if (isAbove(found, message.caller.principal)) return ABOVE
           const now = clock.now()
           const home = isHome(message, found)
-          const { tenantId, scopes } = message.caller.principal
-          // The operator of the deployment may suspend every agent. In another tenant it stays an owner elsewhere.
-          const isFree = !home || scopes.includes('deployment:manage')
-          if (!isFree && !(await keepsOwnersWithout(tx, found.id))) return LAST_OWNER
+          const { tenantId } = message.caller.principal
           const reach = home ? null : tenantId
+          if (!(await mayBeLocked(tx, message.caller, found.id, reach))) return LAST_OWNER
           const delegations = { tenantId: reach, agentId: found.id }
           await revokeDelegations(tx, message, delegations, 'agent_suspended', now, context)
           const changed = home
@@ -210,7 +209,7 @@ export const agentManagementActor = defineActor<AgentManagementProtocol, AgentMa
         change(message, async (tx, found, ended) => {
           if (!isHome(message, found)) return { tag: 'at_home_elsewhere' as const }
           if (isAbove(found, message.caller.principal)) return ABOVE
-          if (!(await keepsOwnersWithout(tx, found.id))) return LAST_OWNER
+          if (!(await keepsOwnersWithout(tx, found.id, null))) return LAST_OWNER
           const of = { agentId: found.id, tenantId: null, fingerprint: null }
           const now = clock.now()
           const delegations = { tenantId: null, agentId: found.id }

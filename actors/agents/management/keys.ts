@@ -24,6 +24,7 @@ import { ownershipRefusal } from '../agents/rules.js'
 import { audited, type AuditOnlyType, type Caller } from '../../domain/audit.js'
 import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
 import { isUuid } from '../../domain/ids.js'
+import { mayBeLocked } from './last-owner.js'
 import type { AgentManagementNeeds } from './needs.js'
 import type {
   AddKey,
@@ -32,7 +33,7 @@ import type {
   OneKey,
   AgentManagementProtocol,
 } from './protocol.js'
-import { isItself, judgeDeprecation, judgeRevocation, keyAuthority, scopesBeyond } from './rules.js'
+import { isItself, judgeKeyChange, keyAuthority, scopesBeyond } from './rules.js'
 
 /** Limit of keys per agent, revoked ones excluded. */
 const KEYS_MAX = 20
@@ -82,7 +83,7 @@ export function agentKeys(needs: AgentManagementNeeds) {
     message: OneKey,
     to: 'deprecated' | 'revoked',
     context: MessageContext,
-  ): Promise<KeyChanged | KeyUnchanged | { tag: 'last_active_key' }> {
+  ): Promise<KeyChanged | KeyUnchanged> {
     const { caller, agentId, keyId } = message
     const now = clock.now()
     // Not cancelled when the client disconnects: a revocation must complete.
@@ -93,12 +94,14 @@ export function agentKeys(needs: AgentManagementNeeds) {
       const keys = await findKeyStatuses(tx, agentId)
       const status = keys.find(({ fingerprint }) => fingerprint === keyId)?.status
       if (status === undefined) return { tag: 'unknown_key' as const }
-      const verdict =
-        to === 'deprecated'
-          ? judgeDeprecation(status)
-          : judgeRevocation(keyId, keys, isItself(caller.principal, agentId))
-      if (verdict === 'key_revoked' || verdict === 'last_active_key') return { tag: verdict }
-      if (verdict === 'change') {
+      const verdict = judgeKeyChange(keyId, to, keys)
+      if (verdict === 'key_revoked') return { tag: verdict }
+      if (verdict === 'ends_logins') {
+        // An agent does not lock itself out. An administrator may, but not the last owner.
+        if (isItself(caller.principal, agentId)) return { tag: 'last_active_key' as const }
+        if (!(await mayBeLocked(tx, caller, agentId, null))) return { tag: 'last_owner' as const }
+      }
+      if (verdict !== 'unchanged') {
         if (to === 'deprecated') await deprecateAgentKey(tx, agentId, keyId, now)
         else {
           await revokeAgentKey(tx, agentId, keyId, now)
@@ -170,12 +173,8 @@ export function agentKeys(needs: AgentManagementNeeds) {
       )
     },
 
-    async deprecateKey(message: OneKey, context: MessageContext): Outcome<'deprecateKey'> {
-      const outcome = await change(message, 'deprecated', context)
-      if (outcome.tag === 'last_active_key')
-        throw new Error('the last active key can be deprecated')
-      return outcome
-    },
+    deprecateKey: (message: OneKey, context: MessageContext): Outcome<'deprecateKey'> =>
+      change(message, 'deprecated', context),
 
     revokeKey: (message: OneKey, context: MessageContext): Outcome<'revokeKey'> =>
       change(message, 'revoked', context),

@@ -23,7 +23,7 @@ export type AgentManagementProtocol = {
   addKey: Ask<AddKey, KeyAdded | KeyRefused | UnknownAgent | MayNotManage | AtHomeElsewhere>
   deprecateKey: Ask<OneKey, KeyChanged | KeyUnchanged>
   /** Also ends the sessions and delegations of logins with the key, at once. */
-  revokeKey: Ask<OneKey, KeyChanged | KeyUnchanged | { tag: 'last_active_key' }>
+  revokeKey: Ask<OneKey, KeyChanged | KeyUnchanged>
   /** The agent loses this name; sessions and keys stay. */
   revokeAnchor: Ask<OneAnchor, AnchorRevoked | AnchorUnchanged>
 }
@@ -86,6 +86,9 @@ export type KeyUnchanged =
   | AtHomeElsewhere
   /** Revoked is final. */
   | { readonly tag: 'key_revoked' }
+  /** The agent may not end its own logins. */
+  | { readonly tag: 'last_active_key' }
+  | LastOwner
 
 export type OneAnchor = OneAgent & {
   /** The DID. */

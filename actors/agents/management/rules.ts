@@ -63,23 +63,19 @@ export function scopesFault(
   return beyond.length > 0 ? { tag: 'beyond_caller', scopes: beyond } : undefined
 }
 
-export type KeyVerdict = 'change' | 'unchanged' | 'key_revoked' | 'last_active_key'
+export type KeyVerdict = 'change' | 'ends_logins' | 'unchanged' | 'key_revoked'
 
-export function judgeDeprecation(status: KeyStatus): KeyVerdict {
-  if (status === 'revoked') return 'key_revoked'
-  return status === 'deprecated' ? 'unchanged' : 'change'
-}
-
-/** An agent cannot revoke its own last active key; an administrator can. */
-export function judgeRevocation(
+/** What a change of a key means. `ends_logins`: the agent would have no active key. */
+export function judgeKeyChange(
   fingerprint: string,
+  to: Exclude<KeyStatus, 'active'>,
   keys: readonly { readonly fingerprint: string; readonly status: KeyStatus }[],
-  byItself: boolean,
 ): KeyVerdict {
   const status = keys.find((key) => key.fingerprint === fingerprint)?.status
-  if (status === 'revoked') return 'unchanged'
-  const others = keys.filter((key) => key.fingerprint !== fingerprint && key.status === 'active')
-  return byItself && status === 'active' && others.length === 0 ? 'last_active_key' : 'change'
+  if (status === to) return 'unchanged'
+  if (status === 'revoked') return 'key_revoked'
+  const isLast = !keys.some((key) => key.fingerprint !== fingerprint && key.status === 'active')
+  return status === 'active' && isLast ? 'ends_logins' : 'change'
 }
 
 /** An agent cannot revoke its own last active anchor; an administrator can. */

@@ -56,6 +56,11 @@ const boundToken = problem(403, 'forbidden', {
 const ownerAbove = problem(403, 'forbidden', {
   detail: 'The agent is an owner of the tenant: only a token with tenant:manage may change it.',
 })
+const lastOwner = problem(409, 'conflict', {
+  error: 'last_owner',
+  detail:
+    'The agent is the last owner of an organization. Give the organization another owner first.',
+})
 const keyRefusals = {
   unknown_agent: unknownAgent,
   unknown_key: problem(404, 'not-found', { detail: 'The agent has no such key.' }),
@@ -64,6 +69,10 @@ const keyRefusals = {
   bound_token: boundToken,
   at_home_elsewhere: elsewhere,
   key_revoked: problem(409, 'conflict', { detail: 'The key is revoked. A revocation is final.' }),
+  last_active_key: problem(409, 'conflict', {
+    detail: "This is the agent's last active key. Add another one first.",
+  }),
+  last_owner: lastOwner,
 }
 const changed = reply(200, Key, ({ key }: { key: Parameters<typeof keyJson>[0] }) => keyJson(key))
 
@@ -99,12 +108,6 @@ const AgentChange = z
     }),
   })
   .meta({ id: 'AgentChange' })
-
-const lastOwner = problem(409, 'conflict', {
-  error: 'last_owner',
-  detail:
-    'The agent is the last owner of an organization. Give the organization another owner first.',
-})
 
 export const agentManagementRoutes: readonly Route[] = [
   route(agentManagement, 'list', {
@@ -293,8 +296,8 @@ export const agentManagementRoutes: readonly Route[] = [
     operationId: 'deprecateAgentKey',
     summary: 'Deprecate a key: no new logins with it',
     description:
-      'Challenges issued before can still be verified. Idempotent. Allowed for the agent itself ' +
-      'and with agents:manage.',
+      'Challenges issued before can still be verified. Idempotent. An agent cannot deprecate its own last active key. ' +
+      'Allowed for the agent itself and with agents:manage.',
     tags: TAGS,
     exposure: 'internal',
     security: selfOrManager,
@@ -323,13 +326,7 @@ export const agentManagementRoutes: readonly Route[] = [
       agentId: request.params.agent_id,
       keyId: request.params.key_id,
     }),
-    replies: {
-      changed,
-      ...keyRefusals,
-      last_active_key: problem(409, 'conflict', {
-        detail: "This is the agent's last active key. Add another one first.",
-      }),
-    },
+    replies: { changed, ...keyRefusals },
   }),
   route(agentManagement, 'revokeAnchor', {
     method: 'POST',

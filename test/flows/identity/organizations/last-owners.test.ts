@@ -1,6 +1,6 @@
 /** The last owner, where an agent is one, and where the operator of the deployment acts. */
-import test from 'ava'
-import { apiOf } from '../../../support/api.js'
+import test, { type ExecutionContext } from 'ava'
+import { type Answer, apiOf, type Workspace } from '../../../support/api.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
 import { sql } from '../../../support/storage/sql.js'
 import { sharedService } from '../../../support/service.js'
@@ -12,14 +12,25 @@ test.after.always(async () => {
   await running.end()
 })
 
-/** A workspace whose organization is also owned by an agent of its tenant. */
-async function ownedByAgent() {
-  const workspace = await api.workspace()
-  const { organizationId, tenantId, operator } = workspace
-  const { agentId } = await api.register(tenantId)
+const refusedAsLast = async (t: ExecutionContext, attack: Promise<Answer>) => {
+  const { status, body } = await attack
+  t.deepEqual([status, body['error']], [409, 'last_owner'], JSON.stringify(body))
+}
+
+/** Another agent that owns the organization, at home in the tenant. */
+async function secondOwner({ organizationId, tenantId, operator }: Workspace) {
+  const { agentId, key } = await api.register(tenantId)
   const members = `/api/v1/organizations/${organizationId}/members`
   const added = await api.post(members, operator, { agent_id: agentId, role: 'owner' })
   if (added.status !== 201) throw new Error(JSON.stringify(added.body))
+  return { agentId, key, member: `${members}/${String(added.body['id'])}` }
+}
+
+/** A workspace whose organization is also owned by an agent of its tenant. */
+async function ownedByAgent() {
+  const workspace = await api.workspace()
+  const { organizationId } = workspace
+  const { agentId } = await secondOwner(workspace)
   /** Gives the agent that made the workspace another role. */
   const founder = (role: 'owner' | 'admin') =>
     sql(
@@ -37,10 +48,8 @@ test('an agent that is the last owner of an organization is neither suspended no
   for (const attack of [
     () => api.post(`${path}/suspend`, token),
     () => api.call('DELETE', path, { token }),
-  ]) {
-    const { status, body } = await attack()
-    t.deepEqual([status, body['error']], [409, 'last_owner'], JSON.stringify(body))
-  }
+  ])
+    await refusedAsLast(t, attack())
   t.is((await api.get(path, token)).body['status'], 'active')
   await founder('owner')
   t.is((await api.post(`${path}/suspend`, token)).status, 200)
@@ -49,10 +58,8 @@ test('an agent that is the last owner of an organization is neither suspended no
 
 test('of two owner agents that are deleted together, one stays', async (t) => {
   const first = await ownedByAgent()
-  const { tenantId, organizationId, operator, token } = first
-  const { agentId } = await api.register(tenantId)
-  const members = `/api/v1/organizations/${organizationId}/members`
-  t.is((await api.post(members, operator, { agent_id: agentId, role: 'owner' })).status, 201)
+  const { token } = first
+  const { agentId } = await secondOwner(first)
   await first.founder('admin')
   const answers = await Promise.all(
     [first.agentId, agentId].map((id) => api.call('DELETE', `/api/v1/agents/${id}`, { token })),
@@ -69,4 +76,63 @@ test('the operator of the deployment suspends the last owner, and deletes none',
   t.is(suspended.body['status'], 'suspended')
   t.is((await api.post(`${path}/activate`, operator)).status, 200)
   t.is((await api.call('DELETE', path, { token: operator })).body['error'], 'last_owner')
+})
+
+test('the agent that founded a workspace does not suspend itself as its last owner', async (t) => {
+  const workspace = await api.workspace()
+  const { agentId, token, key, tenantId } = workspace
+  const path = `/api/v1/agents/${agentId}`
+  await refusedAsLast(t, api.post(`${path}/suspend`, token))
+  t.is((await api.get(path, token)).body['status'], 'active')
+  t.is((await api.login(key, { agent_id: agentId, tenant_id: tenantId })).status, 200)
+
+  // An owner whom the tenant suspended does not count, in the tenant and in the organization.
+  const second = await secondOwner(workspace)
+  t.is((await api.post(`${path}/suspend`, token)).status, 200)
+  const selector = { agent_id: second.agentId, tenant_id: tenantId }
+  const other = String((await api.login(second.key, selector)).body['access_token'])
+  await refusedAsLast(t, api.post(`/api/v1/agents/${second.agentId}/suspend`, other))
+  await refusedAsLast(t, api.call('DELETE', `/api/v1/agents/${second.agentId}`, { token: other }))
+  await refusedAsLast(t, api.call('DELETE', second.member, { token: workspace.operator }))
+  const role = { token: workspace.operator, json: { role: 'admin' } }
+  await refusedAsLast(t, api.call('PATCH', second.member, role))
+  t.is((await api.post(`${path}/activate`, other)).status, 200)
+  t.is((await api.post(`/api/v1/agents/${second.agentId}/suspend`, other)).status, 200)
+})
+
+test('of two founding owners that a tenant suspends together, one stays', async (t) => {
+  const workspace = await api.workspace()
+  const { agentId } = await secondOwner(workspace)
+  const answers = await Promise.all(
+    [workspace.agentId, agentId].map((id) =>
+      api.post(`/api/v1/agents/${id}/suspend`, workspace.token),
+    ),
+  )
+  const statuses = answers.map(({ status }) => status)
+  t.is(statuses.filter((status) => status === 200).length, 1, String(statuses))
+})
+
+test('the last active key of the last owner is neither deprecated nor revoked', async (t) => {
+  const workspace = await api.workspace()
+  const { agentId, tenantId, operator, key, token } = workspace
+  const own = `/api/v1/agents/${agentId}/keys/${key.fingerprint}`
+  for (const mine of [token, operator])
+    for (const to of ['deprecate', 'revoke'])
+      t.is((await api.post(`${own}/${to}`, mine)).status, 409, to)
+  t.is((await api.login(key, { agent_id: agentId, tenant_id: tenantId })).status, 200)
+
+  // An administrator ends the logins of an owner only while another one has a key.
+  const second = await secondOwner(workspace)
+  const keys = `/api/v1/agents/${second.agentId}/keys/${second.key.fingerprint}`
+  const makeAdmin = (role: 'admin' | 'owner') =>
+    sql(
+      running.db.database,
+      `update organization_members set role = $3 where organization_id = $1 and member_id = $2`,
+      [workspace.organizationId, agentId, role],
+    )
+  await makeAdmin('admin')
+  for (const to of ['deprecate', 'revoke']) await refusedAsLast(t, api.post(`${keys}/${to}`, token))
+  await makeAdmin('owner')
+  t.is((await api.post(`${keys}/deprecate`, token)).body['status'], 'deprecated')
+  await refusedAsLast(t, api.post(`/api/v1/agents/${agentId}/suspend`, token))
 })
