@@ -4,7 +4,7 @@
  *
  * The scripts of package.json put thread-pool.cjs in front of it.
  *
- *   node runtime/launch.mjs serve | test | tour | svc | migrate | backup | restore | bench   [arguments ...]
+ *   node runtime/launch.mjs serve | test | tour | svc | migrate | backup | restore | bench | prepare   [arguments ...]
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -27,19 +27,23 @@ const ENTRIES = {
   svc: ['dist/runtime/main.js'],
   test: ['dist/test/run.js'],
   bench: ['dist/bench/run.js'],
+  // The script of package.json goes on.
+  prepare: null,
 }
 
 const [task = '', ...rest] = process.argv.slice(2)
 const entry = ENTRIES[task]
-if (!entry) stop(`unknown task '${task}': one of ${Object.keys(ENTRIES).join(', ')}`)
+if (entry === undefined) stop(`unknown task '${task}': one of ${Object.keys(ENTRIES).join(', ')}`)
 requireNode()
 withLock(() => {
   install()
   compile()
 })
-const [file, ...leading] = entry
-process.argv = [process.argv[0], join(root, file), ...leading, ...rest]
-await import(pathToFileURL(join(root, file)).href)
+if (entry !== null) {
+  const [file, ...leading] = entry
+  process.argv = [process.argv[0], join(root, file), ...leading, ...rest]
+  await import(pathToFileURL(join(root, file)).href)
+}
 
 function requireNode() {
   const [major, minor] = process.versions.node.split('.').map(Number)
