@@ -81,6 +81,25 @@ export type AppointedScope = (typeof APPOINTED_SCOPES)[number]
 /** Scopes of applications that the operator creates in the control plane. */
 export const OPERATOR_APPLICATION_SCOPES: readonly Scope[] = ['metrics:read']
 
+/** Scopes that only operators of the deployment hold. */
+const OPERATOR_SCOPES: ReadonlySet<string> = new Set([
+  ...APPOINTED_SCOPES,
+  ...OPERATOR_APPLICATION_SCOPES,
+])
+
+/** True for a scope that only operators of the deployment hold. */
+export function isOperatorScope(scope: string): boolean {
+  return OPERATOR_SCOPES.has(scope)
+}
+
+/**
+ * True if an agent or a client may ask a person for the scope. One that does not hold a scope of operators itself may not,
+ * so that the consent of an operator is not all that keeps it from the deployment.
+ */
+export function mayAskPersonFor(scope: string, held: readonly string[]): boolean {
+  return !isOperatorScope(scope) || held.includes(scope)
+}
+
 /** Scopes of the application of a bootstrapped workspace. */
 export const WORKSPACE_APPLICATION_SCOPES: readonly Scope[] = [
   'openid',

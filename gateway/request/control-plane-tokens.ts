@@ -3,6 +3,7 @@
  * something else there than in a tenant. So an operation that does not declare them refuses them.
  */
 import type { Principal } from '../../actors/domain/principal.js'
+import { isOperatorScope } from '../../actors/domain/scopes.js'
 import type { TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
 import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
 import type { Problem } from '../response/problems.js'
@@ -11,11 +12,6 @@ import { scopesOf } from './authenticate.js'
 
 /** Scopes of operators. `deployment:manage` opens every operation for operators, the others those that name them. */
 const OPERATOR_SCOPE = 'deployment:manage'
-const NAMED_SCOPES: ReadonlySet<string> = new Set([
-  OPERATOR_SCOPE,
-  'signing_keys:manage',
-  'metrics:read',
-])
 
 export const CONTROL_PLANE_TOKEN_REFUSED = {
   name: 'forbidden',
@@ -64,7 +60,7 @@ function judgeControlPlane(security: Security, principal: Principal): Judged {
       return {
         principal: { ...principal, scopes: [...new Set([...principal.scopes, ...wanted])] },
       }
-    const named = wanted.filter((scope) => NAMED_SCOPES.has(scope))
+    const named = wanted.filter(isOperatorScope)
     if (named.some((scope) => principal.scopes.includes(scope))) return { principal }
   }
   return { refused: CONTROL_PLANE_TOKEN_REFUSED }

@@ -36,9 +36,9 @@ export function requestHandlers(needs: DelegationNeeds) {
     { caller, scope, audience }: StartDelegation,
     context: MessageContext,
   ): Promise<DelegationProtocol['start']['reply']> {
-    const { tenantId, subject: agentId, sessionId } = caller.principal
-    const requested = requestedScopes(scope)
-    if ('unknown' in requested) return { tag: 'invalid_scope', scopes: requested.unknown }
+    const { tenantId, subject: agentId, sessionId, scopes: held } = caller.principal
+    const requested = requestedScopes(scope, held)
+    if ('refused' in requested) return { tag: 'invalid_scope', scopes: requested.refused }
     const target = audience ?? issuer
     const deviceCode = random.token(DEVICE_CODE_BYTES)
     // Crosses tenants, because the agent's home tenant may be another one.

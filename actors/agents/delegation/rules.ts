@@ -3,7 +3,13 @@ import type { DelegationsOf, DelegationRow } from '../../../storage/agents/deleg
 import type { PolledRequest } from '../../../storage/agents/delegation-requests.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
 import { isDirect, type Principal } from '../../domain/principal.js'
-import { HUMAN_SCOPES, type OrganizationRole, parseScope, SCOPES } from '../../domain/scopes.js'
+import {
+  HUMAN_SCOPES,
+  mayAskPersonFor,
+  type OrganizationRole,
+  parseScope,
+  SCOPES,
+} from '../../domain/scopes.js'
 import type { DelegationRecord, PollOutcome } from './protocol.js'
 
 export const MANAGE_SCOPE = 'delegations:manage'
@@ -26,14 +32,18 @@ export function judgePoll(
 /** `ssh` is short for the scope that signs SSH certificates. */
 const SHORT_NAMES: ReadonlyMap<string, string> = new Map([['ssh', 'vault:sign']])
 
-/** The requested scopes in catalogue order, or the unknown ones. An empty request is refused too. */
+/**
+ * The requested scopes in catalogue order, or those that the agent may not request. An empty request is refused too.
+ * @param held the scopes of the agent.
+ */
 export function requestedScopes(
   scope: string,
-): { readonly scopes: readonly string[] } | { readonly unknown: readonly string[] } {
+  held: readonly string[],
+): { readonly scopes: readonly string[] } | { readonly refused: readonly string[] } {
   const requested = parseScope(scope).map((name) => SHORT_NAMES.get(name) ?? name)
   const known: readonly string[] = SCOPES
-  const unknown = requested.filter((name) => !known.includes(name))
-  if (unknown.length > 0 || requested.length === 0) return { unknown }
+  const refused = requested.filter((name) => !known.includes(name) || !mayAskPersonFor(name, held))
+  if (refused.length > 0 || requested.length === 0) return { refused }
   return { scopes: known.filter((name) => requested.includes(name)) }
 }
 

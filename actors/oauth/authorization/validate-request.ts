@@ -8,7 +8,7 @@ import type { AuthorizingClientRow } from '../../../storage/oauth/applications.j
 import type { AssuranceLevel } from '../../domain/assurance.js'
 import { isRegisteredRedirect } from '../../domain/redirect-uri.js'
 import { CREDENTIAL_SCOPES } from '../../domain/credentials/catalogue.js'
-import { SCOPES } from '../../domain/scopes.js'
+import { mayAskPersonFor, SCOPES } from '../../domain/scopes.js'
 import {
   defaultResourceScopes,
   foreignScopes,
@@ -247,6 +247,7 @@ function hasValidDpopThumbprint({ form }: RequestToValidate): Fault<ReturnedErro
 
 function hasKnownScopes({
   form,
+  client,
   target = NO_TARGET,
 }: RequestToValidate): Fault<ReturnedError> | undefined {
   const scope = form.get('scope')
@@ -257,9 +258,11 @@ function hasKnownScopes({
     return foreignScopes(requested, target.resources).length === 0
       ? undefined
       : ['invalid_scope', 'a scope does not belong to the resource']
-  return requested?.every((one) => KNOWN_SCOPES.has(one))
+  if (!requested?.every((one) => KNOWN_SCOPES.has(one)))
+    return ['invalid_scope', 'a scope is malformed or unknown']
+  return requested.every((one) => mayAskPersonFor(one, client.scopes))
     ? undefined
-    : ['invalid_scope', 'a scope is malformed or unknown']
+    : ['invalid_scope', 'a scope is only for operators of the deployment']
 }
 
 function hasValidAudience({ form }: RequestToValidate): Fault<ReturnedError> | undefined {

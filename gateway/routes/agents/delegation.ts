@@ -152,12 +152,17 @@ const agentRoutes: readonly Route[] = [
         const detail =
           scopes.length === 0
             ? 'The scope is empty.'
-            : `Not scopes of this service: ${scopes.join(' ')}.`
+            : `Unknown, or only for operators of the deployment: ${scopes.join(' ')}.`
         return {
           error: 'invalid_scope',
           detail,
           errorDescription: detail,
-          errors: [{ pointer: '#/scope', detail: 'is empty or contains an unknown scope' }],
+          errors: [
+            {
+              pointer: '#/scope',
+              detail: 'is empty or contains a scope that the agent may not request',
+            },
+          ],
         }
       }),
       invalid_target: refusal(

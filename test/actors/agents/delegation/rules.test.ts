@@ -41,8 +41,8 @@ const roles = fc.constantFrom('member', 'admin', 'owner' as const)
 test('the grantable scopes are the requested ones that the person holds, each once', (t) => {
   const found = fc.check(
     fc.property(scopes, roles, (asked, role) => {
-      const read = requestedScopes([...asked, ...asked].join(' '))
-      if ('unknown' in read) return asked.length === 0
+      const read = requestedScopes([...asked, ...asked].join(' '), SCOPES)
+      if ('refused' in read) return asked.length === 0
       const granted = grantableScopes(read.scopes, role)
       const held: readonly string[] = HUMAN_SCOPES[role]
       return (
@@ -56,12 +56,19 @@ test('the grantable scopes are the requested ones that the person holds, each on
 })
 
 test('unknown scopes are reported', (t) => {
-  t.deepEqual(requestedScopes('openid fly  swim'), { unknown: ['fly', 'swim'] })
-  t.deepEqual(requestedScopes('  '), { unknown: [] })
+  t.deepEqual(requestedScopes('openid fly  swim', SCOPES), { refused: ['fly', 'swim'] })
+  t.deepEqual(requestedScopes('  ', SCOPES), { refused: [] })
+})
+
+test('scopes of operators are refused to an agent without them', (t) => {
+  for (const scope of ['signing_keys:manage', 'deployment:manage', 'metrics:read']) {
+    t.deepEqual(requestedScopes(`openid ${scope}`, ['openid']), { refused: [scope] })
+    t.deepEqual(requestedScopes(scope, [scope]), { scopes: [scope] })
+  }
 })
 
 test('ssh is short for vault:sign, which every person holds', (t) => {
-  t.deepEqual(requestedScopes('ssh vault:sign openid'), { scopes: ['openid', 'vault:sign'] })
+  t.deepEqual(requestedScopes('ssh vault:sign openid', []), { scopes: ['openid', 'vault:sign'] })
   for (const role of ['member', 'admin', 'owner'] as const) {
     t.deepEqual(grantableScopes(['vault:sign'], role), ['vault:sign'])
   }
