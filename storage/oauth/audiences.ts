@@ -8,6 +8,7 @@ import type { Transaction } from '../platform/sql.js'
 /** Where an audience is unique: the claims, and the constraints of the tables that are older than them. */
 const CONSTRAINTS = new Set([
   'audience_claims_pkey',
+  'audience_claims_audience_key_holder_key',
   'applications_tenant_id_audience_key',
   'api_resources_resource_key_key',
 ])
@@ -22,7 +23,7 @@ export function defaultAudience(applicationId: string): string {
 
 /** Another application or API resource has the audience. */
 export class AudienceTaken extends Error {
-  readonly constraint = 'audience_claims_pkey'
+  readonly constraint = 'audience_claims_audience_key_holder_key'
 }
 
 /** True if a write failed because another application or API resource has the audience. */

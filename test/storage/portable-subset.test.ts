@@ -141,7 +141,7 @@ const WITHOUT_TENANT = [
   'api_resources_id_key',
   'api_resources_resource_key_key',
   'applications_id_key',
-  'audience_claims_pkey',
+  'audience_claims_audience_key_holder_key',
   'authorization_codes_code_sha256_key',
   'authorization_requests_handle_sha256_key',
   'backchannel_requests_code_sha256_key',
