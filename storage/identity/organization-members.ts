@@ -191,7 +191,7 @@ const hasOtherOwner = (organizationId: string, memberId: string) =>
   `exists (select from organization_members o
   where o.organization_id = ${organizationId} and o.id <> ${memberId} and o.role = 'owner'
     and case o.member_type
-      when 'account' then exists (select from accounts a where a.id = o.member_id and a.status = 'active')
+      when 'account' then coalesce((select a.status = 'active' from accounts a where a.id = o.member_id), false)
       when 'agent' then ${agentInForce('o.member_id')}
         and exists (select from agents g join agent_keys k on k.tenant_id = g.tenant_id and k.agent_id = g.id
           where g.id = o.member_id and k.status = 'active')
