@@ -160,8 +160,8 @@ export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClien
         const idToken = tokens.claims()!
         // The library checks only that they are numbers.
         const soonest = clock.nowSecs() + SKEW_SECS
-        if (idToken.iat > soonest || Number(idToken['auth_time'] ?? 0) > soonest)
-          return invalid('issued_in_future')
+        const signedInSecs = (momentOf(idToken['auth_time'])?.getTime() ?? 0) / 1000
+        if (idToken.iat > soonest || signedInSecs > soonest) return invalid('issued_in_future')
         const { userinfo_endpoint: userinfo } = configuration.serverMetadata()
         const lacks = idToken['email'] === undefined || idToken['name'] === undefined
         const more =
@@ -314,9 +314,9 @@ function authenticationOf({ authMethod, clientSecret }: Provider): oidc.ClientAu
     : oidc.ClientSecretBasic(clientSecret)
 }
 
-function fetchOf(fetch: BoundedFetch): oidc.CustomFetch {
+function fetchOf(bounded: BoundedFetch): oidc.CustomFetch {
   return async (url, { method, headers, body, signal }) =>
-    withoutNulls(await fetch(url, { method, headers, body, signal: signal ?? undefined }))
+    withoutNulls(await bounded(url, { method, headers, body, signal: signal ?? undefined }))
 }
 
 /** Null members of a document count as absent. openid-client refuses some of them. */

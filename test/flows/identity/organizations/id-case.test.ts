@@ -19,7 +19,7 @@ const basic = (id: unknown, secret: unknown) => ({
 })
 
 test('in paths', async (t) => {
-  const { token, operator, organizationId, tenantId, agentId, body } = await api.workspace()
+  const { token, operator, organizationId, tenantId, body } = await api.workspace()
   const webhook = await api.post('/api/v1/webhooks', token, {
     url: 'https://hooks.example.com/in',
     event_types: ['auth.login.success'],
@@ -49,9 +49,10 @@ test('in paths', async (t) => {
   t.is((await api.post(`${control}/token`, operator)).status, 200)
   const switched = await api.post(`${control}/tenants/${upper(tenantId)}/switch`, operator)
   t.is(switched.body['tenant_id'], tenantId)
-  const suspended = await api.post(`/api/v1/agents/${upper(agentId)}/suspend`, token)
+  const { agentId: other } = await api.register(tenantId)
+  const suspended = await api.post(`/api/v1/agents/${upper(other)}/suspend`, token)
   t.is(suspended.status, 200)
-  t.is(suspended.body['id'], agentId)
+  t.is(suspended.body['id'], other)
 })
 
 test('in JSON bodies', async (t) => {

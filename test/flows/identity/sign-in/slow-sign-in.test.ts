@@ -146,18 +146,25 @@ test.serial('a decision in the last moment of a device code counts', async (t) =
   }
 })
 
-test.serial('going back after the decision shows a link to the application', async (t) => {
-  const { url } = await journey(party, { prompt: 'consent', ui_locales: 'de' })
+test.serial('going back after the code was redeemed shows a link to the application', async (t) => {
+  const { url, verifier } = await journey(party, { prompt: 'consent', ui_locales: 'de' })
   const browser = openBrowser(running)
   t.teardown(() => browser.close())
   const login = await browser.follow(await browser.get(url.pathname + url.search))
   const asked = await browser.follow(await browser.submit(login, person))
-  callbackOf(await browser.submit(asked, { action: 'allow' }))
+  const back = callbackOf(await browser.submit(asked, { action: 'allow' }))
+  const redeemed = await post('/oauth/token', {
+    grant_type: 'authorization_code',
+    code: back.searchParams.get('code')!,
+    redirect_uri: back.origin + back.pathname,
+    code_verifier: verifier,
+  })
+  t.truthy(redeemed['access_token'], JSON.stringify(redeemed))
   for (const page of [
     await browser.get(asked.path),
     await browser.submit(asked, { action: 'deny' }),
   ]) {
-    t.is(page.status, 400)
+    t.is(page.status, 200)
     t.regex(page.html, /<html lang="de"/)
     t.regex(page.html, /href="https:\/\/app\.example\/">Zurück zu Lighthouse</)
   }
