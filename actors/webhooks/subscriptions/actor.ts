@@ -28,7 +28,7 @@ import { auditSubscription } from './audit.js'
 import { draftFault, newWebhookSecret, secretFault } from './rules.js'
 import { secretRotation } from './rotation.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
-import { testDeliveries } from './test-delivery.js'
+import { CONCURRENT_MAX, testDeliveries } from './test-delivery.js'
 import { eventsAfter, lastEventSequence } from '../../../storage/platform/outbox.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
@@ -55,7 +55,7 @@ export type WebhooksNeeds = {
 export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
   address: webhooks,
   asks: {},
-  mailbox: { capacity: 1024, inflightMax: 128 },
+  mailbox: { capacity: 1024, inflightMax: 2 * CONCURRENT_MAX },
   lane: {
     replace: ({ webhookId }) => webhookId,
     remove: ({ webhookId }) => webhookId,

@@ -37,8 +37,11 @@ import { toDelivery } from './history.js'
 import type { Delivery, TestWebhook, WebhooksProtocol } from './protocol.js'
 
 const TYPE: EventType = 'webhook.test'
-/** Concurrent tests in this process. Each may last until the timeout of its receiver. */
-const CONCURRENT_MAX = 32
+/**
+ * Concurrent tests in this process. Each may last until the timeout of its receiver. A tenant without one takes the place
+ * of a tenant that holds several, so there are more places than hostile tenants that hold one.
+ */
+export const CONCURRENT_MAX = 256
 const PER_TENANT_MAX = 4
 /** A test without an outcome after this time belongs to a process that died. */
 const ABANDONED_MS = 60_000
