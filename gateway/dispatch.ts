@@ -344,8 +344,8 @@ export class Pipeline {
     if (security.scheme === 'metrics' && authorization !== undefined) {
       if (metricsToken?.(authorization) === true) return true
     }
-    // Refused tokens have a quota of their own per address: over it a wrong token is 429. A signed one is verified
-    // nevertheless, so that guessing costs no other caller behind the address. Other tokens need the database.
+    // A quota per address counts refused tokens. Over it, a wrong token is 429. A signed token is still verified, so that
+    // guessing costs no other caller behind the address. Other tokens need the database, and are refused.
     const guesses = `refused:${this.addressKey(context)}`
     const spent =
       quotas.enabled && quotas.anySpent() && !isSigned(authorization)

@@ -398,6 +398,6 @@ export type RefusedRequester = {
   readonly clientId: string | null
   readonly tenantId: string | null
   readonly grantType: string | null
-  /** A finer word than that of the answer, which must not tell which clients exist. */
+  /** Finer than the word in the answer, which must not tell which clients exist. */
   readonly reason?: string | undefined
 }

@@ -40,7 +40,7 @@ export function countMembers(value: unknown): number {
 
 type Level = { readonly names: Set<string> | null; at: string | number }
 
-/** The path of the first duplicate member of a valid JSON text. Null if there is none. */
+/** The path of the first duplicate member of a valid JSON text. Null without one. */
 export function findDuplicate(text: string): readonly PropertyKey[] | null {
   const levels: Level[] = []
   let expectsName = false
@@ -83,7 +83,7 @@ export function findDuplicate(text: string): readonly PropertyKey[] | null {
   return null
 }
 
-/** The index of the closing quote, or the last index if there is none. */
+/** The index of the closing quote. The last index without one. */
 function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1)
   while (end > 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1)

@@ -64,7 +64,7 @@ export async function awaitTransfers(
 
 /**
  * The amounts that a tenant draws from. Any tenant may name any address, so that tenants which cost nothing could await
- * all amounts at the address of another: sandboxes have half of them, and those of one registering network an eighth.
+ * all amounts at the address of another: sandboxes have half of them, and sandboxes of one network an eighth.
  */
 export function tailsFor(
   kind: TenantKind | undefined,

@@ -235,7 +235,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
       return grantExchange(issuing, client, form, proof, context)
     }
 
-    /** The client of a request that names no other tenant than that of the client. */
+    /** The client of a request. The request names no tenant, or the tenant of the client. */
     function clientOf(
       request: TokenRequest,
       form: OAuthForm,
