@@ -98,7 +98,7 @@ test.serial(
   async (t) => {
     const lie = () => ({ isValid: false, invalidReason: 'insufficient_funds' })
     await paying(shop, lie, async (link, proof) => {
-      const answer = await shop.post(link, proof)
+      const answer = await shop.final(link, proof)
       t.is(answer.status, 402)
       t.is(decode(answer.headers.get('payment-response'))['errorReason'], 'insufficient_funds')
       shop.facilitator.mischief = undefined
@@ -243,11 +243,11 @@ test.serial(
     })
     await paying(shop, onSettle(refusal), async (link, proof) => {
       const settles = shop.facilitator.count('settle')
-      const answer = await shop.post(link, proof)
+      const answer = await shop.final(link, proof)
       t.is(answer.status, 402)
       t.is(decode(answer.headers.get('payment-response'))['errorReason'], 'insufficient_funds')
       t.truthy(answer.headers.get('payment-required'))
-      const again = await shop.post(link, proof)
+      const again = await shop.final(link, proof)
       t.is(again.status, 402)
       t.is(shop.facilitator.count('settle'), settles + 1)
       const { tenantId } = shop.merchant
@@ -331,7 +331,7 @@ test.serial('who looks at the chain believes no refusal of what was settled', as
     return { success: false, errorReason: 'insufficient_funds', transaction: '', network: '' }
   }
   await paying(careful, onSettle(lie), async (link, proof) => {
-    const answer = await careful.post(link, proof)
+    const answer = await careful.final(link, proof)
     t.is(answer.status, 200, answer.text)
     t.is((await chain.transfersTo(link.payTo)).length, 1)
   })

@@ -28,7 +28,7 @@ test('a payment that was not offered is refused with its reason', async (t) => {
   ]
   for (const [change, reason] of cases) {
     const proof = encode({ ...payload, accepted: { ...accepted, ...change } })
-    const answer = await shop.post(link, proof)
+    const answer = await shop.final(link, proof)
     t.is(answer.status, 402, reason)
     t.is(decode(answer.headers.get('payment-response'))['errorReason'], reason)
     t.is(answer.body['error'], reason)
@@ -83,11 +83,11 @@ test('a payer without the money is refused and may pay later', async (t) => {
   const link = await shop.link()
   const who = await shop.buyer(0)
   const proof = await shop.proof(who, link)
-  const poor = await shop.post(link, proof)
+  const poor = await shop.final(link, proof)
   t.is(poor.status, 402)
   t.is(decode(poor.headers.get('payment-response'))['errorReason'], 'insufficient_funds')
   await shop.chain.mint(who.address, PRICE_ATOMIC)
-  t.is((await shop.post(link, proof)).status, 200)
+  t.is((await shop.final(link, proof)).status, 200)
 })
 
 test('malformed proofs are 400 and change nothing', async (t) => {

@@ -49,7 +49,7 @@ async function pending(t: ExecutionContext, at: Shop, settles: boolean) {
   const link = await at.link({ tenantId, priceId: String(price.body['id']) })
   const proof = await at.proof(await at.buyer(1), link)
   at.facilitator.mischief = hangsUp(settles)
-  const answer = await at.post(link, proof)
+  const answer = await at.charged(link, proof)
   at.facilitator.mischief = undefined
   t.is(answer.status, 503, answer.text)
   const chargeId = String(answer.body['charge_id'])
@@ -101,7 +101,7 @@ test.serial(
     t.like(answers[0]!.body, { state: 'settled', transaction })
     t.is((await resolve({ outcome: 'failed' })).status, 409, 'settled is settled')
     t.like(await charge(), { status: 'succeeded', rail: 'x402' })
-    const answer = await blind.post(link, proof)
+    const answer = await blind.final(link, proof)
     t.is(answer.status, 200, 'the same proof hears the final answer')
     t.is(decode(answer.headers.get('payment-response'))['transaction'], transaction)
     const told = await sql<{ type: string }>(
@@ -134,7 +134,7 @@ test.serial('failed, once the authorization cannot be spent any more', async (t)
   t.is(answer.status, 200, JSON.stringify(answer.body))
   t.like(answer.body, { state: 'failed', error_reason: 'unexpected_settle_error' })
   t.like(await charge(), { status: 'failed', failure_code: 'unexpected_settle_error' })
-  t.is((await blind.post(link, proof)).status, 402)
+  t.is((await blind.final(link, proof)).status, 402)
   t.is((await resolve({ outcome: 'failed' })).status, 200, 'the same again')
 })
 

@@ -1,7 +1,6 @@
 /** Invalid responses and unusual disconnects do not affect the service. */
 import { createHash } from 'node:crypto'
 import { connect, type ClientHttp2Stream } from 'node:http2'
-import { setTimeout as delay } from 'node:timers/promises'
 import test from 'ava'
 import {
   bodyCall,
@@ -12,8 +11,10 @@ import {
 } from '../../support/vault/egress.js'
 import { notThrough } from '../../support/fleet/through.js'
 import { TRANSPORTS } from '../../support/service.js'
+import { until } from '../../support/service/watch.js'
 
 const MIB = 2 ** 20
+const WITHIN_MS = 60_000
 const houses = new Map<string, EgressHouse>()
 for (const transport of TRANSPORTS) houses.set(transport, await egressHouse({ transport }))
 test.after.always(async () => {
@@ -138,15 +139,18 @@ test.serial(
       return stream
     }
     // A body that is read, and one beyond the buffers to an upstream that does not read.
-    for (const [path, bytes] of [
-      ['/hash', 1000],
-      ['/late/1500', 32 * MIB],
-    ] as const) {
+    for (const [index, [path, bytes]] of (
+      [
+        ['/hash', 1000],
+        ['/silent/left', 32 * MIB],
+      ] as const
+    ).entries()) {
+      const arrived = () => at.upstream.requests.find(({ url }) => url === path)
       const stream = begin(path, Buffer.alloc(bytes))
-      await delay(700)
+      await until(`${path} arrived`, WITHIN_MS, () => arrived() !== undefined)
       leave(stream)
-      await delay(1_500)
-      t.false(at.upstream.requests.at(-1)!.complete, `${path}: what was cut off is not whole`)
+      await closedCalls(at, setting.tenantId, index + 1)
+      t.false(arrived()!.complete, `${path}: what was cut off is not whole`)
     }
     const answer = await at.send('/v1/proxy/body', {
       token: setting.direct,

@@ -38,7 +38,8 @@ test('tenants of one registering network hold an eighth of the places', async (t
   const path = '/silent/network'
   const attack = holdCalls(resources, hostile, 80, path, true)
   t.teardown(attack.end)
-  const isHeld = () => attack.refused() === 64 && seen(path) === 256
+  // A call whose place another tenant took back is refused, though the upstream has seen it.
+  const isHeld = () => attack.refused() === 64 && seen(path) >= 256
   await until('the places are held, and no more', WITHIN_MS, isHeld)
   const refused = await call(hostile[0]!, '/echo')
   t.is(refused.status, 503)
