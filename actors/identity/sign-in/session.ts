@@ -37,8 +37,8 @@ export type Elsewhere = {
 }
 
 /**
- * Opens a session after a sign-in, and remembers its browser unless a second factor is pending. The transaction crosses
- * tenants, because the old session may belong to another.
+ * Opens a session after a sign-in, and remembers its browser unless a second factor is pending or the session is
+ * confined. The transaction crosses tenants, because the old session may belong to another.
  */
 export async function openSession(
   tx: Transaction,
@@ -70,6 +70,8 @@ export async function openSession(
     address: visitor.address,
     expiresAt: new Date(now.getTime() + absoluteSecs * 1000),
   })
-  if (!pending) await rememberVisit(tx, adaptiveMfa, accountId, visitor, now)
+  // A confined session may be open in a browser that the person has never used.
+  const isOwn = elsewhere?.confined !== true
+  if (!pending && isOwn) await rememberVisit(tx, adaptiveMfa, accountId, visitor, now)
   return { id, token }
 }

@@ -5,6 +5,8 @@ import { randomUUID } from 'node:crypto'
 import test from 'ava'
 import { routes } from '../../../../gateway/route-table.js'
 import { apiOf, type Json } from '../../../support/api.js'
+import { bootstrapped, SESSION_COOKIE, signIn } from '../../../support/identity/person.js'
+import { openMailServer } from '../../../support/operations/mail.js'
 import { dataIn, openBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/storage/sql.js'
 import {
@@ -15,6 +17,7 @@ import {
   upstreamFixture,
 } from '../../../support/vault/upstream.js'
 
+const mail = await openMailServer()
 const fixture = await upstreamFixture({
   environment: {
     SVC_PHONE__ENABLED: 'true',
@@ -25,6 +28,8 @@ const fixture = await upstreamFixture({
     SVC_GENERIC_OAUTH__ENABLED: 'false',
     SVC_PASSKEY__ENABLED: 'true',
     SVC_SIWE__ENABLED: 'true',
+    SVC_ADAPTIVE_MFA__ENABLED: 'true',
+    ...mail.environment,
   },
 })
 const { running, person, dns } = fixture
@@ -32,6 +37,7 @@ const api = apiOf(running)
 test.after.always(async () => {
   await api.close()
   await fixture.end()
+  await mail.close()
 })
 const db = running.db.database
 const PROVIDERS = '/api/v1/sso/providers'
@@ -433,6 +439,21 @@ for (const [way, statement] of Object.entries(WAYS_IN)) {
     t.is((await browser.get('/auth/account/password')).location?.startsWith('/auth/login?'), true)
   })
 }
+
+test.serial('a browser that a tenant’s provider signs in is unknown to the account', async (t) => {
+  const setting = await setUp()
+  const workspace = await bootstrapped(running)
+  const victim = { ...workspace, email: person.email }
+  await sql(
+    db,
+    'update accounts set email = $2, email_key = lower($2), email_verified = true where email = $1',
+    [workspace.email, person.email],
+  )
+  const { back, browser } = await arrive(setting)
+  t.is((await onwardFrom(browser, back)).status, 200, back.html)
+  browser.cookies.delete(SESSION_COOKIE)
+  t.regex((await signIn(browser, victim)).location!, /^\/auth\/mfa\?flow=/)
+})
 
 test.serial('the database confines the sessions that an earlier release opens', async (t) => {
   const setting = await setUp()
