@@ -16,14 +16,13 @@ import {
   present,
 } from '../../support/agents/delegation.js'
 import { sql } from '../../support/storage/sql.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 
 const VAULT = '/api/v1/vault/credentials'
 const test = anyTest as TestFn<{ api: Api; workspace: Workspace; person: Person }>
 
 test.before(async (t) => {
-  const environment = { SVC_DEVICE_AUTHORIZATION__DELEGATION_TTL_SECS: '120' }
-  const api = apiOf(await testService({ environment }))
+  const api = apiOf(await sharedService('clients'))
   const workspace = await api.workspace()
   const person = await present(api, fixtureOf(workspace))
   t.context = { api, workspace, person }

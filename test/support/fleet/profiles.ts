@@ -13,9 +13,10 @@ const LIMITS = {
 export const PROFILES = {
   /** The defaults of tests. */
   plain: LIMITS,
-  /** Applications that register themselves, and devices that ask often. */
+  /** Applications that register themselves, devices that ask often, and delegations that end soon. */
   clients: {
     ...LIMITS,
+    SVC_DEVICE_AUTHORIZATION__DELEGATION_TTL_SECS: '120',
     SVC_OIDC__DYNAMIC_REGISTRATION_ENABLED: 'true',
     SVC_DEVICE_AUTHORIZATION__INTERVAL_SECS: '1',
   },

@@ -16,7 +16,7 @@ import {
   relyingParty,
   signedIn,
 } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, testService, type TestService } from '../../../support/service.js'
 import { tenantAgent } from '../../../support/identity/tenant-agent.js'
 
 let running: TestService
@@ -28,7 +28,7 @@ let party: RelyingParty
 let browser: TestBrowser
 let first: Awaited<ReturnType<typeof signedIn>>
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   beside = await testService({ beside: running })
   person = await bootstrapped(running)
   party = await relyingParty(running, person)

@@ -17,7 +17,7 @@ import {
   relyingParty,
   type RelyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 const DEVICE_PAGE = '/oauth/device/verify'
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
@@ -25,7 +25,7 @@ const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 let running: TestService
 let person: Workspace
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   person = await bootstrapped(running)
 })
 test.after.always(() => running?.end())
@@ -82,8 +82,8 @@ test.serial('a code is given again for a minute only', async (t) => {
     tx.query({
       name: 'test.age_answers',
       text: `update authorization_requests set consumed_at = consumed_at - interval '61 seconds'
-             where consumed_at is not null`,
-      values: [],
+             where tenant_id = $1 and consumed_at is not null`,
+      values: [person.tenantId],
     }),
   )
   const late = await browser.submit(consent, { action: 'allow' })

@@ -1,17 +1,17 @@
 /** Clients that run in a browser: registration and tokens from a web page, with the headers that browsers send. */
 import test from 'ava'
-import { REGISTRATION, registering } from '../../../support/identity/registering.js'
+import { registering } from '../../../support/identity/registering.js'
 import { relyingParty, signedIn, type RelyingParty } from '../../../support/oauth/relying-party.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
 import { tenantAgent } from '../../../support/identity/tenant-agent.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 let running: TestService
 let client: ReturnType<typeof registering>
 let person: Workspace
 let party: RelyingParty
 test.before(async () => {
-  running = await testService({ environment: REGISTRATION })
+  running = await sharedService('clients')
   client = registering(running.baseUrl, await tenantAgent(running.baseUrl))
   person = await bootstrapped(running)
   party = await relyingParty(running, person)

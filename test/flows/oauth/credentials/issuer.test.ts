@@ -13,7 +13,7 @@ import {
   journey,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { testService } from '../../../support/service.js'
+import { sharedService, testService } from '../../../support/service.js'
 import {
   credentialsOf,
   issuing,
@@ -28,7 +28,7 @@ import {
   walletKey,
 } from '../../../support/oauth/wallet.js'
 
-const running = await testService()
+const running = await sharedService('plain')
 const api = apiOf(running)
 const tenant = await issuingTenant(api)
 test.after.always(async () => {

@@ -17,7 +17,7 @@ import {
 } from '../../../support/oauth/relying-party.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { until } from '../../../support/service/watch.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, testService, type TestService } from '../../../support/service.js'
 
 const RESOURCES = '/api/v1/api-resources'
 const FILES = [
@@ -29,7 +29,7 @@ let running: TestService
 let person: Workspace
 let other: Workspace
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   person = await bootstrapped(running)
   other = await bootstrapped(running)
 })

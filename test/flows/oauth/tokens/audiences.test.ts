@@ -1,7 +1,7 @@
 /** An audience belongs to one tenant, so that no other tenant gets tokens which its resource server accepts. */
 import test from 'ava'
 import { tenantAgent, type TenantAgent } from '../../../support/identity/tenant-agent.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 const APPLICATIONS = '/api/v1/applications'
 const RESOURCES = '/api/v1/api-resources'
@@ -10,7 +10,7 @@ let running: TestService
 let owner: TenantAgent
 let stranger: TenantAgent
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   owner = await tenantAgent(running.baseUrl)
   stranger = await tenantAgent(running.baseUrl)
 })

@@ -20,11 +20,12 @@ import {
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
 const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+/** In the profile. */
 const LENT_SECS = 120
 
 type Fields = Readonly<Record<string, string>>
@@ -38,8 +39,7 @@ type Helper = { readonly key: AgentKey; readonly agentId: string; readonly token
 const test = anyTest as TestFn<Scene>
 
 test.before(async (t) => {
-  const environment = { SVC_DEVICE_AUTHORIZATION__DELEGATION_TTL_SECS: String(LENT_SECS) }
-  const api = apiOf(await testService({ environment }))
+  const api = apiOf(await sharedService('clients'))
   const here = await api.workspace()
   const ada = await present(api, fixtureOf(here))
   const party = await relyingParty(api.at, here, {
