@@ -11,12 +11,15 @@ import {
   signIn,
   type Workspace,
 } from '../../../support/identity/person.js'
-import { testService } from '../../../support/service.js'
+import { sharedService, testService } from '../../../support/service.js'
 
-const running = await testService({
-  environment: { SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '10000' },
-})
+const running = await sharedService('plain')
 test.after.always(() => running.end())
+
+/** Browsers that use one code at the same time. */
+const RACERS = process.env['TEST_LONG'] === '1' ? 200 : 40
+/** The service asks to try again. */
+const OVERLOADED = 503
 
 const fresh = () => bootstrapped(running)
 
@@ -269,7 +272,7 @@ for (const [what, pick] of [
   ['a time step', (e: Awaited<ReturnType<typeof enrolledBrowser>>) => e.codes.next()],
   ['a recovery code', (e: Awaited<ReturnType<typeof enrolledBrowser>>) => e.recoveryCodes[3]!],
 ] as const) {
-  test(`of 200 concurrent uses of ${what} in as many browsers, one wins`, async (t) => {
+  test(`of ${RACERS} concurrent uses of ${what} in as many browsers, one wins`, async (t) => {
     t.timeout(180_000)
     // Each counts as a guess: the limit is raised for the race.
     const open = await testService({
@@ -284,17 +287,22 @@ for (const [what, pick] of [
     const enrolment = await enrolledBrowser(open, workspace)
     t.teardown(() => enrolment.browser.close())
     const racers = []
-    for (let count = 0; count < 200; count += 1) {
+    for (let count = 0; count < RACERS; count += 1) {
       const browser = openBrowser(open)
       t.teardown(() => browser.close())
       racers.push({ browser, page: await browser.follow(await signIn(browser, workspace)) })
     }
     const code = pick(enrolment)
     const answers = await Promise.all(
-      racers.map(({ browser, page }) => browser.submit(page, { code })),
+      racers.map(async ({ browser, page }) => {
+        for (;;) {
+          const answer = await browser.submit(page, { code })
+          if (answer.status !== OVERLOADED) return answer.status
+        }
+      }),
     )
-    t.is(answers.filter(({ status }) => status === 303).length, 1)
-    t.is(answers.filter(({ status }) => status === 200).length, 199)
+    t.is(answers.filter((status) => status === 303).length, 1)
+    t.is(answers.filter((status) => status === 200).length, RACERS - 1)
   })
 }
 
