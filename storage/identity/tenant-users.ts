@@ -10,6 +10,7 @@ import {
   profileParameter,
   profileSql,
 } from './profiles.js'
+import { hasKeyIn } from './ways/ways-in.js'
 import { endBackchannelApprovals } from '../oauth/backchannel-requests.js'
 import type { Transaction } from '../platform/sql.js'
 
@@ -548,7 +549,8 @@ export async function activateWithRole(
 
 /**
  * True if the tenant keeps an owner who can sign in when these users stop being owners, and true if none of them is one.
- * An invited owner does not count. It locks the tenant until the transaction ends, so of two concurrent changes that
+ * An invited owner does not count, nor one without mailbox and key: a guest, or a user whom a directory made without an
+ * address (both have one below .invalid, RFC 2606). It locks the tenant until the transaction ends, so of two concurrent changes that
  * each leave one owner, the second one sees the first.
  */
 export async function keepsOwner(
@@ -565,9 +567,10 @@ export async function keepsOwner(
   })
   const { rows } = await tx.query<{ keeps: boolean }>({
     name: 'tenant_user.keeps_owner',
-    text: `select exists (select from tenant_users
-             where tenant_id = $1 and 'owner' = any (roles) and status in ('pre_provisioned', 'active')
-               and account_active and id <> all ($2::uuid[]))
+    text: `select exists (select from tenant_users u join accounts a on a.id = u.account_id
+             where u.tenant_id = $1 and 'owner' = any (u.roles) and u.status in ('pre_provisioned', 'active')
+               and u.account_active and u.id <> all ($2::uuid[])
+               and (a.email_key not like '%.invalid' or ${hasKeyIn('u.tenant_id')}))
              or not exists (select from tenant_users
                where tenant_id = $1 and id = any ($2::uuid[]) and status not in ('invited', 'removed'))
              as keeps`,

@@ -326,8 +326,8 @@ export function scimUsers(needs: ScimUsersNeeds) {
   ): Promise<readonly NewEvent[]> {
     const waiting = row.storedStatus === 'suspended' ? row.suspendedFrom : row.storedStatus
     if (waiting !== 'invited' && waiting !== 'pre_provisioned') return []
-    if (isProtectedOwner(row.roles, caller.principal.scopes))
-      throw new ScimFault(403, null, 'The user is an owner, whom this SCIM token may not change.')
+    // The person of the new address may have to accept first.
+    await demandOwnerStays(tx, caller, row)
     const { tenantId, id } = row
     const asked = { tenantId, email, displayName: '', passwordHash: null, address: caller.address }
     const provided = await provideAccount(
