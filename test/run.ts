@@ -121,6 +121,7 @@ async function run(options: TestOptions): Promise<number> {
         const times = join(dataDir, `times-${number}`)
         const found = await once({ ...environment, TEST_TIMES: times }, options)
         add(verdict, found, `run ${number}`)
+        services.renew()
         return found.failed
       }
       await repeat(how, one, say)

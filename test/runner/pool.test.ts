@@ -71,6 +71,16 @@ test('tests that share have one fleet for each profile, until the end of the run
   t.is(pool.started(), 2)
 })
 
+test('a repeated file finds nothing of its run before', async (t) => {
+  const { pool, take, running } = await open(t)
+  const before = await take({}, true)
+  await before.giveBack()
+  pool.renew()
+  const after = await take({}, true)
+  t.not(after.fleet.baseUrl, before.fleet.baseUrl)
+  await until('the end of the first', 10_000, () => !running.has(Number(before.fleet.baseUrl)))
+})
+
 test('a process that does not end cleanly fails the run', async (t) => {
   const { pool, take, unclean } = await open(t)
   const { fleet, giveBack } = await take({ a: '1' })

@@ -19,6 +19,8 @@ import { type Answer, firstLine, type PooledFleet, type WantedFleet } from './ta
 export interface FleetPool {
   readonly socketPath: string
   readonly started: () => number
+  /** Ends those that tests share: a file that runs again finds nothing of before. Call it while none runs. */
+  renew(): void
   /** @returns what has gone wrong in fleets, such as a process that did not end cleanly. */
   end(): Promise<readonly string[]>
 }
@@ -157,6 +159,10 @@ export async function poolOf(
   return {
     socketPath,
     started: () => count,
+    renew() {
+      for (const shared of common.values()) track(shared.then(finish))
+      common.clear()
+    },
     async end() {
       server.close()
       for (const socket of sockets) socket.destroy()
