@@ -33,6 +33,7 @@ import {
   type ThroughResult,
 } from './runner/through.js'
 import { openFleetPool, openServicePool } from './support/fleet/pool.js'
+import { openPostOffice } from './support/fleet/post-office.js'
 import { serverFolder, startTestPostgres } from './support/storage/postgres.js'
 
 const DETAIL_LINES_MAX = 25
@@ -103,11 +104,13 @@ async function run(options: TestOptions): Promise<number> {
   const postgres = await startTestPostgres(dataDir)
   process.env['TEST_POSTGRES_URL'] = postgres.env.TEST_POSTGRES_URL
   const services = await openServicePool(dataDir)
+  const office = await openPostOffice()
   try {
     const environment = {
       ...postgres.env,
       TEST_TIMES: join(dataDir, 'times'),
       TEST_SERVICES: services.socketPath,
+      TEST_MAIL: JSON.stringify(office.places),
       TEST_STARTED: join(dataDir, 'started'),
     }
     process.env['TEST_STARTED'] = environment.TEST_STARTED
@@ -157,6 +160,7 @@ async function run(options: TestOptions): Promise<number> {
     const skipsFail = options.flags.has('--fail-on-skip') && verdict.skipped.length > 0
     return verdict.failed.length > 0 || verdict.passed === 0 || skipsFail ? 1 : 0
   } finally {
+    await office.end()
     await postgres.stop()
   }
 }

@@ -1,8 +1,9 @@
 /** The whole service, for tests over HTTP. */
 import type { Service } from '../../runtime/startup.js'
-import { PROFILES, type Profile } from './fleet/profiles.js'
+import { PROFILES, type Profile, WITH_MAIL } from './fleet/profiles.js'
 import { partOf, pooledFleet, THROUGH, throughProxy } from './fleet/through.js'
 import { DEFAULT_TRANSPORT, THREADS } from './fleet/transports.js'
+import { sharedMail } from './operations/letters.js'
 import type { TestService, TestServiceOptions } from './service/settings.js'
 import { trust } from './service/trust.js'
 
@@ -24,11 +25,13 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
 }
 
 /** A service that several test files use at the same time. Those that change or count what all of them see use the above. */
-export function sharedService(
+export async function sharedService(
   profile: Profile,
   options: Pick<TestServiceOptions, 'transport' | 'host'> = {},
 ): Promise<TestService> {
-  return testService({ ...options, environment: PROFILES[profile], isShared: true })
+  const mail = WITH_MAIL.has(profile) ? (await sharedMail()).environment : {}
+  const environment = { ...PROFILES[profile], ...mail }
+  return testService({ ...options, environment, isShared: true })
 }
 
 /** For tests that call the actors of a service: in the process of the test, or beside the processes behind a proxy. */

@@ -10,6 +10,18 @@ const LIMITS = {
   SVC_DATABASE__MAX_CONNECTIONS: '12',
 }
 
+const PEOPLE = {
+  ...LIMITS,
+  SVC_USER_SELF_SERVICE__ENABLED: 'true',
+  SVC_INVITATIONS__ENABLED: 'true',
+  SVC_EMAIL_OTP__ENABLED: 'true',
+  SVC_MAGIC_LINK__ENABLED: 'true',
+  SVC_PASSKEY__ENABLED: 'true',
+  SVC_ANONYMOUS__ENABLED: 'true',
+  SVC_ANONYMOUS__REQUESTS_PER_ADDRESS_MAX: '100000',
+  SVC_EMAIL__REQUESTS_PER_ADDRESS_MAX: '100000',
+}
+
 export const PROFILES = {
   /** The defaults of tests. */
   plain: LIMITS,
@@ -30,9 +42,18 @@ export const PROFILES = {
     SVC_ACCESS_CONTROL__ENABLED: 'true',
     SVC_VERIFIED_DOMAINS__ENABLED: 'true',
     SVC_API_KEYS__ENABLED: 'true',
+    SVC_EMAIL_OTP__ENABLED: 'true',
+    SVC_EMAIL__REQUESTS_PER_ADDRESS_MAX: '100000',
+    SVC_USER_SELF_SERVICE__ENABLED: 'true',
+    SVC_USER_SELF_SERVICE__SIGN_UP_DEFAULT: 'false',
   },
+  /** What a tenant of a new deployment has: people sign up, sign in by mail and passkey, and guests stay. */
+  people: PEOPLE,
   passkeys: { ...LIMITS, SVC_PASSKEY__ENABLED: 'true' },
   commerce: { ...LIMITS, SVC_COMMERCE__ENABLED: 'true' },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, string>>>>
 
 export type Profile = keyof typeof PROFILES
+
+/** Their services send to the mail server of the runner: `sharedMail()` shows a file what came to its addresses. */
+export const WITH_MAIL: ReadonlySet<Profile> = new Set(['people', 'enterprise'])

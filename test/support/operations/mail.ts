@@ -4,27 +4,16 @@ import type { AddressInfo } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import type { UsersNeeds } from '../../../actors/identity/users/needs.js'
 import { type Certificate, makeCertificate } from '../service/certificates.js'
+import { catcherAt, type Letters, lettersOf, type Received } from './letters.js'
 
-export type Received = {
-  readonly from: string
-  readonly to: readonly string[]
-  /** The whole message as received. */
-  readonly raw: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly text: string
-  readonly html: string
-  readonly secure: boolean
-  readonly user: string | undefined
-}
+export { codeIn, pathIn } from './letters.js'
 
-export type MailServer = {
+export interface MailServer extends Letters {
   readonly port: number
   readonly received: readonly Received[]
   readonly certificate: Certificate
-  /** SVC_ variables that make a service use this server. */
-  readonly environment: Readonly<Record<string, string>>
-  /** Waits for a message to the address whose text matches, from the `skip`-th one on. */
-  letterTo(address: string, holds?: RegExp, skip?: number): Promise<Received>
+  /** A file that keeps it can end. */
+  unref(): void
   close(): Promise<void>
 }
 
@@ -38,7 +27,7 @@ export type MailServerOptions = {
   readonly options?: SMTPServerOptions
 }
 
-const WAIT_MS = 90_000
+const LOOK_MS = 5_000
 
 export async function openMailServer(given: MailServerOptions = {}): Promise<MailServer> {
   const { starttls = false, account, onMessage } = given
@@ -95,54 +84,39 @@ export async function openMailServer(given: MailServerOptions = {}): Promise<Mai
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()))
   const { port } = server.server.address() as AddressInfo
 
+  const more: Letters['more'] = async (address, seen) => {
+    const endMs = Date.now() + LOOK_MS
+    for (;;) {
+      const letters = received.filter(({ to }) => to.includes(address))
+      if (letters.length > seen || Date.now() > endMs) return letters
+      await new Promise<void>((resolve) => {
+        const late = setTimeout(resolve, LOOK_MS)
+        waiting.push(() => {
+          clearTimeout(late)
+          resolve()
+        })
+      })
+    }
+  }
   return {
     port,
     received,
     certificate,
+    ...lettersOf(more),
+    unref: () => void server.server.unref(),
     environment: {
-      SVC_EMAIL__PROVIDER: 'smtp',
-      SVC_EMAIL__SMTP_CATCHER: 'true',
-      SVC_EMAIL__SMTP_HOST: 'localhost',
-      SVC_EMAIL__SMTP_PORT: String(port),
+      ...catcherAt(port),
       SVC_EMAIL__SMTP_STARTTLS: String(starttls),
-      SVC_EMAIL__FROM: 'svc <no-reply@mail.svc-tests.net>',
       ...(starttls ? { SVC_EMAIL__SMTP_CA_PEM_PATH: certificate.certPath } : {}),
       ...(account
         ? { SVC_EMAIL__SMTP_USERNAME: account.user, SVC_EMAIL__SMTP_PASSWORD: account.pass }
         : {}),
-    },
-    async letterTo(address, holds = /(?:)/, skip = 0) {
-      const endMs = Date.now() + WAIT_MS
-      for (;;) {
-        const fitting = received.filter((one) => one.to.includes(address) && holds.test(one.text))
-        const letter = fitting[skip]
-        if (letter !== undefined) return letter
-        if (Date.now() > endMs) throw new Error(`no letter to ${address}`)
-        await new Promise<void>((resolve) => {
-          waiting.push(resolve)
-          setTimeout(resolve, 500)
-        })
-      }
     },
     async close() {
       await new Promise<void>((resolve) => server.close(() => resolve()))
       certificate.remove()
     },
   }
-}
-
-/** The path of our own link in a message. */
-export function pathIn({ text }: Received, start: string): string {
-  const [, path] = new RegExp(`https?://[^/\\s]+(${start}\\S*)`).exec(text) ?? []
-  if (path === undefined) throw new Error(`no ${start} in: ${text}`)
-  return path
-}
-
-/** The sign-in code in a message. */
-export function codeIn({ text }: Received): string {
-  const [code] = /\b[A-Z]{4}-[A-Z]{4}\b/.exec(text) ?? []
-  if (code === undefined) throw new Error(`no code in: ${text}`)
-  return code
 }
 
 /** The parts of RFC 5322 and 2045 that our own messages use. */
