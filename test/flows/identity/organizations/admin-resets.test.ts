@@ -14,27 +14,21 @@ import { openDirectory } from '../../../support/identity/directory.js'
 import { sql } from '../../../support/storage/sql.js'
 import { signIn } from '../../../support/identity/person.js'
 import { ownDomain } from '../../../support/identity/squatting.js'
-import { openMailServer, pathIn } from '../../../support/operations/mail.js'
+import { mailbox } from '../../../support/identity/addresses.js'
+import { pathIn, sharedMail } from '../../../support/operations/letters.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const USERS = '/api/v1/tenant-users'
 const NEW = 'a new password by the link'
 const WHATS = ['reset-password', 'reset-factors'] as const
-const mail = await openMailServer()
-const running = await testService({
-  environment: {
-    ...mail.environment,
-    SVC_SCIM__ENABLED: 'true',
-    SVC_VERIFIED_DOMAINS__ENABLED: 'true',
-  },
-})
+const running = await sharedService('enterprise')
+const mail = await sharedMail()
 const api = apiOf(running)
 const { database } = running.db
 test.after.always(async () => {
   await api.close()
   await running.end()
-  await mail.close()
 })
 
 const idOf = async ({ token }: Workspace, email: string) =>
@@ -206,7 +200,7 @@ test('only an administrator of the tenant with fresh factors resets, and never a
 
 test('users who are suspended or did not accept are not reset', async (t) => {
   const { workspace, user, token, id } = await scene(t)
-  const invited = await api.post(USERS, token, { email: `i.${workspace.tenantId}@harbour.test` })
+  const invited = await api.post(USERS, token, { email: mailbox(`i.${workspace.tenantId}`) })
   t.is((await api.post(`${USERS}/${id}/suspend`, token)).status, 200)
   const before = await stateOf(user.human)
   for (const what of WHATS) {
@@ -292,7 +286,7 @@ test('within the organization a verified domain is needed, and sessions of the o
 
 test('a user whom a directory provisioned gets the link of a first password', async (t) => {
   const { workspace, token } = await scene(t)
-  const email = `dir.${workspace.tenantId}@harbour.test`
+  const email = mailbox(`dir.${workspace.tenantId}`)
   const directory = await openDirectory(api, {}, workspace)
   await directory.create(email)
   t.is((await reset(token, await idOf(workspace, email), 'reset-password')).status, 202)

@@ -3,45 +3,36 @@ import test from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/storage/sql.js'
-import { openMailServer, pathIn } from '../../../support/operations/mail.js'
+import { mailbox } from '../../../support/identity/addresses.js'
+import { pathIn, sharedMail } from '../../../support/operations/letters.js'
 import { ownerHome } from '../../../support/identity/owner.js'
 import { bootstrapped, signIn } from '../../../support/identity/person.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const USERS = '/api/v1/tenant-users'
 const GOOD = 'a password of the harbour master'
-const ADA = 'ada@harbour.works'
+const [ADA, BOB] = [mailbox('ada'), mailbox('bob')]
 const SHORT = 'elevenchars'
 const COMMON = ['password1234', 'QWERTYUIOP12', '123456789012', 'Welcome2026!!']
 
-const mail = await openMailServer()
-const running = await testService({
-  environment: {
-    ...mail.environment,
-    SVC_INVITATIONS__ENABLED: 'true',
-    SVC_USER_SELF_SERVICE__ENABLED: 'true',
-  },
-})
+const running = await sharedService('people')
+const mail = await sharedMail()
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()
   await running.end()
-  await mail.close()
 })
 
 test.serial('the API refuses a short and a common password', async (t) => {
   const { token } = await api.workspace()
   for (const password of [SHORT, ...COMMON]) {
-    const json = { email: 'bob@harbour.test', password }
+    const json = { email: BOB, password }
     const { status, body } = await api.call('POST', USERS, { token, json })
     t.is(status, 400, password)
     t.is((body['errors'] as { pointer: string }[])[0]!.pointer, '#/password')
   }
-  t.deepEqual(
-    await sql(running.db.database, `select from accounts where email = 'bob@harbour.test'`, []),
-    [],
-  )
-  const json = { email: 'bob@harbour.test', password: GOOD }
+  t.deepEqual(await sql(running.db.database, 'select from accounts where email = $1', [BOB]), [])
+  const json = { email: BOB, password: GOOD }
   t.is((await api.call('POST', USERS, { token, json })).body['status'], 'pre_provisioned')
 })
 
@@ -58,7 +49,7 @@ test.serial('every page that sets one refuses a short and a common password', as
       t.true(answer.html.includes(words), answer.html)
     }
   }
-  const person = { name: 'Ada', email: 'owner@harbour.test' }
+  const person = { name: 'Ada', email: mailbox('owner') }
   const invite = await browser.get(new URL(workspace.inviteUrl).pathname)
   await refuses(invite, person)
   const accepted = await browser.submit(invite, { ...person, password: GOOD })

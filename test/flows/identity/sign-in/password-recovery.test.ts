@@ -8,28 +8,32 @@ import { apiOf } from '../../../support/api.js'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
 import { makeCertificate } from '../../../support/service/certificates.js'
 import { sql } from '../../../support/storage/sql.js'
-import { openMailServer, pathIn } from '../../../support/operations/mail.js'
-import { signIn } from '../../../support/identity/person.js'
-import { testService } from '../../../support/service.js'
+import { mailDomain } from '../../../support/identity/addresses.js'
+import { pathIn, sharedMail } from '../../../support/operations/letters.js'
+import { bootstrapped, signIn } from '../../../support/identity/person.js'
+import { sharedService, testService } from '../../../support/service.js'
 import { ownDomain } from '../../../support/identity/squatting.js'
 
 const USERS = '/api/v1/tenant-users'
 const OLD = 'the old password of ada'
 const NEW = 'the new password of ada'
-const ADA = 'ada@harbour.works'
 const ON = { SVC_USER_SELF_SERVICE__ENABLED: 'true', SVC_INVITATIONS__ENABLED: 'true' }
 
-async function harbour(t: ExecutionContext, environment: Record<string, string> = ON) {
-  const mail = await openMailServer()
-  const running = await testService({ environment: { ...mail.environment, ...environment } })
+async function harbour(t: ExecutionContext, environment?: Record<string, string>) {
+  const mail = await sharedMail()
+  const running =
+    environment === undefined
+      ? await sharedService('people')
+      : await testService({ environment: { ...mail.environment, ...environment } })
+  const domain = mailDomain()
+  const ada = `ada@${domain}`
   const api = apiOf(running)
   t.teardown(async () => {
     await api.close()
     await running.end()
-    await mail.close()
   })
   const workspace = await api.workspace()
-  await ownDomain(api, workspace, ADA)
+  await ownDomain(api, workspace, ada)
   const { token } = workspace
   const tenantSlug = String(workspace.body['tenant_slug'])
   const browser = () => {
@@ -40,6 +44,8 @@ async function harbour(t: ExecutionContext, environment: Record<string, string> 
   return {
     running,
     mail,
+    domain,
+    ada,
     api,
     token,
     tenantId: workspace.tenantId,
@@ -47,15 +53,18 @@ async function harbour(t: ExecutionContext, environment: Record<string, string> 
     browser,
     database: running.db.database,
     create: (json: Record<string, string>) => api.call('POST', USERS, { token, json }),
-    enter: (at: TestBrowser, password: string, email = ADA) =>
+    enter: (at: TestBrowser, password: string, email = ada) =>
       signIn(at, { tenantSlug, email, password }),
   }
 }
 
-async function auditTypes(database: Parameters<typeof sql>[0]): Promise<string[]> {
+type Harbour = Awaited<ReturnType<typeof harbour>>
+
+async function auditTypes({ database, tenantId }: Harbour): Promise<string[]> {
   const rows = await sql<{ type: string }>(
     database,
-    `select type from audit_events where type like 'account.%' order by sequence`,
+    `select type from audit_events where tenant_id = $1 and type like 'account.%' order by sequence`,
+    [tenantId],
   )
   return rows.map(({ type }) => type)
 }
@@ -64,9 +73,9 @@ test.serial(
   'an invited user sets a password with the link of the mail, and is signed in',
   async (t) => {
     const at = await harbour(t)
-    const made = await at.create({ email: ADA, display_name: 'Ada' })
+    const made = await at.create({ email: at.ada, display_name: 'Ada' })
     t.is(made.body['status'], 'invited')
-    const letter = await at.mail.letterTo(ADA)
+    const letter = await at.mail.letterTo(at.ada)
     t.regex(letter.headers['subject']!, /^You are invited to /)
     const path = pathIn(letter, '/auth/invitations/')
     const browser = at.browser()
@@ -95,29 +104,29 @@ test.serial(
 
 test.serial('a user with an account keeps the password and signs in with it', async (t) => {
   const at = await harbour(t)
-  await at.create({ email: ADA, password: OLD })
-  await sql(at.database, 'update accounts set email_verified = true where email = $1', [ADA])
+  await at.create({ email: at.ada, password: OLD })
+  await sql(at.database, 'update accounts set email_verified = true where email = $1', [at.ada])
   const second = await at.api.workspace()
-  const json = { email: ADA }
+  const json = { email: at.ada }
   const made = await at.api.call('POST', USERS, { token: second.token, json })
   t.is(made.body['status'], 'invited')
   const browser = at.browser()
-  const page = await browser.get(pathIn(await at.mail.letterTo(ADA), '/auth/invitations/'))
+  const page = await browser.get(pathIn(await at.mail.letterTo(at.ada), '/auth/invitations/'))
   t.false(page.html.includes('type="password"'))
   const accepted = await browser.submit(page)
   t.is(accepted.location, `/auth/login?tenant_id=${second.tenantId}`)
   const login = await browser.follow(accepted)
-  const done = await browser.submit(login, { email: ADA, password: OLD })
+  const done = await browser.submit(login, { email: at.ada, password: OLD })
   t.is(done.status, 303)
 })
 
 test.serial('a resent invitation invalidates the previous one', async (t) => {
   const at = await harbour(t)
-  const made = await at.create({ email: ADA })
-  const first = pathIn(await at.mail.letterTo(ADA), '/auth/invitations/')
+  const made = await at.create({ email: at.ada })
+  const first = pathIn(await at.mail.letterTo(at.ada), '/auth/invitations/')
   const path = `${USERS}/${String(made.body['id'])}/invitation`
   t.is((await at.api.post(path, at.token)).status, 200)
-  const second = pathIn(await at.mail.letterTo(ADA, /(?:)/, 1), '/auth/invitations/')
+  const second = pathIn(await at.mail.letterTo(at.ada, /(?:)/, 1), '/auth/invitations/')
   const browser = at.browser()
   const gone = await browser.get(first)
   t.is(gone.status, 410)
@@ -136,27 +145,38 @@ test.serial('a resent invitation invalidates the previous one', async (t) => {
 })
 
 test.serial('with invitations disabled no mail is sent', async (t) => {
-  const at = await harbour(t, {})
-  const made = await at.create({ email: ADA })
+  const running = await sharedService('plain')
+  const api = apiOf(running)
+  t.teardown(async () => {
+    await api.close()
+    await running.end()
+  })
+  const { token, tenantId } = await api.workspace()
+  const made = await api.post(USERS, token, { email: `ada@${mailDomain()}` })
   t.is(made.body['status'], 'invited')
-  t.is((await at.api.post(`${USERS}/${String(made.body['id'])}/invitation`, at.token)).status, 403)
-  t.deepEqual(await sql(at.database, 'select from outgoing_mail'), [])
+  t.is((await api.post(`${USERS}/${String(made.body['id'])}/invitation`, token)).status, 403)
+  const outgoing = 'select from outgoing_mail where tenant_id = $1'
+  t.deepEqual(await sql(running.db.database, outgoing, [tenantId]), [])
 })
 
 test.serial('a password reset works once, and ends every session', async (t) => {
   const at = await harbour(t)
-  await at.create({ email: ADA, password: OLD })
+  await at.create({ email: at.ada, password: OLD })
   const signedIn = at.browser()
   await at.enter(signedIn, OLD)
   const browser = at.browser()
   const login = await browser.get(`/auth/login?tenant_slug=${at.tenantSlug}`)
   const forgot = await browser.get(/href="(\/auth\/password\/forgot\?[^"]*)"/.exec(login.html)![1]!)
-  const asked = await browser.submit(forgot, { email: ADA })
+  const asked = await browser.submit(forgot, { email: at.ada })
   t.is(asked.status, 200)
-  const stranger = await browser.submit(forgot, { email: 'unknown@harbour.works' })
-  t.is(stranger.html, asked.html, 'the response does not reveal whether the address is known')
+  const stranger = `unknown@${at.domain}`
+  t.is(
+    (await browser.submit(forgot, { email: stranger })).html,
+    asked.html,
+    'the response does not reveal whether the address is known',
+  )
 
-  const path = pathIn(await at.mail.letterTo(ADA), '/auth/password/reset/')
+  const path = pathIn(await at.mail.letterTo(at.ada), '/auth/password/reset/')
   const page = await browser.get(path)
   t.is(page.headers['referrer-policy'], 'no-referrer')
   await browser.get(path)
@@ -169,30 +189,30 @@ test.serial('a password reset works once, and ends every session', async (t) => 
   t.is((await signedIn.get('/auth/account')).status, 303, 'signed out')
   t.is((await at.enter(at.browser(), OLD)).status, 200, 'the old one is wrong')
   t.is((await at.enter(at.browser(), `${NEW} ${winner}`)).status, 303)
-  const notice = await at.mail.letterTo(ADA, /was changed on/)
+  const notice = await at.mail.letterTo(at.ada, /was changed on/)
   t.notRegex(notice.text, /https?:/)
-  t.deepEqual(await auditTypes(at.database), ['account.password.reset'])
-  t.is(at.mail.received.length, 2, 'the unknown address got no mail')
+  t.deepEqual(await auditTypes(at), ['account.password.reset'])
+  t.is((await at.mail.lettersTo(at.ada)).length, 2)
+  t.deepEqual(await at.mail.lettersTo(stranger), [], 'the unknown address got no mail')
 })
 
 test.serial('a suspended user, and an address that changed, cannot use a link', async (t) => {
   const at = await harbour(t)
-  const made = await at.create({ email: ADA, password: OLD })
+  const made = await at.create({ email: at.ada, password: OLD })
   const browser = at.browser()
   const login = await browser.get(`/auth/login?tenant_slug=${at.tenantSlug}`)
   const forgot = await browser.get(/href="(\/auth\/password\/forgot\?[^"]*)"/.exec(login.html)![1]!)
-  await browser.submit(forgot, { email: ADA })
-  const path = pathIn(await at.mail.letterTo(ADA), '/auth/password/reset/')
+  await browser.submit(forgot, { email: at.ada })
+  const path = pathIn(await at.mail.letterTo(at.ada), '/auth/password/reset/')
   const page = await browser.get(path)
   const user = `${USERS}/${String(made.body['id'])}`
   await at.api.post(`${user}/suspend`, at.token)
   t.is((await browser.submit(page, { password: NEW })).status, 410)
   await at.api.post(`${user}/reactivate`, at.token)
-  await sql(
-    at.database,
-    `update accounts set email = 'b@c.de', email_key = 'b@c.de' where email = $1`,
-    [ADA],
-  )
+  await sql(at.database, 'update accounts set email = $2, email_key = $2 where email = $1', [
+    at.ada,
+    `changed@${at.domain}`,
+  ])
   t.is((await browser.get(path)).status, 410)
 })
 
@@ -200,7 +220,7 @@ test.serial(
   'a password is changed with the current one; only this browser stays signed in',
   async (t) => {
     const at = await harbour(t)
-    await at.create({ email: ADA, password: OLD })
+    await at.create({ email: at.ada, password: OLD })
     const [here, there] = [at.browser(), at.browser()]
     await at.enter(here, OLD)
     await at.enter(there, OLD)
@@ -208,7 +228,7 @@ test.serial(
     const page = await here.get('/auth/account/password')
     const wrong = await here.submit(page, { current: 'not it', password: NEW })
     t.true(wrong.html.includes('role="alert"'))
-    const weak = await here.submit(page, { current: OLD, password: ADA })
+    const weak = await here.submit(page, { current: OLD, password: at.ada })
     t.true(weak.html.includes('role="alert"'))
     t.is((await there.get('/auth/account')).status, 200)
     const done = await here.submit(page, { current: OLD, password: NEW })
@@ -217,36 +237,40 @@ test.serial(
     t.is((await here.get('/auth/account')).status, 200)
     t.is((await there.get('/auth/account')).status, 303)
     t.is((await at.enter(at.browser(), NEW)).status, 303)
-    await at.mail.letterTo(ADA, /was changed on/)
-    t.deepEqual(await auditTypes(at.database), ['account.password.changed'])
+    await at.mail.letterTo(at.ada, /was changed on/)
+    t.deepEqual(await auditTypes(at), ['account.password.changed'])
   },
 )
 
 test.serial('an address is verified with the link of a mail', async (t) => {
   const at = await harbour(t)
-  await at.create({ email: ADA, password: OLD })
+  await at.create({ email: at.ada, password: OLD })
   const browser = at.browser()
   const account = await browser.follow(await at.enter(browser, OLD))
   const sent = await browser.submit(account, {}, '/auth/account/email/verification')
   t.is(sent.status, 200)
-  const path = pathIn(await at.mail.letterTo(ADA), '/auth/email/')
+  const path = pathIn(await at.mail.letterTo(at.ada), '/auth/email/')
   const elsewhere = at.browser()
   t.is((await elsewhere.submit(await elsewhere.get(path))).status, 403, 'another browser')
   const page = await browser.get(path)
   t.is((await browser.submit(page)).status, 200)
   t.is((await browser.submit(page)).status, 410)
   t.false((await browser.get('/auth/account')).html.includes('/email/verification'))
-  t.deepEqual(await auditTypes(at.database), ['account.email.verified'])
+  t.deepEqual(await auditTypes(at), ['account.email.verified'])
 })
 
-test.serial('self-service is off by default; forms need their token', async (t) => {
-  const at = await harbour(t, {})
-  const browser = at.browser()
-  const login = await browser.get(`/auth/login?tenant_slug=${at.tenantSlug}`)
+test.serial('self-service can be off; forms need their token', async (t) => {
+  const running = await sharedService('plain')
+  const [browser, { tenantSlug, email }] = [openBrowser(running), await bootstrapped(running)]
+  t.teardown(async () => {
+    await browser.close()
+    await running.end()
+  })
+  const login = await browser.get(`/auth/login?tenant_slug=${tenantSlug}`)
   t.false(login.html.includes('/auth/password/forgot'))
   const { fields } = login.forms[0]!
   t.is((await browser.get(`/auth/password/forgot?flow=${fields['flow']}`)).status, 404)
-  const posted = await browser.post('/auth/password/forgot', { ...fields, email: ADA })
+  const posted = await browser.post('/auth/password/forgot', { ...fields, email })
   t.is(posted.status, 404)
   for (const kind of ['password/reset', 'invitations', 'email']) {
     t.is((await browser.get(`/auth/${kind}/nothing`)).status, 410)
@@ -304,22 +328,21 @@ test.serial('a password known from breaches is refused wherever one is set', asy
   const stolen = 'correct horse battery staple'
   const service = await rangeService(t, [stolen])
   const at = await harbour(t, { ...ON, ...service.environment })
-  const refused = await answered(() => at.create({ email: ADA, password: stolen }))
+  const refused = await answered(() => at.create({ email: at.ada, password: stolen }))
   t.is(refused.status, 400)
-  t.deepEqual(await sql(at.database, 'select from accounts where email = $1', [ADA]), [])
+  t.deepEqual(await sql(at.database, 'select from accounts where email = $1', [at.ada]), [])
   const digest = createHash('sha1').update(stolen).digest('hex').toUpperCase()
   t.deepEqual(service.asked.at(-1), { path: `/range/${digest.slice(0, 5)}`, padding: 'true' })
 
-  await at.create({ email: 'bob@harbour.works' })
+  const bob = `bob@${at.domain}`
+  await at.create({ email: bob })
   const browser = at.browser()
-  const invitation = await browser.get(
-    pathIn(await at.mail.letterTo('bob@harbour.works'), '/auth/invitations/'),
-  )
+  const invitation = await browser.get(pathIn(await at.mail.letterTo(bob), '/auth/invitations/'))
   const again = await answered(() => browser.submit(invitation, { password: stolen }))
   t.is(again.status, 200)
   t.true(again.html.includes('role="alert"'))
 
-  t.is((await answered(() => at.create({ email: ADA, password: OLD }))).status, 201)
+  t.is((await answered(() => at.create({ email: at.ada, password: OLD }))).status, 201)
   await at.enter(browser, OLD)
   const page = await browser.get('/auth/account/password')
   const wanted = { current: OLD, password: stolen }
@@ -329,8 +352,8 @@ test.serial('a password known from breaches is refused wherever one is set', asy
   const fresh = at.browser()
   const login = await fresh.get(`/auth/login?tenant_slug=${at.tenantSlug}`)
   const forgot = await fresh.get(/href="(\/auth\/password\/forgot\?[^"]*)"/.exec(login.html)![1]!)
-  await fresh.submit(forgot, { email: ADA })
-  const reset = await fresh.get(pathIn(await at.mail.letterTo(ADA), '/auth/password/reset/'))
+  await fresh.submit(forgot, { email: at.ada })
+  const reset = await fresh.get(pathIn(await at.mail.letterTo(at.ada), '/auth/password/reset/'))
   const stale = await answered(() => fresh.submit(reset, { password: stolen }))
   t.true(stale.html.includes('role="alert"'))
 
@@ -338,7 +361,7 @@ test.serial('a password known from breaches is refused wherever one is set', asy
     service.becomes(behaviour)
     const unasked = await fresh.submit(reset, { password: NEW })
     t.is(unasked.status, 503, `${behaviour}: what cannot be checked is not set`)
-    const json = { email: `${behaviour}@harbour.works`, password: NEW }
+    const json = { email: `${behaviour}@${at.domain}`, password: NEW }
     t.is((await at.create(json)).status, 503)
   }
   service.becomes('answers')

@@ -13,7 +13,8 @@ import {
   present,
 } from '../../../support/agents/delegation.js'
 import { sql } from '../../../support/storage/sql.js'
-import { openMailServer, pathIn } from '../../../support/operations/mail.js'
+import { mailDomain } from '../../../support/identity/addresses.js'
+import { pathIn, sharedMail } from '../../../support/operations/letters.js'
 import {
   ADD,
   browserOf,
@@ -24,7 +25,7 @@ import {
 } from '../../../support/identity/passkeys.js'
 import { signIn } from '../../../support/identity/person.js'
 import { relyingParty } from '../../../support/oauth/relying-party.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 import { ownDomain } from '../../../support/identity/squatting.js'
 
 const NEW = 'an entirely new sentence of hers'
@@ -35,28 +36,23 @@ const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
  * approval.
  */
 async function scene(t: ExecutionContext) {
-  const mail = await openMailServer()
-  const running = await testService({
-    environment: {
-      ...mail.environment,
-      SVC_USER_SELF_SERVICE__ENABLED: 'true',
-      SVC_PASSKEY__ENABLED: 'true',
-    },
-  })
+  const [running, mail] = [await sharedService('people'), await sharedMail()]
   const api = apiOf(running)
   const workspace = await api.workspace()
-  await ownDomain(api, workspace, 'ada@harbour.works')
-  const json = { email: 'ada@harbour.works', password: 'the old password of ada' }
+  const email = `ada@${mailDomain()}`
+  await ownDomain(api, workspace, email)
+  const json = { email, password: 'the old password of ada' }
   await api.call('POST', '/api/v1/tenant-users', { token: workspace.token, json })
   // The address is verified, so a reset is not the first proof of the mailbox, which would drop the factors.
-  await sql(running.db.database, 'update accounts set email_verified = true', [])
+  await sql(running.db.database, 'update accounts set email_verified = true where email = $1', [
+    email,
+  ])
   const human = { ...json, tenantSlug: String(workspace.body['tenant_slug']) }
   const person = await present(api, human)
   t.teardown(async () => {
     await person.browser.close()
     await api.close()
     await running.end()
-    await mail.close()
   })
   const page = await person.browser.get(`${ADD}/new`)
   const key = softAuthenticator({ origin: running.baseUrl, synced: true })

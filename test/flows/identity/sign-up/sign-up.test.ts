@@ -4,8 +4,9 @@ import { loadSettings } from '../../../../runtime/configuration/load-settings.js
 import { apiOf } from '../../../support/api.js'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/storage/sql.js'
-import { codeIn, openMailServer, pathIn } from '../../../support/operations/mail.js'
-import { signIn } from '../../../support/identity/person.js'
+import { mailDomain } from '../../../support/identity/addresses.js'
+import { codeIn, pathIn, sharedMail } from '../../../support/operations/letters.js'
+import { bootstrapped, signIn } from '../../../support/identity/person.js'
 import {
   callbackOf,
   isConsent,
@@ -13,24 +14,20 @@ import {
   pathOf,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const USERS = '/api/v1/tenant-users'
 const SETTINGS = '/api/v1/tenant/settings'
-const ADA = 'ada@harbour.works'
 const PASSWORD = 'seven boats left at noon'
-const ON = { SVC_USER_SELF_SERVICE__ENABLED: 'true', SVC_EMAIL_OTP__ENABLED: 'true' }
 
-async function harbour(t: ExecutionContext, environment: Record<string, string> = {}) {
-  const mail = await openMailServer()
-  const running = await testService({
-    environment: { ...mail.environment, ...ON, ...environment },
-  })
+async function harbour(t: ExecutionContext, profile: 'people' | 'enterprise' = 'people') {
+  const [running, mail] = [await sharedService(profile), await sharedMail()]
+  const domain = mailDomain()
+  const [ada, eve] = [`ada@${domain}`, `eve@${domain}`]
   const api = apiOf(running)
   t.teardown(async () => {
     await api.close()
     await running.end()
-    await mail.close()
   })
   const workspace = await api.workspace()
   const { token, tenantId } = workspace
@@ -44,6 +41,8 @@ async function harbour(t: ExecutionContext, environment: Record<string, string> 
   return {
     running,
     mail,
+    ada,
+    eve,
     api,
     workspace,
     token,
@@ -54,10 +53,10 @@ async function harbour(t: ExecutionContext, environment: Record<string, string> 
     database: running.db.database,
     change: (json: unknown) => api.call('PATCH', SETTINGS, { token, json }),
     /** Submits the sign-up page. */
-    async ask(at: TestBrowser, email = ADA, path = start): Promise<Page> {
+    async ask(at: TestBrowser, email = ada, path = start): Promise<Page> {
       return at.submit(await at.get(path), { email })
     },
-    linkTo: async (email = ADA, skip = 0) =>
+    linkTo: async (email = ada, skip = 0) =>
       pathIn(await mail.letterTo(email, /\/auth\/register\//, skip), '/auth/register/'),
     userOf: async (email: string) => (await api.list(`${USERS}?email=${email}`, token)).rows[0],
   }
@@ -71,17 +70,17 @@ test.serial('a person signs up, confirms the address, and is signed in', async (
   const page = await browser.get(path)
   t.is(page.status, 200)
   t.is((await browser.submit(page, { email: 'no address' })).status, 200)
-  const sent = await browser.submit(page, { email: ADA })
+  const sent = await browser.submit(page, { email: at.ada })
   t.is(sent.status, 200)
   t.true(sent.html.includes('data-register-sent'), sent.html)
   t.deepEqual(
-    (await at.api.list(USERS, at.token)).rows.filter((one) => one['email'] === ADA),
+    (await at.api.list(USERS, at.token)).rows.filter((one) => one['email'] === at.ada),
     [],
   )
 
   const link = await at.linkTo()
   const finish = await browser.get(link)
-  t.true(finish.html.includes(ADA))
+  t.true(finish.html.includes(at.ada))
   t.is((await browser.get(link)).status, 200, 'opening the link does not use it')
   t.true((await browser.submit(finish, { password: 'short' })).html.includes('role="alert"'))
   const racers = await Promise.all(
@@ -91,15 +90,20 @@ test.serial('a person signs up, confirms the address, and is signed in', async (
   t.is(won.length, 1, 'of concurrent requests one wins')
   t.true(racers.every(({ status }) => status === 303 || status === 410))
   t.is((await browser.get(link)).status, 410)
-  t.like(await at.userOf(ADA), { status: 'active', email_verified: true, display_name: 'Ada L.' })
+  t.like(await at.userOf(at.ada), {
+    status: 'active',
+    email_verified: true,
+    display_name: 'Ada L.',
+  })
 
   const { tenantSlug } = at
-  const done = await signIn(at.browser(), { tenantSlug, email: ADA, password: PASSWORD })
+  const done = await signIn(at.browser(), { tenantSlug, email: at.ada, password: PASSWORD })
   t.is(done.location, '/auth/account')
   const events = await sql<{ type: string }>(
     at.database,
-    `select type from audit_events where tenant_id = '${at.tenantId}' and type in
+    `select type from audit_events where tenant_id = $1 and type in
        ('admin.user.created', 'account.password.reset', 'auth.login.success') order by sequence`,
+    [at.tenantId],
   )
   t.deepEqual(events.map(({ type }) => type).slice(-3), [
     'admin.user.created',
@@ -115,7 +119,7 @@ test.serial('the person returns to the application that asked for the sign-in', 
   const browser = at.browser()
   const login = await browser.follow(await browser.get(pathOf(begun.url)))
   const [, path = ''] = /href="(\/auth\/register\?flow=[^"]+)"/.exec(login.html) ?? []
-  await at.ask(browser, ADA, path)
+  await at.ask(browser, at.ada, path)
   const finish = await browser.get(await at.linkTo())
   const signedUp = await browser.submit(finish, { password: PASSWORD })
   const consent = await browser.follow(signedUp)
@@ -140,14 +144,14 @@ test.serial('a known address gets the same page, and a mail that says so', async
   await at.ask(browser)
   await browser.submit(await browser.get(await at.linkTo()), { password: PASSWORD })
   const known = await at.ask(at.browser())
-  const unknown = await at.ask(at.browser(), 'eve@harbour.works')
+  const unknown = await at.ask(at.browser(), at.eve)
   const shape = ({ status, html }: Page, email: string) =>
     [status, html.replaceAll(email, '').replaceAll(/flow=[\w-]+/g, '')] as const
-  t.deepEqual(shape(known, ADA), shape(unknown, 'eve@harbour.works'))
-  const letter = await at.mail.letterTo(ADA, /already have an account/)
+  t.deepEqual(shape(known, at.ada), shape(unknown, at.eve))
+  const letter = await at.mail.letterTo(at.ada, /already have an account/)
   t.notRegex(letter.text, /\/auth\/register\//)
   t.is((await at.browser().get(pathIn(letter, '/auth/login'))).status, 200)
-  await at.linkTo('eve@harbour.works')
+  await at.linkTo(at.eve)
 })
 
 test.serial('an account of another tenant joins with its own password', async (t) => {
@@ -157,16 +161,16 @@ test.serial('an account of another tenant joins with its own password', async (t
   await browser.submit(await browser.get(await at.linkTo()), { password: PASSWORD })
   const second = await at.api.workspace('Second')
   const elsewhere = at.browser()
-  await at.ask(elsewhere, ADA, `/auth/register?tenant_id=${second.tenantId}`)
-  const page = await elsewhere.get(await at.linkTo(ADA, 1))
+  await at.ask(elsewhere, at.ada, `/auth/register?tenant_id=${second.tenantId}`)
+  const page = await elsewhere.get(await at.linkTo(at.ada, 1))
   t.false(page.html.includes('type="password"'))
   const joined = await elsewhere.submit(page)
   t.is(joined.status, 303)
   const login = await elsewhere.follow(joined)
   t.true(login.path.startsWith('/auth/login'), 'the link alone does not sign in')
-  const done = await elsewhere.submit(login, { email: ADA, password: PASSWORD })
+  const done = await elsewhere.submit(login, { email: at.ada, password: PASSWORD })
   t.is(done.status, 303)
-  const { rows } = await at.api.list(`${USERS}?email=${ADA}`, second.token)
+  const { rows } = await at.api.list(`${USERS}?email=${at.ada}`, second.token)
   t.is(rows[0]?.['status'], 'active')
 })
 
@@ -177,15 +181,15 @@ test.serial('what a stranger prepared for the address is dropped', async (t) => 
   await sql(
     at.database,
     `update accounts set email = $2, email_key = $2, email_verified = false where email = $1`,
-    [fixture.email, ADA],
+    [fixture.email, at.ada],
   )
   const second = await at.api.workspace('Second')
   const browser = at.browser()
-  await at.ask(browser, ADA, `/auth/register?tenant_id=${second.tenantId}`)
+  await at.ask(browser, at.ada, `/auth/register?tenant_id=${second.tenantId}`)
   const page = await browser.get(await at.linkTo())
   t.true(page.html.includes('type="password"'), 'an unproved account has no say')
   t.is((await browser.submit(page, { password: PASSWORD })).location?.split('?')[0], '/auth/login')
-  const old = { tenantSlug: at.tenantSlug, email: ADA, password: fixture.password }
+  const old = { tenantSlug: at.tenantSlug, email: at.ada, password: fixture.password }
   t.is((await signIn(at.browser(), old)).status, 200, 'the password of the stranger is gone')
   const own = { ...old, password: PASSWORD }
   t.is((await signIn(at.browser(), own)).status, 303)
@@ -193,13 +197,13 @@ test.serial('what a stranger prepared for the address is dropped', async (t) => 
 
 test.serial('an invited user may sign up; a suspended or removed one gets no link', async (t) => {
   const at = await harbour(t)
-  const made = await at.api.post(USERS, at.token, { email: ADA })
+  const made = await at.api.post(USERS, at.token, { email: at.ada })
   t.is(made.body['status'], 'invited')
   await at.ask(at.browser())
   const browser = at.browser()
   const link = await at.linkTo()
   await browser.submit(await browser.get(link), { password: PASSWORD })
-  t.is((await at.userOf(ADA))?.['status'], 'active')
+  t.is((await at.userOf(at.ada))?.['status'], 'active')
 
   const path = `${USERS}/${String(made.body['id'])}`
   for (const status of ['suspended', 'removed']) {
@@ -211,7 +215,9 @@ test.serial('an invited user may sign up; a suspended or removed one gets no lin
     t.true(asked.html.includes('data-register-sent'), 'the page does not tell')
     const rows = await sql<{ status: string; kind: string }>(
       at.database,
-      'select kind, status from outgoing_mail order by created_at desc limit 1',
+      `select kind, status from outgoing_mail where tenant_id = $1
+       order by created_at desc limit 1`,
+      [at.tenantId],
     )
     t.deepEqual(rows, [{ kind: 'sign_up', status: 'dropped' }], path)
   }
@@ -222,7 +228,7 @@ test.serial('using one link voids the others of the address', async (t) => {
   const at = await harbour(t)
   await at.ask(at.browser())
   await at.ask(at.browser())
-  const [first, second] = [await at.linkTo(), await at.linkTo(ADA, 1)]
+  const [first, second] = [await at.linkTo(), await at.linkTo(at.ada, 1)]
   const browser = at.browser()
   await browser.submit(await browser.get(first), { password: PASSWORD })
   const page = await browser.get(second)
@@ -246,41 +252,46 @@ test.serial('a tenant opens and closes sign-up, and the control plane never has 
 
   const control = `/auth/register?tenant_id=${at.workspace.controlPlane}`
   t.is((await at.browser().get(control)).status, 403)
-  await sql(
-    at.database,
-    `update tenants set settings = settings || '{"sign_up":{"enabled":true}}' where control_plane`,
+  const open = `settings || '{"sign_up":{"enabled":true}}'`
+  await sql(at.database, `update tenants set settings = ${open} where control_plane`)
+  t.teardown(() =>
+    sql(at.database, `update tenants set settings = settings - 'sign_up' where control_plane`),
   )
   t.is((await at.browser().get(control)).status, 403)
   t.is((await at.browser().get('/auth/register?tenant_slug=no-such-tenant')).status, 404)
 })
 
 test.serial('where the deployment has it off, a tenant still turns it on', async (t) => {
-  const at = await harbour(t, { SVC_USER_SELF_SERVICE__SIGN_UP_DEFAULT: 'false' })
+  const at = await harbour(t, 'enterprise')
   t.is((await at.browser().get(at.start)).status, 403)
   await at.change({ sign_up: { enabled: true } })
   t.is((await at.browser().get(at.start)).status, 200)
-  const off = await testService({ beside: at.running })
-  t.teardown(() => off.end())
-  const browser = openBrowser(off)
-  t.teardown(() => browser.close())
-  t.is((await browser.get(at.start)).status, 404, 'without self-service there is no sign-up')
+  const off = await sharedService('plain')
+  const [browser, { tenantId }] = [openBrowser(off), await bootstrapped(off)]
+  t.teardown(async () => {
+    await browser.close()
+    await off.end()
+  })
+  const without = await browser.get(`/auth/register?tenant_id=${tenantId}`)
+  t.is(without.status, 404, 'without self-service there is no sign-up')
 })
 
 test.serial('requests for one address are limited', async (t) => {
-  const at = await harbour(t, { SVC_EMAIL__REQUESTS_PER_NAME_MAX: '2' })
-  await at.ask(at.browser())
-  await at.ask(at.browser(), ADA.toUpperCase())
+  const at = await harbour(t)
+  for (const email of [at.ada, at.ada.toUpperCase(), at.ada, at.ada, at.ada]) {
+    t.is((await at.ask(at.browser(), email)).status, 200)
+  }
   const refused = await at.ask(at.browser())
   t.is(refused.status, 429)
   t.truthy(refused.headers['retry-after'])
-  t.is((await at.ask(at.browser(), 'eve@harbour.works')).status, 200)
+  t.is((await at.ask(at.browser(), at.eve)).status, 200)
 })
 
 test.serial('a form from another page is refused', async (t) => {
   const at = await harbour(t)
   const browser = at.browser()
   const { fields } = (await browser.get(at.start)).forms[0]!
-  const forged = { ...fields, email: ADA, csrf_token: 'forged' }
+  const forged = { ...fields, email: at.ada, csrf_token: 'forged' }
   t.is((await browser.post('/auth/register', forged)).status, 403)
 })
 
@@ -296,11 +307,11 @@ for (const [language, title] of [
     t.true(page.html.includes(`<h1>${title}</h1>`), page.html)
     const sent = await browser.post(
       '/auth/register',
-      { ...page.forms[0]!.fields, email: ADA },
+      { ...page.forms[0]!.fields, email: at.ada },
       headers,
     )
     t.true(sent.html.includes(`lang="${language}"`))
-    const letter = await at.mail.letterTo(ADA)
+    const letter = await at.mail.letterTo(at.ada)
     t.is(letter.headers['content-language'], language)
     const finish = await browser.get(pathIn(letter, '/auth/register/'), headers)
     t.true(finish.html.includes(`lang="${language}"`))
@@ -311,18 +322,22 @@ for (const [language, title] of [
     const { flow } = start.forms[0]!.fields
     const other = at.browser()
     const forgot = await other.get(`/auth/password/forgot?flow=${flow}`, headers)
-    await other.post('/auth/password/forgot', { ...forgot.forms[0]!.fields, email: ADA }, headers)
-    const reset = await at.mail.letterTo(ADA, /\/auth\/password\/reset\//)
+    await other.post(
+      '/auth/password/forgot',
+      { ...forgot.forms[0]!.fields, email: at.ada },
+      headers,
+    )
+    const reset = await at.mail.letterTo(at.ada, /\/auth\/password\/reset\//)
     const chosen = await other.get(pathIn(reset, '/auth/password/reset/'), headers)
     t.is((await other.submit(chosen, { password: `${PASSWORD} again` })).status, 200)
     const third = at.browser()
     const login = await third.get(`/auth/login?tenant_slug=${at.tenantSlug}`, headers)
     const mailed = await third.post(
       '/auth/login/mail',
-      { ...login.forms[0]!.fields, email: ADA },
+      { ...login.forms[0]!.fields, email: at.ada },
       headers,
     )
-    const code = codeIn(await at.mail.letterTo(ADA, /\b[A-Z]{4}-[A-Z]{4}\b/))
+    const code = codeIn(await at.mail.letterTo(at.ada, /\b[A-Z]{4}-[A-Z]{4}\b/))
     const entered = await third.submit(await third.follow(mailed), { code })
     t.is(entered.location, '/auth/account')
   })
