@@ -53,6 +53,7 @@ export function issuingWirings(shared: SharedNeeds): readonly ActorWiring[] {
         database,
         keys: ref(signingKeys),
         coordination,
+        clock,
         process: { ...resources.process, unfit },
         report,
       }

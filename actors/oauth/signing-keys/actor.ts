@@ -5,11 +5,12 @@
  * notification of another process. A process that cannot read stops signing after 300 s, since its key
  * may have been retired, but still publishes and verifies.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../runtime/kernel/log.js'
 import type { Random } from '../../../runtime/kernel/random.js'
-import type { Kms } from '../../../storage/platform/kms/kms.js'
+import type { Kms, KmsHealth } from '../../../storage/platform/kms/kms.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import { SYSTEM_TENANT_ID } from '../../../storage/platform/sealing/seal.js'
 import { listSigningKeys } from '../../../storage/oauth/signing-keys.js'
@@ -36,6 +37,9 @@ const FRESH_MS = 30_000
 const STALE_MAX_MS = STALE_MAX_SECS * 1000
 /** Minimum interval of reads after failures and for unknown kids. */
 const LOOK_INTERVAL_MS = 1_000
+/** A frozen kms does not delay the report of the keys in memory. */
+const KMS_ANSWER_MS = 500
+const KMS_LATE: KmsHealth = { state: 'down', reason: 'it does not answer' }
 const UNAVAILABLE = { tag: 'keys_unavailable' } as const
 
 export type SigningKeysNeeds = {
@@ -103,7 +107,8 @@ export const signingKeysActor = defineActor<SigningKeysProtocol, SigningKeysNeed
       },
       async state() {
         const ring = keeper.fresh ?? (await keeper.forSigning())
-        return stateOf(ring, await kms.health())
+        const late = sleep(KMS_ANSWER_MS, KMS_LATE, { ref: false })
+        return stateOf(ring, await Promise.race([kms.health(), late]))
       },
       async changed() {
         await keeper.look()

@@ -5,9 +5,15 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ActorRef, defineActor } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Coordination } from '../../../storage/platform/coordination/port.js'
+import { KEY_LIFETIME_MS } from '../../../storage/platform/sealing/seal.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import { signingKeys, type SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
+import {
+  type KeysState,
+  signingKeys,
+  type SigningKeysProtocol,
+} from '../../oauth/signing-keys/protocol.js'
 import {
   type ActorReport,
   doctorKey,
@@ -42,6 +48,7 @@ export type HealthNeeds = {
   readonly database: Pick<Database, 'ping'>
   readonly keys: ActorRef<SigningKeysProtocol>
   readonly coordination: Pick<Coordination, 'get'>
+  readonly clock: Pick<Clock, 'monotonicMs'>
   readonly process: ProcessState
   readonly report: ProcessReport
 }
@@ -52,9 +59,11 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
   address: health,
   asks: { keys: signingKeys },
   mailbox: { capacity: 4096, inflightMax: 1024 },
-  create: ({ database, keys, coordination, process, report }, { signal, log }) => {
+  create: ({ database, keys, coordination, clock, process, report }, { signal, log }) => {
     let seen: Findings = { faults: ['not checked yet'], keysLoaded: false }
     let logged = 'not checked yet'
+    let kmsSeenMs = clock.monotonicMs()
+    let isKmsLost = false
 
     async function databaseFault(): Promise<string | null> {
       try {
@@ -68,14 +77,23 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
     async function keysFaults(): Promise<Findings> {
       try {
         const state = await keys.state(null, { timeoutMs: CHECK_LIMIT_MS })
-        const faults = [
-          ...(state.signing ? [] : [`signing keys: ${state.reason ?? 'not loaded'}`]),
-          ...(state.kms === 'up' ? [] : [`kms: ${state.reason ?? 'unavailable'}`]),
-        ]
-        return { faults, keysLoaded: state.signing }
+        const unsigned = state.signing ? [] : [`signing keys: ${state.reason ?? 'not loaded'}`]
+        return { faults: [...unsigned, ...kmsFaults(state)], keysLoaded: state.signing }
       } catch {
         return { faults: ['keys actor unavailable'], keysLoaded: seen.keysLoaded }
       }
+    }
+
+    /** Keys in memory serve requests without the kms, in every process: a proxy that left all of them out would not help. */
+    function kmsFaults({ kms, reason }: KeysState): readonly string[] {
+      const nowMs = clock.monotonicMs()
+      const isLost = kms === 'down'
+      if (isLost && !isKmsLost) log.warn({ reason }, 'kms lost: keys in memory are used')
+      if (!isLost && isKmsLost) log.info('kms found')
+      isKmsLost = isLost
+      if (!isLost) kmsSeenMs = nowMs
+      const isSpent = nowMs - kmsSeenMs >= KEY_LIFETIME_MS
+      return isSpent ? [`kms: ${reason ?? 'unavailable'}`] : []
     }
 
     async function look(): Promise<void> {

@@ -7,12 +7,16 @@ import { Counter, type Registry } from 'prom-client'
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import { defineWorker } from '../../../runtime/kernel/worker.js'
 import { signingKeys, type SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
+import type { OpenDatabase } from '../../../storage/platform/database.js'
 import { sweepExpired, type SweepNeeds } from './sweeps.js'
 
 const ROUND_MS = 60_000
 const FIRST_ROUND_MS = 5_000
+/** Pause between questions to a database that is away. */
+const AWAY_MS = 500
 
 export type RetentionNeeds = SweepNeeds & {
+  readonly database: Pick<OpenDatabase, 'ping'>
   readonly keys: ActorRef<SigningKeysProtocol>
   /** Seals the values again whose data key was replaced. @returns how many values. */
   readonly reseal: (signal: AbortSignal) => Promise<number>
@@ -59,23 +63,54 @@ export const retentionWorker = defineWorker<RetentionNeeds>({
       }
     }
 
-    let pauseMs = FIRST_ROUND_MS
-    let wasDown = false
-    while (!signal.aborted) {
-      await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined)
-      if (signal.aborted) return
-      pauseMs = ROUND_MS
+    const pause = (ms: number) =>
+      sleep(ms, undefined, { signal, ref: false }).catch(() => undefined)
+
+    /** Waits for the database. @returns true when it was away. */
+    async function awaited(): Promise<boolean> {
+      for (let wasAway = false; ; wasAway = true) {
+        const isThere = await needs.database.ping(signal).then(
+          () => true,
+          () => false,
+        )
+        if (isThere || signal.aborted) return wasAway
+        await pause(AWAY_MS)
+      }
+    }
+
+    /** @returns false when a task failed. */
+    async function round(): Promise<boolean> {
       const isUp = await done('sweeps', () => sweepExpired(needs, signal))
+      const results = [isUp]
       // After an outage the processes that relayed the calls record the ends that waited for the database.
       if (isUp && !wasDown) {
-        await done('lost calls', closeLostCalls)
-        await done('unknown calls', recordUnknownCalls)
+        results.push(await done('lost calls', closeLostCalls))
+        results.push(await done('unknown calls', recordUnknownCalls))
       }
       wasDown = !isUp
-      await done('signing keys', () => needs.keys.maintain(null, { signal }))
-      await done('sealed values', async () => resealedTotal.inc(await needs.reseal(signal)))
+      results.push(await done('signing keys', () => needs.keys.maintain(null, { signal })))
+      const reseal = async () => resealedTotal.inc(await needs.reseal(signal))
+      results.push(await done('sealed values', reseal))
       const { removeRetiredAssets } = needs
-      if (removeRetiredAssets !== null) await done('assets', () => removeRetiredAssets(signal))
+      if (removeRetiredAssets !== null) {
+        results.push(await done('assets', () => removeRetiredAssets(signal)))
+      }
+      return results.every((isDone) => isDone)
+    }
+
+    let wasDown = false
+    let isRepeated = false
+    await pause(FIRST_ROUND_MS)
+    while (!signal.aborted) {
+      if (await round()) {
+        isRepeated = false
+        await pause(ROUND_MS)
+        continue
+      }
+      // Readiness follows the rounds: after an outage it does not wait for the next one.
+      const wasAway = await awaited()
+      if (isRepeated && !wasAway) await pause(ROUND_MS)
+      isRepeated = true
     }
   },
 })

@@ -31,8 +31,8 @@ const TAG_BYTES = 16
 const DATA_KEY_BYTES = 32
 /** Maximum of the integer column. */
 const VERSION_MAX = 2 ** 31 - 1
-/** Lifetime of an unwrapped key in memory. */
-const KEY_LIFETIME_MS = 60 * 60_000
+/** Lifetime of an unwrapped key in memory. For this time a process works without its kms. */
+export const KEY_LIFETIME_MS = 60 * 60_000
 /** Time within which a process notices a rotation by another process. */
 export const NEWEST_LIFETIME_MS = 60_000
 const KEYS_MAX = 4_096

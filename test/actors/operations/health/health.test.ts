@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { healthActor } from '../../../../actors/operations/health/actor.js'
+import { KEY_LIFETIME_MS } from '../../../../storage/platform/sealing/seal.js'
 import { spawnInline } from '../../../../runtime/kernel/inline.js'
 import { buildTokensFixture } from '../../oauth/tokens/tokens-fixture.js'
 
@@ -31,6 +32,7 @@ test.serial('readiness follows the database both ways, and liveness does not', a
     database: { ping },
     keys: fixture.keys,
     coordination: NO_TICKETS,
+    clock: fixture.clock,
     process,
     report,
   })
@@ -54,6 +56,7 @@ test.serial('a process that starts, stops or has an unfit actor is not ready', a
     database: fixture.database,
     keys: fixture.keys,
     coordination: NO_TICKETS,
+    clock: fixture.clock,
     process: {
       started: () => state.started,
       stopping: () => state.stopping,
@@ -71,6 +74,31 @@ test.serial('a process that starts, stops or has an unfit actor is not ready', a
   state.unfit = []
   state.stopping = true
   t.is(await ready(), 'unavailable')
+  await health.stop()
+  await fixture.close()
+})
+
+test.serial('without the kms a process is ready as long as keys in memory last', async (t) => {
+  const fixture = await buildTokensFixture()
+  let kms: 'up' | 'down' = 'up'
+  const state = async () => ({ tag: 'keys_state', signing: true, kms, reason: null }) as const
+  const health = spawnInline(healthActor, {
+    database: fixture.database,
+    keys: { ...fixture.keys, state },
+    coordination: NO_TICKETS,
+    clock: fixture.clock,
+    process: { started: () => true, stopping: () => false, unfit: () => [] },
+    report,
+  })
+  const ready = () => health.ref.ready(null)
+  t.true(await becomes(ready, 'ok', READY_WITHIN_MS))
+  kms = 'down'
+  fixture.clock.advance(KEY_LIFETIME_MS - 60_000)
+  t.false(await becomes(ready, 'unavailable', LOST_WITHIN_MS))
+  fixture.clock.advance(120_000)
+  t.true(await becomes(ready, 'unavailable', READY_WITHIN_MS))
+  kms = 'up'
+  t.true(await becomes(ready, 'ok', READY_WITHIN_MS))
   await health.stop()
   await fixture.close()
 })
