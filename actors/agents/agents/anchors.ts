@@ -3,13 +3,12 @@
  * of a did:web lists it. The check runs once, when a registration starts, before the proof of work.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Documents, Fetched } from '../../platform/outbound-http/documents.js'
 import {
-  FairShare,
-  isRefused,
-  type ShareCounts,
-} from '../../../runtime/kernel/fairness/fair-share.js'
-import type { Documents } from '../../platform/outbound-http/documents.js'
-import type { TenantGroups } from '../../platform/tenant-groups.js'
+  fairDocuments,
+  type FairDocumentsNeeds,
+  SHARE_EXHAUSTED,
+} from '../../platform/outbound-http/fair-documents.js'
 import { documentFault, readDidWeb, type SoughtKey } from './did-web.js'
 import type { AnchorType, StartRefused } from './protocol.js'
 
@@ -28,11 +27,9 @@ const LASTING: Readonly<Record<string, string>> = {
   not_json: 'whose document is not JSON',
 }
 
-export type AnchorNeeds = {
+export type AnchorNeeds = FairDocumentsNeeds & {
   readonly clock: Clock
   readonly documents: Pick<Documents, 'fetch' | 'faultOf'>
-  readonly groups: Pick<TenantGroups, 'of'>
-  readonly counts?: ShareCounts | undefined
 }
 export type Anchor = { readonly type: AnchorType; readonly value: string }
 export type AnchorVerdict =
@@ -42,12 +39,10 @@ export type AnchorVerdict =
 const BUSY: AnchorVerdict = { tag: 'busy' }
 
 export function anchors({ clock, documents, groups, counts }: AnchorNeeds) {
-  const places = new FairShare({
-    resource: 'did_web',
-    total: FETCHING_MAX,
-    levels: [{ name: 'sender', max: FETCHING_PER_SENDER_MAX }],
-    counts,
-  })
+  const documentsOf = fairDocuments(
+    { documents, groups, counts },
+    { resource: 'did_web', total: FETCHING_MAX, perSenderMax: FETCHING_PER_SENDER_MAX },
+  )
 
   /**
    * @param key a key whose ownership is proven and that `key.did` encodes.
@@ -66,30 +61,26 @@ export function anchors({ clock, documents, groups, counts }: AnchorNeeds) {
     const fault = documents.faultOf(parsed.url)
     if (fault === 'url_port') return invalid('names a port other than 443')
     if (fault !== null) return invalid('does not name a host of the public internet')
-    const of = await groups.of(tenantId)
-    return new Promise((resolve, reject) => {
-      const giveUp = () => {
-        // The fetch ends in its time, without a caller that waits for it.
-        resolve(BUSY)
-        return true
-      }
-      const place = places.tryAcquire([network ?? tenantId], 1, { groups: of, giveUp })
-      if (isRefused(place)) return resolve(BUSY)
-      judgeDocument(parsed.url, value, key).then(resolve, reject).finally(place)
-    })
+    const own = documentsOf({ tenantId, key: network ?? tenantId })
+    return judgeDocument(own, parsed.url, value, key)
   }
 
-  async function judgeDocument(url: string, did: string, key: SoughtKey): Promise<AnchorVerdict> {
-    const remembered = await faultAt(url, did, key, false)
+  async function judgeDocument(
+    own: Pick<Documents, 'fetch'>,
+    url: string,
+    did: string,
+    key: SoughtKey,
+  ): Promise<AnchorVerdict> {
+    const faultAt = async (refresh: boolean) => faultOf(await own.fetch(url, { refresh }), did, key)
+    const remembered = await faultAt(false)
     // The remembered document may be outdated, so a rejected one is fetched anew once.
-    const fault =
-      remembered?.tag === 'invalid_registration' ? await faultAt(url, did, key, true) : remembered
+    const fault = remembered?.tag === 'invalid_registration' ? await faultAt(true) : remembered
     return fault ?? { tag: 'anchor', anchor: { type: 'did_web', value: did } }
   }
 
-  async function faultAt(url: string, did: string, key: SoughtKey, refresh: boolean) {
-    const fetched = await documents.fetch(url, { refresh })
+  function faultOf(fetched: Fetched, did: string, key: SoughtKey) {
     if (fetched.tag === 'failed') {
+      if (fetched.fault === SHARE_EXHAUSTED) return BUSY
       const lasting = LASTING[fetched.fault]
       return lasting === undefined ? unavailable(fetched.fault) : invalid(`is a did:web ${lasting}`)
     }

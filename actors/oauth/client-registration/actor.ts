@@ -33,6 +33,10 @@ import { clientKind } from '../clients/rules.js'
 import type { AuditOnlyType } from '../../domain/audit.js'
 import { asId } from '../../domain/ids.js'
 import { tenants } from '../../identity/tenants/protocol.js'
+import {
+  fairDocuments,
+  type FairDocumentsNeeds,
+} from '../../platform/outbound-http/fair-documents.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
 import { admit, type AdmissionNeeds, denied, authorizeManagement, sha256 } from './admission.js'
 import { createToken, type InitialTokenNeeds, TOKEN_BYTES } from './initial-tokens.js'
@@ -46,8 +50,13 @@ import {
   type ClientRegistrationProtocol,
 } from './protocol.js'
 
+/** Sector identifier documents that are waited for at the same time. */
+const FETCHING_MAX = 64
+const FETCHING_PER_TENANT_MAX = 2
+
 export type ClientRegistrationNeeds = AdmissionNeeds &
   InitialTokenNeeds &
+  FairDocumentsNeeds &
   ValidateMetadataNeeds & { readonly tokens: ActorRef<TokensProtocol> }
 
 /** Rolls the transaction back: a concurrent registration took the last use of the token. */
@@ -59,16 +68,24 @@ export const clientRegistrationActor = defineActor<
 >({
   address: clientRegistration,
   asks: { tenants, tokens },
-  // Few at once: registrations queue here, where the queue is bounded, and not for a connection.
-  mailbox: { capacity: 512, inflightMax: 8 },
+  // Few at once beside those that wait for a document: registrations queue here, where the queue is bounded, and not
+  // for a connection.
+  mailbox: { capacity: 512, inflightMax: 8 + FETCHING_MAX },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, clock, random, tokens } = needs
     /** Drops the cached client in this process. The commit notifies the other processes. */
     const forget = (clientId: string) => tokens.send('invalidate', { ids: [clientId] })
+    const { faultOf } = needs.documents
+    const documentsOf = fairDocuments(needs, {
+      resource: 'sector_identifiers',
+      total: FETCHING_MAX,
+      perSenderMax: FETCHING_PER_TENANT_MAX,
+    })
     const inTenant = (tenantId: string, { signal }: MessageContext) => ({
       ...needs,
+      documents: { faultOf, ...documentsOf({ tenantId }) },
       resourceScopes: (draft: ApplicationDraft) =>
         resourceScopesFor(database, tenantId, draft, 'open', signal),
     })

@@ -34,10 +34,10 @@ export type Registration = {
 }
 export type Registered = { readonly tag: 'registered'; readonly registration: Registration }
 export type RegistrationFound = { readonly tag: 'found'; readonly registration: Registration }
-/** RFC 7591 section 3.2.2. */
+/** RFC 7591 section 3.2.2. `share_exhausted`: too many documents that clients of the tenant name are waited for. */
 export type MetadataRefused = {
   readonly tag: 'refused'
-  readonly error: 'invalid_redirect_uri' | 'invalid_client_metadata'
+  readonly error: 'invalid_redirect_uri' | 'invalid_client_metadata' | 'share_exhausted'
   readonly description: string
 }
 /** No token, an unknown token or one without remaining uses (RFC 6750 section 3.1). */

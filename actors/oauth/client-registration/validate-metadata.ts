@@ -3,6 +3,7 @@ import type { ScopeBounds } from '../../../storage/oauth/client-registration.js'
 import type { ApplicationDraft } from '../clients/protocol.js'
 import { draftFault, registrableScopes } from '../clients/rules.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
+import { SHARE_EXHAUSTED } from '../../platform/outbound-http/fair-documents.js'
 import { type ReadMetadata, readMetadata, refused } from './metadata.js'
 import type { ClientMetadata, MetadataRefused } from './protocol.js'
 
@@ -51,7 +52,12 @@ async function checkSectorIdentifier(
   uri: string,
 ): Promise<ReadMetadata | MetadataRefused> {
   const fetched = await documents.fetch(uri)
-  if (fetched.tag === 'failed') return refused(`sector_identifier_uri: ${fetched.fault}`)
+  if (fetched.tag === 'failed') {
+    const description = `sector_identifier_uri: ${fetched.fault}`
+    return fetched.fault === SHARE_EXHAUSTED
+      ? refused(description, SHARE_EXHAUSTED)
+      : refused(description)
+  }
   const { document } = fetched
   const listed: readonly unknown[] = Array.isArray(document) ? document : []
   const missing = read.draft.redirectUris.find((one) => !listed.includes(one))

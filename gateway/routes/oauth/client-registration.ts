@@ -103,6 +103,10 @@ const describe = ({ description }: { description: string }) => ({ description })
 const refused = choice<MetadataRefused, MetadataRefused['error']>(({ error }) => error, {
   invalid_redirect_uri: oauthError(400, 'invalid_redirect_uri', describe),
   invalid_client_metadata: oauthError(400, 'invalid_client_metadata', describe),
+  share_exhausted: oauthError(503, 'share_exhausted', (outcome) => ({
+    ...describe(outcome),
+    headers: { 'retry-after': '1' },
+  })),
 })
 const token_refused = oauthError<TokenRefused>(401, 'invalid_token', ({ description }) => ({
   description,

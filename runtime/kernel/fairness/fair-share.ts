@@ -322,6 +322,29 @@ export class FairShare {
   }
 }
 
+/**
+ * Runs work that waits for others in a place.
+ * @returns `busy` at once where no place is free, and when another key takes the place back. The work then ends in its
+ * time, without a caller.
+ */
+export function inPlace<T>(
+  share: FairShare,
+  key: string,
+  groups: readonly ShareGroup[],
+  busy: T,
+  run: () => Promise<T>,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const giveUp = () => {
+      resolve(busy)
+      return true
+    }
+    const place = share.tryAcquire([key], 1, { groups, giveUp })
+    if (isRefused(place)) return resolve(busy)
+    run().then(resolve, reject).finally(place)
+  })
+}
+
 /** True for a refusal: `const taken = share.tryAcquire(...); if (isRefused(taken)) ...`. */
 export function isRefused(answer: Release | ShareRefused): answer is ShareRefused {
   return typeof answer !== 'function'
