@@ -9,14 +9,15 @@ import {
   UPSTREAM_CALL_SECS,
   upstreamClient,
 } from '../../actors/identity/federated-login/client.js'
+import { fairClient } from '../../actors/identity/federated-login/fair-client.js'
 import { federatedLoginMetrics } from '../../actors/identity/federated-login/metrics.js'
 import { callbackOf, callbackRelay } from '../../actors/identity/federated-login/callback-relay.js'
 import { tenants } from '../../actors/identity/tenants/protocol.js'
-import type { ProcessResources } from '../process/process-resources.js'
+import type { SharedNeeds } from './shared-needs.js'
 import { type ActorWiring, wireActor } from '../kernel/wiring.js'
 import { egressSettingsOf } from './egress-settings.js'
 
-export function federatedLoginWirings(resources: ProcessResources): readonly ActorWiring[] {
+export function federatedLoginWirings({ resources, groups }: SharedNeeds): readonly ActorWiring[] {
   const { settings, database, sealer, clock, random, metrics } = resources
   const { vault, verified_domains: domains } = settings
   const issuer = settings.oidc.issuer_url
@@ -36,7 +37,7 @@ export function federatedLoginWirings(resources: ProcessResources): readonly Act
         random,
         tenants: ref(tenants),
         browserSessions: ref(browserSessions),
-        client: upstreamClient(outside.fetch, clock),
+        client: fairClient(upstreamClient(outside.fetch, clock), groups, metrics.shares),
         metrics: federatedLoginMetrics(metrics.registry),
         issuer,
         relay: callbackRelay(settings.oauth_proxy, issuer, clock),
@@ -58,6 +59,8 @@ export function federatedLoginWirings(resources: ProcessResources): readonly Act
       clock,
       random,
       txt: txtLookup(domains.dns_servers),
+      groups,
+      counts: metrics.shares,
       settings: settings.enterprise_sso,
       domains,
       urlRules: {

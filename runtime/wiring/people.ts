@@ -98,7 +98,7 @@ export function peopleWirings(shared: SharedNeeds): readonly ActorWiring[] {
       issuer,
     })),
     wireActor(browserSessionsActor, () => ({ database, clock, random, alwaysTwo })),
-    ...federatedLoginWirings(resources),
+    ...federatedLoginWirings(shared),
     wireActor(signInActor, ({ ref, onStop }) => {
       onStop(async () => captcha?.close())
       return {

@@ -9,6 +9,7 @@ import { personAuditRecord } from '../password-recovery/records.js'
 import { isUuid } from '../../domain/ids.js'
 import { socialOf } from '../../domain/tenants/branding.js'
 import { tenants } from '../tenants/protocol.js'
+import { SIGN_INS_MAX } from './fair-client.js'
 import { federatedLogin, type FederatedLoginProtocol } from './protocol.js'
 import { providersOf } from './providers.js'
 import { domainOf } from './rules.js'
@@ -19,7 +20,7 @@ export const federatedLoginActor = defineActor<FederatedLoginProtocol, Federated
   address: federatedLogin,
   asks: { tenants, browserSessions },
   // Callbacks wait for providers, which may be slow. The high limit keeps room for other requests.
-  mailbox: { capacity: 1024, inflightMax: 256 },
+  mailbox: { capacity: 1024, inflightMax: SIGN_INS_MAX },
   lane: { unlink: ({ session }) => session.accountId },
   supervision: { onFailure: 'resume' },
   create: (needs) => {

@@ -3,6 +3,7 @@
  * first. Each of its tenants configures its own routing.
  */
 import type { Handlers } from '../../../runtime/kernel/actor.js'
+import { FairShare, inPlace } from '../../../runtime/kernel/fairness/fair-share.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import { findIdentityProvider } from '../../../storage/identity/identity-providers.js'
@@ -27,6 +28,9 @@ import type { DomainRecord, IdentityProvidersProtocol, Invalid } from './protoco
 
 const UNKNOWN = { tag: 'unknown' } as const
 const OFF = { tag: 'off' } as const
+/** Proofs that are looked up at the same time. Name servers that never answer hold so many of the actor's places. */
+const LOOK_UPS_MAX = 32
+const LOOK_UPS_PER_TENANT_MAX = 2
 const PROOF_BYTES = 24
 const LABEL = '_svc-challenge'
 const PROOF_PREFIX = 'svc-domain-verification='
@@ -37,7 +41,9 @@ export function domainSteps(
   Handlers<IdentityProvidersProtocol>,
   'listDomains' | 'createDomain' | 'readDomain' | 'updateDomain' | 'verifyDomain' | 'deleteDomain'
 > {
-  const { database, clock, random, domains: settings, txt } = needs
+  const { database, clock, random, domains: settings, txt, groups, counts } = needs
+  const levels = [{ name: 'tenant', max: LOOK_UPS_PER_TENANT_MAX }]
+  const lookUps = new FairShare({ resource: 'domain_proofs', total: LOOK_UPS_MAX, levels, counts })
 
   const domainAudit = (
     caller: Caller,
@@ -160,7 +166,8 @@ export function domainSteps(
       })
       if (row === undefined) return UNKNOWN
       const { proof } = recordOf(row)
-      const texts = await txt(proof.name)
+      const of = await groups.of(tenantId)
+      const texts = await inPlace(lookUps, tenantId, of, null, () => txt(proof.name))
       if (texts === null) return { tag: 'resolver_silent' }
       if (!texts.includes(proof.value)) return { tag: 'proof_missing', proof }
       const now = clock.now()

@@ -440,6 +440,20 @@ for (const [way, statement] of Object.entries(WAYS_IN)) {
   })
 }
 
+test.serial('domains whose name servers never answer hold two look-ups of a tenant', async (t) => {
+  const { token } = await api.workspace()
+  dns.silentBelow = '.silent.example'
+  t.teardown(() => (dns.silentBelow = null))
+  const added = await Promise.all(
+    [1, 2, 3, 4, 5].map((nth) => api.post(DOMAINS, token, { domain: `d${nth}.silent.example` })),
+  )
+  const proofs = await Promise.all(
+    added.map(({ body }) => api.post(`${DOMAINS}/${String(body['id'])}/verify`, token)),
+  )
+  t.deepEqual([...new Set(proofs.map(({ status }) => status))], [503])
+  t.is(new Set(dns.asked.filter((asked) => asked.endsWith('.silent.example'))).size, 2)
+})
+
 test.serial('a browser that a tenant’s provider signs in is unknown to the account', async (t) => {
   const setting = await setUp()
   const workspace = await bootstrapped(running)
