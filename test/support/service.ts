@@ -27,7 +27,7 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
 /** A service that several test files use at the same time. Those that change or count what all of them see use the above. */
 export async function sharedService(
   profile: Profile,
-  options: Pick<TestServiceOptions, 'transport' | 'host'> = {},
+  options: Pick<TestServiceOptions, 'transport' | 'host' | 'isPair'> = {},
 ): Promise<TestService> {
   const mail = WITH_MAIL.has(profile) ? (await sharedMail()).environment : {}
   const environment = { ...PROFILES[profile], ...mail }
@@ -64,10 +64,11 @@ async function shared({
   clock,
   onLog,
   isShared,
+  isPair,
 }: TestServiceOptions): Promise<TestService | undefined> {
   if (POOL === undefined || IS_ALONE || clock !== undefined || onLog !== undefined) return undefined
   if (Object.keys(environment).some((name) => OWN.test(name))) return undefined
-  const found = await pooledFleet(POOL, { environment, host, transport, isShared })
+  const found = await pooledFleet(POOL, { environment, host, transport, isShared, isPair })
   if (found.ca !== undefined) trust(found.ca)
   return { ...found, service: partOf<Service>('service', {}), engine: undefined }
 }

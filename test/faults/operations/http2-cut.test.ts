@@ -1,10 +1,10 @@
 /** How an HTTP/2 client sees a response that the service cannot finish. */
 import { connect } from 'node:http2'
 import test from 'ava'
-import { bodyCall, egressHouse, settingOf } from '../../support/vault/egress.js'
+import { bodyCall, ownEgressHouse, settingOf } from '../../support/vault/egress.js'
 
 test('a response cut off by a shutdown does not look complete', async (t) => {
-  const resources = await egressHouse({
+  const resources = await ownEgressHouse({
     transport: 'tls_h2_only',
     environment: { SVC_SERVER__SHUTDOWN_DEADLINE_SECS: '1' },
   })

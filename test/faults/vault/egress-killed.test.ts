@@ -5,7 +5,7 @@ import { recordUnknownCalls } from '../../../actors/vault/egress/admission/lost-
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { svc } from '../../flows/vault/command.js'
-import { bodyCall, egressHouse, settingOf } from '../../support/vault/egress.js'
+import { bodyCall, ownEgressHouse, settingOf } from '../../support/vault/egress.js'
 import { sql } from '../../support/storage/sql.js'
 import { until } from '../../support/service/watch.js'
 import { freePort, TEST_DEFAULTS } from '../../support/service.js'
@@ -23,17 +23,19 @@ const KILLS = KILL_AFTER_CALLS.flatMap((killAfter) => [
   { killAfter, limits: { max_requests: 2_000, max_bytes: 50_000_000 } },
 ])
 
+const resources = await ownEgressHouse({
+  transport: 'plain_http',
+  environment: { SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
+})
+test.after.always(() => resources.end())
+const { running, upstream } = resources
+const { database } = running.db
+
 for (const { killAfter, limits } of KILLS) {
   const isLimited = 'max_requests' in limits
   const name = isLimited ? 'within limits' : 'without limits'
   test.serial(`a process is killed in its call ${killAfter}, ${name}`, async (t) => {
-    const resources = await egressHouse({
-      transport: 'plain_http',
-      environment: { SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
-    })
-    t.teardown(() => resources.end())
-    const { running, upstream } = resources
-    const { database } = running.db
+    const before = upstream.requests.length
     const port = await freePort()
     const child = svc(t, {
       environment: {
@@ -69,7 +71,7 @@ for (const { killAfter, limits } of KILLS) {
           isUp = false
         }
         // In the turn in which the upstream has received the calls: their record is under way.
-        if (!isKilled && upstream.requests.length >= killAfter) {
+        if (!isKilled && upstream.requests.length - before >= killAfter) {
           isKilled = true
           child.child.kill('SIGKILL')
         }
@@ -77,7 +79,7 @@ for (const { killAfter, limits } of KILLS) {
     }
     await Promise.all(Array.from({ length: CALLERS }, caller))
     t.is(await child.ended(), 'SIGKILL')
-    const sent = upstream.requests.length
+    const sent = upstream.requests.length - before
     t.true(sent >= killAfter)
     const recorded = async () => {
       const [row] = await sql<{ count: number }>(

@@ -10,7 +10,7 @@ import {
   bodyCall,
   closedCalls,
   type EgressHouse,
-  egressHouse,
+  ownEgressHouse,
   longAgo,
   type Setting,
   settingOf,
@@ -21,7 +21,11 @@ import { ownService } from '../../support/service/own-service.js'
 import { freePort, TEST_DEFAULTS } from '../../support/service.js'
 
 const MAX_BYTES = 4_000_000
-const BY_HAND = { SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' }
+const resources = await ownEgressHouse({
+  transport: 'plain_http',
+  environment: { SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
+})
+test.after.always(() => resources.end())
 
 type Told = {
   id: string
@@ -63,9 +67,7 @@ const call = (resources: EgressHouse, { direct, ...setting }: Setting, path: str
     body: 'hello',
   })
 
-test('calls of a killed process get their end events, once', async (t) => {
-  const resources = await egressHouse({ transport: 'plain_http', environment: BY_HAND })
-  t.teardown(() => resources.end())
+test.serial('calls of a killed process get their end events, once', async (t) => {
   const port = await freePort()
   const process = svc(t, {
     environment: {
@@ -161,9 +163,7 @@ test('calls of a killed process get their end events, once', async (t) => {
   t.is(new Set(events.map(({ id }) => id)).size, 4)
 })
 
-test('a call that was closed as lost gets one end event, and others continue', async (t) => {
-  const resources = await egressHouse({ transport: 'plain_http', environment: BY_HAND })
-  t.teardown(() => resources.end())
+test.serial('a call that was closed as lost gets one end event, and others continue', async (t) => {
   const setting = await settingOf(resources, {}, { max_bytes: MAX_BYTES })
   const stands = await call(resources, setting, '/silent-after-chunk')
   stands.body.on('error', () => {})

@@ -14,7 +14,7 @@ import {
   closedCalls,
   CREDENTIALS,
   type EgressHouse,
-  egressHouse,
+  ownEgressHouse,
   longAgo,
   settingOf,
   UPSTREAM_NAME,
@@ -34,7 +34,7 @@ workers.Worker = WatchedWorker
 syncBuiltinESMExports()
 
 const houses = new Map<string, EgressHouse>()
-for (const transport of TRANSPORTS) houses.set(transport, await egressHouse({ transport }))
+for (const transport of TRANSPORTS) houses.set(transport, await ownEgressHouse({ transport }))
 const resources = houses.get('plain_http')!
 test.after.always(async () => {
   for (const each of houses.values()) await each.end()

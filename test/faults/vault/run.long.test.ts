@@ -4,10 +4,10 @@ import { request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
-import { egressHouse, settingOf, UPSTREAM_NAME } from '../../support/vault/egress.js'
+import { ownEgressHouse, settingOf, UPSTREAM_NAME } from '../../support/vault/egress.js'
 import { svcRunOf } from '../../support/vault/svc-run.js'
 
-const resources = await egressHouse()
+const resources = await ownEgressHouse()
 const setting = await settingOf(resources)
 const svcRun = await svcRunOf(resources, { delegated: setting.direct })
 const named = ['--credential', `${UPSTREAM_NAME}=${setting.credentialId}`]

@@ -1,5 +1,4 @@
 /** Authorization and limits of egress calls. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import sshpk from 'sshpk'
 import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
@@ -13,7 +12,9 @@ import {
   type Setting,
   UPSTREAM_NAME,
 } from '../../support/vault/egress.js'
+import { EGRESS_LIMITS } from '../../support/fleet/profiles.js'
 import { notThrough } from '../../support/fleet/through.js'
+import { until } from '../../support/service/watch.js'
 import { crowdWithEnded } from '../../support/oauth/grants.js'
 import { sql } from '../../support/storage/sql.js'
 import { exchange } from '../../support/vault/vault-export.js'
@@ -245,13 +246,13 @@ test.serial('concurrent calls never exceed a lease, and unused bytes are returne
     const isCut = closed.some(({ outcome }) => outcome === 'budget_exhausted')
     return { used, due: isCut ? budget : used, recorded: await bytesUsed(setting, 'lease') }
   }
-  let found = await usage()
-  for (let attempt = 0; found.due !== found.recorded && attempt < 100; attempt += 1) {
-    await sleep(50)
-    found = await usage()
-  }
-  t.is(found.recorded, found.due)
-  t.true(found.used <= budget)
+  let used = 0
+  await until('the use is recorded', 30_000, async () => {
+    const found = await usage()
+    used = found.used
+    return found.recorded === found.due
+  })
+  t.true(used <= budget)
   const refused = await call(setting, '/echo', { method: 'POST', body: 'x'.repeat(200_000) })
   t.is(refused.status, 429)
   t.is(refused.body['error'], 'budget_exceeded')
@@ -356,7 +357,6 @@ for (const what of ['grant', 'credential', 'agent'] as const) {
     t.is(answer.statusCode, 200)
     const reading = answer.body.text()
     reading.catch(() => {})
-    await sleep(50)
     const at = {
       grant: `/api/v1/vault/grants/${grantId}/revoke`,
       credential: `${CREDENTIALS}/${credentialId}/revoke`,
@@ -372,7 +372,7 @@ for (const what of ['grant', 'credential', 'agent'] as const) {
 for (const over of [1, 2 ** 20]) {
   test.serial(`a response ${over} over the buffer limit is not returned in part`, async (t) => {
     const setting = await settingOf(resources)
-    const answer = await call(setting, `/bytes/${10 * 2 ** 20 + over}`)
+    const answer = await call(setting, `/bytes/${EGRESS_LIMITS.responseBytes + over}`)
     t.is(answer.status, 502)
     t.is(answer.headers['proxy-status'], 'svc-egress; error=http_response_body_size')
     t.is(answer.body['error'], 'bad_gateway')
@@ -389,6 +389,7 @@ for (const [habit, status, error] of [
   ['huge-headers', 502, 'http_response_header_section_size'],
   ['endless-headers', 502, 'http_response_header_section_size'],
   ['bomb', 502, 'http_response_body_size'],
+  ['bomb/zeros', 502, 'http_response_content_coding'],
   ['zipped', 502, 'http_response_content_coding'],
 ] as const) {
   test.serial(`an upstream with the behaviour ${habit} is a ${status}, ${error}`, async (t) => {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'ava'
 import { SERVING_PROCESSES } from '../../support/fleet/through.js'
+import { until } from '../../support/service/watch.js'
 import { startDns } from '../../support/storage/dns.js'
 import {
   bodyCall,
@@ -50,9 +51,8 @@ test.serial('a tenant is served while all look-ups of another one hang', async (
     await answer.body.dump()
     return { status: answer.statusCode, why: String(answer.headers['proxy-status']) }
   })
-  while (!dns.asked.some((name) => name.endsWith('.slow.test'))) {
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
+  const isAsked = () => dns.asked.some((name) => name.endsWith('.slow.test'))
+  await until('a name is looked up', 30_000, isAsked)
   const call = () =>
     api.post('/v1/proxy', honest.delegated, {
       credential_id: honest.credentialId,

@@ -71,10 +71,11 @@ test.serial('bodies are sent with and without length, and large responses arrive
 
 test.serial('responses are streamed, and an aborted one does not look complete', async (t) => {
   const access = ['--url', resources.running.baseUrl, '--token-file', svcRun.tokenFile]
-  const words = ['run', ...access, '--', 'curl', '-sSN', at('/pause/4000')]
+  const words = ['run', ...access, '--', 'curl', '-sSN', at('/pause/held')]
   const running = svcRun.begin(words)
   t.is(await running.printed(/before/), 'before ')
-  t.is((await running.ended).out, 'before after')
+  upstream.releaseEvents()
+  t.is((await running.ended).out, 'before data: now\n\n')
   const broken = await svcRun.run([], ['curl', '-sS', at('/reset-in-body')])
   t.not(broken.code, 0)
 })

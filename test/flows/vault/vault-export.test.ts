@@ -5,7 +5,7 @@ import { fixtureOf, delegate, ownToken, present } from '../../support/agents/del
 import {
   CREDENTIALS,
   delegatedToken,
-  egressHouse,
+  egressPair,
   SECRET,
   settingOf,
 } from '../../support/vault/egress.js'
@@ -18,9 +18,8 @@ import {
   VAULT_SECRET,
 } from '../../support/vault/vault-export.js'
 
-const resources = await egressHouse()
-/** Another process of the same deployment. */
-const second = await egressHouse({ beside: resources.running })
+/** Two processes of a deployment. */
+const [resources, second] = await egressPair()
 test.after.always(async () => {
   await second.end()
   await resources.end()

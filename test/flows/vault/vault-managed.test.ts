@@ -1,6 +1,6 @@
 /** Export of managed access tokens by token exchange. */
 import test from 'ava'
-import { CREDENTIALS, egressHouse } from '../../support/vault/egress.js'
+import { CREDENTIALS, egressPair } from '../../support/vault/egress.js'
 import { sql } from '../../support/storage/sql.js'
 import { tokenUpstream, type TokenUpstream } from '../../support/vault/token-upstream.js'
 import {
@@ -14,9 +14,8 @@ import {
   refusedAs,
 } from '../../support/vault/vault-export.js'
 
-const resources = await egressHouse()
-/** Another process of the same deployment. */
-const second = await egressHouse({ beside: resources.running })
+/** Two processes of a deployment. */
+const [resources, second] = await egressPair()
 test.after.always(async () => {
   await second.end()
   await resources.end()

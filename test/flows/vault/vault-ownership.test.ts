@@ -195,12 +195,26 @@ test('older dependent credentials are narrowed to their account', async (t) => {
   await sql(database, `update vault_credentials set owner_id = 'another' where id = $1`, [
     stolenCarrier,
   ])
-  for (const statement of statements) await sql(database, statement)
-  t.deepEqual(await hostsOf(first.token, silent), ['a.example', 'b.example'])
-  t.deepEqual(await hostsOf(first.token, silentCarrier), ['b.example', 'a.example'])
-  t.deepEqual(await hostsOf(second.token, namedCarrier), ['a.example'])
-  t.deepEqual(await hostsOf(second.token, stolen), [])
-  t.deepEqual(await hostsOf(second.token, stolenCarrier), [])
+  // The statements change all tenants, so they are not committed: other tests use the database too.
+  const seen: Record<string, string[]> = {}
+  const kept = database.system(async (tx) => {
+    for (const text of statements) await tx.query({ name: 'test.carried_hosts', text, values: [] })
+    const { rows } = await tx.query<{ id: string; hosts: string[] }>({
+      name: 'test.hosts',
+      text: 'select id, allowed_hosts as hosts from vault_credentials where id = any($1::uuid[])',
+      values: [[silent, silentCarrier, namedCarrier, stolen, stolenCarrier]],
+    })
+    for (const { id, hosts } of rows) seen[id] = hosts
+    throw new Error('rolled back')
+  })
+  await t.throwsAsync(kept, { message: 'rolled back' })
+  t.deepEqual(seen, {
+    [silent]: ['a.example', 'b.example'],
+    [silentCarrier]: ['b.example', 'a.example'],
+    [namedCarrier]: ['a.example'],
+    [stolen]: [],
+    [stolenCarrier]: [],
+  })
 })
 
 test('others can narrow hosts and source addresses of an authority, not widen them', async (t) => {

@@ -4,16 +4,16 @@ import type { Json } from '../../support/api.js'
 import {
   bodyCall,
   CREDENTIALS,
-  egressHouse,
+  egressPair,
   settingOf,
   UPSTREAM_NAME,
 } from '../../support/vault/egress.js'
+import { until } from '../../support/service/watch.js'
 import { sql } from '../../support/storage/sql.js'
 import { tokenUpstream, type TokenUpstream } from '../../support/vault/token-upstream.js'
 import { expireIn, managed, refusedAs } from '../../support/vault/vault-export.js'
 
-const resources = await egressHouse()
-const second = await egressHouse({ beside: resources.running })
+const [resources, second] = await egressPair()
 const { api, upstream } = resources
 test.after.always(async () => {
   await second.end()
@@ -113,18 +113,20 @@ test.serial(
     t.is(refused.status, 502)
     t.is(refused.headers['proxy-status'], 'svc-egress; error=proxy_configuration_error')
     t.true(String(refused.body['detail']).endsWith('invalid_grant.'))
-    await sql(resources.running.db.database, 'delete from vault_managed_tokens', [])
+    await sql(
+      resources.running.db.database,
+      'delete from vault_managed_tokens where credential_id = $1',
+      [source.credentialId],
+    )
     endpoint.answer(() => ({ status: 503, body: '' }))
     const away = await call()
     t.is(away.status, 502)
     t.is(away.headers['proxy-status'], 'svc-egress; error=destination_unavailable')
     t.is(upstream.requests.length, before, 'nothing was sent')
-    for (let tries = 0; ; tries += 1) {
+    await until('the bytes are given back', 30_000, async () => {
       const { rows } = await api.list(`${CREDENTIALS}/${credentialId}/leases`, operator)
-      if (rows[0]!['bytes_used'] === 0) break
-      if (tries > 100) return t.fail(JSON.stringify(rows))
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
+      return rows[0]!['bytes_used'] === 0
+    })
   },
 )
 

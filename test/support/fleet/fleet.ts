@@ -78,6 +78,7 @@ export interface Fleet {
 /** A fleet, or a service alone. */
 export type Served = Pick<Fleet, 'baseUrl' | 'db' | 'kms' | 'processes' | 'end'> & {
   readonly ca: string | undefined
+  readonly secondUrl?: string | undefined
   readonly coordination: { readonly environment: Variables }
 }
 

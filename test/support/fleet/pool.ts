@@ -195,9 +195,18 @@ async function ownKms(folder: string): Promise<{ kms: TestKms; stop: () => Promi
   return { kms, stop }
 }
 
-function described({ baseUrl, ca, db, kms, coordination, processes }: Served): PooledFleet {
+function described({
+  baseUrl,
+  secondUrl,
+  ca,
+  db,
+  kms,
+  coordination,
+  processes,
+}: Served): PooledFleet {
   return {
     baseUrl,
+    secondUrl,
     ca,
     url: db.url,
     superuserUrl: db.superuserUrl,

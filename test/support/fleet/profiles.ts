@@ -3,6 +3,9 @@
  * database. Tenants isolate them, so a file makes its own tenants, and its own addresses with `mailbox()`.
  */
 
+import { fileURLToPath } from 'node:url'
+import { UPSTREAM_CERT_PATH } from '../../actors/vault/egress/loopback-tls.js'
+
 /** The files share an address too. Tests of these limits have a service of their own. */
 const LIMITS = {
   SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '10000',
@@ -21,6 +24,31 @@ const PEOPLE = {
   SVC_ANONYMOUS__REQUESTS_PER_ADDRESS_MAX: '100000',
   SVC_EMAIL__REQUESTS_PER_ADDRESS_MAX: '100000',
 }
+
+/** With these settings a service reaches the upstreams of all tests: their names, any port of loopback, their certificate. */
+export const REACHES_UPSTREAMS = {
+  SVC_CONFIG_FILE: fileURLToPath(
+    new URL('../../../../test/support/vault/upstream.toml', import.meta.url),
+  ),
+  SVC_VAULT__EGRESS_ALLOW_PRIVATE_NETWORKS: 'true',
+  SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
+  SVC_VAULT__EGRESS_CA_PEM_PATH: UPSTREAM_CERT_PATH,
+} as const
+
+/** Of services whose tests call upstreams. */
+export const CALLS_UPSTREAMS = {
+  ...REACHES_UPSTREAMS,
+  // The tests of a file share one token, so it must outlive them.
+  SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '3600',
+} as const
+
+/** Limits of the profile `egress` that tests reach. */
+export const EGRESS_LIMITS = {
+  /** More than the kernel buffers of an unread connection. */
+  responseBytes: 24 * 1024 * 1024,
+  /** Room for two responses. */
+  tenantBytes: 48 * 1024 * 1024 + 1_000_000,
+} as const
 
 export const PROFILES = {
   /** The defaults of tests. */
@@ -49,6 +77,14 @@ export const PROFILES = {
   },
   /** What a tenant of a new deployment has: people sign up, sign in by mail and passkey, and guests stay. */
   people: PEOPLE,
+
+  /** Calls to upstreams on loopback (support/vault/egress.ts). */
+  egress: {
+    ...LIMITS,
+    ...CALLS_UPSTREAMS,
+    SVC_VAULT__EGRESS_BUFFERED_RESPONSE_MAX_BYTES: String(EGRESS_LIMITS.responseBytes),
+    SVC_VAULT__EGRESS_BUFFERED_BYTES_PER_TENANT_MAX: String(EGRESS_LIMITS.tenantBytes),
+  },
   passkeys: { ...LIMITS, SVC_PASSKEY__ENABLED: 'true' },
   commerce: { ...LIMITS, SVC_COMMERCE__ENABLED: 'true' },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, string>>>>

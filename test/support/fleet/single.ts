@@ -1,4 +1,4 @@
-/** A service of the runner: one process, as `testService()` starts it in the process of a test. */
+/** A service of the runner: one process, as `testService()` starts it in the process of a test, or two. */
 import { join } from 'node:path'
 import type { Certificate } from '../service/certificates.js'
 import { freePort, TEST_DEFAULTS } from '../service/settings.js'
@@ -17,6 +17,7 @@ export async function startSingle({
   environment,
   host = 'localhost',
   transport = 'plain_http',
+  isPair = false,
   kms,
   logFolder,
   start = startProcess,
@@ -27,48 +28,61 @@ export async function startSingle({
   const ca = isPlain ? undefined : certificate.pem
   const db = await freshDatabase()
   const port = await freePort()
-  const baseUrl = `${isPlain ? 'http' : 'https'}://${host}:${port}`
-  const service = start({
-    name: 'service',
-    port,
-    ca,
-    logPath: join(logFolder, 'service.log'),
-    isWatched: true,
-    environment: {
-      ...TEST_DEFAULTS,
-      DATABASE_URL: db.url,
-      SVC_SERVER__PORT: String(port),
-      SVC_SERVER__TRANSPORT: transport,
-      SVC_OIDC__ISSUER_URL: baseUrl,
-      ...(isPlain
-        ? {}
-        : {
-            SVC_SERVER__TLS__CERT_PEM_PATH: certificate.certPath,
-            SVC_SERVER__TLS__KEY_PEM_PATH: certificate.keyPath,
-          }),
-      ...kms.environment,
-      ...environment,
-    },
-  })
+  const scheme = isPlain ? 'http' : 'https'
+  const baseUrl = `${scheme}://${host}:${port}`
+  const begin = (name: string, at: number) =>
+    start({
+      name,
+      port: at,
+      ca,
+      logPath: join(logFolder, `${name}.log`),
+      isWatched: true,
+      environment: {
+        ...TEST_DEFAULTS,
+        DATABASE_URL: db.url,
+        SVC_SERVER__PORT: String(at),
+        SVC_SERVER__TRANSPORT: transport,
+        SVC_OIDC__ISSUER_URL: baseUrl,
+        ...(isPlain
+          ? {}
+          : {
+              SVC_SERVER__TLS__CERT_PEM_PATH: certificate.certPath,
+              SVC_SERVER__TLS__KEY_PEM_PATH: certificate.keyPath,
+            }),
+        ...kms.environment,
+        ...environment,
+      },
+    })
+  const processes = [begin('service', port)]
   const end = async () => {
-    const code = await service.terminate()
+    const codes = await Promise.all(processes.map((each) => each.terminate()))
     await db.drop()
-    if (code !== 0)
-      throw new Error(`${baseUrl} ended with ${code}:\n${service.output().slice(-4_000)}`)
+    const at = codes.findIndex((code) => code !== 0)
+    if (at !== -1)
+      throw new Error(
+        `${baseUrl} ended with ${codes[at]}:\n${processes[at]!.output().slice(-4_000)}`,
+      )
   }
   try {
-    await service.ready()
+    await processes[0]!.ready()
+    // It finds a schema that is complete.
+    if (isPair) {
+      const second = begin('second', await freePort())
+      processes.push(second)
+      await second.ready()
+    }
   } catch (error) {
     await end().catch(() => undefined)
     throw error
   }
   return {
     baseUrl,
+    secondUrl: processes[1] && `${scheme}://${host}:${processes[1].port}`,
     ca,
     db,
     kms,
     coordination: { environment: {} },
-    processes: [service],
+    processes,
     end,
   }
 }

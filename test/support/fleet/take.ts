@@ -7,6 +7,8 @@ import type { TestHost, Transport } from '../service/settings.js'
 /** What a test knows of a fleet of the runner. */
 export type PooledFleet = {
   readonly baseUrl: string
+  /** Of a second process, where one was wished for. */
+  readonly secondUrl?: string | undefined
   /** Undefined for plain_http. */
   readonly ca: string | undefined
   readonly url: string
@@ -24,6 +26,8 @@ export type WantedFleet = {
   readonly transport?: Transport | undefined
   /** Tests with the same wishes use it at the same time. Otherwise it ends with its test. */
   readonly isShared?: boolean | undefined
+  /** A single service has a second process on the same database. Fleets have several anyway. */
+  readonly isPair?: boolean | undefined
 }
 
 export type Variables = Readonly<Record<string, string>>

@@ -171,7 +171,7 @@ async function ownFleet(
 /** A fleet of the runner, or a service alone: what a test has of it until its end. */
 export async function pooledFleet(socketPath: string, wanted: WantedFleet): Promise<Found> {
   const { fleet, giveBack } = await takeFleet(socketPath, wanted)
-  const { baseUrl, ca, url, superuserUrl, environment, logPaths } = fleet
+  const { baseUrl, secondUrl, ca, url, superuserUrl, environment, logPaths } = fleet
   const settings = testPoolSettings
   const urls = sameUrls(url)
   const database = await openDatabase({ settings, urls, plane: 'all', log: silentLogger })
@@ -186,6 +186,7 @@ export async function pooledFleet(socketPath: string, wanted: WantedFleet): Prom
   return {
     kms: partOf<TestService['kms']>('kms', { environment: environment.kms }),
     baseUrl,
+    secondUrl,
     issuer: wanted.environment['SVC_OIDC__ISSUER_URL'] ?? baseUrl,
     ca,
     db,

@@ -20,6 +20,8 @@ export interface TestService {
   readonly kms: TestKms
   /** The address of the service. */
   readonly baseUrl: string
+  /** The address of a second process on the same database: `isPair`, where the runner has started it. */
+  readonly secondUrl?: string | undefined
   /** Equal to `baseUrl`, except for a second service, which shares the first one's issuer. */
   readonly issuer: string
   /** SVC_ variables that every process of the deployment has, besides those of the database and of the kms. */
@@ -42,6 +44,8 @@ export interface TestServiceOptions {
   readonly onLog?: ((line: string) => void) | undefined
   /** Other test files with the same options use the service and its database too: `sharedService()`. */
   readonly isShared?: boolean | undefined
+  /** The runner starts a second process beside it. */
+  readonly isPair?: boolean | undefined
   /** Another service, whose database this one shares. */
   readonly beside?: TestService | undefined
 }

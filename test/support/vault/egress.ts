@@ -1,15 +1,20 @@
 /** Egress calls for tests: a service that reaches a loopback upstream, and authorized callers. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { Agent, type Dispatcher, request } from 'undici'
-import { signingKeys } from '../../../actors/oauth/signing-keys/protocol.js'
-import { UPSTREAM_CERT, UPSTREAM_NAME } from '../../actors/vault/egress/loopback-tls.js'
+import { UPSTREAM_NAME } from '../../actors/vault/egress/loopback-tls.js'
 import { startUpstream, type Upstream } from '../../actors/vault/egress/upstream.js'
 import { type Api, apiOf, claimsOf, type Json } from '../api.js'
 import { everywhere } from '../service/canaries.js'
 import { sql } from '../storage/sql.js'
-import { type TestService, type TestServiceOptions, serviceWithActors } from '../service.js'
+import { CALLS_UPSTREAMS, REACHES_UPSTREAMS } from '../fleet/profiles.js'
+import { accessToken } from '../oauth/service-keys.js'
+import {
+  DEFAULT_TRANSPORT,
+  serviceWithActors,
+  sharedService,
+  type TestService,
+  type TestServiceOptions,
+  testService,
+} from '../service.js'
 
 export { UPSTREAM_NAME }
 export const CREDENTIALS = '/api/v1/vault/credentials'
@@ -42,33 +47,39 @@ export async function reachableUpstream(): Promise<{
   end(): Promise<void>
 }> {
   const upstream = await startUpstream({ tls: true })
-  const folder = await mkdtemp(join(tmpdir(), 'svc-egress-'))
-  const caPath = join(folder, 'ca.pem')
-  await writeFile(caPath, UPSTREAM_CERT)
-  return {
-    upstream,
-    environment: {
-      SVC_CONFIG_FILE: await configFile(folder),
-      SVC_VAULT__EGRESS_ALLOW_PRIVATE_NETWORKS: 'true',
-      SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
-      SVC_VAULT__EGRESS_CA_PEM_PATH: caPath,
-    },
-    async end() {
-      await upstream.close()
-      await rm(folder, { recursive: true })
-    },
-  }
+  return { upstream, environment: REACHES_UPSTREAMS, end: () => upstream.close() }
 }
 
+/** An upstream, and a service that reaches it: one that files share, except for settings that no profile has. */
 export async function egressHouse(options: TestServiceOptions = {}): Promise<EgressHouse> {
-  const { upstream, environment: reaching, end } = await reachableUpstream()
-  const environment = {
-    ...reaching,
-    // The tests of a file share one token, so it must outlive them.
-    SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '3600',
-    ...options.environment,
-  }
-  const running = await serviceWithActors({ ...options, environment })
+  const { transport = DEFAULT_TRANSPORT, ...own } = options
+  if (Object.keys(own).length > 0) return houseOf(options, testService)
+  // One pair is enough, and serves files that need one process too.
+  const isPair = transport === DEFAULT_TRANSPORT
+  return houseOf(options, () => sharedService('egress', { transport, isPair }))
+}
+
+/** Two processes of a deployment, which files share, each with an upstream. */
+export async function egressPair(): Promise<readonly [EgressHouse, EgressHouse]> {
+  const first = await egressHouse()
+  const { secondUrl: baseUrl, ...running } = first.running
+  if (baseUrl === undefined) return [first, await egressHouse({ beside: first.running })]
+  const end = () => Promise.resolve()
+  return [first, await houseOf({}, () => Promise.resolve({ ...running, baseUrl, end }))]
+}
+
+/** A service in the process of the test, for tests that stop it or what it depends on. */
+export function ownEgressHouse(options: TestServiceOptions = {}): Promise<EgressHouse> {
+  return houseOf(options, serviceWithActors)
+}
+
+async function houseOf(
+  { environment: more, ...options }: TestServiceOptions,
+  start: (options: TestServiceOptions) => Promise<TestService>,
+): Promise<EgressHouse> {
+  const environment = { ...CALLS_UPSTREAMS, ...more }
+  const upstream = await startUpstream({ tls: true })
+  const running = await start({ ...options, environment })
   const agent = new Agent({
     allowH2: running.ca !== undefined,
     connect: running.ca === undefined ? {} : { ca: running.ca },
@@ -91,18 +102,9 @@ export async function egressHouse(options: TestServiceOptions = {}): Promise<Egr
     async end() {
       await agent.destroy()
       await running.end()
-      await end()
+      await upstream.close()
     },
   }
-}
-
-/** A table needs a file, because no environment variable can hold it. */
-async function configFile(folder: string): Promise<string> {
-  const path = join(folder, 'svc.toml')
-  const names = [UPSTREAM_NAME, 'other.upstream.example', 'private.upstream.example']
-  const lines = names.map((name) => `"${name}" = "127.0.0.1"`)
-  await writeFile(path, `[vault.egress_dns_overrides]\n${lines.join('\n')}\n`)
-  return path
 }
 
 export interface Setting {
@@ -150,23 +152,15 @@ export async function settingOf(
   return { tenantId, operator, agentId, direct, delegated, credentialId, grantId }
 }
 
-/** A delegated token, signed by the service. */
-export async function delegatedToken(
-  { service }: TestService,
+/** A delegated token, signed as the service signs it. */
+export function delegatedToken(
+  running: Pick<TestService, 'db' | 'kms'>,
   direct: string,
   agentId: string,
   more: Json = {},
 ): Promise<string> {
-  const claims = {
-    ...claimsOf(direct),
-    act: { sub: agentId, subject_type: 'agent' },
-    ...more,
-  }
-  const signed = await service
-    .ref(signingKeys)
-    .sign({ typ: 'at+jwt', claims: JSON.stringify(claims) })
-  if (signed.tag !== 'signed') throw new Error(signed.tag)
-  return signed.token
+  const act = { sub: agentId, subject_type: 'agent' }
+  return accessToken(running, { ...claimsOf(direct), act, ...more })
 }
 
 /** Headers of a call with a raw body. */

@@ -1,3 +1,7 @@
+/** The certificate of loopback upstreams. */
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
 /**
  * A throw-away, self-signed certificate for `api.upstream.example`, which only
  * these tests trust. Made with: openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes
@@ -12,16 +16,8 @@ ren762YMcSOPsb4oKS8ibeT9p+WhRANCAATzGiD7YjaEo5XZgXSdsFx+Tw3yVSQ5
 -----END PRIVATE KEY-----
 `
 
-export const UPSTREAM_CERT = `-----BEGIN CERTIFICATE-----
-MIIBtjCCAVygAwIBAgIULkOpV+rbH2/U3sSH5FFkNKXcMEMwCgYIKoZIzj0EAwIw
-HzEdMBsGA1UEAwwUYXBpLnVwc3RyZWFtLmV4YW1wbGUwIBcNMjYxMTIxMDk0NDA4
-WhgPMjEyNjEwMjgwOTQ0MDhaMB8xHTAbBgNVBAMMFGFwaS51cHN0cmVhbS5leGFt
-cGxlMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE8xog+2I2hKOV2YF0nbBcfk8N
-8lUkOf6FxgGtFIpxaqlY0kyAko7vdzGGHGAunPxMUDSPP3/ktkJBT2JOlcu5S6N0
-MHIwHQYDVR0OBBYEFOt3Db/tF4SvXgh0pP412XjzQMb7MB8GA1UdIwQYMBaAFOt3
-Db/tF4SvXgh0pP412XjzQMb7MA8GA1UdEwEB/wQFMAMBAf8wHwYDVR0RBBgwFoIU
-YXBpLnVwc3RyZWFtLmV4YW1wbGUwCgYIKoZIzj0EAwIDSAAwRQIgGPDwAercEJZ9
-xEreNw3C1kevGxg4JLyKJDjyAeyFJ9YCIQD3dl2HrRouL9h5O4aLFmQwrLKTmIHN
-WhxtfJ90N/A7gQ==
------END CERTIFICATE-----
-`
+/** A file, because a setting of services names it. */
+export const UPSTREAM_CERT_PATH = fileURLToPath(
+  new URL('../../../../../test/support/vault/upstream.pem', import.meta.url),
+)
+export const UPSTREAM_CERT = readFileSync(UPSTREAM_CERT_PATH, 'utf8')

@@ -19,7 +19,7 @@ export interface Upstream {
   /** Settles when a connection of the upstream is closed from the other side. */
   readonly disconnected: Promise<void>
   readonly requests: readonly IncomingMessage[]
-  /** Sends one event on every `/held-events` and ends it. */
+  /** Sends one event on every `/held-events` and `/pause/held`, and ends it. */
   releaseEvents(): void
   close(): Promise<void>
 }
@@ -59,6 +59,8 @@ function drained(response: ServerResponse): Promise<void> {
 
 /** For the longest secrets. */
 const HEADER_BYTES_MAX = 128 * 1024
+/** Without redundancy. */
+const DENSE = createHash('shake256', { outputLength: 10_000 }).update('svc').digest()
 const LETTERS = Buffer.alloc(64 * 1024, 'a')
 
 export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
@@ -198,9 +200,12 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
       }
       next()
     },
-    bomb: (_, response) => {
+    /** More than any limit: only zeros, or a hundred bytes for each byte that is sent. */
+    bomb: (request, response) => {
       response.setHeader('content-encoding', 'gzip')
-      response.end(gzipSync(Buffer.alloc(64 * 1024 * 1024)))
+      const part = Buffer.alloc(1024 * 1024)
+      if (request.url !== '/bomb/zeros') DENSE.copy(part)
+      response.end(gzipSync(Buffer.concat(Array<Buffer>(64).fill(part))))
     },
     zipped: (_, response) => {
       response.setHeader('content-encoding', 'x-unheard-of')
@@ -221,6 +226,7 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
     },
     pause: (request, response) => {
       response.write('before ')
+      if (request.url === '/pause/held') return void held.push(response)
       setTimeout(() => response.end('after'), Number(request.url!.split('/')[2]))
     },
     trickle: (_, response) => {
