@@ -1,16 +1,13 @@
 /** Fair shares between tenants, and restrictions of grants. */
-import test, { type ExecutionContext } from 'ava'
+import test from 'ava'
 import { bodyCall, egressHouse, settingOf, type Setting } from '../../support/vault/egress.js'
+import { until } from '../../support/service/watch.js'
 import { notThrough } from '../../support/fleet/through.js'
 
-const BYTES_PER_TENANT = 6_000_000
-const resources = await egressHouse({
-  environment: {
-    SVC_VAULT__EGRESS_CALLS_PER_AGENT_MAX: '3',
-    SVC_VAULT__EGRESS_CALLS_PER_TENANT_MAX: '5',
-    SVC_VAULT__EGRESS_BUFFERED_BYTES_PER_TENANT_MAX: String(BYTES_PER_TENANT),
-  },
-})
+/** `egress_calls_per_agent_max`. */
+const CALLS = 64
+const WITHIN_MS = 60_000
+const resources = await egressHouse()
 const { api, upstream } = resources
 test.after.always(() => resources.end())
 
@@ -38,38 +35,30 @@ function begin(setting: Setting, path: string, stream = true) {
 
 const seen = (path: string) => upstream.requests.filter(({ url }) => url === path).length
 
-async function until(t: ExecutionContext, what: string, isSo: () => boolean | Promise<boolean>) {
-  // A minute and more: the machine may be busy.
-  for (let tries = 0; tries < 1_200; tries += 1) {
-    if (await isSo()) return
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-  t.fail(what)
-}
-
 test.serial('concurrent calls of an agent are limited, and released at their end', async (t) => {
   notThrough('each process counts for itself')
   const [hostile, honest] = [await settingOf(resources), await settingOf(resources)]
-  const running = [1, 2, 3].map((each) => begin(hostile, `/silent/agent-${each}`))
-  await until(t, 'the calls are under way', () =>
-    [1, 2, 3].every((n) => seen(`/silent/agent-${n}`) > 0),
-  )
+  const path = '/held-events/agent'
+  const running = Array.from({ length: CALLS }, () => begin(hostile, path))
+  await until('the calls are under way', WITHIN_MS, () => seen(path) === CALLS)
   const refused = await call(hostile, '/echo')
   t.is(refused.status, 429)
   t.is(refused.headers['retry-after'], '1')
   t.is(refused.headers['proxy-status'], 'svc-egress; error=connection_limit_reached')
   t.is((await call(honest, '/echo')).status, 200)
   for (const each of running) each.end()
-  await until(t, 'the places are free', async () => (await call(hostile, '/echo')).status === 200)
+  const isFree = async () => (await call(hostile, '/echo')).status === 200
+  await until('the places are free', WITHIN_MS, isFree)
 })
 
 test.serial(
-  'buffered responses count against the memory share of the tenant until they end',
+  'buffered responses and JSON documents count against the memory share of the tenant until they end',
   async (t) => {
     notThrough('each process counts for itself')
     const [hostile, honest] = [await settingOf(resources), await settingOf(resources)]
+    // Two of them leave 1.3 MB.
     const fill = () => {
-      const { answer, end } = begin(hostile, '/fill-and-hold/5900000', false)
+      const { answer, end } = begin(hostile, '/fill-and-hold/25000000', false)
       const filling = { end, isOver: false }
       answer
         .then(({ body }) => body.dump())
@@ -77,32 +66,30 @@ test.serial(
         .finally(() => (filling.isOver = true))
       return filling
     }
-    let running = fill()
-    const whole = (setting: Setting) => call(setting, '/bytes/200000', { stream: false })
-    await until(t, 'the bytes are held', async () => {
-      // A small call of the lines below may have been under way, so that the large one was refused.
-      if (running.isOver) running = fill()
+    let running = [fill(), fill()]
+    const whole = (setting: Setting) => call(setting, '/bytes/2000000', { stream: false })
+    await until('the bytes are held', WITHIN_MS, async () => {
+      // A small call of the lines below may have been under way, so that a large one was refused.
+      running = running.map((each) => (each.isOver ? fill() : each))
       return (await whole(hostile)).status === 503
     })
     const refused = await whole(hostile)
     t.is(refused.status, 503)
     t.is(refused.headers['retry-after'], '1')
     t.is((await whole(honest)).status, 200)
-    running.end()
-    await until(t, 'the bytes are free', async () => (await whole(hostile)).status === 200)
+    // A document counts too, also with a streamed response.
+    const posted = (setting: Setting, bytes: number) =>
+      call(setting, '/hash', { method: 'POST', body: 'x'.repeat(bytes), stream: true })
+    t.is((await posted(hostile, 2_000_000)).status, 503)
+    t.is((await posted(honest, 2_000_000)).status, 200)
+    for (let times = 0; times < 3; times += 1) {
+      t.is((await posted(hostile, 1_000_000)).status, 200)
+    }
+    for (const each of running) each.end()
+    const isFree = async () => (await whole(hostile)).status === 200
+    await until('the bytes are free', WITHIN_MS, isFree)
   },
 )
-
-test.serial('the JSON document of a call counts too, also with a streamed response', async (t) => {
-  const [hostile, honest] = [await settingOf(resources), await settingOf(resources)]
-  const large = { method: 'POST', body: 'x'.repeat(BYTES_PER_TENANT + 1), stream: true }
-  t.is((await call(hostile, '/hash', large)).status, 503)
-  const fitting = { ...large, body: 'x'.repeat(BYTES_PER_TENANT - 1) }
-  for (let times = 0; times < 3; times += 1) {
-    t.is((await call(hostile, '/hash', fitting)).status, 200)
-  }
-  t.is((await call(honest, '/hash', fitting)).status, 200)
-})
 
 test.serial('a periodic secret with a repetitive body does not block other tenants', async (t) => {
   const secret = `${'a'.repeat(32_000)}b${'a'.repeat(28_000)}`
@@ -119,11 +106,11 @@ test.serial('a periodic secret with a repetitive body does not block other tenan
   for (const body of bodies) {
     body.on('data', (chunk: Buffer) => (read += chunk.length)).on('error', () => undefined)
   }
-  await until(t, 'the streams run', () => read > 4 * 1024 * 1024)
+  await until('the streams run', WITHIN_MS, () => read > 4 * 1024 * 1024)
   for (let times = 0; times < 5; times += 1) {
     const before = read
     t.is((await call(honest, '/echo')).status, 200)
-    await until(t, 'the streams go on', () => read > before)
+    await until('the streams go on', WITHIN_MS, () => read > before)
   }
   for (const each of running) each.end()
 })

@@ -2,6 +2,8 @@
 import { connect as connectHttp2 } from 'node:http2'
 import { connect } from 'node:net'
 import test from 'ava'
+import { EGRESS_LIMITS, PROFILES } from '../../support/fleet/profiles.js'
+import { until } from '../../support/service/watch.js'
 import {
   bodyCall,
   type EgressHouse,
@@ -10,23 +12,18 @@ import {
   type Setting,
 } from '../../support/vault/egress.js'
 
-/** More than the kernel buffers of an unread connection. */
-const ANSWER_BYTES = 24 * 1024 * 1024
-/** Room for two responses. */
-const ANSWERS = 2
-const environment = {
-  SVC_VAULT__EGRESS_BUFFERED_RESPONSE_MAX_BYTES: String(ANSWER_BYTES),
-  SVC_VAULT__EGRESS_BUFFERED_BYTES_PER_TENANT_MAX: String(ANSWERS * ANSWER_BYTES + 1_000_000),
-}
+const { responseBytes: ANSWER_BYTES, tenantBytes } = EGRESS_LIMITS
+const ANSWERS = Math.floor(tenantBytes / ANSWER_BYTES)
 const houses = new Map<string, EgressHouse>([
   [
     'uws',
     await egressHouse({
-      environment: { ...environment, SVC_SERVER__HTTP1_PARSER: 'uwebsockets' },
+      transport: 'plain_http',
+      environment: { ...PROFILES.egress, SVC_SERVER__HTTP1_PARSER: 'uwebsockets' },
     }),
   ],
-  ['http1', await egressHouse({ environment })],
-  ['http2', await egressHouse({ environment, transport: 'tls_h2_only' })],
+  ['http1', await egressHouse({ transport: 'plain_http' })],
+  ['http2', await egressHouse({ transport: 'tls_h2_only' })],
 ])
 test.after.always(async () => {
   for (const resources of houses.values()) await resources.end()
@@ -112,11 +109,6 @@ for (const [transport, resources] of houses) {
       const calls = Array.from({ length: ANSWERS }, () => call(resources, hostile))
       return (await Promise.all(calls)).every(({ statusCode }) => statusCode === 200)
     }
-    let areFree = await isServed()
-    for (let tries = 0; tries < 40 && !areFree; tries += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 50))
-      areFree = await isServed()
-    }
-    t.true(areFree, 'the bytes are free')
+    await until('the bytes are free', 30_000, isServed)
   })
 }
