@@ -75,6 +75,24 @@ for (const [transport, at] of houses) {
   })
 }
 
+test.serial('an upstream may send 100 (Continue) before its response', async (t) => {
+  const at = houses.get('plain_http')!
+  const setting = await settingOf(at)
+  for (const count of [1, 2, 20]) {
+    for (const body of [undefined, 'text']) {
+      const answer = await at.send('/v1/proxy/body', {
+        token: setting.direct,
+        headers: bodyCall(setting, `${at.upstream.origin}/continue/${count}`, {
+          'x-svc-method': body === undefined ? 'GET' : 'POST',
+        }),
+        ...(body === undefined ? {} : { body }),
+      })
+      t.is(answer.statusCode, 200)
+      t.is(await answer.body.text(), 'continued')
+    }
+  }
+})
+
 test.serial('a base64 body can be as large as the document allows', async (t) => {
   const at = houses.get('plain_http')!
   const setting = await settingOf(at)

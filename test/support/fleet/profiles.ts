@@ -2,7 +2,6 @@
  * Settings of the services that test files share: `sharedService('plain')`. Several files use one at the same time, on one
  * database. Tenants isolate them, so a file makes its own tenants, and its own addresses with `mailbox()`.
  */
-
 import { fileURLToPath } from 'node:url'
 import { UPSTREAM_CERT_PATH } from '../../actors/vault/egress/loopback-tls.js'
 
@@ -77,7 +76,6 @@ export const PROFILES = {
   },
   /** What a tenant of a new deployment has: people sign up, sign in by mail and passkey, and guests stay. */
   people: PEOPLE,
-
   /** Calls to upstreams on loopback (support/vault/egress.ts). */
   egress: {
     ...LIMITS,
