@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { rootCertificates } from 'node:tls'
+import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { normalizeHostname } from '../../actors/domain/hostnames.js'
 import { httpClient } from '../client/http.js'
@@ -87,6 +88,7 @@ async function run(
     const folder = createRunFolder(
       { parent: RUNS_FOLDER, pid: process.pid, tag: random.token(TAG_BYTES), isAlive },
       bundleOf(environment, authority.certificatePem),
+      environment['SYSTEM_WGETRC'],
     )
     trace(`credentials for ${choice.hosts().join(', ') || 'no host'}`)
     try {
@@ -95,8 +97,8 @@ async function run(
         args,
         environment: childEnvironment(environment, {
           proxyUrl: proxy.url,
-          bundlePath: folder.bundlePath,
-          preloadUrl: new URL('../svc-run/node-preload.js', import.meta.url).href,
+          ...folder,
+          preloadPath: fileURLToPath(new URL('../svc-run/node-preload.cjs', import.meta.url)),
           tokenEnv: options.tokenEnv,
         }),
         isInteractive: process.stdin.isTTY === true,

@@ -7,6 +7,7 @@ const UNPROXIED = 'localhost,127.0.0.1,::1'
 /** Variables for the file of trusted certificates. */
 const BUNDLE_NAMES = [
   'SSL_CERT_FILE', // OpenSSL, Python, Ruby, PHP, Go
+  'PERL_LWP_SSL_CA_FILE',
   'CURL_CA_BUNDLE',
   'REQUESTS_CA_BUNDLE',
   'PIP_CERT',
@@ -29,8 +30,12 @@ const REMOVED = [
 export type ChildEnvironmentOptions = {
   readonly proxyUrl: string
   readonly bundlePath: string
+  /** System file of wget, which names the certificates. */
+  readonly wgetrcPath: string
+  /** Folder with a settings file of PHP, which names the certificates. */
+  readonly phpFolder: string
   /** Module that makes Node's HTTP clients use the proxy. */
-  readonly preloadUrl: string
+  readonly preloadPath: string
   /** Name of the variable with the access token, if any; it is removed. */
   readonly tokenEnv: string | undefined
 }
@@ -39,7 +44,7 @@ export function childEnvironment(
   parent: Environment,
   options: ChildEnvironmentOptions,
 ): Environment {
-  const { proxyUrl, bundlePath, preloadUrl, tokenEnv } = options
+  const { proxyUrl, bundlePath, wgetrcPath, phpFolder, preloadPath, tokenEnv } = options
   const own: Record<string, string | undefined> = { ...parent }
   for (const name of REMOVED) delete own[name]
   if (tokenEnv !== undefined) delete own[tokenEnv]
@@ -49,6 +54,10 @@ export function childEnvironment(
   own['no_proxy'] = UNPROXIED
   // Built into Node 22.21 and 24; the preload module serves older versions.
   own['NODE_USE_ENV_PROXY'] = '1'
-  own['NODE_OPTIONS'] = [parent['NODE_OPTIONS'], `--import=${preloadUrl}`].filter(Boolean).join(' ')
+  const required = `--require=${JSON.stringify(preloadPath)}`
+  own['NODE_OPTIONS'] = [parent['NODE_OPTIONS'], required].filter(Boolean).join(' ')
+  own['SYSTEM_WGETRC'] = wgetrcPath
+  // An empty part stands for the folder that PHP was built with.
+  own['PHP_INI_SCAN_DIR'] = `${parent['PHP_INI_SCAN_DIR'] ?? ''}:${phpFolder}`
   return own
 }

@@ -228,11 +228,11 @@ if (LONG) {
       return isReady(callerOf(stage.fleet.baseUrl)).catch(() => false)
     }
     await stage.fleet.kms.interrupt()
-    await until('no process is ready', WITHIN_MS, async () => !(await hasReady()))
     await sleep(10_000)
+    t.true(await hasReady())
     await stage.flows()
     await stage.fleet.kms.resume()
-    await until('a process is ready', WITHIN_MS, hasReady)
+    t.true(await hasReady())
     await stage.flows()
     t.deepEqual((await stage.report()).failures, [])
   })

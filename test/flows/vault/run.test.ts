@@ -156,6 +156,58 @@ test.serial('node: fetch, https and many calls with keep-alive', async (t) => {
   t.is(code, 0)
 })
 
+test.serial('node: agents of the program, no agent, and worker threads', async (t) => {
+  const script = `
+    import https from 'node:https'
+    import { once } from 'node:events'
+    import { Worker } from 'node:worker_threads'
+    const address = process.argv[1] + '/headers'
+    const get = (agent) => new Promise((resolve, reject) =>
+      https.get(address, { agent, headers: { authorization: 'x' } }, async (got) => {
+        let text = ''
+        for await (const part of got) text += part
+        resolve(got.statusCode + ' ' + text.includes('[redacted]'))
+      }).on('error', reject))
+    const say = (word) => process.stdout.write(word + '\\n')
+    class OwnAgent extends https.Agent {}
+    for (const agent of [false, undefined, new https.Agent({ keepAlive: true }), new OwnAgent()])
+      say(await get(agent))
+    const code = 'import { parentPort, workerData } from "node:worker_threads";' +
+      'fetch(workerData, { headers: { authorization: "x" } }).then((got) => got.text())' +
+      '.then((text) => parentPort.postMessage(text.includes("[redacted]")))'
+    const worker = new Worker(code, { eval: true, workerData: address })
+    say(...await once(worker, 'message'))
+    process.exit(0)`
+  const command = ['node', '--input-type=module', '-e', script, upstream.origin]
+  const { out, err, code } = await svcRun.run([], command)
+  t.is(out, `${'200 true\n'.repeat(4)}true\n`, err)
+  t.is(code, 0)
+})
+
+testWithProgram('wget', 'wget trusts the certificates of the run', async (t) => {
+  const { out, err } = await svcRun.run([], ['wget', '-qO-', at('/headers')])
+  t.regex(out, /\[redacted\]/, err)
+})
+
+testWithProgram('perl', 'perl: LWP trusts the certificates of the run', async (t) => {
+  const script = `eval 'use LWP::UserAgent; use LWP::Protocol::https; 1' or do { print 'absent'; exit };
+    my $agent = LWP::UserAgent->new; $agent->env_proxy;
+    print $agent->get($ARGV[0])->decoded_content;`
+  const { out, err } = await svcRun.run([], ['perl', '-e', script, at('/headers')])
+  if (out === 'absent') t.log('LWP is not installed')
+  else t.regex(out, /\[redacted\]/, err)
+})
+
+testWithProgram('php', 'php trusts the certificates of the run', async (t) => {
+  const script = `echo ini_get('openssl.cafile') === getenv('SSL_CERT_FILE') ? 'same' : 'other';
+    if (!function_exists('curl_init')) exit;
+    $call = curl_init($argv[1]);
+    curl_setopt($call, CURLOPT_RETURNTRANSFER, true);
+    echo strpos(curl_exec($call), '[redacted]') === false ? ' other' : ' redacted';`
+  const { out, err } = await svcRun.run([], ['php', '-r', script, '--', at('/headers')])
+  t.regex(out, /^same( redacted)?$/, err)
+})
+
 testWithProgram(
   'git',
   'git: clone and push with a password that git never sees',
