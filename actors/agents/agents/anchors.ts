@@ -7,8 +7,8 @@ import type { Documents, Fetched } from '../../platform/outbound-http/documents.
 import {
   fairDocuments,
   type FairDocumentsNeeds,
-  SHARE_EXHAUSTED,
 } from '../../platform/outbound-http/fair-documents.js'
+import { SHARE_EXHAUSTED } from '../../platform/outbound-http/site-places.js'
 import { documentFault, readDidWeb, type SoughtKey } from './did-web.js'
 import type { AnchorType, StartRefused } from './protocol.js'
 

@@ -17,6 +17,7 @@ import {
   FetchFailed,
 } from '../../platform/outbound-http/bounded-fetch.js'
 import type { EgressSettings } from '../../platform/outbound-http/outbound.js'
+import { SHARE_EXHAUSTED, sitePlaces } from '../../platform/outbound-http/site-places.js'
 import { sha256Of } from './document.js'
 
 const FETCH_MS_MAX = 5_000
@@ -65,6 +66,7 @@ export type RemoteDocumentsNeeds = {
 }
 
 type Failure = Exclude<Remote, { tag: 'found' }>
+const BUSY: Remote = { tag: 'unreachable', fault: SHARE_EXHAUSTED }
 
 export function createRemoteDocuments(needs: RemoteDocumentsNeeds): RemoteDocuments {
   const { database, clock, settings } = needs
@@ -80,6 +82,7 @@ export function createRemoteDocuments(needs: RemoteDocumentsNeeds): RemoteDocume
       timeoutMs: FETCH_MS_MAX,
     }),
   }
+  const places = sitePlaces('client_documents')
   /** One fetch at a time per URL in this process. */
   const inFlight = new Map<string, Promise<Remote>>()
   const heldOff = new Map<string, { readonly untilMs: number; readonly failure: Failure }>()
@@ -127,7 +130,7 @@ export function createRemoteDocuments(needs: RemoteDocumentsNeeds): RemoteDocume
       const recent = (fetchedAtMs.get(key) ?? -Infinity) > clock.monotonicMs() - HOLD_OFF_MS
       const fresh = row !== undefined && row.freshUntil.getTime() > now
       if (row !== undefined && fresh && (asked.refresh !== true || recent)) return found(row)
-      const remote = await fetchOnce(asked, key)
+      const remote = await places(new URL(asked.url), BUSY, () => fetchOnce(asked, key))
       if (remote.tag !== 'unreachable' || row === undefined) return remote
       if (fresh) return found(row)
       const usable = asked.stale && row.freshUntil.getTime() + STALE_MS_MAX > now

@@ -3,7 +3,7 @@ import type { ScopeBounds } from '../../../storage/oauth/client-registration.js'
 import type { ApplicationDraft } from '../clients/protocol.js'
 import { draftFault, registrableScopes } from '../clients/rules.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
-import { SHARE_EXHAUSTED } from '../../platform/outbound-http/fair-documents.js'
+import { SHARE_EXHAUSTED } from '../../platform/outbound-http/site-places.js'
 import { type ReadMetadata, readMetadata, refused } from './metadata.js'
 import type { ClientMetadata, MetadataRefused } from './protocol.js'
 

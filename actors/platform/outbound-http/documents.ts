@@ -1,7 +1,7 @@
 /**
  * Fetches JSON documents of other parties: key sets, sector identifier files, DID documents, metadata.
  * Over https, through the dialer, without redirects, with limits for size and time. Documents are cached,
- * and concurrent callers share a request.
+ * and concurrent callers share a request. Callers that wait have places by site.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { parseStrictJson } from '../jose/strict-json.js'
@@ -9,6 +9,7 @@ import { discard, readBody } from './bounded-body.js'
 import type { Resolver } from './dialer.js'
 import { proxyErrorOf } from './failures.js'
 import { type EgressSettings, outbound } from './outbound.js'
+import { SHARE_EXHAUSTED, sitePlaces } from './site-places.js'
 import { judgeTarget } from './targets.js'
 import { createUpstreams, type Upstreams } from './upstreams.js'
 
@@ -26,6 +27,7 @@ const KEPT_MS_MAX = 60 * 60_000
 const FAILURE_KEPT_MS = 15_000
 /** Minimum time between two refreshes of a document. */
 const REFRESH_MS_MIN = 15_000
+const BUSY: Fetched = { tag: 'failed', fault: SHARE_EXHAUSTED }
 
 export type Fetched =
   | { readonly tag: 'fetched'; readonly document: unknown }
@@ -58,6 +60,7 @@ export function createDocuments({ settings, clock, resolve }: DocumentsOptions):
   const { dialer, rules } = outbound(settings, { connectTimeoutMs: CONNECT_MS_MAX, resolve })
   const upstreams = createUpstreams(dialer, ORIGINS_MAX)
   const entries = new Map<string, Entry>()
+  const places = sitePlaces('documents')
 
   function begin(url: URL): Promise<Fetched> {
     const atMs = clock.monotonicMs()
@@ -85,7 +88,9 @@ export function createDocuments({ settings, clock, resolve }: DocumentsOptions):
         known === undefined ||
         known.keptUntilMs <= nowMs ||
         (refresh && nowMs - known.atMs >= REFRESH_MS_MIN)
-      return stale ? begin(target.url) : known.answer
+      // What is known takes no place, however many ask for it.
+      if (!stale && known.keptUntilMs !== Infinity) return known.answer
+      return places(target.url, BUSY, () => (stale ? begin(target.url) : known.answer))
     },
     faultOf(text) {
       const target = judgeTarget(text, rules)

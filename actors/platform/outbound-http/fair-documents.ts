@@ -9,9 +9,8 @@ import {
 } from '../../../runtime/kernel/fairness/fair-share.js'
 import type { TenantGroups } from '../tenant-groups.js'
 import type { Documents, Fetched } from './documents.js'
+import { SHARE_EXHAUSTED } from './site-places.js'
 
-/** The fault of a document whose sender has no place. */
-export const SHARE_EXHAUSTED = 'share_exhausted'
 const BUSY: Fetched = { tag: 'failed', fault: SHARE_EXHAUSTED }
 
 export type FairDocumentsNeeds = {

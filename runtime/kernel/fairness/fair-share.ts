@@ -341,7 +341,7 @@ export function inPlace<T>(
     }
     const place = share.tryAcquire([key], 1, { groups, giveUp })
     if (isRefused(place)) return resolve(busy)
-    run().then(resolve, reject).finally(place)
+    run().finally(place).then(resolve, reject)
   })
 }
 
