@@ -19,6 +19,11 @@ const PEOPLE = {
   SVC_EMAIL_OTP__ENABLED: 'true',
   SVC_MAGIC_LINK__ENABLED: 'true',
   SVC_PASSKEY__ENABLED: 'true',
+  SVC_SIWE__ENABLED: 'true',
+  SVC_SIWE__CHAIN_IDS: '[1, 8453]',
+  // Without a provider nothing of it is offered.
+  SVC_PHONE__ENABLED: 'true',
+  SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '1000',
   SVC_ANONYMOUS__ENABLED: 'true',
   SVC_ANONYMOUS__REQUESTS_PER_ADDRESS_MAX: '100000',
   SVC_EMAIL__REQUESTS_PER_ADDRESS_MAX: '100000',
@@ -74,7 +79,7 @@ export const PROFILES = {
     SVC_USER_SELF_SERVICE__ENABLED: 'true',
     SVC_USER_SELF_SERVICE__SIGN_UP_DEFAULT: 'false',
   },
-  /** What a tenant of a new deployment has: people sign up, sign in by mail and passkey, and guests stay. */
+  /** Ways in: people sign up, sign in by mail, passkey and wallet, and guests stay. Guesses are not limited. */
   people: PEOPLE,
   /** Calls to upstreams on loopback (support/vault/egress.ts). */
   egress: {

@@ -10,12 +10,13 @@ import {
   signIn,
   type Workspace,
 } from '../../../support/identity/person.js'
-import { codeIn, openMailServer, pathIn } from '../../../support/operations/mail.js'
-import type { Database } from '../../../../storage/platform/sql.js'
+import { mailbox } from '../../../support/identity/addresses.js'
+import { codeIn, pathIn, sharedMail } from '../../../support/operations/letters.js'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
 import { openChromium } from '../../../support/pages/chromium.js'
 import { looksRight } from '../../../support/pages/visual-checks.js'
 import { testWithProgram } from '../../../support/service/programs.js'
+import { PROFILES } from '../../../support/fleet/profiles.js'
 import { testService } from '../../../support/service.js'
 import {
   departed,
@@ -24,7 +25,6 @@ import {
   upstreamFixture,
 } from '../../../support/vault/upstream.js'
 
-const EMAIL = 'ada@example.com'
 const CODE = /[A-Z]{4}-[A-Z]{4}/
 
 /** Signs in again in a browser whose session is over. */
@@ -33,38 +33,41 @@ function signInAgain(browser: TestBrowser, workspace: Workspace) {
   return signIn(browser, workspace)
 }
 
-async function stage(t: ExecutionContext, environment: Readonly<Record<string, string>> = {}) {
-  const mail = await openMailServer()
-  const running = await testService({
-    environment: { ...mail.environment, SVC_ADAPTIVE_MFA__ENABLED: 'true', ...environment },
-  })
-  t.teardown(async () => {
-    await running.end()
-    await mail.close()
-  })
+const mail = await sharedMail()
+const environment = { ...PROFILES.people, ...mail.environment, SVC_ADAPTIVE_MFA__ENABLED: 'true' }
+const running = await testService({ environment })
+test.after.always(() => running.end())
+let stages = 0
+
+async function stage(t: ExecutionContext) {
+  const email = mailbox(`ada-${(stages += 1)}`)
   const made = await bootstrapped(running)
   const db = running.db.database
   // The fixture user gets a mailbox that was proved before.
   await sql(
     db,
     `update accounts set email = $2, email_key = $2, email_verified = true where email = $1`,
-    [made.email, EMAIL],
+    [made.email, email],
   )
   return {
     running,
     mail,
     db,
-    workspace: { ...made, email: EMAIL },
+    workspace: { ...made, email },
+    email,
     browser(): TestBrowser {
       const opened = openBrowser(running)
       t.teardown(() => opened.close())
       return opened
     },
-    triggered: () =>
+    /** In the tenant, and in these. */
+    triggered: (...tenants: string[]) =>
       sql<{ reasons: string[]; method: string }>(
         db,
         `select data -> 'reasons' as reasons, data ->> 'method' as method from all_events
-         where type = 'auth.adaptive_mfa.triggered' order by occurred_at, id`,
+         where tenant_id = any ($1) and type = 'auth.adaptive_mfa.triggered'
+         order by occurred_at, id`,
+        [[made.tenantId, ...tenants]],
       ),
   }
 }
@@ -89,7 +92,7 @@ test.serial('a new browser needs a code by mail once, and is known afterwards', 
   t.regex(asked.location!, /^\/auth\/mfa\?flow=/)
   t.is((await other.get('/auth/account')).status, 303, 'the sign-in is not complete')
   const page = await other.follow(asked)
-  const code = codeIn(await at.mail.letterTo(EMAIL, CODE))
+  const code = codeIn(await at.mail.letterTo(at.email, CODE))
   const wrong = await other.submit(page, { code: 'BBBB-BBBB' }, '/auth/mfa')
   t.true(wrong.html.includes('aria-invalid="true"'))
   const stranger = at.browser()
@@ -103,7 +106,9 @@ test.serial('a new browser needs a code by mail once, and is known afterwards', 
   t.is((await other.get('/auth/account')).status, 200)
   const [session] = await sql(
     at.db,
-    `select level, amr from browser_sessions where 'otp' = any (amr) and ended_at is null`,
+    `select level, amr from browser_sessions
+     where tenant_id = $1 and 'otp' = any (amr) and ended_at is null`,
+    [at.workspace.tenantId],
   )
   t.deepEqual(session, { level: 1, amr: ['pwd', 'otp'] })
   t.is((await signInAgain(other, at.workspace)).location, '/auth/account', 'known by now')
@@ -121,14 +126,14 @@ type Stage = Awaited<ReturnType<typeof stage>>
 const FIRST_SESSIONS = {
   'an invitation': async (at: Stage, browser: TestBrowser, email: string) => {
     const api = apiOf(at.running)
-    const { token, body } = await api.workspace()
+    const { token, body, tenantId } = await api.workspace()
     const made = await api.post('/api/v1/tenant-users', token, { email })
     await api.close()
     if (made.status !== 201) throw new Error(JSON.stringify(made.body))
     const { text } = await at.mail.letterTo(email)
     const page = await browser.get(/\/auth\/invitations\/[\w-]+/.exec(text)![0])
     const opened = await browser.submit(page, { name: 'Bea', password: PASSWORD })
-    return { opened, tenantSlug: String(body['tenant_slug']) }
+    return { opened, tenantId, tenantSlug: String(body['tenant_slug']) }
   },
   'an invite of the operator': async (
     { workspace }: Stage,
@@ -137,17 +142,22 @@ const FIRST_SESSIONS = {
   ) => {
     const page = await browser.get(new URL(workspace.inviteUrl).pathname)
     const opened = await browser.submit(page, { name: 'Bea', email, password: PASSWORD })
-    return { opened, tenantSlug: workspace.tenantSlug }
+    return { opened, ...workspace }
   },
   'a sign-up': async ({ mail, workspace }: Stage, browser: TestBrowser, email: string) => {
-    const { tenantSlug } = workspace
+    const { tenantId, tenantSlug } = workspace
     const page = await browser.get(`/auth/register?tenant_slug=${tenantSlug}`)
     await browser.submit(page, { email })
     const link = pathIn(await mail.letterTo(email, /\/auth\/register\//), '/auth/register/')
     const fields = { name: 'Bea', password: PASSWORD }
-    return { opened: await browser.submit(await browser.get(link), fields), tenantSlug }
+    const opened = await browser.submit(await browser.get(link), fields)
+    return { opened, tenantId, tenantSlug }
   },
-  'a guest session': async ({ db, workspace }: Stage, browser: TestBrowser, email: string) => {
+  'a guest session': async (
+    { db, workspace, email: fixture }: Stage,
+    browser: TestBrowser,
+    email: string,
+  ) => {
     const { tenantId, tenantSlug } = workspace
     await sql(db, 'update tenants set settings = $2 where id = $1', [
       tenantId,
@@ -155,33 +165,26 @@ const FIRST_SESSIONS = {
     ])
     const page = await browser.get(`/auth/login?tenant_slug=${tenantSlug}&return_to=/auth/account`)
     const opened = await browser.submit(page, {}, '/auth/login/guest')
-    await givePassword(db, 'guest_since is not null', email)
-    return { opened, tenantSlug }
+    await sql(
+      db,
+      `update accounts set email = $1, email_key = $1, guest_since = null,
+         password_hash = (select password_hash from accounts where email = $2)
+       where guest_since is not null
+         and id in (select account_id from tenant_users where tenant_id = $3)`,
+      [email, fixture, tenantId],
+    )
+    return { opened, tenantId, tenantSlug }
   },
 } as const
-
-/** Gives an account the address and the password of the fixture user. */
-const givePassword = (db: Database, whose: string, email: string) =>
-  sql(
-    db,
-    `update accounts set email = $1, email_key = $1, guest_since = null,
-       password_hash = (select password_hash from accounts where email = $2)
-     where ${whose}`,
-    [email, EMAIL],
-  )
 
 for (const [way, open] of Object.entries(FIRST_SESSIONS)) {
   test.serial(
     `after ${way} a password from elsewhere is challenged, and its owner is not`,
     async (t) => {
-      const at = await stage(t, {
-        SVC_INVITATIONS__ENABLED: 'true',
-        SVC_USER_SELF_SERVICE__ENABLED: 'true',
-        SVC_ANONYMOUS__ENABLED: 'true',
-      })
-      const email = 'bea@example.com'
+      const at = await stage(t)
+      const email = mailbox(way.replaceAll(' ', '-'))
       const owner = at.browser()
-      const { opened, tenantSlug } = await open(at, owner, email)
+      const { opened, tenantId, tenantSlug } = await open(at, owner, email)
       t.is(opened.status, 303, opened.html)
       await sql(at.db, 'update accounts set email_verified = true where email = $1', [email])
       const password = way === 'a guest session' ? at.workspace.password : PASSWORD
@@ -190,7 +193,7 @@ for (const [way, open] of Object.entries(FIRST_SESSIONS)) {
       t.regex((await signIn(attacker, bea)).location!, /^\/auth\/mfa\?flow=/)
       t.is((await attacker.get('/auth/account')).status, 303)
       t.is((await signInAgain(owner, bea)).location, '/auth/account', 'the browser is known')
-      t.deepEqual(await at.triggered(), [{ reasons: ['new_device'], method: 'mail' }])
+      t.deepEqual(await at.triggered(tenantId), [{ reasons: ['new_device'], method: 'mail' }])
     },
   )
 }
@@ -198,14 +201,11 @@ for (const [way, open] of Object.entries(FIRST_SESSIONS)) {
 test.serial(
   'after a federated sign-in a password from elsewhere is challenged, and its owner is not',
   async (t) => {
-    const mail = await openMailServer()
-    const environment = { ...mail.environment, SVC_ADAPTIVE_MFA__ENABLED: 'true' }
     const house = await upstreamFixture({ environment })
     const [owner, attacker] = [openBrowser(house.running), openBrowser(house.running)]
     t.teardown(async () => {
       await Promise.all([owner.close(), attacker.close()])
       await house.end()
-      await mail.close()
     })
     const workspace = await bootstrapped(house.running)
     const db = house.running.db.database
@@ -231,13 +231,18 @@ test.serial(
 )
 
 test.serial('a new network and failures raise the risk', async (t) => {
-  const at = await stage(t, { SVC_ADAPTIVE_MFA__FAILURES_MAX: '2' })
+  const at = await stage(t)
   const browser = at.browser()
   await signIn(browser, at.workspace)
-  for (let n = 0; n < 2; n += 1)
+  for (let n = 0; n < 3; n += 1)
     await signInAgain(browser, { ...at.workspace, password: 'a guess' })
   t.regex((await signInAgain(browser, at.workspace)).location!, /^\/auth\/mfa/)
-  await sql(at.db, `update known_browsers set network = '192.0.2.0/24'`)
+  await sql(
+    at.db,
+    `update known_browsers set network = '192.0.2.0/24' where account_id =
+       (select id from accounts where email = $1)`,
+    [at.email],
+  )
   t.regex((await signInAgain(browser, at.workspace)).location!, /^\/auth\/mfa/)
   t.deepEqual(await at.triggered(), [
     { reasons: ['failures'], method: 'mail' },
@@ -253,10 +258,10 @@ test.serial('another code can be requested, and replaces the first', async (t) =
   await signIn(at.browser(), at.workspace)
   const browser = at.browser()
   const page = await browser.follow(await signIn(browser, at.workspace))
-  const first = codeIn(await at.mail.letterTo(EMAIL, CODE))
+  const first = codeIn(await at.mail.letterTo(at.email, CODE))
   const again = await browser.submit(page, {}, '/auth/mfa/mail')
   t.regex(again.location!, /^\/auth\/mfa\?flow=/)
-  const second = codeIn(await at.mail.letterTo(EMAIL, CODE, 1))
+  const second = codeIn(await at.mail.letterTo(at.email, CODE, 1))
   t.is((await browser.submit(page, { code: first }, '/auth/mfa')).status, 200)
   t.is((await browser.submit(page, { code: second }, '/auth/mfa')).location, '/auth/account')
 })
@@ -270,27 +275,27 @@ test.serial('an account with a second factor gives that one, and the event says 
   const done = await browser.submit(page, { code: enrolled.codes.next() }, '/auth/mfa')
   t.is(done.location, '/auth/account', done.html)
   t.deepEqual(await at.triggered(), [{ reasons: ['new_device'], method: 'second_factor' }])
-  t.is(at.mail.received.length, 0)
+  t.deepEqual(await at.mail.lettersTo(at.email), [])
 })
 
 test.serial(
   'an unproved mailbox confirms nothing, and a sign-in by mail needs no second mail',
   async (t) => {
-    const at = await stage(t, { SVC_EMAIL_OTP__ENABLED: 'true' })
+    const at = await stage(t)
     await signIn(at.browser(), at.workspace)
     const browser = at.browser()
     const login = await browser.get(`/auth/login?tenant_slug=${at.workspace.tenantSlug}`)
     const { fields } = login.forms[0]!
     const waiting = await browser.follow(
-      await browser.post('/auth/login/mail', { ...fields, email: EMAIL }),
+      await browser.post('/auth/login/mail', { ...fields, email: at.email }),
     )
-    const code = codeIn(await at.mail.letterTo(EMAIL, CODE))
+    const code = codeIn(await at.mail.letterTo(at.email, CODE))
     t.is((await browser.submit(waiting, { code }, '/auth/login/code')).location, '/auth/account')
-    await sql(at.db, 'update accounts set email_verified = false')
+    await sql(at.db, 'update accounts set email_verified = false where email = $1', [at.email])
     t.is((await signIn(at.browser(), at.workspace)).location, '/auth/account')
     const methods = (await at.triggered()).map(({ method }) => method)
     t.deepEqual(methods, ['none', 'none'])
-    t.is(at.mail.received.length, 1)
+    t.is((await at.mail.lettersTo(at.email)).length, 1)
   },
 )
 
@@ -305,13 +310,13 @@ testWithProgram('chromium', 'a person confirms a sign-in from a new browser', as
     await api.close()
   })
   await page.goto(`${at.running.baseUrl}/auth/login?tenant_slug=${at.workspace.tenantSlug}`)
-  await page.fill('#email', EMAIL)
+  await page.fill('#email', at.email)
   await page.fill('#password', at.workspace.password)
   await page.keyboard.press('Enter')
   await page.waitForURL('**/auth/mfa?flow=*')
   await looksRight(t, page, 'confirm-sign-in')
   await page.focus('#code')
-  await page.keyboard.type(codeIn(await at.mail.letterTo(EMAIL, CODE)))
+  await page.keyboard.type(codeIn(await at.mail.letterTo(at.email, CODE)))
   await page.keyboard.press('Enter')
   await page.waitForURL('**/auth/account')
   t.deepEqual(complaints, [], 'the content security policy blocked nothing')

@@ -7,12 +7,13 @@ import { systemClock } from '../../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../../runtime/kernel/random.js'
 import { apiOf } from '../../../support/api.js'
 import { sql } from '../../../support/storage/sql.js'
-import { codeIn, type MailServer, openMailServer } from '../../../support/operations/mail.js'
+import { mailbox } from '../../../support/identity/addresses.js'
+import { codeIn, sharedMail } from '../../../support/operations/letters.js'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
 import { openChromium } from '../../../support/pages/chromium.js'
 import { looksRight } from '../../../support/pages/visual-checks.js'
 import { testWithProgram } from '../../../support/service/programs.js'
-import { testService } from '../../../support/service.js'
+import { sharedService, testService } from '../../../support/service.js'
 import {
   authorized,
   callbackOf,
@@ -22,16 +23,17 @@ import {
 
 const DAY_MS = 86_400_000
 
-async function stage(t: ExecutionContext, environment: Readonly<Record<string, string>> = {}) {
-  const mail: MailServer = await openMailServer()
-  const running = await testService({
-    environment: { ...mail.environment, SVC_ANONYMOUS__ENABLED: 'true', ...environment },
-  })
+async function stage(t: ExecutionContext, environment?: Readonly<Record<string, string>>) {
+  const mail = await sharedMail()
+  const guests = { ...mail.environment, SVC_ANONYMOUS__ENABLED: 'true' }
+  const running =
+    environment === undefined
+      ? await sharedService('people')
+      : await testService({ environment: { ...guests, ...environment } })
   const api = apiOf(running)
   t.teardown(async () => {
     await api.close()
     await running.end()
-    await mail.close()
   })
   const workspace = await api.workspace()
   const slug = String(workspace.body['tenant_slug'])
@@ -79,7 +81,9 @@ test.serial('a guest is admitted where the tenant allows it, without address cla
   t.false(account.html.includes('guest.invalid'), 'the placeholder address is not shown')
   const [row] = await sql<{ email: string }>(
     at.db,
-    'select email from accounts where guest_since is not null',
+    `select email from accounts a join tenant_users u on u.account_id = a.id
+     where guest_since is not null and u.tenant_id = $1`,
+    [at.workspace.tenantId],
   )
   const mailed = await at.browser().get(`/auth/login?tenant_slug=${at.slug}`)
   t.is(mailed.status, 200)
@@ -129,13 +133,14 @@ test.serial(
     const [guest] = await sql<{ id: string; sub: string }>(
       at.db,
       `select a.id, u.sub from accounts a join tenant_users u on u.account_id = a.id
-     where a.guest_since is not null`,
+     where a.guest_since is not null and u.tenant_id = $1`,
+      [at.workspace.tenantId],
     )
     const form = await browser.get('/auth/account/email/new')
     const bad = await browser.submit(form, { email: 'x@guest.invalid' })
     t.true(bad.html.includes('Enter a valid email address.'))
 
-    const known = 'owner@example.com'
+    const [known, ada] = [mailbox('owner'), mailbox('ada')]
     const json = { email: known, password: 'a password of the owner here' }
     const made = await at.api.call('POST', '/api/v1/tenant-users', {
       token: at.workspace.token,
@@ -143,7 +148,7 @@ test.serial(
     })
     t.is(made.status, 201)
     const asked = await browser.submit(form, { email: known })
-    const fresh = await browser.submit(form, { email: 'Ada@Example.org' })
+    const fresh = await browser.submit(form, { email: ada.toUpperCase() })
     const shape = ({ html }: Page) => html.replaceAll(/value="[^"]*"|<bdi[^>]*>[^<]*<\/bdi>/g, '')
     t.is(shape(asked), shape(fresh), 'the response does not reveal whether the address is known')
 
@@ -154,12 +159,12 @@ test.serial(
     t.is(taken.status, 409)
     t.true(taken.html.includes('You already have an account with this email address.'))
 
-    const mine = await browser.submit(form, { email: 'Ada@Example.org' })
-    const code = codeIn(await at.mail.letterTo('ada@example.org', /[A-Z]{4}-[A-Z]{4}/, 1))
+    const mine = await browser.submit(form, { email: ada.toUpperCase() })
+    const code = codeIn(await at.mail.letterTo(ada, /[A-Z]{4}-[A-Z]{4}/, 1))
     const stranger = at.browser()
     await stranger.submit(await at.login(stranger), {}, '/auth/login/guest')
     const other = await stranger.submit(await stranger.get('/auth/account/email/new'), {
-      email: 'other@example.org',
+      email: mailbox('other'),
     })
     t.is((await stranger.submit(other, { code })).status, 200, 'a code belongs to one session')
     const both = await Promise.all([browser.submit(mine, { code }), browser.submit(mine, { code })])
@@ -171,7 +176,7 @@ test.serial(
      from accounts a where id = $1`,
       [guest!.id],
     )
-    t.deepEqual(row, { email: 'ada@example.org', proved: true, since: null, sub: guest!.sub })
+    t.deepEqual(row, { email: ada, proved: true, since: null, sub: guest!.sub })
     const account = await browser.get('/auth/account')
     t.is(account.status, 200, 'the session stays')
     t.false(account.html.includes('You are a guest'))
@@ -193,7 +198,8 @@ test.serial('new guests are limited per network address', async (t) => {
 })
 
 test.serial('a guest who is not seen for the retention time is deleted, others stay', async (t) => {
-  const at = await stage(t)
+  // The sweep is of all tenants.
+  const at = await stage(t, {})
   await at.allow()
   const browser = at.browser()
   await browser.submit(await at.login(browser), {}, '/auth/login/guest')
@@ -240,6 +246,7 @@ testWithProgram('chromium', 'a guest keeps the account', async (t, path) => {
   const { page, close, complaints } = await openChromium(path)
   t.teardown(close)
   const { keyboard } = page
+  const email = mailbox('ada-by-keyboard')
   await page.goto(`${at.running.baseUrl}/auth/login?tenant_slug=${at.slug}`)
   await looksRight(t, page, 'guest-sign-in')
   await page.focus('form[action="/auth/login/guest"] button')
@@ -249,15 +256,15 @@ testWithProgram('chromium', 'a guest keeps the account', async (t, path) => {
   await page.click('a[href="/auth/account/email/new"]')
   await looksRight(t, page, 'guest-address')
   await page.focus('#email')
-  await keyboard.type('ada@example.org')
+  await keyboard.type(email)
   await keyboard.press('Enter')
   await page.waitForSelector('#code')
   await looksRight(t, page, 'guest-code')
   await page.focus('#code')
-  await keyboard.type(codeIn(await at.mail.letterTo('ada@example.org')))
+  await keyboard.type(codeIn(await at.mail.letterTo(email)))
   await keyboard.press('Enter')
   await page.waitForURL('**/auth/account')
-  t.true((await page.content()).includes('ada@example.org'))
+  t.true((await page.content()).includes(email))
   t.deepEqual(complaints, [], 'the content security policy blocked nothing')
   const { body } = await at.api.get('/api/v1/capabilities')
   t.true((body['capabilities'] as unknown as string[]).includes('sign_in.anonymous'))

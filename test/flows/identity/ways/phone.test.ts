@@ -13,31 +13,42 @@ import { openBrowser, type Page, type TestBrowser } from '../../../support/pages
 import { openChromium } from '../../../support/pages/chromium.js'
 import { looksRight } from '../../../support/pages/visual-checks.js'
 import { testWithProgram } from '../../../support/service/programs.js'
-import { testService, type TestService } from '../../../support/service.js'
-
-const NUMBER = '+493012345678'
+import { sharedService, testService, type TestService } from '../../../support/service.js'
 
 type Stage = {
   readonly running: TestService
   readonly texts: TextServer
   readonly workspace: Workspace
+  /** Of this test alone. */
+  readonly number: string
   browser(): TestBrowser
+}
+
+const texts = await openTextServer()
+const open = new Map<string, Promise<TestService>>()
+let stages = 0
+test.after.always(async () => {
+  for (const running of open.values()) await (await running).end()
+  texts.close()
+})
+
+/** Tests with the same settings have one service. */
+function serviceWith(environment: Readonly<Record<string, string>>): Promise<TestService> {
+  const key = JSON.stringify(environment)
+  const running = open.get(key) ?? testService({ environment })
+  open.set(key, running)
+  return running
 }
 
 async function stage(
   t: ExecutionContext,
-  provider: 'http' | 'twilio' = 'http',
-  environment: Readonly<Record<string, string>> = {},
+  environment: Readonly<Record<string, string>> = texts.http,
 ): Promise<Stage> {
-  const texts = await openTextServer()
-  const running = await testService({ environment: { ...texts[provider], ...environment } })
-  t.teardown(async () => {
-    await running.end()
-    texts.close()
-  })
+  const running = await serviceWith(environment)
   return {
     running,
     texts,
+    number: `+49301234567${(stages += 1)}`,
     workspace: await bootstrapped(running),
     browser() {
       const browser = openBrowser(running)
@@ -55,7 +66,7 @@ async function signedIn(at: Stage, workspace = at.workspace): Promise<TestBrowse
 }
 
 /** Proves a number on the account page. */
-async function prove(t: ExecutionContext, at: Stage, browser: TestBrowser, number = NUMBER) {
+async function prove(t: ExecutionContext, at: Stage, browser: TestBrowser, number = at.number) {
   const before = at.texts.received.filter(({ to }) => to === number).length
   const page = await browser.get('/auth/account/phone')
   t.is(page.status, 200, page.html)
@@ -68,12 +79,14 @@ async function prove(t: ExecutionContext, at: Stage, browser: TestBrowser, numbe
 }
 
 /** The page after a code was requested. */
-async function request(at: Stage, browser: TestBrowser, number = NUMBER): Promise<Page> {
+async function request(at: Stage, browser: TestBrowser, number = at.number): Promise<Page> {
   const { tenantSlug } = at.workspace
   const login = await browser.get(`/auth/login?tenant_slug=${tenantSlug}&return_to=/auth/account`)
   const path = /href="(\/auth\/login\/phone\?flow=[^"]+)"/.exec(login.html)![1]!
   return browser.submit(await browser.get(path), { phone_number: number })
 }
+
+const STRICT = { ...texts.twilio, SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '4' }
 
 const withoutFlow = ({ html }: Page) => html.replaceAll(/value="[^"]*"|flow=[^"]*/g, '')
 
@@ -81,21 +94,19 @@ test.serial(
   'a proved number signs in once per code, and an unknown number looks the same',
   async (t) => {
     const at = await stage(t)
+    const before = at.texts.requests()
     at.texts.failNext(1)
-    const text = await prove(
-      t,
-      at,
-      await signedIn(at),
-      '+49 (30) 123-45678'.replaceAll(/[ ()-]/g, ''),
-    )
-    t.is(at.texts.requests(), 2, 'a failed attempt is repeated')
+    const text = await prove(t, at, await signedIn(at), at.number)
+    t.is(at.texts.requests() - before, 2, 'a failed attempt is repeated')
     t.regex(text.text, /Harbour Works/)
     t.regex(text.text, /\n\n@localhost #[0-9]{6}$/, 'the code is bound to the host')
 
     const browser = at.browser()
-    const waiting = await browser.follow(await request(at, browser, '+49 30 12345678'))
+    const waiting = await browser.follow(
+      await request(at, browser, at.number.replace('+4930', '+49 30 ')),
+    )
     t.is(waiting.status, 200)
-    const code = codeOf(await at.texts.textTo(NUMBER, 1))
+    const code = codeOf(await at.texts.textTo(at.number, 1))
     const stranger = at.browser()
     const unknown = await stranger.follow(await request(at, stranger, '+4930999999'))
     t.is(withoutFlow(unknown), withoutFlow(waiting))
@@ -111,18 +122,24 @@ test.serial(
     t.is(both[1].status, 403, 'without the CSRF token')
     t.is((await browser.follow(both[0])).status, 200)
     t.is((await browser.submit(waiting, { code })).status, 200, 'a second use is a wrong code')
-    t.is(at.texts.received.length, 2, 'no message to a number without an account')
+    const sent = at.texts.received.map(({ to }) => to)
+    t.deepEqual(sent.slice(-2), [at.number, at.number])
+    t.false(sent.includes('+4930999999'), 'no message to a number without an account')
 
     const [session] = await sql(
       at.running.db.database,
-      `select amr, level from browser_sessions where ended_at is null and 'sms' = any (amr)`,
+      `select amr, level from browser_sessions
+       where tenant_id = $1 and ended_at is null and 'sms' = any (amr)`,
+      [at.workspace.tenantId],
     )
     t.deepEqual(session, { amr: ['sms'], level: 1 })
     const [claim] = await sql(
       at.running.db.database,
-      'select phone_number as number, phone_number_verified as verified from accounts where phone_number is not null',
+      `select phone_number as number, phone_number_verified as verified from accounts
+       where email = $1`,
+      [at.workspace.email],
     )
-    t.deepEqual(claim, { number: NUMBER, verified: true })
+    t.deepEqual(claim, { number: at.number, verified: true })
     const [stored] = await sql<{ text: string }>(
       at.running.db.database,
       `select string_agg(encode(code_sha256, 'escape'), ' ') as text from code_tickets`,
@@ -132,11 +149,11 @@ test.serial(
 )
 
 test.serial('messages leave through an API of the shape of Twilio', async (t) => {
-  const at = await stage(t, 'twilio')
+  const at = await stage(t, STRICT)
   await prove(t, at, await signedIn(at))
   const browser = at.browser()
   const waiting = await browser.follow(await request(at, browser))
-  const code = codeOf(await at.texts.textTo(NUMBER, 1))
+  const code = codeOf(await at.texts.textTo(at.number, 1))
   t.is((await browser.submit(waiting, { code })).location, '/auth/account')
 })
 
@@ -147,7 +164,7 @@ test.serial('an account with a second factor is asked for it', async (t) => {
   await prove(t, at, owner)
   const browser = at.browser()
   const waiting = await browser.follow(await request(at, browser))
-  const done = await browser.submit(waiting, { code: codeOf(await at.texts.textTo(NUMBER, 1)) })
+  const done = await browser.submit(waiting, { code: codeOf(await at.texts.textTo(at.number, 1)) })
   t.regex(done.location!, /^\/auth\/mfa\?flow=/)
   t.is((await browser.get('/auth/account')).status, 303, 'the second factor is pending')
 })
@@ -155,34 +172,36 @@ test.serial('an account with a second factor is asked for it', async (t) => {
 test.serial(
   'wrong codes are counted per number, and a new code gives no new guesses',
   async (t) => {
-    const at = await stage(t, 'http', { SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '4' })
+    const at = await stage(t, STRICT)
     await prove(t, at, await signedIn(at))
     const wrong = (code: string) => (code === '000000' ? '000001' : '000000')
     let page: Page | undefined
     for (let round = 0; round < 2; round += 1) {
       const browser = at.browser()
       page = await browser.follow(await request(at, browser))
-      const code = codeOf(await at.texts.textTo(NUMBER, 1 + round))
+      const code = codeOf(await at.texts.textTo(at.number, 1 + round))
       for (let guess = 0; guess < 2; guess += 1)
         t.is((await browser.submit(page, { code: wrong(code) })).status, 200)
     }
     const last = at.browser()
     page = await last.follow(await request(at, last))
-    const right = await last.submit(page, { code: codeOf(await at.texts.textTo(NUMBER, 3)) })
+    const right = await last.submit(page, { code: codeOf(await at.texts.textTo(at.number, 3)) })
     t.is(right.status, 429, 'locked, also for the right code')
     t.truthy(right.headers['retry-after'])
     const [events] = await sql(
       at.running.db.database,
       `select count(*) filter (where type = 'auth.login.failure' and data ->> 'reason' = 'sms')::int as failures,
        count(*) filter (where type = 'security.brute_force.detected' and data ->> 'subject' = 'sms')::int as locks
-     from all_events`,
+     from all_events where tenant_id = $1`,
+      [at.workspace.tenantId],
     )
     t.deepEqual(events, { failures: 4, locks: 1 })
   },
 )
 
 test.serial('messages are limited per number, per tenant and by country', async (t) => {
-  const at = await stage(t, 'http', {
+  const at = await stage(t, {
+    ...texts.http,
     SVC_SMS__REQUESTS_PER_NUMBER_MAX: '2',
     SVC_SMS__PER_SANDBOX_PER_DAY_MAX: '3',
     SVC_SMS__ALLOWED_PREFIXES: '["+49"]',
@@ -203,7 +222,8 @@ test.serial('messages are limited per number, per tenant and by country', async 
   await at.texts.textTo(other)
   const last = '+493022222222'
   t.is((await owner.submit(page, { phone_number: last })).status, 200, 'the answer is the same')
-  t.is(at.texts.received.length, 3, 'the tenant has sent its share of today')
+  const sent = at.texts.received.filter(({ to }) => [at.number, other, last].includes(to))
+  t.is(sent.length, 3, 'the tenant has sent its share of today')
 })
 
 test.serial('a number moves to the account that proves it last, and is removed', async (t) => {
@@ -217,24 +237,31 @@ test.serial('a number moves to the account that proves it last, and is removed',
   const [moved] = await sql(
     at.running.db.database,
     `select count(*)::int as numbers,
-       (select count(*)::int from audit_events where type = 'account.phone.verified') as records
-     from account_phones`,
+       (select count(*)::int from audit_events
+        where type = 'account.phone.verified' and tenant_id = any ($2)) as records
+     from account_phones where phone_number = $1`,
+    [at.number, [at.workspace.tenantId, second.tenantId]],
   )
   t.deepEqual(moved, { numbers: 1, records: 2 })
   const stranger = at.browser()
   await request(at, stranger)
-  t.is(at.texts.received.length, 2, 'the first account no longer signs in with the number')
+  const sent = at.texts.received.filter(({ to }) => to === at.number)
+  t.is(sent.length, 2, 'the first account no longer signs in with the number')
 
   const page = await browser.get('/auth/account')
-  t.true(page.html.includes(NUMBER))
+  t.true(page.html.includes(at.number))
   t.is((await browser.submit(page, {}, '/auth/account/phone/remove')).location, '/auth/account')
   t.is((await browser.submit(page, {}, '/auth/account/phone/remove')).status, 404)
-  const left = await sql(at.running.db.database, 'select from account_phones')
+  const left = await sql(
+    at.running.db.database,
+    'select from account_phones where phone_number = $1',
+    [at.number],
+  )
   t.is(left.length, 0)
 })
 
 test.serial('without a provider nothing of the phone is offered', async (t) => {
-  const running = await testService({ environment: { SVC_PHONE__ENABLED: 'true' } })
+  const running = await sharedService('people')
   const browser = openBrowser(running)
   const api = apiOf(running)
   t.teardown(async () => {
@@ -261,7 +288,7 @@ testWithProgram(
   'a person adds a phone number and signs in with it',
   async (t, path) => {
     t.timeout(120_000)
-    const at = await stage(t, 'http', {})
+    const at = await stage(t)
     const api = apiOf(at.running)
     const { page, context, close, complaints } = await openChromium(path)
     t.teardown(async () => {
@@ -279,11 +306,11 @@ testWithProgram(
     await page.click('a[href="/auth/account/phone"]')
     await looksRight(t, page, 'phone-own')
     await page.focus('#phone_number')
-    await keyboard.type('+49 30 12345678')
+    await keyboard.type(at.number.replace('+4930', '+49 30 '))
     await keyboard.press('Enter')
     await page.waitForSelector('#code')
     await looksRight(t, page, 'phone-own-code')
-    await page.fill('#code', codeOf(await at.texts.textTo(NUMBER)))
+    await page.fill('#code', codeOf(await at.texts.textTo(at.number)))
     await keyboard.press('Enter')
     await page.waitForURL('**/auth/account')
     await looksRight(t, page, 'phone-account')
@@ -297,12 +324,12 @@ testWithProgram(
     await keyboard.press('Enter')
     await page.waitForSelector('#error-summary')
     await looksRight(t, page, 'phone-sign-in-invalid')
-    await page.fill('#phone_number', NUMBER)
+    await page.fill('#phone_number', at.number)
     await keyboard.press('Enter')
     await page.waitForURL('**/auth/login/phone/code?flow=*')
     await looksRight(t, page, 'phone-code')
     await page.focus('#code')
-    await keyboard.type(codeOf(await at.texts.textTo(NUMBER, 1)))
+    await keyboard.type(codeOf(await at.texts.textTo(at.number, 1)))
     await keyboard.press('Enter')
     await page.waitForURL('**/auth/account')
     t.deepEqual(complaints, [], 'the content security policy blocked nothing')

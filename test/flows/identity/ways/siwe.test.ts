@@ -14,13 +14,16 @@ import { openBrowser, type Page, type TestBrowser } from '../../../support/pages
 import { openChromium } from '../../../support/pages/chromium.js'
 import { looksRight } from '../../../support/pages/visual-checks.js'
 import { testWithProgram } from '../../../support/service/programs.js'
-import { testService, type TestServiceOptions } from '../../../support/service.js'
+import { sharedService, testService, type TestService } from '../../../support/service.js'
 
-const SIWE = { SVC_SIWE__ENABLED: 'true', SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '100' }
+async function stage(
+  t: ExecutionContext,
+  running: TestService | Promise<TestService> = sharedService('people'),
+) {
+  return stageOf(t, await running)
+}
 
-async function stage(t: ExecutionContext, options: TestServiceOptions = {}) {
-  const environment = { ...SIWE, ...options.environment }
-  const running = await testService({ ...options, environment })
+async function stageOf(t: ExecutionContext, running: TestService) {
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
   function browser(): TestBrowser {
@@ -78,18 +81,21 @@ test.serial('a linked Ethereum account signs in, and each message works once', a
   t.is((await browser.submit(page, sent)).status, 200, 'a second use')
   const [session] = await sql(
     at.running.db.database,
-    `select amr, level from browser_sessions where 'pop' = any (amr) and ended_at is null`,
+    `select amr, level from browser_sessions
+     where tenant_id = $1 and 'pop' = any (amr) and ended_at is null`,
+    [at.workspace.tenantId],
   )
   t.deepEqual(session, { amr: ['pop'], level: 1 })
-  const rows = await sql<{ address: string }>(
+  const used = await sql(
     at.running.db.database,
-    'select address from account_wallets where last_used_at is not null',
+    'select from account_wallets where address = $1 and last_used_at is not null',
+    [wallet.address.toLowerCase()],
   )
-  t.deepEqual(rows, [{ address: wallet.address.toLowerCase() }])
+  t.is(used.length, 1)
 })
 
 test.serial('every part of the message is checked', async (t) => {
-  const at = await stage(t, { environment: { SVC_SIWE__CHAIN_IDS: '[1, 8453]' } })
+  const at = await stage(t)
   const wallet = ethereumWallet()
   await linkWallet(await at.signedIn(), wallet)
   const browser = at.browser()
@@ -128,7 +134,8 @@ test.serial('every part of the message is checked', async (t) => {
 })
 
 test.serial('a message expires', async (t) => {
-  const at = await stage(t, { environment: { SVC_SIWE__MESSAGE_TTL_SECS: '1' } })
+  const environment = { SVC_SIWE__ENABLED: 'true', SVC_SIWE__MESSAGE_TTL_SECS: '1' }
+  const at = await stage(t, testService({ environment }))
   const wallet = ethereumWallet()
   await linkWallet(await at.signedIn(), wallet)
   const browser = at.browser()
@@ -147,7 +154,11 @@ test.serial('a wallet proves one account, and is never taken over', async (t) =>
   const unknown = await useWallet(browser, await at.walletPage(browser), wallet)
   t.is(unknown.status, 200)
   t.true(unknown.html.includes('No account here uses this Ethereum account.'))
-  const accounts = await sql(at.running.db.database, 'select from account_wallets')
+  const accounts = await sql(
+    at.running.db.database,
+    'select from account_wallets where address = $1',
+    [wallet.address.toLowerCase()],
+  )
   t.is(accounts.length, 0, 'an unknown wallet creates nothing')
 
   const owner = await at.signedIn()
@@ -178,7 +189,9 @@ test.serial('a wallet proves one account, and is never taken over', async (t) =>
   t.true(gone.html.includes('No account here uses this Ethereum account.'))
   const types = await sql<{ type: string }>(
     at.running.db.database,
-    `select type from audit_events where type like 'account.wallet.%' order by type`,
+    `select type from audit_events
+     where tenant_id = any ($1) and type like 'account.wallet.%' order by type`,
+    [[at.workspace.tenantId, second.tenantId]],
   )
   t.deepEqual(
     types.map(({ type }) => type),
@@ -198,13 +211,15 @@ test.serial('a second factor is asked for, and a stale sign-in links nothing', a
   t.regex(done.location!, /^\/auth\/mfa\?flow=/)
   await sql(
     at.running.db.database,
-    `update browser_sessions set auth_time = auth_time - interval '301 seconds'`,
+    `update browser_sessions set auth_time = auth_time - interval '301 seconds'
+     where tenant_id = $1`,
+    [at.workspace.tenantId],
   )
   t.regex((await owner.get('/auth/account/wallets/new')).location!, /^\/auth\/login\?flow=/)
 })
 
 test.serial('without the setting nothing of it exists', async (t) => {
-  const at = await stage(t, { environment: { SVC_SIWE__ENABLED: 'false' } })
+  const at = await stage(t, sharedService('plain'))
   const browser = await at.signedIn()
   t.is((await browser.get('/auth/login/ethereum?flow=x')).status, 404)
   t.false((await browser.get('/auth/account')).html.includes('Ethereum'))
