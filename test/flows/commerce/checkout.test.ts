@@ -4,12 +4,10 @@ import test from 'ava'
 import type { Json } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { sql } from '../../support/storage/sql.js'
-import { sharedService, testService } from '../../support/service.js'
-import { COMMERCE, openShop, PUBLIC } from '../../support/commerce/shop.js'
+import { sharedService } from '../../support/service.js'
+import { openShop, PUBLIC } from '../../support/commerce/shop.js'
 
-const running = await testService({
-  environment: { ...COMMERCE, SVC_COMMERCE__REDIRECT_HOSTS: 'shop.example,pay.example:8443' },
-})
+const running = await sharedService('commerce')
 const shop = await openShop(running)
 const other = await openShop(running)
 const { api, token } = shop
@@ -349,8 +347,9 @@ test('a paid charge is settled: created, held while it clears, released, and the
   })
   const [sums] = await sql<{ total: string; lines: string }>(
     running.db.database,
-    `select (select sum(balance_minor)::text from ledger_accounts) as total,
-            (select sum(amount_minor)::text from ledger_lines) as lines`,
+    `select (select sum(balance_minor)::text from ledger_accounts where tenant_id = $1) as total,
+            (select sum(amount_minor)::text from ledger_lines where tenant_id = $1) as lines`,
+    [shop.workspace.tenantId],
   )
   t.deepEqual(sums, { total: '0', lines: '0' })
 })

@@ -3,12 +3,10 @@ import test from 'ava'
 import type { Json } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { sql } from '../../support/storage/sql.js'
-import { testService } from '../../support/service.js'
-import { COMMERCE, openShop, PUBLIC } from '../../support/commerce/shop.js'
+import { sharedService } from '../../support/service.js'
+import { openShop, PUBLIC } from '../../support/commerce/shop.js'
 
-const running = await testService({
-  environment: { ...COMMERCE, SVC_SERVER__TRUSTED_PROXIES: '127.0.0.1/32' },
-})
+const running = await sharedService('commerce')
 const shop = await openShop(running)
 const { api, token } = shop
 test.after.always(async () => {

@@ -12,6 +12,9 @@ const LIMITS = {
   SVC_DATABASE__MAX_CONNECTIONS: '12',
 }
 
+/** Of browser sessions in the profile `people`. */
+export const SESSION = { idleSecs: 1_800, absoluteSecs: 7_200 } as const
+
 const PEOPLE = {
   ...LIMITS,
   SVC_USER_SELF_SERVICE__ENABLED: 'true',
@@ -19,6 +22,8 @@ const PEOPLE = {
   SVC_EMAIL_OTP__ENABLED: 'true',
   SVC_MAGIC_LINK__ENABLED: 'true',
   SVC_PASSKEY__ENABLED: 'true',
+  SVC_SESSION_COOKIE__IDLE_SECS: String(SESSION.idleSecs),
+  SVC_SESSION_COOKIE__ABSOLUTE_SECS: String(SESSION.absoluteSecs),
   SVC_SIWE__ENABLED: 'true',
   SVC_SIWE__CHAIN_IDS: '[1, 8453]',
   // Without a provider nothing of it is offered.
@@ -89,7 +94,12 @@ export const PROFILES = {
     SVC_VAULT__EGRESS_BUFFERED_BYTES_PER_TENANT_MAX: String(EGRESS_LIMITS.tenantBytes),
   },
   passkeys: { ...LIMITS, SVC_PASSKEY__ENABLED: 'true' },
-  commerce: { ...LIMITS, SVC_COMMERCE__ENABLED: 'true' },
+  commerce: {
+    ...LIMITS,
+    SVC_COMMERCE__ENABLED: 'true',
+    SVC_COMMERCE__REDIRECT_HOSTS: 'shop.example,pay.example:8443',
+    SVC_SERVER__TRUSTED_PROXIES: '127.0.0.1/32',
+  },
 } as const satisfies Readonly<Record<string, Readonly<Record<string, string>>>>
 
 export type Profile = keyof typeof PROFILES
