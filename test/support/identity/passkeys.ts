@@ -9,6 +9,7 @@ import {
 import { dataIn, openBrowser, type Page, type TestBrowser } from '../pages/browser.js'
 import { sql } from '../storage/sql.js'
 import { bootstrapped, signIn, type Workspace } from './person.js'
+import { PROFILES } from '../fleet/profiles.js'
 import { type TestService, testService } from '../service.js'
 
 type Options = CreationOptions & RequestOptions & { readonly allowCredentials?: { id: string }[] }
@@ -40,26 +41,14 @@ export const SIGN_IN = '/auth/passkeys/sign-in'
 export const SECOND_FACTOR = '/auth/mfa/passkey'
 export const ENROL = '/auth/mfa/enroll/passkey'
 export const ADD = '/auth/account/passkeys'
-/** Raised limits, because tests use one address. */
-const ENVIRONMENT = {
-  SVC_PASSKEY__ENABLED: 'true',
-  SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
-}
-
 export type PasskeyWorkspace = { readonly running: TestService; readonly workspace: Workspace }
-
-/** A service with passkeys, on the database of another one if given. */
-export const passkeyService = (
-  environment: Readonly<Record<string, string>> = {},
-  beside?: TestService,
-) => testService({ environment: { ...ENVIRONMENT, ...environment }, beside })
 
 /** A separate service for a test, with a workspace. */
 export async function ownPasskeyWorkspace(
   t: ExecutionContext,
   environment: Readonly<Record<string, string>>,
 ): Promise<PasskeyWorkspace> {
-  const running = await passkeyService(environment)
+  const running = await testService({ environment: { ...PROFILES.passkeys, ...environment } })
   t.teardown(() => running.end())
   return { running, workspace: await bootstrapped(running) }
 }

@@ -40,11 +40,13 @@ test('passkey.enabled = false turns passkeys off', async (t) => {
 })
 
 test('wrong responses lock the account’s second factor, also for a correct one', async (t) => {
-  const of = await ownPasskeyWorkspace(t, { SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '3' })
-  const { running, workspace, key } = await withPasskey(t, of)
+  const running = await sharedService('passkeys')
+  t.teardown(() => running.end())
+  const of = { running, workspace: await bootstrapped(running) }
+  const { workspace, key } = await withPasskey(t, of)
   const browser = browserOf(t, running)
   const page = await loginPage(browser, workspace)
-  for (let wrong = 0; wrong < 3; wrong += 1)
+  for (let wrong = 0; wrong < 10; wrong += 1)
     t.is((await useKey(browser, page, key, { userVerified: false })).status, 200)
   const locked = await useKey(browser, page, key)
   t.is(locked.status, 429)
@@ -53,8 +55,9 @@ test('wrong responses lock the account’s second factor, also for a correct one
 })
 
 test('an application asks for aal3: a passkey is enrolled for it, and then asked for', async (t) => {
-  const of = await ownPasskeyWorkspace(t, {})
-  const { running, workspace } = of
+  const running = await sharedService('people')
+  t.teardown(() => running.end())
+  const workspace = await bootstrapped(running)
   const party = await relyingParty(running, workspace)
   t.deepEqual(party.config.serverMetadata()['acr_values_supported'], ['aal1', 'aal2', 'aal3'])
   const browser = browserOf(t, running)

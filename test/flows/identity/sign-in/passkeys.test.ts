@@ -12,7 +12,6 @@ import {
   type PasskeyWorkspace,
   loginPage,
   optionsOf,
-  passkeyService,
   passkeysOf,
   SECOND_FACTOR,
   SIGN_IN,
@@ -25,8 +24,9 @@ import {
   SESSION_COOKIE,
   signIn,
 } from '../../../support/identity/person.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await passkeyService({ SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '200' })
+const running = await sharedService('people')
 test.after.always(() => running.end())
 const passkeyWorkspace = async (): Promise<PasskeyWorkspace> => ({
   running,
