@@ -345,8 +345,8 @@ function endSpan(
 
 /** Errors that are part of a normal flow: polls, and the first request without a nonce. */
 const EXPECTED = new Set(['authorization_pending', 'slow_down', 'use_dpop_nonce'])
-/** Statuses that clients meet in normal use: a wrong path, and a price that is to be paid. */
-const USUAL = new Set([402, 404, 405, 425])
+/** Statuses that clients meet in normal use: a wrong path, a price that is to be paid, what is not built. */
+const USUAL = new Set([402, 404, 405, 425, 501])
 
 /** The level of a request's log line: by status (docs/reference/operations.md, Logs). */
 export function levelOf(
@@ -358,7 +358,7 @@ export function levelOf(
   if (isQuiet && (status < 500 || status === 503)) return 'debug'
   // Tenants cause it, as they cause 429.
   if (error === 'share_exhausted') return 'warn'
-  if (status >= 500) return 'error'
+  if (status >= 500 && !USUAL.has(status)) return 'error'
   if (status < 400 || USUAL.has(status)) return 'info'
   return error !== null && EXPECTED.has(error) ? 'info' : 'warn'
 }
