@@ -8,14 +8,31 @@ import { serviceCalls } from '../../../../runtime/svc-run/service-calls.js'
 import { notThrough } from '../../../support/fleet/through.js'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { relyingParty, signedIn } from '../../../support/oauth/relying-party.js'
-import { testService } from '../../../support/service.js'
 import { egressHouse, settingOf } from '../../../support/vault/egress.js'
 
-const EGRESS = 'https://egress.example.com'
 const DASHBOARD = 'https://dashboard.example.com'
 const METRICS = 'a token for the metrics of this test'
 
-const running = await testService({
+/** In front of the service: it records the path of each call. */
+const calls: string[] = []
+const front = createServer((incoming, response) => {
+  calls.push(incoming.url!)
+  const headers = { ...incoming.headers, host: new URL(running.baseUrl).host }
+  const on = sendHttp(
+    running.baseUrl + incoming.url!,
+    { method: incoming.method!, headers },
+    (answer) => {
+      response.writeHead(answer.statusCode!, answer.headers)
+      answer.pipe(response)
+    },
+  )
+  incoming.pipe(on)
+})
+front.listen(0, '127.0.0.2')
+await once(front, 'listening')
+const EGRESS = `http://127.0.0.2:${(front.address() as AddressInfo).port}`
+
+const house = await egressHouse({
   transport: 'plain_http',
   environment: {
     SVC_SERVER__EGRESS_URL: EGRESS,
@@ -26,7 +43,11 @@ const running = await testService({
     SVC_REFRESH_FAMILY_CACHE__ENABLED: 'true',
   },
 })
-test.after.always(() => running.end())
+const { running } = house
+test.after.always(async () => {
+  await house.end()
+  front.close()
+})
 
 type Document = {
   readonly features: Readonly<Record<string, { readonly url?: string }>>
@@ -51,39 +72,15 @@ test('documents name server.egress_url, and its host is served', async (t) => {
     t.deepEqual(paths[path]!.post.servers, [{ url: EGRESS }], path)
   }
   t.is(paths['/oauth/token']!.post.servers, undefined)
-  t.is(await statusAt('egress.example.com'), 200)
+  t.is(await statusAt(new URL(EGRESS).host), 200)
+  t.is(await statusAt('127.0.0.3'), 421)
   t.is(await statusAt('elsewhere.example.com'), 421)
 })
 
 test('clients send egress calls to server.egress_url', async (t) => {
   notThrough('its relay sends plain http to a process')
-  const calls: string[] = []
-  let service = ''
-  const front = createServer((incoming, response) => {
-    calls.push(incoming.url!)
-    const headers = { ...incoming.headers, host: new URL(service).host }
-    const on = sendHttp(
-      service + incoming.url!,
-      { method: incoming.method!, headers },
-      (answer) => {
-        response.writeHead(answer.statusCode!, answer.headers)
-        answer.pipe(response)
-      },
-    )
-    incoming.pipe(on)
-  })
-  front.listen(0, '127.0.0.1')
-  await once(front, 'listening')
-  t.teardown(() => front.close())
-  const egressUrl = `http://127.0.0.1:${(front.address() as AddressInfo).port}`
-  const house = await egressHouse({
-    transport: 'plain_http',
-    environment: { SVC_SERVER__EGRESS_URL: egressUrl },
-  })
-  t.teardown(() => house.end())
-  service = house.running.baseUrl
   const setting = await settingOf(house)
-  const client = serviceCalls(service, async () => setting.delegated)
+  const client = serviceCalls(running.baseUrl, async () => setting.delegated)
   t.teardown(() => client.close())
   const answer = await client.send({
     method: 'POST',
