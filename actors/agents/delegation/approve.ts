@@ -30,7 +30,7 @@ import type {
 } from './protocol.js'
 import { grantableScopes } from './rules.js'
 
-const UNKNOWN: UnknownRequest = { tag: 'unknown_request' }
+const unknown = (typed: string): UnknownRequest => ({ tag: 'unknown_request', typed })
 const OVER: RequestOver = { tag: 'request_over' }
 export const PAGE_PATH = '/device/delegation'
 
@@ -95,7 +95,7 @@ export function approvalHandlers(needs: DelegationNeeds) {
     context: MessageContext,
   ): Promise<Ready | SignIn | UnknownRequest | RequestOver | { tag: 'back'; location: string }> {
     const row = await find(userCode, context)
-    if (row === undefined) return UNKNOWN
+    if (row === undefined) return unknown(userCode)
     const back = { tag: 'back', location: `${PAGE_PATH}/${row.userCode}` } as const
     if (!isOpen(row)) {
       // A double click: the page shows the outcome of the first one.
@@ -193,7 +193,7 @@ export function approvalHandlers(needs: DelegationNeeds) {
   return {
     async show({ userCode, sessionToken }: ShowRequest, context: MessageContext): Reply<'show'> {
       const row = await find(userCode, context)
-      if (row === undefined) return UNKNOWN
+      if (row === undefined) return unknown(userCode)
       if (!isOpen(row)) return outcomeFor(row, sessionToken, context)
       const ready = await requireSession(row, sessionToken, recentMfa, context)
       return ready.tag === 'ready' ? question(ready, context) : ready

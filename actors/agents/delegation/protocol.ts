@@ -121,7 +121,11 @@ export type NothingHeld = { readonly tag: 'nothing_held'; readonly asked: Approv
 /** Redirects to the page of the request, a same-origin path. */
 export type Back = { readonly tag: 'back'; readonly location: string }
 export type SignIn = { readonly tag: 'sign_in'; readonly location: string }
-export type UnknownRequest = { readonly tag: 'unknown_request' }
+export type UnknownRequest = {
+  readonly tag: 'unknown_request'
+  /** The code as it was typed. */
+  readonly typed: string
+}
 export type RequestOver = { readonly tag: 'request_over' }
 
 export type ListDelegations = {

@@ -3,11 +3,14 @@ import type {
   ApprovalQuestion,
   Decided,
   NothingHeld,
+  UnknownRequest,
 } from '../../../actors/agents/delegation/protocol.js'
 import { showUserCode } from '../../../actors/domain/user-code.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import { failurePage } from '../platform/error.js'
 import { type Frame, renderPage } from '../platform/render.js'
+
+export const DELEGATION_PAGE = '/device/delegation'
 
 /** The approval page: agent, requested scopes and those that the person can grant. */
 export function delegationPage(asked: ApprovalQuestion, context: ReplyContext): PageAnswer {
@@ -39,7 +42,7 @@ function question(
       held: names(true),
       refused: names(false),
       shownCode: showUserCode(asked.userCode),
-      action: `/device/delegation/${asked.userCode}`,
+      action: `${DELEGATION_PAGE}/${asked.userCode}`,
       csrfToken,
     },
   )
@@ -59,18 +62,31 @@ export function decidedPage(
   return { html }
 }
 
-export function unknownRequestPage(_outcome: unknown, context: ReplyContext): PageAnswer {
-  return failure(404, 'error.404', context)
+/** Asks for the code again: a person may have mistyped it. The form leads to the page of the new code. */
+export function unknownRequestPage(
+  { typed }: UnknownRequest,
+  { browser: { languages } }: ReplyContext,
+): PageAnswer {
+  const html = renderPage(
+    'device-code',
+    {
+      titleKey: 'delegation.title',
+      branding: null,
+      acceptLanguage: languages,
+      error: { key: 'device.unknown', field: 'user_code' },
+    },
+    { action: `${DELEGATION_PAGE}/code`, csrf: null, typed, invalid: true },
+  )
+  return { html }
 }
 
 export function requestOverPage(_outcome: unknown, context: ReplyContext): PageAnswer {
-  return failure(410, 'error.410', context)
-}
-
-function failure(
-  status: number,
-  key: 'error.404' | 'error.410',
-  { browser: { languages: acceptLanguage }, requestId }: ReplyContext,
-): PageAnswer {
-  return { html: failurePage({ status, key, acceptLanguage, requestId }) }
+  const { browser, requestId } = context
+  const frame = {
+    status: 410,
+    key: 'error.410',
+    acceptLanguage: browser.languages,
+    requestId,
+  } as const
+  return { html: failurePage(frame) }
 }

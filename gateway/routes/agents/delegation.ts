@@ -6,6 +6,7 @@ import { scopeChallenge } from '../../request/authenticate.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import {
   decidedPage,
+  DELEGATION_PAGE,
   delegationPage,
   nothingHeldPage,
   requestOverPage,
@@ -16,7 +17,6 @@ import { json, page, pageForm, problem, type Route, reply, route, seeOther } fro
 
 const TAGS = ['Delegation']
 const DEVICE = '/api/v1/agents/delegations/device'
-const PAGE = '/device/delegation'
 const DELEGATIONS = '/api/v1/delegations'
 const time = z.iso.datetime()
 
@@ -143,8 +143,8 @@ const agentRoutes: readonly Route[] = [
         device_code: deviceCode,
         user_code: userCode,
         user_code_display: showUserCode(userCode),
-        verification_uri: `${PAGE}/${userCode}`,
-        verification_uri_complete: `${PAGE}/${userCode}?complete=true`,
+        verification_uri: `${DELEGATION_PAGE}/${userCode}`,
+        verification_uri_complete: `${DELEGATION_PAGE}/${userCode}?complete=true`,
         expires_in: expiresInSecs,
         interval: rest.intervalSecs,
       })),
@@ -231,16 +231,23 @@ const pageRoutes: readonly Route[] = [
   route(delegation, 'show', {
     ...pages,
     method: 'GET',
-    path: `${PAGE}/{user_code}`,
+    path: `${DELEGATION_PAGE}/{user_code}`,
     operationId: 'showDelegation',
     summary: 'Page on which a person approves or denies a delegation',
     description:
-      'Returns 404 for an unknown code and 410 for an expired or decided request, both before any ' +
+      'Returns 404 for an unknown code, with a form to type it again, and 410 for an expired or decided request, both before any ' +
       'sign-in. The person who decided sees the outcome.',
     params: UserCode,
-    query: z.object({ complete: z.string().max(16).optional() }),
-    message: ({ params, browser }) => ({
-      userCode: params.user_code,
+    query: z.object({
+      complete: z.string().max(16).optional(),
+      user_code: z
+        .string()
+        .max(64)
+        .optional()
+        .meta({ description: 'Replaces the code in the path: typed again after an unknown one.' }),
+    }),
+    message: ({ params, query, browser }) => ({
+      userCode: query.user_code ?? params.user_code,
       sessionToken: browser.sessionToken,
     }),
     replies: {
@@ -254,7 +261,7 @@ const pageRoutes: readonly Route[] = [
   route(delegation, 'approve', {
     ...pages,
     method: 'POST',
-    path: `${PAGE}/{user_code}/approve`,
+    path: `${DELEGATION_PAGE}/{user_code}/approve`,
     operationId: 'approveDelegation',
     summary: 'Approve a delegation',
     description: 'Form of the page. Needs a recent sign-in with a second factor.',
@@ -277,7 +284,7 @@ const pageRoutes: readonly Route[] = [
   route(delegation, 'deny', {
     ...pages,
     method: 'POST',
-    path: `${PAGE}/{user_code}/deny`,
+    path: `${DELEGATION_PAGE}/{user_code}/deny`,
     operationId: 'denyDelegation',
     summary: 'Deny a delegation',
     description: 'Form of the page.',

@@ -238,6 +238,20 @@ test('a code is accepted in any case and with hyphens; an unknown one is 404 wit
   await stranger.close()
 })
 
+test('an unknown code is typed again in the page that it leads to', async (t) => {
+  const { api, workspace, person } = t.context
+  const { userCode } = await ask(api, workspace.token, { scope: 'openid' })
+  const mistyped = await person.browser.get('/device/delegation/BCDFGHJK')
+  t.is(mistyped.status, 404)
+  const [form] = mistyped.forms
+  t.true(mistyped.html.includes('value="BCDFGHJK"'))
+  const again = await person.browser.get(`${form!.action}?user_code=wrong`)
+  t.is(again.status, 404)
+  const asked = await person.browser.get(`${again.forms[0]!.action}?user_code=${userCode}`)
+  t.is(asked.status, 200)
+  t.true(asked.forms.some(({ action }) => action.startsWith(`/device/delegation/${userCode}`)))
+})
+
 test('a person without a second factor passes sign-in and enrolment to the page', async (t) => {
   const { api, workspace } = t.context
   const human = await newFixture(api, workspace)
