@@ -18,13 +18,12 @@ const ENVIRONMENT = {
   SVC_CHALLENGE__CAPTCHA_POW_BITS: String(BITS),
 }
 
-async function service(t: ExecutionContext) {
-  const running = await testService({ environment: ENVIRONMENT })
+const running = await testService({ environment: ENVIRONMENT })
+test.after.always(() => running.end())
+
+async function tenant(t: ExecutionContext) {
   const browser = openBrowser(running)
-  t.teardown(async () => {
-    await browser.close()
-    await running.end()
-  })
+  t.teardown(() => browser.close())
   const workspace = await bootstrapped(running)
   const right = { email: workspace.email, password: workspace.password }
   const wrong = { ...right, password: 'wrong' }
@@ -34,7 +33,7 @@ async function service(t: ExecutionContext) {
     for (let failure = 1; failure < 3; failure += 1) page = await browser.submit(page, wrong)
     return page
   }
-  return { running, browser, workspace, failing, right, wrong }
+  return { browser, workspace, failing, right, wrong }
 }
 
 const challengeOn = (page: Page) =>
@@ -54,7 +53,7 @@ function answerTo(challenge: string, fits = true): string {
 test.serial(
   'the right password needs a solved challenge, and a challenge counts once',
   async (t) => {
-    const { browser, failing, right, wrong } = await service(t)
+    const { browser, failing, right, wrong } = await tenant(t)
     let page = await failing()
     const policy = page.headers['content-security-policy']!
     t.true(policy.includes("script-src 'self';"), policy)
@@ -114,7 +113,7 @@ test('a challenge ends after ten minutes, and its bits cannot be lowered', async
 
 testWithProgram('chromium', 'a browser solves the challenge and signs in', async (t, path) => {
   t.timeout(120_000)
-  const { running, workspace, failing } = await service(t)
+  const { workspace, failing } = await tenant(t)
   await failing()
   const window = await openChromium(path)
   t.teardown(() => window.close())

@@ -12,14 +12,27 @@ import { ownService } from '../../../support/service/own-service.js'
 const PERSON = { 'cf-turnstile-response': 'a person' }
 const ROBOT = { 'cf-turnstile-response': 'a robot' }
 
-async function site(t: ExecutionContext, environment: Record<string, string> = {}) {
-  const provider = await openCaptchaProvider()
-  const running = await testService({ environment: { ...provider.environment, ...environment } })
+const provider = await openCaptchaProvider()
+const environment = {
+  ...provider.environment,
+  SVC_USER_SELF_SERVICE__ENABLED: 'true',
+  // The tests have one address.
+  SVC_CHALLENGE__CAPTCHA_AFTER_ADDRESS_FAILURES: '1000',
+}
+const common = await testService({ environment })
+test.after.always(async () => {
+  await common.end()
+  provider.close()
+})
+
+/** A tenant of the service of all tests if its settings do. */
+async function site(t: ExecutionContext, more?: Record<string, string>) {
+  const running =
+    more === undefined ? common : await testService({ environment: { ...environment, ...more } })
   const browser = openBrowser(running)
   t.teardown(async () => {
     await browser.close()
-    await running.end()
-    provider.close()
+    if (running !== common) await running.end()
   })
   const workspace = await bootstrapped(running)
   /** Fails until a CAPTCHA is required. */
@@ -34,13 +47,14 @@ async function site(t: ExecutionContext, environment: Record<string, string> = {
     return page
   }
   const right = { email: workspace.email, password: workspace.password }
-  return { provider, running, browser, workspace, failing, right }
+  return { running, browser, workspace, failing, right }
 }
 
 test.serial(
   'after three failures the correct password needs a CAPTCHA response that the provider accepts',
   async (t) => {
-    const { provider, browser, failing, right, running } = await site(t)
+    const { browser, failing, right, running, workspace } = await site(t)
+    const asked = provider.asked.length
     const page = await failing()
     const policy = page.headers['content-security-policy']!
     const origin = new URL(provider.environment['SVC_CHALLENGE__CAPTCHA_SCRIPT_URL']!).origin
@@ -49,17 +63,18 @@ test.serial(
     const none = await browser.submit(page, right)
     t.is(none.status, 200)
     t.true(none.html.includes('role="alert"'))
-    t.is(provider.asked.length, 0, 'no verification needed yet')
+    t.is(provider.asked.length, asked, 'no verification needed yet')
     const robot = await browser.submit(page, { ...right, ...ROBOT })
     t.is(robot.status, 200)
-    t.deepEqual(Object.fromEntries(provider.asked[0]!), {
+    t.deepEqual(Object.fromEntries(provider.asked[asked]!), {
       secret: 'the secret of the site',
       response: 'a robot',
       remoteip: '127.0.0.1',
     })
     const events = await sql(
       running.db.database,
-      `select from all_events where type = 'auth.login.failure'`,
+      `select from all_events where tenant_id = $1 and type = 'auth.login.failure'`,
+      [workspace.tenantId],
     )
     t.is(events.length, 3, 'a missing CAPTCHA response is not a password attempt')
     const done = await browser.submit(page, { ...right, ...PERSON })
@@ -76,7 +91,7 @@ test.serial(
 
 for (const behaviour of ['fails', 'babbles', 'blames', 'stalls'] as const) {
   test.serial(`fail-closed: sign-in is refused while the provider ${behaviour}`, async (t) => {
-    const { provider, browser, failing, right } = await site(t)
+    const { browser, failing, right } = await site(t)
     const page = await failing()
     provider.becomes(behaviour)
     const answer = await browser.submit(page, { ...right, ...PERSON })
@@ -90,12 +105,13 @@ for (const behaviour of ['fails', 'babbles', 'blames', 'stalls'] as const) {
 test.serial(
   'fail-degraded: an allowance passes, then 429 captcha_degraded_throttled',
   async (t) => {
-    const { provider, browser, failing, right } = await site(t, {
+    const { browser, failing, right } = await site(t, {
       SVC_CHALLENGE__FAIL_MODE: 'fail-degraded',
       SVC_CHALLENGE__CAPTCHA_DEGRADED_PER_MINUTE: '2',
     })
     const page = await failing()
     provider.becomes('fails')
+    t.teardown(() => provider.becomes('answers'))
     const wrong = { ...right, password: 'wrong', ...PERSON }
     t.is((await browser.submit(page, wrong)).status, 200)
     t.is((await browser.submit(page, wrong)).status, 200)
@@ -108,11 +124,9 @@ test.serial(
 
 test.serial('without a site key the service refuses to start', async (t) => {
   notThrough('it asserts the refusal of a start')
-  const provider = await openCaptchaProvider()
-  t.teardown(() => provider.close())
-  const { SVC_CHALLENGE__CAPTCHA_SITE_KEY: _key, ...environment } = provider.environment
+  const { SVC_CHALLENGE__CAPTCHA_SITE_KEY: _key, ...unkeyed } = provider.environment
   const refused = await t.throwsAsync<Error & { failures?: readonly { key: string }[] }>(
-    ownService({ environment }),
+    ownService({ environment: unkeyed }),
   )
   t.deepEqual(
     refused?.failures?.map(({ key }) => key),
@@ -135,16 +149,16 @@ test.serial('many failures of one network address require it for every name', as
 })
 
 test.serial('a password reset mail needs a CAPTCHA response', async (t) => {
-  const { browser, workspace, running } = await site(t, {
-    SVC_USER_SELF_SERVICE__ENABLED: 'true',
-  })
+  const { browser, workspace, running } = await site(t)
   const login = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
   const forgot = await browser.get(/href="(\/auth\/password\/forgot\?[^"]*)"/.exec(login.html)![1]!)
   t.true(forgot.html.includes('cf-turnstile'))
   const refused = await browser.submit(forgot, { email: 'a@b.de' })
   t.true(refused.html.includes('role="alert"'))
-  t.deepEqual(await sql(running.db.database, 'select from mail_tickets'), [])
+  const tickets = () =>
+    sql(running.db.database, 'select from mail_tickets where tenant_id = $1', [workspace.tenantId])
+  t.deepEqual(await tickets(), [])
   const asked = await browser.submit(forgot, { email: 'a@b.de', ...PERSON })
   t.is(asked.status, 200)
-  t.is((await sql(running.db.database, 'select from mail_tickets')).length, 1)
+  t.is((await tickets()).length, 1)
 })
