@@ -1,6 +1,6 @@
 /** The whole service, for tests over HTTP. */
 import type { Service } from '../../runtime/startup.js'
-import { PROFILES, type Profile, WITH_MAIL } from './fleet/profiles.js'
+import { type PairProfile, PAIRS, PROFILES, type Profile, WITH_MAIL } from './fleet/profiles.js'
 import { partOf, pooledFleet, THROUGH, throughProxy } from './fleet/through.js'
 import { DEFAULT_TRANSPORT, THREADS } from './fleet/transports.js'
 import { sharedMail } from './operations/letters.js'
@@ -29,9 +29,25 @@ export async function sharedService(
   profile: Profile,
   options: Pick<TestServiceOptions, 'transport' | 'host' | 'isPair'> = {},
 ): Promise<TestService> {
+  const { transport = DEFAULT_TRANSPORT, host } = options
+  const isPair = PAIRS.has(profile) && transport === DEFAULT_TRANSPORT && host === undefined
+  const environment = await environmentOf(profile)
+  return testService({ isPair, ...options, environment, isShared: true })
+}
+
+/** Two processes of a deployment, which several test files use at the same time. */
+export async function sharedPair(
+  profile: PairProfile,
+): Promise<readonly [TestService, TestService]> {
+  const first = await sharedService(profile)
+  const { secondUrl: baseUrl } = first
+  if (baseUrl !== undefined) return [first, { ...first, baseUrl, end: () => Promise.resolve() }]
+  return [first, await own({ beside: first, environment: await environmentOf(profile) })]
+}
+
+async function environmentOf(profile: Profile): Promise<Record<string, string>> {
   const mail = WITH_MAIL.has(profile) ? (await sharedMail()).environment : {}
-  const environment = { ...PROFILES[profile], ...mail }
-  return testService({ ...options, environment, isShared: true })
+  return { ...PROFILES[profile], ...mail }
 }
 
 /** For tests that call the actors of a service: in the process of the test, or beside the processes behind a proxy. */

@@ -62,12 +62,13 @@ export const EGRESS_LIMITS = {
 export const PROFILES = {
   /** The defaults of tests. */
   plain: LIMITS,
-  /** Applications that register themselves, devices that ask often, and delegations that end soon. */
+  /** Applications that register themselves, devices that ask often, and delegations that end soon. Guesses are not limited. */
   clients: {
     ...LIMITS,
     SVC_DEVICE_AUTHORIZATION__DELEGATION_TTL_SECS: '120',
     SVC_OIDC__DYNAMIC_REGISTRATION_ENABLED: 'true',
     SVC_DEVICE_AUTHORIZATION__INTERVAL_SECS: '1',
+    SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '1000',
   },
   /** Directories, single sign-on and rules of larger tenants. */
   enterprise: {
@@ -106,3 +107,8 @@ export type Profile = keyof typeof PROFILES
 
 /** Their services send to the mail server of the runner: `sharedMail()` shows a file what came to its addresses. */
 export const WITH_MAIL: ReadonlySet<Profile> = new Set(['people', 'enterprise'])
+
+export type PairProfile = 'people' | 'clients'
+
+/** Their deployments have two processes: `sharedPair()`. */
+export const PAIRS: ReadonlySet<Profile> = new Set<PairProfile>(['people', 'clients'])

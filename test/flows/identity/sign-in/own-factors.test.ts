@@ -12,14 +12,16 @@ import {
   withPasskey,
 } from '../../../support/identity/passkeys.js'
 import { bootstrapped, enrolledBrowser, signIn } from '../../../support/identity/person.js'
-import { PROFILES } from '../../../support/fleet/profiles.js'
-import { sharedService, testService } from '../../../support/service.js'
+import { sharedPair } from '../../../support/service.js'
 import { loginCodes } from '../../../support/identity/totp.js'
 
 const TOTP = '/auth/account/totp'
 const CODES = '/auth/account/recovery-codes'
-const running = await sharedService('people')
-test.after.always(() => running.end())
+const [running, beside] = await sharedPair('people')
+test.after.always(async () => {
+  await beside.end()
+  await running.end()
+})
 const passkeyWorkspace = async (): Promise<PasskeyWorkspace> => ({
   running,
   workspace: await bootstrapped(running),
@@ -165,8 +167,6 @@ test('new recovery codes invalidate the old ones, and need the second factor', a
 })
 
 test('of recovery codes renewed concurrently by two processes, one set is valid', async (t) => {
-  const beside = await testService({ beside: running, environment: PROFILES.people })
-  t.teardown(() => beside.end())
   const { workspace } = await passkeyWorkspace()
   const here = await enrolledBrowser(running, workspace)
   t.teardown(() => here.browser.close())

@@ -16,7 +16,7 @@ import {
   relyingParty,
   signedIn,
 } from '../../../support/oauth/relying-party.js'
-import { sharedService, testService, type TestService } from '../../../support/service.js'
+import { sharedPair, type TestService } from '../../../support/service.js'
 import { tenantAgent } from '../../../support/identity/tenant-agent.js'
 
 let running: TestService
@@ -28,8 +28,7 @@ let party: RelyingParty
 let browser: TestBrowser
 let first: Awaited<ReturnType<typeof signedIn>>
 test.before(async () => {
-  running = await sharedService('plain')
-  beside = await testService({ beside: running })
+  ;[running, beside] = await sharedPair('clients')
   person = await bootstrapped(running)
   party = await relyingParty(running, person)
   first = await signedIn(running, party, person)

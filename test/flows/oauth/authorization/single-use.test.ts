@@ -9,12 +9,8 @@ import { type Api, apiOf } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { ask, decide, fixtureOf, poll, present } from '../../../support/agents/delegation.js'
 import { BOOTSTRAP, callerOf, REGISTER, start } from '../../../support/agents/journey.js'
-import {
-  codeIn,
-  type MailServer,
-  openMailServer,
-  pathIn,
-} from '../../../support/operations/mail.js'
+import { mailDomain, mailbox } from '../../../support/identity/addresses.js'
+import { codeIn, type Letters, pathIn, sharedMail } from '../../../support/operations/letters.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
 import { proofFor } from '../../../support/identity/proof.js'
 import {
@@ -23,38 +19,27 @@ import {
   relyingParty,
   signedIn,
 } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedPair, type TestService } from '../../../support/service.js'
 import { ownDomain } from '../../../support/identity/squatting.js'
 
 const RACERS = 200
 const SCOPES = ['openid', 'profile', 'email', 'applications:read']
 const GRANTS = ['authorization_code', 'refresh_token', 'client_credentials']
 
-let mail: MailServer
+let mail: Letters
 let running: TestService
 let beside: TestService
 let person: Workspace
 let party: RelyingParty
 test.before(async () => {
-  mail = await openMailServer()
-  const environment = {
-    ...mail.environment,
-    SVC_EMAIL_OTP__ENABLED: 'true',
-    SVC_MAGIC_LINK__ENABLED: 'true',
-    SVC_INVITATIONS__ENABLED: 'true',
-    SVC_USER_SELF_SERVICE__ENABLED: 'true',
-    SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '1000',
-    SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '10000',
-  }
-  running = await testService({ environment })
-  beside = await testService({ environment, beside: running })
+  mail = await sharedMail()
+  ;[running, beside] = await sharedPair('people')
   person = await bootstrapped(running)
   party = await relyingParty(running, person, { scopes: SCOPES, grantTypes: GRANTS })
 })
 test.after.always(async () => {
   await beside?.end()
   await running?.end()
-  await mail?.close()
 })
 
 const race = <T>(use: (at: string, racer: number) => Promise<T>): Promise<T[]> =>
@@ -274,7 +259,7 @@ test.serial(`an operator's invite is used once of ${RACERS} times at once`, asyn
   const answers = await race((_, n) =>
     browsers[n % 2 ? 0 : 1].submit(pages[n % 2 ? 0 : 1], {
       name: 'Op',
-      email: `op-${tenantSlug}-${n}@harbour.test`,
+      email: mailbox(`op-${tenantSlug}-${n}`),
       password,
     }),
   )
@@ -292,7 +277,7 @@ for (const [artefact, used] of [
     t.teardown(() => api.close())
     const workspace = await api.workspace()
     const { token, body } = workspace
-    const email = `ada-${used}@harbour.works`
+    const email = `ada@${mailDomain()}`
     await ownDomain(api, workspace, email)
     const json = { email, password: 'a password of the harbour master' }
     t.is((await api.call('POST', '/api/v1/tenant-users', { token, json })).status, 201)
@@ -345,7 +330,7 @@ const TICKETS: readonly [
   ],
 ]
 
-for (const [n, [artefact, start, won, fields, ask]] of TICKETS.entries()) {
+for (const [artefact, start, won, fields, ask] of TICKETS) {
   test.serial(`${artefact} is used once of ${RACERS} times at once`, async (t) => {
     t.timeout(120_000)
     const api = apiOf(running)
@@ -356,7 +341,7 @@ for (const [n, [artefact, start, won, fields, ask]] of TICKETS.entries()) {
     })
     const workspace = await api.workspace()
     const { token, body } = workspace
-    const email = `grace-${n}@harbour.works`
+    const email = `grace@${mailDomain()}`
     await ownDomain(api, workspace, email)
     const invited = start === '/auth/invitations/'
     const json = { email, ...(invited ? {} : { password: 'a password of the harbour master' }) }

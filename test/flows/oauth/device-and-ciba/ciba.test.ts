@@ -21,17 +21,16 @@ import {
   type Workspace,
 } from '../../../support/identity/person.js'
 import { type RelyingParty, relyingParty, signedIn } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedPair, type TestService } from '../../../support/service.js'
 import { numberAll } from '../../../support/storage/numbered.js'
 
-const environment = { SVC_DEVICE_AUTHORIZATION__INTERVAL_SECS: '1' }
-
 let running: TestService
+let beside: TestService
 let person: Workspace
 let party: RelyingParty
 let inbox: Inbox
 test.before(async () => {
-  running = await testService({ environment })
+  ;[running, beside] = await sharedPair('clients')
   person = await bootstrapped(running)
   party = await relyingParty(running, person, {
     grantTypes: [CIBA_GRANT, 'refresh_token'],
@@ -41,6 +40,7 @@ test.before(async () => {
 })
 test.after.always(async () => {
   await inbox?.browser.close()
+  await beside?.end()
   await running?.end()
 })
 
@@ -117,8 +117,6 @@ test.serial('of 200 redemptions at the same time in two processes one succeeds',
   const bank = await relyingParty(running, other, { grantTypes: [CIBA_GRANT] })
   const own = { ...(await enrolledBrowser(running, other)), running }
   t.teardown(() => own.browser.close())
-  const beside = await testService({ beside: running, environment })
-  t.teardown(() => beside.end())
   const { start, answer, poll } = ciba(running, bank)
   const { body } = await start({ login_hint: other.email })
   await answer(own, 'approve')

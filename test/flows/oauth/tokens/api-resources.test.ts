@@ -17,7 +17,7 @@ import {
 } from '../../../support/oauth/relying-party.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { until } from '../../../support/service/watch.js'
-import { sharedService, testService, type TestService } from '../../../support/service.js'
+import { sharedPair, type TestService } from '../../../support/service.js'
 
 const RESOURCES = '/api/v1/api-resources'
 const FILES = [
@@ -26,10 +26,11 @@ const FILES = [
 ]
 
 let running: TestService
+let second: TestService
 let person: Workspace
 let other: Workspace
 test.before(async () => {
-  running = await sharedService('plain')
+  ;[running, second] = await sharedPair('clients')
   person = await bootstrapped(running)
   other = await bootstrapped(running)
 })
@@ -503,8 +504,6 @@ test('a code for a resource is redeemed once of 20 times at once', async (t) => 
 })
 
 test('another process refuses a deleted resource within a second', async (t) => {
-  const second = await testService({ beside: running })
-  t.teardown(() => second.end())
   const { id, resource } = await registered()
   const client = await party({ scopes: ['openid', 'files:read'] })
   const granted = () =>
