@@ -1,6 +1,6 @@
 /** The `svc` program: its commands and the options that all of them share. */
 import { Command } from 'commander'
-import { INTERFACE_VERSION } from '../../gateway/request/interface-version.js'
+import { INTERFACE_VERSION, RELEASE_VERSION } from '../../gateway/request/interface-version.js'
 import { beginOutput, endOutput, offerOutput } from '../process/output.js'
 import { announceTarget } from '../process/target.js'
 
@@ -37,7 +37,11 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
 export async function svcProgram(named: string): Promise<Command> {
   const program = new Command('svc')
     .description('Identity and access for humans and software agents')
-    .version(INTERFACE_VERSION, '-V, --version', 'the version of the public interface')
+    .version(
+      `${RELEASE_VERSION} (interface ${INTERFACE_VERSION})`,
+      '-V, --version',
+      'the version of svc, and of its public interface',
+    )
     .showHelpAfterError('(add --help for the usage)')
     .enablePositionalOptions()
     .hook('preAction', async (_program, command) => {

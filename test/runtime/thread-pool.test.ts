@@ -29,7 +29,7 @@ test('both ways to start the command set the pool size first', (t) => {
     t.true(scripts[name]!.includes('-r ./runtime/thread-pool.cjs'), name)
   }
   const version = execFileSync(process.execPath, [join(root, bin['svc']!), '--version'])
-  t.regex(String(version), /^\S+\n$/)
+  t.regex(String(version), /^\d+\.\d+\.\d+ \(interface \d+\.\d+\.\d+\)\n$/)
 })
 
 test('the pool holds all hashes and four more, and at least 16', (t) => {

@@ -100,7 +100,9 @@ async function reachable(patient: Patient, roles: readonly Role[]): Promise<read
     roles.map(async ({ purpose, url }) => {
       try {
         return await connected(patient, url, async (client) => {
-          const { rows } = await client.query<{ version: string }>('show server_version')
+          const { rows } = await client.query<{ version: string }>(
+            `select current_setting('server_version') as version`,
+          )
           return ok('database', `PostgreSQL ${rows[0]?.version} at ${databaseAddress(url)}`)
         })
       } catch (error) {

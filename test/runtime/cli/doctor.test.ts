@@ -104,6 +104,7 @@ test('a healthy deployment has no failure, and every check is there', async (t) 
   found(t, checks, 'proxy', 'ok', /arrive as/)
   found(t, checks, 'listen', 'ok', /arrive/)
   found(t, checks, 'kms', 'ok', /wraps with/)
+  found(t, checks, 'database', 'ok', /^PostgreSQL \d+\.\d+ .*at /)
 })
 
 test('the command prints the shape as JSON, and exits with 1 when a check fails', async (t) => {
