@@ -165,6 +165,31 @@ export const HUMAN_SCOPES: Readonly<Record<OrganizationRole, readonly Scope[]>> 
   owner: [...HUMAN_ADMIN_SCOPES, 'tenant:manage', 'org:create'],
 }
 
+/** They reach the organization of a tenant, and so its other tenants. */
+const ORGANIZATION_SCOPES = new Set<string>(['org:read', 'org:create', 'org:manage'])
+
+/** False for a token of a person that reaches no organization. */
+export const reachesOrganization = (scopes: readonly string[]): boolean =>
+  scopes.some((scope) => ORGANIZATION_SCOPES.has(scope))
+
+/**
+ * The upper limit of a person's scopes in a session. A session that a tenant's own provider opened reaches this tenant
+ * alone. The control plane, which has no organization, trusts its provider with the others.
+ */
+export function sessionScopes({
+  role,
+  confined,
+  organizationId,
+}: {
+  readonly role: OrganizationRole
+  readonly confined: boolean
+  readonly organizationId: string | null
+}): readonly Scope[] {
+  const scopes = HUMAN_SCOPES[role]
+  if (!confined || organizationId === null) return scopes
+  return scopes.filter((scope) => !ORGANIZATION_SCOPES.has(scope))
+}
+
 /** The tenant and role of an agent at login. */
 export type AgentLogin = {
   /** True if the agent logs in to the control-plane tenant. */

@@ -166,7 +166,7 @@ export function approvalHandlers(needs: DelegationNeeds) {
     { signal }: MessageContext,
   ): Promise<ApprovalQuestion> {
     const { tenantId, agentId } = row
-    const held = grantableScopes(row.scopes, session.role)
+    const held = grantableScopes(row.scopes, session)
     const of = { tenantId, agentId, subject: session.sub }
     return {
       tag: 'asked',
@@ -203,7 +203,7 @@ export function approvalHandlers(needs: DelegationNeeds) {
       const ready = await prepare(message, recentMfa, context)
       if (ready.tag !== 'ready') return ready
       const { row, session } = ready
-      const scopes = grantableScopes(row.scopes, session.role)
+      const scopes = grantableScopes(row.scopes, session)
       if (scopes.length === 0) return { tag: 'nothing_held', asked: await question(ready, context) }
       if (await decide(ready, scopes, message.address, context)) metrics.countStep('approved')
       return { tag: 'back', location: `${PAGE_PATH}/${row.userCode}` }

@@ -4,11 +4,11 @@ import type { PolledRequest } from '../../../storage/agents/delegation-requests.
 import type { AssuranceLevel } from '../../domain/assurance.js'
 import { isDirect, type Principal } from '../../domain/principal.js'
 import {
-  HUMAN_SCOPES,
   mayAskPersonFor,
   type OrganizationRole,
   parseScope,
   SCOPES,
+  sessionScopes,
 } from '../../domain/scopes.js'
 import type { DelegationRecord, PollOutcome } from './protocol.js'
 
@@ -50,9 +50,9 @@ export function requestedScopes(
 /** The requested scopes that the person holds and can therefore grant. */
 export function grantableScopes(
   requested: readonly string[],
-  role: OrganizationRole,
+  session: Parameters<typeof sessionScopes>[0],
 ): readonly string[] {
-  const held: readonly string[] = HUMAN_SCOPES[role]
+  const held: readonly string[] = sessionScopes(session)
   return requested.filter((scope) => held.includes(scope))
 }
 

@@ -19,7 +19,7 @@ import { findTenant, listTenants } from '../../../storage/identity/tenants.js'
 import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
-import { agentScopes } from '../../domain/scopes.js'
+import { agentScopes, reachesOrganization } from '../../domain/scopes.js'
 import { page } from '../../platform/paging.js'
 import type { ListCursor } from '../../domain/paging.js'
 import { type TenantsProtocol, tenants } from '../tenants/protocol.js'
@@ -103,7 +103,8 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       const member = await memberOf(tx, principal)
       if (member === undefined) return undefined
       if (member.memberType === 'agent') return findMembership(tx, member, organizationId)
-      const { tenantId } = principal
+      const { tenantId, scopes } = principal
+      if (!reachesOrganization(scopes)) return undefined
       return findPersonOrganization(tx, { accountId: member.memberId, tenantId, organizationId })
     }
 

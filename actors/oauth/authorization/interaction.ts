@@ -15,7 +15,7 @@ import { scopesOfClaims } from '../../domain/person-claims.js'
 import { isLoopbackOnly } from '../../domain/redirect-uri.js'
 import { CONSOLE_CLIENT_ID } from '../../domain/people/console-client.js'
 import { CREDENTIAL_DETAILS_TYPE, CREDENTIAL_SCOPES } from '../../domain/credentials/catalogue.js'
-import { HUMAN_SCOPES } from '../../domain/scopes.js'
+import { sessionScopes } from '../../domain/scopes.js'
 import type { BrowserSession } from '../../identity/sessions/protocol.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import {
@@ -87,7 +87,7 @@ export async function proceed(
   const offered = await offeredTo(needs, request.issuerState, session, context)
   if ('fault' in offered) return back(...offered.fault)
   const userScopes: readonly string[] = [
-    ...HUMAN_SCOPES[session.role],
+    ...sessionScopes(session),
     ...(await appointedScopes(needs, pending, session, context)),
     ...CREDENTIAL_SCOPES,
   ]

@@ -16,7 +16,7 @@ import { holdOpenSession } from '../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { AuditOnlyType } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
-import { HUMAN_SCOPES, type OrganizationRole, SCOPES } from '../../domain/scopes.js'
+import { type OrganizationRole, SCOPES, sessionScopes } from '../../domain/scopes.js'
 import { activeClient } from '../clients/active-client.js'
 import { tokenAudience } from '../tokens/issue/audience.js'
 
@@ -35,6 +35,7 @@ export type Decider = {
   readonly id: string
   readonly sub: string
   readonly role: OrganizationRole
+  readonly confined: boolean
   readonly organizationId: string | null
   readonly level: number
   readonly amr: readonly string[]
@@ -48,9 +49,9 @@ export type Decider = {
 export function grantable(
   { scopes: requested, resourceIds }: Pick<PendingBackchannelRequest, 'scopes' | 'resourceIds'>,
   client: { readonly scopes: readonly string[] },
-  role: OrganizationRole,
+  decider: Pick<Decider, 'role' | 'confined' | 'organizationId'>,
 ): readonly string[] {
-  const userScopes: readonly string[] = HUMAN_SCOPES[role]
+  const userScopes: readonly string[] = sessionScopes(decider)
   if (resourceIds !== null)
     return requested.filter((scope) => !OURS.has(scope) || userScopes.includes(scope))
   return requested.filter((scope) => client.scopes.includes(scope) && userScopes.includes(scope))

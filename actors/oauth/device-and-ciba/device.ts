@@ -269,7 +269,7 @@ function consentPageOf(
     tenant: brandingOf(client.tenantId, client.tenantName, client.tenantSettings),
     clientName: client.name,
     email: session.email || session.displayName,
-    scopes: grantable(request, client, session.role),
+    scopes: grantable(request, client, session),
     askedFrom: request.askedFrom,
     askedAt: request.createdAt,
     uiLocales,

@@ -20,6 +20,7 @@ import { isUuid } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
+import { reachesOrganization } from '../../domain/scopes.js'
 import { decide, decidedBefore, type Decider, type DecisionNeeds, grantable } from './decision.js'
 import type { BackchannelMetrics } from './metrics.js'
 import type {
@@ -65,18 +66,19 @@ export async function listFor(
 
 async function listOf(
   { database, clock }: InboxNeeds,
-  { tenantId, sub: subject, role }: TenantDecider,
+  who: TenantDecider,
   context: MessageContext,
 ): Promise<readonly InboxEntry[]> {
+  const { tenantId, sub: subject } = who
   const rows = await database.tenant(
     tenantId,
     (tx) => listInbox(tx, { tenantId, subject, now: clock.now() }, SHOWN_MAX),
     { signal: context.signal },
   )
-  return rows.map((row) => entryOf(row, role))
+  return rows.map((row) => entryOf(row, who))
 }
 
-function entryOf(row: InboxRequest, role: Decider['role']): InboxEntry {
+function entryOf(row: InboxRequest, who: Decider): InboxEntry {
   const { id, clientId, clientName, bindingMessage, scopes, levelAsked, createdAt, expiresAt } = row
   return {
     id,
@@ -84,7 +86,7 @@ function entryOf(row: InboxRequest, role: Decider['role']): InboxEntry {
     clientName,
     bindingMessage,
     scopes,
-    grantable: grantable(row, { scopes: row.clientScopes }, role),
+    grantable: grantable(row, { scopes: row.clientScopes }, who),
     level: levelOf(row),
     acrAsked: levelAsked === 1 ? null : `aal${levelAsked}`,
     createdAt,
@@ -123,7 +125,7 @@ export async function decideInInbox(
     return { tag: 'step_up_needed', ...demand }
 
   // Requests may need scopes that the page did not show. Those are not granted.
-  const asked = grantable(request, client, who.role)
+  const asked = grantable(request, client, who)
   const scopes = approve ? asked.filter((scope) => shown?.includes(scope) ?? true) : null
   if (scopes?.length === 0) return { tag: 'nothing_to_grant' }
   const decision = { kind: 'ciba', request, client, decider: who, scopes, address } as const
@@ -152,6 +154,8 @@ async function deciderOf(
     tenantId,
     sub,
     role: highestRole(roles),
+    // A token that reaches no organization grants none.
+    confined: !reachesOrganization(principal.scopes),
     organizationId,
     level: levelIn(principal),
     amr: principal.amr ?? [],

@@ -43,7 +43,7 @@ test('the grantable scopes are the requested ones that the person holds, each on
     fc.property(scopes, roles, (asked, role) => {
       const read = requestedScopes([...asked, ...asked].join(' '), SCOPES)
       if ('refused' in read) return asked.length === 0
-      const granted = grantableScopes(read.scopes, role)
+      const granted = grantableScopes(read.scopes, { role, confined: false, organizationId: null })
       const held: readonly string[] = HUMAN_SCOPES[role]
       return (
         new Set(granted).size === granted.length &&
@@ -70,7 +70,9 @@ test('scopes of operators are refused to an agent without them', (t) => {
 test('ssh is short for vault:sign, which every person holds', (t) => {
   t.deepEqual(requestedScopes('ssh vault:sign openid', []), { scopes: ['openid', 'vault:sign'] })
   for (const role of ['member', 'admin', 'owner'] as const) {
-    t.deepEqual(grantableScopes(['vault:sign'], role), ['vault:sign'])
+    t.deepEqual(grantableScopes(['vault:sign'], { role, confined: false, organizationId: null }), [
+      'vault:sign',
+    ])
   }
 })
 

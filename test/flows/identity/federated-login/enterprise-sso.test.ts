@@ -5,7 +5,9 @@ import { randomUUID } from 'node:crypto'
 import test from 'ava'
 import { routes } from '../../../../gateway/route-table.js'
 import { apiOf, type Json } from '../../../support/api.js'
+import { mailbox } from '../../../support/identity/addresses.js'
 import { bootstrapped, SESSION_COOKIE, signIn } from '../../../support/identity/person.js'
+import { ownToken } from '../../../support/agents/delegation.js'
 import { openMailServer } from '../../../support/operations/mail.js'
 import { dataIn, openBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/storage/sql.js'
@@ -535,3 +537,39 @@ test.serial(
     t.deepEqual(dataIn(page.html, 'upstream'), [])
   },
 )
+
+test.serial('a session of a tenant’s provider manages no organization', async (t) => {
+  const setting = await setUp({ trusted_acr_values: ['aal1'] })
+  const workspace = await bootstrapped(running)
+  await sql(
+    db,
+    'update accounts set email = $2, email_key = lower($2), email_verified = true where email = $1',
+    [workspace.email, person.email],
+  )
+  await sql(
+    db,
+    `insert into organization_members (organization_id, member_type, member_id, id, role, created_at)
+     select $1, 'account', id, gen_random_uuid(), 'owner', now() from accounts where email = $2`,
+    [setting.organizationId, person.email],
+  )
+  const { browser, back } = await arrive(setting)
+  t.is((await onwardFrom(browser, back)).status, 200, back.html)
+  const { rows } = await api.list('/api/v1/tenant-users', setting.token)
+  const user = rows.find(({ email }) => email === person.email)!
+  const json = { roles: ['owner'] }
+  const path = `/api/v1/tenant-users/${String(user['id'])}`
+  t.is((await api.call('PATCH', path, { token: setting.token, json })).status, 200)
+  const human = { ...person, tenantSlug: setting.tenantSlug }
+  const scope = 'openid org:read org:manage org:create tenant:manage users:manage'
+  const token = await ownToken(api, setting, { browser, human }, scope)
+  t.is((await api.get(path, token)).status, 200, 'an owner of the tenant')
+  const at = `/api/v1/organizations/${setting.organizationId}`
+  const control = `/api/v1/control-plane/organizations/${setting.organizationId}`
+  t.is((await api.get(at, token)).status, 403)
+  t.is((await api.get(`${control}/tenants`, token)).status, 403)
+  t.is((await api.post(`${control}/token`, token)).status, 403)
+  const mallory = { email: mailbox('mallory'), role: 'owner' }
+  t.is((await api.post(`${at}/members`, token, mallory)).status, 403)
+  const tenant = { name: 'Mine', slug: `mine-${setting.tenantSlug}`, environment: 'sandbox' }
+  t.is((await api.post(`${control}/tenants`, token, tenant)).status, 404)
+})
