@@ -94,10 +94,15 @@ export const PROFILES = {
     SVC_VAULT__EGRESS_BUFFERED_RESPONSE_MAX_BYTES: String(EGRESS_LIMITS.responseBytes),
     SVC_VAULT__EGRESS_BUFFERED_BYTES_PER_TENANT_MAX: String(EGRESS_LIMITS.tenantBytes),
   },
+  /** Every sign-in has a second factor. */
+  factors: { ...PEOPLE, SVC_TWO_FACTOR__ENABLED: 'true' },
+  /** Every DPoP proof has a nonce of the service. */
+  nonces: { ...LIMITS, SVC_DPOP__REQUIRE_NONCE: 'true' },
   passkeys: { ...LIMITS, SVC_PASSKEY__ENABLED: 'true' },
   commerce: {
     ...LIMITS,
     SVC_COMMERCE__ENABLED: 'true',
+    SVC_OIDC__DYNAMIC_REGISTRATION_ENABLED: 'true',
     SVC_COMMERCE__REDIRECT_HOSTS: 'shop.example,pay.example:8443',
     SVC_SERVER__TRUSTED_PROXIES: '127.0.0.1/32',
   },

@@ -8,9 +8,8 @@ import {
 } from './authenticator.js'
 import { dataIn, openBrowser, type Page, type TestBrowser } from '../pages/browser.js'
 import { sql } from '../storage/sql.js'
-import { bootstrapped, signIn, type Workspace } from './person.js'
-import { PROFILES } from '../fleet/profiles.js'
-import { type TestService, testService } from '../service.js'
+import { signIn, type Workspace } from './person.js'
+import type { TestService } from '../service.js'
 
 type Options = CreationOptions & RequestOptions & { readonly allowCredentials?: { id: string }[] }
 export type Begun = { readonly options?: Options; readonly location?: string }
@@ -42,16 +41,6 @@ export const SECOND_FACTOR = '/auth/mfa/passkey'
 export const ENROL = '/auth/mfa/enroll/passkey'
 export const ADD = '/auth/account/passkeys'
 export type PasskeyWorkspace = { readonly running: TestService; readonly workspace: Workspace }
-
-/** A separate service for a test, with a workspace. */
-export async function ownPasskeyWorkspace(
-  t: ExecutionContext,
-  environment: Readonly<Record<string, string>>,
-): Promise<PasskeyWorkspace> {
-  const running = await testService({ environment: { ...PROFILES.passkeys, ...environment } })
-  t.teardown(() => running.end())
-  return { running, workspace: await bootstrapped(running) }
-}
 
 export function browserOf(t: ExecutionContext, running: TestService): TestBrowser {
   const browser = openBrowser(running)

@@ -2,11 +2,9 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import test from 'ava'
 import { apiOf, type Json } from '../../../support/api.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService({
-  environment: { SVC_OIDC__DYNAMIC_REGISTRATION_ENABLED: 'true', SVC_COMMERCE__ENABLED: 'true' },
-})
+const running = await sharedService('commerce')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()

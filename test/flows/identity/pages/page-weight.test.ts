@@ -1,20 +1,13 @@
 /** What the sign-in page loads: only from this service, and how many bytes (docs/reference/page-design.md). */
 import test from 'ava'
 import { bootstrapped } from '../../../support/identity/person.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const PAGE_BYTES_MAX = 60 * 1024
 const FONT_BYTES_MAX = 400 * 1024
 
 test('the sign-in page has at most 60 KiB besides its type faces, all from this service', async (t) => {
-  const running = await testService({
-    environment: {
-      SVC_PASSKEY__ENABLED: 'true',
-      SVC_EMAIL_OTP__ENABLED: 'true',
-      SVC_MAGIC_LINK__ENABLED: 'true',
-      SVC_USER_SELF_SERVICE__ENABLED: 'true',
-    },
-  })
+  const running = await sharedService('people')
   t.teardown(() => running.end())
   const { tenantSlug } = await bootstrapped(running)
   const url = new URL(`/auth/login?tenant_slug=${tenantSlug}`, running.baseUrl)

@@ -2,15 +2,13 @@
 import test from 'ava'
 import { type Api, apiOf } from '../../../support/api.js'
 import { type Directory, openDirectory, SCIM_USER } from '../../../support/identity/directory.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 let running: TestService
 let api: Api
 let directory: Directory
 test.before(async () => {
-  running = await testService({
-    environment: { SVC_SCIM__ENABLED: 'true', SVC_INVITATIONS__ENABLED: 'true' },
-  })
+  running = await sharedService('enterprise')
   api = apiOf(running)
   directory = await openDirectory(api)
 })

@@ -6,12 +6,12 @@ import { heldClock } from '../../../support/held-clock.js'
 import { openDirectory, SCIM_USER } from '../../../support/identity/directory.js'
 import { KNOWN_WITHIN_MS } from '../../../support/fleet/through.js'
 import { sql } from '../../../support/storage/sql.js'
-import { testService } from '../../../support/service.js'
+import { sharedService, testService } from '../../../support/service.js'
 import { until } from '../../../support/service/watch.js'
 
 const PATH = '/api/v1/scim/tokens'
 const running = await testService({ environment: { SVC_SCIM__ENABLED: 'true' } })
-const off = await testService({ beside: running })
+const off = await sharedService('plain')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()
@@ -223,7 +223,7 @@ test('a token without requests left gets a SCIM error with Retry-After', async (
 test('without scim.enabled there is nothing of it', async (t) => {
   const there = apiOf(off)
   t.teardown(() => there.close())
-  const { workspace, token } = await openDirectory(api)
+  const [workspace, { token }] = [await there.workspace(), await openDirectory(api)]
   const at = await there.get('/scim/v2/Users', token)
   t.is(at.status, 404)
   t.is(at.headers['content-type'], 'application/problem+json')

@@ -13,7 +13,6 @@ import {
   useKey,
   withPasskey,
   ENROL,
-  ownPasskeyWorkspace,
 } from '../../../support/identity/passkeys.js'
 import { bootstrapped, enrol, signIn } from '../../../support/identity/person.js'
 import {
@@ -111,7 +110,9 @@ test('an application asks for aal3: a passkey is enrolled for it, and then asked
 })
 
 test('with two_factor a passkey alone enrols and signs in', async (t) => {
-  const { running, workspace } = await ownPasskeyWorkspace(t, { SVC_TWO_FACTOR__ENABLED: 'true' })
+  const running = await sharedService('factors')
+  t.teardown(() => running.end())
+  const workspace = await bootstrapped(running)
   const browser = browserOf(t, running)
   const page = await browser.follow(await signIn(browser, workspace))
   t.regex(page.path, /^\/auth\/mfa\/enroll/)
@@ -122,7 +123,7 @@ test('with two_factor a passkey alone enrols and signs in', async (t) => {
   t.is((await browser.get('/auth/account')).status, 200)
   const other = browserOf(t, running)
   t.is((await useKey(other, await loginPage(other, workspace), key)).location, '/auth/account')
-  const totp = browserOf(t, await running)
+  const totp = browserOf(t, running)
   const owed = await totp.follow(await signIn(totp, workspace))
   t.regex(owed.path, /^\/auth\/mfa\?/, 'the password alone is not enough')
   await t.throwsAsync(() => enrol(totp, owed))

@@ -3,7 +3,7 @@ import test from 'ava'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, enrol, enrolledBrowser, signIn } from '../../../support/identity/person.js'
-import { sharedService, testService, TRANSPORTS } from '../../../support/service.js'
+import { sharedService, TRANSPORTS } from '../../../support/service.js'
 
 for (const transport of TRANSPORTS) {
   test(`${transport}: a person signs in, sees the account and signs out`, async (t) => {
@@ -80,7 +80,7 @@ test('a second factor is enrolled, then required at every sign-in', async (t) =>
 })
 
 test('with two_factor every user must enrol a second factor before being signed in', async (t) => {
-  const running = await testService({ environment: { SVC_TWO_FACTOR__ENABLED: 'true' } })
+  const running = await sharedService('factors')
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
   const browser = openBrowser(running)

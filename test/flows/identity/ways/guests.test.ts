@@ -23,12 +23,16 @@ import {
 
 const DAY_MS = 86_400_000
 
-async function stage(t: ExecutionContext, environment?: Readonly<Record<string, string>>) {
+async function stage(
+  t: ExecutionContext,
+  environment?: Readonly<Record<string, string>>,
+  profile: 'people' | 'factors' = 'people',
+) {
   const mail = await sharedMail()
   const guests = { ...mail.environment, SVC_ANONYMOUS__ENABLED: 'true' }
   const running =
     environment === undefined
-      ? await sharedService('people')
+      ? await sharedService(profile)
       : await testService({ environment: { ...guests, ...environment } })
   const api = apiOf(running)
   t.teardown(async () => {
@@ -113,7 +117,7 @@ test.serial('a guest is admitted where the tenant allows it, without address cla
 })
 
 test.serial('a sign-in that needs more than a guest does not offer one', async (t) => {
-  const at = await stage(t, { SVC_TWO_FACTOR__ENABLED: 'true' })
+  const at = await stage(t, undefined, 'factors')
   await at.allow()
   const browser = at.browser()
   const page = await at.login(browser)

@@ -15,7 +15,7 @@ import {
   relyingParty,
   signedIn,
 } from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
@@ -24,7 +24,7 @@ let running: TestService
 let person: Workspace
 test.before(async () => {
   // Every proof needs a nonce here: the library repeats a request that was refused without one.
-  running = await testService({ environment: { SVC_DPOP__REQUIRE_NONCE: 'true' } })
+  running = await sharedService('nonces')
   person = await bootstrapped(running)
 })
 test.after.always(() => running?.end())

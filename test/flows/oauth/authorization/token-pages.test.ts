@@ -5,7 +5,7 @@ import { fixtureOf, delegate, present } from '../../../support/agents/delegation
 import { docsPage, type Language, testCommands } from '../../../support/pages/docs-page.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
 import { relyingParty, signedIn } from '../../../support/oauth/relying-party.js'
-import { freePort, testService, type TestService } from '../../../support/service.js'
+import { freePort, sharedService, type TestService } from '../../../support/service.js'
 import { tenantAgent } from '../../../support/identity/tenant-agent.js'
 
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
@@ -15,13 +15,12 @@ let plain: Place
 /** A service that requires a nonce in every proof. */
 let strict: Place
 test.before(async () => {
-  const place = async (nonce: boolean) => {
-    const environment = { SVC_DPOP__REQUIRE_NONCE: String(nonce) }
-    const running = await testService({ environment })
+  const place = async (profile: 'plain' | 'nonces') => {
+    const running = await sharedService(profile)
     return { running, person: await bootstrapped(running) }
   }
-  plain = await place(false)
-  strict = await place(true)
+  plain = await place('plain')
+  strict = await place('nonces')
 })
 test.after.always(async () => {
   await plain?.running.end()

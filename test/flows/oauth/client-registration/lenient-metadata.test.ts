@@ -4,13 +4,13 @@ import { REGISTRATION, registering } from '../../../support/identity/registering
 import { CALLBACK, isConsent } from '../../../support/oauth/relying-party.js'
 import { dataIn, openBrowser } from '../../../support/pages/browser.js'
 import { bootstrapped } from '../../../support/identity/person.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, testService, type TestService } from '../../../support/service.js'
 import { callAt, type Json, tenantAgent } from '../../../support/identity/tenant-agent.js'
 
 let running: TestService
 let client: ReturnType<typeof registering>
 test.before(async () => {
-  running = await testService({ environment: REGISTRATION })
+  running = await sharedService('clients')
   client = registering(running.baseUrl, await tenantAgent(running.baseUrl))
 })
 test.after.always(() => running?.end())
