@@ -7,7 +7,7 @@ import { FairShare, inPlace } from '../../../runtime/kernel/fairness/fair-share.
 
 /** Fewer than the places of each actor that waits for documents. */
 const WAITING_MAX = 192
-const WAITING_PER_SITE_MAX = 48
+const WAITING_PER_SITE_MAX = 96
 /** The fault of a document for which no place is free. */
 export const SHARE_EXHAUSTED = 'share_exhausted'
 

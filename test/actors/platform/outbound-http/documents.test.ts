@@ -54,7 +54,7 @@ const json = (value: unknown, headers: Record<string, string> = {}): Answer => {
 
 test('a document is cached, and fetched again after its lifetime', async (t) => {
   const { documents, url, time, asked } = await opened(t, json({ keys: [] }))
-  const many = await Promise.all(Array.from({ length: 40 }, () => documents.fetch(url)))
+  const many = await Promise.all(Array.from({ length: 50 }, () => documents.fetch(url)))
   for (const one of many) t.deepEqual(one, { tag: 'fetched', document: { keys: [] } })
   t.is(asked(), 1)
   time.ms += 299_000
@@ -82,11 +82,11 @@ test('callers that wait for a silent host have places, and a known document need
   const { documents, url } = await opened(t, (...both) => isSilent || known(...both))
   await documents.fetch(url)
   isSilent = true
-  const waiting = Array.from({ length: 60 }, () => documents.fetch(`${url}/silent`))
-  const busy = await Promise.all(waiting.slice(48))
+  const waiting = Array.from({ length: 108 }, () => documents.fetch(`${url}/silent`))
+  const busy = await Promise.all(waiting.slice(96))
   for (const one of busy) t.deepEqual(one, { tag: 'failed', fault: 'share_exhausted' })
   t.like(await documents.fetch(url), { tag: 'fetched' })
-  for (const one of await Promise.all(waiting.slice(0, 48)))
+  for (const one of await Promise.all(waiting.slice(0, 96)))
     t.deepEqual(one, { tag: 'failed', fault: 'timeout' })
 })
 
