@@ -36,6 +36,8 @@ export type Browser = {
   readonly wantsPage: boolean
   /** True if a page of the service led here (Sec-Fetch-Site: same-origin, W3C Fetch Metadata section 2.4). */
   readonly fromOwnPage: boolean
+  /** It is a form of another site. A browser adds no cookie to it (SameSite=Lax). */
+  readonly isForeignForm: boolean
   /** True if it sent no browser cookie: it is new, or refuses cookies. */
   readonly isNew: boolean
 }
@@ -52,6 +54,7 @@ export const NO_BROWSER: Browser = Object.freeze({
   csrfToken: '',
   wantsPage: false,
   fromOwnPage: false,
+  isForeignForm: false,
   isNew: true,
 })
 
@@ -78,7 +81,7 @@ export interface BrowserReader {
    * new browser, otherwise null.
    */
   read(
-    exchange: Pick<HttpExchange, 'headers'>,
+    exchange: Pick<HttpExchange, 'headers' | 'method'>,
     withSession: boolean,
   ): { readonly browser: Browser; readonly setCookie: string | null }
   /** The Set-Cookie value that sets or (null) deletes the session cookie. */
@@ -112,7 +115,9 @@ export function browserReader(
       ...options,
     })
   return {
-    read({ headers }, withSession) {
+    read({ headers, method }, withSession) {
+      const site = headers.get('sec-fetch-site')
+      const isForeignForm = method === 'POST' && site === 'cross-site'
       const cookies = parseCookie(headers.get('cookie') ?? '', AS_SENT)
       const sessionToken = tokenIn(cookies, `${prefix}svc_session`)
       const known = tokenIn(cookies, `${prefix}svc_browser`)
@@ -127,13 +132,14 @@ export function browserReader(
         id: browserId(browserToken),
         csrfToken: csrfToken(browserToken, withSession ? sessionToken : null),
         wantsPage: wantsPage(headers),
-        fromOwnPage: headers.get('sec-fetch-site') === 'same-origin',
+        fromOwnPage: site === 'same-origin',
+        isForeignForm,
         isNew: known === null,
       }
       return {
         browser,
         setCookie:
-          known === null
+          known === null && !isForeignForm
             ? setCookie('svc_browser', browserToken, isKept ? { maxAge: BROWSER_KEPT_SECS } : {})
             : null,
       }

@@ -196,7 +196,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
     async function continuePushed(
       requestUri: string,
       client: AuthorizingClientRow,
-      browser: { readonly sessionToken: string | null; readonly address: string },
+      browser: Pick<BeginAuthorization, 'sessionToken' | 'isForeignForm' | 'address'>,
       context: MessageContext,
     ): Promise<Outcome> {
       const row = await findRequest(requestUri, context)
@@ -276,7 +276,8 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       const { handle, sessionToken, address } = message
       const found = await findPending(handle, context)
       if (found === null) return notPending(message, context)
-      const pending = { ...pendingRequest(found, handle), sessionToken, address, allowed }
+      const browser = { sessionToken, isForeignForm: false, address }
+      const pending = { ...pendingRequest(found, handle), ...browser, allowed }
       const outcome = await proceed(needs, pending, context)
       if (outcome.tag !== 'refused' || outcome.error !== 'invalid_request_uri') return outcome
       const before = await notPending(message, context)
@@ -285,17 +286,18 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
 
     async function beginRequest(
       form: OAuthForm,
-      { host, sessionToken, address }: BeginAuthorization,
+      { host, sessionToken, isForeignForm, address }: BeginAuthorization,
       context: MessageContext,
     ): Promise<Outcome> {
       if (form.get('tenant_id') !== null && form.get('tenant_slug') !== null)
         return refused('invalid_request', CONFLICTING_TENANT)
+      const browser = { sessionToken, isForeignForm, address }
       const named = await namedClient(form, host, context)
       if ('tag' in named) return named
       const { client, documentSha256 } = named
       const requestUri = form.get('request_uri')
       if (requestUri?.startsWith(REQUEST_URI_PREFIX))
-        return continuePushed(requestUri, client, { sessionToken, address }, context)
+        return continuePushed(requestUri, client, browser, context)
       const target = await targetOf(needs, form, client, context)
       const { levelMax } = needs
       const verdict = validateRequest({
@@ -315,7 +317,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       const { request } = verdict
       const requestedAt = clock.now()
       const none = { pushedId: null, stored: null, allowed: null }
-      const pending = { client, request, requestedAt, sessionToken, address, ...none }
+      const pending = { client, request, requestedAt, ...browser, ...none }
       return proceed(needs, pending, context)
     }
 

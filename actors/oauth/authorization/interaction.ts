@@ -148,7 +148,13 @@ async function findSession(
   sub: string | null,
   context: MessageContext,
 ): Promise<Found> {
-  const { client, request, sessionToken } = pending
+  const { client, request, sessionToken, stored, isForeignForm } = pending
+  if (isForeignForm && stored === null && sessionToken === null) {
+    // The redirect brings the cookie.
+    const handle = needs.random.token(HANDLE_BYTES)
+    await store(needs, pending, handle, context)
+    return { tag: 'interaction', location: `${RESUME_PATH}/${handle}` }
+  }
   const asked = demandOf(pending)
   const demand = { ...asked, level: asked.level > levelMin ? asked.level : levelMin }
   if (request.prompt.none) {

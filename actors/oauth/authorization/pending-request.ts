@@ -34,6 +34,8 @@ export type PendingRequest = {
   /** Where it is stored. Null if no interaction was needed so far. */
   readonly stored: { readonly id: string; readonly handle: string } | null
   readonly sessionToken: string | null
+  /** It is a form of another site. A browser adds no cookie to it (SameSite=Lax). */
+  readonly isForeignForm: boolean
   /** Of the browser. */
   readonly address: string
   /** The consent that the user just gave. Null without one. */

@@ -54,6 +54,8 @@ export type BeginAuthorization = {
   readonly host: string
   /** The session cookie. Null without one. */
   readonly sessionToken: string | null
+  /** It is a form of another site. A browser adds no cookie to it (SameSite=Lax). */
+  readonly isForeignForm: boolean
   /** Of the browser. */
   readonly address: string
 }

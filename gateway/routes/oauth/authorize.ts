@@ -184,6 +184,7 @@ export const authorizeRoutes: readonly Route[] = [
     message: ({ query, host, browser, clientAddress }) => ({
       address: clientAddress,
       parameters: query,
+      isForeignForm: false,
       host,
       sessionToken: browser.sessionToken,
     }),
@@ -200,6 +201,7 @@ export const authorizeRoutes: readonly Route[] = [
     message: ({ body, host, browser, clientAddress }) => ({
       address: clientAddress,
       parameters: body,
+      isForeignForm: browser.isForeignForm,
       host,
       sessionToken: browser.sessionToken,
     }),

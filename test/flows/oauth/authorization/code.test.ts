@@ -69,6 +69,32 @@ test('a user signs in and consents once, and the application gets the requested 
   t.truthy(callbackOf(none).searchParams.get('code'))
 })
 
+test('a form of another site brings no cookie: the redirect finds the session', async (t) => {
+  const party = await relyingParty(running, person)
+  const { browser } = await signedIn(running, party, person)
+  t.teardown(() => browser.close())
+  const form = async (parameters: Record<string, string> = {}) => {
+    const { url } = await journey(party, { prompt: 'none', ...parameters })
+    const sent = await fetch(`${running.baseUrl}/oauth/authorize`, {
+      method: 'POST',
+      redirect: 'manual',
+      headers: { 'sec-fetch-site': 'cross-site', origin: 'https://app.example' },
+      body: url.searchParams,
+    })
+    t.deepEqual(sent.headers.getSetCookie(), [], 'the cookie of the browser stays')
+    return new URL(sent.headers.get('location')!, running.baseUrl)
+  }
+  const resumed = await form()
+  t.true(resumed.pathname.startsWith('/oauth/authorize/resume/'))
+  const silent = await browser.get(resumed.pathname)
+  t.truthy(callbackOf(silent).searchParams.get('code'))
+  const stranger = openBrowser(running)
+  t.teardown(() => stranger.close())
+  const unknown = await stranger.get((await form()).pathname)
+  t.is(callbackOf(unknown).searchParams.get('error'), 'login_required')
+  t.is((await form({ scope: 'nonsense' })).searchParams.get('error'), 'invalid_scope')
+})
+
 test('a public client needs no secret, and refreshes with its id', async (t) => {
   const party = await relyingParty(running, person, { clientType: 'public' })
   const { browser, tokens, claims } = await signedIn(running, party, person)
