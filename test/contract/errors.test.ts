@@ -9,6 +9,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import anyTest, { type TestFn } from 'ava'
 import { createAgentKey } from '../../runtime/client/agent.js'
+import { systemClock } from '../../runtime/kernel/clock.js'
+import { KEY_LIFETIME_MS } from '../../storage/platform/sealing/seal.js'
 import { type Api, apiOf, claimsOf, type Workspace } from '../support/api.js'
 import {
   ask,
@@ -349,9 +351,15 @@ test.serial('402: what x402 asks for, in the header and in the body', async (t) 
 })
 
 test.serial('503: not ready has no reason in the answer and is not cached', async (t) => {
-  const cut = await ownService({ transport: 'plain_http' })
+  let aheadMs = 0
+  const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs }
+  // The gateway sets deadlines by the real clock.
+  const environment = { SVC_SERVER__REQUEST_TIMEOUT_SECS: '7200' }
+  const cut = await ownService({ transport: 'plain_http', clock, environment })
   t.teardown(() => cut.end())
   await cut.kms.interrupt()
+  // Keys in memory have run out.
+  aheadMs = KEY_LIFETIME_MS
   const { call } = callerOf(cut.baseUrl)
   let answer = await call('/health/ready')
   for (let n = 0; n < 200 && answer.status === 200; n += 1) {

@@ -12,6 +12,8 @@ import { sweepExpired, type SweepNeeds } from './sweeps.js'
 
 const ROUND_MS = 60_000
 const FIRST_ROUND_MS = 5_000
+/** Pause after a round that failed though the database is there. */
+const FAILED_ROUND_MS = 10_000
 /** Pause between questions to a database that is away. */
 const AWAY_MS = 500
 
@@ -99,18 +101,11 @@ export const retentionWorker = defineWorker<RetentionNeeds>({
     }
 
     let wasDown = false
-    let isRepeated = false
     await pause(FIRST_ROUND_MS)
     while (!signal.aborted) {
-      if (await round()) {
-        isRepeated = false
-        await pause(ROUND_MS)
-        continue
-      }
-      // Readiness follows the rounds: after an outage it does not wait for the next one.
-      const wasAway = await awaited()
-      if (isRepeated && !wasAway) await pause(ROUND_MS)
-      isRepeated = true
+      // Readiness follows the rounds. It does not wait a minute for the end of a fault.
+      if (await round()) await pause(ROUND_MS)
+      else if (!(await awaited())) await pause(FAILED_ROUND_MS)
     }
   },
 })

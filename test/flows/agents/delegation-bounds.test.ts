@@ -22,7 +22,7 @@ const VAULT = '/api/v1/vault/credentials'
 const test = anyTest as TestFn<{ api: Api; workspace: Workspace; person: Person }>
 
 test.before(async (t) => {
-  const api = apiOf(await sharedService('clients'))
+  const api = apiOf(await sharedService('brief'))
   const workspace = await api.workspace()
   const person = await present(api, fixtureOf(workspace))
   t.context = { api, workspace, person }

@@ -23,14 +23,14 @@ const ELSEWHERE = {
   ],
   'bytes of buffered answers': [
     'flows/vault/egress-shares',
-    'buffered responses count against the memory share of the tenant until they end',
+    'buffered responses and JSON documents count against the memory share of the tenant until they end',
   ],
   'egress calls of a process': [
     'flows/vault/egress-hostile-tenants',
     'a tenant gets a place while others hold every place of their group',
   ],
   'places of the tenants of one registering network': [
-    'flows/vault/egress-networks',
+    'flows/vault/egress-hostile-tenants',
     'tenants of one registering network hold an eighth of the places',
   ],
   'places for receivers of a full group': [
@@ -60,10 +60,6 @@ const ELSEWHERE = {
   'bytes that an upstream announces': [
     'flows/vault/egress-hostile-tenants',
     'replies that are announced and do not come take no memory of others',
-  ],
-  'bytes of documents': [
-    'flows/vault/egress-shares',
-    'the JSON document of a call counts too, also with a streamed response',
   ],
   redaction: [
     'flows/vault/egress-shares',

@@ -62,10 +62,9 @@ export const EGRESS_LIMITS = {
 export const PROFILES = {
   /** The defaults of tests. */
   plain: LIMITS,
-  /** Applications that register themselves, devices that ask often, and delegations that end soon. Guesses are not limited. */
+  /** Applications that register themselves, and devices that ask often. Guesses are not limited. */
   clients: {
     ...LIMITS,
-    SVC_DEVICE_AUTHORIZATION__DELEGATION_TTL_SECS: '120',
     SVC_OIDC__DYNAMIC_REGISTRATION_ENABLED: 'true',
     SVC_DEVICE_AUTHORIZATION__INTERVAL_SECS: '1',
     SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '1000',
@@ -96,6 +95,8 @@ export const PROFILES = {
   },
   /** Every sign-in has a second factor. */
   factors: { ...PEOPLE, SVC_TWO_FACTOR__ENABLED: 'true' },
+  /** Delegations end soon. */
+  brief: { ...LIMITS, SVC_DEVICE_AUTHORIZATION__DELEGATION_TTL_SECS: '120' },
   /** Every DPoP proof has a nonce of the service. */
   nonces: { ...LIMITS, SVC_DPOP__REQUIRE_NONCE: 'true' },
   passkeys: { ...LIMITS, SVC_PASSKEY__ENABLED: 'true' },

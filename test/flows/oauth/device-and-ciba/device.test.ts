@@ -8,7 +8,7 @@ import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, signIn, type Workspace } from '../../../support/identity/person.js'
 import { expire, lengthen } from '../../../support/oauth/ciba.js'
 import { type RelyingParty, relyingParty } from '../../../support/oauth/relying-party.js'
-import { sharedPair, sharedService, type TestService } from '../../../support/service.js'
+import { sharedPair, testService, type TestService } from '../../../support/service.js'
 
 const GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 const PAGE = '/oauth/device/verify'
@@ -244,7 +244,8 @@ test('a code is found in every spelling that users type', async (t) => {
 })
 
 test('guessing codes is stopped, for correct codes too', async (t) => {
-  const strict = await sharedService('plain')
+  // Guesses count by address, which the files of a shared service share.
+  const strict = await testService()
   t.teardown(() => strict.end())
   const tv = await relyingParty(strict, await bootstrapped(strict), {
     clientType: 'public',

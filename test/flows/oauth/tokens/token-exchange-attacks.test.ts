@@ -39,7 +39,7 @@ type Helper = { readonly key: AgentKey; readonly agentId: string; readonly token
 const test = anyTest as TestFn<Scene>
 
 test.before(async (t) => {
-  const api = apiOf(await sharedService('clients'))
+  const api = apiOf(await sharedService('brief'))
   const here = await api.workspace()
   const ada = await present(api, fixtureOf(here))
   const party = await relyingParty(api.at, here, {
