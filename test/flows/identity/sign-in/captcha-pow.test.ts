@@ -5,9 +5,7 @@ import { openPowCaptcha } from '../../../../actors/identity/abuse-protection/pow
 import { systemClock } from '../../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../../runtime/kernel/random.js'
 import { openBrowser, type Page } from '../../../support/pages/browser.js'
-import { openChromium } from '../../../support/pages/chromium.js'
 import { bootstrapped, signIn } from '../../../support/identity/person.js'
-import { testWithProgram } from '../../../support/service/programs.js'
 import { testService } from '../../../support/service.js'
 
 const SECRET = 'a secret of this deployment'
@@ -109,25 +107,4 @@ test('a challenge ends after ten minutes, and its bits cannot be lowered', async
   const bytes = Buffer.from(body!, 'base64url')
   bytes.writeUInt8(0, bytes.length - 1)
   t.is(await captcha.verify(`${bytes.toString('base64url')}.${seal!}.0`, ''), 'refused')
-})
-
-testWithProgram('chromium', 'a browser solves the challenge and signs in', async (t, path) => {
-  t.timeout(120_000)
-  const { workspace, failing } = await tenant(t)
-  await failing()
-  const window = await openChromium(path)
-  t.teardown(() => window.close())
-  const { page, complaints } = window
-  await page.goto(`${running.baseUrl}/auth/login?tenant_slug=${workspace.tenantSlug}`)
-  const sendForm = async (password: string) => {
-    await page.fill('#email', workspace.email)
-    await page.fill('#password', password)
-    await page.keyboard.press('Enter')
-  }
-  await sendForm('wrong')
-  await page.waitForSelector('.captcha-pow')
-  // Submitted immediately: the form waits for the solution.
-  await sendForm(workspace.password)
-  await page.waitForURL((url) => url.pathname !== '/auth/login')
-  t.deepEqual(complaints, [])
 })

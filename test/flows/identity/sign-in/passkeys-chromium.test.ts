@@ -1,4 +1,4 @@
-/** Passkeys in a real browser, with several kinds of authenticators. */
+/** Passkeys in a real browser. TEST_LONG has more kinds of authenticators, and HTTP/2 over TLS. */
 import type { ExecutionContext } from 'ava'
 import type { Page } from 'playwright-core'
 import { openChromium, violations } from '../../../support/pages/chromium.js'
@@ -13,6 +13,7 @@ import {
   U2F,
 } from '../../../support/identity/virtual-authenticator.js'
 
+const LONG = process.env['TEST_LONG'] === '1'
 const NEW = '/auth/account/passkeys/new'
 
 async function opened(t: ExecutionContext, path: string, transport: Transport) {
@@ -37,7 +38,9 @@ async function signOut(page: Page) {
   await page.waitForSelector('a.button[href^="/auth/login"]')
 }
 
-for (const transport of ['plain_http', 'tls_h2_only'] as const) {
+for (const transport of LONG
+  ? (['plain_http', 'tls_h2_only'] as const)
+  : (['plain_http'] as const)) {
   testWithProgram(
     'chromium',
     `a person adds a passkey by keyboard and signs in with it: ${transport}`,
@@ -69,43 +72,45 @@ for (const transport of ['plain_http', 'tls_h2_only'] as const) {
   )
 }
 
-testWithProgram(
-  'chromium',
-  'a passkey is offered by autofill, and works as second factor after a password',
-  async (t, path) => {
-    const { running, workspace, page } = await opened(t, path, 'plain_http')
-    const key = await plugIn(page, SYNCED)
-    await signInWithPassword(page, running.baseUrl, workspace)
-    await page.waitForURL('**/auth/account')
-    await page.goto(`${running.baseUrl}${NEW}`)
-    await page.click('form[data-passkey] button')
-    await page.waitForSelector('[data-recovery-code]')
-    await page.click('a.button')
-    await page.waitForURL('**/auth/account')
-    t.true((await page.content()).includes('Backed up'))
-    await signOut(page)
-    // An authenticator that is present answers the conditional request of the page without interaction.
-    await page.goto(`${running.baseUrl}/auth/login?tenant_slug=${workspace.tenantSlug}`)
-    await page.waitForURL('**/auth/account')
-    t.is((await key.credentials()).length, 1)
-  },
-)
-
-testWithProgram(
-  'chromium',
-  'keys without user verification or resident credentials are refused with an error',
-  async (t, path) => {
-    const { running, workspace, page } = await opened(t, path, 'plain_http')
-    await signInWithPassword(page, running.baseUrl, workspace)
-    await page.waitForURL('**/auth/account')
-    for (const kind of [TOUCH_ONLY, U2F]) {
-      const key = await plugIn(page, kind)
+if (LONG) {
+  testWithProgram(
+    'chromium',
+    'a passkey is offered by autofill, and works as second factor after a password',
+    async (t, path) => {
+      const { running, workspace, page } = await opened(t, path, 'plain_http')
+      const key = await plugIn(page, SYNCED)
+      await signInWithPassword(page, running.baseUrl, workspace)
+      await page.waitForURL('**/auth/account')
       await page.goto(`${running.baseUrl}${NEW}`)
       await page.click('form[data-passkey] button')
-      await page.locator('[role=status]').filter({ hasText: /./ }).waitFor({ timeout: 60_000 })
-      t.is((await key.credentials()).length, 0)
-      t.deepEqual(await violations(page), [])
-      await key.remove()
-    }
-  },
-)
+      await page.waitForSelector('[data-recovery-code]')
+      await page.click('a.button')
+      await page.waitForURL('**/auth/account')
+      t.true((await page.content()).includes('Backed up'))
+      await signOut(page)
+      // An authenticator that is present answers the conditional request of the page without interaction.
+      await page.goto(`${running.baseUrl}/auth/login?tenant_slug=${workspace.tenantSlug}`)
+      await page.waitForURL('**/auth/account')
+      t.is((await key.credentials()).length, 1)
+    },
+  )
+
+  testWithProgram(
+    'chromium',
+    'keys without user verification or resident credentials are refused with an error',
+    async (t, path) => {
+      const { running, workspace, page } = await opened(t, path, 'plain_http')
+      await signInWithPassword(page, running.baseUrl, workspace)
+      await page.waitForURL('**/auth/account')
+      for (const kind of [TOUCH_ONLY, U2F]) {
+        const key = await plugIn(page, kind)
+        await page.goto(`${running.baseUrl}${NEW}`)
+        await page.click('form[data-passkey] button')
+        await page.locator('[role=status]').filter({ hasText: /./ }).waitFor({ timeout: 60_000 })
+        t.is((await key.credentials()).length, 0)
+        t.deepEqual(await violations(page), [])
+        await key.remove()
+      }
+    },
+  )
+}

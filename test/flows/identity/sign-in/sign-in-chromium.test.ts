@@ -1,4 +1,4 @@
-/** The hosted pages in a real browser: keyboard only, both schemes, accessibility checks. */
+/** The hosted pages in a real browser: keyboard only, accessibility checks. TEST_LONG has the dark scheme too, over HTTP/2 and TLS. */
 import type { ExecutionContext } from 'ava'
 import type { Page } from 'playwright-core'
 import { openChromium } from '../../../support/pages/chromium.js'
@@ -107,8 +107,9 @@ testWithProgram(
   'a person signs in, sets up a second step and signs in with it: light, plain HTTP',
   (t, path) => journey(t, path, 'plain_http', 'light'),
 )
-testWithProgram(
-  'chromium',
-  'a person signs in, sets up a second step and signs in with it: dark, HTTP/2 and TLS',
-  (t, path) => journey(t, path, 'tls_h2_only', 'dark'),
-)
+if (process.env['TEST_LONG'] === '1')
+  testWithProgram(
+    'chromium',
+    'a person signs in, sets up a second step and signs in with it: dark, HTTP/2 and TLS',
+    (t, path) => journey(t, path, 'tls_h2_only', 'dark'),
+  )

@@ -13,17 +13,11 @@ import {
 import { mailbox } from '../../../support/identity/addresses.js'
 import { codeIn, pathIn, sharedMail } from '../../../support/operations/letters.js'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
-import { openChromium } from '../../../support/pages/chromium.js'
-import { looksRight } from '../../../support/pages/visual-checks.js'
-import { testWithProgram } from '../../../support/service/programs.js'
 import { PROFILES } from '../../../support/fleet/profiles.js'
 import { testService } from '../../../support/service.js'
-import {
-  departed,
-  onwardFrom,
-  throughHome,
-  upstreamFixture,
-} from '../../../support/vault/upstream.js'
+import { hostileProvider } from '../../../support/identity/hostile-provider.js'
+import { back } from '../../../support/identity/squatting.js'
+import { departed, onwardFrom, reachable } from '../../../support/vault/upstream.js'
 
 const CODE = /[A-Z]{4}-[A-Z]{4}/
 
@@ -34,9 +28,25 @@ function signInAgain(browser: TestBrowser, workspace: Workspace) {
 }
 
 const mail = await sharedMail()
-const environment = { ...PROFILES.people, ...mail.environment, SVC_ADAPTIVE_MFA__ENABLED: 'true' }
-const running = await testService({ environment })
-test.after.always(() => running.end())
+const provider = await hostileProvider()
+const way = await reachable([provider.pem])
+const running = await testService({
+  environment: {
+    ...PROFILES.people,
+    ...mail.environment,
+    ...way.environment,
+    SVC_ADAPTIVE_MFA__ENABLED: 'true',
+    SVC_GENERIC_OAUTH__ENABLED: 'true',
+    SVC_GENERIC_OAUTH__ISSUER: provider.issuer,
+    SVC_GENERIC_OAUTH__CLIENT_ID: 'rp',
+    SVC_GENERIC_OAUTH__CLIENT_SECRET: 'the client secret of the relying party',
+  },
+})
+test.after.always(async () => {
+  await running.end()
+  await provider.close()
+  await way.remove()
+})
 let stages = 0
 
 async function stage(t: ExecutionContext) {
@@ -201,27 +211,21 @@ for (const [way, open] of Object.entries(FIRST_SESSIONS)) {
 test.serial(
   'after a federated sign-in a password from elsewhere is challenged, and its owner is not',
   async (t) => {
-    const house = await upstreamFixture({ environment })
-    const [owner, attacker] = [openBrowser(house.running), openBrowser(house.running)]
-    t.teardown(async () => {
-      await Promise.all([owner.close(), attacker.close()])
-      await house.end()
-    })
-    const workspace = await bootstrapped(house.running)
-    const db = house.running.db.database
+    const { db, workspace, browser } = await stage(t)
+    const [owner, attacker] = [browser(), browser()]
     await sql(db, 'update tenants set settings = $2 where id = $1', [
       workspace.tenantId,
       JSON.stringify({ social: { provision: true } }),
     ])
+    const email = mailbox('federated')
     const away = await departed(owner, workspace)
-    const back = await throughHome(house, owner, away.location!, house.person)
-    t.is((await onwardFrom(owner, back)).status, 200, back.html)
-    const { email } = house.person
+    const claims = { sub: 'bea', email, email_verified: true }
+    const returned = await back(owner, provider, 'oidc', away.location!, claims)
+    t.is((await onwardFrom(owner, returned)).status, 200, returned.html)
     await sql(
       db,
-      `update accounts set email_verified = true,
-         password_hash = (select password_hash from accounts where email = $2)
-       where email = $1`,
+      `update accounts set password_hash = (select password_hash from accounts where email = $2)
+       where email = $1 and email_verified`,
       [email, workspace.email],
     )
     const bea = { ...workspace, email }
@@ -298,28 +302,3 @@ test.serial(
     t.is((await at.mail.lettersTo(at.email)).length, 1)
   },
 )
-
-testWithProgram('chromium', 'a person confirms a sign-in from a new browser', async (t, path) => {
-  t.timeout(120_000)
-  const at = await stage(t)
-  const api = apiOf(at.running)
-  await signIn(at.browser(), at.workspace)
-  const { page, close, complaints } = await openChromium(path)
-  t.teardown(async () => {
-    await close()
-    await api.close()
-  })
-  await page.goto(`${at.running.baseUrl}/auth/login?tenant_slug=${at.workspace.tenantSlug}`)
-  await page.fill('#email', at.email)
-  await page.fill('#password', at.workspace.password)
-  await page.keyboard.press('Enter')
-  await page.waitForURL('**/auth/mfa?flow=*')
-  await looksRight(t, page, 'confirm-sign-in')
-  await page.focus('#code')
-  await page.keyboard.type(codeIn(await at.mail.letterTo(at.email, CODE)))
-  await page.keyboard.press('Enter')
-  await page.waitForURL('**/auth/account')
-  t.deepEqual(complaints, [], 'the content security policy blocked nothing')
-  const { body } = await api.get('/api/v1/capabilities')
-  t.true((body['capabilities'] as unknown as string[]).includes('sign_in.adaptive_mfa'))
-})

@@ -10,9 +10,6 @@ import { sql } from '../../../support/storage/sql.js'
 import { mailbox } from '../../../support/identity/addresses.js'
 import { codeIn, sharedMail } from '../../../support/operations/letters.js'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
-import { openChromium } from '../../../support/pages/chromium.js'
-import { looksRight } from '../../../support/pages/visual-checks.js'
-import { testWithProgram } from '../../../support/service/programs.js'
 import { sharedService, testService } from '../../../support/service.js'
 import {
   authorized,
@@ -188,88 +185,52 @@ test.serial(
   },
 )
 
-test.serial('new guests are limited per network address', async (t) => {
-  const at = await stage(t, { SVC_ANONYMOUS__REQUESTS_PER_ADDRESS_MAX: '2' })
-  await at.allow()
-  const statuses = []
-  for (let n = 0; n < 3; n += 1) {
+// Limits by network address and the sweep are of all tenants: a service of this test.
+test.serial(
+  'guests are limited per network address, and deleted after the retention time',
+  async (t) => {
+    const at = await stage(t, { SVC_ANONYMOUS__REQUESTS_PER_ADDRESS_MAX: '2' })
+    await at.allow()
     const browser = at.browser()
-    const answer = await browser.submit(await at.login(browser), {}, '/auth/login/guest')
-    statuses.push(answer.status)
-  }
-  t.deepEqual(statuses, [303, 303, 429])
-  t.is((await sql(at.db, 'select from accounts where guest_since is not null')).length, 2)
-})
-
-test.serial('a guest who is not seen for the retention time is deleted, others stay', async (t) => {
-  // The sweep is of all tenants.
-  const at = await stage(t, {})
-  await at.allow()
-  const browser = at.browser()
-  await browser.submit(await at.login(browser), {}, '/auth/login/guest')
-  const count = async () => {
-    const [row] = await sql<{ guests: number; accounts: number }>(
-      at.db,
-      `select count(*) filter (where guest_since is not null)::int as guests,
+    const statuses = []
+    for (const one of [at.browser(), browser, at.browser()]) {
+      const answer = await one.submit(await at.login(one), {}, '/auth/login/guest')
+      statuses.push(answer.status)
+    }
+    t.deepEqual(statuses, [303, 303, 429])
+    const count = async () => {
+      const [row] = await sql<{ guests: number; accounts: number }>(
+        at.db,
+        `select count(*) filter (where guest_since is not null)::int as guests,
          count(*)::int as accounts from accounts`,
-    )
-    return row!
-  }
-  const sweep = (laterMs: number) =>
-    sweepExpired(
-      {
-        database: at.db,
-        clock: { ...systemClock, now: () => new Date(Date.now() + laterMs) },
-        random: systemRandom(systemClock),
-        registry: new Registry(),
-        retention: {
-          delivery_retention_days: 30,
-          checkout_retention_days: 90,
-          guest_retention_secs: 86_400,
+      )
+      return row!
+    }
+    const sweep = (laterMs: number) =>
+      sweepExpired(
+        {
+          database: at.db,
+          clock: { ...systemClock, now: () => new Date(Date.now() + laterMs) },
+          random: systemRandom(systemClock),
+          registry: new Registry(),
+          retention: {
+            delivery_retention_days: 30,
+            checkout_retention_days: 90,
+            guest_retention_secs: 86_400,
+          },
         },
-      },
-      new AbortController().signal,
+        new AbortController().signal,
+      )
+    const before = await count()
+    t.is(before.guests, 2)
+    t.is((await sweep(DAY_MS / 2))['guests'], 0)
+    t.is((await sweep(DAY_MS * 2))['guests'], 2)
+    t.deepEqual(await count(), { guests: 0, accounts: before.accounts - 2 })
+    t.is((await browser.get('/auth/account')).status, 303)
+    const events = await sql(
+      at.db,
+      `select data ->> 'status' as status from all_events where type = 'tenant_user.removed'`,
     )
-  const before = await count()
-  t.is(before.guests, 1)
-  t.is((await sweep(DAY_MS / 2))['guests'], 0)
-  t.is((await sweep(DAY_MS * 2))['guests'], 1)
-  t.deepEqual(await count(), { guests: 0, accounts: before.accounts - 1 })
-  t.is((await browser.get('/auth/account')).status, 303)
-  const events = await sql(
-    at.db,
-    `select data ->> 'status' as status from all_events where type = 'tenant_user.removed'`,
-  )
-  t.deepEqual(events, [{ status: 'removed' }])
-})
-
-testWithProgram('chromium', 'a guest keeps the account', async (t, path) => {
-  t.timeout(120_000)
-  const at = await stage(t)
-  await at.allow()
-  const { page, close, complaints } = await openChromium(path)
-  t.teardown(close)
-  const { keyboard } = page
-  const email = mailbox('ada-by-keyboard')
-  await page.goto(`${at.running.baseUrl}/auth/login?tenant_slug=${at.slug}`)
-  await looksRight(t, page, 'guest-sign-in')
-  await page.focus('form[action="/auth/login/guest"] button')
-  await keyboard.press('Enter')
-  await page.waitForURL('**/auth/account')
-  await looksRight(t, page, 'guest-account')
-  await page.click('a[href="/auth/account/email/new"]')
-  await looksRight(t, page, 'guest-address')
-  await page.focus('#email')
-  await keyboard.type(email)
-  await keyboard.press('Enter')
-  await page.waitForSelector('#code')
-  await looksRight(t, page, 'guest-code')
-  await page.focus('#code')
-  await keyboard.type(codeIn(await at.mail.letterTo(email)))
-  await keyboard.press('Enter')
-  await page.waitForURL('**/auth/account')
-  t.true((await page.content()).includes(email))
-  t.deepEqual(complaints, [], 'the content security policy blocked nothing')
-  const { body } = await at.api.get('/api/v1/capabilities')
-  t.true((body['capabilities'] as unknown as string[]).includes('sign_in.anonymous'))
-})
+    t.deepEqual(events, [{ status: 'removed' }, { status: 'removed' }])
+  },
+)

@@ -1,7 +1,6 @@
 /** Sign-in with Ethereum (ERC-4361). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
-import { apiOf } from '../../../support/api.js'
 import {
   ethereumWallet,
   linkWallet,
@@ -11,9 +10,6 @@ import {
 import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, enrolledBrowser, signIn } from '../../../support/identity/person.js'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
-import { openChromium } from '../../../support/pages/chromium.js'
-import { looksRight } from '../../../support/pages/visual-checks.js'
-import { testWithProgram } from '../../../support/service/programs.js'
 import { sharedService, testService, type TestService } from '../../../support/service.js'
 
 async function stage(
@@ -223,64 +219,4 @@ test.serial('without the setting nothing of it exists', async (t) => {
   const browser = await at.signedIn()
   t.is((await browser.get('/auth/login/ethereum?flow=x')).status, 404)
   t.false((await browser.get('/auth/account')).html.includes('Ethereum'))
-})
-
-testWithProgram('chromium', 'a person links a wallet and signs in with it', async (t, path) => {
-  t.timeout(120_000)
-  const at = await stage(t)
-  const api = apiOf(at.running)
-  const wallet = ethereumWallet()
-  const { page, context, close, complaints } = await openChromium(path)
-  t.teardown(async () => {
-    await close()
-    await api.close()
-  })
-  const url = (own: string) => `${at.running.baseUrl}${own}`
-  const login = url(`/auth/login?tenant_slug=${at.workspace.tenantSlug}`)
-  await page.goto(login)
-  await page.fill('#email', at.workspace.email)
-  await page.fill('#password', at.workspace.password)
-  await page.keyboard.press('Enter')
-  await page.waitForURL('**/auth/account')
-  await page.click('a[href="/auth/account/wallets/new"]')
-  await page.waitForSelector('form[data-wallet]')
-  await looksRight(t, page, 'wallet-new')
-  await page.click('form[data-wallet] button')
-  await page.waitForSelector('[role=status]:not(:empty)')
-  t.regex(await page.innerText('[role=status]'), /no Ethereum wallet/)
-
-  // An injected provider (EIP-1193), whose key is outside of the page.
-  await context.exposeFunction('walletSigns', (hex: string) =>
-    wallet.sign(Buffer.from(hex.slice(2), 'hex').toString('utf8')),
-  )
-  await context.addInitScript(`window.ethereum = {
-    declines: false,
-    request({ method, params }) {
-      if (method === 'eth_requestAccounts') return Promise.resolve(['${wallet.address}'])
-      if (method === 'eth_chainId') return Promise.resolve('0x1')
-      if (window.ethereum.declines) return Promise.reject(Object.assign(new Error('no'), { code: 4001 }))
-      return window.walletSigns(params[0])
-    },
-  }`)
-  await page.reload()
-  await page.evaluate('window.ethereum.declines = true')
-  await page.click('form[data-wallet] button')
-  await page.waitForSelector('[role=status]:not(:empty)')
-  t.regex(await page.innerText('[role=status]'), /You declined/)
-  await page.evaluate('window.ethereum.declines = false')
-  await page.focus('form[data-wallet] button')
-  await page.keyboard.press('Enter')
-  await page.waitForURL('**/auth/account')
-  await looksRight(t, page, 'wallet-account')
-
-  await context.clearCookies()
-  await page.goto(login)
-  await page.click('a[href^="/auth/login/ethereum"]')
-  await page.waitForSelector('form[data-wallet]')
-  await looksRight(t, page, 'wallet-sign-in')
-  await page.click('form[data-wallet] button')
-  await page.waitForURL('**/auth/account')
-  t.deepEqual(complaints, [], 'the content security policy blocked nothing')
-  const { body } = await api.get('/api/v1/capabilities')
-  t.true((body['capabilities'] as unknown as string[]).includes('sign_in.siwe'))
 })
