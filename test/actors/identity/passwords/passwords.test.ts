@@ -196,11 +196,11 @@ test('hashing at its limit keeps its bounds of memory, waiting and latency', asy
   const { stdout } = await promisify(execFile)(process.execPath, [script])
   const report = JSON.parse(stdout) as ProbeReport
   t.log(report)
-  // Two threads with 72 MiB each, plus an allowance for 100 promises and V8.
+  // Two threads with 72 MiB each, plus an allowance for 60 promises and V8.
   t.true(report.peakMib - report.baseMib < 2 * 72 + 32, 'memory')
-  t.is(report.hashed + report.busy, 100)
-  t.true(report.busy > 50, 'most of the flood is refused')
-  t.true(report.slowestBusyMs < report.fastestHashMs, 'refusals do not wait for a hash')
+  t.is(report.hashed + report.busy, 60)
+  t.true(report.busy > 30, 'most of the flood is refused')
+  t.is(report.busyFirst, report.busy, 'refusals do not wait for a hash')
   t.true(report.medianDelayMs < 100, 'the event loop stays free')
   if (report.nice !== null) {
     t.is(report.nice.filter((nice) => nice === 15).length, 2, 'both threads have low priority')

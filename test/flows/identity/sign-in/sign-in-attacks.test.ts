@@ -17,7 +17,7 @@ const running = await sharedService('plain')
 test.after.always(() => running.end())
 
 /** Browsers that use one code at the same time. */
-const RACERS = process.env['TEST_LONG'] === '1' ? 200 : 40
+const RACERS = process.env['TEST_LONG'] === '1' ? 200 : 8
 /** The default of auth.brute_force_max_attempts. */
 const GUESSES_MAX = 10
 /** The service asks to try again. */
