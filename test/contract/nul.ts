@@ -2,10 +2,8 @@
  * NUL, which PostgreSQL cannot store, in all members of JSON bodies, form fields and query parameters of all operations.
  * It is refused or ignored, and never an internal error.
  */
-import test from 'ava'
-import type { Json } from '../support/api.js'
-import { populateTenant } from '../support/service/populated-service.js'
-import { startPopulatedService } from '../support/service/populated-service-parts.js'
+import type { Api, Json } from '../support/api.js'
+import type { PopulatedTenant } from '../support/service/populated-service.js'
 import { CALLBACK, relyingParty } from '../support/oauth/relying-party.js'
 import { sampler, type Schema } from '../support/storage/schema-sample.js'
 
@@ -13,6 +11,8 @@ const NUL = 'a\0b'
 const FORM = 'application/x-www-form-urlencoded'
 const GRANTS = ['authorization_code', 'refresh_token', 'client_credentials']
 const ENDS_THE_SESSION = /logout|end-session|\/sessions|sign-out|elsewhere/
+/** Paths that read no session of a browser. */
+const OF_PROGRAMS = /^\/(?:api|scim|\.well-known)\//
 const METHODS = ['get', 'post', 'put', 'patch', 'delete']
 
 type Operation = {
@@ -21,20 +21,13 @@ type Operation = {
   readonly requestBody?: { readonly content: Readonly<Record<string, { schema: Schema }>> }
 }
 
-test('NUL is never an internal error', async (t) => {
-  t.timeout(300_000)
-  const resources = await startPopulatedService({
-    SVC_SERVER__ENDPOINT_THROTTLE: '{ enabled = false }',
-  })
-  const { api, receiver, running } = resources
-  const mine = await populateTenant(api, 'Mine', receiver)
-  const { workspace, person, objects } = mine
-  t.teardown(async () => {
-    await person.browser.close()
-    await resources.close()
-  })
-  const client = await relyingParty(running, workspace, { grantTypes: GRANTS })
-  const document = (await api.get('/openapi.json')).body
+/** The operations of the document that answer NUL in a member with an internal error, and how many requests were sent. */
+export async function nulFaults(
+  api: Api,
+  { workspace, person, objects }: PopulatedTenant,
+  document: Json,
+): Promise<{ readonly count: number; readonly faults: readonly string[] }> {
+  const client = await relyingParty(api.at, workspace, { grantTypes: GRANTS })
   const components = (document['components'] as Json)['schemas'] as Record<string, Schema>
   const sample = sampler(document, { event_types: ['*'] })
   const known: Readonly<Record<string, string>> = {
@@ -89,7 +82,7 @@ test('NUL is never an internal error', async (t) => {
         const target = `${at}?${new URLSearchParams(said).toString()}`
         const { status } = await api.call(method.toUpperCase(), target, { token: tokenFor(path) })
         note(status, `${where} query ${name}`)
-        if (method === 'get') {
+        if (method === 'get' && !OF_PROGRAMS.test(path)) {
           note((await person.browser.get(target)).status, `${where} query ${name}, in a browser`)
         }
       }
@@ -115,7 +108,5 @@ test('NUL is never an internal error', async (t) => {
       }
     }
   }
-  t.log(`${count} requests`)
-  t.true(count > 400, String(count))
-  t.deepEqual(faults, [])
-})
+  return { count, faults }
+}
