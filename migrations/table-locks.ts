@@ -8,17 +8,19 @@ import type { ClientBase, DatabaseError } from 'pg'
 const MODES = ['share', 'share row exclusive', 'exclusive', 'access exclusive'] as const
 export type LockMode = (typeof MODES)[number]
 
+const OF_TABLE = /^(?:alter|create) table /
+
 /** Mode of the tables that a statement names where the pattern says it. */
 const RULES: readonly (readonly [RegExp, LockMode])[] = [
   [/^create (?:unique )?index .*?\bon (?:only )?(\w+)/g, 'share'],
   [/^create (?:or replace )?(?:constraint )?trigger .*?\bon (\w+)/g, 'share row exclusive'],
-  [/(?<=^(?:alter|create) table .*)\breferences (\w+)/g, 'share row exclusive'],
   // Rows are changed in the order of the table, and a request changes them in another.
   [/^(?:with .*?\b)?(?:insert into|update|delete from) (?:only )?(\w+)/g, 'exclusive'],
   [/^(?:alter|drop) table (?:if exists )?(?:only )?(\w+)/g, 'access exclusive'],
   [/^(?:create|alter|drop) policy .*?\bon (\w+)/g, 'access exclusive'],
   [/^(?:alter|drop) (?:index|trigger) (?:if exists )?(?:\w+ on )?(\w+)/g, 'access exclusive'],
 ]
+const REFERENCES = [/\breferences (\w+)/g, 'share row exclusive'] as const
 
 /** The statements of a migration in lower case, each on one line and without comments. */
 export function statementsOf(sql: string): string[] {
@@ -38,7 +40,8 @@ export function namedLocks(sql: string): ReadonlyMap<string, LockMode> {
     if (statement.startsWith('do ')) {
       for (const [word] of statement.matchAll(/\w+/g)) add(word, 'access exclusive')
     }
-    for (const [pattern, mode] of RULES) {
+    const rules = OF_TABLE.test(statement) ? [...RULES, REFERENCES] : RULES
+    for (const [pattern, mode] of rules) {
       for (const [, name = ''] of statement.matchAll(pattern)) add(name, mode)
     }
   }
