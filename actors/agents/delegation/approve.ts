@@ -18,21 +18,21 @@ import type { SessionDemand } from '../../domain/assurance.js'
 import { readUserCode } from '../../domain/user-code.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import type { DelegationNeeds } from './needs.js'
-import type {
-  ApprovalQuestion,
-  Decided,
-  DecideRequest,
-  DelegationProtocol,
-  RequestOver,
-  ShowRequest,
-  SignIn,
-  UnknownRequest,
+import {
+  type ApprovalQuestion,
+  type Decided,
+  type DecideRequest,
+  DELEGATION_PAGE,
+  type DelegationProtocol,
+  type RequestOver,
+  type ShowRequest,
+  type SignIn,
+  type UnknownRequest,
 } from './protocol.js'
 import { grantableScopes } from './rules.js'
 
 const unknown = (typed: string): UnknownRequest => ({ tag: 'unknown_request', typed })
 const OVER: RequestOver = { tag: 'request_over' }
-export const PAGE_PATH = '/device/delegation'
 
 type Reply<K extends 'show' | 'approve' | 'deny'> = Promise<DelegationProtocol[K]['reply']>
 /** An open request with the session of the person who decides on it. */
@@ -80,7 +80,7 @@ export function approvalHandlers(needs: DelegationNeeds) {
     context: MessageContext,
   ): Promise<Ready | SignIn> {
     const flow = {
-      returnTo: `${PAGE_PATH}/${row.userCode}`,
+      returnTo: `${DELEGATION_PAGE}/${row.userCode}`,
       reason: { tag: 'agent', name: row.agentName },
     } as const
     const message = { token, tenantId: row.tenantId, demand, flow }
@@ -96,7 +96,7 @@ export function approvalHandlers(needs: DelegationNeeds) {
   ): Promise<Ready | SignIn | UnknownRequest | RequestOver | { tag: 'back'; location: string }> {
     const row = await find(userCode, context)
     if (row === undefined) return unknown(userCode)
-    const back = { tag: 'back', location: `${PAGE_PATH}/${row.userCode}` } as const
+    const back = { tag: 'back', location: `${DELEGATION_PAGE}/${row.userCode}` } as const
     if (!isOpen(row)) {
       // A double click: the page shows the outcome of the first one.
       const outcome = await outcomeFor(row, sessionToken, context)
@@ -206,14 +206,14 @@ export function approvalHandlers(needs: DelegationNeeds) {
       const scopes = grantableScopes(row.scopes, session)
       if (scopes.length === 0) return { tag: 'nothing_held', asked: await question(ready, context) }
       if (await decide(ready, scopes, message.address, context)) metrics.countStep('approved')
-      return { tag: 'back', location: `${PAGE_PATH}/${row.userCode}` }
+      return { tag: 'back', location: `${DELEGATION_PAGE}/${row.userCode}` }
     },
 
     async deny(message: DecideRequest, context: MessageContext): Reply<'deny'> {
       const ready = await prepare(message, { level: 1 }, context)
       if (ready.tag !== 'ready') return ready
       if (await decide(ready, null, message.address, context)) metrics.countStep('denied')
-      return { tag: 'back', location: `${PAGE_PATH}/${ready.row.userCode}` }
+      return { tag: 'back', location: `${DELEGATION_PAGE}/${ready.row.userCode}` }
     },
   }
 }

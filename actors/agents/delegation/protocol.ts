@@ -119,6 +119,9 @@ export type Decided = {
 /** The page again: the person holds none of the requested scopes. */
 export type NothingHeld = { readonly tag: 'nothing_held'; readonly asked: ApprovalQuestion }
 /** Redirects to the page of the request, a same-origin path. */
+/** The page of the gateway where a person decides; the user code follows. */
+export const DELEGATION_PAGE = '/device/delegation'
+
 export type Back = { readonly tag: 'back'; readonly location: string }
 export type SignIn = { readonly tag: 'sign_in'; readonly location: string }
 export type UnknownRequest = {

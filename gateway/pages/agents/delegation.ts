@@ -1,16 +1,15 @@
 /** The pages of a delegation request. */
-import type {
-  ApprovalQuestion,
-  Decided,
-  NothingHeld,
-  UnknownRequest,
+import {
+  type ApprovalQuestion,
+  type Decided,
+  DELEGATION_PAGE,
+  type NothingHeld,
+  type UnknownRequest,
 } from '../../../actors/agents/delegation/protocol.js'
 import { showUserCode } from '../../../actors/domain/user-code.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import { failurePage } from '../platform/error.js'
 import { type Frame, renderPage } from '../platform/render.js'
-
-export const DELEGATION_PAGE = '/device/delegation'
 
 /** The approval page: agent, requested scopes and those that the person can grant. */
 export function delegationPage(asked: ApprovalQuestion, context: ReplyContext): PageAnswer {

@@ -1,12 +1,15 @@
 /** Delegation by device flow. */
 import { z } from 'zod'
-import { type DelegationRecord, delegation } from '../../../actors/agents/delegation/protocol.js'
+import {
+  DELEGATION_PAGE,
+  type DelegationRecord,
+  delegation,
+} from '../../../actors/agents/delegation/protocol.js'
 import { showUserCode } from '../../../actors/domain/user-code.js'
 import { scopeChallenge } from '../../request/authenticate.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import {
   decidedPage,
-  DELEGATION_PAGE,
   delegationPage,
   nothingHeldPage,
   requestOverPage,

@@ -1,4 +1,4 @@
-/** Hosts of documents that never answer hold few places of registration, and not those of other tenants. */
+/** Hosts of documents that never answer hold few places of registration, and none of other tenants. */
 import test from 'ava'
 import { registering, REGISTRATION } from '../../../support/identity/registering.js'
 import { tenantAgent } from '../../../support/identity/tenant-agent.js'
