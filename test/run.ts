@@ -32,6 +32,7 @@ import {
   reasonOf,
   type ThroughResult,
 } from './runner/through.js'
+import { describedRoutes } from './support/contract.js'
 import { openFleetPool, openServicePool } from './support/fleet/pool.js'
 import { openPostOffice } from './support/fleet/post-office.js'
 import { serverFolder, startTestPostgres } from './support/storage/postgres.js'
@@ -101,6 +102,9 @@ async function run(options: TestOptions): Promise<number> {
   const started = performance.now()
   const dataDir = join(belongings.folder, 'postgres')
   mkdirSync(dataDir)
+  const described = join(dataDir, 'description.json')
+  writeFileSync(described, describedRoutes())
+  process.env['TEST_DESCRIPTION'] = described
   const postgres = await startTestPostgres(dataDir)
   process.env['TEST_POSTGRES_URL'] = postgres.env.TEST_POSTGRES_URL
   const services = await openServicePool(dataDir)

@@ -33,10 +33,14 @@ type Document = {
   components?: { schemas?: Record<string, JsonSchema> }
 }
 
-let files: string | undefined
+type Examples = Readonly<Record<string, RecordedExample>>
 
-/** The recorded examples by operation id, with this issuer. */
-export function recordedExamples(issuer: string): Readonly<Record<string, RecordedExample>> {
+let files: string | undefined
+let last: { readonly issuer: string; readonly examples: Examples } | undefined
+
+/** The recorded examples by operation id, with this issuer. Documents of one issuer share them: do not change them. */
+export function recordedExamples(issuer: string): Examples {
+  if (last?.issuer === issuer) return last.examples
   files ??= JSON.stringify(
     Object.assign(
       {},
@@ -45,7 +49,9 @@ export function recordedExamples(issuer: string): Readonly<Record<string, Record
         .map((name) => JSON.parse(readFileSync(new URL(name, FOLDER), 'utf8')) as object),
     ),
   )
-  return JSON.parse(files.replaceAll(EXAMPLE_ISSUER, issuer)) as Record<string, RecordedExample>
+  const examples = JSON.parse(files.replaceAll(EXAMPLE_ISSUER, issuer)) as Examples
+  last = { issuer, examples }
+  return examples
 }
 
 /** Adds an example to each request body and each answer that has a JSON body, a form or a page. Changes the document. */

@@ -3,6 +3,7 @@
  * route: status, content type, body. It hooks the one function that sends responses, so it covers
  * all clients and transports.
  */
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Ajv, ValidateFunction } from 'ajv'
 import { Responder } from '../../gateway/response/respond.js'
@@ -13,6 +14,7 @@ import { isScimPath, SCIM_MEDIA_TYPE } from '../../gateway/response/scim-errors.
 import { openapiDocument } from '../../gateway/openapi/openapi.js'
 import { PROBLEM_MEDIA_TYPE } from '../../gateway/response/problems.js'
 import type { Route } from '../../gateway/route.js'
+import { routes } from '../../gateway/route-table.js'
 import { considerExample, isRecording, keepBody } from './examples.js'
 
 const require = createRequire(import.meta.url)
@@ -26,8 +28,9 @@ const ajv = new Ajv2020({
   validateFormats: false,
   validateSchema: false,
   allErrors: true,
+  // Most schemas check a few answers of a process: shorter code is not worth its time.
+  code: { optimize: false },
 })
-let documents = 0
 /** Statuses of HTTP itself, which operations do not list: Not Modified, Not Acceptable. */
 const OF_HTTP = new Set([304, 406])
 
@@ -45,26 +48,24 @@ export interface GivenAnswer {
   readonly body: string | Uint8Array | null
 }
 
-/** The responses that a route may return, in a comparable form. */
-class Expectation {
-  readonly #responses: Record<string, Response>
+/** The description of some routes, in a comparable form. Routes that name one schema share what is compiled of it. */
+class Description {
   readonly #document: Document
-  /** Name of the document of this route in the schemas. */
-  readonly #id = `${ISSUER}/openapi.json/${(documents += 1)}`
+  /** Name of the document in the schemas. */
+  readonly #id: string
   readonly #validators = new Map<object, ValidateFunction>()
 
-  constructor(route: Route) {
-    const routes = [route]
-    this.#document = openapiDocument({ issuer: ISSUER, exposure: 'internal', routes }) as Document
-    const [item] = Object.values(this.#document.paths)
-    this.#responses = item![route.method.toLowerCase()]!.responses
-    ajv.addSchema({ $id: this.#id, components: this.#document.components })
+  constructor(document: Document, id: string) {
+    this.#document = document
+    this.#id = id
+    ajv.addSchema({ $id: id, components: document.components })
   }
 
   /** What differs from the description. Null when nothing does. */
-  fault({ status, contentType, body }: GivenAnswer): string | null {
+  fault({ method, path }: Route, { status, contentType, body }: GivenAnswer): string | null {
     if (OF_HTTP.has(status)) return null
-    const response = this.#resolved(this.#responses[String(status)])
+    const { responses } = this.#document.paths[path]![method.toLowerCase()]!
+    const response = this.#resolved(responses[String(status)])
     if (response === undefined) return 'the status is not described'
     const type = contentType === null ? null : bare(contentType)
     const content = bareContent(response)
@@ -106,16 +107,42 @@ function describedFault(body: unknown): string | null {
     : `error_description has characters that it may not have: ${text}`
 }
 
-const expectations = new WeakMap<Route, Expectation>()
+/**
+ * The document of all routes as text: what a process of the runner has made for the others (TEST_DESCRIPTION), or what
+ * this one makes. It takes as long as the start of a service.
+ */
+export function describedRoutes(): string {
+  const path = process.env['TEST_DESCRIPTION']
+  return path === undefined ? JSON.stringify(documentOf(routes)) : readFileSync(path, 'utf8')
+}
+
+function documentOf(described: readonly Route[]): object {
+  return openapiDocument({ issuer: ISSUER, exposure: 'internal', routes: described })
+}
+
+const inTable: ReadonlySet<Route> = new Set(routes)
+let ofTable: Description | undefined
+/** Of routes that tests make. */
+const ofOthers = new WeakMap<Route, Description>()
+let others = 0
+
+function descriptionOf(route: Route): Description {
+  if (inTable.has(route)) {
+    ofTable ??= new Description(JSON.parse(describedRoutes()) as Document, `${ISSUER}/openapi.json`)
+    return ofTable
+  }
+  let description = ofOthers.get(route)
+  if (description === undefined) {
+    others += 1
+    description = new Description(documentOf([route]) as Document, `${ISSUER}/${others}.json`)
+    ofOthers.set(route, description)
+  }
+  return description
+}
 
 /** What differs between a response and the description of its route. Null when nothing does. */
 export function contractFault(route: Route, answer: GivenAnswer): string | null {
-  let expectation = expectations.get(route)
-  if (expectation === undefined) {
-    expectation = new Expectation(route)
-    expectations.set(route, expectation)
-  }
-  return expectation.fault(answer)
+  return descriptionOf(route).fault(route, answer)
 }
 
 let seen = 0

@@ -28,7 +28,11 @@ export function openHosts(): Hosts {
       cwd: '/',
       execArgv: [],
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      env: { PATH: process.env['PATH'], HOME: '/nonexistent' },
+      env: {
+        PATH: process.env['PATH'],
+        HOME: '/nonexistent',
+        TEST_DESCRIPTION: process.env['TEST_DESCRIPTION'],
+      },
     })
     all.add(child)
     child.once('exit', () => {
