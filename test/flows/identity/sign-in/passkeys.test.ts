@@ -25,9 +25,8 @@ import {
   signIn,
 } from '../../../support/identity/person.js'
 import { sharedService } from '../../../support/service.js'
+import { RACERS } from '../../../support/racers.js'
 
-/** Responses that are sent at the same time. */
-const RACERS = process.env['TEST_LONG'] === '1' ? 200 : 8
 const running = await sharedService('people')
 test.after.always(() => running.end())
 const passkeyWorkspace = async (): Promise<PasskeyWorkspace> => ({

@@ -12,12 +12,11 @@ import {
   type Workspace,
 } from '../../../support/identity/person.js'
 import { sharedService } from '../../../support/service.js'
+import { RACERS } from '../../../support/racers.js'
 
 const running = await sharedService('plain')
 test.after.always(() => running.end())
 
-/** Browsers that use one code at the same time. */
-const RACERS = process.env['TEST_LONG'] === '1' ? 200 : 8
 /** The default of auth.brute_force_max_attempts. */
 const GUESSES_MAX = 10
 /** The service asks to try again. */

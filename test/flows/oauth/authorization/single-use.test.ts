@@ -1,5 +1,5 @@
 /**
- * Single-use artefacts succeed once: 200 concurrent uses of each,
+ * Single-use artefacts succeed once: concurrent uses of each,
  * half of them at another process. Codes, device codes, delegations, second factors, passkeys and
  * registration tokens are raced in their own tests (RFC 9700).
  */
@@ -21,8 +21,8 @@ import {
 } from '../../../support/oauth/relying-party.js'
 import { sharedPair, type TestService } from '../../../support/service.js'
 import { ownDomain } from '../../../support/identity/squatting.js'
+import { RACERS, ROUNDS } from '../../../support/racers.js'
 
-const RACERS = 200
 const SCOPES = ['openid', 'profile', 'email', 'applications:read']
 const GRANTS = ['authorization_code', 'refresh_token', 'client_credentials']
 
@@ -54,7 +54,7 @@ const statuses = (answers: readonly { readonly status: number }[]) => {
   return counts
 }
 
-/** Returns 200 responses for an artefact: exactly one success, and otherwise the documented error. */
+/** Returns the responses for an artefact: exactly one success, and otherwise the documented error. */
 const ROWS: readonly [
   artefact: string,
   won: number,
@@ -219,7 +219,7 @@ test.serial(
       await human.browser.close()
       for (const door of doors) await door.close()
     })
-    for (let round = 0; round < 15; round += 1) {
+    for (let round = 0; round < ROUNDS; round += 1) {
       const asked = await ask(doors[0], workspace.token, { scope: 'openid' })
       await decide(human, asked)
       const answers = await Promise.all(doors.map((door) => poll(door, workspace.token, asked)))
@@ -235,7 +235,7 @@ test.serial('two processes that refresh at the same moment return one successor'
   await browser.close()
   const headers = { authorization: basicOf(party) }
   let refresh_token = tokens.refresh_token!
-  for (let round = 0; round < 25; round += 1) {
+  for (let round = 0; round < ROUNDS; round += 1) {
     const form = { grant_type: 'refresh_token', refresh_token }
     const [here, there] = await Promise.all(
       [running, beside].map(({ baseUrl }) => callerOf(baseUrl).form('/oauth/token', form, headers)),

@@ -11,6 +11,7 @@ import {
   type TenantAgent,
   tenantAgent,
 } from '../../../support/identity/tenant-agent.js'
+import { RACERS } from '../../../support/racers.js'
 
 // The arbitrary takes seconds of processor time to build, in which the service would not answer.
 const anyUrl = fc.webUrl()
@@ -84,7 +85,7 @@ test('an initial access token is used up to max_uses times', async (t) => {
   t.timeout(120_000)
   const token = await client.initialToken({ max_uses: 3 })
   const answers = await Promise.all(
-    Array.from({ length: 200 }, () => client.register(token, { redirect_uris: [CALLBACK] })),
+    Array.from({ length: RACERS }, () => client.register(token, { redirect_uris: [CALLBACK] })),
   )
   t.is(answers.filter(({ status }) => status === 201).length, 3)
   // Under load some requests get 503. None of them uses the token.
