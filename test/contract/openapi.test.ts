@@ -32,9 +32,10 @@ const running = await ownService({
     SVC_TENANT_ASSETS__FOLDER: join(tmpdir(), 'svc-openapi-assets'),
   },
 })
-test.after.always(() => running.end())
 const http = callerOf(running.baseUrl)
-const served = async () => demand(await http.call('/openapi.json'), 200).body as unknown as Document
+const document = demand(await http.call('/openapi.json'), 200).body as unknown as Document
+const served = () => document
+test.after.always(() => running.end())
 
 // biome-ignore format: a table
 const PROMISED = [
@@ -74,7 +75,7 @@ const PROMISED = [
 
 for (const [method, path, statuses] of PROMISED) {
   test(`${method.toUpperCase()} ${path} is described with its statuses`, async (t) => {
-    const operation = (await served()).paths[path]?.[method]
+    const operation = served().paths[path]?.[method]
     t.truthy(operation, 'it exists')
     const described = new Set(Object.keys(operation!.responses).map(Number))
     for (const status of statuses) t.true(described.has(status), `it may answer ${status}`)
@@ -83,7 +84,7 @@ for (const [method, path, statuses] of PROMISED) {
 }
 
 test('every described path without parameters and without credentials is there', async (t) => {
-  const { paths } = await served()
+  const { paths } = served()
   let asked = 0
   for (const [path, { get }] of Object.entries(paths)) {
     if (get === undefined || path.includes('{') || (get.security ?? []).length > 0) continue
@@ -120,7 +121,7 @@ test('an answer that is not as described is noticed', async (t) => {
 })
 
 test('the served document is that of the public routes', async (t) => {
-  const { paths } = await served()
+  const { paths } = served()
   const document = openapiDocument({
     issuer: running.issuer,
     exposure: 'public',
@@ -130,7 +131,7 @@ test('the served document is that of the public routes', async (t) => {
 })
 
 test('parameters without which a request is refused are described as required', async (t) => {
-  const { paths } = await served()
+  const { paths } = served()
   const at = '/api/v1/public/commerce'
   const x402 = `${at}/payment-links/{payment_link_token}/x402`
   const required = (path: string, method: string) => {

@@ -9,7 +9,8 @@ type Responses = Record<string, Record<string, { responses: Record<string, unkno
 
 /** Statuses without a route. */
 const UNROUTED = new Set([400, 404, 405, 421, 431])
-const RUNS = 300
+const RUNS = process.env['TEST_LONG'] ? 300 : 40
+const RAW_RUNS = process.env['TEST_LONG'] ? 150 : 30
 
 const token = fc.string({
   minLength: 1,
@@ -154,7 +155,7 @@ for (const transport of ['uws', ...NODE_PARSED] as const) {
         const strange = statuses(reply).find((status) => status >= 500 && status !== 505)
         if (strange !== undefined) throw new Error(`${strange}: ${reply.text}`)
       }),
-      { numRuns: 150 },
+      { numRuns: RAW_RUNS },
     )
     t.is((await stage.call({ path: '/hello' })).status, 200)
   })
