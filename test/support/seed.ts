@@ -1,6 +1,6 @@
 /**
  * Each test process loads this first (ava.config.js). It sets one seed for the properties of every test file, so
- * that two runs do the same. The long form draws a seed of its own: what it finds becomes a case. It also writes
+ * that two runs do the same, and few runs of each. The long form draws a seed of its own: what it finds becomes a case. It also writes
  * down how long the file and each test took and what a failed test had asked, for the runner.
  */
 import { appendFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import test from 'ava'
 import { configureGlobal } from 'fast-check'
 import { keepExchanges, linesOf, watchExchanges } from './service/exchanges.js'
 
-if (process.env['TEST_LONG'] !== '1') configureGlobal({ seed: 20_261_123 })
+if (process.env['TEST_LONG'] !== '1') configureGlobal({ seed: 20_261_123, numRuns: 25 })
 
 /** For what support code says of the file. */
 const file = new URL(test.meta.file).pathname

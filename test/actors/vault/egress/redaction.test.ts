@@ -21,6 +21,9 @@ function redacted(secret: string, chunks: readonly Uint8Array[], scheme = 'beare
   return { text, count: redactor.count }
 }
 
+/** Of properties, by how many of the long form. */
+const runs = (long: number) => (process.env['TEST_LONG'] ? long : 25)
+
 /** Few letters, so that a secret often overlaps itself and its surroundings. */
 const letters = fc.stringMatching(/^[ab/+~]{6,12}$/)
 const places = fc.array(fc.nat(), { maxLength: 40 })
@@ -50,7 +53,7 @@ test('a secret in any encoding is redacted for every split into chunks', (t) => 
         t.true(parts.count >= between.length - 1 || between.length === 0 || parts.count > 0)
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
 })
 
@@ -184,7 +187,7 @@ test('it removes the same bytes as the reference, for every split into chunks', 
         )
       },
     ),
-    { numRuns: 400, seed: SEED },
+    { numRuns: runs(400), seed: SEED },
   )
 })
 
@@ -208,7 +211,7 @@ test('only a possible prefix is held back, at most as long as the longest encodi
         t.is(text.length - passed, open)
       }
     }),
-    { numRuns: 300, seed: SEED },
+    { numRuns: runs(300), seed: SEED },
   )
 })
 
@@ -261,7 +264,7 @@ test('a field value is redacted like a body with the same bytes', (t) => {
       t.deepEqual({ text, count: redactor.count }, body)
       if (isPresent) t.true(redactor.count > 0)
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   )
 })
 
@@ -327,7 +330,7 @@ test('usage of OpenAI and Anthropic is read for every split into chunks; the las
         }
       },
     ),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   )
 })
 

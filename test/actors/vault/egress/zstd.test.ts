@@ -63,7 +63,7 @@ testWithProgram(
         const whole = made(bytes, ...each)
         t.true(bytes.equals(await decoded(cut(whole, places))))
       }),
-      { numRuns: 25 },
+      { numRuns: process.env['TEST_LONG'] ? 25 : 8 },
     )
     // Several frames, with a skippable one between them.
     const skipped = Buffer.concat([

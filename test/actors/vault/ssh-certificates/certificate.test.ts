@@ -1,17 +1,20 @@
-/** Certificates and keys, read by OpenSSH itself (PROTOCOL.certkeys). */
+/** Certificates, keys and revocation lists, read by OpenSSH itself (PROTOCOL.certkeys, PROTOCOL.krl). */
 import { generateKeyPairSync } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import test from 'ava'
 import { freshKeyPair } from '../../../../runtime/kernel/key-pair.js'
 import {
+  type AuthorityKey,
+  type CertificateInput,
   authority,
   certificate,
-  type CertificateInput,
 } from '../../../../actors/vault/ssh-certificates/compute.js'
 import { publicKeyLine, string } from '../../../../actors/vault/ssh-certificates/wire.js'
 import { testWithProgram } from '../../../support/service/programs.js'
 import { ran, sshFolder } from '../../../support/vault/ssh.js'
+import { encodeKrl } from '../../../../actors/vault/ssh-certificates/krl.js'
+import { isSoundPoint, readPublicKey } from '../../../../actors/vault/ssh-certificates/keys.js'
 
 const KEY_ID = 'svc:tenant:agent'
 
@@ -117,7 +120,9 @@ for (const type of ['ed25519', 'prime256v1'] as const) {
   )
 }
 
-// One of 256 numbers starts with a zero byte, which some encodings omit; many tries make it likely.
+// One of 256 numbers starts with a zero byte, which some encodings omit; many tries make it likely, in the long form.
+const CERTIFICATES = process.env['TEST_LONG'] ? 1_000 : 50
+
 for (const type of ['ed25519', 'prime256v1'] as const) {
   testWithProgram(
     'ssh-keygen',
@@ -128,7 +133,7 @@ for (const type of ['ed25519', 'prime256v1'] as const) {
       t.teardown(folder.remove)
       const { pkcs8, caPublicKey } = madeAuthority(pem(type))
       const certificates: string[] = []
-      while (certificates.length < 1_000) {
+      while (certificates.length < CERTIFICATES) {
         const line = type === 'ed25519' ? null : ecdsaLine()
         certificates.push(
           signed({ authority: { pkcs8: Uint8Array.from(pkcs8), caPublicKey }, publicKey: line })
@@ -286,4 +291,125 @@ test('the bytes of the authority are wiped', (t) => {
   const given = input()
   certificate(given)
   t.true(given.authority.pkcs8.every((byte) => byte === 0))
+})
+
+function listAuthority() {
+  const made = authority({ privateKey: null })
+  if (made.tag !== 'authority') throw new Error(made.detail)
+  return made
+}
+
+function signedBy({ pkcs8, caPublicKey }: AuthorityKey, serial: bigint): string {
+  const made = certificate({
+    authority: { pkcs8: Uint8Array.from(pkcs8), caPublicKey },
+    publicKey: null,
+    keyId: 'svc:tenant:agent',
+    serial: String(serial),
+    nonce: new Uint8Array(32),
+    principals: ['deploy'],
+    targetHost: 'db1.example',
+    validAfterSecs: 1_900_000_000,
+    validBeforeSecs: 1_900_000_300,
+    sourceAddresses: [],
+    forceCommand: null,
+  })
+  if (made.tag !== 'certificate') throw new Error(made.tag)
+  return made.certificate
+}
+
+const list = (serials: Map<string, bigint[]>, keys: string[] = []) =>
+  encodeKrl({ version: 3n, generatedSecs: 1_900_000_000, comment: 'a list', serials, keys })
+
+testWithProgram('ssh-keygen', 'a list contains exactly the revoked serials', async (t, keygen) => {
+  const folder = sshFolder()
+  t.teardown(folder.remove)
+  const [one, other] = [listAuthority(), listAuthority()]
+  const serials = [1n, 77n, 2n ** 64n - 1n, 2n ** 63n]
+  const krl = list(
+    new Map([
+      [one.caPublicKey, [...serials, 77n].toReversed()],
+      [other.caPublicKey, [5n]],
+    ]),
+  )
+  const path = folder.write('krl', krl)
+  const isRevoked = async (ca: AuthorityKey, serial: bigint) => {
+    const file = folder.write('cert.pub', signedBy(ca, serial))
+    const { code, output } = await ran(keygen, '-Q', '-f', path, file)
+    t.is(output.includes('REVOKED'), code === 1, output)
+    return code === 1
+  }
+  for (const serial of serials) t.true(await isRevoked(one, serial), String(serial))
+  t.true(await isRevoked(other, 5n))
+  t.false(await isRevoked(one, 5n))
+  t.false(await isRevoked(other, 77n))
+  t.false(await isRevoked(one, 78n))
+  const { code, output } = await ran(keygen, '-Q', '-l', '-f', path)
+  t.is(code, 0)
+  t.true(output.includes('# KRL version 3') && output.includes('a list'), output)
+})
+
+testWithProgram(
+  'ssh-keygen',
+  'a revoked authority takes all it signed along',
+  async (t, keygen) => {
+    const folder = sshFolder()
+    t.teardown(folder.remove)
+    const [one, other] = [listAuthority(), listAuthority()]
+    const path = folder.write('krl', list(new Map(), [one.caPublicKey]))
+    const file = (ca: AuthorityKey) => folder.write('cert.pub', signedBy(ca, 9n))
+    t.is((await ran(keygen, '-Q', '-f', path, file(one))).code, 1)
+    t.is((await ran(keygen, '-Q', '-f', path, file(other))).code, 0)
+  },
+)
+
+testWithProgram('ssh-keygen', 'an empty list is valid', async (t, keygen) => {
+  const folder = sshFolder()
+  t.teardown(folder.remove)
+  const path = folder.write('krl', list(new Map()))
+  const file = folder.write('cert.pub', signedBy(listAuthority(), 9n))
+  t.is((await ran(keygen, '-Q', '-f', path, file)).code, 0)
+})
+
+const P = 2n ** 255n - 19n
+/** Every encoding of a point of small order: canonical, past p, and with a sign where x is 0. */
+const SMALL = [
+  0n,
+  1n,
+  P - 1n,
+  P,
+  P + 1n,
+  2707385501144840649318225287225658788936804267575313519463743609750303402022n,
+  55188659117513257062467267217118295137698188065244968500265048394206261417927n,
+].flatMap((y) => [encoded(y), encoded(y + 2n ** 255n)])
+
+function encoded(y: bigint): Buffer {
+  return Buffer.from(Buffer.from(y.toString(16).padStart(64, '0'), 'hex').toReversed())
+}
+
+const lineOf = (point: Uint8Array) =>
+  publicKeyLine('ssh-ed25519', Buffer.concat([string('ssh-ed25519'), string(Buffer.from(point))]))
+
+test('public keys of private keys are accepted', (t) => {
+  for (let count = 0; count < 200; count += 1) {
+    const { x = '' } = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' })
+    const point = Buffer.from(x, 'base64url')
+    t.true(isSoundPoint(point), point.toString('hex'))
+    t.not(readPublicKey(lineOf(point)), undefined)
+  }
+})
+
+test('points of small order are refused, in every encoding', (t) => {
+  for (const point of SMALL) {
+    t.false(isSoundPoint(point), point.toString('hex'))
+    t.is(readPublicKey(lineOf(point)), undefined)
+  }
+})
+
+test('encodings past p, points off the curve and other lengths are refused', (t) => {
+  for (let y = P; y < 2n ** 255n; y += 1n) t.false(isSoundPoint(encoded(y)))
+  // About half of all y are valid: 3 is, 2 is not.
+  t.false(isSoundPoint(encoded(2n)))
+  t.true(isSoundPoint(encoded(3n)))
+  t.false(isSoundPoint(encoded(3n).subarray(0, 31)))
+  t.false(isSoundPoint(Buffer.concat([encoded(3n), Buffer.alloc(1)])))
 })
