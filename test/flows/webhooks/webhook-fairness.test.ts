@@ -1,42 +1,64 @@
-/** Slow receivers delay their own tenant and no other. */
+/** Receivers that do not answer delay their own deliveries and no other. */
 import type { ServerResponse } from 'node:http'
 import test from 'ava'
-import { makeCertificate } from '../../support/service/certificates.js'
-import { startReceiver } from '../../support/webhooks/receiver.js'
-import { SERVING_PROCESSES as DELIVERING_PROCESSES, THROUGH } from '../../support/fleet/through.js'
+import { METRICS_TOKEN, until } from '../../support/service/watch.js'
+import { REACHES_RECEIVERS, startReceiver } from '../../support/webhooks/receiver.js'
+import {
+  notThrough,
+  SERVING_PROCESSES as DELIVERING_PROCESSES,
+  THROUGH,
+} from '../../support/fleet/through.js'
 import { testService } from '../../support/service.js'
 import { subscriber } from '../../support/webhooks/webhooks.js'
 
-/** More subscriptions than a process has places for receivers. */
-const CROWD = 540
-const SHARE = 32
+/** In the long form more subscriptions than a process has places for receivers. */
+const CROWD = process.env['TEST_LONG'] ? 540 : 90
+const SHARE = 16
 const PLACES = SHARE * DELIVERING_PROCESSES
-const METRICS_TOKEN = 'metrics-token-of-some-length'
+const WITHIN_MS = 120_000
 
-test('a tenant with unresponsive receivers does not delay another tenant', async (t) => {
+const held: ServerResponse[] = []
+const release = () => {
+  for (const response of held.splice(0)) response.writeHead(200).end()
+}
+const slow = await startReceiver(() => (response) => void held.push(response))
+const quick = await startReceiver(() => 200)
+const running = await testService({
+  environment: {
+    ...REACHES_RECEIVERS,
+    SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,
+    SVC_WEBHOOKS__MAX_SUBSCRIPTIONS_PER_TENANT: String(CROWD),
+    SVC_WEBHOOKS__LANES_PER_TENANT_MAX: String(SHARE),
+    // Longer than the tests: the receivers answer when a test lets them, not before.
+    SVC_WEBHOOKS__TIMEOUT_SECS: '600',
+  },
+})
+test.after.always(async () => {
+  release()
+  await running.end()
+  await slow.close()
+  await quick.close()
+})
+
+test.serial('a receiver that does not answer does not delay others of its tenant', async (t) => {
+  const { subscribe, emit } = await subscriber(running, quick)
+  for (const nth of [1, 2]) await subscribe({ url: `${slow.origin}/dead-${nth}` })
+  const hooks = await Promise.all(Array.from({ length: 4 }, () => subscribe()))
+  for (let turn = 0; turn < 6; turn += 1) await emit()
+  for (const { path } of hooks) await quick.until(path, 6)
+  // The attempts of the others still wait, and they are four at most.
+  for (const nth of [1, 2]) t.true(slow.at(`/dead-${nth}`).length <= 4)
+  t.is(held.length, slow.received.length, 'none was answered')
+  release()
+  await until('what waited arrives', WITHIN_MS, () => {
+    release()
+    return slow.at('/dead-1').length === 6 && slow.at('/dead-2').length === 6
+  })
+})
+
+test.serial('a tenant with unresponsive receivers does not delay another tenant', async (t) => {
   t.timeout(180_000)
-  const certificate = makeCertificate()
-  const held: ServerResponse[] = []
-  const slow = await startReceiver(() => (response) => void held.push(response), certificate)
-  const quick = await startReceiver(() => 200, certificate)
-  const running = await testService({
-    environment: {
-      SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,
-      SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
-      SVC_WEBHOOKS__CA_PEM_PATH: certificate.certPath,
-      SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
-      SVC_WEBHOOKS__MAX_SUBSCRIPTIONS_PER_TENANT: String(CROWD),
-      SVC_WEBHOOKS__LANES_PER_TENANT_MAX: String(SHARE),
-      // Longer than the test: the receivers answer once the victim has its delivery, not before.
-      SVC_WEBHOOKS__TIMEOUT_SECS: '170',
-    },
-  })
-  t.teardown(async () => {
-    for (const response of held) response.writeHead(200).end()
-    await running.end()
-    await slow.close()
-    await quick.close()
-  })
+  const before = slow.received.length
   const attacker = await subscriber(running, slow)
   const paths: string[] = []
   for (let made = 0; made < CROWD; made += 30) {
@@ -48,53 +70,40 @@ test('a tenant with unresponsive receivers does not delay another tenant', async
 
   await attacker.emit()
   // The attacker has its full share of places, and more is due.
-  while (held.length < PLACES) await new Promise((resolve) => setTimeout(resolve, 20))
+  await until('the places are held', WITHIN_MS, () => held.length >= PLACES)
   await victim.emit()
   await quick.until(path, 1)
   t.is(held.length, PLACES, 'concurrently served receivers of the attacker')
-  t.is(slow.received.length, PLACES, 'none of them was answered')
+  t.is(slow.received.length - before, PLACES, 'none of them was answered')
 
   // Through a proxy these are the metrics of a process that delivers nothing.
-  const { text } = await callMetrics(running.baseUrl)
-  if (THROUGH === undefined)
-    t.regex(text, /svc_share_refused_total\{[^}]*resource="webhook_lanes"[^}]*\} [1-9]/)
+  if (THROUGH === undefined) {
+    const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
+    const figures = async () => (await fetch(`${running.baseUrl}/metrics`, { headers })).text()
+    const refused = /svc_share_refused_total\{[^}]*resource="webhook_lanes"[^}]*\} [1-9]/
+    t.regex(await figures(), refused)
+    t.regex(await figures(), /svc_thread_up\{[^}]*thread="webhooks"[^}]*\} 1/)
+    const sent = /svc_webhook_deliveries_total\{[^}]*outcome="succeeded"[^}]*\} [1-9]/
+    await until('the delivery is counted', WITHIN_MS, async () => sent.test(await figures()))
+  }
 
   // Released places go to the remaining lanes, so that the attacker is served in the end, too.
-  for (const response of held.splice(0)) response.writeHead(200).end()
-  while (new Set(slow.received.map((one) => one.path)).size < 2 * PLACES) {
-    for (const response of held.splice(0)) response.writeHead(200).end()
-    await new Promise((resolve) => setTimeout(resolve, 20))
-  }
-  t.true(slow.received.every((one) => paths.includes(one.path)))
+  const served = () => new Set(slow.received.slice(before).map((one) => one.path))
+  await until('other lanes of the attacker are served', WITHIN_MS, () => {
+    release()
+    return served().size >= 2 * PLACES
+  })
+  t.true([...served()].every((one) => paths.includes(one)))
+  await until('its deliveries are over', WITHIN_MS, () => {
+    release()
+    return served().size === CROWD
+  })
+  release()
 })
 
-async function callMetrics(baseUrl: string): Promise<{ text: string }> {
-  const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
-  const response = await fetch(`${baseUrl}/metrics`, { headers })
-  return { text: await response.text() }
-}
-
-test('test deliveries of some tenants do not keep others from theirs', async (t) => {
+test.serial('test deliveries of some tenants do not keep others from theirs', async (t) => {
   t.timeout(180_000)
-  if (THROUGH !== undefined) return t.pass('each process counts for itself')
-  const certificate = makeCertificate()
-  const held: ServerResponse[] = []
-  const slow = await startReceiver(() => (response) => void held.push(response), certificate)
-  const quick = await startReceiver(() => 200, certificate)
-  const running = await testService({
-    environment: {
-      SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
-      SVC_WEBHOOKS__CA_PEM_PATH: certificate.certPath,
-      SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
-      SVC_WEBHOOKS__TIMEOUT_SECS: '170',
-    },
-  })
-  t.teardown(async () => {
-    for (const response of held) response.writeHead(200).end()
-    await running.end()
-    await slow.close()
-    await quick.close()
-  })
+  notThrough('each process counts for itself')
   const victim = await subscriber(running, quick)
   const { at } = await victim.subscribe()
   const attackers = await Promise.all(Array.from({ length: 32 }, () => subscriber(running, slow)))
@@ -103,13 +112,13 @@ test('test deliveries of some tenants do not keep others from theirs', async (t)
     Array.from({ length: 4 }, () => ask('POST', `${hooks[nth]!.at}/test`)),
   )
   // All places that sandboxes hold together.
-  while (held.length < 128) await new Promise((resolve) => setTimeout(resolve, 20))
+  await until('the places are held', WITHIN_MS, () => held.length >= 128)
   const refused = await attackers[0]!.ask('POST', `${hooks[0]!.at}/test`)
   t.is(refused.status, 503)
   t.is(refused.body['error'], 'share_exhausted')
   for (let times = 0; times < 3; times += 1)
     t.is((await victim.ask('POST', `${at}/test`)).status, 200)
-  for (const response of held.splice(0)) response.writeHead(200).end()
+  release()
   const statuses = (await Promise.all(tests)).map(({ status }) => status).sort()
   t.deepEqual(statuses, [...Array(127).fill(200), 503], 'one gave its place up')
 })

@@ -2,18 +2,16 @@
 import { randomBytes } from 'node:crypto'
 import test from 'ava'
 import { startReceiver } from '../../support/webhooks/receiver.js'
-import { testService } from '../../support/service.js'
 import { sql } from '../../support/storage/sql.js'
-import { judge, standardVerifies, subscriber } from '../../support/webhooks/webhooks.js'
+import {
+  deliveringService,
+  judge,
+  standardVerifies,
+  subscriber,
+} from '../../support/webhooks/webhooks.js'
 
 const receiver = await startReceiver()
-const running = await testService({
-  environment: {
-    SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
-    SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
-    SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
-  },
-})
+const running = await deliveringService()
 test.after.always(async () => {
   await running.end()
   await receiver.close()

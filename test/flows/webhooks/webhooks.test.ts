@@ -9,9 +9,13 @@ import { recover } from '../../../runtime/cli/webhooks/recover.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { type Answer, type Received, startReceiver } from '../../support/webhooks/receiver.js'
 import { notThrough } from '../../support/fleet/through.js'
-import { testService } from '../../support/service.js'
 import type { Json } from '../../support/identity/tenant-agent.js'
-import { judge, standardVerifies, subscriber } from '../../support/webhooks/webhooks.js'
+import {
+  deliveringService,
+  judge,
+  standardVerifies,
+  subscriber,
+} from '../../support/webhooks/webhooks.js'
 
 /** Responses by path. Each path belongs to one test. */
 const answers = new Map<string, (request: Received, count: number) => Answer>()
@@ -21,15 +25,7 @@ const receiver = await startReceiver((request) => {
   counts.set(request.path, count)
   return answers.get(request.path)?.(request, count) ?? 200
 })
-const running = await testService({
-  environment: {
-    SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
-    SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
-    SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
-    SVC_WEBHOOKS__RETRY_SCHEDULE_SECS: '[0, 1, 1, 1]',
-    SVC_WEBHOOKS__TIMEOUT_SECS: '5',
-  },
-})
+const running = await deliveringService()
 const { baseUrl, db } = running
 test.after.always(async () => {
   await running.end()
@@ -88,30 +84,6 @@ test('an event is delivered once, signed both ways, with the envelope of the con
   t.is(receiver.at(path).length, 1)
 })
 
-test('the first attempt follows the commit within a moment, even without traffic', async (t) => {
-  const { subscribe, emit } = await world()
-  const { path } = await subscribe()
-  await emit()
-  await receiver.until(path, 1)
-  // Polling once a second would take half a second on average. A busy machine may retry once.
-  let count = 1
-  const medians: number[] = []
-  while (medians.length < 5 && !medians.some((median) => median < 250)) {
-    const delays: number[] = []
-    for (let turn = 0; turn < 7; turn += 1) {
-      await sleep(60)
-      const begun = Date.now()
-      await emit()
-      count += 1
-      const requests = await receiver.until(path, count)
-      delays.push(requests.at(-1)!.atMs - begun)
-    }
-    medians.push(delays.toSorted((a, b) => a - b)[3]!)
-  }
-  t.log({ medians })
-  t.true(medians.at(-1)! < 250)
-})
-
 test('a failure is retried on schedule under the same id with a new signature', async (t) => {
   const { subscribe, emit, settled } = await world()
   const { path, secret, at } = await subscribe()
@@ -145,20 +117,17 @@ test('after the last attempt a delivery has failed', async (t) => {
   t.is(receiver.at(path).length, 4)
 })
 
-for (const [status, error] of [
-  [400, 'unexpected_status'],
-  [404, 'unexpected_status'],
-  [422, 'unexpected_status'],
-] as const) {
-  test(`an answer ${status} is final`, async (t) => {
-    const { subscribe, emit, settled } = await world()
-    const { path, at } = await subscribe()
+test('an answer 4xx is final', async (t) => {
+  const { subscribe, emit, settled } = await world()
+  const { path, at } = await subscribe()
+  for (const [count, status] of [400, 404, 422].entries()) {
     answers.set(path, () => status)
     await emit()
-    const [delivery] = await settled(at)
+    const [delivery] = await settled(at, count + 1)
+    const error = 'unexpected_status'
     t.like(delivery, { status: 'failed', attempt_count: 1, response_status: status, error })
-  })
-}
+  }
+})
 
 test('a redirect is not followed; it is a failure that is retried', async (t) => {
   const { subscribe, emit, settled } = await world()
@@ -206,7 +175,7 @@ test('an attempt at a receiver that hangs is aborted at the time limit', async (
   t.like(delivery, { status: 'succeeded', attempt_count: 2 })
   const [first] = delivery!['attempts'] as Json[]
   t.like(first, { error: 'timeout', response_status: null })
-  t.true(Number(first!['duration_ms']) >= 4_990)
+  t.true(Number(first!['duration_ms']) >= 2_990)
 })
 
 test('a 2xx with an endless body is a success', async (t) => {

@@ -4,6 +4,7 @@
  */
 import { fileURLToPath } from 'node:url'
 import { UPSTREAM_CERT_PATH } from '../../actors/vault/egress/loopback-tls.js'
+import { REACHES_RECEIVERS } from '../webhooks/receiver.js'
 
 /** The files share an address too. Tests of these limits have a service of their own. */
 const LIMITS = {
@@ -86,10 +87,13 @@ export const PROFILES = {
   },
   /** Ways in: people sign up, sign in by mail, passkey and wallet, and guests stay. Guesses are not limited. */
   people: PEOPLE,
-  /** Calls to upstreams on loopback (support/vault/egress.ts). */
+  /** Calls to upstreams on loopback (support/vault/egress.ts), and webhooks to receivers there. */
   egress: {
     ...LIMITS,
     ...CALLS_UPSTREAMS,
+    ...REACHES_RECEIVERS,
+    SVC_WEBHOOKS__RETRY_SCHEDULE_SECS: '[0, 1, 1, 1]',
+    SVC_WEBHOOKS__TIMEOUT_SECS: '3',
     SVC_VAULT__EGRESS_BUFFERED_RESPONSE_MAX_BYTES: String(EGRESS_LIMITS.responseBytes),
     SVC_VAULT__EGRESS_BUFFERED_BYTES_PER_TENANT_MAX: String(EGRESS_LIMITS.tenantBytes),
   },

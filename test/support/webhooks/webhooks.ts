@@ -6,10 +6,13 @@ import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Received, Receiver } from './receiver.js'
-import type { TestService } from '../service.js'
+import { sharedService, type TestService } from '../service.js'
 import { type Json, tenantAgent } from '../identity/tenant-agent.js'
 
 const random = systemRandom(systemClock)
+
+/** A shared service, the one of `egressHouse()`, that delivers to receivers of `startReceiver()`. It gives up after four attempts. */
+export const deliveringService = () => sharedService('egress', { isPair: true })
 
 let paths = 0
 
