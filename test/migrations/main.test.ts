@@ -38,23 +38,35 @@ const log = silentLogger
 const ONE = { '0001_one.sql': '-- adds\ncreate table one (id integer);' }
 const TWO = { ...ONE, '0002_two.sql': '-- adds\ncreate table two (id integer);' }
 
-test('an empty database gets every file once; the second run finds nothing to do', async (t) => {
-  const { url } = await emptyDatabase(t)
+test('an empty database gets every file once, and a role of its own the rows but not the tables', async (t) => {
+  const { url, superuserUrl } = await emptyDatabase(t)
+  const admin = await connect(t, superuserUrl)
+  const role = `svc_test_guest_${Date.now()}`
+  await admin.query(`create role ${role} nologin`)
   const files = (await readMigrationFiles()).map(({ name }) => name)
   t.true(files.includes('0001_foundation'))
-  t.deepEqual(await runMigrations({ url, log }), files)
-  t.deepEqual(await runMigrations({ url, log }), [])
-  const client = await connect(t, url)
+  t.deepEqual(await runMigrations({ url, log, runtimeRoles: [role] }), files)
+  t.deepEqual(await runMigrations({ url, log, runtimeRoles: [role] }), [])
   t.deepEqual(
-    (await readAppliedMigrations(client)).map(({ name }) => name),
+    (await readAppliedMigrations(admin)).map(({ name }) => name),
     files,
   )
-  await t.notThrowsAsync(requireMigratedSchema(client))
+  await admin.query(`set role ${role}`)
+  t.true(await rowSecurityBinds(admin))
+  await t.notThrowsAsync(requireMigratedSchema(admin))
+  await t.notThrowsAsync(admin.query('select from events'))
+  await t.throwsAsync(admin.query('drop table events'), { message: /owner/ })
+  await t.throwsAsync(admin.query('delete from svc_migrations'), { message: /permission denied/ })
+  await admin.query('reset role')
+  t.false(await rowSecurityBinds(admin), 'a superuser is not bound')
+  await admin.query(`drop owned by ${role}; drop role ${role}`)
 })
 
 test('of five runners at once one migrates and four find nothing to do', async (t) => {
   const { url } = await emptyDatabase(t)
-  const runs = await Promise.all(Array.from({ length: 5 }, () => runMigrations({ url, log })))
+  const folder = await folderOf(t, TWO)
+  const run = () => runMigrations({ url, log, folder })
+  const runs = await Promise.all(Array.from({ length: 5 }, run))
   t.is(runs.filter(({ length }) => length > 0).length, 1)
 })
 
@@ -307,23 +319,6 @@ test('every table with a tenant is behind forced row-level security, its keys le
     if (owned) t.is(leads, 'tenant_id', relname)
     else t.is(await policiesForTenants(client, relname), 0, relname)
   }
-})
-
-test('a role of its own gets the rows and not the tables, and the ledger to read only', async (t) => {
-  const { url, superuserUrl } = await emptyDatabase(t)
-  const admin = await connect(t, superuserUrl)
-  const role = `svc_test_guest_${Date.now()}`
-  await admin.query(`create role ${role} nologin`)
-  await runMigrations({ url, log, runtimeRoles: [role] })
-  await admin.query(`set role ${role}`)
-  t.true(await rowSecurityBinds(admin))
-  await t.notThrowsAsync(requireMigratedSchema(admin))
-  await t.notThrowsAsync(admin.query('select from events'))
-  await t.throwsAsync(admin.query('drop table events'), { message: /owner/ })
-  await t.throwsAsync(admin.query('delete from svc_migrations'), { message: /permission denied/ })
-  await admin.query('reset role')
-  t.false(await rowSecurityBinds(admin), 'a superuser is not bound')
-  await admin.query(`drop owned by ${role}; drop role ${role}`)
 })
 
 test('schema.sql is what the migrations come to', async (t) => {

@@ -1,6 +1,6 @@
 /**
  * A small disk, which a test fills: a tmpfs. Mounting needs the right of root that a network of its own needs too
- * (production.test.ts).
+ * (production.long.test.ts).
  */
 import { execFileSync } from 'node:child_process'
 import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, writeSync } from 'node:fs'

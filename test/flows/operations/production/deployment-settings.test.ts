@@ -1,4 +1,5 @@
 /** Settings that say where parts of a deployment are: the egress proxy, the apps, the databases of the planes. */
+import { readFileSync } from 'node:fs'
 import { createServer, request as sendHttp } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
@@ -11,6 +12,7 @@ import { relyingParty, signedIn } from '../../../support/oauth/relying-party.js'
 import { egressHouse, settingOf } from '../../../support/vault/egress.js'
 
 const DASHBOARD = 'https://dashboard.example.com'
+const EXAMPLE = new URL('../../../../../deploy/production.example.toml', import.meta.url)
 const METRICS = 'a token for the metrics of this test'
 
 /** In front of the service: it records the path of each call. */
@@ -162,4 +164,28 @@ test('split_by_plane requires the URL of each plane, and shared none', (t) => {
   const two = { DATABASE_AUTH_URL: 'postgres://a@h/d', DATABASE_CONTROL_URL: 'postgres://c@h/d' }
   t.deepEqual(keys({ ...split, ...two }), ['database.async_url'])
   t.deepEqual(keys({ ...split, ...two, DATABASE_ASYNC_URL: 'postgres://w@h/d' }), [])
+})
+
+test('the example file alone names exactly what the environment has to add', (t) => {
+  const toml = readFileSync(EXAMPLE, 'utf8')
+  const read = (environment: Record<string, string>) =>
+    loadSettings({ environment, cwd: '/', readFile: () => toml })
+  const alone = read({})
+  t.is(alone.tag, 'refused')
+  const keys = alone.tag === 'refused' ? alone.failures.map(({ key }) => key) : []
+  t.deepEqual([...new Set(keys)].toSorted(), [
+    'challenge.captcha_secret',
+    'database.identity_url',
+    'database.listener_url',
+    'database.url',
+  ])
+  const url = 'postgres://svc@db.example.com/svc?sslmode=verify-full'
+  const whole = read({
+    DATABASE_URL: url,
+    DATABASE_IDENTITY_URL: url,
+    DATABASE_LISTENER_URL: url,
+    SVC_CHALLENGE__CAPTCHA_SECRET: 'a secret of your own',
+    SVC_EMAIL__SMTP_PASSWORD: 'of the mail server',
+  })
+  t.is(whole.tag, 'loaded', JSON.stringify(whole))
 })

@@ -9,7 +9,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
-import { loadSettings } from '../../../../runtime/configuration/load-settings.js'
 import { docsPage } from '../../../support/pages/docs-page.js'
 import { program } from '../../../support/service/programs.js'
 
@@ -132,27 +131,3 @@ testProduction(
     t.regex(run.out, /^https:\/\/localhost:8446\/.*…$/m)
   },
 )
-
-test('the example file alone names exactly what the environment has to add', (t) => {
-  const toml = readFileSync(join(ROOT, 'deploy/production.example.toml'), 'utf8')
-  const read = (environment: Record<string, string>) =>
-    loadSettings({ environment, cwd: '/', readFile: () => toml })
-  const alone = read({})
-  t.is(alone.tag, 'refused')
-  const keys = alone.tag === 'refused' ? alone.failures.map(({ key }) => key) : []
-  t.deepEqual([...new Set(keys)].toSorted(), [
-    'challenge.captcha_secret',
-    'database.identity_url',
-    'database.listener_url',
-    'database.url',
-  ])
-  const url = 'postgres://svc@db.example.com/svc?sslmode=verify-full'
-  const whole = read({
-    DATABASE_URL: url,
-    DATABASE_IDENTITY_URL: url,
-    DATABASE_LISTENER_URL: url,
-    SVC_CHALLENGE__CAPTCHA_SECRET: 'a secret of your own',
-    SVC_EMAIL__SMTP_PASSWORD: 'of the mail server',
-  })
-  t.is(whole.tag, 'loaded', JSON.stringify(whole))
-})
