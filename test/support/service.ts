@@ -9,7 +9,7 @@ import { trust } from './service/trust.js'
 
 export { freePort, TEST_DEFAULTS } from './service/settings.js'
 export type { TestService, TestServiceOptions, Transport } from './service/settings.js'
-export { DEFAULT_TRANSPORT, TRANSPORTS } from './fleet/transports.js'
+export { DEFAULT_TRANSPORT, REPEATED_OVER, TRANSPORTS } from './fleet/transports.js'
 
 /**
  * A service of the runner (fleet/pool.ts) until `end()`, on a database of its own, in a process that serves one test file

@@ -23,10 +23,14 @@ import {
 const NO_ERROR = 0
 const REFUSED_STREAM = 7
 const CANCEL = 8
-/** Every error code of RFC 9113 section 7. */
-const CODES = Array.from({ length: 14 }, (_, code) => code)
+/** Every error code of RFC 9113 section 7, of which the daily form sends those that mean something to a client. */
+const CODES = process.env['TEST_LONG']
+  ? Array.from({ length: 14 }, (_, code) => code)
+  : [NO_ERROR, 2, REFUSED_STREAM, CANCEL]
 /** More than the flow-control window of a stream. */
 const LARGE = Buffer.alloc(600_000, 'svc ')
+/** Each as long as the limit. */
+const UPLOADS = process.env['TEST_LONG'] ? 3 : 1
 
 const resources = await egressHouse()
 const server = createSecureServer({ key: UPSTREAM_KEY, cert: UPSTREAM_CERT })
@@ -133,6 +137,10 @@ test.after.always(async () => {
   for (const session of sessions) session.destroy()
 })
 
+const METHODS = process.env['TEST_LONG']
+  ? ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
+  : ['GET', 'POST', 'HEAD']
+
 type Setting = Awaited<ReturnType<typeof settingOf>>
 const callerOf =
   (setting: Setting) =>
@@ -230,7 +238,7 @@ test.serial('every method can have a body and does not affect the next call', as
     yield Buffer.from('thing')
   }
   let calls = 0
-  for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']) {
+  for (const method of METHODS) {
     const sent: [string, Awaited<ReturnType<typeof call>>, string | undefined][] = [
       ['something', await described(method, { body: 'something' }), '9'],
       ['something', await described(method, { body: 'something', stream: true }), '9'],
@@ -261,7 +269,7 @@ test.serial('an aborted upload is reset and does not affect other calls', async 
   async function* tooLarge() {
     for (let sent = 0; sent <= 33 * 1024 * 1024; sent += LARGE.length) yield LARGE
   }
-  for (let round = 1; round <= 3; round += 1) {
+  for (let round = 1; round <= UPLOADS; round += 1) {
     const refused = await call('/reading', false, 'PUT', tooLarge()).catch(() => null)
     if (refused !== null) {
       t.is(refused.statusCode, 413)
@@ -270,10 +278,10 @@ test.serial('an aborted upload is reset and does not affect other calls', async 
     const next = await call('/whole', false)
     t.is(await next.body.text(), 'partial')
   }
-  const closed = await closedCalls(resources, setting.tenantId, 6)
-  t.is(closed.filter(({ outcome }) => outcome === 'client_closed').length, 3)
-  await until('the uploads are reset', 30_000, () => resets.length >= 3)
-  t.deepEqual(resets, [CANCEL, CANCEL, CANCEL])
+  const closed = await closedCalls(resources, setting.tenantId, UPLOADS * 2)
+  t.is(closed.filter(({ outcome }) => outcome === 'client_closed').length, UPLOADS)
+  await until('the uploads are reset', 30_000, () => resets.length >= UPLOADS)
+  t.deepEqual(resets, Array(UPLOADS).fill(CANCEL))
   t.is(wholes, 0)
 })
 

@@ -93,23 +93,24 @@ test.serial('quotes of a query arrive as they were sent', async (t) => {
   }
 })
 
-for (const coding of ['none', 'gzip', 'deflate', 'deflate-raw', 'br', 'zstd']) {
-  for (const stream of [false, true]) {
-    test.serial(
-      `the secret is redacted from a response (${coding}, stream ${stream})`,
-      async (t) => {
-        const setting = await settingOf(resources)
-        const answer = await call(setting, `/secrets/${coding}`, { stream })
-        t.is(answer.status, 200)
-        t.is(answer.body['text'], '<[redacted]> <[redacted]> <[redacted]> <[redacted]>')
-        t.is(answer.headers['location'], 'https://elsewhere.example/?key=[redacted]')
-        t.is(answer.headers['content-encoding'], undefined)
-        const [closed] = await closedCalls(resources, setting.tenantId, 1)
-        t.is(closed!['redactions'], 5)
-      },
-    )
+test.serial('the secret is redacted from a response, in any coding', async (t) => {
+  const setting = await settingOf(resources)
+  const codings = ['none', 'gzip', 'deflate', 'deflate-raw', 'br', 'zstd']
+  for (const coding of codings) {
+    for (const stream of [false, true]) {
+      const answer = await call(setting, `/secrets/${coding}`, { stream })
+      t.is(answer.status, 200, coding)
+      t.is(answer.body['text'], '<[redacted]> <[redacted]> <[redacted]> <[redacted]>', coding)
+      t.is(answer.headers['location'], 'https://elsewhere.example/?key=[redacted]')
+      t.is(answer.headers['content-encoding'], undefined)
+    }
   }
-}
+  const closed = await closedCalls(resources, setting.tenantId, codings.length * 2)
+  t.deepEqual(
+    closed.map(({ redactions }) => redactions),
+    Array(codings.length * 2).fill(5),
+  )
+})
 
 test.serial('the event has the token counts of a stream', async (t) => {
   const setting = await settingOf(resources)
@@ -200,7 +201,7 @@ test.serial('concurrent calls are checked by their own credential and grant', as
     })
     t.is(granted.status, 201)
   }
-  const asked = Array.from({ length: 50 }, (_, at) => [at % 5, Math.floor(at / 5) % 5] as const)
+  const asked = Array.from({ length: 25 }, (_, at) => [at % 5, Math.floor(at / 5) % 5] as const)
   const statuses = await Promise.all(
     asked.map(async ([credential, path]) => {
       const answer = await call(setting, `/echo/${path}`, { credential_id: ids[credential] })
@@ -273,7 +274,7 @@ for (const kind of ['lease', 'grant'] as const) {
       // The last chunk does not fit, however much is left.
       await call(setting, '/bytes/4194304', { stream }).catch(() => undefined)
       const before = upstream.requests.length
-      for (let times = 0; times < 60; times += 1) {
+      for (let times = 0; times < 5; times += 1) {
         const refused = await call(setting, '/echo', { stream })
         t.is(refused.status, 429)
         t.is(refused.body['error'], 'budget_exceeded')
@@ -318,7 +319,7 @@ test.serial(
     const lease = { recipient_id: setting.agentId, byte_budget: 10_000 }
     t.is((await api.post(at, setting.operator, lease)).status, 201)
     // The first call holds all of it until it ends.
-    for (let nth = 1; nth <= 20; nth += 1) {
+    for (let nth = 1; nth <= 8; nth += 1) {
       t.is((await call(setting, '/bytes/100')).status, 200, `call ${nth}`)
     }
   },
@@ -369,38 +370,40 @@ for (const what of ['grant', 'credential', 'agent'] as const) {
   })
 }
 
-for (const over of [1, 2 ** 20]) {
-  test.serial(`a response ${over} over the buffer limit is not returned in part`, async (t) => {
-    const setting = await settingOf(resources)
+test.serial('a response over the buffer limit is not returned in part', async (t) => {
+  const setting = await settingOf(resources)
+  for (const over of [1, 2 ** 20]) {
     const answer = await call(setting, `/bytes/${EGRESS_LIMITS.responseBytes + over}`)
     t.is(answer.status, 502)
     t.is(answer.headers['proxy-status'], 'svc-egress; error=http_response_body_size')
     t.is(answer.body['error'], 'bad_gateway')
-    const [closed] = await closedCalls(resources, setting.tenantId, 1)
-    t.is(closed!['outcome'], 'upstream_error', 'the client was there')
-  })
-}
+  }
+  for (const { outcome } of await closedCalls(resources, setting.tenantId, 2))
+    t.is(outcome, 'upstream_error', 'the client was there')
+})
 
-for (const [habit, status, error] of [
-  ['reset-before-headers', 502, 'connection_terminated'],
-  ['reset-in-body', 502, 'http_response_incomplete'],
-  ['short-body', 502, 'http_response_incomplete'],
-  ['not-http', 502, 'http_protocol_error'],
-  ['huge-headers', 502, 'http_response_header_section_size'],
-  ['endless-headers', 502, 'http_response_header_section_size'],
-  ['bomb', 502, 'http_response_body_size'],
-  ['bomb/zeros', 502, 'http_response_content_coding'],
-  ['zipped', 502, 'http_response_content_coding'],
-] as const) {
-  test.serial(`an upstream with the behaviour ${habit} is a ${status}, ${error}`, async (t) => {
-    const setting = await settingOf(resources)
+test.serial('an upstream that misbehaves is a 502, which names how', async (t) => {
+  const setting = await settingOf(resources)
+  const habits = [
+    ['reset-before-headers', 'connection_terminated'],
+    ['reset-in-body', 'http_response_incomplete'],
+    ['short-body', 'http_response_incomplete'],
+    ['not-http', 'http_protocol_error'],
+    ['huge-headers', 'http_response_header_section_size'],
+    ['endless-headers', 'http_response_header_section_size'],
+    ['bomb', 'http_response_body_size'],
+    ['bomb/zeros', 'http_response_content_coding'],
+    ['zipped', 'http_response_content_coding'],
+  ] as const
+  for (const [habit, error] of habits) {
     const answer = await call(setting, `/${habit}`)
-    t.is(answer.status, status)
-    t.is(answer.headers['proxy-status'], `svc-egress; error=${error}`)
-    const [closed] = await closedCalls(resources, setting.tenantId, 1)
-    t.truthy(closed!['outcome'])
-  })
-}
+    t.is(answer.status, 502, habit)
+    t.is(answer.headers['proxy-status'], `svc-egress; error=${error}`, habit)
+  }
+  const closed = await closedCalls(resources, setting.tenantId, habits.length)
+  t.is(closed.length, habits.length)
+  for (const { outcome } of closed) t.truthy(outcome)
+})
 
 test.serial('events contain only host and method of a call', async (t) => {
   const setting = await settingOf(resources)

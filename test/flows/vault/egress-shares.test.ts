@@ -106,8 +106,8 @@ test.serial('a periodic secret with a repetitive body does not block other tenan
   for (const body of bodies) {
     body.on('data', (chunk: Buffer) => (read += chunk.length)).on('error', () => undefined)
   }
-  await until('the streams run', WITHIN_MS, () => read > 4 * 1024 * 1024)
-  for (let times = 0; times < 5; times += 1) {
+  await until('the streams run', WITHIN_MS, () => read > 1024 * 1024)
+  for (let times = 0; times < 2; times += 1) {
     const before = read
     t.is((await call(honest, '/echo')).status, 200)
     await until('the streams go on', WITHIN_MS, () => read > before)

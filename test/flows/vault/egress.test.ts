@@ -16,13 +16,16 @@ import {
 } from '../../support/vault/egress.js'
 import { notThrough, THROUGH } from '../../support/fleet/through.js'
 import type { Json } from '../../support/api.js'
-import { TRANSPORTS } from '../../support/service.js'
+import { REPEATED_OVER, TRANSPORTS } from '../../support/service.js'
 import { digestOf } from '../../actors/vault/egress/upstream.js'
 
 const MIB = 2 ** 20
+/** Redaction reads every byte of a response. */
+const DOWN_BYTES = 8 * MIB
 const houses = new Map<string, EgressHouse>()
 for (const transport of TRANSPORTS) houses.set(transport, await egressHouse({ transport }))
 const resources = houses.get('plain_http')!
+const repeated = [...houses].filter(([transport]) => REPEATED_OVER.some((one) => one === transport))
 test.after.always(async () => {
   for (const each of houses.values()) await each.end()
 })
@@ -72,8 +75,10 @@ for (const [transport, at] of houses) {
     const closed = await closedCalls(at, setting.tenantId, 2)
     t.like(closed[0], { outcome: 'completed', method: 'GET', redactions: 1 })
   })
+}
 
-  test.serial(`32 MiB pass unchanged in each direction (${transport})`, async (t) => {
+for (const [transport, at] of repeated) {
+  test.serial(`large bodies pass unchanged in each direction (${transport})`, async (t) => {
     const setting = await settingOf(at)
     const { direct, tenantId } = setting
     const chunk = Buffer.alloc(64 * 1024, 'svc ')
@@ -97,16 +102,16 @@ for (const [transport, at] of houses) {
 
     const down = await at.send('/v1/proxy/body', {
       token: direct,
-      headers: bodyCall(setting, `${at.upstream.origin}/bytes/${32 * MIB}`, {
+      headers: bodyCall(setting, `${at.upstream.origin}/bytes/${DOWN_BYTES}`, {
         'x-svc-method': 'GET',
       }),
     })
     t.is(down.statusCode, 200)
     const hash = createHash('sha256')
     for await (const part of down.body) hash.update(part as Buffer)
-    t.is(hash.digest('hex'), digestOf(32 * MIB))
+    t.is(hash.digest('hex'), digestOf(DOWN_BYTES))
     const closed = await closedCalls(at, tenantId, 2)
-    t.like(closed[1], { outcome: 'completed', bytes: 32 * MIB })
+    t.like(closed[1], { outcome: 'completed', bytes: DOWN_BYTES })
   })
 }
 
@@ -152,7 +157,7 @@ test.serial('errors of the gateway and the vault', async (t) => {
   t.is(passed.status, 200, 'a relayed body may contain any UTF-8')
 })
 
-for (const [transport, at] of houses) {
+for (const [transport, at] of repeated) {
   test.serial(`an invalid header is reported with its position (${transport})`, async (t) => {
     const setting = await settingOf(at)
     const url = `${at.upstream.origin}/headers`
@@ -227,7 +232,7 @@ test.serial('a connection is reused after a body', async (t) => {
   notThrough('its connection is that of the proxy')
   const client = new Client(resources.running.baseUrl, { keepAliveTimeout: 60_000 })
   try {
-    for (const call of [...calls, ...calls.toReversed(), ...calls]) {
+    for (const call of [...calls, ...calls.toReversed()]) {
       const answer = await client.request({ method: 'POST', ...call })
       t.is(answer.statusCode, 200)
       await answer.body.dump()
@@ -272,7 +277,7 @@ for (const [transport, at] of houses) {
   )
 }
 
-for (const [transport, at] of houses) {
+for (const [transport, at] of repeated) {
   test.serial(`upstream headers of any name in x-svc-headers (${transport})`, async (t) => {
     const setting = await settingOf(at)
     const withList = async (list: string) => {

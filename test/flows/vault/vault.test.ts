@@ -2,7 +2,7 @@
 import test from 'ava'
 import { apiOf, type Json } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
-import { sharedService, TRANSPORTS } from '../../support/service.js'
+import { sharedService, REPEATED_OVER } from '../../support/service.js'
 
 const PATH = '/api/v1/vault/credentials'
 /** Must not occur in any response, except an export. */
@@ -31,7 +31,7 @@ async function made(token: string, more: Json = {}): Promise<string> {
   return String(body['id'])
 }
 
-for (const transport of TRANSPORTS) {
+for (const transport of REPEATED_OVER) {
   test(`a credential is created, read, changed, rotated and revoked (${transport})`, async (t) => {
     const other = transport === 'plain_http' ? running : await sharedService('plain', { transport })
     const api = apiOf(other)

@@ -9,6 +9,10 @@ import type { Transport } from '../service/settings.js'
 export const TRANSPORTS: readonly Transport[] =
   THROUGH_TRANSPORT === undefined ? ['plain_http', 'tls_h2_only'] : ['plain_http']
 
+/** Those of flows whose repetition over HTTP/2 is in the long form. */
+export const REPEATED_OVER: readonly Transport[] =
+  process.env['TEST_LONG'] === undefined ? ['plain_http'] : TRANSPORTS
+
 /** The runner repeats the flows with TEST_TRANSPORT=tls_h2_only. */
 export const DEFAULT_TRANSPORT: Transport =
   THROUGH_TRANSPORT ??
