@@ -26,7 +26,7 @@ const ELSEWHERE = {
     'buffered responses and JSON documents count against the memory share of the tenant until they end',
   ],
   'egress calls of a process': [
-    'flows/vault/egress-hostile-tenants',
+    'flows/vault/hostile/groups.long',
     'a tenant gets a place while others hold every place of their group',
   ],
   'places of the tenants of one registering network': [
@@ -66,7 +66,7 @@ const ELSEWHERE = {
     'a periodic secret with a repetitive body does not block other tenants',
   ],
   'name look-ups': [
-    'flows/vault/egress-names',
+    'flows/vault/egress-hostile-tenants',
     'a tenant is served while all look-ups of another one hang',
   ],
   'webhook lanes': [

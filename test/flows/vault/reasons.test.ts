@@ -14,7 +14,7 @@ import {
   type RelyingParty,
   relyingParty,
 } from '../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../support/service.js'
+import { sharedService, type TestService } from '../../support/service.js'
 
 let running: TestService
 let api: Api
@@ -23,7 +23,7 @@ let party: RelyingParty
 let other: RelyingParty
 let browser: TestBrowser
 test.before(async () => {
-  running = await testService()
+  running = await sharedService('plain')
   api = apiOf(running)
   person = await bootstrapped(running)
   party = await relyingParty(running, person)
@@ -73,7 +73,11 @@ test.serial('a code: mismatches, and why it is no longer valid', async (t) => {
   t.regex(reasonOf(await token(right)), /^the code was used before/)
 
   const late = await allowed()
-  await sql(running.db.database, 'update authorization_codes set expires_at = created_at', [])
+  await sql(
+    running.db.database,
+    'update authorization_codes set expires_at = created_at where tenant_id = $1',
+    [person.tenantId],
+  )
   t.regex(reasonOf(await token(late)), /^the code has expired/)
 })
 
@@ -91,7 +95,11 @@ test.serial('a refresh token: used before, revoked, expired', async (t) => {
   t.regex(reasonOf(await refresh(next)), /was revoked/)
 
   const old = await issued()
-  await sql(running.db.database, 'update refresh_families set expires_at = now()', [])
+  await sql(
+    running.db.database,
+    'update refresh_families set expires_at = now() where tenant_id = $1',
+    [person.tenantId],
+  )
   t.regex(reasonOf(await refresh(old)), /has expired/)
 })
 

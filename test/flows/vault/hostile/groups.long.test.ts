@@ -1,7 +1,11 @@
 /** A tenant is served beside groups of free tenants that hold all they get. `bench/noisy/groups.ts` measures it. */
 import test from 'ava'
 import { notThrough } from '../../../support/fleet/through.js'
+import { until } from '../../../support/service/watch.js'
+import { egressHouse, holdCalls, type Setting, settingOf } from '../../../support/vault/egress.js'
 import { besideGroup } from '../../../support/vault/hostile-group.js'
+
+const WITHIN_MS = 180_000
 
 for (const tenants of [8, 16, 64]) {
   test.serial(`a tenant beside a group of ${tenants} hostile tenants is served`, async (t) => {
@@ -10,3 +14,42 @@ for (const tenants of [8, 16, 64]) {
     await besideGroup(t, tenants)
   })
 }
+
+test.serial('a tenant gets a place while others hold every place of their group', async (t) => {
+  notThrough('each process counts for itself')
+  t.timeout(300_000)
+  const resources = await egressHouse({
+    environment: {
+      // One agent stands for the agents that a tenant registers.
+      SVC_VAULT__EGRESS_CALLS_PER_AGENT_MAX: '2048',
+      // No call ends before the test does.
+      SVC_VAULT__EGRESS_HEAD_TIMEOUT_SECS: '600',
+      SVC_VAULT__EGRESS_IDLE_GAP_SECS: '600',
+    },
+  })
+  t.teardown(() => resources.end())
+  const { api, upstream } = resources
+  const call = ({ delegated, credentialId }: Setting, more: object = {}) =>
+    api.post('/v1/proxy', delegated, {
+      credential_id: credentialId,
+      url: `${upstream.origin}/echo`,
+      ...more,
+    })
+  const honest = await settingOf(resources)
+  const hostile = await Promise.all(Array.from({ length: 8 }, () => settingOf(resources)))
+  const path = '/silent/places'
+  const seen = () => upstream.requests.filter(({ url }) => url === path).length
+  // All places that sandboxes hold together.
+  const attack = holdCalls(resources, hostile, 128, path, true)
+  await until('the places are held', WITHIN_MS, () => seen() === 1024)
+  // A tenant that holds places takes none from others.
+  const refused = await call(hostile[0]!)
+  t.is(refused.status, 503)
+  t.is(refused.body['error'], 'share_exhausted')
+  t.is(refused.headers['retry-after'], '1')
+  for (let times = 0; times < 10; times += 1) {
+    const answer = await call(honest, { stream: times % 2 === 0 })
+    t.is(answer.status, 200, JSON.stringify(answer.body))
+  }
+  await attack.end()
+})
