@@ -9,7 +9,7 @@ import test from 'ava'
 import { request } from 'undici'
 import { svc } from '../../flows/vault/command.js'
 import { UPSTREAM_CERT, UPSTREAM_NAME } from '../../actors/vault/egress/loopback-tls.js'
-import { ownEgressHouse, settingOf } from '../../support/vault/egress.js'
+import { egressHouse, settingOf } from '../../support/vault/egress.js'
 import { sql } from '../../support/storage/sql.js'
 import { freePort } from '../../support/service.js'
 import { tokenUpstream } from '../../support/vault/token-upstream.js'
@@ -18,7 +18,8 @@ const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
 
 test('a process killed during a refresh loses nothing that the upstream returns again', async (t) => {
   t.timeout(240_000)
-  const resources = await ownEgressHouse()
+  // Another process joins its deployment, and dies: no other file may share it.
+  const resources = await egressHouse({ environment: { SVC_DATABASE__MAX_CONNECTIONS: '6' } })
   const upstream = await tokenUpstream()
   const folder = await mkdtemp(join(tmpdir(), 'svc-refresh-'))
   t.teardown(async () => {

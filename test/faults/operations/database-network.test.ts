@@ -7,6 +7,7 @@ import type { PoolSettings } from '../../../storage/platform/pool-plan.js'
 import { DatabaseUnavailable } from '../../../storage/platform/unavailable.js'
 import { type FreshDatabase, freshDatabase, sameUrls } from '../../support/storage/database.js'
 import { relayTo } from '../../support/storage/database-relay.js'
+import { until } from '../../support/service/watch.js'
 
 async function behindRelay(t: ExecutionContext, overrides: Partial<PoolSettings> = {}) {
   const fresh = await freshDatabase(t)
@@ -39,7 +40,7 @@ async function sessions(fresh: FreshDatabase, running = ''): Promise<number> {
 
 test('a reset in the middle of transactions fails them as unavailable; the next ones succeed', async (t) => {
   const { fresh, relay, database } = await behindRelay(t)
-  for (let round = 0; round < 3; round += 1) {
+  for (let round = 0; round < 2; round += 1) {
     const sleep = { name: `sleep${round}`, text: `select pg_sleep(8), 'round ${round}'` }
     const late = () =>
       database.system(async (tx) => {
@@ -49,7 +50,7 @@ test('a reset in the middle of transactions fails them as unavailable; the next 
       })
     const hit = Array.from({ length: 4 }, late)
     const outcomes = Promise.allSettled(hit)
-    while ((await sessions(fresh, sleep.text)) < 4);
+    await until('all sleep', 30_000, async () => (await sessions(fresh, sleep.text)) === 4)
     relay.reset()
     for (const outcome of await outcomes) {
       t.true(outcome.status === 'rejected' && outcome.reason instanceof DatabaseUnavailable)
@@ -58,7 +59,7 @@ test('a reset in the middle of transactions fails them as unavailable; the next 
   }
   t.is(database.stats().find(({ pool }) => pool === 'plane')?.waiting, 0)
   // The server notices only when its statements end. Then it has no more sessions than the pool.
-  while ((await sessions(fresh)) > 6);
+  await until('the sessions end', 60_000, async () => (await sessions(fresh)) <= 6)
 })
 
 test('idle connections that were reset are replaced without an error', async (t) => {

@@ -24,7 +24,11 @@ import { isReady, metric, METRICS_TOKEN, until, watchLive } from '../../support/
 /** 2 s and one round of the health actor (0.5 s pause). */
 const NOTICED_WITHIN_MS = 2_500
 const RECOVERED_WITHIN_MS = 5_000
-const OUTAGE_MS = 3_000
+const LONG = process.env['TEST_LONG'] !== undefined
+/** Rounds of all requests while the database is down. */
+const ROUNDS = LONG ? 40 : 3
+/** Times at which every session is killed. */
+const KILLS = LONG ? 15 : 4
 /** An idle connection is closed after 1 s. */
 const REST_MS = 3_000
 
@@ -130,16 +134,11 @@ test.serial('while the database is down the service reports it, and recovers', a
   await postgres.stop()
   await until('not ready', NOTICED_WITHIN_MS, async () => !(await isReady(http)))
 
-  const began = performance.now()
-  let asked = 0
-  while (performance.now() - began < OUTAGE_MS) {
-    for (const [what, ask] of NEEDY) {
-      isProblem503(t, what, await ask())
-      asked += 1
-    }
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const [what, ask] of NEEDY) isProblem503(t, what, await ask())
     await sleep(50)
   }
-  t.true(asked > NEEDY.length)
+  const asked = ROUNDS * NEEDY.length
   for (const path of ['/.well-known/jwks.json', '/.well-known/openid-configuration']) {
     t.is((await http.call(path)).status, 200, path)
   }
@@ -152,7 +151,7 @@ test.serial('while the database is down the service reports it, and recovers', a
   await bootstrap(http)
 
   const { probes, bad } = await pulse.stop()
-  t.true(probes > 20)
+  t.true(probes > 0)
   t.is(bad, 0, 'the process was live throughout')
   t.is(await restarts(), 0, 'nothing was restarted')
   t.is(await defects(), 0, 'an outage is not a defect')
@@ -169,7 +168,7 @@ test.serial(
       // Some requests find a recently used connection, later ones have to open one.
       const held = NEEDY.map(([, ask]) => ask())
       await until('not ready', NOTICED_WITHIN_MS, async () => !(await isReady(http)))
-      for (let round = 0; round < 6; round += 1) held.push(...NEEDY.map(([, ask]) => ask()))
+      for (let round = 0; round < 2; round += 1) held.push(...NEEDY.map(([, ask]) => ask()))
       demand(await http.call('/.well-known/jwks.json'), 200)
       // Answered while it is still stopped.
       for (const answer of await Promise.all(held)) isProblem503(t, 'while it is stopped', answer)
@@ -214,7 +213,7 @@ test.serial('killed sessions cost some 503 under load, no 500, and nothing twice
   }
   const load = [creating(), creating(), asking(), asking()]
   let killed = 0
-  for (let round = 0; round < 15; round += 1) {
+  for (let round = 0; round < KILLS; round += 1) {
     const rows = await postgres.ask<{ done: boolean }>(
       `select pg_terminate_backend(pid) as done from pg_stat_activity where usename = 'svc'`,
     )
@@ -223,7 +222,7 @@ test.serial('killed sessions cost some 503 under load, no 500, and nothing twice
   }
   over.abort()
   await Promise.all(load)
-  t.true(killed > 15, `${killed} sessions killed`)
+  t.true(killed > KILLS, `${killed} sessions killed`)
   t.deepEqual(
     [...seen.keys()].filter((status) => ![200, 201, 503].includes(status)),
     [],

@@ -20,7 +20,7 @@ import { ownService } from '../../support/service/own-service.js'
 import { freePort, type TestServiceOptions } from '../../support/service.js'
 import { until } from '../../support/service/watch.js'
 
-const TOKENS = 200
+const TOKENS = 40
 const REVOKED_WITHIN_MS = 2_000
 /** What a pooler in session mode is often given, so that it accepts the connections of any client. */
 const DROPS_LIMITS =

@@ -1,7 +1,7 @@
 /** Own service: its database fails. */
 /**
  * Two services on a database that drops NOTIFY, fails statements with 40001, is reached through PgBouncer, and becomes
- * read-only for a while. TEST_LONG does more of each, with several seeds.
+ * read-only for a while. Each with several seeds.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -24,11 +24,10 @@ import { hostileEngine } from '../../support/storage/hostile-engine.js'
 import { ownService } from '../../support/service/own-service.js'
 import { freePort, type TestServiceOptions } from '../../support/service.js'
 
-const LONG = process.env['TEST_LONG'] !== undefined
-const SEEDS = LONG ? [1, 2, 3, 4, 5] : [1]
-const TOKENS = LONG ? 1_000 : 60
+const SEEDS = [1, 2, 3, 4, 5]
+const TOKENS = 1_000
 const AT_ONCE = 20
-const READ_ONLY_MS = LONG ? 5_000 : 0
+const READ_ONLY_MS = 5_000
 const RECOVERED_WITHIN_MS = 20_000
 /** At most one second with a free machine. */
 const REVOKED_WITHIN_MS = 5_000
@@ -40,7 +39,7 @@ const serviceOf = async (t: ExecutionContext, options: TestServiceOptions) => {
 }
 
 for (const announce of ['notify', 'table'] as const)
-  for (const seed of announce === 'table' || LONG ? SEEDS : [])
+  for (const seed of SEEDS)
     testWithProgram(
       'pgbouncer',
       `a hostile engine with announce = ${announce} and seed ${seed} loses and repeats nothing`,
