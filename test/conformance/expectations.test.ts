@@ -236,7 +236,7 @@ const OPERATORS: readonly Row[] = [
   },
   {
     what: 'a Helm chart',
-    shown: [['deploy/helm', 'renders to valid objects']],
+    shown: [['deploy/helm.long', 'renders to valid objects']],
     lacks: 'no test has a cluster',
   },
   {
@@ -293,7 +293,7 @@ const OPERATORS: readonly Row[] = [
         'deploy/image.long',
         'the image has every file that the service reads besides compiled code',
       ],
-      ['deploy/sbom', 'the software bill of materials lists the packages of production'],
+      ['deploy/sbom.long', 'the software bill of materials lists the packages of production'],
     ],
     lacks: 'images are not signed: there is no registry that they are published to',
   },
