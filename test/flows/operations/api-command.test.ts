@@ -76,14 +76,7 @@ test('a refusal is printed and is exit code 22, a mistake in the command is 1', 
   t.regex(refused.out, /"error": "not_found"/)
   for (const [words, message] of [
     [['createAplication'], /no operation createAplication\. Similar: createApplication/],
-    [['getApplication'], /needs --param application_id=VALUE \(in the path\)/],
-    [
-      ['getApplication', '--param', 'x=1', '--param', 'application_id=1'],
-      /no parameter x\. It has: application_id/,
-    ],
-    [['getApplication', '--param', 'application_id'], /--param must be NAME=VALUE/],
     [['createApplication', '--body', '{'], /the body is not JSON/],
-    [['getApplication', '--param', 'application_id=1', '--field', 'a=1'], /takes no body/],
   ] as const) {
     const { code, err } = await call(words)
     t.is(code, 1, words.join(' '))
@@ -122,6 +115,13 @@ test('parameters are written where they belong, and encoded', (t) => {
     ['tag', ['x', 'y&z']],
     ['idempotency-key', ['k']],
   ])
+  const read: Operation = { ...operation, method: 'GET', bodyTypes: [] }
+  for (const [given, body, message] of [
+    [[], undefined, /needs --param id=VALUE \(in the path\)/],
+    [[...values, ['x', ['1']]], undefined, /no parameter x\. It has: id, tag/],
+    [[...values], { a: 1 }, /takes no body/],
+  ] as const)
+    t.throws(() => callOf(read, new Map(given as [string, string[]][]), body), { message })
   t.deepEqual(callOf(operation, values, { a: 'b', c: 1 }), {
     path: '/things/a%2Fb%3Fc?tag=x&tag=y%26z',
     headers: { 'Idempotency-Key': 'k' },

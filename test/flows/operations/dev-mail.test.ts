@@ -45,8 +45,8 @@ async function running(t: ExecutionContext, environment: Record<string, string> 
   }
 }
 
-test('the mails of a development service are pages and JSON', async (t) => {
-  const { read, invite } = await running(t)
+test('the mails of a development service are pages and JSON, and a foreign name that resolves to this machine reads nothing', async (t) => {
+  const { service, read, invite } = await running(t)
   t.regex(await (await read(PATH, BROWSER)).text(), /data-dev-mail-empty/)
   const [mail] = await invite()
   t.is(mail!['to'], TO)
@@ -74,18 +74,7 @@ test('the mails of a development service are pages and JSON', async (t) => {
   t.is((await read(`${PATH}/${randomUUID()}`)).status, 404)
   const capabilities = await (await read('/openapi.json')).text()
   t.false(capabilities.includes(PATH), 'it is not part of the public API')
-})
 
-test('the mails of a catcher are shown too', async (t) => {
-  const mail = await openMailServer()
-  t.teardown(() => mail.close())
-  const { invite } = await running(t, mail.environment)
-  t.is((await invite())[0]!['to'], TO)
-})
-
-test('a foreign name that resolves to this machine reads nothing', async (t) => {
-  const { service, invite } = await running(t)
-  const [mail] = await invite()
   const { port } = new URL(service.baseUrl)
   const statusAt = (host: string, path: string) =>
     new Promise<number | undefined>((resolve, reject) => {
@@ -96,15 +85,18 @@ test('a foreign name that resolves to this machine reads nothing', async (t) => 
       asked.on('error', reject)
       asked.end()
     })
-  for (const path of [
-    PATH,
-    `${PATH}/${String(mail!['id'])}`,
-    `${PATH}/${String(mail!['id'])}/html`,
-  ]) {
+  for (const path of [PATH, at, `${at}/html`]) {
     t.is(await statusAt(`rebound.example:${port}`, path), 404, path)
     t.is(await statusAt(`127.0.0.1:${port}`, path), 200, path)
     t.is(await statusAt(`acme.localhost:${port}`, path), 200, path)
   }
+})
+
+test('the mails of a catcher are shown too', async (t) => {
+  const mail = await openMailServer()
+  t.teardown(() => mail.close())
+  const { invite } = await running(t, mail.environment)
+  t.is((await invite())[0]!['to'], TO)
 })
 
 test('the page does not exist where it is off, or where mail is delivered', async (t) => {

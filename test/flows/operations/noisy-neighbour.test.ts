@@ -136,7 +136,7 @@ test.serial('a tenant signs in while sign-ins of another one fill its places', a
   t.timeout(180_000)
   const { running } = await started(t, {
     // Long enough that the places are full for most of the test, one at a time.
-    SVC_AUTH__ARGON2_MEMORY_KIB: '65536',
+    SVC_AUTH__ARGON2_MEMORY_KIB: '32768',
     SVC_AUTH__ARGON2_ITERATIONS: '3',
     SVC_AUTH__ARGON2_MAX_CONCURRENT: '1',
     SVC_AUTH__ARGON2_WAITING_PER_TENANT_MAX: '3',
@@ -146,7 +146,7 @@ test.serial('a tenant signs in while sign-ins of another one fill its places', a
   const over = new AbortController()
   let refused = 0
   // Unknown users cost as much as known ones, and their locks delay no other user.
-  const flood = Array.from({ length: 32 }, async (_, worker) => {
+  const flood = Array.from({ length: 8 }, async (_, worker) => {
     const browser = openBrowser(running)
     for (let turn = 0; !over.signal.aborted; turn += 1) {
       const email = `none-${worker}-${turn}@harbour.test`
@@ -158,7 +158,7 @@ test.serial('a tenant signs in while sign-ins of another one fill its places', a
   const browser = openBrowser(running)
   t.teardown(() => browser.close())
   try {
-    for (let times = 0; times < 3; times += 1) {
+    for (let times = 0; times < 2; times += 1) {
       const before = refused
       // The other tenant has its full share, before and during this sign-in.
       await until('sign-ins of the other tenant are refused', WITHIN_MS, () => refused > before)
@@ -183,6 +183,7 @@ test.serial(
       // Calls that wait for a connection wait until the test releases them.
       SVC_DATABASE__CONNECT_TIMEOUT_SECS: '120',
       SVC_DATABASE__STATEMENT_TIMEOUT_SECS: '120',
+      SVC_SERVER__REQUEST_TIMEOUT_SECS: '120',
     })
     const [hostile, honest] = [await api.workspace(), await api.workspace()]
     const superuser = new Client({ connectionString: running.db.superuserUrl })

@@ -23,7 +23,6 @@ import { freshDatabase } from '../../support/storage/database.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { testCommands } from '../../support/pages/docs-page.js'
 import { freePort, TEST_DEFAULTS, type TestService } from '../../support/service.js'
-import { until } from '../../support/service/watch.js'
 import { asOrdinaryUser, giveAway, isRoot, processesOf, shown, svc } from '../vault/command.js'
 
 /** A new data directory. Processes that a failed test left in it are ended. */
@@ -59,9 +58,14 @@ async function gone(folder: string): Promise<string[]> {
   return processesOf(folder)
 }
 
-test('a first start prints its address, and a second one keeps the data', async (t) => {
+test('a first start prints its address, and a second one keeps the data, also after kill -9', async (t) => {
   const folder = dataDirectory(t)
-  const { environment, url } = await local(folder)
+  // The embedded database is reached without them.
+  const { environment, url } = await local(folder, {
+    PGSSLMODE: 'verify-full',
+    PGPORT: '1',
+    PGHOST: 'db',
+  })
   const first = svc(t, { environment })
   await first.ready()
   t.is(shown(first.output(), 'base URL'), url)
@@ -99,7 +103,8 @@ test('a first start prints its address, and a second one keeps the data', async 
   for (const offered of [/Forgot your password/, /Sign in with a passkey/, /Email me a code/]) {
     t.regex(signIn, offered, 'a local run offers every way in that needs no provider')
   }
-  first.child.kill('SIGTERM')
+  // Ctrl-C signals the whole process group, as a terminal does.
+  process.kill(-first.child.pid!, 'SIGINT')
   t.is(await first.ended(), 0)
   t.regex(first.output(), /"msg":"stopping"}\n(.*\n)*.*"msg":"stopped"}/)
   t.deepEqual(await gone(folder), [], 'nothing is left running')
@@ -108,19 +113,31 @@ test('a first start prints its address, and a second one keeps the data', async 
   await second.ready()
   t.is(shown(second.output(), 'control-plane tenant'), tenant)
   t.is(await jwks(url), published, 'the signing keys are the same')
-  // Ctrl-C signals the whole process group, as a terminal does.
-  process.kill(-second.child.pid!, 'SIGINT')
-  t.is(await second.ended(), 0)
-  t.deepEqual(await gone(folder), [])
+  const intruder = svc(t, { environment: (await local(folder)).environment })
+  t.is(await intruder.ended(), 1)
+  t.true(intruder.output().includes(folder), 'the directory in use is named')
+  second.child.kill('SIGKILL')
+  t.is(await second.ended(), 'SIGKILL')
+
+  const third = svc(t, { environment })
+  await third.ready()
+  t.is(await jwks(url), published)
+  // As a closed terminal does.
+  third.child.kill('SIGHUP')
+  t.is(await third.ended(), 'SIGHUP')
+  t.deepEqual(await gone(folder), [], 'the database of the killed one is stopped too')
+  t.false(existsSync(join(folder, 'svc.lock')))
 })
 
 testCommands('what a start prints as next steps works as it is printed', async (t) => {
   const folder = dataDirectory(t)
+  // The other tests run as root where this one does not.
+  if (isRoot()) giveAway(folder)
   const { environment, url } = await local(folder, {
     SVC_CHALLENGE__POW_DIFFICULTY_BITS: TEST_DEFAULTS.SVC_CHALLENGE__POW_DIFFICULTY_BITS,
     SVC_CHALLENGE__POW_MIN_DURATION_SECS: TEST_DEFAULTS.SVC_CHALLENGE__POW_MIN_DURATION_SECS,
   })
-  const service = svc(t, { environment })
+  const service = svc(t, { environment, wrapper: isRoot() ? asOrdinaryUser() : [] })
   await service.ready()
   t.is((await fetch(shown(service.output(), 'mail'))).status, 200)
   const steps = [...service.output().matchAll(/^ {4}# .+\n {4}(.+)$/gm)].map(([, step]) => step!)
@@ -165,22 +182,9 @@ testCommands('what a start prints as next steps works as it is printed', async (
   t.regex(toured, /all as documented\./)
   t.true(toured.includes(`${url}/   the start page`), toured.slice(-300))
   t.true(toured.trimEnd().endsWith(`${url}/console   the console`), toured.slice(-300))
-})
-
-test('after kill -9 the next start takes over, with the data', async (t) => {
-  const folder = dataDirectory(t)
-  const { environment, url } = await local(folder)
-  const first = svc(t, { environment })
-  await first.ready()
-  const published = await jwks(url)
-  first.child.kill('SIGKILL')
-  t.is(await first.ended(), 'SIGKILL')
-  const second = svc(t, { environment })
-  await second.ready()
-  t.is(await jwks(url), published)
-  second.child.kill('SIGTERM')
-  t.is(await second.ended(), 0)
-  t.deepEqual(await gone(folder), [], 'the database of the killed one is stopped too')
+  service.child.kill('SIGTERM')
+  t.is(await service.ended(), 0)
+  t.deepEqual(await gone(folder), [])
 })
 
 test('a port in use is named, and nothing is left running', async (t) => {
@@ -220,25 +224,7 @@ test('a migration without database connection names address and setting, and no 
   t.notRegex(refused.output(), /canary-of/)
 })
 
-test('two services run at the same time in two data directories, not in one', async (t) => {
-  const [one, two] = [dataDirectory(t), dataDirectory(t)]
-  const first = svc(t, { environment: (await local(one)).environment })
-  const second = svc(t, { environment: (await local(two)).environment })
-  await Promise.all([first.ready(), second.ready()])
-  t.not(
-    shown(first.output(), 'control-plane tenant'),
-    shown(second.output(), 'control-plane tenant'),
-  )
-  const intruder = svc(t, { environment: (await local(one)).environment })
-  t.is(await intruder.ended(), 1)
-  t.true(intruder.output().includes(one), 'the directory in use is named')
-  const probe = `${shown(first.output(), 'base URL')}/health/ready`
-  await until('ready', 60_000, async () => (await fetch(probe)).ok)
-  for (const { child } of [first, second]) child.kill('SIGTERM')
-  t.deepEqual(await Promise.all([first.ended(), second.ended()]), [0, 0])
-})
-
-test('a database of one’s own with DATABASE_URL alone: start, use, stop, start, kill, start', async (t) => {
+test('a database of one’s own with DATABASE_URL alone: start, use, kill, start, stop', async (t) => {
   const folder = dataDirectory(t)
   const { url: databaseUrl } = await freshDatabase(t)
   const { environment, url } = await local(folder, {
@@ -261,8 +247,8 @@ test('a database of one’s own with DATABASE_URL alone: start, use, stop, start
   t.is(await jwks(beside.url), published)
   sibling.child.kill('SIGTERM')
   t.is(await sibling.ended(), 0)
-  first.child.kill('SIGTERM')
-  t.is(await first.ended(), 0)
+  first.child.kill('SIGKILL')
+  t.is(await first.ended(), 'SIGKILL')
 
   const second = svc(t, { environment })
   await second.ready()
@@ -273,14 +259,8 @@ test('a database of one’s own with DATABASE_URL alone: start, use, stop, start
     tenant_id: workspace.tenantId,
   })
   t.is(login.status, 200, 'the sealed signing key opens, and signs')
-  second.child.kill('SIGKILL')
-  t.is(await second.ended(), 'SIGKILL')
-
-  const third = svc(t, { environment })
-  await third.ready()
-  t.is(await jwks(url), published)
-  third.child.kill('SIGTERM')
-  t.is(await third.ended(), 0)
+  second.child.kill('SIGTERM')
+  t.is(await second.ended(), 0)
   t.deepEqual(await gone(folder), [])
 })
 
@@ -302,19 +282,6 @@ test('a refused configuration lists every failure and starts nothing', async (t)
     t.regex(refused.output(), expected)
   }
   t.deepEqual(processesOf(folder), [])
-})
-
-test('it runs as an ordinary user and as root', async (t) => {
-  const folder = dataDirectory(t)
-  // Where the tests run as an ordinary user, the other tests cover this.
-  if (isRoot()) giveAway(folder)
-  const { environment, url } = await local(folder)
-  const service = svc(t, { environment, wrapper: isRoot() ? asOrdinaryUser() : [] })
-  await service.ready()
-  await until('ready', 60_000, async () => (await fetch(`${url}/health/ready`)).ok)
-  service.child.kill('SIGTERM')
-  t.is(await service.ended(), 0)
-  t.deepEqual(await gone(folder), [])
 })
 
 /** `npm start` runs a shell, which would keep the signal to itself and leave the service behind. */
@@ -371,19 +338,6 @@ test('an unreachable database is reported with the driver error', async (t) => {
   t.notRegex(refused.output(), /canary-of/)
 })
 
-test('PG variables of the environment do not affect the embedded database', async (t) => {
-  const folder = dataDirectory(t)
-  const { environment } = await local(folder, {
-    PGSSLMODE: 'verify-full',
-    PGPORT: '1',
-    PGHOST: 'db',
-  })
-  const service = svc(t, { environment })
-  await service.ready()
-  service.child.kill('SIGTERM')
-  t.is(await service.ended(), 0)
-})
-
 test('an unreachable coordination backend is reported with the driver error', async (t) => {
   const folder = dataDirectory(t)
   const { environment } = await local(folder, {
@@ -398,27 +352,10 @@ test('an unreachable coordination backend is reported with the driver error', as
   t.notRegex(refused.output(), /canary-of|the start failed/)
 })
 
-test('an invalid log level is refused', async (t) => {
-  const refused = svc(t, { args: ['serve', '--log-level', 'warning'] })
-  t.is(await refused.ended(), 1)
-  t.regex(refused.output(), /'warning' is invalid\. Allowed choices are trace, debug, info, warn/)
-})
-
 test('an unreadable CA file is reported by the tour in one line', async (t) => {
   const refused = svc(t, { args: ['tour', '--ca-file', '/nonexistent.pem'] })
   t.is(await refused.ended(), 1)
   t.regex(refused.output(), /^svc: deployment .*\nsvc tour: ENOENT: .*nonexistent\.pem'\n$/)
-})
-
-test('closing the terminal stops everything, as Ctrl-C does', async (t) => {
-  const folder = dataDirectory(t)
-  const { environment } = await local(folder)
-  const service = svc(t, { environment })
-  await service.ready()
-  service.child.kill('SIGHUP')
-  t.is(await service.ended(), 'SIGHUP')
-  t.deepEqual(await gone(folder), [], 'nothing is left running')
-  t.false(existsSync(join(folder, 'svc.lock')))
 })
 
 test('svc migrate reports a timeout of an unresponsive server', async (t) => {

