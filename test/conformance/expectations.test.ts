@@ -109,10 +109,7 @@ const EVERY_DAY: readonly Row[] = [
   },
   {
     what: 'OAuth errors that say which check failed',
-    shown: [
-      ['contract/oauth-errors', '400 ${error}: ${when}'],
-      ['contract/oauth-errors', '401 ${error}: ${when}'],
-    ],
+    shown: [['contract/problems', '${status} ${code}: ${when}']],
   },
   {
     what: 'what happened to a request',

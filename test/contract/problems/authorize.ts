@@ -2,41 +2,13 @@
  * Refusals that all OAuth endpoints share: errors that must not be redirected, repeated parameters, no-store, and unregistered
  * redirect URIs at PAR.
  */
-import anyTest, { type TestFn } from 'ava'
-import { type Api, apiOf, type Workspace } from '../support/api.js'
-import { type Answer, callerOf } from '../support/agents/journey.js'
-import { isOAuthError, isProblem } from '../support/service/refusals.js'
-import { CALLBACK, type RelyingParty, relyingParty } from '../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../support/service.js'
+import type { ExecutionContext } from 'ava'
+import { type Answer, callerOf } from '../../support/agents/journey.js'
+import { isOAuthError } from '../../support/service/refusals.js'
+import { CALLBACK, type RelyingParty } from '../../support/oauth/relying-party.js'
+import { bearer, type Fields, type Scene, secretOf, test, UNKNOWN_ID } from './scene.js'
 
-const UNKNOWN_ID = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
 const CHALLENGE = 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
-
-type Scene = {
-  readonly running: TestService
-  readonly api: Api
-  readonly here: Workspace
-  readonly there: Workspace
-  readonly web: RelyingParty
-  readonly spa: RelyingParty
-}
-type Fields = Readonly<Record<string, string>>
-const test = anyTest as TestFn<Scene>
-
-test.before(async (t) => {
-  const running = await sharedService('clients')
-  const api = apiOf(running)
-  const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
-  const [web, spa] = await Promise.all([
-    relyingParty(running, here),
-    relyingParty(running, here, { clientType: 'public', tokenEndpointAuthMethod: 'none' }),
-  ])
-  t.context = { running, api, here, there, web, spa }
-})
-test.after.always(async ({ context: { api, running } }) => {
-  await api?.close()
-  await running?.end()
-})
 
 const requestOf = ({ clientId }: RelyingParty): Fields => ({
   response_type: 'code',
@@ -79,44 +51,43 @@ const NEVER_REDIRECTED: readonly Row[] = [
   ['an unknown request_uri', 'invalid_request_uri', ({ spa }) => ({ client_id: spa.clientId, request_uri: `urn:ietf:params:oauth:request_uri:${'a'.repeat(43)}` }), [400, 'invalid_request']],
 ]
 
-for (const [when, error, request, pushed = [400, error] as const] of NEVER_REDIRECTED) {
-  test.serial(`never redirected: ${when}`, async (t) => {
-    const { running } = t.context
-    const { call, form } = callerOf(running.baseUrl)
-    const fields = request(t.context)
-    const query = new URLSearchParams(fields).toString()
-    const asked = (init: RequestInit & { headers: Record<string, string> }, path = '') =>
-      call(`/oauth/authorize${path}`, { redirect: 'manual', ...init })
-    const json = { accept: 'application/json' }
-    const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
-    const body = new URLSearchParams(fields)
-    for (const answer of [
-      await asked({ headers: json }, `?${query}`),
-      await asked({ method: 'POST', headers: json, body }),
-    ]) {
-      isOAuthError(t, answer, { status: 400, code: error, headers: { location: null } })
-    }
-    for (const answer of [
-      await asked({ headers: html }, `?${query}`),
-      await asked({ method: 'POST', headers: html, body }),
-    ]) {
-      t.is(answer.status, 400)
-      t.is(answer.headers.get('content-type'), 'text/html; charset=utf-8')
-      t.is(answer.headers.get('location'), null)
-      t.is(answer.headers.get('cache-control'), 'no-store')
-      t.true(answer.text.includes(error), 'the page names the error')
-      t.true(answer.text.includes(answer.headers.get('x-request-id')!), 'and the request')
-    }
-    const [status, code] = pushed
-    isOAuthError(t, await form('/oauth/par', fields), { status, code })
-  })
+/** Declares their tests. */
+export function neverRedirected(): void {
+  for (const [when, error, request, pushed = [400, error] as const] of NEVER_REDIRECTED) {
+    test.serial(`never redirected: ${when}`, async (t) => {
+      const { running } = t.context
+      const { call, form } = callerOf(running.baseUrl)
+      const fields = request(t.context)
+      const query = new URLSearchParams(fields).toString()
+      const asked = (init: RequestInit & { headers: Record<string, string> }, path = '') =>
+        call(`/oauth/authorize${path}`, { redirect: 'manual', ...init })
+      const json = { accept: 'application/json' }
+      const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
+      const body = new URLSearchParams(fields)
+      for (const answer of [
+        await asked({ headers: json }, `?${query}`),
+        await asked({ method: 'POST', headers: json, body }),
+      ]) {
+        isOAuthError(t, answer, { status: 400, code: error, headers: { location: null } })
+      }
+      for (const answer of [
+        await asked({ headers: html }, `?${query}`),
+        await asked({ method: 'POST', headers: html, body }),
+      ]) {
+        t.is(answer.status, 400)
+        t.is(answer.headers.get('content-type'), 'text/html; charset=utf-8')
+        t.is(answer.headers.get('location'), null)
+        t.is(answer.headers.get('cache-control'), 'no-store')
+        t.true(answer.text.includes(error), 'the page names the error')
+        t.true(answer.text.includes(answer.headers.get('x-request-id')!), 'and the request')
+      }
+      const [status, code] = pushed
+      isOAuthError(t, await form('/oauth/par', fields), { status, code })
+    })
+  }
 }
 
 type Endpoint = readonly [path: string, fields: (scene: Scene) => Fields]
-const secretOf = ({ clientId, secret }: RelyingParty) => ({
-  client_id: clientId,
-  client_secret: secret,
-})
 // biome-ignore format: a table
 const ENDPOINTS: readonly Endpoint[] = [
   ['/oauth/token', ({ web }) => ({ ...secretOf(web), grant_type: 'refresh_token', refresh_token: 'x' })],
@@ -129,54 +100,38 @@ const ENDPOINTS: readonly Endpoint[] = [
   ['/oauth/end-session', () => ({ id_token_hint: 'x', state: 's' })],
 ]
 
-for (const [path, fields] of ENDPOINTS) {
-  test.serial(`${path}: a repeated parameter is refused, even with the same value`, async (t) => {
-    const { call } = callerOf(t.context.running.baseUrl)
-    const all: [string, string][] = [...Object.entries(fields(t.context)), ['unknown', 'x']]
-    for (const [name, value] of all) {
-      const twice = all.filter(([one]) => one !== name)
-      const body = new URLSearchParams([...twice, [name, value], [name, value]])
-      const answer = await call(path, { method: 'POST', body, redirect: 'manual' })
-      isOAuthError(t, answer, { status: 400, code: 'invalid_request' })
-    }
-  })
-
-  test.serial(
-    `${path}: what is no form is a problem document with the members of OAuth`,
-    async (t) => {
-      const { running } = t.context
-      const { call } = callerOf(running.baseUrl)
-      const sent = (type: string, body: string) =>
-        call(path, { method: 'POST', headers: { 'content-type': type }, body })
-      const words = /./
-      for (const [type, body, status, code, name] of [
-        ['application/json', '{}', 415, 'unsupported_media_type', 'unsupported-media-type'],
-        ['text/plain', 'a=b', 415, 'unsupported_media_type', 'unsupported-media-type'],
-        [FORM, `a=${'x'.repeat(70_000)}`, 413, 'payload_too_large', 'payload-too-large'],
-      ] as const) {
-        const answer = await sent(type, body)
-        isProblem(t, answer, running.issuer, { status, code, name })
-        t.regex(String(answer.body['error_description']), words)
-      }
-    },
-  )
-
-  test.serial(
-    `${path}: bytes that no client sends are refused in the protocol's words`,
-    async (t) => {
+/** Declares the tests of each endpoint, and of all of them. */
+export function endpoints(): void {
+  for (const [path, fields] of ENDPOINTS) {
+    test.serial(`${path}: a repeated parameter is refused, even with the same value`, async (t) => {
       const { call } = callerOf(t.context.running.baseUrl)
-      for (const body of UGLY) {
-        const answer = await call(path, {
-          method: 'POST',
-          headers: { 'content-type': FORM },
-          body,
-          redirect: 'manual',
-        })
-        t.true(answer.status === 400 || answer.status === 401, `${answer.status} ${answer.text}`)
-        t.regex(String(answer.body['error']), /^invalid_(request|client)$/)
+      const all: [string, string][] = [...Object.entries(fields(t.context)), ['unknown', 'x']]
+      for (const [name, value] of all) {
+        const twice = all.filter(([one]) => one !== name)
+        const body = new URLSearchParams([...twice, [name, value], [name, value]])
+        const answer = await call(path, { method: 'POST', body, redirect: 'manual' })
+        isOAuthError(t, answer, { status: 400, code: 'invalid_request' })
       }
-    },
-  )
+    })
+
+    test.serial(
+      `${path}: bytes that no client sends are refused in the protocol's words`,
+      async (t) => {
+        const { call } = callerOf(t.context.running.baseUrl)
+        for (const body of UGLY) {
+          const answer = await call(path, {
+            method: 'POST',
+            headers: { 'content-type': FORM },
+            body,
+            redirect: 'manual',
+          })
+          t.true(answer.status === 400 || answer.status === 401, `${answer.status} ${answer.text}`)
+          t.regex(String(answer.body['error']), /^invalid_(request|client)$/)
+        }
+      },
+    )
+  }
+  test.serial('answers of these endpoints are never cached', neverCached)
 }
 const FORM = 'application/x-www-form-urlencoded'
 const UGLY: readonly (string | Uint8Array)[] = [
@@ -198,12 +153,17 @@ const UGLY: readonly (string | Uint8Array)[] = [
 ]
 
 // no-store for success and error.
-test.serial('answers of these endpoints are never cached', async (t) => {
-  const { running, api, here, web } = t.context
-  const { call, form } = callerOf(running.baseUrl)
+async function neverCached(t: ExecutionContext<Scene>): Promise<void> {
+  const { running, strict, here, web } = t.context
+  const { form } = callerOf(running.baseUrl)
+  const { call } = callerOf(strict.baseUrl)
   const answers: Answer[] = []
   for (const [path, fields] of ENDPOINTS) answers.push(await form(path, fields(t.context)))
-  const made = await api.post('/api/v1/oauth/registration-tokens', here.token, {})
+  const made = await callerOf(strict.baseUrl).post(
+    '/api/v1/oauth/registration-tokens',
+    {},
+    bearer(here.token),
+  )
   const registering = (body: unknown) =>
     call('/oauth/register', {
       method: 'POST',
@@ -221,4 +181,4 @@ test.serial('answers of these endpoints are never cached', async (t) => {
   for (const [path] of ENDPOINTS.slice(0, 6)) answers.push(await form(path, bad))
   t.true(answers.some(({ status }) => status < 300) && answers.some(({ status }) => status >= 400))
   for (const answer of answers) t.is(answer.headers.get('cache-control'), 'no-store', answer.text)
-})
+}

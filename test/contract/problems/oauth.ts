@@ -1,110 +1,33 @@
-/**
- * The error table of the OAuth endpoints, each row provoked over HTTP: status, code, headers and the
- * form of the body. docs/reference/errors.md.
- */
-import anyTest, { type ExecutionContext, type TestFn } from 'ava'
-import { type Api, apiOf, type Workspace } from '../support/api.js'
-import { CIBA_GRANT } from '../support/oauth/ciba.js'
-import {
-  fixtureOf,
-  type Human,
-  delegate,
-  ownToken,
-  type Person,
-  present,
-} from '../support/agents/delegation.js'
-import { sql } from '../support/storage/sql.js'
-import { type Answer, callerOf } from '../support/agents/journey.js'
-import { proofFor } from '../support/identity/proof.js'
-import { isOAuthError, isProblem, type Refusal } from '../support/service/refusals.js'
+/** Refusals of the OAuth endpoints (docs/reference/errors.md). */
+import type { ExecutionContext } from 'ava'
+import { CIBA_GRANT } from '../../support/oauth/ciba.js'
+import { delegate, ownToken } from '../../support/agents/delegation.js'
+import { sql } from '../../support/storage/sql.js'
+import { type Answer, callerOf } from '../../support/agents/journey.js'
+import { proofFor } from '../../support/identity/proof.js'
+import { isOAuthError, isProblem, type Refusal } from '../../support/service/refusals.js'
 import {
   authorized,
   CALLBACK,
   callbackOf,
   journey,
   type RelyingParty,
-  relyingParty,
-} from '../support/oauth/relying-party.js'
-import { testService, type TestService } from '../support/service.js'
-
-const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
-const EXCHANGE_GRANT = 'urn:ietf:params:oauth:grant-type:token-exchange'
-const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
-const GRANTS = [
-  'authorization_code',
-  'refresh_token',
-  'client_credentials',
-  EXCHANGE_GRANT,
+} from '../../support/oauth/relying-party.js'
+import {
   DEVICE_GRANT,
-  CIBA_GRANT,
-]
-const SCOPES = ['openid', 'profile', 'email', 'vault:list', 'vault:read']
-const UNKNOWN_ID = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
+  EXCHANGE_GRANT,
+  type Fields,
+  type Row,
+  type Scene,
+  secretOf,
+  send,
+  test,
+  UNKNOWN_ID,
+} from './scene.js'
 
-type LogLine = Readonly<Record<string, unknown>>
-
-type Scene = {
-  /** The log of `running`. */
-  readonly lines: readonly LogLine[]
-  readonly running: TestService
-  /** The same with required DPoP nonces and rate limits. */
-  readonly strict: TestService
-  readonly api: Api
-  readonly here: Workspace
-  readonly human: Human
-  readonly ada: Person
-  readonly web: RelyingParty
-  readonly other: RelyingParty
-  readonly spa: RelyingParty
-  /** Has client_credentials alone. */
-  readonly machine: RelyingParty
-}
-type Fields = Record<string, string>
-const test = anyTest as TestFn<Scene>
-
-test.before(async (t) => {
-  t.timeout(120_000)
-  const lines: LogLine[] = []
-  const running = await testService({ onLog: (line) => void lines.push(JSON.parse(line)) })
-  const strict = await testService({
-    beside: running,
-    environment: {
-      SVC_DPOP__REQUIRE_NONCE: 'true',
-      SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true',
-    },
-  })
-  const api = apiOf(running)
-  const here = await api.workspace()
-  const human = fixtureOf(here)
-  const ada = await present(api, human)
-  const all = { scopes: SCOPES, grantTypes: GRANTS }
-  const [web, other, spa, machine] = await Promise.all([
-    relyingParty(running, here, all),
-    relyingParty(running, here, all),
-    relyingParty(running, here, {
-      ...all,
-      clientType: 'public',
-      tokenEndpointAuthMethod: 'none',
-    }),
-    relyingParty(running, here, { scopes: SCOPES, grantTypes: ['client_credentials'] }),
-  ])
-  t.context = { lines, running, strict, api, here, human, ada, web, other, spa, machine }
-})
-test.after.always(async ({ context: { ada, api, strict, running } }) => {
-  await ada?.browser.close()
-  await api?.close()
-  await strict?.end()
-  await running?.end()
-})
-
-const secretOf = ({ clientId, secret }: RelyingParty): Fields => ({
-  client_id: clientId,
-  client_secret: secret,
-})
+const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
 const basicOf = ({ clientId }: RelyingParty, secret: string) =>
   `Basic ${Buffer.from(`${clientId}:${secret}`).toString('base64')}`
-const send = ({ running }: Scene, path: string, fields: Fields, headers: Fields = {}) =>
-  callerOf(running.baseUrl).form(path, fields, headers)
 const token = (scene: Scene, fields: Fields, headers: Fields = {}) =>
   send(scene, '/oauth/token', fields, headers)
 const asWeb = (scene: Scene, fields: Fields, headers: Fields = {}) =>
@@ -143,7 +66,7 @@ const expire = ({ running }: Scene, secret: string) =>
     [Buffer.from(secret)],
   )
 
-type Row = readonly [
+type Told = readonly [
   code: string,
   when: string,
   provoke: (scene: Scene) => Promise<Answer>,
@@ -154,7 +77,7 @@ type Row = readonly [
 const NO_CHALLENGE = { headers: { 'www-authenticate': null, 'dpop-nonce': null } }
 
 // biome-ignore format: a table
-const BAD_REQUESTS: readonly Row[] = [
+const BAD_REQUESTS: readonly Told[] = [
   ['invalid_request', 'grant_type is missing', (s) => asWeb(s, {})],
   ['invalid_request', 'grant_type is empty', (s) => asWeb(s, { grant_type: '' })],
   ['invalid_request', 'code is missing', (s) => asWeb(s, { grant_type: 'authorization_code' })],
@@ -239,15 +162,6 @@ const BAD_REQUESTS: readonly Row[] = [
   }],
 ]
 
-for (const [error, when, provoke, more = NO_CHALLENGE] of BAD_REQUESTS) {
-  test.serial(`400 ${error}: ${when}`, async (t) => {
-    t.timeout(60_000)
-    const answer = await provoke(t.context)
-    isOAuthError(t, answer, { status: 400, code: error, ...more })
-    await isExplained(t, answer)
-  })
-}
-
 /** Polls are part of a normal flow. */
 const EXPECTED = ['authorization_pending', 'slow_down']
 const INFO = 30
@@ -262,7 +176,7 @@ const FINER = [
 ]
 
 /** The refusal has one log line, with its reason, and `error_uri` leads to the text of that reason. */
-async function isExplained(t: ExecutionContext<Scene>, answer: Answer): Promise<void> {
+export async function isExplained(t: ExecutionContext<Scene>, answer: Answer): Promise<void> {
   const { lines, running, web, here } = t.context
   const { body } = answer
   const found = lines.filter(
@@ -294,7 +208,7 @@ const CREDENTIALS = { grant_type: 'client_credentials' }
 const BASIC = { headers: { 'www-authenticate': /^Basic realm="svc", charset="UTF-8"$/ } }
 
 // biome-ignore format: a table
-const UNAUTHENTICATED: readonly Row[] = [
+const UNAUTHENTICATED: readonly Told[] = [
   ['invalid_client', 'a wrong secret in the header', (s) => token(s, CREDENTIALS, { authorization: basicOf(s.web, 'wrong') }), BASIC],
   ['invalid_client', 'a header that is not base64', (s) => token(s, CREDENTIALS, { authorization: 'Basic !!!' }), BASIC],
   ['invalid_client', 'a wrong secret in the form', (s) => token(s, { ...CREDENTIALS, client_id: s.web.clientId, client_secret: 'wrong' }), NO_CHALLENGE],
@@ -312,17 +226,10 @@ const UNAUTHENTICATED: readonly Row[] = [
   ['invalid_dpop_proof', 'a malformed proof', (s) => asWeb(s, CREDENTIALS, { dpop: 'x' }), { headers: { 'www-authenticate': /^DPoP error="invalid_dpop_proof", algs="ES256 EdDSA[^"]*"$/ } }],
   ['invalid_token', 'introspection with an unknown bearer token', (s) => send(s, '/oauth/introspect', { token: 'x' }, { authorization: 'Bearer x.y.z' }), { headers: { 'www-authenticate': /^Bearer error="invalid_token"/ } }],
 ]
-for (const [error, when, provoke, more] of UNAUTHENTICATED) {
-  test.serial(`401 ${error}: ${when}`, async (t) => {
-    const answer = await provoke(t.context)
-    isOAuthError(t, answer, { status: 401, code: error, ...more })
-    await isExplained(t, answer)
-  })
-}
 
 // 403, where RFC 6749 section 5.2 has 400.
 // biome-ignore format: a table
-const FORBIDDEN: readonly Row[] = [
+const FORBIDDEN: readonly Told[] = [
   ['unauthorized_client', 'a grant that the application does not have', (s) => token(s, { ...secretOf(s.machine), grant_type: 'refresh_token', refresh_token: 'x' })],
   ['unauthorized_client', 'a public client has no credentials of its own', (s) => token(s, { ...CREDENTIALS, client_id: s.spa.clientId })],
   ['unauthorized_client', 'PAR without the code grant', (s) => send(s, '/oauth/par', { ...secretOf(s.machine), response_type: 'code', redirect_uri: CALLBACK })],
@@ -347,13 +254,21 @@ const FORBIDDEN: readonly Row[] = [
     return token(s, { grant_type: EXCHANGE_GRANT, subject_token: s.here.token, subject_token_type: ACCESS, actor_token: s.here.token, actor_token_type: ACCESS, requested_token_type: 'urn:svc:params:oauth:token-type:vault-secret', resource: `urn:svc:vault:credential:${String(made.body['id'])}` })
   }],
 ]
-for (const [error, when, provoke, more] of FORBIDDEN) {
-  test.serial(`403 ${error}: ${when}`, async (t) => {
-    const answer = await provoke(t.context)
-    isOAuthError(t, answer, { status: 403, code: error, ...more })
-    await isExplained(t, answer)
-  })
-}
+
+const rowsOf = (status: number, rows: readonly Told[], without?: Told[3]): readonly Row[] =>
+  rows.map(([code, when, provoke, more]) => ({
+    form: 'oauth',
+    status,
+    code,
+    when,
+    provoke,
+    ...(more ?? without),
+  }))
+export const OAUTH: readonly Row[] = [
+  ...rowsOf(400, BAD_REQUESTS, NO_CHALLENGE),
+  ...rowsOf(401, UNAUTHENTICATED),
+  ...rowsOf(403, FORBIDDEN),
+]
 
 // biome-ignore format: a table
 const NONCES: readonly (readonly [when: string, code: string, proof: (at: string) => Promise<string>])[] = [
