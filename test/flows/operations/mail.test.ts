@@ -1,20 +1,43 @@
-/**
- * Mail over a real server: STARTTLS, authentication, refusals, silence, and a process killed
- * mid-send.
- */
-import { createServer, type AddressInfo, type Socket } from 'node:net'
+/** Letters of a running service, over a mail server that refuses, stalls and fails on request. docs/guides/operations/mail.md */
 import test, { type ExecutionContext } from 'ava'
+import { type Locale, LOCALES } from '../../../actors/domain/i18n/locales.js'
 import { apiOf } from '../../support/api.js'
+import { mailDomain } from '../../support/identity/addresses.js'
+import { openMailServer } from '../../support/operations/mail.js'
+import { testService } from '../../support/service.js'
 import { sql } from '../../support/storage/sql.js'
-import { type MailServerOptions, openMailServer } from '../../support/operations/mail.js'
-import { freePort, testService, type TestService } from '../../support/service.js'
 
 const USERS = '/api/v1/tenant-users'
-const ADA = 'ada@harbour.works'
-const INVITATIONS = { SVC_INVITATIONS__ENABLED: 'true' }
-const QUICK = { SVC_EMAIL__RETRY_SCHEDULE_SECS: '[1, 1, 1]', SVC_EMAIL__SMTP_TIMEOUT_SECS: '5' }
+const account = { user: 'svc', pass: 'a secret of the mail server' }
 
 type Row = { status: string; error: string | null; attempts: number; sealed: boolean }
+
+/** What the mail server does with a message to an address. Others are accepted. */
+const behaviours = new Map<string, () => Promise<void> | void>()
+const mail = await openMailServer({
+  starttls: true,
+  account,
+  onMessage: (_count, raw) => behaviours.get(/^To: .*?([\w-]+@[\w.-]+)/m.exec(raw)![1]!)?.(),
+})
+const running = await testService({
+  isPair: true,
+  environment: {
+    ...mail.environment,
+    SVC_EMAIL__SMTP_CATCHER: 'false',
+    SVC_EMAIL__RETRY_SCHEDULE_SECS: '[1, 1, 1]',
+    SVC_EMAIL__SMTP_TIMEOUT_SECS: '60',
+    SVC_EMAIL__QUEUE_MAX_PER_TENANT: '2',
+    SVC_I18N__DEFAULT_LOCALE: 'ja',
+    SVC_INVITATIONS__ENABLED: 'true',
+  },
+})
+const api = apiOf(running)
+const { database } = running.db
+test.after.always(async () => {
+  await api.close()
+  await running.end()
+  await mail.close()
+})
 
 async function until<T>(look: () => Promise<T | undefined>, what: string): Promise<T> {
   const endMs = Date.now() + 60_000
@@ -26,54 +49,55 @@ async function until<T>(look: () => Promise<T | undefined>, what: string): Promi
   }
 }
 
-async function rows({ db }: TestService): Promise<Row[]> {
-  return sql<Row>(
-    db.database,
-    `select status, error, attempts, letter_sealed is not null as sealed from outgoing_mail
-     order by created_at, id`,
-  )
-}
-
-const ended = (running: TestService) =>
-  until(async () => {
-    const found = await rows(running)
-    return found.length > 0 && found.every(({ status }) => status !== 'queued') ? found : undefined
-  }, 'the end of every letter')
-
-/** A service that has just queued one message. */
-async function inviting(
-  t: ExecutionContext,
-  environment: Readonly<Record<string, string>>,
-  emails: readonly string[] = [ADA],
-) {
-  const running = await testService({ environment: { ...INVITATIONS, ...QUICK, ...environment } })
-  const api = apiOf(running)
-  t.teardown(async () => {
-    await api.close()
-    await running.end()
-  })
-  const { token, tenantId } = await api.workspace()
+/** A tenant that writes to strangers. */
+async function harbour() {
+  const { token, tenantId } = await api.workspace('Harbour Works')
   // Simulates the activation by its owner, because a sandbox writes to no stranger.
-  const activated = `update tenants set environment = 'production' where id = $1`
-  await sql(running.db.database, activated, [tenantId])
-  for (const email of emails) {
-    t.is((await api.call('POST', USERS, { token, json: { email } })).status, 201)
+  await sql(database, `update tenants set environment = 'production' where id = $1`, [tenantId])
+  const rows = () =>
+    sql<Row>(
+      database,
+      `select status, error, attempts, letter_sealed is not null as sealed from outgoing_mail
+       where tenant_id = $1 order by created_at, id`,
+      [tenantId],
+    )
+  return {
+    tenantId,
+    token,
+    ada: `ada@${mailDomain()}`,
+    rows,
+    async invite(t: ExecutionContext, email: string, claims: object = {}) {
+      const made = await api.call('POST', USERS, { token, json: { email, ...claims } })
+      t.is(made.status, 201)
+    },
+    ended: () =>
+      until(async () => {
+        const found = await rows()
+        const isOver = found.length > 0 && found.every(({ status }) => status !== 'queued')
+        return isOver ? found : undefined
+      }, 'the end of every letter'),
   }
-  return { running, api, token }
 }
 
-async function server(t: ExecutionContext, options: MailServerOptions) {
-  const opened = await openMailServer(options)
-  t.teardown(() => opened.close())
-  return opened
+/** The mail server keeps messages to these addresses until the returned function is called. */
+function holds(t: ExecutionContext, ...addresses: readonly string[]): (end?: Error) => void {
+  let release!: (end?: Error) => void
+  const held = new Promise<void>((resolve, reject) => {
+    release = (end) => (end === undefined ? resolve() : reject(end))
+  })
+  held.catch(() => undefined)
+  for (const address of addresses) behaviours.set(address, () => held)
+  t.teardown(() => release())
+  return release
 }
 
-const account = { user: 'svc', pass: 'a secret of the mail server' }
+const refusal = (responseCode: number) =>
+  Object.assign(new Error('refused with a long story'), { responseCode })
 
-test.serial('a letter goes out over STARTTLS, with an account, as text and as HTML', async (t) => {
-  const mail = await server(t, { starttls: true, account })
-  const { running } = await inviting(t, mail.environment)
-  const letter = await mail.letterTo(ADA)
+test('a letter goes out over STARTTLS, with an account, as text and as HTML', async (t) => {
+  const at = await harbour()
+  await at.invite(t, at.ada, { locale: 'en' })
+  const letter = await mail.letterTo(at.ada)
   t.true(letter.secure)
   t.is(letter.user, account.user)
   t.is(letter.from, 'no-reply@mail.svc-tests.net')
@@ -83,205 +107,134 @@ test.serial('a letter goes out over STARTTLS, with an account, as text and as HT
   const link = /https?:\S+/.exec(letter.text)![0]
   t.true(letter.html.includes(`href="${link}"`))
   t.notRegex(letter.html, /<(?:img|script|link)\b/, 'nothing is loaded')
-  t.deepEqual(await ended(running), [{ status: 'sent', error: null, attempts: 1, sealed: false }])
+  t.deepEqual(await at.ended(), [{ status: 'sent', error: null, attempts: 1, sealed: false }])
 })
 
-test.serial('a server that offers no STARTTLS gets nothing where it is insisted on', async (t) => {
-  const mail = await server(t, {})
-  const { running } = await inviting(t, {
-    ...mail.environment,
-    SVC_EMAIL__SMTP_STARTTLS: 'true',
-    SVC_EMAIL__RETRY_SCHEDULE_SECS: '[1]',
+test('a message that the server refuses for now is sent later', async (t) => {
+  const at = await harbour()
+  let refusals = 0
+  behaviours.set(at.ada, () => {
+    refusals += 1
+    if (refusals < 3) throw refusal(451)
   })
-  t.deepEqual(await ended(running), [
-    { status: 'failed', error: 'tls', attempts: 2, sealed: false },
-  ])
-  t.is(mail.received.length, 0)
+  await at.invite(t, at.ada)
+  await mail.letterTo(at.ada)
+  t.deepEqual(await at.ended(), [{ status: 'sent', error: null, attempts: 3, sealed: false }])
 })
 
-test.serial('an untrusted certificate is refused', async (t) => {
-  const mail = await server(t, { starttls: true, account })
-  const { SVC_EMAIL__SMTP_CA_PEM_PATH: _untrusted, ...environment } = mail.environment
-  const { running } = await inviting(t, { ...environment, SVC_EMAIL__RETRY_SCHEDULE_SECS: '[1]' })
-  const [row] = await ended(running)
-  t.like(row, { status: 'failed', attempts: 2 })
-  t.is(mail.received.length, 0, 'neither letter nor password went out')
-})
-
-test.serial('a wrong password is tried again: an operator may mend it', async (t) => {
-  const mail = await server(t, { starttls: true, account })
-  const { running } = await inviting(t, {
-    ...mail.environment,
-    SVC_EMAIL__SMTP_PASSWORD: 'not it',
-    SVC_EMAIL__RETRY_SCHEDULE_SECS: '[1]',
+test('a refused recipient is a permanent failure of that message only', async (t) => {
+  const at = await harbour()
+  behaviours.set(at.ada, () => {
+    throw refusal(550)
   })
-  t.deepEqual(await ended(running), [
-    { status: 'failed', error: 'auth', attempts: 2, sealed: false },
+  await at.invite(t, at.ada)
+  await at.invite(t, `bob-${at.ada}`)
+  await mail.letterTo(`bob-${at.ada}`)
+  t.deepEqual(await at.ended(), [
+    { status: 'failed', error: 'smtp_550', attempts: 1, sealed: false },
+    { status: 'sent', error: null, attempts: 1, sealed: false },
   ])
 })
 
-const refusal = (responseCode: number) =>
-  Object.assign(new Error(`<${ADA}> refused with a long story`), { responseCode })
-
-test.serial('4xx is tried again, 5xx is not; what the server says is not kept', async (t) => {
-  const busy = await server(t, {
-    onMessage: (count) => {
-      if (count < 3) throw refusal(451)
-    },
+test('after its last attempt a message has failed', async (t) => {
+  const at = await harbour()
+  behaviours.set(at.ada, () => {
+    throw refusal(451)
   })
-  const { running } = await inviting(t, busy.environment)
-  await busy.letterTo(ADA)
-  t.deepEqual(await ended(running), [{ status: 'sent', error: null, attempts: 3, sealed: false }])
-
-  const strict = await server(t, {
-    onMessage: () => {
-      throw refusal(554)
-    },
-  })
-  const second = await inviting(t, strict.environment)
-  t.deepEqual(await ended(second.running), [
-    { status: 'failed', error: 'smtp_554', attempts: 1, sealed: false },
+  await at.invite(t, at.ada)
+  t.deepEqual(await at.ended(), [
+    { status: 'failed', error: 'smtp_451', attempts: 4, sealed: false },
   ])
 })
 
-test.serial('an unknown recipient is a permanent failure of that message only', async (t) => {
-  const mail = await server(t, {
-    options: {
-      onRcptTo: ({ address }, _session, done) => done(address === ADA ? refusal(550) : null),
-    },
-  })
-  const { running } = await inviting(t, mail.environment, [ADA, 'bob@harbour.works'])
-  await mail.letterTo('bob@harbour.works')
-  const all = await ended(running)
-  t.deepEqual(
-    all.map(({ status, error }) => [status, error]),
-    [
-      ['failed', 'smtp_550'],
-      ['sent', null],
-    ],
-  )
-})
-
-test.serial(
-  'a server that stalls, drips or is down ends the attempt, and a retry succeeds',
-  async (t) => {
-    const sockets = new Set<Socket>()
-    const drips = createServer((socket) => {
-      sockets.add(socket)
-      socket.on('error', () => undefined)
-      const timer = setInterval(() => socket.write('220-still here\r\n'), 200)
-      socket.on('close', () => clearInterval(timer))
-    })
-    await new Promise<void>((resolve) => drips.listen(0, '127.0.0.1', resolve))
-    t.teardown(() => {
-      for (const socket of sockets) socket.destroy()
-      drips.close()
-    })
-    const { port } = drips.address() as AddressInfo
-    const environment = {
-      SVC_EMAIL__PROVIDER: 'smtp',
-      SVC_EMAIL__SMTP_HOST: 'localhost',
-      SVC_EMAIL__SMTP_STARTTLS: 'false',
-      SVC_EMAIL__FROM: 'no-reply@mail.svc-tests.net',
-      SVC_EMAIL__RETRY_SCHEDULE_SECS: '[1]',
-    }
-    const slow = await inviting(t, { ...environment, SVC_EMAIL__SMTP_PORT: String(port) })
-    t.deepEqual(await ended(slow.running), [
-      { status: 'failed', error: 'timeout', attempts: 2, sealed: false },
-    ])
-    const nobody = await inviting(t, {
-      ...environment,
-      SVC_EMAIL__SMTP_PORT: String(await freePort()),
-    })
-    t.deepEqual(await ended(nobody.running), [
-      { status: 'failed', error: 'connection', attempts: 2, sealed: false },
-    ])
-  },
-)
-
-test.serial('a letter whose sender stopped in the middle is sent by another process', async (t) => {
-  let stuck = true
-  let release = () => {}
-  const held = new Promise<void>((resolve) => (release = resolve))
-  const mail = await server(t, {
-    onMessage: async () => {
-      if (stuck) await held
-    },
-  })
-  const { running } = await inviting(t, { ...mail.environment, SVC_EMAIL__SMTP_TIMEOUT_SECS: '60' })
+test('a letter whose sender stopped in the middle is sent by another one', async (t) => {
+  const at = await harbour()
+  const release = holds(t, at.ada)
+  await at.invite(t, at.ada)
   await until(async () => {
-    const [row] = await rows(running)
+    const [row] = await at.rows()
     return row?.attempts === 1 ? row : undefined
   }, 'the first attempt')
+  behaviours.delete(at.ada)
   // As a killed process leaves it: leased to a worker that no longer exists.
   await sql(
-    running.db.database,
+    database,
     `update outgoing_mail set lease = '00000000-0000-4000-8000-000000000000',
-       leased_until = now() + interval '2 seconds'`,
+       leased_until = now() + interval '2 seconds' where tenant_id = $1`,
+    [at.tenantId],
   )
-  stuck = false
-  const beside = await testService({
-    beside: running,
-    environment: { ...INVITATIONS, ...QUICK, ...mail.environment },
-  })
-  t.teardown(() => beside.end())
-  const [row] = await ended(running)
+  const [row] = await at.ended()
   t.like(row, { status: 'sent', attempts: 2 })
   release()
   // The worker that lost the message cannot end it. Both copies have one Message-ID.
-  await until(async () => (mail.received.length === 2 ? true : undefined), 'both copies')
-  const [first, second] = mail.received
+  const [first, second] = await until(async () => {
+    const letters = mail.received.filter(({ to }) => to.includes(at.ada))
+    return letters.length === 2 ? letters : undefined
+  }, 'both copies')
   t.is(first!.headers['message-id'], second!.headers['message-id'])
-  t.is((await rows(running)).length, 1)
+  t.is((await at.rows()).length, 1)
 })
 
-test.serial(
-  'mail to reserved domains is never sent, and a full queue drops further messages',
-  async (t) => {
-    const port = await freePort()
-    const { running } = await inviting(
-      t,
-      {
-        SVC_EMAIL__PROVIDER: 'smtp',
-        SVC_EMAIL__SMTP_HOST: 'localhost',
-        SVC_EMAIL__SMTP_PORT: String(port),
-        SVC_EMAIL__SMTP_STARTTLS: 'false',
-        SVC_EMAIL__FROM: 'no-reply@mail.svc-tests.net',
-        SVC_EMAIL__RETRY_SCHEDULE_SECS: '[3600]',
-        SVC_EMAIL__QUEUE_MAX_PER_TENANT: '2',
-      },
-      ['a@someone.test', 'b@harbour.works', 'c@harbour.works', 'd@harbour.works', 'e@example.com'],
-    )
-    const found = await rows(running)
-    t.deepEqual(
-      found.map(({ status, sealed }) => [status, sealed]),
-      [
-        ['dropped', false],
-        ['queued', true],
-        ['queued', true],
-        ['dropped', false],
-        ['dropped', false],
-      ],
-    )
-    t.is(found[3]!.error, 'queue_full')
-    const [{ letter }] = (await sql<{ letter: Buffer }>(
-      running.db.database,
-      'select letter_sealed as letter from outgoing_mail where letter_sealed is not null limit 1',
-    )) as [{ letter: Buffer }]
-    t.false(letter.includes('harbour.works'), 'a letter that waits cannot be read in the table')
-  },
-)
+test('mail to reserved domains is never sent, and a full queue drops further messages', async (t) => {
+  const at = await harbour()
+  const [b, c, d] = ['b', 'c', 'd'].map((name) => `${name}-${at.ada}`) as [string, string, string]
+  holds(t, b, c)
+  for (const email of ['a@someone.test', b, c, d, 'e@example.com']) await at.invite(t, email)
+  const found = await at.rows()
+  t.deepEqual(
+    found.map(({ status, sealed }) => [status, sealed]),
+    [
+      ['dropped', false],
+      ['queued', true],
+      ['queued', true],
+      ['dropped', false],
+      ['dropped', false],
+    ],
+  )
+  t.is(found[3]!.error, 'queue_full')
+  const [{ letter }] = (await sql<{ letter: Buffer }>(
+    database,
+    'select letter_sealed as letter from outgoing_mail where letter_sealed is not null and tenant_id = $1',
+    [at.tenantId],
+  )) as [{ letter: Buffer }]
+  t.false(letter.includes(at.ada.slice(4)), 'a letter that waits cannot be read in the table')
+})
 
-test.serial('a letter that has run out is not sent', async (t) => {
-  const port = await freePort()
-  const mail = await server(t, {})
-  const { running } = await inviting(t, {
-    ...mail.environment,
-    SVC_EMAIL__SMTP_PORT: String(port),
-    SVC_EMAIL__RETRY_SCHEDULE_SECS: '[2, 2]',
-  })
-  await sql(running.db.database, `update outgoing_mail set expires_at = now()`)
-  const [row] = await ended(running)
+test('a letter that has run out is not sent', async (t) => {
+  const at = await harbour()
+  const release = holds(t, at.ada)
+  await at.invite(t, at.ada)
+  await sql(database, `update outgoing_mail set expires_at = now() where tenant_id = $1`, [
+    at.tenantId,
+  ])
+  release(refusal(451))
+  const [row] = await at.ended()
   t.like(row, { status: 'expired' })
-  t.is(mail.received.length, 0)
+  t.deepEqual(await mail.lettersTo(at.ada), [])
+})
+
+test('an invitation is in the language of the user, the tenant or the deployment', async (t) => {
+  const at = await harbour()
+  const invited = async (name: string, claims: object, expected: Locale) => {
+    const email = `${name}-${at.ada}`
+    await at.invite(t, email, claims)
+    const letter = await mail.letterTo(email)
+    t.is(letter.headers['content-language'], expected, email)
+    await at.ended()
+  }
+  await invited('one', {}, 'ja')
+  await invited('two', { locale: 'fr-CA' }, 'fr')
+  const json = { branding: { locale: 'ar' } }
+  const changed = await api.call('PATCH', '/api/v1/tenant/settings', { token: at.token, json })
+  t.is(changed.status, 200)
+  await invited('three', {}, 'ar')
+  await invited('four', { locale: 'sv' }, 'ar')
+  await invited('five', { locale: 'pt-BR' }, 'pt')
+  const page = await fetch(`${running.baseUrl}/auth/nowhere`, {
+    headers: { accept: 'text/html', 'accept-language': 'sv' },
+  })
+  t.true((await page.text()).includes('<html lang="ja" dir="ltr">'))
+  const discovery = await fetch(`${running.baseUrl}/.well-known/openid-configuration`)
+  const { ui_locales_supported: offered } = (await discovery.json()) as Record<string, unknown>
+  t.deepEqual(offered, [...LOCALES])
 })
