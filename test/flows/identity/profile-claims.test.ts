@@ -7,7 +7,6 @@ import { sql } from '../../support/storage/sql.js'
 import { signIn } from '../../support/identity/person.js'
 import { authorized, journey, relyingParty, signedIn } from '../../support/oauth/relying-party.js'
 import { sharedService } from '../../support/service.js'
-import { departed, throughHome, upstreamFixture } from '../../support/vault/upstream.js'
 
 const running = await sharedService('plain')
 const api = apiOf(running)
@@ -272,52 +271,6 @@ test('the form needs the token of its page and a session', async (t) => {
     String(refused.status),
   )
   t.false('given_name' in (await api.get(house.path, house.token)).body)
-})
-
-test('a provider of the deployment fills what is missing, and nothing else', async (t) => {
-  const fixture = await upstreamFixture()
-  t.teardown(() => fixture.end())
-  const { running, home, person } = fixture
-  const there = openBrowser(home)
-  t.teardown(() => there.close())
-  const account = await there.follow(await signIn(there, person))
-  t.is((await there.submit(account, ADA, PROFILE)).status, 303)
-  const own = apiOf(running)
-  t.teardown(() => own.close())
-  const { tenantId, body } = await own.workspace()
-  await sql(running.db.database, 'update tenants set settings = $2 where id = $1', [
-    tenantId,
-    JSON.stringify({ social: { provision: true } }),
-  ])
-  const arrive = async () => {
-    const browser = openBrowser(running)
-    t.teardown(() => browser.close())
-    const away = await departed(browser, { tenantSlug: String(body['tenant_slug']) })
-    const back = await throughHome(fixture, browser, away.location ?? away.html, person)
-    t.is(back.status, 200, back.html)
-    return browser
-  }
-  const browser = await arrive()
-  const row = async () => {
-    const text = `select given_name, family_name, locale, zoneinfo, picture, phone_number from accounts where email = $1`
-    return (await sql<Json>(running.db.database, text, [person.email]))[0]!
-  }
-  const { name: _name, phone_number: _phone, ...profile } = ADA
-  // The provider was asked for the scopes openid, email and profile.
-  t.deepEqual(await row(), { ...profile, phone_number: null })
-  const own2 = await browser.get('/auth/account')
-  t.is((await browser.submit(own2, { given_name: 'Augusta', locale: '' }, PROFILE)).status, 303)
-  await arrive()
-  t.like(await row(), { given_name: 'Augusta', locale: 'de-DE', family_name: 'Lovelace' })
-  const records = await sql<{ data: Json }>(
-    running.db.database,
-    `select data from audit_events where type = 'account.profile.updated' and tenant_id = $1 order by sequence`,
-    [tenantId],
-  )
-  t.deepEqual(
-    records.map(({ data }) => data['provider'] ?? null),
-    ['oidc', null, 'oidc'],
-  )
 })
 
 test('a claim that was asked for by an application without the scope is not given', async (t) => {

@@ -7,10 +7,10 @@ import { type TestDns, startDns } from '../storage/dns.js'
 import { sql } from '../storage/sql.js'
 import { bootstrapped, type Workspace } from '../identity/person.js'
 import { authorized, relyingParty } from '../oauth/relying-party.js'
-import { testService, type TestService } from '../service.js'
+import { sharedService, testService, type TestService } from '../service.js'
 
 export interface UpstreamHouse {
-  /** The identity provider. */
+  /** The identity provider, which other test files use too. */
   readonly home: TestService
   readonly person: Workspace
   /** The service under test; its provider `oidc` is `home`. */
@@ -50,9 +50,11 @@ export async function reachable(
 }
 
 export async function upstreamFixture(options: UpstreamHouseOptions = {}): Promise<UpstreamHouse> {
-  const home = await testService({ transport: 'tls_h2_only', host: options.homeHost })
+  const home = await sharedService('plain', { transport: 'tls_h2_only', host: options.homeHost })
   const person = await bootstrapped(home)
-  await sql(home.db.database, 'update accounts set email_verified = true', [])
+  await sql(home.db.database, 'update accounts set email_verified = true where email = $1', [
+    person.email,
+  ])
   const party = await relyingParty(home, person, { name: 'The other house' })
   const way = await reachable([home.ca!, ...(options.trusted ?? [])])
   const dns = await startDns()

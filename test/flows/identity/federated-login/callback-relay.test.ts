@@ -2,14 +2,9 @@
 import { createHmac } from 'node:crypto'
 import test from 'ava'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { authorized } from '../../../support/oauth/relying-party.js'
+import { hostileProvider } from '../../../support/identity/hostile-provider.js'
 import { freePort, testService } from '../../../support/service.js'
-import {
-  departed,
-  onwardFrom,
-  ownPathOf,
-  upstreamFixture,
-} from '../../../support/vault/upstream.js'
+import { departed, onwardFrom, ownPathOf, reachable } from '../../../support/vault/upstream.js'
 import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped } from '../../../support/identity/person.js'
 
@@ -17,15 +12,21 @@ const SECRET = 'the secret of relay and preview deployments'
 
 const port = await freePort()
 const relayUrl = `http://localhost:${port}`
-const house = await upstreamFixture({
+const provider = await hostileProvider()
+const way = await reachable([provider.pem])
+const preview = await testService({
   transport: 'plain_http',
   environment: {
+    ...way.environment,
+    SVC_GENERIC_OAUTH__ENABLED: 'true',
+    SVC_GENERIC_OAUTH__ISSUER: provider.issuer,
+    SVC_GENERIC_OAUTH__CLIENT_ID: 'rp',
+    SVC_GENERIC_OAUTH__CLIENT_SECRET: 'the client secret of the relying party',
     SVC_OAUTH_PROXY__ENABLED: 'true',
     SVC_OAUTH_PROXY__RELAY_URL: relayUrl,
     SVC_OAUTH_PROXY__SECRET: SECRET,
   },
 })
-const preview = house.running
 const relay = await testService({
   transport: 'plain_http',
   environment: {
@@ -38,7 +39,9 @@ const relay = await testService({
 })
 test.after.always(async () => {
   await relay.end()
-  await house.end()
+  await preview.end()
+  await provider.close()
+  await way.remove()
 })
 
 const atRelay = (query: string, provider = 'oidc') =>
@@ -63,14 +66,11 @@ test('a person signs in at a preview deployment through the redirect URI of the 
   const away = await departed(browser, workspace)
   const asked = new URL(away.location!)
   t.is(asked.searchParams.get('redirect_uri'), `${relayUrl}/auth/sso/callback/oidc`)
-  await house.move(asked.searchParams.get('client_id')!, `${relayUrl}/auth/sso/callback/oidc`)
 
-  const there = openBrowser(house.home)
-  t.teardown(() => there.close())
-  const answered = await authorized(there, house.person, ownPathOf(asked.href))
-  t.true(answered.location?.startsWith(`${relayUrl}/auth/sso/callback/oidc?`), answered.html)
-
-  const passed = await fetch(answered.location!, { redirect: 'manual' })
+  provider.nonce = asked.searchParams.get('nonce')!
+  const state = asked.searchParams.get('state')!
+  const answer = new URLSearchParams({ code: 'abc', state, iss: provider.issuer })
+  const passed = await atRelay(answer.toString())
   t.is(passed.status, 303)
   const target = passed.headers.get('location')!
   t.true(target.startsWith(`${preview.issuer}/auth/sso/callback/oidc?`), target)
@@ -78,6 +78,8 @@ test('a person signs in at a preview deployment through the redirect URI of the 
   t.is(back.status, 200, back.html)
   const page = await onwardFrom(browser, back)
   t.true(page.status < 400, page.html)
+  const redirectUri = provider.redeemed.at(-1)!.get('redirect_uri')
+  t.is(redirectUri, `${relayUrl}/auth/sso/callback/oidc`, 'the code is redeemed with it too')
   t.is((await browser.get(ownPathOf(target))).status, 400, 'a callback works once')
 })
 

@@ -75,6 +75,46 @@ test.serial('an unknown user is provisioned if the tenant enables it', async (t)
   )
 })
 
+const PROFILE = '/auth/account/profile'
+const ADA = {
+  name: 'Ada King',
+  given_name: 'Ada',
+  family_name: 'Lovelace',
+  picture: 'https://images.example.com/ada.png?size=2',
+  locale: 'de-DE',
+  zoneinfo: 'Europe/Berlin',
+}
+
+test.serial('a provider of the deployment fills what is missing, and nothing else', async (t) => {
+  const there = openBrowser(fixture.home)
+  t.teardown(() => there.close())
+  const account = await there.follow(await signIn(there, person))
+  const known = { ...ADA, phone_number: '+493012345678' }
+  t.is((await there.submit(account, known, PROFILE)).status, 303)
+  const workspace = await openTenant()
+  const { browser } = await arrive(workspace)
+  const row = async () => {
+    const text = `select given_name, family_name, locale, zoneinfo, picture, phone_number from accounts where email = $1`
+    return (await sql(db, text, [person.email]))[0]!
+  }
+  const { name: _name, ...profile } = ADA
+  // The provider was asked for the scopes openid, email and profile.
+  t.deepEqual(await row(), { ...profile, phone_number: null })
+  const own = await browser.get('/auth/account')
+  t.is((await browser.submit(own, { given_name: 'Augusta', locale: '' }, PROFILE)).status, 303)
+  await arrive(workspace)
+  t.like(await row(), { given_name: 'Augusta', locale: 'de-DE', family_name: 'Lovelace' })
+  const records = await sql<{ data: Record<string, string> }>(
+    db,
+    `select data from audit_events where type = 'account.profile.updated' and tenant_id = $1 order by sequence`,
+    [workspace.tenantId],
+  )
+  t.deepEqual(
+    records.map(({ data }) => data['provider'] ?? null),
+    ['oidc', null, 'oidc'],
+  )
+})
+
 test.serial('a state works once, in its browser, at the callback of its provider', async (t) => {
   const workspace = await openTenant()
   const browser = openBrowser(running)
@@ -151,7 +191,11 @@ test.serial('a signed-in user links an identity and can unlink it', async (t) =>
 /** Another user who signs in at the provider. */
 async function anotherAtHome() {
   const elsewhere = await bootstrapped(fixture.home)
-  await sql(fixture.home.db.database, 'update accounts set email_verified = true', [])
+  await sql(
+    fixture.home.db.database,
+    'update accounts set email_verified = true where email = $1',
+    [elsewhere.email],
+  )
   await sql(
     fixture.home.db.database,
     `insert into tenant_users (tenant_id, id, account_id, sub, status, created_at, updated_at)

@@ -389,6 +389,50 @@ test.serial('a required re-authentication must be confirmed by the provider', as
   }
 })
 
+// Answers that stretch the standards: words for truth, null members, a key that was just made.
+
+let people = 0
+
+/** True if a new user gets a session. */
+async function signsIn(mood: Mood): Promise<boolean> {
+  people += 1
+  const claims = { sub: `subject-${people}`, email: `n${people}@evil.example`, ...mood.claims }
+  const visit = await sent(good)
+  good.mood = { ...mood, claims }
+  await back(visit)
+  return isSignedIn(visit.browser)
+}
+
+for (const [said, signs] of [
+  [true, true],
+  ['true', true],
+  ['false', false],
+  [false, false],
+  ['TRUE', false],
+  [1, false],
+  [null, false],
+] as const)
+  test.serial(
+    `email_verified ${JSON.stringify(said)}: ${signs ? 'a session' : 'none'}`,
+    async (t) => {
+      t.is(await signsIn({ claims: { email_verified: said } }), signs)
+    },
+  )
+
+test.serial('null members of a token response count as absent', async (t) => {
+  const nulls = { refresh_token: null, scope: null, expires_in: null, 'not-before-policy': null }
+  t.true(await signsIn({ tokenMembers: nulls }))
+  t.false(await signsIn({ tokenMembers: { access_token: null } }))
+  t.false(await signsIn({ tokenMembers: { id_token: null } }))
+})
+
+test.serial('a provider that turned its key after the last fetch signs users in', async (t) => {
+  t.true(await signsIn({}))
+  t.true(await signsIn({ turnedKey: true }))
+  t.true(await signsIn({}), 'and back')
+  t.false(await signsIn({ foreignKey: true }))
+})
+
 test.serial('only the error code of a response is logged and emitted', async (t) => {
   const rows = await sql<{ text: string }>(
     db,
