@@ -3,14 +3,28 @@
  * else.
  */
 import { type Api, apiOf } from '../api.js'
-import { testService } from '../service.js'
+import { sharedPair, testService, type TestService } from '../service.js'
 
+export type TwoServices = { first: Api; second: Api; end(): Promise<void> }
+
+/** With settings of their own. */
 export async function twoServices(
   more: Readonly<Record<string, string>> = {},
-): Promise<{ first: Api; second: Api; end(): Promise<void> }> {
-  const one = await testService({ environment: more })
+): Promise<TwoServices> {
+  const one = await testService({ environment: more, isPair: true })
+  if (one.secondUrl !== undefined) {
+    return both(one, { ...one, baseUrl: one.secondUrl, end: () => Promise.resolve() })
+  }
   const environment = { ...more, SVC_OIDC__ISSUER_URL: one.baseUrl }
-  const other = await testService({ beside: one, environment })
+  return both(one, await testService({ beside: one, environment }))
+}
+
+/** The pair of the profile `people`, which other test files use too. */
+export async function sharedTwo(): Promise<TwoServices> {
+  return both(...(await sharedPair('people')))
+}
+
+function both(one: TestService, other: TestService): TwoServices {
   const [first, second] = [apiOf(one), apiOf(other)]
   return {
     first,

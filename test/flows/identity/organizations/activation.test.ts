@@ -1,4 +1,4 @@
-/** Sandbox to production. Two services on one database, as two processes. */
+/** Sandbox to production. Two processes on a database of this file, whose connections a trigger cuts. */
 import test, { type ExecutionContext } from 'ava'
 import type { Api, Json, Workspace } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'

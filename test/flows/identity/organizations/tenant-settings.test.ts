@@ -2,9 +2,9 @@
 import test from 'ava'
 import { createAgentKey } from '../../../../runtime/client/agent.js'
 import type { Api, Json } from '../../../support/api.js'
-import { twoServices } from '../../../support/service/two-services.js'
+import { sharedTwo } from '../../../support/service/two-services.js'
 
-const { first: api, second, end } = await twoServices()
+const { first: api, second, end } = await sharedTwo()
 test.after.always(end)
 
 const PATH = '/api/v1/tenant/settings'
