@@ -1,7 +1,11 @@
-/** Work in the console: one creation, change and deletion in each group, as calls of the API. */
+/**
+ * All pages of the console, as the owner of a tenant with one object of every kind, and work in it: one creation, change and
+ * deletion in each group, as calls of the API. TEST_LONG opens every page, the short form one of each kind.
+ */
 import { sql } from '../../../support/storage/sql.js'
 import test, { type ExecutionContext } from 'ava'
 import { openConsole, ownerOf } from '../../../support/identity/console.js'
+import { crawled } from '../../../support/identity/console-crawl.js'
 import type { Page } from '../../../support/pages/browser.js'
 import { until } from '../../../support/service/watch.js'
 import { populateTenant } from '../../../support/service/populated-service.js'
@@ -15,6 +19,38 @@ const { token } = tenant.workspace
 test.after.always(async () => {
   await browser.close()
   await resources.close()
+})
+
+const LONG = process.env['TEST_LONG'] === '1'
+const PAGE_BYTES_MAX = 120 * 1024
+/** A JSON Web Token. */
+const TOKEN = /eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\./
+
+test.serial(
+  'every page opens, is small, and shows neither a token nor a broken value',
+  async (t) => {
+    const pages = await crawled(browser, { isShort: !LONG })
+    t.true(pages.size > (LONG ? 140 : 70), [...pages.keys()].join('\n'))
+    for (const [path, { status, html }] of pages) {
+      t.is(status, 200, `${path} ${html}`)
+      t.true(Buffer.byteLength(html) <= PAGE_BYTES_MAX, `${path} ${html.length}`)
+      t.notRegex(html, TOKEN, path)
+      t.notRegex(html, /\[object |undefined|NaN/, path)
+      if (path.includes('/do/export')) continue
+      // Each page names its call, with a placeholder for the token.
+      const isCall = path !== '/console' && !path.startsWith('/console?')
+      t.is(html.includes('Authorization: Bearer $TOKEN'), isCall, path)
+    }
+  },
+)
+
+test.serial('the pages are German for a German browser', async (t) => {
+  for (const path of ['/console', '/console/applications', '/console/people/do/invite']) {
+    const { html } = await browser.get(path, { 'accept-language': 'de' })
+    t.regex(html, /<html lang="de" dir="ltr">/)
+    t.regex(html, /Übersicht/)
+    t.regex(html, /Abmelden/)
+  }
 })
 
 type Fields = Readonly<Record<string, string>>

@@ -1,4 +1,4 @@
-/** Images of the tenant, sessions of people, planes and actors in the console. */
+/** Images of the tenant, sessions of people, planes and actors in the console, and hosts of tenants. */
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,7 +14,11 @@ import { testService } from '../../../support/service.js'
 
 const folder = await mkdtemp(join(tmpdir(), 'svc-assets-'))
 const running = await testService({
-  environment: { SVC_TENANT_ASSETS__ENABLED: 'true', SVC_TENANT_ASSETS__FOLDER: folder },
+  environment: {
+    SVC_TENANT_ASSETS__ENABLED: 'true',
+    SVC_TENANT_ASSETS__FOLDER: folder,
+    SVC_SERVER__BASE_DOMAIN: 'svc.example',
+  },
 })
 const api = apiOf(running)
 const owner = await consoleOwner(api)
@@ -103,6 +107,15 @@ test.serial('a form without a file, with a text or of another site is refused', 
     body: '--x\r\nbroken',
   })
   t.is(broken.status, 400)
+})
+
+test.serial('the host of a tenant leads to its console at the issuer', async (t) => {
+  const { tenantId, body } = await api.workspace()
+  const answer = await api.call('GET', '/console', {
+    headers: { host: `${String(body['tenant_slug'])}.svc.example`, accept: 'text/html' },
+  })
+  t.is(answer.status, 303)
+  t.is(answer.headers['location'], `${running.issuer}/console?tenant_id=${tenantId}`)
 })
 
 test.serial('planes and actors are for operators of the deployment', async (t) => {

@@ -1,21 +1,8 @@
-/** The console at other hosts of the service, and where it is off. */
+/** Where the console is off. */
 import test from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { testService } from '../../../support/service.js'
-
-test('the host of a tenant leads to its console at the issuer', async (t) => {
-  const running = await testService({ environment: { SVC_SERVER__BASE_DOMAIN: 'svc.example' } })
-  t.teardown(() => running.end())
-  const api = apiOf(running)
-  t.teardown(() => api.close())
-  const { tenantId, body } = await api.workspace()
-  const answer = await api.call('GET', '/console', {
-    headers: { host: `${String(body['tenant_slug'])}.svc.example`, accept: 'text/html' },
-  })
-  t.is(answer.status, 303)
-  t.is(answer.headers['location'], `${running.issuer}/console?tenant_id=${tenantId}`)
-})
 
 test('with console.enabled = false there is no console and no client', async (t) => {
   const running = await testService({ environment: { SVC_CONSOLE__ENABLED: 'false' } })
