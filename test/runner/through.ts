@@ -12,7 +12,6 @@ export const NOT_THROUGH: Readonly<Record<string, string>> = {
   'commerce/x402-page': 'its commands trust no certificate of a test',
   'commerce/x402-monitor': 'it asserts the readiness of one process',
   'identity/gallery-chromium.long': 'it takes the pictures of the documentation',
-  'identity/page-languages': 'it reads pages without a service',
   'oauth/tokens/oauth': 'it has a gateway in its own process',
   'operations/commands/init': 'the printed commands trust no certificate of a test',
   'operations/dev-mail': 'it asserts what one process has in memory',

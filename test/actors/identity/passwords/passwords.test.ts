@@ -1,17 +1,18 @@
+/** Password hashing, common passwords, and passwords known from breaches. */
+import test from 'ava'
+import * as fc from 'fast-check'
+import * as computeModule from '../../../../actors/identity/passwords/compute.js'
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import test from 'ava'
-import * as fc from 'fast-check'
 import {
-  checkPasswordEngine,
-  passwordsHere,
   type PasswordCompute,
+  type PasswordsNeeds,
+  checkPasswordEngine,
   passwordPool,
   passwordsActor,
-  type PasswordsNeeds,
+  passwordsHere,
 } from '../../../../actors/identity/passwords/actor.js'
-import * as computeModule from '../../../../actors/identity/passwords/compute.js'
 import { loadEngine, loadNodeRs, loadNpm } from '../../../../actors/identity/passwords/engine.js'
 import { costOf, formatPhc } from '../../../../actors/identity/passwords/phc.js'
 import { systemClock } from '../../../../runtime/kernel/clock.js'
@@ -19,6 +20,16 @@ import { spawnInline } from '../../../../runtime/kernel/inline.js'
 import { openPool } from '../../../../runtime/kernel/threads/pool.js'
 import { systemRandom } from '../../../../runtime/kernel/random.js'
 import type { ProbeReport } from './probe.js'
+import {
+  commonPasswords,
+  loadCommonPasswords,
+} from '../../../../actors/identity/passwords/commonest.js'
+import { readFileSync } from 'node:fs'
+import type { RequestListener } from 'node:http'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { openBreaches } from '../../../../actors/identity/passwords/breaches.js'
+import { makeCertificate } from '../../../support/service/certificates.js'
 
 const CHEAP = {
   argon2_memory_kib: 256,
@@ -32,6 +43,7 @@ const ALONE = { places: 66, groups: { of: () => [] } }
 const pool = openPool<typeof import('../../../../actors/identity/passwords/compute.js')>(
   passwordPool(CHEAP, 2),
 )
+const common = await loadCommonPasswords()
 test.after.always(() => pool.close())
 
 function actorWith(
@@ -233,4 +245,114 @@ test('a group of tenants holds its part of the places, and another tenant gets o
   void hash('other')
   t.deepEqual(await given[0], { tag: 'busy' }, 'the tenant that holds most gives a place back')
   t.true(running.has('other'))
+})
+
+for (const password of [
+  'password1234',
+  'Password1234',
+  'PASSWORD1234',
+  'qwertyuiop12',
+  '123456789012',
+  '1qaz2wsx3edc',
+  'administrator',
+  'Administrator',
+  'iloveyou1234',
+  'welcome12345',
+  'Password2026!',
+  '!!!password!!',
+  '\uff50assword1234',
+]) {
+  test(`${password} is among the most common passwords`, (t) => t.true(common.has(password)))
+}
+
+for (const password of [
+  'correct horse battery staple',
+  'a password of the harbour master',
+  'the old password of ada',
+  'dragon-of-the-harbour',
+  'dragon84719283',
+  '8f3kd92jfkq0',
+]) {
+  test(`${password} is not`, (t) => t.false(common.has(password)))
+}
+
+test('only the first 10,000 count as the core of a longer password', (t) => {
+  const names = Array.from({ length: 10_001 }, (_, n) => `word${n.toString(36)}x`)
+  const few = commonPasswords(names)
+  t.true(few.has(`${names[9_999]!}2026!`))
+  t.false(few.has(`${names[10_000]!}2026!`))
+})
+
+// Why a breached-password check failed, as reasons for the log.
+
+const certificate = makeCertificate()
+let answer: RequestListener
+const server = createServer(
+  { key: readFileSync(certificate.keyPath), cert: readFileSync(certificate.certPath) },
+  (request, response) => answer(request, response),
+)
+test.before(async () => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+})
+test.after.always(() => {
+  server.closeAllConnections()
+  server.close()
+  certificate.remove()
+})
+
+/** The failure reasons that `check` reports for a password at this URL. */
+async function failuresAt(url: string, privateNetworks = true): Promise<[string, ...string[]]> {
+  const breaches = openBreaches({
+    url,
+    settings: {
+      egress_allow_private_networks: privateNetworks,
+      egress_allow_non_standard_ports: true,
+      egress_ca_pem_path: certificate.certPath,
+      egress_dns_overrides: {},
+      own_names: [],
+    },
+  })
+  const reasons: string[] = []
+  try {
+    const password = new TextEncoder().encode('password')
+    const verdict = await breaches.check(password, (reason) => reasons.push(reason))
+    return [verdict, ...reasons]
+  } finally {
+    await breaches.close()
+  }
+}
+/** Retries if a loaded machine responds too late. */
+async function failuresInTime(url: string, expected?: string) {
+  const tries = expected === 'timeout' ? 1 : 20
+  let told = await failuresAt(url)
+  for (let n = 1; n < tries && told[1] === 'timeout'; n += 1) told = await failuresAt(url)
+  return told
+}
+const here = () => `https://localhost:${(server.address() as AddressInfo).port}`
+
+for (const [what, listener, reason] of [
+  ['stalls', () => undefined, 'timeout'],
+  ['fails', (_, response) => response.writeHead(500).end(), 'status_500'],
+  [
+    'sends elsewhere',
+    (_, response) => response.writeHead(302, { location: '/' }).end(),
+    'status_302',
+  ],
+  ['babbles', (_, response) => response.end('<html>'), 'no_list_of_hashes'],
+  ['does not end', (_, response) => response.end('0'.repeat(200_000)), 'too_long'],
+] as const satisfies readonly (readonly [string, RequestListener, string])[]) {
+  test.serial(`a range service that ${what}: ${reason}`, async (t) => {
+    answer = listener
+    t.deepEqual(await failuresInTime(here(), reason), ['unknown', reason])
+  })
+}
+
+test.serial('an unreachable or forbidden service', async (t) => {
+  t.deepEqual(await failuresInTime('https://localhost:1'), ['unknown', 'connection_refused'])
+  t.deepEqual(await failuresAt('https://127.0.0.1:1', false), ['unknown', 'address_refused'])
+})
+
+test.serial('a verdict reports no failure', async (t) => {
+  answer = (_, response) => response.end(`${'0'.repeat(35)}:0`)
+  t.deepEqual(await failuresInTime(here()), ['clean'])
 })
