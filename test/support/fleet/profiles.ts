@@ -62,7 +62,7 @@ export const EGRESS_LIMITS = {
 
 export const PROFILES = {
   /** The defaults of tests. */
-  plain: LIMITS,
+  plain: { ...LIMITS, SVC_SERVER__SECURITY_CONTACT: 'security@svc.example' },
   /** Applications that register themselves, and devices that ask often. Guesses are not limited. */
   clients: {
     ...LIMITS,

@@ -1,24 +1,16 @@
 /** Plans of organizations: features, ceilings, and suspension for non-payment. */
 import test from 'ava'
-import { type Api, apiOf, type Json } from '../../../support/api.js'
+import type { Api, Json } from '../../../support/api.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
-import { testService } from '../../../support/service.js'
+import { twoServices } from '../../../support/service/two-services.js'
 
 const environment = {
   SVC_BILLING__ENABLED: 'true',
   SVC_API_KEYS__ENABLED: 'true',
   SVC_OPENAPI__EXPOSURE: 'internal',
 }
-const running = await testService({ environment })
-const second = await testService({ environment, beside: running })
-const api = apiOf(running)
-const elsewhere = apiOf(second)
-test.after.always(async () => {
-  await api.close()
-  await elsewhere.close()
-  await second.end()
-  await running.end()
-})
+const { first: api, second: elsewhere, end } = await twoServices(environment)
+test.after.always(end)
 
 const PLANS = '/api/v1/billing/plans'
 const billingOf = (organizationId: string) => `/api/v1/organizations/${organizationId}/billing`

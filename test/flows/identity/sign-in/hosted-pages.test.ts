@@ -4,9 +4,9 @@ import { sql } from '../../../support/storage/sql.js'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
 import { bootstrapped, enrolledBrowser, signIn } from '../../../support/identity/person.js'
 import { journey, pathOf, relyingParty } from '../../../support/oauth/relying-party.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService({ environment: { SVC_AUTH__BRUTE_FORCE_LOCKOUT_SECS: '60' } })
+const running = await sharedService('plain')
 test.after.always(() => running.end())
 
 const fresh = () => bootstrapped(running)
@@ -264,19 +264,4 @@ test('a button for something already ended gets a message that it no longer exis
   t.is(again.status, 404)
   t.true(again.html.includes('This has ended, has expired or was already handled'))
   t.false(again.html.includes('This page does not exist'))
-})
-
-test('a page says how long to wait, and one minute is one', async (t) => {
-  const workspace = await fresh()
-  const browser = await browsing(t)
-  const wait = async (query: string) => {
-    const page = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}${query}`)
-    let answer = page
-    while (answer.status !== 429) {
-      answer = await browser.submit(page, { email: 'unknown@harbour.test', password: 'x' })
-    }
-    return answer.html
-  }
-  t.true((await wait('')).includes('Too many attempts. Try again in 1 minute.'))
-  t.true((await wait('&ui_locales=de')).includes('Versuchen Sie es in 1 Minute erneut.'))
 })
