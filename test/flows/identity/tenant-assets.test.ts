@@ -135,7 +135,7 @@ test.serial('concurrent uploads leave one image', async (t) => {
 test.serial('what is not a small picture is refused', async (t) => {
   const { token, operator, body } = await api.workspace()
   const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
-  const fine = await png(30, 30)
+  const [fine, huge] = [await png(30, 30), await png(2001, 2000)]
   const cases = [
     ['SVG', svg, 'image/svg+xml', 415],
     ['GIF', fine, 'image/gif', 415],
@@ -144,13 +144,13 @@ test.serial('what is not a small picture is refused', async (t) => {
     ['nothing', Buffer.alloc(0), 'image/png', 400],
     ['a cut image', fine.subarray(0, fine.length - 20), 'image/png', 400],
     ['512 KiB and a byte', Buffer.alloc(512 * 1024 + 1), 'image/png', 413],
-    ['a small file of 25 million pixels', await png(5000, 5000), 'image/png', 400],
-    ['4,000,001 pixels', await png(4_000_001, 1).catch(() => png(2001, 2000)), 'image/png', 400],
   ] as const
   for (const [what, bytes, type, status] of cases)
     t.is((await put(token, 'logo', bytes, type)).status, status, what)
-  const huge = await put(token, 'logo', await png(5000, 5000))
-  t.is(huge.body['detail'], 'The image must have at most 4,000,000 pixels.')
+  t.true(huge.length < 100_000, 'a small file of many pixels')
+  const large = await put(token, 'logo', huge)
+  t.is(large.status, 400)
+  t.is(large.body['detail'], 'The image must have at most 4,000,000 pixels.')
   t.is((await put(token, 'banner', fine)).status, 400)
   t.is((await put(operator, 'logo', fine)).status, 403, 'the control plane has no pages of its own')
   t.is((await put('nothing', 'logo', fine)).status, 401)

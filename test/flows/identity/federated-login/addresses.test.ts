@@ -1,7 +1,7 @@
-/** An invited address and a federated sign-in by another person. docs/guides/identity/single-sign-on.md. */
+/** Addresses that lead to the account of no other person: invited ones, and lookalikes. docs/guides/identity/single-sign-on.md. */
 import test, { type ExecutionContext } from 'ava'
-import { apiOf, type Json } from '../../../support/api.js'
-import { dataIn, openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
+import { type Json, apiOf } from '../../../support/api.js'
+import { type TestBrowser, dataIn, openBrowser } from '../../../support/pages/browser.js'
 import { hostileProvider } from '../../../support/identity/hostile-provider.js'
 import { sql } from '../../../support/storage/sql.js'
 import { openMailServer, pathIn } from '../../../support/operations/mail.js'
@@ -13,6 +13,10 @@ import { departed, reachable } from '../../../support/vault/upstream.js'
 const USERS = '/api/v1/tenant-users'
 const OLD = 'the password of a squatter'
 const NEW = 'the new password of ada'
+const VICTIM = 'ivi@kiosk.works'
+const LOOKALIKES = ['ivi@k\u0130osk.works', '\u0130vi@kiosk.works', 'ivi@\u212aiosk.works']
+const PASSWORD = 'a password of the harbour master'
+const LOCKED_AFTER = 3
 const CALLBACK = '/auth/sso/callback/oidc'
 const THEIRS = { email: 'mallory@evil.example', email_verified: true }
 
@@ -28,10 +32,18 @@ const running = await testService({
     SVC_GENERIC_OAUTH__CLIENT_SECRET: 'the client secret of the relying party',
     SVC_SOCIAL__ACCOUNT_LINKING__ENABLED: 'true',
     SVC_INVITATIONS__ENABLED: 'true',
+    SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: String(LOCKED_AFTER),
+    SVC_EMAIL_OTP__ENABLED: 'true',
+    SVC_USER_SELF_SERVICE__ENABLED: 'true',
   },
 })
 const api = apiOf(running)
 const db = running.db.database
+const workspace = await api.workspace()
+await ownDomain(api, workspace, VICTIM)
+const tenantSlug = String(workspace.body['tenant_slug'])
+const victim = { email: VICTIM, password: PASSWORD }
+const made = await api.call('POST', USERS, { token: workspace.token, json: victim })
 test.after.always(async () => {
   await api.close()
   await running.end()
@@ -169,5 +181,59 @@ test.serial('impossible claim values are ignored', async (t) => {
     const { body } = await api.get(`${USERS}?email=${encodeURIComponent(email)}`, open.token)
     const [{ display_name: name }] = body as unknown as [{ display_name: string }]
     t.regex(name, /^[^\u202a-\u202e\u2066-\u2069]{0,120}$/u)
+  }
+})
+
+// Addresses whose lower case equals another address: PostgreSQL folds U+0130 to `i` and U+212A to `k`. Mail to
+// `gİthub.com` is delivered to another domain than mail to `github.com` (UTS 46).
+
+const loginPage = (at: TestBrowser) => at.get(`/auth/login?tenant_slug=${tenantSlug}`)
+
+test.serial('mail is sent to the address of the account, never to a lookalike', async (t) => {
+  t.is(made.status, 201)
+  const opened = browser(t)
+  const login = await loginPage(opened)
+  const { fields } = login.forms[0]!
+  const forgot = await opened.get(`/auth/password/forgot?flow=${fields['flow']}`)
+  for (const email of LOOKALIKES) {
+    t.is((await opened.submit(forgot, { email })).status, 200)
+    t.is((await opened.post('/auth/login/mail', { ...fields, email })).status, 200)
+  }
+  // Mail is sent in the order of the requests, so all earlier messages have arrived.
+  await opened.submit(forgot, { email: VICTIM.toUpperCase() })
+  await opened.post('/auth/login/mail', { ...fields, email: VICTIM.toUpperCase() })
+  await mail.letterTo(VICTIM, /password/)
+  await mail.letterTo(VICTIM, /code/)
+  t.deepEqual(
+    mail.received.map(({ to }) => to).filter(([to]) => LOOKALIKES.includes(to!) || to === VICTIM),
+    [[VICTIM], [VICTIM]],
+  )
+})
+
+test.serial('an identity with a lookalike address is not linked to the account', async (t) => {
+  // Verified: a provider that vouches for this exact address would be linked.
+  await sql(db, 'update accounts set email_verified = true where email = $1', [VICTIM])
+  for (const email of LOOKALIKES) {
+    const opened = browser(t)
+    const away = new URL((await departed(opened, { tenantSlug })).location!)
+    provider.nonce = away.searchParams.get('nonce')!
+    provider.mood = { claims: { sub: 'mallory', email, email_verified: true } }
+    const state = away.searchParams.get('state')!
+    const query = new URLSearchParams({ code: 'abc', state, iss: provider.issuer })
+    const answer = await opened.get(`/auth/sso/callback/oidc?${query.toString()}`)
+    t.is(answer.status, 403, answer.html)
+    t.is((await opened.get('/auth/account')).status, 303)
+  }
+})
+
+test.serial('all spellings of an address share one guess limit', async (t) => {
+  const opened = browser(t)
+  const login = await loginPage(opened)
+  for (let guess = 0; guess < LOCKED_AFTER; guess += 1) {
+    await opened.submit(login, { email: VICTIM, password: 'a wrong one' })
+  }
+  for (const email of [VICTIM, VICTIM.toUpperCase(), ...LOOKALIKES]) {
+    const answer = await opened.submit(login, { email, password: PASSWORD })
+    t.true([200, 429].includes(answer.status), `${email}: ${answer.status}`)
   }
 })
