@@ -1,6 +1,6 @@
 /** Accounts that an attacker created for an unverified address (pre-hijacking). */
 import type { ExecutionContext } from 'ava'
-import type { Api } from '../api.js'
+import type { Api, Workspace } from '../api.js'
 import { type SoftAuthenticator, softAuthenticator } from './authenticator.js'
 import { dataIn, openBrowser, type TestBrowser } from '../pages/browser.js'
 import type { HostileProvider } from './hostile-provider.js'
@@ -51,6 +51,15 @@ export type Squatted = {
   readonly subject: string
 }
 
+const homes = new WeakMap<Api, Promise<Workspace>>()
+
+/** The tenant of all squatters of a service. */
+function squatters(api: Api): Promise<Workspace> {
+  const home = homes.get(api) ?? api.workspace('Squatters')
+  homes.set(api, home)
+  return home
+}
+
 /**
  * Creates an account for an address, signs in to it and adds everything an account can have: a password, an
  * authenticator app with recovery codes, a passkey, and a linked identity if a provider is given. The API refuses this
@@ -63,7 +72,7 @@ export async function squat(
   provider?: { readonly id: string; readonly at: HostileProvider },
 ): Promise<Squatted> {
   const db = api.at.db.database
-  const workspace = await api.workspace('Squatters')
+  const workspace = await squatters(api)
   const { token, tenantId } = workspace
   const tenantSlug = String(workspace.body['tenant_slug'])
   await ownDomain(api, workspace, email)

@@ -87,7 +87,7 @@ test('attempts count for their address and for their IPv6 network, unless they a
 
   const from = async (address: string, n: number) => {
     const headers = { 'x-forwarded-for': address }
-    return (await attempt(browser, page, `someone.${n}@x.test`, undefined, headers)).status
+    return (await attempt(browser, german, `someone.${n}@x.test`, undefined, headers)).status
   }
   for (let n = 0; n < 5; n += 1) t.is(await from(`2001:db8:1:2:${n}::${n + 1}`, n), 200)
   t.is(await from('2001:db8:1:2:ffff::1', 5), 429)
