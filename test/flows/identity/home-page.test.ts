@@ -9,7 +9,7 @@ import { PROBLEM_TYPES } from '../../../gateway/response/problems.js'
 import { SERVING_PROCESSES } from '../../support/fleet/through.js'
 import { apiOf } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
-import { sharedService, testService, type TestService } from '../../support/service.js'
+import { sharedService, type TestService } from '../../support/service.js'
 import { testWithProgram } from '../../support/service/programs.js'
 
 let at: TestService
@@ -51,7 +51,7 @@ test('the start page describes the service, and all its links work', async (t) =
   t.is((await open('/nothing-here')).status, 404)
 })
 
-test('the start page asks for the workspace of the visitor, unless the address names one', async (t) => {
+test('the start page asks for the workspace of the visitor', async (t) => {
   const api = apiOf(at)
   const { body } = await api.workspace('Harbour')
   await api.close()
@@ -68,12 +68,6 @@ test('the start page asks for the workspace of the visitor, unless the address n
   t.is(unknown.status, 404)
   t.true(unknown.html.includes('No workspace has this slug'), unknown.html)
   await browser.close()
-
-  const alone = await testService({ environment: { SVC_TENANT__DEFAULT_TENANT_SLUG: slug } })
-  t.teardown(() => alone.end())
-  const text = await (await fetch(alone.baseUrl)).text()
-  t.true(text.includes('href="/auth/account"'))
-  t.false(text.includes('tenant_slug'))
 })
 
 testWithProgram('curl', 'the curl on the start page works as it is', async (t, curl) => {

@@ -20,6 +20,9 @@ const PEOPLE = {
   ...LIMITS,
   SVC_USER_SELF_SERVICE__ENABLED: 'true',
   SVC_INVITATIONS__ENABLED: 'true',
+  // Organizations without a plan have every feature.
+  SVC_BILLING__ENABLED: 'true',
+  SVC_API_KEYS__ENABLED: 'true',
   SVC_EMAIL_OTP__ENABLED: 'true',
   SVC_MAGIC_LINK__ENABLED: 'true',
   SVC_PASSKEY__ENABLED: 'true',

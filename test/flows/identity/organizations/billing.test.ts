@@ -2,14 +2,9 @@
 import test from 'ava'
 import type { Api, Json } from '../../../support/api.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
-import { twoServices } from '../../../support/service/two-services.js'
+import { sharedTwo } from '../../../support/service/two-services.js'
 
-const environment = {
-  SVC_BILLING__ENABLED: 'true',
-  SVC_API_KEYS__ENABLED: 'true',
-  SVC_OPENAPI__EXPOSURE: 'internal',
-}
-const { first: api, second: elsewhere, end } = await twoServices(environment)
+const { first: api, second: elsewhere, end } = await sharedTwo()
 test.after.always(end)
 
 const PLANS = '/api/v1/billing/plans'
@@ -21,10 +16,8 @@ async function expected(status: number, answer: ReturnType<Api['get']>): Promise
   return body
 }
 const put = (path: string, token: string, json: Json) => api.call('PUT', path, { token, json })
-let plans = 0
 async function plan(token: string, json: Json): Promise<string> {
-  plans += 1
-  const body = { name: `Plan ${plans}`, features: [], ...json }
+  const body = { name: `Plan ${crypto.randomUUID()}`, features: [], ...json }
   return String((await expected(201, api.post(PLANS, token, body)))['id'])
 }
 
@@ -54,7 +47,7 @@ test('a plan decides the features of an organization, in every process', async (
   t.is((await api.get('/api/v1/tenant-users', token)).status, 200, 'no feature of the list')
   const stranger = await api.workspace('Elsewhere')
   t.is((await api.get('/api/v1/webhooks', stranger.token)).status, 200)
-  const replaced = { name: 'A plan with a new name', features: ['api_keys', 'webhooks'] }
+  const replaced = { name: `A new name ${id}`, features: ['api_keys', 'webhooks'] }
   await expected(200, put(`${PLANS}/${id}`, ops, replaced))
   for (const at of [api, elsewhere]) t.true(await becomes(200, () => hooks(at)))
   t.is((await api.call('DELETE', `${PLANS}/${id}`, { token: ops })).status, 409)
@@ -107,8 +100,9 @@ test('plans are for operators of the deployment', async (t) => {
     t.is((await api.get(PLANS, each)).status, 403)
     t.is((await put(billingOf(organizationId), each, { plan_id: null })).status, 403)
   }
-  await plan(ops, { name: 'Team' })
-  t.is((await api.post(PLANS, ops, { name: 'Team', features: [] })).status, 409)
+  const name = `Team ${crypto.randomUUID()}`
+  await plan(ops, { name })
+  t.is((await api.post(PLANS, ops, { name, features: [] })).status, 409)
   t.is((await api.post(PLANS, ops, { name: 'Bad', features: ['flying'] })).status, 400)
   const unknown = crypto.randomUUID()
   t.is((await put(billingOf(organizationId), ops, { plan_id: unknown })).status, 404)

@@ -4,7 +4,7 @@ import { type Api, apiOf, type Json, type Workspace } from '../../../support/api
 import { sql } from '../../../support/storage/sql.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
 import { mailbox } from '../../../support/identity/addresses.js'
-import { sharedService, testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const running = await sharedService('plain')
 const api = apiOf(running)
@@ -185,26 +185,4 @@ test('only an owner of both organizations offers, and suspension cannot be escap
   t.is((await api.post(accept, operator)).status, 403)
   await expected(200, api.post(`${hold}/reactivate`, deployment.token))
   await expected(200, api.post(accept, operator))
-})
-
-test('organizations.enabled = false leaves creation to operators of the deployment', async (t) => {
-  const closed = await testService({ environment: { SVC_ORGANIZATIONS__ENABLED: 'false' } })
-  t.teardown(() => closed.end())
-  const other = apiOf(closed)
-  t.teardown(() => other.close())
-  const workspace = await other.workspace()
-  const { operator, organizationId } = workspace
-  const json = { email: 'ada@harbour.test', role: 'member' }
-  for (const answer of [
-    await other.post(CONTROL, operator, { name: 'Second' }),
-    await other.post(`${CONTROL}/${organizationId}/tenants`, operator, { name: 'Second' }),
-    await other.post(membersOf(organizationId), operator, json),
-  ]) {
-    t.is(answer.status, 403)
-    t.is(answer.body['error'], 'policy_denied')
-  }
-  const deployment = await operatorOfDeployment(other)
-  t.is((await other.post(membersOf(organizationId), deployment.token, json)).status, 201)
-  const { body } = await other.get('/api/v1/capabilities')
-  t.false((body['capabilities'] as string[]).includes('organizations'))
 })

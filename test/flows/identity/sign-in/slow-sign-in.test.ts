@@ -1,4 +1,7 @@
-/** Slow users: what they were asked for still exists when they continue. */
+/**
+ * Slow users: what they were asked for still exists when they continue. Guests who do not return are deleted. The rounds of
+ * retention are of all tenants: a service of this file.
+ */
 import { systemRandom } from '../../../../runtime/kernel/random.js'
 import test from 'ava'
 import { Registry } from 'prom-client'
@@ -16,13 +19,19 @@ import {
 import { testService, type TestService } from '../../../support/service.js'
 
 const MINUTE_MS = 60_000
+const DAY_MS = 24 * 60 * MINUTE_MS
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 
 let running: TestService
 let person: Workspace
 let party: RelyingParty
 test.before(async () => {
-  running = await testService()
+  running = await testService({
+    environment: {
+      SVC_ANONYMOUS__ENABLED: 'true',
+      SVC_ANONYMOUS__REQUESTS_PER_ADDRESS_MAX: '2',
+    },
+  })
   person = await bootstrapped(running)
   party = await relyingParty(running, person, { grantTypes: ['authorization_code', DEVICE] })
 })
@@ -39,8 +48,8 @@ async function post(path: string, fields: Readonly<Record<string, string>>) {
 }
 
 /** Runs the retention rounds of a later time. */
-async function swept(laterMs: number): Promise<void> {
-  await sweepExpired(
+function swept(laterMs: number) {
+  return sweepExpired(
     {
       database: running.db.database,
       clock: { ...systemClock, now: () => new Date(Date.now() + laterMs) },
@@ -172,3 +181,44 @@ test.serial('going back after the code was redeemed shows a link to the applicat
   t.is(unknown.status, 400)
   t.false(unknown.html.includes('app.example'))
 })
+
+test.serial(
+  'guests are limited per network address, and deleted after the retention time',
+  async (t) => {
+    const workspace = await bootstrapped(running)
+    await sql(running.db.database, 'update tenants set settings = $2 where id = $1', [
+      workspace.tenantId,
+      JSON.stringify({ anonymous: { enabled: true } }),
+    ])
+    const browsers = [1, 2, 3].map(() => openBrowser(running))
+    t.teardown(() => Promise.all(browsers.map((browser) => browser.close())))
+    const statuses = []
+    for (const browser of browsers) {
+      const path = `/auth/login?tenant_slug=${workspace.tenantSlug}&return_to=/auth/account`
+      const answer = await browser.submit(await browser.get(path), {}, '/auth/login/guest')
+      statuses.push(answer.status)
+    }
+    t.deepEqual(statuses, [303, 303, 429])
+    const count = async () => {
+      const [row] = await sql<{ guests: number; accounts: number }>(
+        running.db.database,
+        `select count(*) filter (where guest_since is not null)::int as guests,
+         count(*)::int as accounts from accounts`,
+      )
+      return row!
+    }
+    const before = await count()
+    t.is(before.guests, 2)
+    t.is((await swept(DAY_MS / 2))['guests'], 0)
+    t.is((await swept(DAY_MS * 2))['guests'], 2)
+    t.deepEqual(await count(), { guests: 0, accounts: before.accounts - 2 })
+    t.is((await browsers[0]!.get('/auth/account')).status, 303)
+    const events = await sql(
+      running.db.database,
+      `select data ->> 'status' as status from all_events
+     where type = 'tenant_user.removed' and tenant_id = $1`,
+      [workspace.tenantId],
+    )
+    t.deepEqual(events, [{ status: 'removed' }, { status: 'removed' }])
+  },
+)

@@ -1,16 +1,12 @@
-/** Guests: continue without an address, keep the account by proving one, end after retention. */
+/** Guests: continue without an address, keep the account by proving one. */
 import test, { type ExecutionContext } from 'ava'
 import * as oidc from 'openid-client'
-import { Registry } from 'prom-client'
-import { sweepExpired } from '../../../../actors/operations/retention/sweeps.js'
-import { systemClock } from '../../../../runtime/kernel/clock.js'
-import { systemRandom } from '../../../../runtime/kernel/random.js'
 import { apiOf } from '../../../support/api.js'
 import { sql } from '../../../support/storage/sql.js'
 import { mailbox } from '../../../support/identity/addresses.js'
 import { codeIn, sharedMail } from '../../../support/operations/letters.js'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
-import { sharedService, testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 import {
   authorized,
   callbackOf,
@@ -18,19 +14,9 @@ import {
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
 
-const DAY_MS = 86_400_000
-
-async function stage(
-  t: ExecutionContext,
-  environment?: Readonly<Record<string, string>>,
-  profile: 'people' | 'factors' = 'people',
-) {
+async function stage(t: ExecutionContext, profile: 'people' | 'factors' = 'people') {
   const mail = await sharedMail()
-  const guests = { ...mail.environment, SVC_ANONYMOUS__ENABLED: 'true' }
-  const running =
-    environment === undefined
-      ? await sharedService(profile)
-      : await testService({ environment: { ...guests, ...environment } })
+  const running = await sharedService(profile)
   const api = apiOf(running)
   t.teardown(async () => {
     await api.close()
@@ -114,7 +100,7 @@ test.serial('a guest is admitted where the tenant allows it, without address cla
 })
 
 test.serial('a sign-in that needs more than a guest does not offer one', async (t) => {
-  const at = await stage(t, undefined, 'factors')
+  const at = await stage(t, 'factors')
   await at.allow()
   const browser = at.browser()
   const page = await at.login(browser)
@@ -182,55 +168,5 @@ test.serial(
     t.is(account.status, 200, 'the session stays')
     t.false(account.html.includes('You are a guest'))
     t.is((await browser.get('/auth/account/email/new')).location, '/auth/account')
-  },
-)
-
-// Limits by network address and the sweep are of all tenants: a service of this test.
-test.serial(
-  'guests are limited per network address, and deleted after the retention time',
-  async (t) => {
-    const at = await stage(t, { SVC_ANONYMOUS__REQUESTS_PER_ADDRESS_MAX: '2' })
-    await at.allow()
-    const browser = at.browser()
-    const statuses = []
-    for (const one of [at.browser(), browser, at.browser()]) {
-      const answer = await one.submit(await at.login(one), {}, '/auth/login/guest')
-      statuses.push(answer.status)
-    }
-    t.deepEqual(statuses, [303, 303, 429])
-    const count = async () => {
-      const [row] = await sql<{ guests: number; accounts: number }>(
-        at.db,
-        `select count(*) filter (where guest_since is not null)::int as guests,
-         count(*)::int as accounts from accounts`,
-      )
-      return row!
-    }
-    const sweep = (laterMs: number) =>
-      sweepExpired(
-        {
-          database: at.db,
-          clock: { ...systemClock, now: () => new Date(Date.now() + laterMs) },
-          random: systemRandom(systemClock),
-          registry: new Registry(),
-          retention: {
-            delivery_retention_days: 30,
-            checkout_retention_days: 90,
-            guest_retention_secs: 86_400,
-          },
-        },
-        new AbortController().signal,
-      )
-    const before = await count()
-    t.is(before.guests, 2)
-    t.is((await sweep(DAY_MS / 2))['guests'], 0)
-    t.is((await sweep(DAY_MS * 2))['guests'], 2)
-    t.deepEqual(await count(), { guests: 0, accounts: before.accounts - 2 })
-    t.is((await browser.get('/auth/account')).status, 303)
-    const events = await sql(
-      at.db,
-      `select data ->> 'status' as status from all_events where type = 'tenant_user.removed'`,
-    )
-    t.deepEqual(events, [{ status: 'removed' }, { status: 'removed' }])
   },
 )
