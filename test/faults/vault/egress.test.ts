@@ -1,0 +1,380 @@
+/** Own service: it kills a process of its deployment, settles what that process leaves, and loses answers of its database. */
+/** Each call of a killed process is recorded, or within the number that it may have lost. Each end of a call is stored once. */
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import test from 'ava'
+import { Agent, request } from 'undici'
+import {
+  closeLostCalls,
+  recordUnknownCalls,
+} from '../../../actors/vault/egress/admission/lost-calls.js'
+import { systemClock } from '../../../runtime/kernel/clock.js'
+import { systemRandom } from '../../../runtime/kernel/random.js'
+import { APPENDING } from '../../../storage/platform/outbox.js'
+import { svc } from '../../flows/vault/command.js'
+import { relayTo } from '../../support/storage/database-relay.js'
+import {
+  bodyCall,
+  closedCalls,
+  longAgo,
+  ownEgressHouse,
+  type Setting,
+  settingOf,
+  UPSTREAM_NAME,
+} from '../../support/vault/egress.js'
+import { ownService } from '../../support/service/own-service.js'
+import { sql } from '../../support/storage/sql.js'
+import { until } from '../../support/service/watch.js'
+import { freePort, TEST_DEFAULTS } from '../../support/service.js'
+
+const CALLS_MAX = 16
+const CALLERS = 8
+/** Kills at different moments between the record of one group of calls and the next. */
+const KILL_AFTER_CALLS = [60, 131, 202, 277, 351]
+/** The grant has no limits, or holds more than is called. */
+const LIMITS = { max_requests: 2_000, max_bytes: 50_000_000 }
+
+type Unknown = { data: Record<string, unknown>; grant_id: string; outcome: string }
+
+const KILLS =
+  process.env['TEST_LONG'] === undefined
+    ? [{ killAfter: 150, limits: LIMITS }]
+    : KILL_AFTER_CALLS.flatMap((killAfter) => [{}, LIMITS].map((limits) => ({ killAfter, limits })))
+
+const resources = await ownEgressHouse({
+  transport: 'plain_http',
+  environment: { SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
+})
+test.after.always(() => resources.end())
+const { running, upstream } = resources
+const { database } = running.db
+
+for (const { killAfter, limits } of KILLS) {
+  const isLimited = 'max_requests' in limits
+  const name = isLimited ? 'within limits' : 'without limits'
+  test.serial(`a process is killed in its call ${killAfter}, ${name}`, async (t) => {
+    const before = upstream.requests.length
+    const port = await freePort()
+    const child = svc(t, {
+      environment: {
+        ...TEST_DEFAULTS,
+        ...resources.environment,
+        DATABASE_URL: running.db.url,
+        SVC_SERVER__PORT: String(port),
+        SVC_OIDC__ISSUER_URL: running.issuer,
+        SVC_VAULT__EGRESS_UNRECORDED_CALLS_MAX: String(CALLS_MAX),
+        ...running.kms.environment,
+      },
+    })
+    await child.ready()
+    const setting = await settingOf(resources, {}, limits)
+    const agent = new Agent({ connections: CALLERS })
+    t.teardown(() => agent.destroy())
+    let isKilled = false
+    let isUp = true
+    const caller = async () => {
+      while (isUp) {
+        try {
+          const { statusCode, body } = await request(`http://localhost:${port}/v1/proxy/body`, {
+            dispatcher: agent,
+            method: 'POST',
+            headers: {
+              authorization: `Bearer ${setting.direct}`,
+              ...bodyCall(setting, `${upstream.origin}/echo`, { 'x-svc-method': 'GET' }),
+            },
+          })
+          await body.dump()
+          if (statusCode !== 200) isUp = false
+        } catch {
+          isUp = false
+        }
+        // In the turn in which the upstream has received the calls: their record is under way.
+        if (!isKilled && upstream.requests.length - before >= killAfter) {
+          isKilled = true
+          child.child.kill('SIGKILL')
+        }
+      }
+    }
+    await Promise.all(Array.from({ length: CALLERS }, caller))
+    t.is(await child.ended(), 'SIGKILL')
+    const sent = upstream.requests.length - before
+    t.true(sent >= killAfter)
+    const recorded = async () => {
+      const [row] = await sql<{ count: number }>(
+        database,
+        `select count(*)::integer as count from (
+           select id from all_events where tenant_id = $1 and type = 'vault.credential.accessed'
+           union select id from unnumbered_events where tenant_id = $1 and type = 'vault.credential.accessed') e`,
+        [setting.tenantId],
+      )
+      return row!.count
+    }
+    const missing = sent - (await recorded())
+    t.log({ sent, missing })
+    t.true(missing <= CALLS_MAX, `${missing} calls are missing`)
+
+    const settle = () =>
+      recordUnknownCalls({ database, clock: systemClock, random: systemRandom(systemClock) })
+    t.is(await settle(), 0, 'the process may still run')
+    await sql(
+      database,
+      `update egress_blocks set renewed_at = renewed_at - interval '1 h' where tenant_id = $1 returning id`,
+      [setting.tenantId],
+    )
+    const found = await Promise.all([settle(), settle(), settle()])
+    const total = found.reduce((sum, each) => sum + each)
+    t.is(total, CALLS_MAX, 'recorded once')
+    t.is(await settle(), 0)
+    let unknown: Unknown[] = []
+    await until('the record is in the audit log', 30_000, async () => {
+      // Reading the audit log numbers what waits.
+      await resources.api.list('/api/v1/audit-events', setting.operator)
+      unknown = await sql<Unknown>(
+        database,
+        `select data, grant_id, outcome from audit_events where tenant_id = $1 and type = 'egress.calls.unknown'`,
+        [setting.tenantId],
+      )
+      return unknown.length > 0
+    })
+    t.is(unknown.length, 1)
+    t.is(unknown[0]!.data['calls_max'], CALLS_MAX)
+    t.is(unknown[0]!.grant_id, setting.grantId)
+    t.is(unknown[0]!.outcome, 'failure')
+    if (!isLimited) return
+    // What the process had taken and not used counts as used, and the record says how much it is.
+    const [used] = await sql<{ requests: number; bytes: number }>(
+      database,
+      `select requests_used::integer as requests, bytes_used::integer as bytes from vault_grants where tenant_id = $1 and id = $2`,
+      [setting.tenantId, setting.grantId],
+    )
+    const { requests_reserved: requests, bytes_reserved: bytes } = unknown[0]!.data
+    t.is(used!.requests, (await recorded()) + Number(requests))
+    t.true(used!.requests >= sent)
+    t.true(Number(bytes) > 0 && used!.bytes >= Number(bytes))
+  })
+}
+
+const MAX_BYTES = 4_000_000
+
+type Told = {
+  id: string
+  type: string
+  data: Record<string, unknown>
+  audit: Record<string, unknown>
+}
+
+/** The call events of a tenant. */
+function eventsOf({ tenantId }: Setting): Promise<Told[]> {
+  return sql<Told>(
+    database,
+    `select e.id, e.type, e.data, to_jsonb(a) as audit from all_events e
+     join audit_events a on a.tenant_id = e.tenant_id and a.id = e.id
+     where e.tenant_id = $1
+       and (e.type = 'egress.stream.closed' or e.data ->> 'access' = 'egress')
+     order by e.sequence`,
+    [tenantId],
+  )
+}
+
+const closeLost = () => closeLostCalls({ database, clock: systemClock })
+
+async function used({ tenantId, grantId }: Setting) {
+  const [row] = await sql<{ bytes: number; requests: number }>(
+    database,
+    `select bytes_used as bytes, requests_used as requests from vault_grants
+     where tenant_id = $1 and id = $2`,
+    [tenantId, grantId],
+  )
+  return row!
+}
+
+const call = ({ direct, ...setting }: Setting, path: string) =>
+  resources.send('/v1/proxy/body', {
+    token: direct,
+    headers: bodyCall(setting, `${upstream.origin}${path}`),
+    body: 'hello',
+  })
+
+test.serial('calls of a killed process get their end events, once', async (t) => {
+  const port = await freePort()
+  const child = svc(t, {
+    environment: {
+      ...TEST_DEFAULTS,
+      ...resources.environment,
+      DATABASE_URL: running.db.url,
+      SVC_SERVER__PORT: String(port),
+      SVC_OIDC__ISSUER_URL: running.issuer,
+      ...running.kms.environment,
+    },
+  })
+  await child.ready()
+  const limits = { max_bytes: MAX_BYTES, max_requests: 3 }
+  const settings = [await settingOf(resources, {}, limits), await settingOf(resources, {}, limits)]
+  const [one, other] = settings as [Setting, Setting]
+  const readings: Promise<unknown>[] = []
+  for (const { direct, ...setting } of settings) {
+    const answer = await request(`http://localhost:${port}/v1/proxy/body`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${direct}`,
+        'x-request-id': `lost-${setting.tenantId}`,
+        ...bodyCall(setting, `${upstream.origin}/silent-after-chunk`),
+      },
+    })
+    await once(answer.body, 'readable')
+    readings.push(t.throwsAsync(answer.body.text()))
+  }
+  // This call runs in another process.
+  const held = await call(one, '/silent-after-chunk')
+  held.body.on('error', () => {})
+  child.child.kill('SIGKILL')
+  t.is(await child.ended(), 'SIGKILL')
+  await Promise.all(readings)
+
+  t.is(await closeLost(), 0, 'they may still run')
+  const before = await used(other)
+  t.is(before.requests, 1)
+  t.true(before.bytes > 0 && before.bytes < MAX_BYTES, String(before.bytes))
+
+  await longAgo(resources, other)
+  const hour = 'insert into egress_call_limits values (7200, now())'
+  await sql(database, hour)
+  t.is(await closeLost(), 0, 'another process has a longer time limit')
+  await sql(database, 'delete from egress_call_limits where hop_timeout_secs > 7000')
+  const found = await Promise.all([1, 2, 3, 4].map(() => closeLost()))
+  t.is(
+    found.reduce((sum, each) => sum + each),
+    1,
+    found.join(),
+  )
+  t.is(await closeLost(), 0)
+  const [begun, ended, ...more] = await eventsOf(other)
+  t.deepEqual(more, [])
+  t.deepEqual(ended!.data, {
+    actor: begun!.data['actor'],
+    resource: begun!.data['resource'],
+    request_id: begun!.data['request_id'],
+    credential_id: other.credentialId,
+    host: UPSTREAM_NAME,
+    method: 'POST',
+    outcome: 'upstream_error',
+  })
+  t.is(ended!.data['request_id'], `lost-${other.tenantId}`)
+  const who = ['subject', 'actors', 'client_id', 'delegation_id', 'grant_id', 'resource', 'ip']
+  for (const member of who) t.deepEqual(ended!.audit[member], begun!.audit[member], member)
+  t.is(ended!.audit['grant_id'], other.grantId)
+  t.is(ended!.audit['outcome'], 'failure')
+  const verified = await resources.api.get('/api/v1/audit-events/verify', other.operator)
+  t.is(verified.body['valid'], true, JSON.stringify(verified.body))
+  t.deepEqual(await used(other), before, 'the taken bytes count as used')
+  const next = await call(other, '/echo')
+  t.is(await next.body.text(), 'hello')
+
+  // The running call gets its end event from its own process, with all figures.
+  held.body.destroy()
+  const [left] = await closedCalls(resources, one.tenantId, 1)
+  t.like(left, { outcome: 'client_closed', bytes: 14 })
+  await longAgo(resources, one)
+  // The next start closes the remaining ones.
+  const started = await ownService({ beside: running, transport: 'plain_http' })
+  t.teardown(() => started.end())
+  const closed = await closedCalls(resources, one.tenantId, 2)
+  t.deepEqual(
+    closed.map(({ outcome }) => outcome),
+    ['client_closed', 'upstream_error'],
+  )
+  const events = await eventsOf(one)
+  t.is(events.length, 4)
+  t.is(new Set(events.map(({ id }) => id)).size, 4)
+})
+
+test.serial('a call that was closed as lost gets one end event, and others continue', async (t) => {
+  const setting = await settingOf(resources, {}, { max_bytes: MAX_BYTES })
+  const stands = await call(setting, '/silent-after-chunk')
+  stands.body.on('error', () => {})
+  // Simulates a process that was suspended for an hour.
+  await longAgo(resources, setting)
+  t.is(await closeLost(), 1)
+  stands.body.destroy()
+  const next = await call(setting, '/echo')
+  t.is(await next.body.text(), 'hello')
+  const [lost, own, ...more] = await closedCalls(resources, setting.tenantId, 2)
+  t.deepEqual(more, [])
+  t.is(lost!['outcome'], 'upstream_error')
+  t.is(own!['outcome'], 'completed')
+  const again = await call(setting, '/echo')
+  t.is(await again.body.text(), 'hello')
+  t.is((await closedCalls(resources, setting.tenantId, 3)).length, 3)
+})
+
+test.serial(
+  'a call end with a lost commit response is stored once, and calls continue',
+  async (t) => {
+    const relay = await relayTo(t, running.db.url)
+    const behind = await ownEgressHouse({
+      beside: running,
+      environment: { DATABASE_URL: relay.url },
+    })
+    t.teardown(() => behind.end())
+    const setting = await settingOf(resources, {}, { max_bytes: MAX_BYTES })
+    const call = async () => {
+      const { statusCode, body } = await behind.send('/v1/proxy/body', {
+        token: setting.direct,
+        headers: bodyCall(setting, `${behind.upstream.origin}/echo`),
+        body: 'hello',
+      })
+      await body.dump()
+      return statusCode
+    }
+    const recorded = async () => {
+      const [row] = await sql<{ used: number }>(
+        database,
+        // What a block holds is not used.
+        `select (bytes_used - coalesce((select sum(bytes_held) from egress_blocks where authority_id = g.id), 0))::integer as used
+       from vault_grants g where tenant_id = $1 and id = $2`,
+        [setting.tenantId, setting.grantId],
+      )
+      return row!.used
+    }
+    t.is(await call(), 200)
+    await closedCalls(resources, setting.tenantId, 1)
+    const each = await recorded()
+    t.true(each > 0 && each < 1_000, String(each))
+    relay.loseAnswerTo({ name: 'outbox.append', text: APPENDING })
+    t.is(await call(), 200)
+    await closedCalls(resources, setting.tenantId, 2)
+    // Longer than the retry delay.
+    await sleep(2_000)
+    t.is(await call(), 200)
+    t.is((await closedCalls(resources, setting.tenantId, 3)).length, 3)
+    await sleep(200)
+    t.is((await closedCalls(resources, setting.tenantId, 3)).length, 3)
+    t.is(await recorded(), each * 3)
+  },
+)
+
+test.serial('an invalid call end does not block others', async (t) => {
+  const setting = await settingOf(resources, {}, { max_bytes: MAX_BYTES })
+  const status = async (path: string) => {
+    const { statusCode, body } = await call(setting, path)
+    await body.dump()
+    return statusCode
+  }
+  const odd = status('/pause/held')
+  await until('the call has taken its bytes', 30_000, async () =>
+    upstream.requests.some(({ url }) => url === '/pause/held'),
+  )
+  // The bytes cannot be returned, because the stored usage is smaller.
+  await sql(
+    database,
+    'update vault_grants set bytes_used = 0 where tenant_id = $1 and id = $2 returning id',
+    [setting.tenantId, setting.grantId],
+  )
+  upstream.releaseEvents()
+  t.is(await odd, 200)
+  t.is(await status('/echo'), 200)
+  const [closed] = await closedCalls(resources, setting.tenantId, 1)
+  t.is(closed!['outcome'], 'completed')
+  t.is(await status('/echo'), 200)
+  t.is((await closedCalls(resources, setting.tenantId, 2)).length, 2)
+})
