@@ -155,8 +155,8 @@ function serverArguments(cluster: Cluster, tuning: Tuning): string[] {
     wal_level: 'minimal',
     max_wal_senders: '0',
     max_wal_size: '256MB',
-    // A new database grows within seconds, and its statistics must follow.
-    autovacuum_naptime: '5s',
+    // A new database grows within seconds, and its statistics must follow. A server of tests has dozens of databases.
+    autovacuum_naptime: tuning.durable ? '5s' : '60s',
     timezone: 'UTC',
     log_timezone: 'UTC',
     log_min_messages: 'warning',
