@@ -3480,6 +3480,7 @@ create table wallet_spends (
   constraint wallet_spends_amount_check CHECK ((amount >= (0)::numeric)),
   constraint wallet_spends_tenant_id_signature_id_fkey FOREIGN KEY (tenant_id, signature_id) REFERENCES wallet_signatures(tenant_id, id) ON DELETE CASCADE
 );
+CREATE INDEX wallet_spends_age ON public.wallet_spends USING btree (spent_at);
 CREATE INDEX wallet_spends_counted ON public.wallet_spends USING btree (tenant_id, wallet_id, network, asset, spent_at) INCLUDE (amount);
 alter table wallet_spends enable row level security;
 alter table wallet_spends force row level security;

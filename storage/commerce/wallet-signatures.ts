@@ -122,6 +122,22 @@ export async function budgetFreedAt(
   return rows[0]?.at ?? null
 }
 
+/** Deletes what no window of a budget reaches. The signatures stay. */
+export async function removeOldSpends(
+  tx: Transaction,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const { rowCount } = await tx.query({
+    name: 'wallet_spend.sweep',
+    text: `delete from wallet_spends where (tenant_id, signature_id, asset) in (
+             select tenant_id, signature_id, asset from wallet_spends
+             where spent_at < $1 limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
+  return rowCount
+}
+
 /** A page of what a wallet has signed, newest first. */
 export async function listWalletSignatures(
   tx: Transaction,

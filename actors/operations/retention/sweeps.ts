@@ -42,8 +42,10 @@ import { removeEndedRevocations } from '../../../storage/oauth/revoked-tokens.js
 import { removeExpiredSignInFlows } from '../../../storage/identity/sign-in-flows.js'
 import { removeExpiredUpstreamSignIns } from '../../../storage/identity/upstream-sign-ins.js'
 import { removeExpiredSessions } from '../../../storage/oauth/token-sessions.js'
+import { WINDOW_SECS_MAX } from '../../commerce/wallets/protocol.js'
 import { eventData } from '../../domain/events.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
+import { removeOldSpends } from '../../../storage/commerce/wallet-signatures.js'
 import { sweepX402Verifications } from '../../../storage/commerce/x402-payments.js'
 import { forgetSinks } from '../../../storage/webhooks/event-sinks.js'
 import { sweepDeletedWebhooks, wipePreviousSecrets } from '../../../storage/webhooks/webhooks.js'
@@ -91,6 +93,8 @@ const OBSERVED_CLIENT_RETENTION_MS = 90 * DAY_MS
 const KNOWN_DAYS = 180
 /** The card provider repeats a webhook for three days. */
 const CARD_EVENT_RETENTION_MS = 30 * DAY_MS
+/** The longest window of a budget, and what the clock may be stepped back. */
+const SPEND_RETENTION_MS = (WINDOW_SECS_MAX + CLOCK_STEP_SECS_MAX) * 1000
 /** How long an unverified payment proof may be submitted again. */
 const PROOF_RETENTION_MS = 3_600_000
 
@@ -162,6 +166,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   card_events: (tx, now) => sweepCardEvents(tx, ago(now, CARD_EVENT_RETENTION_MS), BATCH_ROWS),
   x402_verifications: (tx, now) =>
     sweepX402Verifications(tx, ago(now, PROOF_RETENTION_MS), BATCH_ROWS),
+  wallet_spends: (tx, now) => removeOldSpends(tx, ago(now, SPEND_RETENTION_MS), BATCH_ROWS),
   event_sinks: (tx) => forgetSinks(tx),
   events: (tx, now) => sweepEvents(tx, ago(now, EVENT_RETENTION_MS), BATCH_ROWS),
   announcements: (tx, now) =>

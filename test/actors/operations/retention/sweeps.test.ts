@@ -53,4 +53,23 @@ test.serial('a round removes what ran out and leaves what did not', async (t) =>
   t.deepEqual(rows, [{ sessionId: young.sessionId }], 'families went with their session')
   const left = await fixture.sql('select count(*)::int as n from refresh_tokens')
   t.deepEqual(left.rows, [{ n: 1 }])
+
+  await fixture.sql(
+    `with wallet as (
+       insert into wallets (tenant_id, id, agent_id, address, key_sealed, contracts, created_at, updated_at)
+       values ($1, gen_random_uuid(), $2, '0x' || repeat('1', 40), '', '{}', now(), now()) returning tenant_id, id, agent_id),
+     signed as (
+       insert into wallet_signatures (tenant_id, id, wallet_id, agent_id, kind, network, recipient, asset,
+         amount, fee_max, hash, nonce, created_at)
+       select tenant_id, gen_random_uuid(), id, agent_id, 'transaction', 'eip155:1', '0x02', 'native',
+         1, 0, '', '', now() from wallet, generate_series(1, 2)
+       returning tenant_id, id, wallet_id)
+     insert into wallet_spends (tenant_id, signature_id, wallet_id, network, asset, amount, spent_at)
+     select tenant_id, id, wallet_id, 'eip155:1', 'native', row_number() over (),
+       $3::timestamptz - row_number() over () * interval '364 days' from signed`,
+    [tenantId, agent.id, clock.now()],
+  )
+  t.like(await sweep(), { wallet_spends: 1 })
+  const spends = await fixture.sql('select amount from wallet_spends')
+  t.deepEqual(spends.rows, [{ amount: '1' }], 'what a window still reaches stays')
 })
