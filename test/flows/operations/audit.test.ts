@@ -6,7 +6,8 @@ import { Client } from 'pg'
 import { AUDIT_ONLY_TYPES } from '../../../actors/domain/audit.js'
 import { apiOf, type Json } from '../../support/api.js'
 import { verifyOffline } from '../../support/operations/audit.js'
-import { TRANSPORTS, testService } from '../../support/service.js'
+import { REPEATED_OVER } from '../../support/fleet/transports.js'
+import { testService } from '../../support/service.js'
 
 const PATH = '/api/v1/audit-events'
 const running = await testService()
@@ -54,7 +55,7 @@ async function eventful(at = api) {
   return { ...owner, staff: agentId }
 }
 
-for (const transport of TRANSPORTS) {
+for (const transport of REPEATED_OVER) {
   test(`audited changes are listed, exported and verified (${transport})`, async (t) => {
     const at = transport === 'plain_http' ? running : await testService({ transport })
     const api = apiOf(at)

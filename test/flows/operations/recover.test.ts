@@ -4,19 +4,18 @@ import { apiOf } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
 import { owned } from '../../support/identity/owner.js'
 import { signIn } from '../../support/identity/person.js'
-import { openMailServer } from '../../support/operations/mail.js'
+import { sharedMail } from '../../support/operations/letters.js'
 import { openBrowser } from '../../support/pages/browser.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 import { svc } from '../vault/command.js'
 
 const NEW = 'a new and long enough password'
-const mail = await openMailServer()
-const running = await testService({ environment: mail.environment })
+const mail = await sharedMail()
+const running = await sharedService('people')
 const api = apiOf(running)
 test.after.always(async () => {
   await api.close()
   await running.end()
-  await mail.close()
 })
 
 async function recover(t: ExecutionContext, ...words: string[]) {
