@@ -4,13 +4,14 @@ import * as fc from 'fast-check'
 import { openapiDocument } from '../../gateway/openapi/openapi.js'
 import { sendRaw, statuses } from './raw.js'
 import { NODE_PARSED, onEachTransport, openStage } from './stage.js'
+import { runs } from '../support/runs.js'
 
 type Responses = Record<string, Record<string, { responses: Record<string, unknown> }>>
 
 /** Statuses without a route. */
 const UNROUTED = new Set([400, 404, 405, 421, 431])
-const RUNS = process.env['TEST_LONG'] ? 300 : 40
-const RAW_RUNS = process.env['TEST_LONG'] ? 150 : 30
+const RUNS = runs(300, 40)
+const RAW_RUNS = runs(150)
 
 const token = fc.string({
   minLength: 1,

@@ -9,8 +9,9 @@ import { request } from 'undici'
 import { bootstrap, callerOf, clientToken, type Json, login } from '../../support/agents/journey.js'
 import { isReady, metric } from '../../support/service/watch.js'
 import type { Scene } from './scene.js'
+import { runs } from '../../support/runs.js'
 
-const RUNS = process.env['TEST_LONG'] ? 8_000 : 100
+const RUNS = runs(8_000, 100)
 
 type Schema = {
   $ref?: string

@@ -7,8 +7,9 @@ import {
   parseMessage,
   resultText,
 } from '../../../gateway/mcp/json-rpc.js'
+import { runs } from '../../support/runs.js'
 
-const SEED = { seed: 20260728, numRuns: 500 }
+const SEED = { seed: 20260728, numRuns: runs(500) }
 const bytesOf = (value: unknown) => Buffer.from(JSON.stringify(value))
 
 const id = fc.oneof(

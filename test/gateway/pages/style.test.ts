@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import test from 'ava'
 import * as fc from 'fast-check'
 import { brandStyle, contrast, MONOGRAM_COLORS } from '../../../gateway/pages/platform/style.js'
+import { runs } from '../../support/runs.js'
 
 function rgb(hex: string): readonly [number, number, number] {
   return [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)) as unknown as readonly [
@@ -34,7 +35,7 @@ test('whatever colour a tenant has, words in it and on it can be read in both sc
           })
         )
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     ),
   )
 })

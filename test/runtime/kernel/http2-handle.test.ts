@@ -3,8 +3,9 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import test from 'ava'
+import { runs } from '../../support/runs.js'
 
-const CALLS = 400
+const CALLS = runs(400, 100)
 
 test('responses with too many header fields do not crash the process during garbage collection', async (t) => {
   const script = fileURLToPath(new URL('./refused-heads.js', import.meta.url))

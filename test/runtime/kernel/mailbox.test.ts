@@ -1,6 +1,7 @@
 import test from 'ava'
 import * as fc from 'fast-check'
 import { Mailbox, MailboxItem } from '../../../runtime/kernel/mailbox.js'
+import { runs } from '../../support/runs.js'
 
 class Letter extends MailboxItem {
   readonly number: number
@@ -88,7 +89,7 @@ test('any sequence of operations keeps the order of lanes and the bounds', (t) =
           if (waiting.length > 0 || mailbox.lanes > 0) throw new Error('something is left')
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     ),
   )
 })

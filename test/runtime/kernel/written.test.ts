@@ -3,8 +3,9 @@ import test from 'ava'
 import * as fc from 'fast-check'
 import { isoTime } from '../../../runtime/kernel/text/iso-time.js'
 import { quoted } from '../../../runtime/kernel/text/json-text.js'
+import { runs } from '../../support/runs.js'
 
-const NUM_RUNS = 2_000
+const NUM_RUNS = runs(2_000)
 
 test('isoTime returns the same text as toISOString, in any order of times', (t) => {
   const anywhere = fc.date({ noInvalidDate: true })

@@ -3,6 +3,7 @@ import test from 'ava'
 import * as fc from 'fast-check'
 import { EventForm, eventText } from '../../../storage/platform/event-text.js'
 import type { NewEvent } from '../../../storage/platform/outbox.js'
+import { runs } from '../../support/runs.js'
 
 const word = fc.string({ unit: 'binary', maxLength: 12 })
 const party = fc.record({ type: word, id: word })
@@ -57,6 +58,6 @@ test('a filled template has the text of the event', (t) => {
         t.deepEqual(dataOf(about, line), JSON.parse(JSON.stringify(event.data)))
       }
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   )
 })

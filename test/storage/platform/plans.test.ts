@@ -1,6 +1,6 @@
 /**
  * Every statement of `storage/` reads large tables by an index: on a database that `svc seed` has filled, and, for tables
- * without rows there, where the planner avoids sequential scans. Row counts are multiplied by a thousand in the
+ * without rows there, where the planner avoids sequential scans. Row counts are multiplied in the
  * statistics, so that the plans are those of a large deployment.
  */
 import test from 'ava'
@@ -9,15 +9,15 @@ import { Client } from 'pg'
 import { openKeyTools } from '../../../runtime/cli/key-tools.js'
 import { seedCommand } from '../../../runtime/cli/seed/seed.js'
 import type { Statement } from '../../../storage/platform/sql.js'
-import { freshDatabase } from '../../support/storage/database.js'
+import { type FreshDatabase, freshDatabase } from '../../support/storage/database.js'
 import { everyStatement, namedInSources } from '../../support/storage/every-statement.js'
 import { testKms } from '../../support/storage/kms.js'
 import { type Explained, nodesOf } from '../../support/storage/plans.js'
 
-const TENANTS = 300
+const TENANTS = 100
 const USERS_PER_TENANT = 20
 /** Each seeded tenant stands for this many. */
-const TENANTS_EACH = 1_000
+const TENANTS_EACH = 3_000
 /** Tables with more rows than this in the statistics are large. */
 const LARGE_ROWS = 20_000
 
@@ -71,6 +71,12 @@ const READS_ALL: Readonly<Record<string, string>> = {
   'trace.events': 'the command `svc trace` looks for a request in the events of all tenants',
 }
 
+let empty: FreshDatabase
+test.before(async () => {
+  empty = await freshDatabase()
+})
+test.after.always(() => empty?.drop())
+
 type Plans = {
   readonly statement: Statement
   readonly nodes: ReturnType<typeof nodesOf>
@@ -106,8 +112,7 @@ test('every statement of the sources is collected', async (t) => {
 })
 
 test('every statement has an index for each table of tenants', async (t) => {
-  const fresh = await freshDatabase(t)
-  const client = await asService(fresh.superuserUrl, t)
+  const client = await asService(empty.superuserUrl, t)
   await client.query('set enable_seqscan = off')
   const whole = await partialIndexes(client)
   const found = (await explained(client)).flatMap(({ statement: { name }, nodes }) =>
@@ -170,8 +175,7 @@ const UNINDEXED_REFERENCES: ReadonlySet<string> = new Set([
 ])
 
 test('rows that go with another row are found by an index', async (t) => {
-  const fresh = await freshDatabase(t)
-  const client = await asService(fresh.superuserUrl, t)
+  const client = await asService(empty.superuserUrl, t)
   const { rows } = await client.query<{ reference: string }>(
     `select format('%s(%s)', c.conrelid::regclass, (select string_agg(a.attname, ',' order by k.nth)
          from unnest(c.conkey) with ordinality k (number, nth)

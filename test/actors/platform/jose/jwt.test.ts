@@ -13,6 +13,7 @@ import {
   type VerifyOptions,
   verifyJwt,
 } from '../../../../actors/platform/jose/jwt.js'
+import { runs } from '../../../support/runs.js'
 
 const NOW = 1_900_000_000
 const es256Pair = freshKeyPair('P-256')
@@ -89,7 +90,7 @@ for (const key of [es256, eddsa]) {
           const changed = token.slice(0, at) + String.fromCharCode(code) + token.slice(at + 1)
           return verifyJwt(changed, options).tag === 'refused'
         }),
-        { numRuns: 300 },
+        { numRuns: runs(300) },
       ),
     )
   })
@@ -112,7 +113,7 @@ test('arbitrary claims survive signing and verification', (t) => {
           JSON.stringify({ ...outcome.claims, exp: 0, iat: 0 })
         )
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     ),
   )
 })
@@ -124,7 +125,7 @@ test('arbitrary text is refused and never throws', (t) => {
       fc.property(fc.array(part, { maxLength: 6 }), (parts) => {
         return verifyJwt(parts.join('.'), options).tag === 'refused'
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     ),
   )
 })

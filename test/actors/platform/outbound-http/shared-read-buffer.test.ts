@@ -13,6 +13,7 @@ import { createDialer } from '../../../../actors/platform/outbound-http/dialer.j
 import { createUpstreams } from '../../../../actors/platform/outbound-http/upstreams.js'
 import { UPSTREAM_CERT, UPSTREAM_KEY, UPSTREAM_NAME } from '../../vault/egress/loopback-tls.js'
 import { getting, run } from '../../vault/egress/running.js'
+import { runs } from '../../../support/runs.js'
 
 const FRAMINGS = ['length', 'chunked', 'trailers', 'gzip', 'close'] as const
 type Framing = (typeof FRAMINGS)[number]
@@ -128,7 +129,7 @@ test('responses are unchanged, for every framing and every split', async (t) => 
   const lengths = [1, 1_024, 16_384, 70_001, 300_000]
   const cuts = [7, 111, 1_000, 16_384, 40_000]
   const lanes = Array.from({ length: 12 }, async (_, lane) => {
-    for (let round = 0; round < 8; round += 1) {
+    for (let round = 0; round < runs(8, 3); round += 1) {
       const length = lengths[(lane + round) % lengths.length]!
       const cut = Math.max(cuts[(lane * 3 + round) % cuts.length]!, Math.ceil(length / 200))
       seed += 1
@@ -141,13 +142,15 @@ test('responses are unchanged, for every framing and every split', async (t) => 
 test('paused readers get every byte, while others continue', async (t) => {
   const call = await setUp(t)
   const slow = FRAMINGS.map((framing, at) => call(framing, 1 + at, 600_000, 16_384, 20))
-  const fast = Array.from({ length: 15 }, (_, at) => call('length', 10 + at, 900_000, 16_384, 0))
+  const fast = Array.from({ length: runs(15, 5) }, (_, at) =>
+    call('length', 10 + at, 900_000, 16_384, 0),
+  )
   await Promise.all([...slow, ...fast])
 })
 
 test('headers that are split inside a field stay intact while bodies are read', async (t) => {
   const call = await setUp(t)
   const bodies = [1, 2].map((seed) => call('length', seed, 2_000_000, 16_384, 0))
-  const heads = Array.from({ length: 30 }, (_, at) => call('length', 10 + at, 20, 90, 0))
+  const heads = Array.from({ length: runs(30, 10) }, (_, at) => call('length', 10 + at, 20, 90, 0))
   await Promise.all([...bodies, ...heads])
 })

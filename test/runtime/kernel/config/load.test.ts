@@ -5,6 +5,7 @@ import { assemble } from '../../../../runtime/kernel/config/assemble.js'
 import { count, flag, list, secret, text, url } from '../../../../runtime/kernel/config/kinds.js'
 import { load } from '../../../../runtime/kernel/config/load.js'
 import { section, sectionList } from '../../../../runtime/kernel/config/section.js'
+import { runs } from '../../../support/runs.js'
 
 const assembly = assemble(
   [
@@ -309,7 +310,7 @@ test('any TOML text is loaded, or refused with listed failures', (t) => {
       const result = read(rows.join('\n'))
       t.true(result.tag === 'loaded' || result.failures.length > 0)
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   )
 })
 

@@ -2,6 +2,7 @@ import test from 'ava'
 import * as fc from 'fast-check'
 import { parse, TomlError } from 'smol-toml'
 import { lineOf, pathKey, tomlLines } from '../../../../runtime/kernel/config/toml-lines.js'
+import { runs } from '../../../support/runs.js'
 
 const document = `# a comment with = and [brackets]
 top = 1
@@ -113,7 +114,7 @@ test('the paths with a line are the paths of the document, for any document', (t
       accepted += 1
       t.deepEqual([...tomlLines(text).keys()].sort(), [...pathsOf(parsed, [])].sort())
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000, 250) },
   )
   t.true(accepted > 300, `${accepted} documents were accepted`)
 })

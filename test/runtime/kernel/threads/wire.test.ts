@@ -11,6 +11,7 @@ import {
   type StreamTable,
 } from '../../../../runtime/kernel/threads/wire.js'
 import { SharedText } from '../../../../runtime/kernel/text/shared-text.js'
+import { runs } from '../../../support/runs.js'
 
 const noStreams: StreamTable = {
   send: () => 0,
@@ -62,7 +63,7 @@ test('any valid message arrives as it was sent, also with others in a frame', (t
           values.map((value, index) => [index, copyMessage(value)]),
         )
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     ),
   )
 })

@@ -12,6 +12,7 @@ import {
   OPERATIONS,
   REPLY_STATUSES,
 } from '../../../../storage/platform/kms/frames.js'
+import { runs } from '../../../support/runs.js'
 
 const message = fc.uint8Array({ minLength: 16, maxLength: 600 })
 
@@ -52,7 +53,7 @@ test('arbitrary bytes give frames or BadFrame, and frames are never out of bound
           return error instanceof BadFrame
         }
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     ),
   )
 })
@@ -108,7 +109,7 @@ test('arbitrary bodies decode or are refused as BadFrame, nothing else', (t) => 
             return error instanceof BadFrame
           }
         }),
-        { numRuns: 2_000 },
+        { numRuns: runs(2_000) },
       ),
     )
   }
