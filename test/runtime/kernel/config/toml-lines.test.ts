@@ -104,6 +104,8 @@ const line = fc.oneof(
   fc.constantFrom('', '# [comment]', '  \t'),
 )
 
+const TRIES = runs(2_000, 250)
+
 test('the paths with a line are the paths of the document, for any document', (t) => {
   let accepted = 0
   fc.assert(
@@ -114,9 +116,9 @@ test('the paths with a line are the paths of the document, for any document', (t
       accepted += 1
       t.deepEqual([...tomlLines(text).keys()].sort(), [...pathsOf(parsed, [])].sort())
     }),
-    { numRuns: runs(2_000, 250) },
+    { numRuns: TRIES },
   )
-  t.true(accepted > 300, `${accepted} documents were accepted`)
+  t.true(accepted > 0.15 * TRIES, `${accepted} documents were accepted`)
 })
 
 function accept(text: string): unknown {
