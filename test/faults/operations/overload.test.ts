@@ -121,7 +121,7 @@ test('codes of one browser do not wait for one another', async (t) => {
   )
   t.is(rowCount, 1)
   await superuser.query('select from browser_sessions for share')
-  const pages = await Promise.all(Array.from({ length: 16 }, authorize))
+  const pages = await Promise.all(Array.from({ length: 8 }, authorize))
   for (const page of pages) t.truthy(callbackOf(page).searchParams.get('code'))
   await superuser.query('rollback')
 })

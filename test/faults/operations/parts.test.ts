@@ -1,5 +1,5 @@
-/** Own service: its kms, its loops and its threads fail. */
-/** A part of the service fails while everything else works: the kms, a background loop, a thread of a pool. */
+/** Own service: its kms, its loops and its threads fail, and it is stopped. */
+/** A part of the service fails while everything else works: the kms, a background loop, a thread of a pool. And it drains. */
 import { syncBuiltinESMExports } from 'node:module'
 import { setTimeout as sleep } from 'node:timers/promises'
 import threads, { type WorkerOptions } from 'node:worker_threads'
@@ -170,3 +170,31 @@ test.serial('registrations succeed while the threads that verify them keep dying
   t.true(killed >= 2)
   t.true(await isReady(http))
 })
+
+/** Its proxies see it first, and what they still send is served (docs/reference/runtime.md). */
+test.serial(
+  'a process that drains is not ready and answers every request until it ends',
+  async (t) => {
+    const running = await ownService({ environment: { SVC_SERVER__DRAIN_SECS: '2' } })
+    t.teardown(() => running.end())
+    const ask = async (path: string) => (await fetch(running.baseUrl + path)).status
+    await until('ready', 60_000, async () => (await ask('/health/ready')) === 200)
+    let ended = false
+    const ending = running.service.stop().then(() => {
+      ended = true
+    })
+    while ((await ask('/health/ready')) !== 503) t.false(ended)
+    t.is(await ask('/health/live'), 200)
+    const statuses = new Set<number>()
+    // The drain is 2 s long, so several requests fit even on a slow machine.
+    for (let sent = 0; sent < 20; sent += 1) {
+      const status = await ask('/.well-known/openid-configuration').catch(() => null)
+      if (status === null) break
+      statuses.add(status)
+      await sleep(10)
+    }
+    t.deepEqual([...statuses], [200])
+    await ending
+    await t.throwsAsync(ask('/health/live'))
+  },
+)
