@@ -159,7 +159,7 @@ const EVERY_DAY: readonly Row[] = [
     what: 'a secret is rotated without a lost delivery',
     shown: [
       [
-        'flows/webhooks/webhook-secrets',
+        'flows/webhooks/webhook-receivers',
         'while two secrets overlap a stock receiver verifies with either, our suite with the new',
       ],
     ],
@@ -168,13 +168,13 @@ const EVERY_DAY: readonly Row[] = [
     what: 'verifiers in eight languages',
     shown: [
       ['receivers/receivers', 'the receiver in TypeScript agrees with the table'],
-      ['receivers/receivers', 'the receiver in Python agrees with the table'],
-      ['receivers/receivers', 'the receiver in Go agrees with the table'],
-      ['receivers/receivers', 'the receiver in Ruby agrees with the table'],
-      ['receivers/receivers', 'the receiver in PHP agrees with the table'],
-      ['receivers/receivers', 'the receiver in Java agrees with the table'],
-      ['receivers/receivers', 'the receiver in C# agrees with the table'],
-      ['receivers/receivers', 'the receiver in shell agrees with the table'],
+      ['receivers/receivers.long', 'the receiver in Python agrees with the table'],
+      ['receivers/receivers.long', 'the receiver in Go agrees with the table'],
+      ['receivers/receivers.long', 'the receiver in Ruby agrees with the table'],
+      ['receivers/receivers.long', 'the receiver in PHP agrees with the table'],
+      ['receivers/receivers.long', 'the receiver in Java agrees with the table'],
+      ['receivers/receivers.long', 'the receiver in C# agrees with the table'],
+      ['receivers/receivers.long', 'the receiver in shell agrees with the table'],
     ],
   },
   {

@@ -1,22 +1,25 @@
-/** Export of secrets by token exchange (RFC 8693). */
+/** Export of secrets by token exchange (RFC 8693), calls with a delegation, and the commands of the guides. */
 import test from 'ava'
 import type { Answer, Json } from '../../support/api.js'
-import { fixtureOf, delegate, ownToken, present } from '../../support/agents/delegation.js'
+import { delegate, fixtureOf, ownToken, present } from '../../support/agents/delegation.js'
 import {
   CREDENTIALS,
+  SECRET,
+  UPSTREAM_NAME,
   delegatedToken,
   egressPair,
-  SECRET,
   settingOf,
 } from '../../support/vault/egress.js'
 import {
   ACCESS,
+  URN,
+  VAULT_SECRET,
   accessedOf,
   exchange,
   refusedAs,
-  URN,
-  VAULT_SECRET,
 } from '../../support/vault/vault-export.js'
+import { docsPage, testCommands } from '../../support/pages/docs-page.js'
+import { tokenUpstream } from '../../support/vault/token-upstream.js'
 
 /** Two processes of a deployment. */
 const [resources, second] = await egressPair()
@@ -164,3 +167,119 @@ test('a grant to a delegation applies to that delegation only', async (t) => {
   await api.post(`/api/v1/delegations/${delegated.delegationId}/revoke`, own)
   t.deepEqual(refusedAs(await under(delegated)), [400, 'invalid_grant'])
 })
+
+const { api, upstream, running } = resources
+
+test.serial('a delegated token calls until the person revokes the delegation', async (t) => {
+  const workspace = await api.workspace()
+  const { token: operator, key, agentId, tenantId } = workspace
+  const person = await present(api, fixtureOf(workspace))
+  const { body } = await api.login(key, { tenant_id: tenantId, agent_id: agentId })
+  const delegated = await delegate(api, String(body['access_token']), person)
+  const created = await api.post(CREDENTIALS, operator, {
+    provider: 'upstream',
+    credential_type: 'api_key',
+    label: 'Key',
+    auth_scheme: 'bearer',
+    allowed_hosts: [UPSTREAM_NAME],
+    secret: SECRET,
+  })
+  const credentialId = String(created.body['id'])
+  const call = () =>
+    api.post('/v1/proxy', delegated.token, {
+      credential_id: credentialId,
+      url: `${upstream.origin}/headers`,
+    })
+  t.is((await call()).status, 404, 'there is no grant yet')
+  const granted = await api.post(`${CREDENTIALS}/${credentialId}/grants`, operator, {
+    grantee_type: 'delegation',
+    grantee_id: delegated.delegationId,
+  })
+  t.is(granted.status, 201, JSON.stringify(granted.body))
+  const answer = await call()
+  t.is(answer.status, 200, JSON.stringify(answer.body))
+  t.is(upstream.requests.at(-1)!.headers.authorization, `Bearer ${SECRET}`)
+  const { rows } = await api.list(CREDENTIALS, delegated.token)
+  t.deepEqual(
+    rows.map(({ id }) => id),
+    [credentialId],
+  )
+  const own = await ownToken(api, workspace, person)
+  const ended = await api.post(`/api/v1/delegations/${delegated.delegationId}/revoke`, own)
+  t.is(ended.status, 200, JSON.stringify(ended.body))
+  t.is((await call()).status, 401)
+})
+
+testCommands('the commands of docs/guides/vault/egress-proxy.md run unchanged', async (t) => {
+  const setting = await settingOf(resources)
+  const page = docsPage(t, 'guides/vault/egress-proxy')
+  const env = {
+    BASE: running.baseUrl,
+    AGENT_TOKEN: setting.direct,
+    DELEGATED_TOKEN: setting.delegated,
+    CREDENTIAL: setting.credentialId,
+    API: upstream.origin,
+  }
+  t.is(await page.run('sh', 0, env), '{"stream":true,"messages":[]}')
+  const sent = upstream.requests.at(-1)!
+  t.like(sent.headers, { accept: 'text/event-stream', 'content-type': 'application/json' })
+  t.is(sent.headers.authorization, `Bearer ${SECRET}`)
+  t.true((await page.run('sh', 1, env)).includes('[redacted]'))
+  t.is(page.blocks('sh').length, 2)
+})
+
+test.serial(
+  'the commands of docs/guides/vault/vault.md create, grant and export credentials',
+  async (t) => {
+    const first = await tokenUpstream()
+    const other = await tokenUpstream()
+    t.teardown(async () => {
+      await first.close()
+      await other.close()
+    })
+    const setting = await settingOf(resources, { non_exportable: false })
+    const { operator, agentId } = setting
+    const oauth = await api.post(CREDENTIALS, operator, {
+      provider: 'upstream',
+      credential_type: 'oauth2',
+      label: 'Account',
+      allowed_hosts: [],
+      non_exportable: false,
+      secret: JSON.stringify({ token_url: first.url, client_id: 'c', refresh_token: 'rt-0' }),
+    })
+    const oauthId = String(oauth.body['id'])
+    const grant = { grantee_type: 'agent', grantee_id: agentId }
+    await api.post(`${CREDENTIALS}/${oauthId}/grants`, operator, grant)
+    const page = docsPage(t, 'guides/vault/vault')
+    const env = {
+      BASE: running.baseUrl,
+      TOKEN: operator,
+      AGENT: agentId,
+      AGENT_TOKEN: setting.direct,
+      DELEGATED_TOKEN: setting.delegated,
+      CREDENTIAL: setting.credentialId,
+      OAUTH_CREDENTIAL: oauthId,
+      TOKEN_URL: other.url,
+      REFRESH_TOKEN: 'rt-0',
+      API_HOST: UPSTREAM_NAME,
+    }
+    const blocks = page.blocks('sh')
+    const said: Json[] = []
+    for (const index of blocks.keys())
+      said.push(JSON.parse(await page.run('sh', index, env)) as Json)
+    t.like(said[0], { provider: 'stripe', status: 'active' })
+    t.like(said[1], { grantee_id: agentId, capabilities: ['list', 'use'] })
+    t.like(said[2], { auth_scheme: 'bearer', non_exportable: true })
+    const carrier = String(said[2]!['id'])
+    await api.post(`${CREDENTIALS}/${carrier}/grants`, operator, grant)
+    const called = await api.post('/v1/proxy', setting.delegated, {
+      credential_id: carrier,
+      url: `${upstream.origin}/headers`,
+    })
+    t.is(called.status, 200, JSON.stringify(called.body))
+    t.is(upstream.requests.at(-1)!.headers.authorization, 'Bearer at-1')
+    t.like(said[3], { access_token: SECRET, token_type: 'N_A' })
+    t.like(said[4], { access_token: 'at-1', token_type: 'Bearer' })
+    t.is(said.length, 5)
+  },
+)
