@@ -365,7 +365,7 @@ const HOSTED_PAGES: readonly Row[] = [
     what: 'password managers and passkeys',
     shown: [
       [
-        'flows/identity/sign-in/passkeys-chromium',
+        'flows/identity/sign-in/chromium',
         'a passkey is offered by autofill, and works as second factor after a password',
       ],
       ['flows/identity/home-page', 'password managers find the page to change the password'],

@@ -6,7 +6,7 @@ export { program } from './program.js'
 
 /**
  * A test that needs a program. Without the program it is skipped under a title that says so, which
- * the summary of the run shows.
+ * the summary of the run shows. Those of a file run one after another: each has processes of its own.
  */
 export function testWithProgram(
   name: string,
@@ -15,5 +15,5 @@ export function testWithProgram(
 ): void {
   const path = program(name)
   if (path === undefined) test.skip(`${title} (skipped: ${name} is not installed)`, () => undefined)
-  else test(title, (t) => body(t, path))
+  else test.serial(title, (t) => body(t, path))
 }

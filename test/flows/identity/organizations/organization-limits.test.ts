@@ -1,10 +1,14 @@
-/** Limits of organizations, invitations that expire, and transfers of environments. */
-import test from 'ava'
-import { type Api, apiOf, type Json, type Workspace } from '../../../support/api.js'
+/**
+ * Limits of organizations, invitations that expire, transfers of environments, and the last owner: who may change which users
+ * of a tenant. docs/guides/identity/organizations-tenants-users.md.
+ */
+import test, { type ExecutionContext } from 'ava'
+import { type Answer, type Api, type Json, type Workspace, apiOf } from '../../../support/api.js'
 import { sql } from '../../../support/storage/sql.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
 import { mailbox } from '../../../support/identity/addresses.js'
 import { sharedService } from '../../../support/service.js'
+import { owned } from '../../../support/identity/owner.js'
 
 const running = await sharedService('plain')
 const api = apiOf(running)
@@ -185,4 +189,239 @@ test('only an owner of both organizations offers, and suspension cannot be escap
   t.is((await api.post(accept, operator)).status, 403)
   await expected(200, api.post(`${hold}/reactivate`, deployment.token))
   await expected(200, api.post(accept, operator))
+})
+
+// Who may change which users of a tenant, and the last owner. docs/guides/identity/organizations-tenants-users.md, users.
+
+const USERS = '/api/v1/tenant-users'
+const change = (id: unknown, token: string, json: Json) =>
+  api.call('PATCH', `${USERS}/${String(id)}`, { token, json })
+const remove = (id: unknown, token: string) =>
+  api.call('DELETE', `${USERS}/${String(id)}`, { token })
+
+/** A token of a tenant with some of its scopes. */
+async function narrow(owner: Awaited<ReturnType<typeof api.workspace>>, scope: string) {
+  const selector = { agent_id: owner.agentId, tenant_id: owner.tenantId }
+  return String((await api.login(owner.key, selector, scope)).body['access_token'])
+}
+
+/** Another user who is an owner of the tenant. */
+async function anotherOwner({ tenantId, token }: Awaited<ReturnType<typeof api.workspace>>) {
+  const email = `other.${tenantId}@example.com`
+  const { body } = await api.post(USERS, token, { email, password: 'a password of an owner' })
+  const { status } = await change(body['id'], token, { roles: ['owner'] })
+  if (status !== 200) throw new Error(String(status))
+  return String(body['id'])
+}
+
+test('the last owner stays: suspended, removed and demoted by no owner, admin or application', async (t) => {
+  const owner = await api.workspace()
+  const last = await anotherOwner(owner)
+  const at = `${USERS}/${last}`
+  const attacks = [
+    () => api.post(`${at}/suspend`, owner.token),
+    () => remove(last, owner.token),
+    () => change(last, owner.token, { roles: [] }),
+    () => change(last, owner.token, { roles: ['admin'], display_name: 'Gone' }),
+  ]
+  const refused = async () => {
+    const before = (await api.get(at, owner.token)).body
+    for (const attack of attacks) {
+      const { status, body } = await attack()
+      t.is(status, 409)
+      t.is(body['error'], 'last_owner')
+    }
+    t.deepEqual((await api.get(at, owner.token)).body, before)
+  }
+  await refused()
+  // Owners who cannot sign in do not count: one is invited, one suspended.
+  const { body: invited } = await api.post(USERS, owner.token, { email: mailbox('invited') })
+  t.is((await change(invited['id'], owner.token, { roles: ['owner'] })).status, 200)
+  const second = await anotherOwner({ ...owner, tenantId: `s.${owner.tenantId}` })
+  t.is((await api.post(`${USERS}/${second}/suspend`, owner.token)).status, 200)
+  await refused()
+  t.is((await remove(invited['id'], owner.token)).status, 204, 'an invited owner is no last one')
+  t.is((await api.post(`${USERS}/${second}/reactivate`, owner.token)).status, 200)
+  // Of two requests that each leave one owner, the second is refused.
+  const both = await Promise.all([
+    change(last, owner.token, { roles: [] }),
+    remove(second, owner.token),
+  ])
+  const statuses = both.map(({ status }) => status)
+  t.is(statuses.filter((status) => status === 409).length, 1, String(statuses))
+})
+
+test('an owner neither suspends, removes nor demotes themselves as the last one', async (t) => {
+  const { made, person, token } = await owned(api)
+  t.teardown(() => person.browser.close())
+  const { rows } = await api.list(USERS, token)
+  const { id } = rows.find(({ email }) => email === person.human.email)!
+  t.is((await api.post(`${USERS}/${String(id)}/suspend`, token)).body['error'], 'last_owner')
+  t.is((await remove(id, token)).body['error'], 'last_owner')
+  t.is((await change(id, token, { roles: ['member'] })).body['error'], 'last_owner')
+  t.is((await person.browser.get('/auth/account')).status, 200, made.tenantId)
+})
+
+test('a token with only users:manage cannot suspend or remove an owner', async (t) => {
+  const owner = await api.workspace()
+  const manager = await narrow(owner, 'users:manage')
+  const { body } = await api.post(USERS, owner.token, {
+    email: `owner.${owner.tenantId}@example.com`,
+    password: 'a password of an owner',
+  })
+  const { id } = body
+  const to = (what: string, token: string) => api.post(`${USERS}/${String(id)}/${what}`, token)
+  t.is((await change(id, owner.token, { roles: ['owner', 'admin'] })).status, 200)
+  await anotherOwner(owner)
+
+  const refused = async (answer: Promise<Answer>) => {
+    const { status, body: why } = await answer
+    t.is(status, 403)
+    t.is(why['error'], 'forbidden')
+    t.regex(String(why['detail']), /is an owner .* tenant:manage/)
+  }
+  await refused(change(id, manager, { roles: ['admin'] }))
+  await refused(change(id, manager, { roles: [], display_name: 'Gone' }))
+  await refused(to('suspend', manager))
+  await refused(remove(id, manager))
+  const still = (await api.get(`${USERS}/${String(id)}`, manager)).body
+  t.is(still['status'], 'pre_provisioned')
+  t.deepEqual(still['roles'], ['owner', 'admin'])
+  t.not(still['display_name'], 'Gone')
+  // Changes that do not touch the owner role need users:manage only.
+  t.is((await change(id, manager, { display_name: 'Olga', roles: ['owner'] })).status, 200)
+
+  t.is((await to('suspend', owner.token)).status, 200)
+  await refused(to('reactivate', manager))
+  t.is((await to('reactivate', owner.token)).status, 200)
+  t.is((await change(id, owner.token, { roles: ['admin'] })).status, 200)
+  t.is((await to('suspend', manager)).status, 200)
+  t.is((await remove(id, manager)).status, 204)
+})
+
+// The last owner, where an agent is one, and where the operator of the deployment acts.
+
+const refusedAsLast = async (t: ExecutionContext, attack: Promise<Answer>) => {
+  const { status, body } = await attack
+  t.deepEqual([status, body['error']], [409, 'last_owner'], JSON.stringify(body))
+}
+
+/** Another agent that owns the organization, at home in the tenant. */
+async function secondOwner({ organizationId, tenantId, operator }: Workspace) {
+  const { agentId, key } = await api.register(tenantId)
+  const members = `/api/v1/organizations/${organizationId}/members`
+  const added = await api.post(members, operator, { agent_id: agentId, role: 'owner' })
+  if (added.status !== 201) throw new Error(JSON.stringify(added.body))
+  return { agentId, key, member: `${members}/${String(added.body['id'])}` }
+}
+
+/** A workspace whose organization is also owned by an agent of its tenant. */
+async function ownedByAgent() {
+  const workspace = await api.workspace()
+  const { organizationId } = workspace
+  const { agentId } = await secondOwner(workspace)
+  /** Gives the agent that made the workspace another role. */
+  const founder = (role: 'owner' | 'admin') =>
+    sql(
+      running.db.database,
+      `update organization_members set role = $3 where organization_id = $1 and member_id = $2`,
+      [organizationId, workspace.agentId, role],
+    )
+  return { ...workspace, agentId, founder }
+}
+
+test('an agent that is the last owner of an organization is neither suspended nor deleted', async (t) => {
+  const { agentId, token, founder } = await ownedByAgent()
+  const path = `/api/v1/agents/${agentId}`
+  await founder('admin')
+  for (const attack of [
+    () => api.post(`${path}/suspend`, token),
+    () => api.call('DELETE', path, { token }),
+  ])
+    await refusedAsLast(t, attack())
+  t.is((await api.get(path, token)).body['status'], 'active')
+  await founder('owner')
+  t.is((await api.post(`${path}/suspend`, token)).status, 200)
+  t.is((await api.call('DELETE', path, { token })).status, 204)
+})
+
+test('of two owner agents that are deleted together, one stays', async (t) => {
+  const first = await ownedByAgent()
+  const { token } = first
+  const { agentId } = await secondOwner(first)
+  await first.founder('admin')
+  const answers = await Promise.all(
+    [first.agentId, agentId].map((id) => api.call('DELETE', `/api/v1/agents/${id}`, { token })),
+  )
+  t.deepEqual(answers.map(({ status }) => status).toSorted(), [204, 409])
+})
+
+test('the operator of the deployment suspends the last owner, and deletes none', async (t) => {
+  const { token: operator } = await operatorOfDeployment(api)
+  const workspace = await api.workspace()
+  const path = `/api/v1/agents/${workspace.agentId}`
+  const suspended = await api.post(`${path}/suspend`, operator)
+  t.is(suspended.status, 200, JSON.stringify(suspended.body))
+  t.is(suspended.body['status'], 'suspended')
+  t.is((await api.post(`${path}/activate`, operator)).status, 200)
+  t.is((await api.call('DELETE', path, { token: operator })).body['error'], 'last_owner')
+})
+
+test('the agent that founded a workspace does not suspend itself as its last owner', async (t) => {
+  const workspace = await api.workspace()
+  const { agentId, token, key, tenantId } = workspace
+  const path = `/api/v1/agents/${agentId}`
+  await refusedAsLast(t, api.post(`${path}/suspend`, token))
+  t.is((await api.get(path, token)).body['status'], 'active')
+  t.is((await api.login(key, { agent_id: agentId, tenant_id: tenantId })).status, 200)
+
+  // An owner whom the tenant suspended does not count, in the tenant and in the organization.
+  const second = await secondOwner(workspace)
+  t.is((await api.post(`${path}/suspend`, token)).status, 200)
+  const selector = { agent_id: second.agentId, tenant_id: tenantId }
+  const other = String((await api.login(second.key, selector)).body['access_token'])
+  await refusedAsLast(t, api.post(`/api/v1/agents/${second.agentId}/suspend`, other))
+  await refusedAsLast(t, api.call('DELETE', `/api/v1/agents/${second.agentId}`, { token: other }))
+  await refusedAsLast(t, api.call('DELETE', second.member, { token: workspace.operator }))
+  const role = { token: workspace.operator, json: { role: 'admin' } }
+  await refusedAsLast(t, api.call('PATCH', second.member, role))
+  t.is((await api.post(`${path}/activate`, other)).status, 200)
+  t.is((await api.post(`/api/v1/agents/${second.agentId}/suspend`, other)).status, 200)
+})
+
+test('of two founding owners that a tenant suspends together, one stays', async (t) => {
+  const workspace = await api.workspace()
+  const { agentId } = await secondOwner(workspace)
+  const answers = await Promise.all(
+    [workspace.agentId, agentId].map((id) =>
+      api.post(`/api/v1/agents/${id}/suspend`, workspace.token),
+    ),
+  )
+  const statuses = answers.map(({ status }) => status)
+  t.is(statuses.filter((status) => status === 200).length, 1, String(statuses))
+})
+
+test('the last active key of the last owner is neither deprecated nor revoked', async (t) => {
+  const workspace = await api.workspace()
+  const { agentId, tenantId, operator, key, token } = workspace
+  const own = `/api/v1/agents/${agentId}/keys/${key.fingerprint}`
+  for (const mine of [token, operator])
+    for (const to of ['deprecate', 'revoke'])
+      t.is((await api.post(`${own}/${to}`, mine)).status, 409, to)
+  t.is((await api.login(key, { agent_id: agentId, tenant_id: tenantId })).status, 200)
+
+  // An administrator ends the logins of an owner only while another one has a key.
+  const second = await secondOwner(workspace)
+  const keys = `/api/v1/agents/${second.agentId}/keys/${second.key.fingerprint}`
+  const makeAdmin = (role: 'admin' | 'owner') =>
+    sql(
+      running.db.database,
+      `update organization_members set role = $3 where organization_id = $1 and member_id = $2`,
+      [workspace.organizationId, agentId, role],
+    )
+  await makeAdmin('admin')
+  for (const to of ['deprecate', 'revoke']) await refusedAsLast(t, api.post(`${keys}/${to}`, token))
+  await makeAdmin('owner')
+  t.is((await api.post(`${keys}/deprecate`, token)).body['status'], 'deprecated')
+  await refusedAsLast(t, api.post(`/api/v1/agents/${agentId}/suspend`, token))
 })
