@@ -1,3 +1,4 @@
+/** Names that are near, and settings of the environment. */
 import test from 'ava'
 import {
   environmentName,
@@ -5,7 +6,24 @@ import {
   environmentValue,
   readEnvironment,
 } from '../../../../runtime/kernel/config/environment.js'
+import { nearest } from '../../../../runtime/kernel/config/layers.js'
 import type { Wanted } from '../../../../runtime/kernel/config/tree.js'
+
+const known = ['server.port', 'server.host', 'jwt.key_rotation_days', 'database.url']
+
+for (const [name, expected] of [
+  ['server.prot', 'server.port'],
+  ['server.porto', 'server.port'],
+  ['sever.port', 'server.port'],
+  ['server.hots', 'server.host'],
+  ['jwt.key_rotation_day', 'jwt.key_rotation_days'],
+  ['databse.urll', 'database.url'],
+  ['something.entirely.else', undefined],
+  ['', undefined],
+] as const) {
+  test(`the nearest to "${name}" is ${expected ?? 'none'}`, (t) =>
+    t.is(nearest(name, known), expected))
+}
 
 const cases: [text: string, wants: Wanted, value: unknown][] = [
   ['80', 'literal', 80],
