@@ -1,4 +1,4 @@
-/** Own service: it kills a process of its deployment, settles what that process leaves, and loses answers of its database. */
+/** Own service: it kills and stops processes of its deployment, settles what they leave, and loses answers of its database. */
 /** Each call of a killed process is recorded, or within the number that it may have lost. Each end of a call is stored once. */
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,6 +12,7 @@ import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { APPENDING } from '../../../storage/platform/outbox.js'
 import { svc } from '../../flows/vault/command.js'
+import { callerOf } from '../../support/agents/journey.js'
 import { relayTo } from '../../support/storage/database-relay.js'
 import {
   bodyCall,
@@ -24,7 +25,7 @@ import {
 } from '../../support/vault/egress.js'
 import { ownService } from '../../support/service/own-service.js'
 import { sql } from '../../support/storage/sql.js'
-import { until } from '../../support/service/watch.js'
+import { METRICS_TOKEN, metric, until } from '../../support/service/watch.js'
 import { freePort, TEST_DEFAULTS } from '../../support/service.js'
 
 const CALLS_MAX = 16
@@ -377,4 +378,36 @@ test.serial('an invalid call end does not block others', async (t) => {
   t.is(closed!['outcome'], 'completed')
   t.is(await status('/echo'), 200)
   t.is((await closedCalls(resources, setting.tenantId, 2)).length, 2)
+})
+
+test.serial('a process that stops records its calls and closes its blocks', async (t) => {
+  const stopping = await ownEgressHouse({
+    transport: 'plain_http',
+    environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
+    beside: running,
+  })
+  t.teardown(() => stopping.end())
+  const setting = await settingOf(resources)
+  const callIt = async () => {
+    const { statusCode, body } = await stopping.send('/v1/proxy/body', {
+      token: setting.direct,
+      headers: bodyCall(setting, `${stopping.upstream.origin}/echo`, { 'x-svc-method': 'GET' }),
+    })
+    await body.dump()
+    return statusCode
+  }
+  const caller = callerOf(stopping.running.baseUrl)
+  const inMemory = () => metric(caller, 'svc_egress_admissions_total', { by: 'memory' })
+  await until('twenty calls were admitted in memory', 60_000, async () => {
+    const statuses = await Promise.all(Array.from({ length: 10 }, callIt))
+    t.true(statuses.every((status) => status === 200))
+    return (await inMemory()) >= 20
+  })
+  const sent = stopping.upstream.requests.length
+  await stopping.end()
+  const blocks = 'select from egress_blocks where tenant_id = $1'
+  t.is((await sql(database, blocks, [setting.tenantId])).length, 0)
+  const begun = `select from all_events where tenant_id = $1 and type = 'vault.credential.accessed'`
+  t.is((await sql(database, begun, [setting.tenantId])).length, sent)
+  t.is((await closedCalls(resources, setting.tenantId, sent)).length, sent)
 })

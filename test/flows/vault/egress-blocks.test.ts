@@ -4,16 +4,14 @@ import {
   bodyCall,
   closedCalls,
   CREDENTIALS,
-  egressHouse,
   type EgressHouse,
   egressPair,
   type Setting,
   settingOf,
 } from '../../support/vault/egress.js'
-import { callerOf } from '../../support/agents/journey.js'
 import { apiOf } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
-import { METRICS_TOKEN, metric, until } from '../../support/service/watch.js'
+import { until } from '../../support/service/watch.js'
 
 const houses = await egressPair()
 const [one, other] = houses
@@ -21,8 +19,6 @@ test.after.always(async () => {
   await other.end()
   await one.end()
 })
-
-const ADMISSIONS = 'svc_egress_admissions_total'
 
 /** A call through a process. The path marks it at the upstream of that process. */
 async function call(house: EgressHouse, setting: Setting, path: string, method = 'GET') {
@@ -300,23 +296,4 @@ test('two processes in turn use a byte budget up to its last response', async (t
   await call(one, setting, path).catch(() => undefined)
   for (const house of houses) t.is(await call(house, setting, '/echo'), 429)
   t.is((await usageOf(setting)).bytes, 2 * 1024 * 1024)
-})
-
-test('a process that stops records its calls and closes its blocks', async (t) => {
-  const stopping = await egressHouse({
-    transport: 'plain_http',
-    environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
-    beside: one.running,
-  })
-  const setting = await settingOf(one)
-  const path = '/echo/stopping'
-  await warm(stopping, setting, path)
-  await Promise.all(Array.from({ length: 20 }, () => call(stopping, setting, path)))
-  const sent = sentTo(stopping, path).length
-  const inMemory = { by: 'memory' }
-  t.true((await metric(callerOf(stopping.running.baseUrl), ADMISSIONS, inMemory)) >= 20)
-  await stopping.end()
-  t.is((await blocksOf(setting)).length, 0)
-  t.is((await closedCalls(one, setting.tenantId, sent)).length, sent)
-  t.is((await begun(setting)).length, sent)
 })
