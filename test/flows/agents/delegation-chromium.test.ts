@@ -70,6 +70,8 @@ async function deciding(
 testWithProgram('chromium', 'a person decides on a delegation: light, plain HTTP', (t, path) =>
   deciding(t, path, 'plain_http', 'light'),
 )
-testWithProgram('chromium', 'a person decides on a delegation: dark, HTTP/2 and TLS', (t, path) =>
-  deciding(t, path, 'tls_h2_only', 'dark'),
-)
+if (process.env['TEST_LONG']) {
+  testWithProgram('chromium', 'a person decides on a delegation: dark, HTTP/2 and TLS', (t, path) =>
+    deciding(t, path, 'tls_h2_only', 'dark'),
+  )
+}

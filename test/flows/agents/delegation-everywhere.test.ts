@@ -1,4 +1,4 @@
-/** A delegation that ends in one process has ended in all, with every coordination backend. */
+/** A delegation that ends in one process has ended in all. The long form repeats it with every coordination backend. */
 import type { ExecutionContext } from 'ava'
 import test from 'ava'
 import {
@@ -14,11 +14,14 @@ import { testWithProgram } from '../../support/service/programs.js'
 import { startMemcached, startRedis } from '../../support/service/servers.js'
 import { twoServices } from '../../support/service/two-services.js'
 
+const ROUNDS = process.env['TEST_LONG'] ? 5 : 2
 const VAULT = '/api/v1/vault/credentials'
 
-async function scene(t: ExecutionContext, environment: Readonly<Record<string, string>>) {
+async function scene(
+  t: ExecutionContext,
+  { first, second, end }: Awaited<ReturnType<typeof twoServices>>,
+) {
   t.timeout(120_000)
-  const { first, second, end } = await twoServices(environment)
   t.teardown(end)
   const workspace = await first.workspace()
   const person = await present(first, fixtureOf(workspace))
@@ -35,7 +38,7 @@ async function scene(t: ExecutionContext, environment: Readonly<Record<string, s
   )
   t.is(both.filter(({ status }) => status === 200).length, 1)
 
-  for (let round = 0; round < 5; round += 1) {
+  for (let round = 0; round < ROUNDS; round += 1) {
     const delegated = await delegate(first, workspace.token, person)
     t.true(await usable(delegated.token))
     const ended = await first.post(`/api/v1/delegations/${delegated.delegationId}/revoke`, own)
@@ -70,30 +73,39 @@ async function scene(t: ExecutionContext, environment: Readonly<Record<string, s
   t.false(await usable(last.token))
 }
 
-test('a delegation ends at once in both of two processes: postgres', (t) => scene(t, {}))
+test('a delegation ends at once in both of two processes: postgres', async (t) =>
+  scene(t, await twoServices()))
 
-testWithProgram(
-  'redis-server',
-  'a delegation ends at once in both of two processes: redis',
-  async (t, path) => {
-    const redis = await startRedis(path)
-    t.teardown(() => redis.stop())
-    await scene(t, {
-      SVC_DEPLOYMENT__COORDINATION_BACKEND: 'redis',
-      SVC_REDIS__URL: `redis://127.0.0.1:${redis.port}`,
-    })
-  },
-)
+if (process.env['TEST_LONG']) {
+  testWithProgram(
+    'redis-server',
+    'a delegation ends at once in both of two processes: redis',
+    async (t, path) => {
+      const redis = await startRedis(path)
+      t.teardown(() => redis.stop())
+      await scene(
+        t,
+        await twoServices({
+          SVC_DEPLOYMENT__COORDINATION_BACKEND: 'redis',
+          SVC_REDIS__URL: `redis://127.0.0.1:${redis.port}`,
+        }),
+      )
+    },
+  )
 
-testWithProgram(
-  'memcached',
-  'a delegation ends at once in both of two processes: memcached',
-  async (t, path) => {
-    const memcached = await startMemcached(path)
-    t.teardown(() => memcached.stop())
-    await scene(t, {
-      SVC_DEPLOYMENT__COORDINATION_BACKEND: 'memcached',
-      SVC_MEMCACHED__ADDRESS: `127.0.0.1:${memcached.port}`,
-    })
-  },
-)
+  testWithProgram(
+    'memcached',
+    'a delegation ends at once in both of two processes: memcached',
+    async (t, path) => {
+      const memcached = await startMemcached(path)
+      t.teardown(() => memcached.stop())
+      await scene(
+        t,
+        await twoServices({
+          SVC_DEPLOYMENT__COORDINATION_BACKEND: 'memcached',
+          SVC_MEMCACHED__ADDRESS: `127.0.0.1:${memcached.port}`,
+        }),
+      )
+    },
+  )
+}

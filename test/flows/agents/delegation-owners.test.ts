@@ -250,7 +250,7 @@ test.serial('an approval that is revoked before the poll gives no token', async 
   t.is(polled.body['error'], 'access_denied')
 })
 
-test.serial('a revocation during 50 polls leaves no usable token', async (t) => {
+test.serial('a revocation during polls leaves no usable token', async (t) => {
   const { api, here, ada, helper } = t.context
   const own = await ownToken(api, here, ada)
   for (let round = 0; round < 3; round += 1) {
@@ -258,7 +258,7 @@ test.serial('a revocation during 50 polls leaves no usable token', async (t) => 
     await decide(ada, asked)
     const { rows } = await api.list(LIST, own)
     const delegationId = String(rows[0]!['id'])
-    const polls = Array.from({ length: 50 }, () => poll(api, helper.token, asked))
+    const polls = Array.from({ length: 10 }, () => poll(api, helper.token, asked))
     const ends = Array.from({ length: 5 }, () => revoke(api, own, { delegationId }))
     const [polled, ended] = await Promise.all([Promise.all(polls), Promise.all(ends)])
     t.true(ended.every(({ status }) => status === 200))

@@ -70,6 +70,8 @@ async function journey(
 testWithProgram('chromium', 'a buyer pays in a browser: light, English', (t, path) =>
   journey(t, path, 'light', 'en'),
 )
-testWithProgram('chromium', 'a buyer pays in a browser: dark, German', (t, path) =>
-  journey(t, path, 'dark', 'de'),
-)
+if (process.env['TEST_LONG']) {
+  testWithProgram('chromium', 'a buyer pays in a browser: dark, German', (t, path) =>
+    journey(t, path, 'dark', 'de'),
+  )
+}

@@ -2,7 +2,9 @@ import test from 'ava'
 import { runTour } from '../../../runtime/cli/tour/tour.js'
 import { sharedService, TRANSPORTS } from '../../support/service.js'
 
-for (const transport of TRANSPORTS) {
+const transports = process.env['TEST_LONG'] ? TRANSPORTS : (['plain_http'] as const)
+
+for (const transport of transports) {
   test(`every step of the tour succeeds (${transport})`, async (t) => {
     const running = await sharedService('plain', { transport })
     t.teardown(() => running.end())

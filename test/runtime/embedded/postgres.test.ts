@@ -77,6 +77,9 @@ async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
   throw new Error('it never came to hold')
 }
 
+/** Clusters in unusual places and states: `npm run test:long`. */
+const longTest = process.env['TEST_LONG'] === undefined ? undefined : test
+
 test('a first start creates a database, a second one keeps its data', async (t) => {
   const dataDir = join(await temporaryFolder(t), 'state')
   const first = await startEmbeddedPostgres({ dataDir, log: silentLogger, durable: false })
@@ -158,7 +161,7 @@ test('a guest uses the server of a service and leaves it running', async (t) => 
   t.false(isAlive(own.pid), 'what a guest had to start is its own')
 })
 
-test('two data directories run side by side', async (t) => {
+longTest?.('two data directories run side by side', async (t) => {
   const folder = await temporaryFolder(t)
   const [a, b] = await Promise.all(
     ['a', 'b'].map((name) =>
@@ -228,30 +231,33 @@ test('a server that dies under a living service is started again', async (t) => 
   await t.throwsAsync(ask(server.url, 'select 1'))
 })
 
-test('a server that cannot start again at once, as on a full disk, is started later', async (t) => {
-  const dataDir = join(await temporaryFolder(t), 'state')
-  const refused: string[] = []
-  const log = createLogger({
-    level: 'error',
-    destination: { write: (line) => void refused.push(...(line.match(/does not start/) ?? [])) },
-  })
-  const server = await startEmbeddedPostgres({ dataDir, log })
-  t.teardown(() => server.stop())
-  await ask(server.url, 'create table kept as select 1 as one')
-  const version = join(server.folder, 'PG_VERSION')
-  const original = await readFile(version)
-  await writeFile(version, '9\n')
-  process.kill(server.pid, 'SIGKILL')
-  await until(() => refused.length >= 4)
-  await writeFile(version, original)
-  await until(() =>
-    ask(server.url, 'select one from kept').then(
-      () => true,
-      () => false,
-    ),
-  )
-  t.true(refused.length >= 4)
-})
+longTest?.(
+  'a server that cannot start again at once, as on a full disk, is started later',
+  async (t) => {
+    const dataDir = join(await temporaryFolder(t), 'state')
+    const refused: string[] = []
+    const log = createLogger({
+      level: 'error',
+      destination: { write: (line) => void refused.push(...(line.match(/does not start/) ?? [])) },
+    })
+    const server = await startEmbeddedPostgres({ dataDir, log })
+    t.teardown(() => server.stop())
+    await ask(server.url, 'create table kept as select 1 as one')
+    const version = join(server.folder, 'PG_VERSION')
+    const original = await readFile(version)
+    await writeFile(version, '9\n')
+    process.kill(server.pid, 'SIGKILL')
+    await until(() => refused.length >= 4)
+    await writeFile(version, original)
+    await until(() =>
+      ask(server.url, 'select one from kept').then(
+        () => true,
+        () => false,
+      ),
+    )
+    t.true(refused.length >= 4)
+  },
+)
 
 test('half a cluster, left by a kill during the first start, is not taken for a database', async (t) => {
   const dataDir = join(await temporaryFolder(t), 'state')
@@ -273,18 +279,21 @@ test('half a cluster, left by a kill during the first start, is not taken for a 
   await end(next, 'SIGTERM')
 })
 
-test('a path too long for a socket gets its socket in a closed temporary folder', async (t) => {
-  const dataDir = join(await temporaryFolder(t), 'long-'.repeat(20), 'state')
-  const server = await startEmbeddedPostgres({ dataDir, log: silentLogger, durable: false })
-  const socketFolder = new URL(server.url).searchParams.get('host')!
-  t.teardown(() => rm(socketFolder, { recursive: true, force: true }))
-  t.true(socketFolder.length < 90)
-  t.is((await stat(socketFolder)).mode & 0o777, 0o700)
-  t.deepEqual(await ask(server.url, 'select 1 as one'), [{ one: 1 }])
-  await server.stop()
-})
+longTest?.(
+  'a path too long for a socket gets its socket in a closed temporary folder',
+  async (t) => {
+    const dataDir = join(await temporaryFolder(t), 'long-'.repeat(20), 'state')
+    const server = await startEmbeddedPostgres({ dataDir, log: silentLogger, durable: false })
+    const socketFolder = new URL(server.url).searchParams.get('host')!
+    t.teardown(() => rm(socketFolder, { recursive: true, force: true }))
+    t.true(socketFolder.length < 90)
+    t.is((await stat(socketFolder)).mode & 0o777, 0o700)
+    t.deepEqual(await ask(server.url, 'select 1 as one'), [{ one: 1 }])
+    await server.stop()
+  },
+)
 
-test('a path with spaces and signs that mean something in a URL works', async (t) => {
+longTest?.('a path with spaces and signs that mean something in a URL works', async (t) => {
   const dataDir = join(await temporaryFolder(t), "it's a & b?c#d%20 ü")
   const server = await startEmbeddedPostgres({ dataDir, log: silentLogger, durable: false })
   t.deepEqual(await ask(server.url, 'select 1 as one'), [{ one: 1 }])

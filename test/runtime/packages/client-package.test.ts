@@ -35,7 +35,9 @@ test('it has no module of the server', (t) => {
   t.true(readFileSync(join(own, 'README.md'), 'utf8').includes('verifyToken'))
 })
 
-test('TypeScript programs compile against it', async (t) => {
+const longTest = process.env['TEST_LONG'] === undefined ? undefined : test
+
+longTest?.('TypeScript programs compile against it', async (t) => {
   const program = `
     import { agentSession, createAgentKey, createResourceServer, egressFetch, httpClient, verifyToken, verifyWebhook, walletFetch } from '@svc/client'
     import type { AccessToken } from '@svc/client/resource-server'
