@@ -32,6 +32,7 @@ import {
   reasonOf,
   type ThroughResult,
 } from './runner/through.js'
+import { openMarket } from './support/commerce/market.js'
 import { describedRoutes } from './support/contract.js'
 import { openFleetPool, openServicePool } from './support/fleet/pool.js'
 import { openPostOffice } from './support/fleet/post-office.js'
@@ -109,12 +110,14 @@ async function run(options: TestOptions): Promise<number> {
   process.env['TEST_POSTGRES_URL'] = postgres.env.TEST_POSTGRES_URL
   const services = await openServicePool(dataDir)
   const office = await openPostOffice()
+  const market = await openMarket()
   try {
     const environment = {
       ...postgres.env,
       TEST_TIMES: join(dataDir, 'times'),
       TEST_SERVICES: services.socketPath,
       TEST_MAIL: JSON.stringify(office.places),
+      TEST_MARKET: market.url,
       TEST_STARTED: join(dataDir, 'started'),
     }
     process.env['TEST_STARTED'] = environment.TEST_STARTED
@@ -165,6 +168,7 @@ async function run(options: TestOptions): Promise<number> {
     return verdict.failed.length > 0 || verdict.passed === 0 || skipsFail ? 1 : 0
   } finally {
     await office.end()
+    await market.end()
     await postgres.stop()
   }
 }

@@ -10,7 +10,6 @@ export const NOT_THROUGH: Readonly<Record<string, string>> = {
   'agents/agent-client': 'its client in the process of the test trusts no certificate of a test',
   'agents/removed-scopes': 'it asserts at once what other processes know within a second',
   'commerce/x402-page': 'its commands trust no certificate of a test',
-  'commerce/x402-monitor': 'it asserts the readiness of one process',
   'identity/gallery-chromium.long': 'it takes the pictures of the documentation',
   'oauth/tokens/oauth': 'it has a gateway in its own process',
   'operations/commands/init': 'the printed commands trust no certificate of a test',

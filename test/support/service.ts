@@ -1,6 +1,14 @@
 /** The whole service, for tests over HTTP. */
 import type { Service } from '../../runtime/startup.js'
-import { type PairProfile, PAIRS, PROFILES, type Profile, WITH_MAIL } from './fleet/profiles.js'
+import {
+  CHAINS,
+  type PairProfile,
+  PAIRS,
+  PROFILES,
+  type Profile,
+  WITH_MAIL,
+} from './fleet/profiles.js'
+import { chainEnvironment, sharedMarket } from './commerce/market.js'
 import { partOf, pooledFleet, THROUGH, throughProxy } from './fleet/through.js'
 import { DEFAULT_TRANSPORT, THREADS } from './fleet/transports.js'
 import { sharedMail } from './operations/letters.js'
@@ -47,7 +55,9 @@ export async function sharedPair(
 
 async function environmentOf(profile: Profile): Promise<Record<string, string>> {
   const mail = WITH_MAIL.has(profile) ? (await sharedMail()).environment : {}
-  return { ...PROFILES[profile], ...mail }
+  const options = CHAINS[profile]
+  const chain = options === undefined ? {} : chainEnvironment(await sharedMarket(), options)
+  return { ...PROFILES[profile], ...mail, ...chain }
 }
 
 /** For tests that call the actors of a service: in the process of the test, or beside the processes behind a proxy. */

@@ -7,8 +7,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { svc } from '../../flows/vault/command.js'
-import { startChain } from '../../support/commerce/chain.js'
+import { sharedChain } from '../../support/commerce/chain.js'
 import { type Mischief, startFacilitator } from '../../support/commerce/facilitator.js'
+import { chainEnvironment } from '../../support/commerce/market.js'
 import { merchantIn } from '../../support/commerce/merchant.js'
 import { ownService } from '../../support/service/own-service.js'
 import { freePort } from '../../support/service.js'
@@ -18,7 +19,6 @@ import {
   decode,
   encode,
   PRICE_ATOMIC,
-  shopEnvironment,
   shopOf,
 } from '../../support/commerce/x402-shop.js'
 import { numberAll } from '../../support/storage/numbered.js'
@@ -30,15 +30,14 @@ const BUYERS = 8
 
 test(`of ${PAYMENTS} payments none is lost or settled twice in ${KILLS} kills`, async (t) => {
   t.timeout(LONG ? 1_800_000 : 240_000)
-  const chain = await startChain()
+  const chain = await sharedChain()
   const facilitator = await startFacilitator(chain)
-  const environment = shopEnvironment(facilitator.url, chain, {
-    environment: {
-      SVC_COMMERCE__X402_MAX_TIMEOUT_SECS: '900',
-      SVC_SERVER__REQUEST_TIMEOUT_SECS: '4',
-      SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
-    },
-  })
+  const environment = {
+    ...chainEnvironment({ ...chain, facilitatorUrl: facilitator.url }),
+    SVC_COMMERCE__X402_MAX_TIMEOUT_SECS: '900',
+    SVC_SERVER__REQUEST_TIMEOUT_SECS: '4',
+    SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
+  }
   // Holds the database and the keys. The selling process is killed.
   const holder = await ownService({
     transport: 'plain_http',
@@ -47,7 +46,6 @@ test(`of ${PAYMENTS} payments none is lost or settled twice in ${KILLS} kills`, 
   t.teardown(async () => {
     await holder.end()
     await facilitator.close()
-    await chain.close()
   })
   const { db, kms } = holder
   const port = await freePort()

@@ -2,22 +2,17 @@
 import test from 'ava'
 import { encodeFunctionData, parseTransaction, recoverTransactionAddress } from 'viem'
 import { CHAIN_ID, NETWORK, newAccount } from '../../support/commerce/chain.js'
-import { budget, expectStatus, walletAgent, WALLETS } from '../../support/commerce/wallet.js'
-import {
-  decode,
-  openShop,
-  PRICE_ATOMIC,
-  shopEnvironment,
-} from '../../support/commerce/x402-shop.js'
+import { budget, expectStatus, walletAgent } from '../../support/commerce/wallet.js'
+import { decode, openShop, PRICE_ATOMIC } from '../../support/commerce/x402-shop.js'
 import { type Answer, apiOf, type Json } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
 import { owned } from '../../support/identity/owner.js'
-import { testService } from '../../support/service.js'
+import { sharedPair } from '../../support/service.js'
 import { ServiceRefusal } from '../../../runtime/client/refusal.js'
 import { walletFetch } from '../../../runtime/client/wallet-fetch.js'
 import { numberAll } from '../../support/storage/numbered.js'
 
-const shop = await openShop({ environment: WALLETS, v1: true })
+const shop = await openShop({ profile: 'wallets' })
 const api = apiOf(shop.running)
 const workspace = await api.workspace()
 const { token: owner, tenantId } = workspace
@@ -238,8 +233,7 @@ test('a used up window is 429 with the time until it frees', async (t) => {
 })
 
 test('two processes race for the last of a budget: exactly that much is signed', async (t) => {
-  const environment = { ...shopEnvironment(shop.facilitator.url, shop.chain), ...WALLETS }
-  const beside = await testService({ beside: shop.running, environment })
+  const [, beside] = await sharedPair('wallets')
   const other = apiOf(beside)
   t.teardown(async () => {
     await other.close()

@@ -1,5 +1,4 @@
-/** Checkouts and subscriptions paid from a wallet: by x402, or by a transfer found on the chain. */
-import { setTimeout as sleep } from 'node:timers/promises'
+/** Checkouts and subscriptions paid from a wallet by x402. Those that a transfer pays: x402-watched. */
 import test from 'ava'
 import { x402HTTPClient } from '@x402/core/client'
 import type { PaymentRequired } from '@x402/core/types'
@@ -7,53 +6,16 @@ import { wrapFetchWithPayment } from '@x402/fetch'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import type { Json } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
-import { NETWORK, newAccount, startChain } from '../../support/commerce/chain.js'
+import { NETWORK } from '../../support/commerce/chain.js'
 import { sql } from '../../support/storage/sql.js'
-import { COMMERCE, openShop as openTenant, PUBLIC } from '../../support/commerce/shop.js'
-import { clientOf, encode, openShop, PRICE_ATOMIC } from '../../support/commerce/x402-shop.js'
+import { sellerAt, until } from '../../support/commerce/seller.js'
+import { PUBLIC } from '../../support/commerce/shop.js'
+import { clientOf, encode, openShop } from '../../support/commerce/x402-shop.js'
 
-const chain = await startChain()
-/** Watches the chain for transfers. */
-const watching = await openShop({ chain, environment: COMMERCE, monitor: true })
 /** Relies on its facilitator alone. */
-const blind = await openShop({ chain, environment: COMMERCE, rpc: false })
-test.after.always(async () => {
-  for (const { close } of [watching, blind]) await close()
-  await chain.close()
-})
-
-type Service = typeof watching
-
-/** A production tenant with a payee address of its own. */
-async function seller(at: Service, environment = 'production') {
-  const tenant = await openTenant(at.running)
-  const payTo = newAccount().address
-  const { status, body } = await tenant.api.call('PATCH', '/api/v1/tenant/settings', {
-    token: tenant.token,
-    json: { x402_pay_to: { [NETWORK]: payTo } },
-  })
-  if (status !== 200) throw new Error(JSON.stringify(body))
-  await sql(at.running.db.database, 'update tenants set environment = $2 where id = $1', [
-    tenant.workspace.tenantId,
-    environment,
-  ])
-  const events = async (chargeId: unknown) =>
-    (
-      await sql<{ type: string }>(
-        at.running.db.database,
-        `select type from all_events where tenant_id = $1 and data ->> 'charge_id' = $2
-         order by sequence`,
-        [tenant.workspace.tenantId, String(chargeId)],
-      )
-    ).map(({ type }) => type)
-  const page = async (session: Json) => {
-    const browser = openBrowser(at.running)
-    const shown = await browser.get(new URL(String(session['checkout_url'])).pathname)
-    await browser.close()
-    return shown
-  }
-  return { ...tenant, payTo, events, page }
-}
+const blind = await openShop({ profile: 'blind' })
+const { chain } = blind
+test.after.always(() => blind.close())
 
 async function proofFor(who: PrivateKeyAccount, url: string): Promise<string> {
   const challenged = await fetch(url)
@@ -67,8 +29,8 @@ async function proofFor(who: PrivateKeyAccount, url: string): Promise<string> {
 const post = (url: string, proof: string) =>
   fetch(url, { method: 'POST', headers: { 'payment-signature': proof } })
 
-test.serial('an agent pays a checkout session by x402, once', async (t) => {
-  const shop = await seller(blind)
+test('an agent pays a checkout session by x402, once', async (t) => {
+  const shop = await sellerAt(blind)
   const session = await shop.checkout({ metadata: { order: 'A-1' } })
   const url = String(session['x402_url'])
   t.true(url.startsWith(`${blind.running.baseUrl}${PUBLIC}/checkout-sessions/`))
@@ -102,8 +64,8 @@ test.serial('an agent pays a checkout session by x402, once', async (t) => {
   t.is(rows[0]?.['payment_link_id'], undefined)
 })
 
-test.serial('of buyers who pay one session at the same moment one pays', async (t) => {
-  const shop = await seller(blind)
+test('of buyers who pay one session at the same moment one pays', async (t) => {
+  const shop = await sellerAt(blind)
   const session = await shop.checkout()
   const url = String(session['x402_url'])
   const buyers = await Promise.all(Array.from({ length: 5 }, () => blind.buyer(1)))
@@ -120,17 +82,18 @@ test.serial('of buyers who pay one session at the same moment one pays', async (
   t.is((await shop.charge(other['charge_id']))['status'], 'pending')
 })
 
-test.serial('a payment that fails leaves the session open for the next', async (t) => {
-  const shop = await seller(blind)
+test('a payment that fails leaves the session open for the next', async (t) => {
+  const shop = await sellerAt(blind)
   const session = await shop.checkout()
   const url = String(session['x402_url'])
   const proof = await proofFor(await blind.buyer(1), url)
-  blind.facilitator.mischief = ({ operation, paymentRequirements }) =>
-    operation === 'settle' && paymentRequirements.payTo === shop.payTo
+  blind.facilitator.mischiefs.set(shop.payTo, ({ operation }) =>
+    operation === 'settle'
       ? { success: false, errorReason: 'insufficient_funds', transaction: '', network: NETWORK }
-      : undefined
+      : undefined,
+  )
   const failed = await post(url, proof)
-  blind.facilitator.mischief = undefined
+  blind.facilitator.mischiefs.delete(shop.payTo)
   t.is(failed.status, 402)
   t.is((await shop.charge(session['charge_id']))['status'], 'pending')
   t.regex((await shop.page(session)).html, /data-x402-to/)
@@ -143,137 +106,48 @@ test.serial('a payment that fails leaves the session open for the next', async (
   ])
 })
 
-test.serial('a session whose outcome is unknown cannot be paid a second time', async (t) => {
-  const shop = await seller(blind)
+test('a session whose outcome is unknown cannot be paid a second time', async (t) => {
+  const shop = await sellerAt(blind)
   const session = await shop.checkout()
   const url = String(session['x402_url'])
   const proof = await proofFor(await blind.buyer(1), url)
   const second = await proofFor(await blind.buyer(1), url)
-  blind.facilitator.mischief = async ({ operation, paymentRequirements }, honest) =>
-    operation === 'settle' && paymentRequirements.payTo === shop.payTo
+  blind.facilitator.mischiefs.set(shop.payTo, async ({ operation }, honest) =>
+    operation === 'settle'
       ? { ...(await honest()), success: false, errorReason: 'unexpected_settle_error' }
-      : undefined
+      : undefined,
+  )
   t.is((await post(url, proof)).status, 503)
   t.is((await post(url, second)).status, 409)
   t.regex((await shop.page(session)).html, /data-state="processing"/)
-  blind.facilitator.mischief = undefined
+  blind.facilitator.mischiefs.delete(shop.payTo)
   t.is((await chain.transfersTo(shop.payTo)).length, 1)
 })
 
-test.serial(
-  'the page shows the terms; where the chain is not watched it asks for no transfer',
-  async (t) => {
-    const shop = await seller(blind)
-    const session = await shop.checkout()
-    const { html } = await shop.page(session)
-    t.true(html.includes(`<code data-x402-to>${shop.payTo}</code>`))
-    t.true(html.includes(`<code data-x402-asset>${chain.token}</code>`))
-    t.regex(html, /data-x402-amount><strong>19\.99<\/strong> Test USDC</)
-    t.regex(html, /data-x402-network>Base Sepolia</)
-    t.true(html.includes(`<code data-x402-url>${String(session['x402_url'])}</code>`))
-    t.false(html.includes('ethereum:'))
-    t.false(html.includes('No payment method is available'))
-    t.false(html.includes('<form'), 'there is no rail to choose')
-    const link = await shop.make('payment-links', { price_id: shop.priceId })
-    const browser = openBrowser(blind.running)
-    t.teardown(() => browser.close())
-    const linked = await browser.get(new URL(String(link['url'])).pathname)
-    t.true(linked.html.includes(`<code data-x402-to>${shop.payTo}</code>`))
-    t.regex(linked.html, new RegExp(`payment-links/${String(link['token'])}/x402</code>`))
-    const begun = await browser.submit(linked, {})
-    t.is(begun.status, 303, 'one form leads to the checkout')
-  },
-)
-
-async function until<T>(look: () => Promise<T>, fits: (found: T) => boolean): Promise<T> {
-  for (let turn = 0; turn < 300; turn += 1) {
-    const found = await look()
-    if (fits(found)) return found
-    await sleep(100)
-  }
-  return look()
-}
-
-/** The transfer that the wallet link of a page requests. */
-function asked(html: string) {
-  const found = /href="ethereum:(0x\w+)@(\d+)\/transfer\?address=(0x\w+)&amp;uint256=(\d+)"/.exec(
-    html,
-  )
-  if (found === null) throw new Error('the page has no wallet link')
-  const [, asset, chainId, payTo, amount] = found
-  return { asset: asset!, chainId: Number(chainId), payTo: payTo!, amount: BigInt(amount!) }
-}
-
-test.serial(
-  'a transfer of the amount on the page completes the checkout, and no other',
-  async (t) => {
-    const shop = await seller(watching)
-    const [mine, other] = [await shop.checkout(), await shop.checkout()]
-    const { html } = await shop.page(mine)
-    t.regex(html, /<svg class="qr" role="img"/)
-    t.regex(html, /Send exactly this amount/)
-    const terms = asked(html)
-    t.like(terms, { asset: chain.token, chainId: 84_532, payTo: shop.payTo })
-    t.true(terms.amount > PRICE_ATOMIC && terms.amount < PRICE_ATOMIC + 10_000n, 'less than a cent')
-    t.not(terms.amount, asked((await shop.page(other)).html).amount)
-    const who = newAccount()
-    await chain.mint(shop.payTo, PRICE_ATOMIC)
-    await chain.mint(shop.payTo, terms.amount - 1n)
-    const from = '0x0000000000000000000000000000000000000000'
-    await chain.mint(who.address, terms.amount)
-    t.is((await shop.charge(mine['charge_id']))['status'], 'pending')
-    // Minting is a transfer from the zero address.
-    await chain.mint(shop.payTo, terms.amount)
-    const charge = await until(
-      () => shop.charge(mine['charge_id']),
-      ({ status }) => status === 'succeeded',
-    )
-    t.like(charge, { status: 'succeeded', rail: 'x402', buyer_id: `${NETWORK}:${from}` })
-    t.regex((await shop.page(mine)).html, /data-state="succeeded"/)
-    t.is((await shop.charge(other['charge_id']))['status'], 'pending')
-    await chain.mint(shop.payTo, terms.amount)
-    await sleep(5_000)
-    t.is((await shop.charge(other['charge_id']))['status'], 'pending', 'sent twice pays once')
-    t.deepEqual(await shop.events(mine['charge_id']), [
-      'commerce.payment.pending',
-      'commerce.payment.succeeded',
-    ])
-    const [books] = await sql<{ total: string }>(
-      watching.running.db.database,
-      `select coalesce(sum(abs(balance_minor)), 0)::text as total from ledger_accounts
-     where tenant_id = $1`,
-      [shop.workspace.tenantId],
-    )
-    t.is(books!.total, '0', 'the money went past the books')
-  },
-)
-
-test.serial('a transfer for a checkout that ended is kept as surplus', async (t) => {
-  const shop = await seller(watching)
+test('the page shows the terms; where the chain is not watched it asks for no transfer', async (t) => {
+  const shop = await sellerAt(blind)
   const session = await shop.checkout()
-  const { amount } = asked((await shop.page(session)).html)
-  const { database } = watching.running.db
-  await sql(database, `update checkout_sessions set expires_at = now() where id = $1`, [
-    session['checkout_session_id'],
-  ])
-  await until(
-    () => shop.charge(session['charge_id']),
-    ({ status }) => status === 'failed',
-  )
-  await chain.mint(shop.payTo, amount)
-  const states = () =>
-    sql<{ state: string }>(
-      database,
-      'select state from checkout_transfers where checkout_session_id = $1',
-      [session['checkout_session_id']],
-    )
-  const ended = await until(states, ([row]) => row?.state === 'surplus')
-  t.deepEqual(ended, [{ state: 'surplus' }])
-  t.is((await shop.charge(session['charge_id']))['status'], 'failed')
+  const { html } = await shop.page(session)
+  t.true(html.includes(`<code data-x402-to>${shop.payTo}</code>`))
+  t.true(html.includes(`<code data-x402-asset>${chain.token}</code>`))
+  t.regex(html, /data-x402-amount><strong>19\.99<\/strong> Test USDC</)
+  t.regex(html, /data-x402-network>Base Sepolia</)
+  t.true(html.includes(`<code data-x402-url>${String(session['x402_url'])}</code>`))
+  t.false(html.includes('ethereum:'))
+  t.false(html.includes('No payment method is available'))
+  t.false(html.includes('<form'), 'there is no rail to choose')
+  const link = await shop.make('payment-links', { price_id: shop.priceId })
+  const browser = openBrowser(blind.running)
+  t.teardown(() => browser.close())
+  const linked = await browser.get(new URL(String(link['url'])).pathname)
+  t.true(linked.html.includes(`<code data-x402-to>${shop.payTo}</code>`))
+  t.regex(linked.html, new RegExp(`payment-links/${String(link['token'])}/x402</code>`))
+  const begun = await browser.submit(linked, {})
+  t.is(begun.status, 303, 'one form leads to the checkout')
 })
 
-test.serial('what was paid by x402 is given back by its merchant, and recorded', async (t) => {
-  const shop = await seller(blind)
+test('what was paid by x402 is given back by its merchant, and recorded', async (t) => {
+  const shop = await sellerAt(blind)
   const session = await shop.checkout()
   const url = String(session['x402_url'])
   t.is((await post(url, await proofFor(await blind.buyer(1), url))).status, 200)
@@ -330,12 +204,12 @@ test.serial('what was paid by x402 is given back by its merchant, and recorded',
     [shop.workspace.tenantId],
   )
   t.is(books!.total, '0', 'the money went past the books')
-  const stranger = await seller(blind)
+  const stranger = await sellerAt(blind)
   t.is((await stranger.api.get(`${at}/refunds`, stranger.token)).status, 404)
 })
 
-test.serial('a subscription renews by invoices that its buyer pays by x402', async (t) => {
-  const shop = await seller(blind, 'sandbox')
+test('a subscription renews by invoices that its buyer pays by x402', async (t) => {
+  const shop = await sellerAt(blind, 'sandbox')
   const priceId = await shop.price({ recurring: { interval: 'month' } })
   const opened = await shop.api.post(`${PUBLIC}/subscription-checkout-sessions`, undefined, {
     price_id: priceId,

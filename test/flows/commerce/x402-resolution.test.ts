@@ -1,9 +1,11 @@
-/** A merchant resolves a payment whose outcome neither the chain nor the facilitator reveals. */
+/**
+ * A merchant resolves a payment whose outcome neither the chain nor the facilitator reveals. Own services: no background work
+ * runs.
+ */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { apiOf, type Json } from '../../support/api.js'
-import { startChain } from '../../support/commerce/chain.js'
 import type { Mischief } from '../../support/commerce/facilitator.js'
 import { sql } from '../../support/storage/sql.js'
 import { COMMERCE } from '../../support/commerce/shop.js'
@@ -15,14 +17,13 @@ const environment = {
   SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false',
 }
 const AT = '/api/v1/commerce/x402-payments'
-const chain = await startChain()
 /** Has its facilitator only. */
-const blind = await openShop({ chain, environment, rpc: false })
+const blind = await openShop({ environment, rpc: false })
 /** Has a chain node. */
-const seeing = await openShop({ chain, environment })
+const seeing = await openShop({ environment })
+const { chain } = blind
 test.after.always(async () => {
   for (const { close } of [blind, seeing]) await close()
-  await chain.close()
 })
 
 /** The payer's money moves, or not, and the facilitator closes the connection. */
@@ -48,9 +49,9 @@ async function pending(t: ExecutionContext, at: Shop, settles: boolean) {
   })
   const link = await at.link({ tenantId, priceId: String(price.body['id']) })
   const proof = await at.proof(await at.buyer(1), link)
-  at.facilitator.mischief = hangsUp(settles)
+  at.facilitator.mischiefs.set(link.payTo, hangsUp(settles))
   const answer = await at.charged(link, proof)
-  at.facilitator.mischief = undefined
+  at.facilitator.mischiefs.delete(link.payTo)
   t.is(answer.status, 503, answer.text)
   const chargeId = String(answer.body['charge_id'])
   const listed = await api.list(`${AT}?state=unknown`, token)
@@ -71,63 +72,60 @@ async function pending(t: ExecutionContext, at: Shop, settles: boolean) {
   return { api, token, tenantId, link, proof, chargeId, payment, resolve, runOut, charge }
 }
 
-test.serial(
-  'a payment resolved as settled updates the charge, its events and the buyer response',
-  async (t) => {
-    const { api, token, tenantId, link, proof, chargeId, resolve, charge } = await pending(
-      t,
-      blind,
-      true,
-    )
-    const [paid] = await chain.transfersTo(link.payTo)
-    const transaction = paid!.transaction
-    for (const wrong of [
-      {},
-      { outcome: 'settled' },
-      { outcome: 'settled', transaction: '0x12' },
-      { outcome: 'gone' },
-    ]) {
-      t.is((await resolve(wrong)).status, 400, JSON.stringify(wrong))
-    }
-    const early = await resolve({ outcome: 'failed' })
-    t.is(early.status, 409, 'its authorization can still be spent')
-    t.regex(String(early.body['detail']), /can still be spent/)
-    t.like(await charge(), { status: 'pending' })
+test('a payment resolved as settled updates the charge, its events and the buyer response', async (t) => {
+  const { api, token, tenantId, link, proof, chargeId, resolve, charge } = await pending(
+    t,
+    blind,
+    true,
+  )
+  const [paid] = await chain.transfersTo(link.payTo)
+  const transaction = paid!.transaction
+  for (const wrong of [
+    {},
+    { outcome: 'settled' },
+    { outcome: 'settled', transaction: '0x12' },
+    { outcome: 'gone' },
+  ]) {
+    t.is((await resolve(wrong)).status, 400, JSON.stringify(wrong))
+  }
+  const early = await resolve({ outcome: 'failed' })
+  t.is(early.status, 409, 'its authorization can still be spent')
+  t.regex(String(early.body['detail']), /can still be spent/)
+  t.like(await charge(), { status: 'pending' })
 
-    const answers = await Promise.all(
-      Array.from({ length: 8 }, () => resolve({ outcome: 'settled', transaction })),
-    )
-    t.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
-    t.like(answers[0]!.body, { state: 'settled', transaction })
-    t.is((await resolve({ outcome: 'failed' })).status, 409, 'settled is settled')
-    t.like(await charge(), { status: 'succeeded', rail: 'x402' })
-    const answer = await blind.final(link, proof)
-    t.is(answer.status, 200, 'the same proof hears the final answer')
-    t.is(decode(answer.headers.get('payment-response'))['transaction'], transaction)
-    const told = await sql<{ type: string }>(
-      blind.running.db.database,
-      `select type from all_events where tenant_id = $1 and data ->> 'charge_id' = $2 order by sequence`,
-      [tenantId, chargeId],
-    )
-    t.deepEqual(
-      told.map(({ type }) => type),
-      ['commerce.payment.pending', 'commerce.payment.succeeded'],
-    )
-    const audit = await sql<{ data: Json; subject: Json }>(
-      blind.running.db.database,
-      `select data, subject from audit_events
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, () => resolve({ outcome: 'settled', transaction })),
+  )
+  t.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
+  t.like(answers[0]!.body, { state: 'settled', transaction })
+  t.is((await resolve({ outcome: 'failed' })).status, 409, 'settled is settled')
+  t.like(await charge(), { status: 'succeeded', rail: 'x402' })
+  const answer = await blind.final(link, proof)
+  t.is(answer.status, 200, 'the same proof hears the final answer')
+  t.is(decode(answer.headers.get('payment-response'))['transaction'], transaction)
+  const told = await sql<{ type: string }>(
+    blind.running.db.database,
+    `select type from all_events where tenant_id = $1 and data ->> 'charge_id' = $2 order by sequence`,
+    [tenantId, chargeId],
+  )
+  t.deepEqual(
+    told.map(({ type }) => type),
+    ['commerce.payment.pending', 'commerce.payment.succeeded'],
+  )
+  const audit = await sql<{ data: Json; subject: Json }>(
+    blind.running.db.database,
+    `select data, subject from audit_events
      where tenant_id = $1 and type = 'commerce.x402_payment.resolved'`,
-      [tenantId],
-    )
-    t.is(audit.length, 1, 'once, with who said so')
-    t.like(audit[0]!.data, { charge_id: chargeId, outcome: 'settled', transaction })
-    t.is((await api.list(`${AT}?state=unknown`, token)).rows.length, 0)
-    t.is((await api.list(`${AT}?state=settled`, token)).rows.length, 1)
-    t.is((await api.list(AT, token)).rows.length, 1)
-  },
-)
+    [tenantId],
+  )
+  t.is(audit.length, 1, 'once, with who said so')
+  t.like(audit[0]!.data, { charge_id: chargeId, outcome: 'settled', transaction })
+  t.is((await api.list(`${AT}?state=unknown`, token)).rows.length, 0)
+  t.is((await api.list(`${AT}?state=settled`, token)).rows.length, 1)
+  t.is((await api.list(AT, token)).rows.length, 1)
+})
 
-test.serial('failed, once the authorization cannot be spent any more', async (t) => {
+test('failed, once the authorization cannot be spent any more', async (t) => {
   const { link, proof, resolve, runOut, charge } = await pending(t, blind, false)
   await runOut()
   const answer = await resolve({ outcome: 'failed' })
@@ -138,7 +136,7 @@ test.serial('failed, once the authorization cannot be spent any more', async (t)
   t.is((await resolve({ outcome: 'failed' })).status, 200, 'the same again')
 })
 
-test.serial('where the chain can be asked, nothing is believed against it', async (t) => {
+test('where the chain can be asked, nothing is believed against it', async (t) => {
   const lost = await pending(t, seeing, false)
   const transaction = `0x${'ab'.repeat(32)}`
   const lie = await lost.resolve({ outcome: 'settled', transaction })
@@ -158,7 +156,7 @@ test.serial('where the chain can be asked, nothing is believed against it', asyn
   t.is(found.body['transaction'], paid!.transaction, 'what is on the chain is what is written down')
 })
 
-test.serial('only the merchant with the scope can list and resolve', async (t) => {
+test('only the merchant with the scope can list and resolve', async (t) => {
   const { api, token, payment, resolve } = await pending(t, blind, false)
   const other = await api.workspace('Next door')
   t.is((await api.list(AT, other.token)).rows.length, 0)
@@ -169,7 +167,7 @@ test.serial('only the merchant with the scope can list and resolve', async (t) =
   t.is((await api.get(`${AT}?state=lost`, token)).status, 400)
 })
 
-test.serial('two answers at once end it once', async (t) => {
+test('two answers at once end it once', async (t) => {
   const { tenantId, link, resolve, runOut } = await pending(t, blind, true)
   const [paid] = await chain.transfersTo(link.payTo)
   await runOut()

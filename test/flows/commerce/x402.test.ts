@@ -1,5 +1,7 @@
 /** x402 over HTTP: the public client and facilitator libraries, a local chain, a real token. */
 import test from 'ava'
+import { x402Client, x402HTTPClient } from '@x402/core/client'
+import { ExactEvmSchemeV1 } from '@x402/evm/exact/v1/client'
 import { wrapFetchWithPayment } from '@x402/fetch'
 import { findCharge } from '../../../storage/commerce/charges.js'
 import { activatePaymentLink } from '../../../storage/commerce/products.js'
@@ -8,6 +10,7 @@ import { sql } from '../../support/storage/sql.js'
 import { merchantIn } from '../../support/commerce/merchant.js'
 import { callAt, type Json } from '../../support/identity/tenant-agent.js'
 import {
+  authorize,
   clientOf,
   decode,
   encode,
@@ -17,8 +20,15 @@ import {
 } from '../../support/commerce/x402-shop.js'
 import { numberAll } from '../../support/storage/numbered.js'
 
-const shop = await openShop()
-test.after.always(() => shop.close())
+const shop = await openShop({ profile: 'onChain' })
+/** Its service takes version 1 too. */
+const older = await openShop({ profile: 'wallets' })
+test.after.always(async () => {
+  await shop.close()
+  await older.close()
+})
+/** Uses of one proof at once. */
+const USES = process.env['TEST_LONG'] === undefined ? 20 : 200
 
 test('a link returns its price as a challenge of version 2', async (t) => {
   const link = await shop.link()
@@ -265,12 +275,12 @@ test('an authorization pays one link and no other', async (t) => {
   t.is((await shop.chain.transfersTo(payTo)).length, 1)
 })
 
-// Alone: the facilitator shares the process of the test with the 200 clients.
-test.serial('200 concurrent uses of one proof make one settlement', async (t) => {
+// Alone: the facilitator shares the process of the test with the clients.
+test.serial('concurrent uses of one proof make one settlement', async (t) => {
   t.timeout(120_000)
   const link = await shop.link()
   const proof = await shop.proof(await shop.buyer(5), link)
-  const answers = await Promise.all(Array.from({ length: 200 }, () => shop.final(link, proof)))
+  const answers = await Promise.all(Array.from({ length: USES }, () => shop.final(link, proof)))
   t.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
   t.is(new Set(answers.map(({ body }) => body['charge_id'])).size, 1)
   t.is(shop.facilitator.about(link.payTo, 'settle'), 1)
@@ -320,4 +330,205 @@ test('capabilities and OpenAPI describe it', async (t) => {
     '402',
     '404',
   ])
+})
+
+test('a payment that was not offered is refused with its reason', async (t) => {
+  const link = await shop.link()
+  const who = await shop.buyer(1)
+  const payload = await shop.payload(who, link)
+  const accepted = payload['accepted'] as Record<string, unknown>
+  const cases: [change: object, reason: string][] = [
+    [{ scheme: 'upto' }, 'invalid_scheme'],
+    [{ network: 'eip155:1' }, 'invalid_network'],
+    [{ amount: '1' }, 'invalid_payment_requirements'],
+    [{ payTo: newAccount().address }, 'invalid_payment_requirements'],
+    [{ asset: newAccount().address }, 'invalid_payment_requirements'],
+    [{ maxTimeoutSeconds: 600 }, 'invalid_payment_requirements'],
+    [{ extra: { name: 'Other', version: '2' } }, 'invalid_payment_requirements'],
+  ]
+  for (const [change, reason] of cases) {
+    const proof = encode({ ...payload, accepted: { ...accepted, ...change } })
+    const answer = await shop.final(link, proof)
+    t.is(answer.status, 402, reason)
+    t.is(decode(answer.headers.get('payment-response'))['errorReason'], reason)
+    t.is(answer.body['error'], reason)
+    t.deepEqual(decode(answer.headers.get('payment-required')), answer.body)
+  }
+  // Addresses are case-insensitive.
+  const lower = { ...accepted, asset: String(accepted['asset']).toLowerCase() }
+  t.is((await shop.post(link, encode({ ...payload, accepted: lower }))).status, 200)
+})
+
+test('invalid authorizations are refused before the facilitator is called', async (t) => {
+  const link = await shop.link()
+  const who = await shop.buyer(1)
+  const payload = await shop.payload(who, link)
+  const good = { token: shop.chain.token, to: link.payTo, value: PRICE_ATOMIC }
+  const nowSecs = BigInt(Math.floor(Date.now() / 1000))
+  const cases: [terms: Partial<Parameters<typeof authorize>[1]>, reason: string][] = [
+    [{ to: newAccount().address }, 'invalid_exact_evm_payload_recipient_mismatch'],
+    [{ value: 1n }, 'invalid_exact_evm_payload_authorization_value_mismatch'],
+    [{ value: PRICE_ATOMIC + 1n }, 'invalid_exact_evm_payload_authorization_value_mismatch'],
+    [{ validAfter: nowSecs + 30n }, 'invalid_exact_evm_payload_authorization_valid_after'],
+    [{ validBefore: nowSecs }, 'invalid_exact_evm_payload_authorization_valid_before'],
+    [{ validBefore: nowSecs + 600n }, 'invalid_exact_evm_payload_authorization_valid_before'],
+    [{ validBefore: 2n ** 255n }, 'invalid_exact_evm_payload_authorization_valid_before'],
+    [{ name: 'Other' }, 'invalid_exact_evm_payload_signature'],
+    [{ chainId: 1 }, 'invalid_exact_evm_payload_signature'],
+    [{ token: newAccount().address }, 'invalid_exact_evm_payload_signature'],
+  ]
+  for (const [terms, reason] of cases) {
+    const exact = await authorize(who, { ...good, ...terms })
+    const answer = await shop.post(link, encode({ ...payload, payload: exact }))
+    t.is(answer.status, 402, reason)
+    t.is(decode(answer.headers.get('payment-response'))['errorReason'], reason)
+  }
+  const { signature, authorization } = await authorize(who, good)
+  const flipped = signature.endsWith('1b')
+    ? `${signature.slice(0, -2)}1c`
+    : `${signature.slice(0, -2)}1b`
+  for (const wrong of [flipped, `${signature}00`, '0x00', `0x${'00'.repeat(65)}`]) {
+    const exact = { signature: wrong, authorization }
+    const answer = await shop.post(link, encode({ ...payload, payload: exact }))
+    t.is(answer.status, 402, wrong)
+    t.is(
+      decode(answer.headers.get('payment-response'))['errorReason'],
+      'invalid_exact_evm_payload_signature',
+    )
+  }
+  t.is(shop.facilitator.about(link.payTo), 0)
+})
+
+test('a payer without the money is refused and may pay later', async (t) => {
+  const link = await shop.link()
+  const who = await shop.buyer(0)
+  const proof = await shop.proof(who, link)
+  const poor = await shop.final(link, proof)
+  t.is(poor.status, 402)
+  t.is(decode(poor.headers.get('payment-response'))['errorReason'], 'insufficient_funds')
+  await shop.chain.mint(who.address, PRICE_ATOMIC)
+  t.is((await shop.final(link, proof)).status, 200)
+})
+
+test('malformed proofs are 400 and change nothing', async (t) => {
+  const link = await shop.link()
+  const payload = await shop.payload(await shop.buyer(1), link)
+  const exact = payload['payload'] as { signature: string; authorization: Record<string, unknown> }
+  const without = (name: string) => ({ ...exact.authorization, [name]: undefined })
+  const proofs = [
+    '%%%',
+    'e30',
+    encode(null),
+    encode([payload]),
+    encode('text'),
+    encode({ ...payload, x402Version: 1 }),
+    encode({ ...payload, x402Version: 3 }),
+    encode({ ...payload, x402Version: '2' }),
+    encode({ ...payload, accepted: undefined }),
+    encode({ ...payload, payload: undefined }),
+    encode({ ...payload, payload: { ...exact, signature: undefined } }),
+    encode({ ...payload, payload: { ...exact, signature: 'none' } }),
+    ...Object.keys(exact.authorization).map((name) =>
+      encode({ ...payload, payload: { ...exact, authorization: without(name) } }),
+    ),
+    encode({
+      ...payload,
+      payload: { ...exact, authorization: { ...exact.authorization, value: '0x10' } },
+    }),
+    `${encode(payload)}, ${encode(payload)}`,
+    Buffer.from(`${JSON.stringify(payload).slice(0, -1)},"x402Version":2}`).toString('base64'),
+  ]
+  for (const proof of proofs) {
+    const answer = await shop.post(link, proof)
+    t.is(answer.status, 400, proof.slice(0, 80))
+    t.is(answer.headers.get('content-type'), 'application/problem+json')
+  }
+  t.is(shop.facilitator.about(link.payTo), 0)
+  t.is((await shop.post(link, encode(payload))).status, 200)
+})
+
+test('version 1 is refused unless it is enabled', async (t) => {
+  const link = await shop.link()
+  const answer = await shop.post(link, undefined, { 'x-payment': 'e30=' })
+  t.is(answer.status, 402)
+  t.is(answer.body['x402Version'], 2)
+})
+
+test('the body is the challenge of version 1, the header that of version 2', async (t) => {
+  const link = await older.link()
+  const { status, body, headers } = await older.get(link)
+  t.is(status, 402)
+  t.is(decode(headers.get('payment-required'))['x402Version'], 2)
+  t.is(body['x402Version'], 1)
+  t.deepEqual(body['accepts'], [
+    {
+      scheme: 'exact',
+      network: 'base-sepolia',
+      maxAmountRequired: String(PRICE_ATOMIC),
+      resource: older.running.baseUrl + link.url,
+      description: 'Tea',
+      mimeType: 'application/json',
+      outputSchema: null,
+      payTo: link.payTo,
+      maxTimeoutSeconds: 60,
+      asset: older.chain.token,
+      extra: { name: TOKEN_NAME, version: '2' },
+    },
+  ])
+})
+
+test('a client of version 1 pays once, and a repetition gets the same response', async (t) => {
+  const link = await older.link()
+  const who = await older.buyer(2)
+  const client = x402Client.fromConfig({
+    schemes: [
+      { network: 'base-sepolia' as never, client: new ExactEvmSchemeV1(who), x402Version: 1 },
+    ],
+    spendControls: false,
+  })
+  const http = new x402HTTPClient(client)
+  const { body } = await older.get(link)
+  const required = http.getPaymentRequiredResponse(() => null, body)
+  const headers = http.encodePaymentSignatureHeader(await client.createPaymentPayload(required))
+  const paid = await older.post(link, undefined, headers)
+  t.is(paid.status, 200, paid.text)
+  const settlement = http.getPaymentSettleResponse((name) =>
+    name === 'X-PAYMENT-RESPONSE' ? paid.headers.get(name) : null,
+  )
+  t.like(settlement, {
+    success: true,
+    network: 'base-sepolia',
+    payer: who.address.toLowerCase(),
+  })
+  const again = await older.post(link, undefined, headers)
+  t.deepEqual(again.body, paid.body)
+  t.is((await older.chain.transfersTo(link.payTo)).length, 1)
+})
+
+test('version 2 works at the same time', async (t) => {
+  const link = await older.link()
+  t.is((await older.post(link, await older.proof(await older.buyer(1), link))).status, 200)
+})
+
+test('two proofs at once, a wrong version and an unknown network are refused', async (t) => {
+  const link = await older.link()
+  const proof = await older.proof(await older.buyer(1), link)
+  t.is((await older.post(link, proof, { 'x-payment': proof })).status, 400)
+  t.is((await older.post(link, undefined, { 'x-payment': proof })).status, 400)
+  const from = newAccount().address
+  const payload = {
+    signature: `0x${'11'.repeat(65)}`,
+    authorization: {
+      from,
+      to: link.payTo,
+      value: String(PRICE_ATOMIC),
+      validAfter: '0',
+      validBefore: '99999999999',
+      nonce: `0x${'22'.repeat(32)}`,
+    },
+  }
+  const outdated = { x402Version: 1, scheme: 'exact', network: 'solana', payload }
+  const answer = await older.post(link, undefined, { 'x-payment': encode(outdated) })
+  t.is(answer.status, 402)
+  t.is(decode(answer.headers.get('x-payment-response'))['errorReason'], 'invalid_network')
 })

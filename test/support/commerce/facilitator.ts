@@ -31,12 +31,11 @@ export interface TestFacilitator {
   readonly asked: Asked[]
   /** Fault of the next requests. Undefined for none. */
   mischief: Mischief | undefined
+  /** Faults of requests about payments to an address. */
+  readonly mischiefs: Map<string, Mischief>
   count(operation: Asked['operation']): number
   /** Number of requests about payments to an address. */
   about(payTo: string, operation?: Asked['operation']): number
-  /** Stops listening until `resume`. */
-  pause(): Promise<void>
-  resume(): Promise<void>
   close(): Promise<void>
 }
 
@@ -62,7 +61,9 @@ export async function startFacilitator(chain: TestChain | null): Promise<TestFac
         ...(await library.settle(paymentPayload, paymentRequirements)),
       }))
     }
-    const said = await facilitator.mischief?.(question, honest, response)
+    const mischief =
+      facilitator.mischiefs.get(question.paymentRequirements.payTo) ?? facilitator.mischief
+    const said = await mischief?.(question, honest, response)
     if (said === null) return
     const text = JSON.stringify(said ?? (await honest()))
     response.writeHead(200, { 'content-type': 'application/json' }).end(text)
@@ -74,21 +75,19 @@ export async function startFacilitator(chain: TestChain | null): Promise<TestFac
       response.end(JSON.stringify({ error: String(error) }))
     })
   })
-  const listen = async (port: number) => {
-    server.listen(port, '127.0.0.1')
-    await once(server, 'listening')
-  }
   const end = async () => {
     server.closeAllConnections()
     server.close()
     await once(server, 'close')
   }
-  await listen(0)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const facilitator: TestFacilitator = {
     url: `http://127.0.0.1:${port}`,
     asked,
     mischief: undefined,
+    mischiefs: new Map(),
     count: (operation) => asked.filter((one) => one.operation === operation).length,
     about: (payTo, operation) =>
       asked.filter(
@@ -96,8 +95,6 @@ export async function startFacilitator(chain: TestChain | null): Promise<TestFac
           one.paymentRequirements.payTo === payTo &&
           (operation === undefined || one.operation === operation),
       ).length,
-    pause: end,
-    resume: () => listen(port),
     close: end,
   }
   return facilitator
@@ -110,7 +107,8 @@ function libraryOn({ wallet }: TestChain): x402Facilitator {
     verifyTypedData: (args: object) => wallet.verifyTypedData(args as never),
     writeContract: (args: object) => wallet.writeContract(args as never),
     sendTransaction: (args: object) => wallet.sendTransaction(args as never),
-    waitForTransactionReceipt: (args: object) => wallet.waitForTransactionReceipt(args as never),
+    // The chain has mined a transaction before it returns its hash.
+    waitForTransactionReceipt: (args: object) => wallet.getTransactionReceipt(args as never),
     getCode: (args: object) => wallet.getCode(args as never),
   } as never)
   return new x402Facilitator()

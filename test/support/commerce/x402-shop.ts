@@ -11,10 +11,12 @@ import {
   insertPrice,
   type LinkX402,
 } from '../../../storage/commerce/products.js'
-import { CHAIN_ID, NETWORK, newAccount, startChain, type TestChain, TOKEN_NAME } from './chain.js'
-import { startFacilitator, type TestFacilitator } from './facilitator.js'
+import type { ChainProfile } from '../fleet/profiles.js'
+import { newAccount, sharedChain, type TestChain } from './chain.js'
+import { startFacilitator } from './facilitator.js'
+import { chainEnvironment, CHAIN_ID, type ChainOptions, NETWORK, TOKEN_NAME } from './market.js'
 import { type Merchant, merchantIn } from './merchant.js'
-import { type TestService, testService, type Transport } from '../service.js'
+import { sharedService, type TestService, testService, type Transport } from '../service.js'
 import { type Answer, callAt, type Json } from '../identity/tenant-agent.js'
 
 const random = systemRandom(systemClock)
@@ -23,41 +25,13 @@ const QUERY = '?buyer_country=US&buyer_region=CA'
 export const PRICE_MINOR = 1_999
 export const PRICE_ATOMIC = 19_990_000n
 
-export type ShopOptions = {
+export type ShopOptions = ChainOptions & {
+  /** A service that files share. Its chain options are those of the profile. */
+  readonly profile?: ChainProfile | undefined
   readonly environment?: Readonly<Record<string, string>> | undefined
-  /** True if the service has the node of the chain. Default true. */
-  readonly rpc?: boolean | undefined
-  /** True if settlements must be confirmed on the chain. Default false. */
-  readonly monitor?: boolean | undefined
-  readonly v1?: boolean | undefined
   readonly transport?: Transport | undefined
-  /** Default: a new chain. */
-  readonly chain?: TestChain | undefined
-}
-
-export function shopEnvironment(
-  facilitatorUrl: string,
-  chain: { readonly rpcUrl: string; readonly token: string },
-  { rpc = true, monitor = false, v1 = false, environment }: ShopOptions = {},
-): Record<string, string> {
-  const table = {
-    id: `"${NETWORK}"`,
-    asset: `"${chain.token}"`,
-    asset_name: `"${TOKEN_NAME}"`,
-    asset_version: '"2"',
-    ...(rpc ? { rpc_url: `"${chain.rpcUrl}"` } : {}),
-    // The test chain mines a block for each transaction and none after it.
-    confirmations: '0',
-  }
-  const fields = Object.entries(table).map(([name, value]) => `${name} = ${value}`)
-  return {
-    SVC_COMMERCE__X402_ENABLED: 'true',
-    SVC_COMMERCE__X402_FACILITATOR_URL: facilitatorUrl,
-    SVC_COMMERCE__X402_V1_COMPAT: String(v1),
-    SVC_CHAINS: `[{ ${fields.join(', ')} }]`,
-    ...(monitor ? { SVC_DEPLOYMENT__EMBEDDED_CHAIN_MONITOR: 'true' } : {}),
-    ...environment,
-  }
+  /** Default: the node of the chain. */
+  readonly rpcUrl?: string | undefined
 }
 
 const FINAL_WITHIN_MS = 60_000
@@ -82,29 +56,48 @@ export interface Link {
   readonly payTo: string
 }
 
-export async function openShop(options: ShopOptions = {}) {
-  const chain = options.chain ?? (await startChain())
+export async function openShop(options: ShopOptions) {
+  const { profile, environment, transport } = options
+  const chain = await sharedChain()
+  const { places } = chain
+  const { rpcUrl = places.rpcUrl } = options
   const facilitator = await startFacilitator(chain)
-  const environment = shopEnvironment(facilitator.url, chain, options)
-  const running = await testService({ environment, transport: options.transport })
+  const running =
+    profile === undefined
+      ? await testService({
+          environment: { ...chainEnvironment({ ...places, rpcUrl }, options), ...environment },
+          transport,
+        })
+      : await sharedService(profile, transport === undefined ? {} : { transport })
   const merchant = await merchantIn(running.db.database)
+  /** The facilitator of this file gets the requests about payments to an address. */
+  const receive = async (payTo: string, url = facilitator.url) => {
+    const body = JSON.stringify({ payTo, facilitator: url })
+    const { ok } = await fetch(places.facilitatorUrl, { method: 'POST', body })
+    if (!ok) throw new Error('the facilitator of the runner takes no payee')
+  }
   return {
-    ...shopOf(running, merchant, chain),
+    ...shopOf(running, merchant, chain, receive),
     running,
     chain,
     facilitator,
     merchant,
+    receive,
     async close() {
       await running.end()
       await facilitator.close()
-      if (options.chain === undefined) await chain.close()
     },
   }
 }
 
 export type Shop = Awaited<ReturnType<typeof openShop>>
 
-export function shopOf(running: TestService, merchant: Merchant, chain: TestChain) {
+export function shopOf(
+  running: TestService,
+  merchant: Merchant,
+  chain: TestChain,
+  receive: (payTo: string) => Promise<void> = () => Promise.resolve(),
+) {
   const { database } = running.db
   const { tenantId } = merchant
 
@@ -131,6 +124,7 @@ export function shopOf(running: TestService, merchant: Merchant, chain: TestChai
       x402: change.x402 === undefined ? { network: NETWORK, pay_to: payTo } : change.x402,
       createdAt: systemClock.now(),
     }
+    await receive(row.x402?.pay_to ?? payTo)
     await database.tenant(row.tenantId, (tx) => insertPaymentLink(tx, row))
     const path = `/api/v1/public/commerce/payment-links/${token}/x402`
     return { id: row.id, tenantId: row.tenantId, url: path, payTo }
@@ -274,5 +268,3 @@ export async function authorize(
   )
   return { signature, authorization }
 }
-
-export type { TestFacilitator }

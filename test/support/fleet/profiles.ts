@@ -3,6 +3,7 @@
  * database. Tenants isolate them, so a file makes its own tenants, and its own addresses with `mailbox()`.
  */
 import { fileURLToPath } from 'node:url'
+import type { ChainOptions } from '../commerce/market.js'
 import { UPSTREAM_CERT_PATH } from '../../actors/vault/egress/loopback-tls.js'
 import { REACHES_RECEIVERS } from '../webhooks/receiver.js'
 
@@ -63,6 +64,12 @@ export const EGRESS_LIMITS = {
   tenantBytes: 48 * 1024 * 1024 + 1_000_000,
 } as const
 
+const ON_CHAIN = {
+  ...LIMITS,
+  SVC_COMMERCE__ENABLED: 'true',
+  SVC_WALLET__ENABLED: 'true',
+} as const
+
 export const PROFILES = {
   /** The defaults of tests. */
   plain: { ...LIMITS, SVC_SERVER__SECURITY_CONTACT: 'security@svc.example' },
@@ -114,6 +121,12 @@ export const PROFILES = {
     SVC_COMMERCE__REDIRECT_HOSTS: 'shop.example,pay.example:8443',
     SVC_SERVER__TRUSTED_PROXIES: '127.0.0.1/32',
   },
+  /** Sells on the chain of the runner (commerce/market.ts), which it sees. */
+  onChain: ON_CHAIN,
+  /** Relies on its facilitator alone. */
+  blind: ON_CHAIN,
+  /** Takes version 1 of x402 too. */
+  wallets: ON_CHAIN,
 } as const satisfies Readonly<Record<string, Readonly<Record<string, string>>>>
 
 export type Profile = keyof typeof PROFILES
@@ -121,7 +134,15 @@ export type Profile = keyof typeof PROFILES
 /** Their services send to the mail server of the runner: `sharedMail()` shows a file what came to its addresses. */
 export const WITH_MAIL: ReadonlySet<Profile> = new Set(['people', 'enterprise'])
 
-export type PairProfile = 'people' | 'clients'
+export type ChainProfile = 'onChain' | 'blind' | 'wallets'
+
+export const CHAINS: Readonly<Partial<Record<Profile, ChainOptions>>> = {
+  onChain: {},
+  blind: { rpc: false },
+  wallets: { v1: true },
+}
+
+export type PairProfile = 'people' | 'clients' | 'wallets'
 
 /** Their deployments have two processes: `sharedPair()`. */
-export const PAIRS: ReadonlySet<Profile> = new Set<PairProfile>(['people', 'clients'])
+export const PAIRS: ReadonlySet<Profile> = new Set<PairProfile>(['people', 'clients', 'wallets'])
