@@ -230,7 +230,7 @@ test.serial(
       return undefined
     }
     const answers = await Promise.all(
-      [first, second].map((link, index) => shop.post(link, encode(payloads[index]))),
+      [first, second].map((link, index) => shop.charged(link, encode(payloads[index]))),
     )
     facilitator.mischief = undefined
     const transfers = await chain.transfersTo(first.payTo)

@@ -507,7 +507,7 @@ test('a client of version 1 pays once, and a repetition gets the same response',
 
 test('version 2 works at the same time', async (t) => {
   const link = await older.link()
-  t.is((await older.post(link, await older.proof(await older.buyer(1), link))).status, 200)
+  t.is((await older.final(link, await older.proof(await older.buyer(1), link))).status, 200)
 })
 
 test('two proofs at once, a wrong version and an unknown network are refused', async (t) => {

@@ -1,10 +1,8 @@
 import test from 'ava'
 import { runTour } from '../../../runtime/cli/tour/tour.js'
-import { sharedService, TRANSPORTS } from '../../support/service.js'
+import { REPEATED_OVER, sharedService } from '../../support/service.js'
 
-const transports = process.env['TEST_LONG'] ? TRANSPORTS : (['plain_http'] as const)
-
-for (const transport of transports) {
+for (const transport of REPEATED_OVER) {
   test(`every step of the tour succeeds (${transport})`, async (t) => {
     const running = await sharedService('plain', { transport })
     t.teardown(() => running.end())

@@ -66,6 +66,7 @@ export const EGRESS_LIMITS = {
 
 const ON_CHAIN = {
   ...LIMITS,
+  SVC_DATABASE__MAX_CONNECTIONS: '20',
   SVC_COMMERCE__ENABLED: 'true',
   SVC_WALLET__ENABLED: 'true',
 } as const
