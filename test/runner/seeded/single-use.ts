@@ -70,73 +70,12 @@ export const SINGLE_USE: readonly SeededFault[] = [
     'storage/identity/identity-races.test.ts',
   ),
   fault(
-    'a login challenge opens one session',
-    'storage/oauth/token-sessions.ts',
-    [`c.id = a.challenge_id and c.consumed_at is null`, `c.id = a.challenge_id`],
-    'storage/identity/identity-races.test.ts',
-  ),
-
-  fault(
     'a client assertion authenticates once',
     'actors/oauth/tokens/clients/clients.ts',
     [
       'if (!(await coordination.once(`assertion:${id}`, ttlSecs)))',
-      'if (clientId !== null && !(await coordination.once(`assertion:${id}`, ttlSecs)))',
+      'if (ttlSecs < 1 && !(await coordination.once(`assertion:${id}`, ttlSecs)))',
     ],
     'actors/oauth/tokens/clients.test.ts',
-  ),
-  fault(
-    'a resource server takes a DPoP proof once',
-    'runtime/resource-server/dpop.ts',
-    ['(used.get(id) ?? 0) > nowMs', '(used.get(id) ?? nowMs) < nowMs'],
-    'runtime/resource-server/dpop-and-status.test.ts',
-  ),
-  fault(
-    'what happens once in PostgreSQL is claimed once',
-    'storage/platform/coordination/postgres.ts',
-    ['where v.expires_at <= clock_timestamp()', 'where v.expires_at >= clock_timestamp()'],
-    'actors/oauth/tokens/clients.test.ts',
-  ),
-  fault(
-    'a DPoP proof is taken once',
-    'actors/oauth/tokens/verify/dpop-verifier.ts',
-    ['if (!first)', 'if (!first && settings.require_nonce)'],
-    'actors/oauth/tokens/access-token-verifier.test.ts',
-  ),
-  faults(
-    'a link or code by mail signs in once',
-    [
-      {
-        source: 'storage/operations/mail-tickets.ts',
-        find: 't.used_at is null and t.attempts_left > 0 and t.expires_at > $3',
-        replace: 't.attempts_left > 0 and t.expires_at > $3',
-      },
-    ],
-    'flows/oauth/authorization/single-use.test.ts',
-  ),
-  faults(
-    'a registration token is used up to its number',
-    [
-      {
-        source: 'storage/oauth/client-registration.ts',
-        find: 'r.uses < r.max_uses',
-        replace: 'r.uses <= r.max_uses',
-      },
-      {
-        source: 'storage/oauth/client-registration.ts',
-        find: 'and uses < max_uses',
-        replace: 'and uses <= max_uses',
-      },
-    ],
-    'flows/oauth/client-registration/registration-attacks.test.ts',
-  ),
-  fault(
-    'the id of a CIBA request is no device code',
-    'storage/oauth/backchannel-requests.ts',
-    [
-      'where kind = $1 and code_sha256 = $2 and client_id = $3',
-      'where $1::text is not null and code_sha256 = $2 and client_id = $3',
-    ],
-    'flows/oauth/device-and-ciba/ciba-attacks.test.ts',
   ),
 ]

@@ -48,13 +48,6 @@ export const TENANCY: readonly SeededFault[] = [
     ],
     'storage/identity/identity-visibility.test.ts',
   ),
-  fault(
-    'a commit of several tenants sees the rows of none',
-    'storage/platform/tenancy.ts',
-    [`: ['', tenantIds.join(',')]`, `: [tenantIds[0], tenantIds.join(',')]`],
-    'actors/platform/batching/commits-of-tenants.test.ts',
-  ),
-
   faults(
     'an application of another tenant is unknown',
     [
@@ -94,38 +87,5 @@ export const TENANCY: readonly SeededFault[] = [
     'storage/platform/idempotency.ts',
     ['.update(`${claim.scope}\\n${claim.key}`)', '.update(claim.key)'],
     'storage/platform/idempotency.test.ts',
-  ),
-  fault(
-    'a key of an agent is changed at home only',
-    'actors/agents/management/rules.ts',
-    ['agent.homeTenantId !== principal.tenantId', 'agent.homeTenantId === null'],
-    'flows/agents/agent-management.test.ts',
-  ),
-  faults(
-    'a credential of another tenant does not exist',
-    [
-      {
-        source: 'migrations/0011_vault.sql',
-        find: `using (svc_visible(tenant_id)) with check (svc_visible(tenant_id))'`,
-        replace: `using (true) with check (svc_visible(tenant_id))'`,
-      },
-      {
-        source: 'storage/vault/vault-credentials.ts',
-        find: 'where c.tenant_id = $1 and c.id = $2`',
-        replace: 'where $1::uuid is not null and c.id = $2`',
-      },
-    ],
-    'flows/vault/vault.test.ts',
-  ),
-  faults(
-    'an agent of another tenant reads no delegation',
-    [
-      {
-        source: 'migrations/0014_delegations.sql',
-        find: `using (svc_visible(tenant_id)) with check (svc_visible(tenant_id))'`,
-        replace: `using (true) with check (true)'`,
-      },
-    ],
-    'flows/agents/delegation-owners.test.ts',
   ),
 ]
