@@ -78,4 +78,22 @@ export const SINGLE_USE: readonly SeededFault[] = [
     ],
     'actors/oauth/tokens/clients.test.ts',
   ),
+  fault(
+    'a resource server takes a DPoP proof once',
+    'runtime/resource-server/dpop.ts',
+    ['(used.get(id) ?? 0) > nowMs', '(used.get(id) ?? nowMs) < nowMs'],
+    'runtime/resource-server/dpop-and-status.test.ts',
+  ),
+  fault(
+    'what happens once in PostgreSQL is claimed once',
+    'storage/platform/coordination/postgres.ts',
+    ['where v.expires_at <= clock_timestamp()', 'where v.expires_at >= clock_timestamp()'],
+    'actors/oauth/tokens/clients.test.ts',
+  ),
+  fault(
+    'a DPoP proof is taken once',
+    'actors/oauth/tokens/verify/dpop-verifier.ts',
+    ['if (!first)', 'if (!first && settings.require_nonce)'],
+    'actors/oauth/tokens/access-token-verifier.test.ts',
+  ),
 ]
