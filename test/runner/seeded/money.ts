@@ -38,4 +38,28 @@ export const MONEY: readonly SeededFault[] = [
     ['(currencyExponent(currency) ?? 2)', '2'],
     X402_RULES,
   ),
+  fault(
+    'a settlement of another amount is no payment',
+    'actors/commerce/x402/facilitator.ts',
+    ['amount !== null && amount !== expected.amount', 'amount === null'],
+    X402_RULES,
+  ),
+  fault(
+    'a charge or refund is booked once',
+    'migrations/0012_commerce.sql',
+    ['create unique index ledger_entries_once', 'create index ledger_entries_once'],
+    'storage/commerce/ledger.test.ts',
+  ),
+  fault(
+    'the lines of a ledger entry add up to zero',
+    'migrations/0104_ledger_balance.sql',
+    ['lines < 2 or total <> 0 or strange > 0', 'lines < 2 or strange > 0'],
+    'storage/commerce/ledger.test.ts',
+  ),
+  fault(
+    'a card payment of another amount is not believed',
+    'actors/commerce/card/objects.ts',
+    ['amount === providerAmount(order.amountMinor, order.currency)', `typeof amount === 'number'`],
+    'actors/commerce/card/objects.test.ts',
+  ),
 ]
