@@ -11,6 +11,7 @@ import { until } from '../support/service/watch.js'
 async function open(
   t: ExecutionContext,
   begin?: (number: number) => void,
+  unusedMs?: number,
 ): Promise<{
   pool: FleetPool
   take(settings: Record<string, string>, isShared?: boolean): ReturnType<typeof takeFleet>
@@ -22,23 +23,28 @@ async function open(
   const running = new Set<number>()
   const unclean = new Set<number>()
   let last = 0
-  const pool = await poolOf(folder, async () => {
-    const number = (last += 1)
-    begin?.(number)
-    running.add(number)
-    return {
-      baseUrl: String(number),
-      ca: 'a CA',
-      db: { url: 'a database', superuserUrl: 'as superuser' },
-      kms: { environment: {} },
-      coordination: { environment: {} },
-      processes: [{ logPath: 'a log' }],
-      async end() {
-        running.delete(number)
-        if (unclean.has(number)) throw new Error(`process of ${number} ended with 1`)
-      },
-    } as unknown as Fleet
-  })
+  const pool = await poolOf(
+    folder,
+    async () => {
+      const number = (last += 1)
+      begin?.(number)
+      running.add(number)
+      return {
+        baseUrl: String(number),
+        ca: 'a CA',
+        db: { url: 'a database', superuserUrl: 'as superuser' },
+        kms: { environment: {} },
+        coordination: { environment: {} },
+        processes: [{ logPath: 'a log' }],
+        async end() {
+          running.delete(number)
+          if (unclean.has(number)) throw new Error(`process of ${number} ended with 1`)
+        },
+      } as unknown as Fleet
+    },
+    true,
+    unusedMs,
+  )
   t.teardown(async () => {
     await pool.end()
     rmSync(folder, { recursive: true })
@@ -58,7 +64,7 @@ test('a fleet with settings serves one test', async (t) => {
   t.is(pool.started(), 2)
 })
 
-test('tests that share have one fleet for each profile, until the end of the run', async (t) => {
+test('tests that share have one fleet for each profile', async (t) => {
   const { pool, take, running } = await open(t)
   const [one, other] = await Promise.all([take({ a: '1' }, true), take({ a: '1' }, true)])
   t.is(one.fleet.baseUrl, other.fleet.baseUrl)
@@ -69,6 +75,17 @@ test('tests that share have one fleet for each profile, until the end of the run
   t.is(later.fleet.baseUrl, one.fleet.baseUrl)
   t.is(running.size, 2)
   t.is(pool.started(), 2)
+})
+
+test('a fleet that no test shares any more ends, and a later test gets another', async (t) => {
+  const { take, running } = await open(t, undefined, 1)
+  const [one, other] = [await take({}, true), await take({}, true)]
+  await one.giveBack()
+  t.is((await take({}, true)).fleet.baseUrl, other.fleet.baseUrl)
+  const [second, third] = [await take({ a: '1' }, true), await take({ a: '1' }, true)]
+  await Promise.all([second.giveBack(), third.giveBack()])
+  await until('the end of the second', 10_000, () => running.size === 1)
+  t.is((await take({ a: '1' }, true)).fleet.baseUrl, '3')
 })
 
 test('a repeated file finds nothing of its run before', async (t) => {

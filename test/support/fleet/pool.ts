@@ -1,6 +1,6 @@
 /**
  * Fleets of the runner. A test asks for one over a socket, and has it until it closes the connection. Those that tests share
- * (profiles.ts) run until the end of the run. Their processes run the service of one fleet after another (hosts.ts): a new
+ * (profiles.ts) end when no file has had them for a while. Their processes run the service of one fleet after another (hosts.ts): a new
  * process would take longer to start than most tests.
  */
 import { once } from 'node:events'
@@ -26,6 +26,10 @@ export interface FleetPool {
 }
 
 type Kept = { readonly fleet: Served; readonly folder: string }
+type Shared = { readonly kept: Promise<Kept>; users: number; leaving?: NodeJS.Timeout }
+
+/** A service that waits costs a fiftieth of a processor, and its start in a warm process a third of a second of one. */
+const UNUSED_MS = 15_000
 
 /** @param folder for the socket, the keys and the logs. */
 export function openFleetPool(
@@ -76,11 +80,13 @@ async function openPool(
 /**
  * @param begin starts a fleet, whose logs are in a folder.
  * @param isSerial one starts at a time: a fleet has more processes than a machine of tests has processors.
+ * @param unusedMs how long one that tests share waits for another test.
  */
 export async function poolOf(
   folder: string,
   begin: (wanted: WantedFleet, logFolder: string) => Promise<Served>,
   isSerial = true,
+  unusedMs = UNUSED_MS,
 ): Promise<FleetPool> {
   const running = new Set<Kept>()
   const pending = new Set<Promise<unknown>>()
@@ -88,7 +94,7 @@ export async function poolOf(
   let count = 0
   let starting: Promise<unknown> = Promise.resolve()
   /** By wishes. */
-  const common = new Map<string, Promise<Kept>>()
+  const common = new Map<string, Shared>()
 
   const track = (work: Promise<unknown>): void => {
     const over: Promise<unknown> = work
@@ -123,12 +129,25 @@ export async function poolOf(
     const key = JSON.stringify(wanted)
     let shared = common.get(key)
     if (shared === undefined) {
-      shared = start(wanted)
+      shared = { kept: start(wanted), users: 0 }
       common.set(key, shared)
       // The next test tries again.
-      shared.catch(() => common.delete(key))
+      shared.kept.catch(() => common.delete(key))
     }
-    return { kept: await shared, back: () => undefined }
+    const taken = shared
+    clearTimeout(taken.leaving)
+    taken.users += 1
+    const back = () => {
+      taken.users -= 1
+      if (taken.users > 0 || common.get(key) !== taken) return
+      taken.leaving = setTimeout(() => leave(key, taken), unusedMs).unref()
+    }
+    return { kept: await taken.kept, back }
+  }
+  const leave = (key: string, { kept, leaving }: Shared) => {
+    clearTimeout(leaving)
+    common.delete(key)
+    track(kept.then(finish))
   }
   const serve = async (socket: Socket): Promise<void> => {
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
@@ -160,11 +179,12 @@ export async function poolOf(
     socketPath,
     started: () => count,
     renew() {
-      for (const shared of common.values()) track(shared.then(finish))
-      common.clear()
+      for (const [key, shared] of common) leave(key, shared)
     },
     async end() {
       server.close()
+      for (const { leaving } of common.values()) clearTimeout(leaving)
+      common.clear()
       for (const socket of sockets) socket.destroy()
       while (pending.size > 0) await Promise.all(pending)
       for (const kept of running) track(finish(kept))

@@ -32,7 +32,8 @@ export const testPoolSettings: PoolSettings = {
   min_connections: 0,
   identity_max_connections: 4,
   connect_timeout_secs: 20,
-  idle_timeout_secs: 600,
+  // A file that does not close it ends soon.
+  idle_timeout_secs: 10,
   max_lifetime_secs: 1800,
   statement_cache_capacity: 100,
   test_before_acquire: true,

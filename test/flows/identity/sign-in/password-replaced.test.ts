@@ -62,6 +62,7 @@ test('by another hash of the same password, signs in', async (t) => {
 
 test('a password is hashed again at the first correct sign-in with other costs', async (t) => {
   const running = await sharedService('plain')
+  t.teardown(() => running.end())
   const person = await bootstrapped(running)
   const hash = async () => {
     const query = 'select password_hash as hash from accounts where email = $1'
