@@ -4,7 +4,7 @@
  */
 import type { ExecutionContext } from 'ava'
 import { type Answer, callerOf } from '../../support/agents/journey.js'
-import { isOAuthError } from '../../support/service/refusals.js'
+import { isOAuthError, isProblem } from '../../support/service/refusals.js'
 import { CALLBACK, type RelyingParty } from '../../support/oauth/relying-party.js'
 import { bearer, type Fields, type Scene, secretOf, test, UNKNOWN_ID } from './scene.js'
 
@@ -130,6 +130,22 @@ export function endpoints(): void {
         }
       },
     )
+  }
+  // The generated rows leave out routes that answer with pages.
+  for (const path of ['/oauth/authorize', '/oauth/end-session']) {
+    test.serial(`${path}: what is no form is a problem document`, async (t) => {
+      const { running } = t.context
+      const { call } = callerOf(running.baseUrl)
+      for (const [type, body, status, code, name] of [
+        ['application/json', '{}', 415, 'unsupported_media_type', 'unsupported-media-type'],
+        ['text/plain', 'a=b', 415, 'unsupported_media_type', 'unsupported-media-type'],
+        [FORM, `a=${'x'.repeat(70_000)}`, 413, 'payload_too_large', 'payload-too-large'],
+      ] as const) {
+        const answer = await call(path, { method: 'POST', headers: { 'content-type': type }, body })
+        isProblem(t, answer, running.issuer, { status, code, name })
+        t.truthy(answer.body['error_description'])
+      }
+    })
   }
   test.serial('answers of these endpoints are never cached', neverCached)
 }
