@@ -5,7 +5,6 @@
 import { spawn } from 'node:child_process'
 import {
   cpSync,
-  existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -16,7 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { SEEDED_FAULTS } from './runner/seeded-faults.js'
+import { compiled, SEEDED_FAULTS, wrongIn } from './runner/seeded-faults.js'
 import type { SeededFault } from './runner/seeded/fault.js'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
@@ -38,7 +37,10 @@ process.exitCode = await main(process.argv.slice(2))
 async function main(names: readonly string[]): Promise<number> {
   const unknown = names.filter((name) => !SEEDED_FAULTS.some((fault) => fault.name === name))
   const faults = SEEDED_FAULTS.filter(({ name }) => names.length === 0 || names.includes(name))
-  const wrong = [...unknown.map((name) => `no fault '${name}'`), ...faults.flatMap(wrongIn)]
+  const wrong = [
+    ...unknown.map((name) => `no fault '${name}'`),
+    ...faults.flatMap((fault) => wrongIn(fault, root)),
+  ]
   for (const line of wrong) say(line)
   if (wrong.length > 0) return 2
   const files = [...new Set(faults.flatMap(({ tests }) => tests))]
@@ -71,22 +73,6 @@ async function main(names: readonly string[]): Promise<number> {
   say(`${faults.length} faults: ${faults.length - missed} caught, ${missed} not`)
   return missed === 0 ? 0 : 1
 }
-
-/** What keeps a row from being seeded: a source or test that was renamed, or a text that is not there once. */
-function wrongIn({ name, edits, tests }: SeededFault): string[] {
-  const paths = [...edits.map(({ source }) => source), ...tests].map(compiled)
-  const absent = paths.filter((path) => !existsSync(join(root, path)))
-  if (absent.length > 0) return absent.map((path) => `${name}: ${path} does not exist`)
-  const long = tests.filter((test) => test.endsWith('.long.test.ts'))
-  if (long.length > 0) return long.map((test) => `${name}: npm test does not run ${test}`)
-  return edits.flatMap(({ source, find }) => {
-    const count = readFileSync(join(root, compiled(source)), 'utf8').split(find).length - 1
-    return count === 1
-      ? []
-      : [`${name}: ${compiled(source)} has '${find}' ${count} times, not once`]
-  })
-}
-
 /** Runs test files in a tree with one fault, or with none. */
 async function runIn(fault: SeededFault | undefined, tests: readonly string[]): Promise<Outcome> {
   const tree = mkdtempSync(join(tmpdir(), 'svc-seeded-'))
@@ -132,11 +118,6 @@ async function runTests(tree: string, files: readonly string[]): Promise<Outcome
     tests: named.map(([, file, title]) => `${file}: ${title}`),
     failed: lines.flatMap((line) => FAILED.exec(line)?.[1] ?? []),
   }
-}
-
-/** The program runs the compiled file of a source, and migrations as they are. */
-function compiled(source: string): string {
-  return source.endsWith('.ts') ? join('dist', source.replace(/\.ts$/, '.js')) : source
 }
 
 function say(line: string): void {

@@ -7,6 +7,7 @@ import { readOptions, UsageError } from './options.js'
 import { slowest } from './progress.js'
 import { shortDetail, sourceOf, tapReader, type TestPoint } from './tap.js'
 import { keepResults, NOT_THROUGH, passedBefore, reasonOf } from './through.js'
+import { SEEDED_FAULTS, wrongIn } from './seeded-faults.js'
 
 function checkout(t: ExecutionContext, files: readonly string[]): string {
   const root = mkdtempSync(join(tmpdir(), 'svc-runner-'))
@@ -213,4 +214,11 @@ test('a run that is resumed leaves out the files that have passed through the sa
   t.deepEqual([...passedBefore(path, run)], ['a'])
   keepResults(path, [{ ...result, file: 'b' }])
   t.deepEqual([...passedBefore(path, run)], ['a', 'b'])
+})
+
+test('every seeded fault has its place in the program, and a daily test', (t) => {
+  t.deepEqual(
+    SEEDED_FAULTS.flatMap((fault) => wrongIn(fault, '.')),
+    [],
+  )
 })

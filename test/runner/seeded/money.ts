@@ -62,4 +62,10 @@ export const MONEY: readonly SeededFault[] = [
     ['amount === providerAmount(order.amountMinor, order.currency)', `typeof amount === 'number'`],
     'actors/commerce/card/objects.test.ts',
   ),
+  fault(
+    'a card payment in another currency is not believed',
+    'actors/commerce/card/objects.ts',
+    ['currency.toUpperCase() === order.currency', `currency.length === order.currency.length`],
+    'actors/commerce/card/objects.test.ts',
+  ),
 ]

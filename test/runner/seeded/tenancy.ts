@@ -15,7 +15,7 @@ export const TENANCY: readonly SeededFault[] = [
     'a tenant sees its own organization only',
     'migrations/0003_identity.sql',
     ['where t.organization_id = organizations.id and svc_visible(t.id)', 'where svc_visible(t.id)'],
-    'storage/identity/identity-visibility.test.ts',
+    'storage/identity/identity-races.test.ts',
   ),
   fault(
     'accounts are invisible to a tenant',
@@ -26,7 +26,7 @@ export const TENANCY: readonly SeededFault[] = [
       `create policy crossing on accounts
   using (true)`,
     ],
-    'storage/identity/identity-visibility.test.ts',
+    'storage/identity/identity-races.test.ts',
   ),
   fault(
     'no tenant writes an organization',
@@ -37,7 +37,7 @@ export const TENANCY: readonly SeededFault[] = [
       `organizations.id and svc_visible(t.id)))
   with check (true);`,
     ],
-    'storage/identity/identity-visibility.test.ts',
+    'storage/identity/identity-races.test.ts',
   ),
   fault(
     'no tenant writes an agent of another tenant',
@@ -46,7 +46,7 @@ export const TENANCY: readonly SeededFault[] = [
       `'create policy tenant on %I using (svc_visible(tenant_id)) with check (svc_visible(tenant_id))'`,
       `'create policy tenant on %I using (svc_visible(tenant_id)) with check (true)'`,
     ],
-    'storage/identity/identity-visibility.test.ts',
+    'storage/identity/identity-races.test.ts',
   ),
   faults(
     'an application of another tenant is unknown',
