@@ -29,7 +29,7 @@ type Kept = { readonly fleet: Served; readonly folder: string }
 type Shared = { readonly kept: Promise<Kept>; users: number; leaving?: NodeJS.Timeout }
 
 /** A service that waits costs a fiftieth of a processor, and its start in a warm process a third of a second of one. */
-const UNUSED_MS = 15_000
+const UNUSED_MS = 60_000
 
 /** @param folder for the socket, the keys and the logs. */
 export function openFleetPool(
