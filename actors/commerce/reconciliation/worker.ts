@@ -67,8 +67,7 @@ export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
       return afterFacilitator(result, chain !== undefined)
     }
 
-    /** @returns true if the outcome is known now. */
-    async function see(row: X402PaymentRow, lease: string): Promise<boolean> {
+    async function see(row: X402PaymentRow, lease: string): Promise<void> {
       const leased = { ...row, lease }
       const { chargeId, checks } = row
       const finding = await lookInto(row, leased)
@@ -77,11 +76,13 @@ export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
       if (finding.tag === 'settled') {
         const { transaction } = finding
         lifecycle.log.info({ ...context, transaction }, 'x402: payment settled')
-        return ends.settled(leased, transaction)
+        await ends.settled(leased, transaction)
+        return
       }
       if (finding.tag === 'failed') {
         lifecycle.log.info({ ...context, reason: finding.reason }, 'x402: payment failed')
-        return ends.failed(leased, finding.reason)
+        await ends.failed(leased, finding.reason)
+        return
       }
       const level = checks === CHECKS_BEFORE_ERROR ? 'error' : 'debug'
       lifecycle.log[level](
@@ -89,24 +90,30 @@ export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
         'x402: outcome still unknown, an operator can resolve it',
       )
       await ends.postponed(leased, againSecs(checks), finding.transaction)
-      return false
     }
 
-    /** Crosses tenants: one worker serves all of them. */
-    async function round(): Promise<{ full: boolean }> {
+    const inProgress = new Set<Promise<void>>()
+
+    function begin(row: X402PaymentRow, lease: string): void {
+      const check = see(row, lease)
+        // The lease expires.
+        .catch((err: unknown) => lifecycle.log.warn({ err }, 'x402: check failed'))
+        .finally(() => inProgress.delete(check))
+      inProgress.add(check)
+    }
+
+    /**
+     * Begins the checks that are due. A facilitator that does not answer holds one place, not the
+     * other payments. Crosses tenants: one worker serves all of them.
+     */
+    async function round(): Promise<void> {
       const lease = random.uuid()
       const rows = await database.system(
-        (tx) => claimDueX402Payments(tx, lease, CONCURRENT_MAX, LEASE_SECS),
+        (tx) => claimDueX402Payments(tx, lease, CONCURRENT_MAX - inProgress.size, LEASE_SECS),
         { pool: 'background' },
       )
-      const outcomes = await Promise.allSettled(rows.map((row) => see(row, lease)))
-      for (const outcome of outcomes) {
-        if (outcome.status === 'rejected') {
-          // The lease expires.
-          lifecycle.log.warn({ err: outcome.reason as unknown }, 'x402: check failed')
-        }
-      }
-      return { full: rows.length === CONCURRENT_MAX }
+      for (const row of rows) begin(row, lease)
+      if (inProgress.size === CONCURRENT_MAX) await Promise.race(inProgress)
     }
 
     async function count(): Promise<void> {
@@ -124,10 +131,9 @@ export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
     async function work(): Promise<void> {
       while (!lifecycle.signal.aborted) {
         try {
-          const { full } = await round()
+          await round()
           await count()
           loop.succeeded()
-          if (full) continue
           const waitMs = await database.system((tx) => nextX402PaymentMs(tx, POLL_MS_MAX), {
             pool: 'background',
           })
@@ -160,5 +166,6 @@ export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
       facilitator === null ? undefined : work(),
       watched.size === 0 ? undefined : watch(),
     ])
+    await Promise.all(inProgress)
   },
 })
