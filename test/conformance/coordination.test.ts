@@ -13,6 +13,7 @@ import {
 } from '../../storage/platform/coordination/postgres.js'
 import { redisCoordination } from '../../storage/platform/coordination/redis.js'
 import { type FreshDatabase, freshDatabase } from '../support/storage/database.js'
+import { IS_LONG } from '../support/runs.js'
 import { program } from '../support/service/programs.js'
 import { startRedisGroup } from '../support/service/redis-groups.js'
 import { type Server, startMemcached, startRedis } from '../support/service/servers.js'
@@ -22,7 +23,7 @@ import type { RedisSettings } from '../../storage/platform/settings.js'
 const WITHIN_MS = 60_000
 
 /** Groups of Redis servers, for the long run: the daily one has a single server. */
-const GROUPS = process.env['TEST_LONG'] ? (['cluster', 'sentinel'] as const) : []
+const GROUPS = IS_LONG ? (['cluster', 'sentinel'] as const) : []
 
 const REDIS: RedisSettings = {
   mode: 'single',

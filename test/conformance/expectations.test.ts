@@ -197,8 +197,8 @@ const EVERY_DAY: readonly Row[] = [
   {
     what: 'clients and helpers',
     shown: [
-      ['contract/generated-types', 'generated Python types compile and read an answer'],
-      ['contract/generated-types', 'generated Go types compile and read an answer'],
+      ['contract/generated-types.long', 'generated Python types compile and read an answer'],
+      ['contract/generated-types.long', 'generated Go types compile and read an answer'],
       ['runtime/packages/client-package', 'TypeScript programs compile against it'],
       ['flows/operations/examples/other-languages.long', 'the Python client is an agent'],
     ],

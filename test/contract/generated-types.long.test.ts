@@ -11,7 +11,6 @@ import { program } from '../support/service/programs.js'
 
 const run = promisify(execFile)
 const GENERATOR = 'docs/examples/clients/generate-types.mjs'
-const LONG = process.env['TEST_LONG'] !== undefined
 
 const { createApplication } = JSON.parse(
   readFileSync('gateway/openapi/examples/applications.json', 'utf8'),
@@ -51,14 +50,13 @@ func main() {
 }
 `
 
-/** Only in the long form: it installs a package of 19 MB. */
-function inLongForm(
+/** It installs a package of 19 MB. */
+function compiling(
   name: string,
   title: string,
   body: (t: ExecutionContext, path: string) => Promise<void>,
 ) {
   const path = program(name)
-  if (!LONG) return
   if (path === undefined) test.skip(`${title} (skipped: ${name} is not installed)`, () => undefined)
   else test(title, (t) => body(t, path))
 }
@@ -82,14 +80,14 @@ async function generated(
   return { folder, types: stdout }
 }
 
-inLongForm('python3', 'generated Python types compile and read an answer', async (t, python) => {
+compiling('python3', 'generated Python types compile and read an answer', async (t, python) => {
   const { folder, types } = await generated(t, 'python')
   writeFileSync(join(folder, 'svc_types.py'), types)
   const { stdout } = await run(python, ['-B', '-c', PYTHON], { cwd: folder })
   t.deepEqual(stdout.trim().split('\n'), [answer.client_id, 'refused'])
 })
 
-inLongForm('go', 'generated Go types compile and read an answer', async (t, go) => {
+compiling('go', 'generated Go types compile and read an answer', async (t, go) => {
   const { folder, types } = await generated(t, 'go')
   mkdirSync(join(folder, 'svc'))
   writeFileSync(join(folder, 'svc/types.go'), types)

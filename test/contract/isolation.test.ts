@@ -25,6 +25,7 @@ import type { ConsoleResource } from '../../gateway/console/declaration.js'
 import { RESOURCES } from '../../gateway/console/site.js'
 import { ownerOf } from '../support/identity/console.js'
 import { nulFaults } from './nul.js'
+import { IS_LONG } from '../support/runs.js'
 
 const resources = await startPopulatedService()
 const { api, receiver, running } = resources
@@ -37,7 +38,6 @@ const managerToken = await ownToken(api, mine.workspace, mine.person, 'openid us
 const document = (await api.get('/openapi.json')).body
 /** The data of the other tenant before the calls. The long run compares it after each of them. */
 const untouched = await dataDigest(running.db, theirs.workspace)
-const IS_LONG = process.env['TEST_LONG'] !== undefined
 test.after.always(async () => {
   await mine.person.browser.close()
   await theirs.person.browser.close()

@@ -5,6 +5,7 @@ import { type ActorRef, ActorUnavailable, withMethods } from '../../runtime/kern
 import { systemClock } from '../../runtime/kernel/clock.js'
 import { heldClock } from '../support/held-clock.js'
 import { openStage, type Stage, type StageOptions, TRANSPORTS, type Transport } from './stage.js'
+import { IS_LONG } from '../support/runs.js'
 
 type Throttle = Partial<{
   [K in keyof RateLimitsProtocol]: (
@@ -40,7 +41,7 @@ async function withStage(
 const LIMIT = POLICIES.default[0].limit
 
 /** A quota does not depend on the transport: the long run shows it. */
-const COUNTED: readonly Transport[] = process.env['TEST_LONG'] ? TRANSPORTS : ['http2']
+const COUNTED: readonly Transport[] = IS_LONG ? TRANSPORTS : ['http2']
 
 for (const transport of COUNTED) {
   test(`${transport}: the default quota is announced, counted down and enforced`, async (t) => {

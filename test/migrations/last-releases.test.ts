@@ -23,10 +23,11 @@ import {
   replay,
 } from '../support/release/recording.js'
 import { emptyDatabase } from '../support/storage/database.js'
+import { IS_LONG } from '../support/runs.js'
 
 const versions = recordedVersions()
 /** The migrations after older releases are released too, and do not change. */
-const checked = process.env['TEST_LONG'] ? versions : versions.slice(-1)
+const checked = IS_LONG ? versions : versions.slice(-1)
 const numberOf = (name: string) => Number(name.slice(0, 4))
 
 test('every release in the changelog is recorded', async (t) => {
@@ -92,7 +93,7 @@ for (const version of checked) {
   })
 }
 
-if (process.env['TEST_LONG']) {
+if (IS_LONG) {
   test('a trigger that calls a function of a later migration is found', async (t) => {
     t.timeout(300_000)
     const folder = await formerFiles(t)

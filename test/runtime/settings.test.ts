@@ -7,6 +7,7 @@ import { type Leaf, leaves, treeOf } from '../../runtime/kernel/config/tree.js'
 import { loadSettings } from '../../runtime/configuration/load-settings.js'
 import { assembly } from '../../runtime/configuration/assembly.js'
 import type { Settings } from '../../runtime/configuration/settings.js'
+import { IS_LONG } from '../support/runs.js'
 
 const tree = treeOf(assembly)
 const every = [...leaves(tree)].map(({ path, leaf }) => ({ key: path.join('.'), leaf }))
@@ -264,7 +265,7 @@ test('any values of any keys are loaded, or refused with listed failures', (t) =
       const result = read(environment)
       t.true(result.tag === 'loaded' || result.failures.length > 0)
     }),
-    { numRuns: process.env['TEST_LONG'] ? 500 : 25 },
+    { numRuns: IS_LONG ? 500 : 25 },
   )
 })
 

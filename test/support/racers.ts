@@ -1,7 +1,7 @@
 /** Races for a single-use artefact: eight callers prove its one statement, 200 put it under load. */
-const isLong = process.env['TEST_LONG'] === '1'
+import { IS_LONG } from './runs.js'
 
 /** Callers that use one artefact at the same time. */
-export const RACERS = isLong ? 200 : 8
+export const RACERS = IS_LONG ? 200 : 8
 /** Races of two processes for a row. */
-export const ROUNDS = isLong ? 20 : 4
+export const ROUNDS = IS_LONG ? 20 : 4

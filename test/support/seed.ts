@@ -7,8 +7,9 @@ import { appendFileSync } from 'node:fs'
 import test from 'ava'
 import { configureGlobal } from 'fast-check'
 import { keepExchanges, linesOf, watchExchanges } from './service/exchanges.js'
+import { IS_LONG } from './runs.js'
 
-if (process.env['TEST_LONG'] !== '1') configureGlobal({ seed: 20_261_123, numRuns: 25 })
+if (!IS_LONG) configureGlobal({ seed: 20_261_123, numRuns: 25 })
 
 /** For what support code says of the file. */
 const file = new URL(test.meta.file).pathname

@@ -11,14 +11,14 @@ import { ownService } from '../../support/service/own-service.js'
 import { freePort } from '../../support/service.js'
 import { COMMERCE, openShop, PUBLIC } from '../../support/commerce/shop.js'
 import { auditBooks } from '../../support/commerce/checkout-fixture.js'
+import { IS_LONG } from '../../support/runs.js'
 
-const LONG = process.env['TEST_LONG'] !== undefined
-const SUBSCRIPTIONS = LONG ? 200 : 30
-const KILLS = LONG ? 20 : 4
+const SUBSCRIPTIONS = IS_LONG ? 200 : 30
+const KILLS = IS_LONG ? 20 : 4
 const STOPS_MAX = 10
 
 test(`of ${SUBSCRIPTIONS} renewals none is lost or doubled by ${KILLS} kills`, async (t) => {
-  t.timeout(LONG ? 1_200_000 : 240_000)
+  t.timeout(IS_LONG ? 1_200_000 : 240_000)
   const running = await ownService({
     environment: { ...COMMERCE, SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
   })

@@ -13,17 +13,17 @@ import { sql } from '../../support/storage/sql.js'
 import { ownService } from '../../support/service/own-service.js'
 import { freePort } from '../../support/service.js'
 import { numberAll } from '../../support/storage/numbered.js'
+import { IS_LONG } from '../../support/runs.js'
 
-const LONG = process.env['TEST_LONG'] !== undefined
-const PAYMENTS = LONG ? 1_200 : 60
-const KILLS = LONG ? 30 : 3
+const PAYMENTS = IS_LONG ? 1_200 : 60
+const KILLS = IS_LONG ? 30 : 3
 /** One sixth of the payments finds the budget used up. */
 const PAID = (PAYMENTS / 6) * 5
 const AT_ONCE = 6
 const USDC = '0x036CbD53842c5426634e7929541eC2318f3dCF7e'
 
 test(`of ${PAYMENTS} payments ${PAID} are signed, once each, in ${KILLS} kills`, async (t) => {
-  t.timeout(LONG ? 1_800_000 : 240_000)
+  t.timeout(IS_LONG ? 1_800_000 : 240_000)
   // Holds the database and the keys. The signing process is killed.
   const holder = await ownService({
     transport: 'plain_http',

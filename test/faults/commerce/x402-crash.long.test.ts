@@ -22,14 +22,14 @@ import {
   shopOf,
 } from '../../support/commerce/x402-shop.js'
 import { numberAll } from '../../support/storage/numbered.js'
+import { IS_LONG } from '../../support/runs.js'
 
-const LONG = process.env['TEST_LONG'] !== undefined
-const PAYMENTS = LONG ? 1_000 : 60
-const KILLS = LONG ? 50 : 4
+const PAYMENTS = IS_LONG ? 1_000 : 60
+const KILLS = IS_LONG ? 50 : 4
 const BUYERS = 8
 
 test(`of ${PAYMENTS} payments none is lost or settled twice in ${KILLS} kills`, async (t) => {
-  t.timeout(LONG ? 1_800_000 : 240_000)
+  t.timeout(IS_LONG ? 1_800_000 : 240_000)
   const chain = await sharedChain()
   const facilitator = await startFacilitator(chain)
   const environment = {

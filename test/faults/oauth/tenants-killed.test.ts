@@ -15,11 +15,11 @@ import { sql } from '../../support/storage/sql.js'
 import { freePort, TEST_DEFAULTS } from '../../support/service.js'
 import { freshDatabase } from '../../support/storage/database.js'
 import { testKms } from '../../support/storage/kms.js'
+import { IS_LONG } from '../../support/runs.js'
 
-const LONG = process.env['TEST_LONG'] !== undefined
-const TENANTS = LONG ? 50 : 12
+const TENANTS = IS_LONG ? 50 : 12
 /** Tokens of all tenants before the process is killed. */
-const TOKENS_MIN = LONG ? 400 : 60
+const TOKENS_MIN = IS_LONG ? 400 : 60
 
 /** Copies of a tenant with its application, which keeps its secret. */
 const COPY = [

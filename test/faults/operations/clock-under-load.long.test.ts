@@ -13,12 +13,12 @@ import { type SteppedClock, steppedClock } from '../../support/service/stepped-c
 import { trust } from '../../support/service/trust.js'
 import { until } from '../../support/service/watch.js'
 import { ownPostgres } from '../../support/storage/outage.js'
+import { IS_LONG } from '../../support/runs.js'
 
-const LONG = process.env['TEST_LONG'] !== undefined
 const STEP_SECS = 300
 /** Forward, back to the real time, back, and forward to the real time. */
 const STEPS = [STEP_SECS, 0, -STEP_SECS, 0]
-const HOLD_MS = LONG ? 60_000 : 2_000
+const HOLD_MS = IS_LONG ? 60_000 : 2_000
 const WORKERS = 2
 const PACE_MS = 20
 /** A slow machine takes some seconds between two readings. */
@@ -29,7 +29,7 @@ const NUMBERED_WITHIN_MS = 30_000
 type Stepped = 'processes' | 'PostgreSQL' | 'machine'
 
 async function stepsUnderLoad(t: ExecutionContext, faketime: string, stepped: Stepped) {
-  t.timeout(LONG ? 900_000 : 240_000)
+  t.timeout(IS_LONG ? 900_000 : 240_000)
   const clock: SteppedClock = steppedClock(faketime)
   t.teardown(() => clock.remove())
   const isDatabase = stepped !== 'processes'
@@ -120,7 +120,7 @@ function warningsOf(processes: readonly { output(): string }[]): readonly string
     .slice(-WARNINGS_MAX)
 }
 
-for (const stepped of LONG
+for (const stepped of IS_LONG
   ? (['processes', 'PostgreSQL', 'machine'] as const)
   : (['machine'] as const)) {
   testWithProgram('faketime', `the clock of the ${stepped} is stepped under load`, (t, faketime) =>

@@ -20,15 +20,15 @@ import { type OwnPostgres, ownPostgres } from '../../support/storage/outage.js'
 import { ownService } from '../../support/service/own-service.js'
 import type { TestService } from '../../support/service.js'
 import { isReady, metric, METRICS_TOKEN, until, watchLive } from '../../support/service/watch.js'
+import { IS_LONG } from '../../support/runs.js'
 
 /** 2 s and one round of the health actor (0.5 s pause). */
 const NOTICED_WITHIN_MS = 2_500
 const RECOVERED_WITHIN_MS = 5_000
-const LONG = process.env['TEST_LONG'] !== undefined
 /** Rounds of all requests while the database is down. */
-const ROUNDS = LONG ? 40 : 3
+const ROUNDS = IS_LONG ? 40 : 3
 /** Times at which every session is killed. */
-const KILLS = LONG ? 15 : 4
+const KILLS = IS_LONG ? 15 : 4
 /** An idle connection is closed after 1 s. */
 const REST_MS = 3_000
 

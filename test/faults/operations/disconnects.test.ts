@@ -12,13 +12,14 @@ import { ciba, CIBA_GRANT } from '../../support/oauth/ciba.js'
 import { relyingParty } from '../../support/oauth/relying-party.js'
 import { freshDatabase } from '../../support/storage/database.js'
 import { ownService } from '../../support/service/own-service.js'
+import { IS_LONG } from '../../support/runs.js'
 
 const CUT = `select pg_terminate_backend(pid) from pg_stat_activity
   where datname = current_database() and pid <> pg_backend_pid()
     and application_name in ('svc plane', 'svc identity')
   order by state = 'idle', random() limit 2`
-const CUTS = process.env['TEST_LONG'] ? 60 : 15
-const ROUNDS_MIN = process.env['TEST_LONG'] ? 10 : 3
+const CUTS = IS_LONG ? 60 : 15
+const ROUNDS_MIN = IS_LONG ? 10 : 3
 
 test('requests whose connection is cut are answered with 503', async (t) => {
   t.timeout(180_000)

@@ -21,13 +21,14 @@ import { ownService } from '../../support/service/own-service.js'
 import type { TestService } from '../../support/service.js'
 import { mayMount, type SmallDisk, smallDisk } from '../../support/storage/small-disk.js'
 import { isReady, metric, METRICS_TOKEN, until, watchLive } from '../../support/service/watch.js'
+import { IS_LONG } from '../../support/runs.js'
 
 /** The schema and the log of its migrations take 110 MiB. */
 const DISK_MEBIBYTES = 192
 const WITHIN_MS = 30_000
 const REFUSALS = 20
 /** With TEST_LONG, longer than the minute after which a failing background loop makes the process not ready. */
-const FULL_MS = process.env['TEST_LONG'] ? 90_000 : 0
+const FULL_MS = IS_LONG ? 90_000 : 0
 
 const MAY_MOUNT = mayMount()
 

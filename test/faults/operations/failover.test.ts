@@ -35,8 +35,8 @@ import {
 } from '../../support/storage/local-cluster.js'
 import { ownService } from '../../support/service/own-service.js'
 import type { TestService } from '../../support/service.js'
+import { IS_LONG } from '../../support/runs.js'
 
-const LONG = process.env['TEST_LONG'] !== undefined
 const FILES = fileURLToPath(new URL('../../../../deploy/database/', import.meta.url))
 const LOAD_MS = 5_000
 /** The time to live of a leader (20 s), the promotion, and the wait of the last request. */
@@ -59,9 +59,9 @@ testWithProgram('haproxy', 'the files of deploy/database are valid', async (t, h
 })
 
 const missing = missingPrograms()
-if (LONG && missing.length > 0)
+if (IS_LONG && missing.length > 0)
   test.skip(`failover (skipped: ${missing.join(', ')} not installed)`, () => undefined)
-else if (LONG) {
+else if (IS_LONG) {
   let cluster: LocalCluster
   const services: TestService[] = []
   test.before(async () => {

@@ -25,11 +25,11 @@ import { isReady, until } from '../../support/service/watch.js'
 import { emptyDatabase } from '../../support/storage/database.js'
 import { LATER } from '../../support/storage/later-migrations.js'
 import { ownPostgres } from '../../support/storage/outage.js'
+import { IS_LONG } from '../../support/runs.js'
 
-const LONG = process.env['TEST_LONG'] !== undefined
-const ROUNDS = LONG ? 3 : 1
-const WORKERS = LONG ? 8 : 3
-const PACE_MS = LONG ? 5 : 20
+const ROUNDS = IS_LONG ? 3 : 1
+const WORKERS = IS_LONG ? 8 : 3
+const PACE_MS = IS_LONG ? 5 : 20
 /** The pause of each worker of the soak, which may run beside other work. */
 const SOAK_PACE_MS = Number(process.env['TEST_SOAK_PACE_MS'] ?? 20)
 const DRAIN_SECS = 2
@@ -102,11 +102,11 @@ async function underLoad(
   }
 }
 
-for (const through of LONG ? PROXIES : (['nginx'] as const)) {
+for (const through of IS_LONG ? PROXIES : (['nginx'] as const)) {
   const run = program(through) === undefined ? test.skip : test.serial
   run(`behind ${through} a rolling restart under load fails no request`, async (t) => {
-    t.timeout(LONG ? 900_000 : 240_000)
-    const planes = LONG && through === 'nginx' ? 'each' : 'all'
+    t.timeout(IS_LONG ? 900_000 : 240_000)
+    const planes = IS_LONG && through === 'nginx' ? 'each' : 'all'
     const { fleet, flows, report } = await underLoad(t, { through, planes })
     for (let round = 0; round < ROUNDS; round += 1) {
       for (const index of fleet.processes.keys()) {
@@ -127,7 +127,7 @@ function onlyRefused(t: ExecutionContext, { failures, refusals }: LoadReport): v
   )
 }
 
-if (LONG) {
+if (IS_LONG) {
   test.serial('an upgrade from the last release under load fails no request', async (t) => {
     t.timeout(1_800_000)
     const release = lastRelease()

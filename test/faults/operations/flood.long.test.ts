@@ -13,11 +13,11 @@ import { nonceFor } from '../../support/identity/nonce.js'
 import { testWithProgram } from '../../support/service/programs.js'
 import { startRedis } from '../../support/service/servers.js'
 import { ownService } from '../../support/service/own-service.js'
+import { IS_LONG } from '../../support/runs.js'
 
-const LONG = process.env['TEST_LONG'] !== undefined
-const PER_SECOND = LONG ? 5_000 : 400
-const SECONDS = LONG ? 30 : 4
-const CONNECTIONS = LONG ? 2_000 : 400
+const PER_SECOND = IS_LONG ? 5_000 : 400
+const SECONDS = IS_LONG ? 30 : 4
+const CONNECTIONS = IS_LONG ? 2_000 : 400
 /** Fraction of the rate for a slow machine to have offered at the end. */
 const OFFERED_LEAST = 0.95
 const BITS = 8
@@ -87,11 +87,11 @@ const KINDS = {
     return Array.from({ length: 64 }, () => hostileStart(target, sender))
   },
   'from thousands of addresses': (target: { issuer: string; tenantId: string }) =>
-    Array.from({ length: LONG ? 20_000 : 2_000 }, () => hostileStart(target, address(3))),
+    Array.from({ length: IS_LONG ? 20_000 : 2_000 }, () => hostileStart(target, address(3))),
   'with forged proofs from thousands of addresses': (target: {
     issuer: string
     tenantId: string
-  }) => Array.from({ length: LONG ? 20_000 : 2_000 }, () => forgedStart(target, address(4))),
+  }) => Array.from({ length: IS_LONG ? 20_000 : 2_000 }, () => forgedStart(target, address(4))),
 }
 
 for (const [kind, make] of Object.entries(KINDS)) {

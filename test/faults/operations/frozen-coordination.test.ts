@@ -17,6 +17,7 @@ import { proofFor } from '../../support/identity/proof.js'
 import { type Server, startMemcached, startRedis } from '../../support/service/servers.js'
 import { ownService } from '../../support/service/own-service.js'
 import { isReady, metric, METRICS_TOKEN, until } from '../../support/service/watch.js'
+import { IS_LONG } from '../../support/runs.js'
 
 /** A new connection is attempted at least every 2 s. */
 const RECOVERED_WITHIN_MS = 15_000
@@ -123,7 +124,7 @@ testWithProgram(
   },
 )
 
-if (process.env['TEST_LONG'])
+if (IS_LONG)
   testWithProgram(
     'memcached',
     'a stopped memcached delays no request, and is used again once it continues',

@@ -26,10 +26,11 @@ import {
   workspaceOf,
 } from '../../support/agents/journey.js'
 import { freePort } from '../../support/service.js'
+import { IS_LONG } from '../../support/runs.js'
 
-const KILLS = process.env['TEST_LONG'] ? 30 : 1
+const KILLS = IS_LONG ? 30 : 1
 /** Kills before the first start is complete. */
-const EARLY_KILLS = process.env['TEST_LONG'] ? 2 : 1
+const EARLY_KILLS = IS_LONG ? 2 : 1
 const WORKERS = 3
 const KILL_AFTER_MS = [150, 1_200] as const
 

@@ -20,6 +20,7 @@ import { ownService } from '../../support/service/own-service.js'
 import { isReady, metric, METRICS_TOKEN, until, watchLive } from '../../support/service/watch.js'
 import type { TestKms } from '../../support/storage/kms.js'
 import { sql } from '../../support/storage/sql.js'
+import { IS_LONG } from '../../support/runs.js'
 
 const NOTICED_WITHIN_MS = 2_500
 const RECOVERED_WITHIN_MS = 5_000
@@ -27,7 +28,7 @@ const RECOVERED_WITHIN_MS = 5_000
 /** A table that each loop needs, made unavailable by renaming it. The long form fails a second one. */
 const LOOPS: Readonly<Record<string, string>> = {
   'billing: rounds': 'payouts',
-  ...(process.env['TEST_LONG'] ? { 'notify: queue': 'outgoing_mail' } : {}),
+  ...(IS_LONG ? { 'notify: queue': 'outgoing_mail' } : {}),
 }
 
 /** Every thread started from here on whose data names the pool's module. */

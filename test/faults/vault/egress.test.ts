@@ -27,6 +27,7 @@ import { ownService } from '../../support/service/own-service.js'
 import { sql } from '../../support/storage/sql.js'
 import { METRICS_TOKEN, metric, until } from '../../support/service/watch.js'
 import { freePort, TEST_DEFAULTS } from '../../support/service.js'
+import { IS_LONG } from '../../support/runs.js'
 
 const CALLS_MAX = 16
 const CALLERS = 8
@@ -37,10 +38,9 @@ const LIMITS = { max_requests: 2_000, max_bytes: 50_000_000 }
 
 type Unknown = { data: Record<string, unknown>; grant_id: string; outcome: string }
 
-const KILLS =
-  process.env['TEST_LONG'] === undefined
-    ? [{ killAfter: 150, limits: LIMITS }]
-    : KILL_AFTER_CALLS.flatMap((killAfter) => [{}, LIMITS].map((limits) => ({ killAfter, limits })))
+const KILLS = !IS_LONG
+  ? [{ killAfter: 150, limits: LIMITS }]
+  : KILL_AFTER_CALLS.flatMap((killAfter) => [{}, LIMITS].map((limits) => ({ killAfter, limits })))
 
 const resources = await ownEgressHouse({
   transport: 'plain_http',

@@ -17,17 +17,17 @@ import { type Server, startNats } from '../../support/service/servers.js'
 import { until as within } from '../../support/service/watch.js'
 import type { freshDatabase } from '../../support/storage/database.js'
 import { sinkStage, TYPE } from '../../support/webhooks/sink-stage.js'
+import { IS_LONG } from '../../support/runs.js'
 
-const LONG = process.env['TEST_LONG'] !== undefined
-const EVENTS = LONG ? 10_200 : 240
-const KILLS = LONG ? 20 : 2
+const EVENTS = IS_LONG ? 10_200 : 240
+const KILLS = IS_LONG ? 20 : 2
 const STREAM = 'SVC_EVENTS'
 const random = systemRandom(systemClock)
 const until = (what: string, holds: () => Promise<boolean>) =>
-  within(what, LONG ? 300_000 : 60_000, holds)
+  within(what, IS_LONG ? 300_000 : 60_000, holds)
 
 testWithProgram('nats-server', 'of the events for NATS none is lost to kills', async (t, path) => {
-  t.timeout(LONG ? 1_200_000 : 180_000)
+  t.timeout(IS_LONG ? 1_200_000 : 180_000)
   const nats = await startNats(path)
   t.teardown(() => nats.stop())
   await createStream(nats)

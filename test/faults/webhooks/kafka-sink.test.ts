@@ -8,15 +8,15 @@ import { testWithProgram } from '../../support/service/programs.js'
 import { until as within } from '../../support/service/watch.js'
 import { startKafka } from '../../support/webhooks/kafka.js'
 import { sinkStage, TYPE } from '../../support/webhooks/sink-stage.js'
+import { IS_LONG } from '../../support/runs.js'
 
-const LONG = process.env['TEST_LONG'] !== undefined
-const EVENTS = LONG ? 6_000 : 90
+const EVENTS = IS_LONG ? 6_000 : 90
 const TOPIC = 'svc.events'
 const until = (what: string, holds: () => Promise<boolean>) =>
-  within(what, LONG ? 300_000 : 60_000, holds)
+  within(what, IS_LONG ? 300_000 : 60_000, holds)
 
 testWithProgram('kcat', 'of the events for Kafka none is lost to kills', async (t, path) => {
-  t.timeout(LONG ? 1_200_000 : 180_000)
+  t.timeout(IS_LONG ? 1_200_000 : 180_000)
   const kafka = await startKafka(path, TOPIC)
   t.teardown(() => kafka.stop())
   const stage = await sinkStage(t, {
@@ -46,7 +46,7 @@ testWithProgram('kcat', 'of the events for Kafka none is lost to kills', async (
   await until('caught up', caughtUp)
 
   await write(EVENTS / 3)
-  if (LONG) {
+  if (IS_LONG) {
     await stage.kill()
     await stage.start()
   }

@@ -15,16 +15,16 @@ import { type Received, startReceiver } from '../../support/webhooks/receiver.js
 import { ownService } from '../../support/service/own-service.js'
 import { freePort } from '../../support/service.js'
 import { subscriber } from '../../support/webhooks/webhooks.js'
+import { IS_LONG } from '../../support/runs.js'
 
-const LONG = process.env['TEST_LONG'] !== undefined
-const EVENTS = LONG ? 10_000 : 500
-const KILLS = LONG ? 20 : 5
+const EVENTS = IS_LONG ? 10_000 : 500
+const KILLS = IS_LONG ? 20 : 5
 const SUBSCRIPTIONS = 10
 const TYPE = 'security.suspicious_activity'
 const random = systemRandom(systemClock)
 
 test(`of ${EVENTS} events none is lost to ${KILLS} kills`, async (t) => {
-  t.timeout(LONG ? 1_200_000 : 240_000)
+  t.timeout(IS_LONG ? 1_200_000 : 240_000)
   const accepted = new Map<string, string[]>()
   let count = 0
   const receiver = await startReceiver((request: Received) => {
@@ -119,7 +119,7 @@ test(`of ${EVENTS} events none is lost to ${KILLS} kills`, async (t) => {
   for (let kill = 1; kill <= KILLS; kill += 1) {
     const part = EVENTS / (KILLS + 1)
     await reached(part * (kill - 0.5))
-    if (LONG) await cutConnections(db.superuserUrl)
+    if (IS_LONG) await cutConnections(db.superuserUrl)
     await reached(part * kill)
     worker.child.kill('SIGKILL')
     await worker.ended()
@@ -137,7 +137,7 @@ test(`of ${EVENTS} events none is lost to ${KILLS} kills`, async (t) => {
   )
   t.true(repeated.every((ids) => new Set(ids).size === 1))
   // At most the attempts that a lane had in progress when it was killed.
-  const mishaps = LONG ? KILLS * 2 : KILLS
+  const mishaps = IS_LONG ? KILLS * 2 : KILLS
   t.true(repeated.length <= mishaps * SUBSCRIPTIONS * 4)
   for (let turn = 0; turn < 500 && (await open(tenantId)) > 0; turn += 1) await sleep(20)
   t.is(await open(tenantId), 0, 'every delivery is written down as succeeded')

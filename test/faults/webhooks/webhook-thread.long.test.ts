@@ -10,13 +10,13 @@ import test from 'ava'
 import { type Received, startReceiver } from '../../support/webhooks/receiver.js'
 import { ownService } from '../../support/service/own-service.js'
 import { subscriber } from '../../support/webhooks/webhooks.js'
+import { IS_LONG } from '../../support/runs.js'
 
-const LONG = process.env['TEST_LONG'] !== undefined
-const EVENTS = LONG ? 2_000 : 150
-const ENDS = LONG ? 20 : 3
+const EVENTS = IS_LONG ? 2_000 : 150
+const ENDS = IS_LONG ? 20 : 3
 
 test(`of ${EVENTS} events none is lost to ${ENDS} ends of the thread`, async (t) => {
-  t.timeout(LONG ? 1_200_000 : 240_000)
+  t.timeout(IS_LONG ? 1_200_000 : 240_000)
   const accepted = new Map<string, string[]>()
   const receiver = await startReceiver((request: Received) => {
     const { event_id: eventId } = JSON.parse(request.body.toString()) as { event_id: string }

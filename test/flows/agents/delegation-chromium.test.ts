@@ -7,6 +7,7 @@ import { looksRight } from '../../support/pages/visual-checks.js'
 import { testWithProgram } from '../../support/service/programs.js'
 import { sharedService, type Transport } from '../../support/service.js'
 import { loginCodes } from '../../support/identity/totp.js'
+import { IS_LONG } from '../../support/runs.js'
 
 async function deciding(
   t: ExecutionContext,
@@ -70,7 +71,7 @@ async function deciding(
 testWithProgram('chromium', 'a person decides on a delegation: light, plain HTTP', (t, path) =>
   deciding(t, path, 'plain_http', 'light'),
 )
-if (process.env['TEST_LONG']) {
+if (IS_LONG) {
   testWithProgram('chromium', 'a person decides on a delegation: dark, HTTP/2 and TLS', (t, path) =>
     deciding(t, path, 'tls_h2_only', 'dark'),
   )

@@ -13,8 +13,9 @@ import {
 import { testWithProgram } from '../../support/service/programs.js'
 import { startMemcached, startRedis } from '../../support/service/servers.js'
 import { twoServices } from '../../support/service/two-services.js'
+import { IS_LONG } from '../../support/runs.js'
 
-const ROUNDS = process.env['TEST_LONG'] ? 5 : 2
+const ROUNDS = IS_LONG ? 5 : 2
 const VAULT = '/api/v1/vault/credentials'
 
 async function scene(
@@ -76,7 +77,7 @@ async function scene(
 test('a delegation ends at once in both of two processes: postgres', async (t) =>
   scene(t, await twoServices()))
 
-if (process.env['TEST_LONG']) {
+if (IS_LONG) {
   testWithProgram(
     'redis-server',
     'a delegation ends at once in both of two processes: redis',

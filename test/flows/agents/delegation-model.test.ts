@@ -16,6 +16,7 @@ import {
   present,
 } from '../../support/agents/delegation.js'
 import { sharedService } from '../../support/service.js'
+import { IS_LONG } from '../../support/runs.js'
 
 const api = apiOf(await sharedService('plain'))
 const workspace = await api.workspace()
@@ -261,7 +262,7 @@ test('every order of requesting, deciding, polling, using and revoking matches t
     fc.asyncProperty(fc.commands(commands, { maxCommands: 24, size: 'max' }), async (script) => {
       await fc.asyncModelRun(setup, script)
     }),
-    { numRuns: process.env['TEST_LONG'] ? 150 : 15, interruptAfterTimeLimit: 60_000 },
+    { numRuns: IS_LONG ? 150 : 15, interruptAfterTimeLimit: 60_000 },
   )
   t.log(Object.fromEntries(met))
   t.deepEqual(

@@ -10,6 +10,7 @@ import type { Answer, Api, Json } from '../../support/api.js'
 import { nonceFor } from '../../support/identity/nonce.js'
 import { sql } from '../../support/storage/sql.js'
 import { twoServices } from '../../support/service/two-services.js'
+import { IS_LONG } from '../../support/runs.js'
 
 const FLOOR_SECS = 60
 const INVALID_MAX = 3
@@ -348,7 +349,7 @@ test('every order of starts, completions, errors and waits matches the states', 
     fc.asyncProperty(fc.commands(commands, { maxCommands: 30, size: 'max' }), async (script) => {
       await fc.asyncModelRun(setup, script)
     }),
-    { numRuns: process.env['TEST_LONG'] ? 200 : 15, interruptAfterTimeLimit: 120_000 },
+    { numRuns: IS_LONG ? 200 : 15, interruptAfterTimeLimit: 120_000 },
   )
   t.log(Object.fromEntries(met))
 })

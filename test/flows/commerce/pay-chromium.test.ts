@@ -8,6 +8,7 @@ import { looksRight } from '../../support/pages/visual-checks.js'
 import { testWithProgram } from '../../support/service/programs.js'
 import { sharedService } from '../../support/service.js'
 import { openShop } from '../../support/commerce/shop.js'
+import { IS_LONG } from '../../support/runs.js'
 
 async function journey(
   t: ExecutionContext,
@@ -70,7 +71,7 @@ async function journey(
 testWithProgram('chromium', 'a buyer pays in a browser: light, English', (t, path) =>
   journey(t, path, 'light', 'en'),
 )
-if (process.env['TEST_LONG']) {
+if (IS_LONG) {
   testWithProgram('chromium', 'a buyer pays in a browser: dark, German', (t, path) =>
     journey(t, path, 'dark', 'de'),
   )

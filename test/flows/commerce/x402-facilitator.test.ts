@@ -1,6 +1,7 @@
 /**
- * Facilitators that time out, lie, hang up, answer twice or return garbage: no buyer pays twice, no
- * payment is lost, and an unknown outcome is reported as unknown.
+ * Facilitators that time out, lie, hang up, answer twice or return garbage: no buyer pays twice, no payment is lost, and an
+ * unknown outcome is reported as unknown. What each answer means is in actors/commerce/x402/rules: one fault of a kind is played
+ * daily, all of them in the long form, where some wait until the service does.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
@@ -10,6 +11,7 @@ import { until } from '../../support/commerce/seller.js'
 import type { Mischief, Said } from '../../support/commerce/facilitator.js'
 import { decode, openShop, type Link, type Shop } from '../../support/commerce/x402-shop.js'
 import { sql } from '../../support/storage/sql.js'
+import { IS_LONG } from '../../support/runs.js'
 import { numberAll } from '../../support/storage/numbered.js'
 
 /** Has a chain node, and queries it for unknown outcomes. */
@@ -20,6 +22,8 @@ test.after.always(async () => {
   for (const { close } of [shop, blind]) await close()
 })
 const { chain } = shop
+
+const daily = <Case>(all: Case[], count: number) => (IS_LONG ? all : all.slice(0, count))
 
 /** Of payments at once: the chain and the facilitators share the machine. */
 const PLACES = 4
@@ -67,13 +71,20 @@ function once(mischief: Mischief): Mischief {
   }
 }
 
+const hangsUp: Mischief = (_, __, response) => (response.destroy(), null)
+const hangsUpAfter: Mischief = async (_, honest, response) => {
+  await honest()
+  response.destroy()
+  return null
+}
+
 async function chargeOf(at: Shop, chargeId: unknown) {
   const { tenantId } = at.merchant
   return at.running.db.database.tenant(tenantId, (tx) => findCharge(tx, tenantId, String(chargeId)))
 }
 
 const broken: [what: string, mischief: Mischief][] = [
-  ['hangs up', (_, __, response) => (response.destroy(), null)],
+  ['hangs up', hangsUp],
   ['never answers', () => new Promise<Said>(() => undefined)],
   ['answers 500', (_, __, response) => (response.writeHead(500).end('oops'), null)],
   ['answers garbage', (_, __, response) => (response.writeHead(200).end('<html>'), null)],
@@ -84,7 +95,7 @@ const broken: [what: string, mischief: Mischief][] = [
   ],
   ['names another payer', () => ({ isValid: true, payer: newAccount().address })],
 ]
-for (const [what, mischief] of broken) {
+for (const [what, mischief] of daily(broken, 1)) {
   test(`/verify ${what}: 503, nothing charged, and the same proof pays later`, async (t) => {
     await paying(shop, mischief, async (link, proof) => {
       const answer = await shop.post(link, proof)
@@ -121,24 +132,18 @@ test('an unreachable facilitator gives 503 and no charge', async (t) => {
 })
 
 const afterwards: [what: string, mischief: Mischief][] = [
-  [
-    'hangs up after settling',
-    async (_, honest, response) => {
-      await honest()
-      response.destroy()
-      return null
-    },
-  ],
-  [
-    'settles and never answers',
-    async (_, honest) => {
-      await honest()
-      return new Promise<Said>(() => undefined)
-    },
-  ],
+  ['hangs up after settling', hangsUpAfter],
   [
     'names another payer',
     async (_, honest) => ({ ...(await honest()), payer: newAccount().address }),
+  ],
+  [
+    'says that it is pending',
+    async (_, honest) => ({
+      ...(await honest()),
+      success: false,
+      errorReason: 'settlement_pending',
+    }),
   ],
   ['names another network', async (_, honest) => ({ ...(await honest()), network: 'eip155:1' })],
   ['names no transaction', async (_, honest) => ({ ...(await honest()), transaction: '' })],
@@ -160,15 +165,14 @@ const afterwards: [what: string, mischief: Mischief][] = [
     },
   ],
   [
-    'says that it is pending',
-    async (_, honest) => ({
-      ...(await honest()),
-      success: false,
-      errorReason: 'settlement_pending',
-    }),
+    'settles and never answers',
+    async (_, honest) => {
+      await honest()
+      return new Promise<Said>(() => undefined)
+    },
   ],
 ]
-for (const [what, mischief] of afterwards) {
+for (const [what, mischief] of daily(afterwards, 3)) {
   test(`/settle ${what}: pending, then found settled, once`, async (t) => {
     await paying(shop, onSettle(once(mischief)), async (link, proof, payer) => {
       const first = await shop.charged(link, proof)
@@ -189,17 +193,13 @@ for (const [what, mischief] of afterwards) {
   })
 }
 
-test('/settle did nothing and never answered: settled by asking again', async (t) => {
-  await paying(
-    shop,
-    onSettle(once(() => new Promise<Said>(() => undefined))),
-    async (link, proof) => {
-      t.is((await shop.charged(link, proof)).status, 503)
-      const answer = await shop.final(link, proof)
-      t.is(answer.status, 200, answer.text)
-      t.is((await chain.transfersTo(link.payTo)).length, 1)
-    },
-  )
+test('/settle did nothing and hung up: settled by asking again', async (t) => {
+  await paying(shop, onSettle(once(hangsUp)), async (link, proof) => {
+    t.is((await shop.charged(link, proof)).status, 503)
+    const answer = await shop.final(link, proof)
+    t.is(answer.status, 200, answer.text)
+    t.is((await chain.transfersTo(link.payTo)).length, 1)
+  })
 })
 
 test('without a chain to ask, a facilitator that answers twice is believed', async (t) => {
@@ -221,12 +221,7 @@ test('without a chain to ask, a facilitator that answers twice is believed', asy
 })
 
 test('without a chain node, a spent authorization stays pending', async (t) => {
-  const hangsUp: Mischief = async (_, honest, response) => {
-    await honest()
-    response.destroy()
-    return null
-  }
-  await paying(blind, onSettle(once(hangsUp)), async (link, proof) => {
+  await paying(blind, onSettle(once(hangsUpAfter)), async (link, proof) => {
     t.is((await blind.charged(link, proof)).status, 503)
     await untilSettles(blind, link, 2)
     const again = await blind.post(link, proof)
@@ -277,7 +272,7 @@ const ambiguous: [what: string, said: Said][] = [
   ],
   ['insufficient funds and a transaction', { errorReason: 'insufficient_funds' }],
 ]
-for (const [what, words] of ambiguous) {
+for (const [what, words] of daily(ambiguous, 1)) {
   test(`/settle fails with ${what} after sending: pending, and paid once`, async (t) => {
     const fails: Mischief = async (_, honest) => ({
       ...(await honest()),
@@ -305,29 +300,25 @@ for (const [what, words] of ambiguous) {
 }
 
 test('an authorization that ran out unspent is a failed payment', async (t) => {
-  await paying(
-    shop,
-    onSettle(() => new Promise<Said>(() => undefined)),
-    async (link, proof) => {
-      const first = await shop.charged(link, proof)
-      t.is(first.status, 503)
-      const { database } = shop.running.db
-      // It ran out long ago, as the next block shows.
-      await sql(
-        database,
-        `update x402_payments set valid_before = extract(epoch from now())::bigint - 600
+  await paying(shop, onSettle(hangsUp), async (link, proof) => {
+    const first = await shop.charged(link, proof)
+    t.is(first.status, 503)
+    const { database } = shop.running.db
+    // It ran out long ago, as the next block shows.
+    await sql(
+      database,
+      `update x402_payments set valid_before = extract(epoch from now())::bigint - 600
          where charge_id = $1`,
-        [first.body['charge_id']],
-      )
-      await shop.buyer(1)
-      const answer = await shop.final(link, proof)
-      t.is(answer.status, 402, answer.text)
-      t.is(
-        decode(answer.headers.get('payment-response'))['errorReason'],
-        'invalid_exact_evm_payload_authorization_valid_before',
-      )
-      t.like(await chargeOf(shop, first.body['charge_id']), { status: 'failed' })
-      t.is((await chain.transfersTo(link.payTo)).length, 0)
-    },
-  )
+      [first.body['charge_id']],
+    )
+    await shop.buyer(1)
+    const answer = await shop.final(link, proof)
+    t.is(answer.status, 402, answer.text)
+    t.is(
+      decode(answer.headers.get('payment-response'))['errorReason'],
+      'invalid_exact_evm_payload_authorization_valid_before',
+    )
+    t.like(await chargeOf(shop, first.body['charge_id']), { status: 'failed' })
+    t.is((await chain.transfersTo(link.payTo)).length, 0)
+  })
 })

@@ -19,6 +19,7 @@ import {
   PRICE_MINOR,
 } from '../../support/commerce/x402-shop.js'
 import { numberAll } from '../../support/storage/numbered.js'
+import { IS_LONG } from '../../support/runs.js'
 
 const shop = await openShop({ profile: 'onChain' })
 /** Its service takes version 1 too. */
@@ -28,7 +29,7 @@ test.after.always(async () => {
   await older.close()
 })
 /** Uses of one proof at once. */
-const USES = process.env['TEST_LONG'] === undefined ? 20 : 200
+const USES = !IS_LONG ? 20 : 200
 
 test('a link returns its price as a challenge of version 2', async (t) => {
   const link = await shop.link()

@@ -21,8 +21,8 @@ import { faultsOf, inEveryLanguage, shownInEveryLanguage } from '../../support/p
 import { LOCALES } from '../../../actors/domain/i18n/locales.js'
 import { looksRight } from '../../support/pages/visual-checks.js'
 import { testWithProgram } from '../../support/service/programs.js'
+import { IS_LONG } from '../../support/runs.js'
 
-const LONG = process.env['TEST_LONG'] === '1'
 /** The page with the most texts: in Chromium in every language, also in the short form. */
 const REPRESENTATIVE: PictureName = 'account'
 const TEMPLATES = 'gateway/pages/templates'
@@ -63,7 +63,7 @@ test('every page has a picture in both schemes, and every picture is in its guid
 const WALKS: readonly (readonly ['light' | 'dark', 'en' | 'de' | 'ar'])[] = [
   ['light', 'en'],
   ['dark', 'ar'],
-  ...(LONG ? [['dark', 'de'] as const] : []),
+  ...(IS_LONG ? [['dark', 'de'] as const] : []),
 ]
 
 for (const [colorScheme, locale] of WALKS) {
@@ -103,7 +103,7 @@ for (const [colorScheme, locale] of WALKS) {
         found.push(...faultsOf(html, locale).map((one) => `${name}: ${one}`))
         const others = await inEveryLanguage(page)
         requested += others.requested
-        const wanted = LONG ? others.requested > 0 : name === REPRESENTATIVE
+        const wanted = IS_LONG ? others.requested > 0 : name === REPRESENTATIVE
         const shown = wanted ? await shownInEveryLanguage(page) : []
         found.push(...[...others.found, ...shown].map((one) => `${name}, ${one}`))
       })

@@ -11,6 +11,7 @@ import { apiOf } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { sharedService, type TestService } from '../../support/service.js'
 import { testWithProgram } from '../../support/service/programs.js'
+import { IS_LONG } from '../../support/runs.js'
 
 let at: TestService
 test.before(async () => {
@@ -222,7 +223,7 @@ test('the page of a problem type is in the language of the browser', async (t) =
     const texts = PROBLEM_TEXTS[locale]
     const get = (path: string) => open(path, locale)
     const all = Object.entries(texts.types)
-    const isEach = process.env['TEST_LONG'] === '1' || locale === 'de'
+    const isEach = IS_LONG || locale === 'de'
     for (const [name, [title]] of isEach ? all : all.slice(0, 1)) {
       const page = await get(`/errors/${name}`)
       const html = await page.text()

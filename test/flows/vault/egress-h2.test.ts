@@ -19,18 +19,19 @@ import {
   settingOf,
   UPSTREAM_NAME,
 } from '../../support/vault/egress.js'
+import { IS_LONG } from '../../support/runs.js'
 
 const NO_ERROR = 0
 const REFUSED_STREAM = 7
 const CANCEL = 8
 /** Every error code of RFC 9113 section 7, of which the daily form sends those that mean something to a client. */
-const CODES = process.env['TEST_LONG']
+const CODES = IS_LONG
   ? Array.from({ length: 14 }, (_, code) => code)
   : [NO_ERROR, 2, REFUSED_STREAM, CANCEL]
 /** More than the flow-control window of a stream. */
 const LARGE = Buffer.alloc(600_000, 'svc ')
 /** Each as long as the limit. */
-const UPLOADS = process.env['TEST_LONG'] ? 3 : 1
+const UPLOADS = IS_LONG ? 3 : 1
 
 const resources = await egressHouse()
 const server = createSecureServer({ key: UPSTREAM_KEY, cert: UPSTREAM_CERT })
@@ -137,7 +138,7 @@ test.after.always(async () => {
   for (const session of sessions) session.destroy()
 })
 
-const METHODS = process.env['TEST_LONG']
+const METHODS = IS_LONG
   ? ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
   : ['GET', 'POST', 'HEAD']
 

@@ -10,12 +10,13 @@ import { sql } from '../../support/storage/sql.js'
 import { program, testWithProgram } from '../../support/service/programs.js'
 import { sharedService } from '../../support/service.js'
 import { ran, type Ran, type Sshd, sshFolder, startSshd, USER } from '../../support/vault/ssh.js'
+import { IS_LONG } from '../../support/runs.js'
 
 const CREDENTIALS = '/api/v1/vault/credentials'
 const SIGN = '/api/v1/agents/delegations/ssh-sign'
 const HOST = 'db1.example'
 /** Of authorities whose certificates log in. The other one of the long form does so daily in the test of times. */
-const KINDS: readonly string[] = process.env['TEST_LONG'] ? ['ed25519', 'ecdsa'] : ['ed25519']
+const KINDS: readonly string[] = IS_LONG ? ['ed25519', 'ecdsa'] : ['ed25519']
 
 const running = await sharedService('plain')
 const api = apiOf(running)

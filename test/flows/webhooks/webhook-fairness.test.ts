@@ -10,9 +10,10 @@ import {
 } from '../../support/fleet/through.js'
 import { testService } from '../../support/service.js'
 import { subscriber } from '../../support/webhooks/webhooks.js'
+import { IS_LONG } from '../../support/runs.js'
 
 /** In the long form more subscriptions than a process has places for receivers. */
-const CROWD = process.env['TEST_LONG'] ? 540 : 90
+const CROWD = IS_LONG ? 540 : 90
 const SHARE = 16
 const PLACES = SHARE * DELIVERING_PROCESSES
 const WITHIN_MS = 120_000

@@ -5,12 +5,13 @@ import test from 'ava'
 import { callerOf } from '../../support/agents/journey.js'
 import { ownService } from '../../support/service/own-service.js'
 import { metric, METRICS_TOKEN } from '../../support/service/watch.js'
+import { IS_LONG } from '../../support/runs.js'
 
 const MIB = 1024 * 1024
 const COUNT = 1_000
 
 /** The daily run floods the parser of the defaults. The other one has its bounds tested without a service (unread, pipelining). */
-const PARSERS = process.env['TEST_LONG'] ? ['node', 'uwebsockets'] : ['node']
+const PARSERS = IS_LONG ? ['node', 'uwebsockets'] : ['node']
 
 for (const parser of PARSERS) {
   test.serial(`${parser}: 1,000 unread requests for a document cost no memory`, async (t) => {

@@ -9,10 +9,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
 import { holdingIdentity } from '../../../runtime/client/identity-file.js'
+import { IS_LONG } from '../../support/runs.js'
 
 const HOLDER = fileURLToPath(new URL('./lock-holder.js', import.meta.url))
 /** Three kinds of locks, three times. */
-const [PROCESSES, ROUNDS] = process.env['TEST_LONG'] ? [6, 40] : [3, 9]
+const [PROCESSES, ROUNDS] = IS_LONG ? [6, 40] : [3, 9]
 /** The id of an ended process. */
 const { pid: dead } = spawnSync(process.execPath, ['--version'])
 const token = (digit: string) => digit.repeat(24)

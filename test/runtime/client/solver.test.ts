@@ -6,6 +6,7 @@ import { judgeWork, leadingZeroBits } from '../../../actors/agents/proof-of-work
 import { Search } from '../../../runtime/client/search.js'
 import { solve, solveWith, type StartThread } from '../../../runtime/client/solver.js'
 import { contract } from '../../vectors/contract.js'
+import { IS_LONG } from '../../support/runs.js'
 
 const { challenge_token: challengeToken, smallest } = contract.work
 
@@ -25,7 +26,7 @@ test('the inner loop agrees with node:crypto for every length of token and nonce
       const expected = firstByHashing(challengeToken, 4, from, 40)
       t.is(new Search(challengeToken, 4).first(from, 40), expected)
     }),
-    { numRuns: process.env['TEST_LONG'] ? 300 : 25 },
+    { numRuns: IS_LONG ? 300 : 25 },
   )
 })
 

@@ -11,6 +11,7 @@ import { Client } from 'pg'
 import { isAlive } from '../../../runtime/embedded/claim.js'
 import { startEmbeddedPostgres } from '../../../runtime/embedded/postgres.js'
 import { createLogger, silentLogger } from '../../../runtime/kernel/log.js'
+import { IS_LONG } from '../../support/runs.js'
 
 const SERVICE = new URL('./service.js', import.meta.url)
 const asRoot = process.getuid?.() === 0
@@ -78,7 +79,7 @@ async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
 }
 
 /** Clusters in unusual places and states: `npm run test:long`. */
-const longTest = process.env['TEST_LONG'] === undefined ? undefined : test
+const longTest = IS_LONG ? test : undefined
 
 test('a first start creates a database, a second one keeps its data', async (t) => {
   const dataDir = join(await temporaryFolder(t), 'state')

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import test from 'ava'
 import { CLIENT_DEPENDENCIES, installClientPackage } from '../../support/service/client-package.js'
+import { IS_LONG } from '../../support/runs.js'
 
 const run = promisify(execFile)
 const client = await installClientPackage()
@@ -35,7 +36,7 @@ test('it has no module of the server', (t) => {
   t.true(readFileSync(join(own, 'README.md'), 'utf8').includes('verifyToken'))
 })
 
-const longTest = process.env['TEST_LONG'] === undefined ? undefined : test
+const longTest = IS_LONG ? test : undefined
 
 longTest?.('TypeScript programs compile against it', async (t) => {
   const program = `

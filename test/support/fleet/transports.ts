@@ -1,4 +1,5 @@
 /** The transports of test services. */
+import { IS_LONG } from '../runs.js'
 import { THROUGH_TRANSPORT } from './through.js'
 import type { Transport } from '../service/settings.js'
 
@@ -10,8 +11,7 @@ export const TRANSPORTS: readonly Transport[] =
   THROUGH_TRANSPORT === undefined ? ['plain_http', 'tls_h2_only'] : ['plain_http']
 
 /** Those of flows whose repetition over HTTP/2 is in the long form. */
-export const REPEATED_OVER: readonly Transport[] =
-  process.env['TEST_LONG'] === undefined ? ['plain_http'] : TRANSPORTS
+export const REPEATED_OVER: readonly Transport[] = IS_LONG ? TRANSPORTS : ['plain_http']
 
 /** The runner repeats the flows with TEST_TRANSPORT=tls_h2_only. */
 export const DEFAULT_TRANSPORT: Transport =

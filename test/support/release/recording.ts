@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import type { Client } from 'pg'
 import type { SentTransaction, SentValue } from './recorder.js'
+import { IS_LONG } from '../runs.js'
 
 /** The recordings of the source tree, `0.3.0.json.gz`. */
 const FOLDER = new URL('../../../../test/migrations/releases/', import.meta.url)
@@ -89,7 +90,7 @@ export function recordedVersions(): string[] {
 }
 
 /** How many of the newest migrations are checked one by one. Older ones do not change: only the long form checks them too. */
-export const NEWEST = process.env['TEST_LONG'] ? Number.MAX_SAFE_INTEGER : 5
+export const NEWEST = IS_LONG ? Number.MAX_SAFE_INTEGER : 5
 
 export const fileOf = (version: string): string =>
   fileURLToPath(new URL(`${version}.json.gz`, FOLDER))

@@ -3,6 +3,7 @@ import test from 'ava'
 import * as fc from 'fast-check'
 import { decodePaymentSignatureHeader, encodePaymentSignatureHeader } from '@x402/core/http'
 import { canonical, encodeField, readProof } from '../../../../actors/commerce/x402/proof.js'
+import { IS_LONG } from '../../../support/runs.js'
 
 const hex = (bytes: number) =>
   fc
@@ -113,7 +114,7 @@ test('nothing makes it throw', (t) => {
       const read = readProof(field, version)
       t.true(read.tag === 'proof' || read.detail.length > 0)
     }),
-    { numRuns: process.env['TEST_LONG'] ? 2_000 : 25 },
+    { numRuns: IS_LONG ? 2_000 : 25 },
   )
 })
 

@@ -8,6 +8,7 @@ import {
   REDACTED,
 } from '../../../../actors/vault/egress/redact/redaction.js'
 import { createUsageReader } from '../../../../actors/vault/egress/relay/usage.js'
+import { IS_LONG } from '../../../support/runs.js'
 
 function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
   const at = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
@@ -22,7 +23,7 @@ function redacted(secret: string, chunks: readonly Uint8Array[], scheme = 'beare
 }
 
 /** Of properties, by how many of the long form. */
-const runs = (long: number) => (process.env['TEST_LONG'] ? long : 25)
+const runs = (long: number) => (IS_LONG ? long : 25)
 
 /** Few letters, so that a secret often overlaps itself and its surroundings. */
 const letters = fc.stringMatching(/^[ab/+~]{6,12}$/)

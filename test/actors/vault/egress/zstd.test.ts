@@ -8,6 +8,7 @@ import * as fc from 'fast-check'
 import { createZstdDecoder } from '../../../../actors/vault/egress/decode/zstd.js'
 import { ZstdFrames } from '../../../../actors/vault/egress/decode/zstd-frames.js'
 import { testWithProgram } from '../../../support/service/programs.js'
+import { IS_LONG } from '../../../support/runs.js'
 
 const MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 /** A frame header with a window of 128 KiB, without a size. */
@@ -63,7 +64,7 @@ testWithProgram(
         const whole = made(bytes, ...each)
         t.true(bytes.equals(await decoded(cut(whole, places))))
       }),
-      { numRuns: process.env['TEST_LONG'] ? 25 : 8 },
+      { numRuns: IS_LONG ? 25 : 8 },
     )
     // Several frames, with a skippable one between them.
     const skipped = Buffer.concat([

@@ -15,6 +15,7 @@ import { testWithProgram } from '../../../support/service/programs.js'
 import { ran, sshFolder } from '../../../support/vault/ssh.js'
 import { encodeKrl } from '../../../../actors/vault/ssh-certificates/krl.js'
 import { isSoundPoint, readPublicKey } from '../../../../actors/vault/ssh-certificates/keys.js'
+import { IS_LONG } from '../../../support/runs.js'
 
 const KEY_ID = 'svc:tenant:agent'
 
@@ -121,7 +122,7 @@ for (const type of ['ed25519', 'prime256v1'] as const) {
 }
 
 // One of 256 numbers starts with a zero byte, which some encodings omit; many tries make it likely, in the long form.
-const CERTIFICATES = process.env['TEST_LONG'] ? 1_000 : 50
+const CERTIFICATES = IS_LONG ? 1_000 : 50
 
 for (const type of ['ed25519', 'prime256v1'] as const) {
   testWithProgram(

@@ -18,6 +18,7 @@ import {
   throughHome,
   upstreamFixture,
 } from '../../../support/vault/upstream.js'
+import { IS_LONG } from '../../../support/runs.js'
 
 const mail = await openMailServer()
 const fixture = await upstreamFixture({
@@ -419,7 +420,7 @@ for (const [way, statement] of Object.entries(WAYS_IN)) {
     const before = await standing(accountId)
     const [linked] = (before[0] as { linked: string[] }).linked
     t.true(OWN_FORMS.length > 15)
-    const isEach = way === 'a password' || process.env['TEST_LONG'] === '1'
+    const isEach = way === 'a password' || IS_LONG
     for (const { path, operationId } of isEach ? OWN_FORMS : OWN_FORMS.slice(0, 2)) {
       const target = operationId === 'unlinkOwnIdentity' ? linked! : id
       const fields = { ...FIELDS, csrf_token: csrf }

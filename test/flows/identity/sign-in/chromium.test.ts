@@ -18,8 +18,7 @@ import {
   U2F,
   plugIn,
 } from '../../../support/identity/virtual-authenticator.js'
-
-const LONG = process.env['TEST_LONG'] === '1'
+import { IS_LONG } from '../../../support/runs.js'
 
 const focused = (page: Page) =>
   page.evaluate<string | null>('document.activeElement?.getAttribute("name")')
@@ -119,7 +118,7 @@ testWithProgram(
   'a person signs in, sets up a second step and signs in with it: light, plain HTTP',
   (t, path) => journey(t, path, 'plain_http', 'light'),
 )
-if (LONG)
+if (IS_LONG)
   testWithProgram(
     'chromium',
     'a person signs in, sets up a second step and signs in with it: dark, HTTP/2 and TLS',
@@ -152,7 +151,7 @@ async function signOut(page: Page) {
   await page.waitForSelector('a.button[href^="/auth/login"]')
 }
 
-for (const transport of LONG
+for (const transport of IS_LONG
   ? (['plain_http', 'tls_h2_only'] as const)
   : (['plain_http'] as const)) {
   testWithProgram(
@@ -186,7 +185,7 @@ for (const transport of LONG
   )
 }
 
-if (LONG) {
+if (IS_LONG) {
   testWithProgram(
     'chromium',
     'a passkey is offered by autofill, and works as second factor after a password',

@@ -25,6 +25,7 @@ import {
   type Squatted,
 } from '../../../support/identity/squatting.js'
 import { reachable } from '../../../support/vault/upstream.js'
+import { IS_LONG } from '../../../support/runs.js'
 
 const USERS = '/api/v1/tenant-users'
 const NEW = 'the password that the owner chose'
@@ -532,7 +533,6 @@ test('one statement marks an address as verified, and one function runs it', (t)
 })
 
 /** Pages that were opened before the proof have one guard. The short form submits two of them. */
-const LONG_ONLY: readonly Attack[] =
-  process.env['TEST_LONG'] === '1' ? [] : [lateCodes, latePhone, lateWallet, lateLink]
+const LONG_ONLY: readonly Attack[] = IS_LONG ? [] : [lateCodes, latePhone, lateWallet, lateLink]
 for (const [how, attack] of Object.entries(ATTACKS).filter(([, one]) => !LONG_ONLY.includes(one)))
   test.serial(`a squatter keeps nothing: ${how}`, (t) => attack(t))

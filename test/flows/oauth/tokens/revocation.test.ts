@@ -34,6 +34,7 @@ import {
 import { startMemcached, startRedis } from '../../../support/service/servers.js'
 import { twoServices } from '../../../support/service/two-services.js'
 import { twoThreads } from '../../../support/service/two-threads.js'
+import { IS_LONG } from '../../../support/runs.js'
 
 /** The limit is one second. The rest is for the test's own requests on a loaded machine. */
 const WITHIN_MS = 1_000
@@ -264,8 +265,7 @@ const FEW = [
   'a suspended agent',
   'a running stream whose delegation ends',
 ]
-const isLong = process.env['TEST_LONG'] === '1'
-const FEWER = isLong ? KINDS : Object.fromEntries(FEW.map((what) => [what, KINDS[what]!]))
+const FEWER = IS_LONG ? KINDS : Object.fromEntries(FEW.map((what) => [what, KINDS[what]!]))
 
 type Pair = (environment: Readonly<Record<string, string>>) => Promise<{
   readonly first: Api

@@ -10,6 +10,7 @@ import type { Page } from '../../../support/pages/browser.js'
 import { until } from '../../../support/service/watch.js'
 import { populateTenant } from '../../../support/service/populated-service.js'
 import { startPopulatedService } from '../../../support/service/populated-service-parts.js'
+import { IS_LONG } from '../../../support/runs.js'
 
 const resources = await startPopulatedService()
 const { api, receiver } = resources
@@ -21,7 +22,6 @@ test.after.always(async () => {
   await resources.close()
 })
 
-const LONG = process.env['TEST_LONG'] === '1'
 const PAGE_BYTES_MAX = 120 * 1024
 /** A JSON Web Token. */
 const TOKEN = /eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\./
@@ -29,8 +29,8 @@ const TOKEN = /eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\./
 test.serial(
   'every page opens, is small, and shows neither a token nor a broken value',
   async (t) => {
-    const pages = await crawled(browser, { isShort: !LONG })
-    t.true(pages.size > (LONG ? 140 : 70), [...pages.keys()].join('\n'))
+    const pages = await crawled(browser, { isShort: !IS_LONG })
+    t.true(pages.size > (IS_LONG ? 140 : 70), [...pages.keys()].join('\n'))
     for (const [path, { status, html }] of pages) {
       t.is(status, 200, `${path} ${html}`)
       t.true(Buffer.byteLength(html) <= PAGE_BYTES_MAX, `${path} ${html.length}`)

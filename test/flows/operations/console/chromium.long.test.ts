@@ -7,9 +7,9 @@ import { openChromium, violations, type Window } from '../../../support/pages/ch
 import { populateTenant } from '../../../support/service/populated-service.js'
 import { startPopulatedService } from '../../../support/service/populated-service-parts.js'
 import { testWithProgram } from '../../../support/service/programs.js'
+import { IS_LONG } from '../../../support/runs.js'
 
 /** The short form walks one form by keyboard, and leaves out the forms in German. */
-const LONG = process.env['TEST_LONG'] !== undefined
 const isForm = (path: string) => path.includes('/do/')
 
 const resources = await startPopulatedService()
@@ -45,7 +45,7 @@ for (const [colorScheme, locale] of [
       await signedIn(window)
       const { page } = window
       const found: string[] = []
-      for (const path of paths.filter((one) => LONG || locale === 'en' || !isForm(one))) {
+      for (const path of paths.filter((one) => IS_LONG || locale === 'en' || !isForm(one))) {
         await page.goto(`${running.baseUrl}${path}`)
         t.is(await page.getAttribute('html', 'lang'), locale)
         const faults = await violations(page)
@@ -54,7 +54,7 @@ for (const [colorScheme, locale] of [
         // The order of the stops is the same in both languages.
         if (
           locale === 'en' &&
-          (LONG ? /\/do\/|\/console$/ : /applications\/do\/create|\/console$/).test(path)
+          (IS_LONG ? /\/do\/|\/console$/ : /applications\/do\/create|\/console$/).test(path)
         )
           faults.push(...(await byKeyboard(page)))
         found.push(...faults.map((fault) => `${path}: ${fault}`))
@@ -82,7 +82,7 @@ for (const [colorScheme, locale, direction] of [
       t.teardown(() => window.close())
       await signedIn(window)
       const { page } = window
-      const shown = paths.filter((path) => (LONG ? !isForm(path) : MAIN.test(path)))
+      const shown = paths.filter((path) => (IS_LONG ? !isForm(path) : MAIN.test(path)))
       t.true(shown.length >= 6, shown.join())
       const found: string[] = []
       for (const path of shown) {
