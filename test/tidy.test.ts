@@ -16,6 +16,11 @@ const BANNED: [pattern: RegExp, instead: string, allowed: RegExp][] = [
     'the Clock you were given',
     /^(runtime\/kernel\/(clock|log)\.ts|bench\/|test\/)/,
   ],
+  [
+    /\bAbortSignal\.any\b/,
+    'limitedTo or endedBy of the clock',
+    /^(runtime\/kernel\/clock\.ts|bench\/|test\/)/,
+  ],
   [/\bMath\.random\(/, 'the Random you were given', /^(bench|test)\//],
   [
     /\bprocess\.env\b/,

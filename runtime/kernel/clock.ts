@@ -21,3 +21,20 @@ export const systemClock: Clock = {
   nowSecs: () => Math.floor(Date.now() / 1000),
   monotonicMs: () => performance.now(),
 }
+
+/**
+ * A signal that is aborted by `outer`, or after `ms` with a TimeoutError. `AbortSignal.any()` keeps the signals that it is given
+ * weakly: garbage collection takes an `AbortSignal.timeout()` from it, and the work never ends
+ * (https://github.com/nodejs/node/issues/57736). So it is called here alone, with controllers that something else keeps.
+ */
+export function limitedTo(ms: number, outer: AbortSignal): AbortSignal {
+  const limit = new AbortController()
+  // The timer keeps the controller. It keeps no process.
+  setTimeout(() => limit.abort(new DOMException(`over after ${ms} ms`, 'TimeoutError')), ms).unref()
+  return endedBy(outer, limit)
+}
+
+/** A signal that is aborted by `outer`, or by a controller that the caller keeps. */
+export function endedBy(outer: AbortSignal, controller: AbortController): AbortSignal {
+  return AbortSignal.any([outer, controller.signal])
+}

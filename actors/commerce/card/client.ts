@@ -14,6 +14,7 @@ import {
   isRefused,
   type ShareCounts,
 } from '../../../runtime/kernel/fairness/fair-share.js'
+import { limitedTo } from '../../../runtime/kernel/clock.js'
 
 /** Objects of the provider are a few KiB. A list of 100 refunds is about 80 KiB. */
 const ANSWER_BYTES_MAX = 1024 * 1024
@@ -138,7 +139,7 @@ export function createCardClient(options: CardClientOptions): CardClient {
 
   return {
     async call(call) {
-      const signal = AbortSignal.any([call.signal, AbortSignal.timeout(timeoutMs)])
+      const signal = limitedTo(timeoutMs, call.signal)
       try {
         const { tenantId } = call
         const within = tenantId === '' ? undefined : { groups: await groups?.of(tenantId) }

@@ -2,7 +2,7 @@
  * Calls payment providers and stores their answers to charges. Shared by the payment page,
  * renewals, and the worker that finishes charges after a crash.
  */
-import type { Clock } from '../../../runtime/kernel/clock.js'
+import { type Clock, limitedTo } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { type ChargeRow, remindOfCharge } from '../../../storage/commerce/charges.js'
 import { roomInBooks } from '../../../storage/commerce/ledger.js'
@@ -43,7 +43,7 @@ export function chargeProcessing({
     },
 
     /** Aborts the wait for an answer. */
-    limit: (ending: AbortSignal) => AbortSignal.any([ending, AbortSignal.timeout(PROVIDER_MS)]),
+    limit: (ending: AbortSignal) => limitedTo(PROVIDER_MS, ending),
 
     /**
      * True if the ledger has room for the amount. Check this before the provider is called: money

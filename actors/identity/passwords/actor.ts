@@ -19,6 +19,7 @@ import {
   isRefused,
   type ShareCounts,
 } from '../../../runtime/kernel/fairness/fair-share.js'
+import { endedBy } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
 import { type Argon2Cost, costOf, formatPhc, sameCost } from './phc.js'
@@ -138,7 +139,7 @@ export const passwordsActor = defineActor<PasswordsProtocol, PasswordsNeeds>({
       const place = share.tryAcquire([tenantId], 1, { groups: of, giveUp })
       try {
         if (isRefused(place)) return null
-        return await run({ share: tenantId, signal: AbortSignal.any([signal, over.signal]) })
+        return await run({ share: tenantId, signal: endedBy(signal, over) })
       } catch (error) {
         const isBusy = error instanceof ActorUnavailable && error.reason === 'mailbox_full'
         if (isBusy || over.signal.aborted) return null

@@ -3,6 +3,7 @@
  * through the dialer, without redirects, with limits for size and time. A response is complete or an
  * error.
  */
+import { limitedTo } from '../../../runtime/kernel/clock.js'
 import { discard, readBody } from './bounded-body.js'
 import type { Resolver } from './dialer.js'
 import { proxyErrorOf } from './failures.js'
@@ -63,8 +64,8 @@ export function createBoundedFetch({
       const target = judgeTarget(text, rules)
       if (target.tag === 'refused') throw new FetchFailed(target.fault)
       const { url } = target
-      const limit = AbortSignal.timeout(timeoutMs)
-      const signal = outer === undefined ? limit : AbortSignal.any([outer, limit])
+      const signal =
+        outer === undefined ? AbortSignal.timeout(timeoutMs) : limitedTo(timeoutMs, outer)
       let answered = false
       try {
         const answer = await upstreams.of(url.origin).request({
