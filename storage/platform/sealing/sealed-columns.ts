@@ -1,5 +1,5 @@
 /**
- * The columns whose sealed values live longer than a day, which a rotation seals again. Values of
+ * The columns whose sealed values live longer than a day, which a rotation seals again. Values of `authorization_requests.answer`,
  * `refresh_tokens.successor_answer`, `upstream_sign_ins.sealed` and `console_sessions` expire before.
  */
 import { managedTokenContext } from '../../vault/managed-tokens.js'

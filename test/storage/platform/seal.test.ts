@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import test from 'ava'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { heldClock } from '../../support/held-clock.js'
@@ -6,6 +7,7 @@ import { memoryKms } from '../../../storage/platform/kms/memory.js'
 import { type Kms, KmsUnavailable } from '../../../storage/platform/kms/kms.js'
 import { masterKeys } from '../../../storage/platform/kms/master-keys.js'
 import { createSealer, SealBroken } from '../../../storage/platform/sealing/seal.js'
+import { SEALED_COLUMNS } from '../../../storage/platform/sealing/sealed-columns.js'
 import {
   KeyCustodyRefused,
   requireFittingKms,
@@ -218,4 +220,30 @@ test('a kms without the master key of this database is refused by the name of th
   })
   right.setDown(true)
   await t.throwsAsync(requireFittingKms(database, right.kms), { instanceOf: KmsUnavailable })
+})
+
+/** bytea columns with sealed values that expire within a day. */
+const SHORT_LIVED = [
+  'authorization_requests.answer',
+  'refresh_tokens.successor_answer',
+  'upstream_sign_ins.sealed',
+  'console_sessions.tokens_sealed',
+  'console_sessions.pending_sealed',
+]
+/** bytea columns without sealed values: hashes, public keys, wrapped keys, answers. */
+const UNSEALED =
+  /_sha256$|^tenant_assets\.sha256$|hash$|registering_network$|^data_keys\.wrapped$|public_key$|^idempotency_keys\.|fingerprint$|^coordination|^passkeys\.|credential_id$/
+
+test('every column of sealed values is known to a rotation', async (t) => {
+  const schema = readFileSync(new URL('../../../../migrations/schema.sql', import.meta.url), 'utf8')
+  const found = [...schema.matchAll(/^create table (\w+) \((.*?)^\)/gms)].flatMap(
+    ([, table, body]) =>
+      [...body!.matchAll(/^ {2}(\w+) bytea/gm)].map(([, column]) => `${table}.${column}`),
+  )
+  const known = SEALED_COLUMNS.map(({ table, column }) => `${table}.${column}`)
+  t.true(found.length > 20)
+  t.deepEqual(
+    found.filter((name) => !UNSEALED.test(name) && !SHORT_LIVED.includes(name)).toSorted(),
+    known.toSorted(),
+  )
 })
