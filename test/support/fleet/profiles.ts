@@ -67,6 +67,8 @@ export const EGRESS_LIMITS = {
 const ON_CHAIN = {
   ...LIMITS,
   SVC_DATABASE__MAX_CONNECTIONS: '20',
+  // The time limits of a facilitator are parts of it: on a busy machine a settlement of the test chain takes seconds.
+  SVC_SERVER__REQUEST_TIMEOUT_SECS: '60',
   SVC_COMMERCE__ENABLED: 'true',
   SVC_WALLET__ENABLED: 'true',
 } as const
