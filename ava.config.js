@@ -10,23 +10,21 @@ const read = (path) => {
   const url = new URL(path, import.meta.url)
   return existsSync(url) ? JSON.parse(readFileSync(url, 'utf8')) : {}
 }
-const seconds = { ...read('test/runner/seconds.json'), ...read('dist/.build/test-times.json') }
+const seconds = {
+  ...read('test/runner/seconds.json'),
+  ...read('dist/.build/test-times.json'),
+  ...(process.env.TEST_ROOMS === undefined ? {} : read(process.env.TEST_ROOMS)),
+}
 const root = fileURLToPath(new URL('.', import.meta.url))
 const secondsOf = (file) => seconds[relative(root, file)] ?? Number.MAX_VALUE
 
 export default {
-  // `npm test` without files leaves out those of `npm run test:long`.
-  files: [
-    'dist/test/**/*.test.js',
-    ...(process.env.TEST_DAILY === '1' ? ['!dist/test/**/*.long.test.js'] : []),
-  ],
-  require: ['./dist/test/support/seed.js'],
-  // Reading the map of every module takes half a second of each file: the runner does without in long runs.
-  nodeArguments: process.env.TEST_SOURCE_MAPS === 'off' ? [] : ['--enable-source-maps'],
+  files: ['dist/test/**/*.test.js'],
+  require: ['source-maps', 'room', 'seed'].map((name) => `./dist/test/support/${name}.js`),
   timeout: '5m',
   // The longest first: none of them runs alone at the end.
   sortTestFiles: (a, b) => secondsOf(b) - secondsOf(a) || (a < b ? -1 : 1),
-  // A process for each file: native modules (uWebSockets.js, argon2) end a whole process when one of
+  // Processes, no threads: native modules (uWebSockets.js, argon2) end a whole process when one of
   // its threads is taken down while they work.
   workerThreads: false,
 }

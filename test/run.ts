@@ -21,7 +21,9 @@ import {
 } from './runner/points.js'
 import { type FileTime, openProgress, slowest } from './runner/progress.js'
 import { repeat } from './runner/repeat.js'
-import { keepTimes } from './runner/times.js'
+import { ROOM_TITLE } from './runner/room-titles.js'
+import { openRooms, roomsOf } from './runner/rooms.js'
+import { keepTimes, knownSeconds } from './runner/times.js'
 import { shortDetail, sourceOf, tapReader, type TestPoint } from './runner/tap.js'
 import {
   keepResults,
@@ -46,7 +48,9 @@ const FATAL_SIGNAL = 128
 const WAITING_FILES = 1
 /** How often the results of files that have ended are kept. */
 const KEPT_EVERY_MS = 10_000
-/** Of a few files, stack traces name lines of the sources (ava.config.js). */
+/** Fewer files have a process each, and the order in which they ran does not matter. */
+const ROOMS_FILES_MIN = 10
+/** Of a few files, stack traces name lines of the sources (support/source-maps.ts). */
 const MAPPED_FILES_MAX = 10
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 const bin = (name: string) => join(root, 'node_modules', '.bin', name)
@@ -276,20 +280,51 @@ function checks(): boolean {
   })
 }
 
-function runAva(
+async function runAva(
   environment: { readonly TEST_TIMES: string } & Readonly<Record<string, string>>,
-  { files, isWhole, flags, match, through, coordination, resume }: TestOptions,
+  options: TestOptions,
   verdict = noVerdict(),
 ): Promise<Verdict> {
-  if (belongings.interrupted() !== undefined) return Promise.resolve(verdict)
+  if (belongings.interrupted() !== undefined) return verdict
+  const { files, match, through } = options
+  const isShared = files.length > ROOMS_FILES_MIN && match.length === 0 && through === undefined
+  const textOf = (file: string) => readFileSync(join(root, file), 'utf8')
+  const { rooms, others } = isShared ? roomsOf(files, textOf) : { rooms: [], others: files }
+  const opened = openRooms(rooms, root, knownSeconds(root))
+  try {
+    const processes = [...opened.files, ...others]
+    return await runFiles(
+      { ...environment, ...opened.environment },
+      { ...options, processes },
+      verdict,
+    )
+  } finally {
+    opened.close()
+  }
+}
+
+/** @param processes files of a process each: rooms, and test files. */
+function runFiles(
+  environment: { readonly TEST_TIMES: string } & Readonly<Record<string, string>>,
+  {
+    files,
+    processes,
+    isWhole,
+    flags,
+    match,
+    through,
+    coordination,
+    resume,
+  }: TestOptions & { readonly processes: readonly string[] },
+  verdict: Verdict,
+): Promise<Verdict> {
   const ava = [
     bin('ava'),
     '--tap',
     '--concurrency',
     String(availableParallelism() + WAITING_FILES),
     ...match.flatMap((title) => ['--match', title]),
-    // The pattern of ava.config.js names all of them, in fewer characters.
-    ...(isWhole ? [] : files),
+    ...processes,
   ]
   const coverage = [
     bin('c8'),
@@ -304,7 +339,7 @@ function runAva(
   ]
   const [command = '', ...args] = flags.has('--coverage') ? [...coverage, ...ava] : ava
   const modes = {
-    ...(flags.has('--long') ? { TEST_LONG: '1' } : isWhole ? { TEST_DAILY: '1' } : {}),
+    ...(flags.has('--long') ? { TEST_LONG: '1' } : {}),
     ...(files.length > MAPPED_FILES_MAX ? { TEST_SOURCE_MAPS: 'off' } : {}),
   }
   const child = spawn(command, args, {
@@ -327,7 +362,8 @@ function runAva(
   const onLog = isWhole ? undefined : (line: string) => progress.say(`      ${line}`)
   const read = tapReader((point) => {
     const { title, result, detail } = point
-    const source = sourceOf(title, files)
+    const source = sourceOf(title, processes)
+    if (result === 'passed' && source?.title === ROOM_TITLE) return
     const own = fileVerdict(verdict, source?.file)
     const reason = result === 'failed' ? notThroughReason(point, source?.file, environment) : null
     if (result === 'skipped') verdict.skipped.push(title)

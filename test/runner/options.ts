@@ -4,6 +4,7 @@ import { join, normalize } from 'node:path'
 import { COORDINATIONS, type CoordinationName } from '../support/fleet/coordination.js'
 import { PROXIES, type ProxyName } from '../support/fleet/proxy.js'
 import { changedPaths, changedTests, treeOf } from './changed.js'
+import { ROOMS } from './room-titles.js'
 
 /** The areas of the product; a folder of any layer with this name belongs to it. */
 const AREAS = ['identity', 'oauth', 'agents', 'vault', 'commerce', 'webhooks', 'operations']
@@ -148,6 +149,7 @@ function testFiles(root: string): string[] {
   return readdirSync(join(root, COMPILED), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.test.js'))
     .map((name) => join(COMPILED, name))
+    .filter((file) => !file.startsWith(ROOMS))
     .sort()
 }
 

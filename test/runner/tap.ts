@@ -1,4 +1,5 @@
 /** Reads what AVA writes with --tap (Test Anything Protocol 13), a line at a time. */
+import { memberOf } from './room-titles.js'
 
 export type TestPoint = {
   readonly title: string
@@ -68,6 +69,8 @@ export function sourceOf(
   title: string,
   files: readonly string[],
 ): { readonly file: string; readonly title: string } | undefined {
+  const member = memberOf(title)
+  if (member !== undefined) return member
   if (files.length === 1) return { file: files[0]!, title }
   const crashed = files.find((file) => title.includes(file))
   if (crashed !== undefined) return { file: crashed, title }

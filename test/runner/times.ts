@@ -8,6 +8,12 @@ const LAST = join('dist', '.build', 'test-times.json')
 /** For a fresh clone. */
 const COMMITTED = join('test', 'runner', 'seconds.json')
 
+/** @returns how long a file took, as far as it is known. */
+export function knownSeconds(root: string): (file: string) => number {
+  const seconds = { ...read(join(root, COMMITTED)), ...read(join(root, LAST)) }
+  return (file) => seconds[file] ?? 0
+}
+
 /** @param isKept also in the file that is committed. There only files that exist stay. */
 export function keepTimes(times: readonly FileTime[], root: string, isKept: boolean): void {
   const now = Object.fromEntries(

@@ -4,16 +4,16 @@
  * down how long the file and each test took and what a failed test had asked, for the runner.
  */
 import { appendFileSync } from 'node:fs'
-import test from 'ava'
 import { configureGlobal } from 'fast-check'
 import { keepExchanges, linesOf, watchExchanges } from './service/exchanges.js'
 import { IS_LONG } from './runs.js'
+import { currentFile, isRoom } from './room.js'
+import { ROOM_TITLE } from '../runner/room-titles.js'
 
 if (!IS_LONG) configureGlobal({ seed: 20_261_123, numRuns: 25 })
 
 /** For what support code says of the file. */
-const file = new URL(test.meta.file).pathname
-process.env['TEST_FILE'] = file
+process.env['TEST_FILE'] = currentFile()
 
 const times = process.env['TEST_TIMES']
 if (times !== undefined) {
@@ -21,8 +21,10 @@ if (times !== undefined) {
   delete process.env['TEST_TIMES']
   process.once('exit', () => {
     const { user, system } = process.cpuUsage()
-    const time = { file, seconds: performance.now() / 1000, cpuSeconds: (user + system) / 1e6 }
-    appendFileSync(times, `${JSON.stringify(time)}\n`)
+    const seconds = performance.now() / 1000
+    const time = { file: currentFile(), seconds, cpuSeconds: (user + system) / 1e6 }
+    // A room writes that of each member.
+    if (!isRoom) appendFileSync(times, `${JSON.stringify(time)}\n`)
   })
   await watchTests(`${times}-tests`)
 }
@@ -40,13 +42,19 @@ async function watchTests(path: string): Promise<void> {
   const { default: Test } = (await import(module)) as { default: { prototype: AvaTest } }
   const { run } = Test.prototype
   Test.prototype.run = async function watched(this: AvaTest) {
+    if (this.title === ROOM_TITLE) return run.call(this)
     const { result, exchanges } = await watchExchanges(() => run.call(this))
     const seconds = result.duration / 1000
     const asked = exchanges.map((exchange) => ({
       ...exchange,
       log: exchange.requestId === undefined ? [] : linesOf(exchange.requestId),
     }))
-    const time = { file, title: this.title, seconds, ...(result.passed ? {} : { asked }) }
+    const time = {
+      file: currentFile(),
+      title: this.title,
+      seconds,
+      ...(result.passed ? {} : { asked }),
+    }
     appendFileSync(path, `${JSON.stringify(time)}\n`)
     return result
   }
