@@ -30,7 +30,12 @@ import { type Cors, preflightHeaders } from './headers/cors.js'
 import { rateLimited } from './headers/rate-limit.js'
 import type { HostPolicy } from './request/hosts.js'
 import { clientIdOf, type InputReader, restIsDropped } from './request/input.js'
-import { FOREIGN_CALL, type BrowserSessionGuard } from './request/browser-session-guard.js'
+import {
+  type BrowserSessionGuard,
+  FOREIGN_CALL,
+  noSession,
+} from './request/browser-session-guard.js'
+import { wantsPage } from './request/browser.js'
 import {
   ALLOW_ALL,
   BODY_PROBLEMS,
@@ -328,6 +333,10 @@ export class Pipeline {
     if (security.scheme === 'session') {
       const location = await this.needs.sessionGuard.openSession(context)
       if (location === null) return true
+      if (route.errors === undefined && !wantsPage(context.exchange.headers)) {
+        respond.problem(context, noSession(location))
+        return false
+      }
       respond.send(context, 303, null, 'no-store', [['location', location]], null)
       return false
     }

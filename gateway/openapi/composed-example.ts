@@ -28,6 +28,8 @@ type Schemas = Readonly<Record<string, JsonSchema>>
 type Side = 'request' | 'answer'
 
 const DEPTH_MAX = 8
+/** A signed JWT in its compact form. */
+export const EXAMPLE_JWT = 'eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl'
 
 const BY_FORMAT: Readonly<Record<string, string>> = {
   uuid: '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e',
@@ -39,7 +41,7 @@ const BY_FORMAT: Readonly<Record<string, string>> = {
   ipv6: '2001:db8::1',
 }
 
-/** Texts for members by their names, and then for any pattern. */
+/** Texts for members and parameters by their names, and then for any pattern. */
 const BY_NAME: Readonly<Record<string, string>> = {
   name: 'Example',
   title: 'Not found',
@@ -51,7 +53,23 @@ const BY_NAME: Readonly<Record<string, string>> = {
   request_id: BY_FORMAT['uuid']!,
   scope: 'openid',
   currency: 'USD',
+  email: BY_FORMAT['email']!,
+  url: 'https://api.example.com/v1/models',
+  'x-svc-url': 'https://api.example.com/v1/models',
+  redirect_uri: 'https://app.example.com/callback',
+  schema_uri: 'urn:ietf:params:scim:schemas:core:2.0:User',
+  credential_type: 'TenantMembership',
+  tenant_slug: 'acme',
+  issuer_path: 'acme',
+  anchor: 'did:key:z6MkqxRHd5nM3LndWXEh2SVeRKTDUS2j2sQqcWS4WT25Dqbq',
+  user_code: 'BCDF-GHJK',
+  file: `${'0a'.repeat(32)}.webp`,
+  id_token_hint: EXAMPLE_JWT,
 }
+/** Members that hold an id (`user_id`), and those that hold a secret or a handle. */
+const IS_ID = /(?:^|[_-])id$/
+const IS_TOKEN = /(?:^|_)(?:token|handle|secret|key_id)$/
+const TOKEN = 'amKa615E4OQ4CyWBdf3u3mgMHq-mOXWEYWyzkttGxIY'
 const TEXTS = [
   'example',
   BY_FORMAT['uri']!,
@@ -73,8 +91,13 @@ const TEXTS = [
 ]
 
 /** @returns undefined if the schema permits no value that this function can find. */
-export function composed(schema: JsonSchema | undefined, schemas: Schemas, side: Side): unknown {
-  return schema === undefined ? undefined : compose(schema, '', { schemas, side, depth: 0 })
+export function composed(
+  schema: JsonSchema | undefined,
+  schemas: Schemas,
+  side: Side,
+  name = '',
+): unknown {
+  return schema === undefined ? undefined : compose(schema, name, { schemas, side, depth: 0 })
 }
 
 type At = { readonly schemas: Schemas; readonly side: Side; readonly depth: number }
@@ -140,6 +163,7 @@ function textOf(schema: JsonSchema, name: string): string | undefined {
   const rule = pattern === undefined ? null : new RegExp(pattern, 'u')
   const fits = (text: string) =>
     text.length >= minLength && text.length <= maxLength && (rule?.test(text) ?? true)
-  const candidates = [BY_FORMAT[format], BY_NAME[name], ...TEXTS, 'x'.repeat(minLength)]
+  const named = IS_TOKEN.test(name) ? TOKEN : IS_ID.test(name) ? BY_FORMAT['uuid'] : undefined
+  const candidates = [BY_FORMAT[format], BY_NAME[name], named, ...TEXTS, 'x'.repeat(minLength)]
   return candidates.find((text): text is string => text !== undefined && fits(text))
 }

@@ -4,14 +4,14 @@
  * that is composed from its schemas.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { composed, type JsonSchema } from './composed-example.js'
+import { composed, EXAMPLE_JWT, type JsonSchema } from './composed-example.js'
 
 /** What a service was sent and what it answered. */
 export type RecordedExample = {
   /** The body: JSON, or the fields of a form. Absent where the request has no body. */
   readonly request?: unknown
   readonly status: number
-  /** The JSON body. Absent where the answer has none. */
+  /** The body: JSON, or the text of another media type. Absent where the answer has none. */
   readonly answer?: unknown
 }
 
@@ -23,8 +23,16 @@ const PAGE = '<!doctype html>\n<html lang="en">…</html>\n'
 
 type Media = { schema?: JsonSchema; example?: unknown }
 type Content = Record<string, Media>
+type Parameter = {
+  readonly name: string
+  readonly in: string
+  readonly required?: boolean
+  readonly schema?: JsonSchema
+  example?: unknown
+}
 type Operation = {
   operationId: string
+  parameters?: Parameter[]
   requestBody?: { content?: Content }
   responses: Record<string, { content?: Content }>
 }
@@ -54,23 +62,48 @@ export function recordedExamples(issuer: string): Examples {
   return examples
 }
 
-/** Adds an example to each request body and each answer that has a JSON body, a form or a page. Changes the document. */
+/** Answers that are neither JSON nor a page, by their media type. Images and the like have no example as text. */
+const OTHERS: Readonly<Record<string, string>> = {
+  'application/jwt': EXAMPLE_JWT,
+  'application/statuslist+jwt': EXAMPLE_JWT,
+  'application/x-ndjson': '{"id":"0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e"}\n',
+  'text/css': ':root { color-scheme: light dark }\n',
+  'text/javascript': 'export {}\n',
+  'text/markdown': '# svc\n',
+  'text/plain': 'example',
+  // The answer of an upstream.
+  '*/*': '{"object":"list","data":[]}',
+}
+
+/** Parameters whose name means something else elsewhere. */
+const PARAMETERS: Readonly<Record<string, string>> = {
+  'readScimResourceType name': 'User',
+  'readDocsPicture name': 'sign-in-light.png',
+}
+
+/** Adds an example to each required parameter, request body and answer that is text. Changes the document. */
 export function addExamples(document: object, issuer: string): void {
   const { paths = {}, components = {} } = document as Document
   const recorded = recordedExamples(issuer)
   const schemas = components.schemas ?? {}
   for (const operation of Object.values(paths).flatMap((item) => Object.values(item))) {
     const found = recorded[operation.operationId]
+    for (const parameter of operation.parameters ?? []) {
+      const { name, required, schema } = parameter
+      if (required !== true || schema?.example !== undefined) continue
+      const own = PARAMETERS[`${operation.operationId} ${name}`]
+      parameter.example ??= own ?? composed(schema, schemas, 'request', name)
+    }
     for (const [type, media] of Object.entries(operation.requestBody?.content ?? {})) {
       if (!isJson(type) && type !== 'application/x-www-form-urlencoded') continue
       give(media, found?.request ?? composed(media.schema, schemas, 'request'))
     }
     for (const [status, { content = {} }] of Object.entries(operation.responses)) {
       for (const [type, media] of Object.entries(content)) {
-        if (type.startsWith('text/html')) give(media, PAGE)
-        if (!isJson(type)) continue
         const same = found?.status === Number(status) ? found.answer : undefined
-        give(media, same ?? composed(media.schema, schemas, 'answer'))
+        if (type.startsWith('text/html')) give(media, PAGE)
+        else if (isJson(type)) give(media, same ?? composed(media.schema, schemas, 'answer'))
+        else if (Number(status) < 300) give(media, same ?? OTHERS[type.split(';')[0]!])
       }
     }
   }

@@ -467,10 +467,15 @@ function pipelineDocs(route: Route): readonly ResponseDoc[] {
   if (route.security.scheme === 'page_call') {
     names.push('unauthorized', 'token-expired', 'token-revoked', 'insufficient-scope', 'forbidden')
   }
+  const isPagePart = route.security.scheme === 'browser' || route.security.scheme === 'session'
+  // The form is from another site, or without the token of its page.
+  if (isPagePart && route.body !== undefined) names.push('forbidden')
+  if (route.security.scheme === 'session') names.push('unauthorized')
   if (route.body !== undefined) names.push(...BODY_ERRORS)
   if (route.throttle !== 'none') names.push('rate-limited')
   names.push('server-error', 'service-unavailable', 'gateway-timeout', ...(route.documented ?? []))
   const docs = names.map(problemDoc)
+  if (route.security.scheme === 'session') docs.push(SIGN_IN)
   if (hasInput && route.errors === 'oauth') {
     const oauthError = 'invalid_request'
     docs.push({ status: 400, contentType: 'application/json', schema: null, oauthError })

@@ -33,6 +33,15 @@ export const FOREIGN_CALL: Problem = {
     'Programs need an access token.',
 }
 
+/** For scripts of pages, whose request would follow a redirect to a page that is not theirs. */
+export const noSession = (location: string): Problem => ({
+  name: 'unauthorized',
+  detail: 'The session has ended. Sign in at `location`.',
+  reason: 'session_missing',
+  members: { location },
+  headers: { 'www-authenticate': 'Cookie realm="svc"' },
+})
+
 export class BrowserSessionGuard {
   private readonly needs: BrowserSessionGuardNeeds
 

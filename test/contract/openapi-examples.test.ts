@@ -6,6 +6,7 @@ import { createRequire } from 'node:module'
 import type { Ajv } from 'ajv'
 import test from 'ava'
 import { type RecordedExample, recordedExamples } from '../../gateway/openapi/examples.js'
+import { createAgentKey } from '../../runtime/client/agent.js'
 import type { Answer, Json } from '../support/api.js'
 import { isRecording, recordAnew } from '../support/examples.js'
 import { startPopulatedService } from '../support/service/populated-service-parts.js'
@@ -24,15 +25,27 @@ const { organizationId, operator } = mine.workspace
 const members = `/api/v1/organizations/${organizationId}/members`
 for (const { id } of (await api.list(members, operator)).rows)
   await api.call('PATCH', `${members}/${String(id)}`, { token: operator, json: { role: 'owner' } })
+await api.call('PATCH', '/api/v1/tenant/settings', {
+  token: mine.workspace.token,
+  json: { direct_agent_registration: true },
+})
 test.after.always(async () => {
   await mine.person.browser.close()
   await service.close()
 })
 
 type Media = { readonly schema?: object; readonly example?: unknown }
+type Parameter = {
+  readonly name: string
+  readonly in: 'path' | 'query' | 'header' | 'cookie'
+  readonly required?: boolean
+  readonly schema: { readonly example?: unknown }
+  readonly example?: unknown
+}
 type Operation = {
   readonly operationId: string
   readonly security?: readonly Json[]
+  readonly parameters?: readonly Parameter[]
   readonly requestBody?: { readonly content: Readonly<Record<string, Media>> }
   readonly responses: Readonly<Record<string, { readonly content?: Record<string, Media> }>>
 }
@@ -59,6 +72,8 @@ function place({ method, path }: Case): number {
   if (/\/(?:rotate[a-z-]*|reactivate|activate|removal)$/.test(path)) return 3
   return method === 'post' ? 2 : 1
 }
+
+const exampleOf = ({ schema, example }: Parameter) => example ?? schema.example
 
 const FORM = 'application/x-www-form-urlencoded'
 const isJson = (type: string) => /^application\/(?:[a-z.-]+\+)?json\b/.test(type)
@@ -98,6 +113,37 @@ test('every request body and every JSON answer has an example that satisfies its
   t.deepEqual(faults, [])
 })
 
+test('every required parameter has an example that satisfies its schema', (t) => {
+  const ajv = new Ajv2020({ strict: false, validateFormats: false })
+  const faults: string[] = []
+  let judged = 0
+  for (const { operation } of cases) {
+    for (const parameter of operation.parameters ?? []) {
+      if (parameter.required !== true) continue
+      judged += 1
+      const at = `${operation.operationId} ${parameter.in} ${parameter.name}`
+      const validate = ajv.compile(parameter.schema)
+      if (exampleOf(parameter) === undefined) faults.push(`${at}: no example`)
+      else if (!validate(exampleOf(parameter)))
+        faults.push(`${at}: ${ajv.errorsText(validate.errors)}`)
+    }
+  }
+  t.true(judged > 200, String(judged))
+  t.deepEqual(faults, [])
+})
+
+test('every answer that is text has an example', (t) => {
+  const isBinary = (type: string) => /^(?:image\/|font\/|application\/octet-stream)/.test(type)
+  const without = cases.flatMap(({ operation: { operationId, responses } }) =>
+    Object.entries(responses).flatMap(([status, { content = {} }]) =>
+      Object.entries(content)
+        .filter(([type, { example }]) => example === undefined && !isBinary(type))
+        .map(([type]) => `${operationId} ${status} ${type}`),
+    ),
+  )
+  t.deepEqual(without, [])
+})
+
 test('examples are recorded for operations that exist', (t) => {
   const known = new Set(cases.map(({ operation }) => operation.operationId))
   const unknown = Object.keys(recorded).filter((operationId) => !known.has(operationId))
@@ -121,12 +167,7 @@ const STEPS: Readonly<Record<string, readonly [status: number, reason: string]>>
       'reactivateTenant',
     ].map((operationId) => [operationId, [403, 'for operators of the deployment'] as const]),
   ),
-  ...Object.fromEntries(
-    ['startWorkspaceBootstrap', 'startAgentRegistration', 'addAgentKey'].map((operationId) => [
-      operationId,
-      [400, 'the proof of ownership signs the issuer and the tenant'] as const,
-    ]),
-  ),
+  startTenantTransfer: [404, 'needs an organization of the owner'],
   ...Object.fromEntries(
     [
       'completeWorkspaceBootstrap',
@@ -180,6 +221,16 @@ function withOwnIds(value: unknown): unknown {
   )
 }
 
+/** The body with a key of this run: its proof of ownership signs the issuer and the tenant. */
+function withOwnKey(operationId: string, body: unknown): unknown {
+  const given = body as Json | undefined
+  if (given?.['key_ownership_proof'] === undefined) return body
+  const isWorkspace = operationId === 'startWorkspaceBootstrap'
+  const tenantId = isWorkspace ? workspace.controlPlane : workspace.tenantId
+  const own = createAgentKey().registration({ issuer: running.issuer, tenantId })
+  return { ...given, ...own }
+}
+
 const filled = (path: string) =>
   path.replace(/\{([a-z_]+)\}/g, (_all, name: string, at: number) => {
     // The other credential is an SSH certificate authority, which cannot be leased.
@@ -195,6 +246,35 @@ function tokenFor(path: string): string {
   return /^\/api\/v1\/(?:control-plane|organizations|tenants|accounts|signing-keys)\b/.test(path)
     ? workspace.operator
     : workspace.token
+}
+
+/** Operations whose parameters name what the service has to know. */
+const UNKNOWN: Readonly<Record<string, string>> = {
+  authorize: 'the client',
+  endSession: 'the ID token',
+  resumeAuthorization: 'the request of this browser',
+  finishSso: 'the sign-in of this browser',
+  authorizeByForm: 'the client',
+  endSessionByForm: 'the ID token',
+  pushAuthorizationRequest: 'the redirect URI of the client',
+  recoverWebhookDeliveries: 'a time within the retention period',
+}
+
+/** Sends the examples of the parameters. Nothing exists that they name, so nothing ends. */
+function sendParameters({ method, path, operation }: Case, required: readonly Parameter[]) {
+  const valueOf = (one: Parameter) => encodeURIComponent(String(exampleOf(one)))
+  const at = (place: string) => required.filter((one) => one.in === place)
+  const query = at('query').map((one) => `${one.name}=${valueOf(one)}`)
+  const isAnonymous = (operation.security ?? []).length === 0
+  return api.call(
+    method.toUpperCase(),
+    at('path').reduce((whole, one) => whole.replace(`{${one.name}}`, valueOf(one)), path) +
+      (query.length === 0 ? '' : `?${query.join('&')}`),
+    {
+      token: isAnonymous ? undefined : tokenFor(path),
+      headers: Object.fromEntries(at('header').map((one) => [one.name, String(exampleOf(one))])),
+    },
+  )
 }
 
 /** The credentials of the workspace's application. */
@@ -220,7 +300,7 @@ async function send({ method, path, operation }: Case, example?: RecordedExample
       anonymous ? {} : { authorization },
     )
   }
-  const json = types.length === 0 ? undefined : withOwnIds(body)
+  const json = types.length === 0 ? undefined : withOwnKey(operationId, withOwnIds(body))
   if (operationId === 'createSubscriptionCheckoutSession')
     Object.assign(json as Json, {
       price_id: prices.find((one) => one['recurring'] !== null)?.['id'],
@@ -230,7 +310,8 @@ async function send({ method, path, operation }: Case, example?: RecordedExample
 
 /** Operations of browsers have pages and redirects. */
 const isApi = ({ operation, path }: Case) =>
-  !/^\/(?:auth|console|device|dev|pay|documentation)\//.test(path) &&
+  (!/^\/(?:auth|console|device|dev|pay|documentation)\//.test(path) ||
+    path === '/auth/check-sso') &&
   Object.values(operation.responses).some(({ content = {} }) => Object.keys(content).some(isJson))
 
 if (isRecording) {
@@ -245,10 +326,39 @@ if (isRecording) {
     }
   })
 } else {
+  test.serial('no example of a parameter is refused', async (t) => {
+    const refused: string[] = []
+    let sent = 0
+    for (const one of cases) {
+      const required = (one.operation.parameters ?? []).filter((each) => each.required === true)
+      if (required.length === 0 || UNKNOWN[one.operation.operationId] !== undefined) continue
+      const { status, body } = await sendParameters(one, required)
+      const { errors = [] } = body as { readonly errors?: readonly { readonly pointer: string }[] }
+      const pointers = errors.map(({ pointer }) => pointer)
+      const isReady = one.method === 'get' || one.method === 'delete'
+      if ((isReady && status === 400) || pointers.some((at) => /^(?:path|query|header):/.test(at)))
+        refused.push(`${one.operation.operationId} ${status} ${JSON.stringify(body)}`)
+      sent += 1
+    }
+    t.true(sent > 150, String(sent))
+    t.deepEqual(refused, [])
+  })
+
   for (const one of cases) {
-    const { operationId } = one.operation
+    const { operationId, requestBody } = one.operation
     const example = recorded[operationId]
-    if (example === undefined || !isApi(one)) continue
+    if (!isApi(one)) continue
+    if (example === undefined) {
+      const types = Object.keys(requestBody?.content ?? {})
+      if (!types.some((type) => isJson(type) || type === FORM)) continue
+      if (STEPS[operationId] !== undefined || UNKNOWN[operationId] !== undefined) continue
+      test.serial(`the composed example of ${operationId} is not refused`, async (t) => {
+        const { status, body } = await send(one)
+        const said = `${status} ${JSON.stringify(body)}`
+        t.false([400, 415, 422].includes(status) || status >= 500, said)
+      })
+      continue
+    }
     test.serial(`the example of ${operationId} works`, async (t) => {
       const { status, body } = await send(one, example)
       const said = JSON.stringify(body)

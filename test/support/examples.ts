@@ -15,6 +15,8 @@ const FOLDER = new URL('../../../gateway/openapi/examples/', import.meta.url)
 /** Longer answers are recorded only if there is no shorter one. */
 const CHARACTERS_GOOD = 2_500
 const ITEMS_MAX = 2
+/** One JSON document in each line. */
+const LINES = 'application/x-ndjson'
 /** Documents of this size show nothing. */
 const CHARACTERS_MAX = 12_000
 
@@ -44,11 +46,13 @@ export function considerExample(
   body: string | Uint8Array | null,
 ): void {
   if (route === null || status < 200 || status >= 300) return
-  if (contentType !== null && !/^application\/(?:[a-z.-]+\+)?json\b/.test(contentType)) return
+  const isLines = contentType?.startsWith(LINES) === true
+  if (contentType !== null && !isLines && !/^application\/(?:[a-z.-]+\+)?json\b/.test(contentType))
+    return
   const text = body === null ? undefined : Buffer.from(body as string).toString('utf8')
   const issuer = `http://${exchange.host}`
-  if (text !== undefined && text.length > CHARACTERS_MAX) return
-  const answer = text === undefined ? undefined : shortened(JSON.parse(clean(text, issuer)))
+  if (text !== undefined && text.length > CHARACTERS_MAX && !isLines) return
+  const answer = text === undefined ? undefined : exampleOf(clean(text, issuer), isLines)
   const request = requestOf(route.route, bodies.get(exchange), issuer)
   const { operationId, tags } = route.route
   const example: Found = {
@@ -96,6 +100,12 @@ function clean(text: string, issuer: string): string {
       '-----BEGIN $1-----\\n…\\n-----END',
     )
     .replaceAll(/https:\/\/(?:localhost|127\.0\.0\.1):\d+/g, 'https://receiver.example.com')
+}
+
+function exampleOf(text: string, isLines: boolean): unknown {
+  return isLines
+    ? `${text.split('\n').slice(0, ITEMS_MAX).join('\n')}\n`
+    : shortened(JSON.parse(text))
 }
 
 /** Lists keep their first items, which are enough for an example. */

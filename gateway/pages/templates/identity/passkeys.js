@@ -22,7 +22,7 @@
       headers: { accept: 'application/json' },
       body,
     })
-    if (!answer.ok || answer.redirected) throw new Error(`options: ${answer.status}`)
+    if (!answer.ok && answer.status !== 401) throw new Error(`options: ${answer.status}`)
     const { options, location: elsewhere } = await answer.json()
     if (elsewhere === undefined) return options
     location.assign(elsewhere)

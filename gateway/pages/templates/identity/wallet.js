@@ -29,7 +29,7 @@
       headers: { accept: 'application/json' },
       body,
     })
-    if (!answer.ok || answer.redirected) throw new Error(`message: ${answer.status}`)
+    if (!answer.ok && answer.status !== 401) throw new Error(`message: ${answer.status}`)
     return answer.json()
   }
 

@@ -330,3 +330,21 @@ test('a session without fresh authentication neither removes nor adds a passkey'
   t.regex((await browser.post(removal.action, removal.fields)).location!, /^\/auth\/login\?flow=/)
   t.regex((await browser.get(`${ADD}/new`)).location!, /^\/auth\/login\?flow=/)
 })
+
+test('without a session, scripts of pages get 401 with the sign-in page, and browsers a redirect', async (t) => {
+  const ask = (accept: string) =>
+    fetch(`${running.baseUrl}${ADD}/options`, {
+      method: 'POST',
+      redirect: 'manual',
+      headers: { accept, 'content-type': 'application/x-www-form-urlencoded' },
+      body: 'name=Blue',
+    })
+  const script = await ask('application/json')
+  t.is(script.status, 401)
+  t.truthy(script.headers.get('www-authenticate'))
+  const location = '/auth/login?return_to=%2Fauth%2Faccount'
+  t.like(await script.json(), { error: 'unauthorized', location })
+  const page = await ask('text/html')
+  t.is(page.status, 303)
+  t.is(page.headers.get('location'), location)
+})
