@@ -9,7 +9,7 @@ import {
   notes,
   origin,
   originOrNone,
-  path,
+  readFilePath,
   secret,
   timerSeconds,
 } from '../runtime/kernel/config/kinds.js'
@@ -75,9 +75,9 @@ export const serverSettings = section(
       ),
     tls: z
       .object({
-        cert_pem_path: path('/etc/svc/tls-cert.pem').describe('Certificate chain, PEM.'),
-        key_pem_path: path('/etc/svc/tls-key.pem').describe('Private key, PEM.'),
-        ca_pem_path: path('/etc/svc/tls-ca.pem')
+        cert_pem_path: readFilePath('/etc/svc/tls-cert.pem').describe('Certificate chain, PEM.'),
+        key_pem_path: readFilePath('/etc/svc/tls-key.pem').describe('Private key, PEM.'),
+        ca_pem_path: readFilePath('/etc/svc/tls-ca.pem')
           .optional()
           .describe('CA of the certificate, PEM, for `svc health`. Without it the system decides.'),
       })

@@ -14,7 +14,7 @@ import {
   loadSettings,
 } from '../configuration/load-settings.js'
 import { assembly } from '../configuration/assembly.js'
-import { effective } from '../configuration/effective-settings.js'
+import { effective, unreadableFiles } from '../configuration/effective-settings.js'
 import { withTarget } from '../process/target.js'
 import { output } from '../process/output.js'
 
@@ -60,8 +60,11 @@ export function configCommand(program: Command, host: ConfigCommandHost = proces
     )
     .option('--json', 'as JSON')
     .action(({ json = false }: { json?: boolean }) => {
-      ifLoaded(host, json, () => {
-        host.out(json ? JSON.stringify(withTarget({ valid: true })) : 'The configuration is valid.')
+      ifLoaded(host, json, (loaded) => {
+        const failures = unreadableFiles(loaded)
+        if (failures.length > 0) refuse(host, json, failures)
+        else if (json) host.out(JSON.stringify(withTarget({ valid: true })))
+        else host.out('The configuration is valid.')
       })
     })
   config
@@ -109,9 +112,13 @@ function headings({ plane, dataDir, file }: LoadedSettings): string[] {
 function ifLoaded(host: ConfigCommandHost, json: boolean, then: (loaded: LoadedSettings) => void) {
   const { environment, cwd, uid } = host
   const result = loadSettings({ environment, cwd, uid })
-  if (result.tag === 'loaded') return then(result)
-  if (json) host.out(failuresAsJson(result.failures))
-  else host.err(printedFailures(result.failures))
+  if (result.tag === 'loaded') then(result)
+  else refuse(host, json, result.failures)
+}
+
+function refuse(host: ConfigCommandHost, json: boolean, failures: readonly Failure[]) {
+  if (json) host.out(failuresAsJson(failures))
+  else host.err(printedFailures(failures))
   host.exitWith(EXIT_CONFIGURATION)
 }
 

@@ -1,6 +1,7 @@
 /** The effective settings with their sources: for `svc config show`, and for the log of a start. */
-import type { Source } from '../kernel/config/outcome.js'
-import { printedSource, shown } from '../kernel/config/print.js'
+import { readFileSync } from 'node:fs'
+import type { Failure, Source } from '../kernel/config/outcome.js'
+import { printed, printedSource, shown } from '../kernel/config/print.js'
 import { type Leaf, type Node, treeOf } from '../kernel/config/tree.js'
 import { assembly } from './assembly.js'
 import type { LoadedSettings } from './load-settings.js'
@@ -36,6 +37,32 @@ function* walk(
     const branch = (value ?? {}) as Readonly<Record<string, unknown>>
     for (const [key, child] of node.children) yield* walk(child, branch[key], [...path, key])
   }
+}
+
+/** The files that settings name and that this process cannot read. */
+export function unreadableFiles(
+  loaded: Pick<LoadedSettings, 'settings' | 'sources'>,
+): readonly Failure[] {
+  return effective(loaded).flatMap(({ key, leaf, value }) => {
+    if (!leaf.isRead || typeof value !== 'string') return []
+    try {
+      readFileSync(value)
+      return []
+    } catch (error) {
+      const { code = 'unknown error' } = error as NodeJS.ErrnoException
+      const source = loaded.sources.get(key) ?? { kind: 'default' }
+      const rule = `must be a file that this process can read (${code})`
+      return [
+        {
+          key,
+          value: printed(leaf, value),
+          source,
+          rule,
+          fix: 'correct the path, or make the file readable',
+        },
+      ]
+    }
+  })
 }
 
 /** The settings that are not defaults, with their sources, and the number of the others. Secrets are hidden. */

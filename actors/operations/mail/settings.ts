@@ -6,7 +6,7 @@ import {
   flag,
   list,
   notes,
-  path,
+  readFilePath,
   seconds,
   secret,
   text,
@@ -28,7 +28,7 @@ export const emailSettings = section(
       .describe('SMTP account, if the server requires authentication.'),
     smtp_password: secret().optional().describe('Its password.'),
     smtp_starttls: flag(true).describe('Require STARTTLS. Mandatory in production.'),
-    smtp_ca_pem_path: path('ca.pem')
+    smtp_ca_pem_path: readFilePath('ca.pem')
       .optional()
       .describe('Additional trusted CA certificates, for a private mail server.'),
     smtp_catcher: flag(false).describe(

@@ -6,7 +6,7 @@ import {
   flag,
   nameServers,
   notes,
-  path,
+  readFilePath,
   seconds,
   timerSeconds,
 } from '../../../runtime/kernel/config/kinds.js'
@@ -39,7 +39,7 @@ export const vaultSettings = section(
     egress_allow_private_networks: flag(false).describe(
       'Allow loopback and private addresses. Not allowed in production.',
     ),
-    egress_ca_pem_path: path('test-ca.pem')
+    egress_ca_pem_path: readFilePath('test-ca.pem')
       .optional()
       .describe('Additional CA for TLS of upstreams. Not allowed in production.'),
     egress_dns_overrides: z

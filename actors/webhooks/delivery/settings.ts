@@ -4,7 +4,7 @@ import {
   count,
   flag,
   list,
-  path,
+  readFilePath,
   seconds,
   timerSeconds,
 } from '../../../runtime/kernel/config/kinds.js'
@@ -34,7 +34,7 @@ export const webhooksSettings = section(
     allow_private_networks: flag(false).describe(
       'Allow loopback and private addresses. Not in production.',
     ),
-    ca_pem_path: path('test-ca.pem')
+    ca_pem_path: readFilePath('test-ca.pem')
       .optional()
       .describe('Additional CA for receivers. Not in production.'),
   },

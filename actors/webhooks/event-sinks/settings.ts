@@ -1,6 +1,13 @@
 /** [event_sinks]: events for a message broker of the operator (docs/guides/operations/event-sinks.md). */
 import { z } from 'zod'
-import { flag, list, notes, path, secret, text } from '../../../runtime/kernel/config/kinds.js'
+import {
+  flag,
+  list,
+  notes,
+  readFilePath,
+  secret,
+  text,
+} from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
 
 const SUBJECT_PREFIX = /^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$/
@@ -34,7 +41,7 @@ export const eventSinksSettings = section(
           .default('svc.events')
           .describe('An event has the subject {subject_prefix}.{tenant_id}.{type}.'),
         tls: flag(true).describe('Require TLS. Mandatory in production.'),
-        ca_pem_path: path('ca.pem')
+        ca_pem_path: readFilePath('ca.pem')
           .optional()
           .describe('Additional trusted CA certificates, for private servers.'),
         username: text('svc').optional().describe('Account, with the password below.'),
@@ -44,7 +51,7 @@ export const eventSinksSettings = section(
           .describe(
             'A token, for servers that authenticate with one. It is used in place of username and password.',
           ),
-        credentials_path: path('svc.creds')
+        credentials_path: readFilePath('svc.creds')
           .optional()
           .describe(
             'A credentials file with a JWT and its NKEY seed, as `nsc` writes it. It is used in place of the others.',
@@ -70,7 +77,7 @@ export const eventSinksSettings = section(
           .default('svc')
           .describe('The name of the service in the logs and quotas of the broker.'),
         tls: flag(true).describe('Require TLS. Mandatory in production.'),
-        ca_pem_path: path('ca.pem')
+        ca_pem_path: readFilePath('ca.pem')
           .optional()
           .describe('Trusted CA certificates, for private brokers. They replace the public ones.'),
         username: text('svc').optional().describe('Account, with the password below.'),

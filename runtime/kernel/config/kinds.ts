@@ -10,6 +10,8 @@ export interface Note {
   readonly words?: string
   /** A value for the example file where there is no default. */
   readonly example?: unknown
+  /** A file that the service reads. It must exist. */
+  readonly isRead?: boolean
 }
 
 export const notes = z.registry<Note>()
@@ -76,6 +78,11 @@ export function path(example: string) {
     .min(1)
     .refine((value) => !value.includes('\0'))
     .register(notes, { words: 'a file path', example })
+}
+
+/** The path of a file that the service reads, such as a certificate. `svc config check` reads it too. */
+export function readFilePath(example: string) {
+  return path(example).clone().register(notes, { words: 'a file path', example, isRead: true })
 }
 
 /** An absolute URL with one of the protocols (written with their colon), without a fragment. */

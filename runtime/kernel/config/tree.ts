@@ -14,6 +14,8 @@ export interface Leaf {
   /** What a valid value is, as a continuation of "must be". */
   readonly words: string
   readonly secret: boolean
+  /** True for the path of a file that the service reads. */
+  readonly isRead: boolean
   /** Undefined when there is no default. */
   readonly defaultValue: unknown
   readonly example: unknown
@@ -106,6 +108,7 @@ function nodeOf(schema: z.ZodType, name: string, fallbacks: Fallbacks): Node {
       return note.words ?? words(core)
     },
     secret: note.secret === true,
+    isRead: note.isRead === true,
     defaultValue: absent.success ? absent.data : undefined,
     example: note.example,
     required: !absent.success,

@@ -1,13 +1,15 @@
 /** Settings of the kms client: [kms]. */
-import { path } from '../../../runtime/kernel/config/kinds.js'
+import { path, readFilePath } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
 
 export const kmsSettings = section(
   'kms',
   {
     socket_path: path('/run/svc/kms.sock').describe('Unix socket of the kms process.'),
-    server_public_key_path: path('/etc/svc/kms-server.public').describe('Public key of the kms.'),
-    client_private_key_path: path('/etc/svc/kms-client.private').describe(
+    server_public_key_path: readFilePath('/etc/svc/kms-server.public').describe(
+      'Public key of the kms.',
+    ),
+    client_private_key_path: readFilePath('/etc/svc/kms-client.private').describe(
       'Private key of the service (mode 0600).',
     ),
   },

@@ -72,6 +72,38 @@ test('config check accepts a valid configuration', (t) => {
   t.deepEqual(JSON.parse(run(['check', '--json']).out), { valid: true })
 })
 
+test('config check names every file of a setting that cannot be read, config show does not', (t) => {
+  const named = {
+    SVC_SERVER__TLS__CERT_PEM_PATH: '/nowhere/cert.pem',
+    SVC_SERVER__TLS__KEY_PEM_PATH: '/nowhere/key.pem',
+    SVC_SERVER__TLS__CA_PEM_PATH: import.meta.filename,
+    SVC_KMS__SOCKET_PATH: '/nowhere/kms.sock',
+    SVC_KMS__SERVER_PUBLIC_KEY_PATH: '/nowhere/public',
+    SVC_KMS__CLIENT_PRIVATE_KEY_PATH: '/nowhere/private',
+    SVC_VAULT__EGRESS_CA_PEM_PATH: '/nowhere/egress.pem',
+    SVC_WEBHOOKS__CA_PEM_PATH: '/',
+    SVC_EMAIL__SMTP_CA_PEM_PATH: '/nowhere/mail.pem',
+  }
+  const { out, code } = run(['check', '--json'], named)
+  t.is(code, 78)
+  const { failures } = JSON.parse(out) as { failures: { key: string; rule: string }[] }
+  t.deepEqual(
+    failures.map(({ key }) => key),
+    [
+      'server.tls.cert_pem_path',
+      'server.tls.key_pem_path',
+      'kms.server_public_key_path',
+      'kms.client_private_key_path',
+      'vault.egress_ca_pem_path',
+      'webhooks.ca_pem_path',
+      'email.smtp_ca_pem_path',
+    ],
+  )
+  t.true(failures[0]!.rule.includes('ENOENT'))
+  t.true(failures[5]!.rule.includes('EISDIR'))
+  t.is(run(['show'], named).code, 0)
+})
+
 for (const args of [['check'], ['show'], ['check', '--json'], ['show', '--json']]) {
   test(`config ${args.join(' ')} lists every failure and exits with 78`, (t) => {
     const { out, err, code } = run(args, { SVC_SERVER__PORT: 'x', SVC_JWT__KEY_ROTATION_DAYS: '0' })
