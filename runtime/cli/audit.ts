@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
 import { type AuditRecord, ChainCheck } from '../../storage/operations/audit-chain.js'
 import { output } from '../process/output.js'
+import { resultText } from '../process/target.js'
 
 /** What the command needs of the process. */
 export interface AuditCommandHost {
@@ -19,9 +20,11 @@ export function auditCommand(program: Command, host: AuditCommandHost = processH
     .command('verify')
     .argument('<file>', 'JSON lines, as returned by GET /api/v1/audit-events/export')
     .description('verify that no event was changed, removed, inserted or moved')
-    .action(async (file: string) => {
+    .option('--json', 'as JSON')
+    .action(async (file: string, { json = false }: { json?: boolean }) => {
       try {
-        host.out(await verifyExport(createReadStream(file, 'utf8')))
+        const { text, ...found } = await verifyExport(createReadStream(file, 'utf8'))
+        host.out(resultText(json, found, text))
       } catch (error) {
         host.err(`svc audit: ${error instanceof Error ? error.message : String(error)}`)
         host.exitWith(1)
@@ -29,11 +32,22 @@ export function auditCommand(program: Command, host: AuditCommandHost = processH
     })
 }
 
+/** An export whose chain holds: its parts, and as a text. */
+export type VerifiedExport = {
+  readonly text: string
+  readonly tenant_id: string
+  readonly events: number
+  readonly first_sequence: number
+  readonly previous_hash: string
+  readonly last_sequence: number
+  readonly last_hash: string
+}
+
 /**
  * Verifies an export line by line, whatever its size.
- * @returns a description of what holds. @throws {Error} with a description of what does not hold.
+ * @returns what holds. @throws {Error} with a description of what does not hold.
  */
-export async function verifyExport(input: NodeJS.ReadableStream): Promise<string> {
+export async function verifyExport(input: NodeJS.ReadableStream): Promise<VerifiedExport> {
   const chain = new ChainCheck()
   let number = 0
   let first: AuditRecord | undefined
@@ -49,13 +63,22 @@ export async function verifyExport(input: NodeJS.ReadableStream): Promise<string
   }
   const { head } = chain
   if (first === undefined || head === undefined) throw new Error('the file has no events')
-  return [
+  const text = [
     `${chain.events} events of tenant ${first.tenant_id} hold, from ${first.sequence} to ${head.sequence}.`,
     first.sequence === 1
       ? 'They start at the beginning of the chain.'
       : `They follow the event with the hash ${first.previous_hash}.`,
     `The last hash is ${head.hash}.`,
   ].join('\n')
+  return {
+    text,
+    tenant_id: first.tenant_id,
+    events: chain.events,
+    first_sequence: first.sequence,
+    previous_hash: first.previous_hash,
+    last_sequence: head.sequence,
+    last_hash: head.hash,
+  }
 }
 
 function readEvent(line: string, number: number): AuditRecord {

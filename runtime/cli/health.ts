@@ -11,6 +11,7 @@ import type { Settings } from '../configuration/settings.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
 import { output } from '../process/output.js'
+import { resultText } from '../process/target.js'
 
 const PROBES = ['live', 'ready', 'startup'] as const
 const EXIT_UNHEALTHY = 1
@@ -23,7 +24,8 @@ export function healthCommand(program: Command): void {
     .command('health')
     .description('ask the service of this configuration for its health; exits with 0 or 1')
     .addOption(new Option('--probe <probe>', 'which probe').choices(PROBES).default('ready'))
-    .action(async ({ probe }: { probe: (typeof PROBES)[number] }) => {
+    .option('--json', 'as JSON')
+    .action(async ({ probe, json = false }: { probe: (typeof PROBES)[number]; json?: boolean }) => {
       const loaded = loadSettings({
         environment: readEnvironment(),
         cwd: process.cwd(),
@@ -37,7 +39,7 @@ export function healthCommand(program: Command): void {
       }
       try {
         const status = await statusOf(loaded.settings, probe)
-        output(`${probe}: ${status}\n`)
+        output(`${resultText(json, { probe, status }, `${probe}: ${status}`)}\n`)
         process.exitCode = status === 200 ? 0 : EXIT_UNHEALTHY
       } catch (error) {
         process.stderr.write(`svc health: ${error instanceof Error ? error.message : error}\n`)

@@ -19,7 +19,7 @@ import { readEnvironment } from '../kernel/config/environment.js'
 import { silentLogger } from '../kernel/log.js'
 import { errorText } from '../process/error-text.js'
 import { type KeyTools, openKeyTools } from './key-tools.js'
-import { withTarget } from '../process/target.js'
+import { resultText } from '../process/target.js'
 import { output } from '../process/output.js'
 
 /** What the command needs of the process. */
@@ -48,25 +48,44 @@ export function keysCommand(program: Command, host: KeysCommandHost = processHos
       '--compromised',
       'withdraw the current keys at once: every token they signed becomes invalid',
     )
-    .action(({ algorithm, compromised = false }: { algorithm?: string; compromised?: boolean }) =>
-      withTools(host, (resources) => rotate(resources, algorithmOf(algorithm), compromised)),
+    .option('--json', 'as JSON')
+    .action(
+      ({
+        algorithm,
+        compromised = false,
+        json = false,
+      }: {
+        algorithm?: string
+        compromised?: boolean
+        json?: boolean
+      }) =>
+        withTools(host, (resources) =>
+          rotate(resources, algorithmOf(algorithm), compromised, json),
+        ),
     )
   keys
     .command('rewrap')
     .description('wrap every data key under the newest master key')
-    .action(() => withTools(host, rewrap))
+    .option('--json', 'as JSON')
+    .action(({ json = false }: { json?: boolean }) =>
+      withTools(host, (resources) => rewrap(resources, json)),
+    )
   keys
     .command('rotate-data')
     .description('create a new data key; older sealed values are sealed again in the background')
     .option('--tenant <id>', 'for this tenant')
     .option('--all', 'for every tenant and for the service itself')
-    .action((asked: { tenant?: string; all?: boolean }) =>
+    .option('--json', 'as JSON')
+    .action((asked: { tenant?: string; all?: boolean; json?: boolean }) =>
       withTools(host, (resources) => rotateData(resources, asked)),
     )
   keys
     .command('reseal')
     .description('seal values of older data keys again now; running services may continue')
-    .action(() => withTools(host, reseal))
+    .option('--json', 'as JSON')
+    .action(({ json = false }: { json?: boolean }) =>
+      withTools(host, (resources) => reseal(resources, json)),
+    )
 }
 
 async function list({ database, kms }: KeyTools, json: boolean): Promise<string> {
@@ -87,14 +106,8 @@ async function list({ database, kms }: KeyTools, json: boolean): Promise<string>
     data_keys: row.dataKeys,
   }))
   const health = await kms.health()
-  if (json)
-    return JSON.stringify(
-      withTarget({ signing_keys: signing, data_keys: data, kms: health }),
-      null,
-      2,
-    )
   const day = (date: Date | null) => date?.toISOString().slice(0, 16).replace('T', ' ') ?? '-'
-  return [
+  const text = [
     'SIGNING KEY                                  ALG    STATE    CREATED           SINCE             UNTIL',
     ...signing.map((key) =>
       [
@@ -114,12 +127,14 @@ async function list({ database, kms }: KeyTools, json: boolean): Promise<string>
       ? `The kms is available. It wraps with ${health.masterKeyIds.at(-1)}.`
       : `The kms is unavailable: ${health.reason}`,
   ].join('\n')
+  return resultText(json, { signing_keys: signing, data_keys: data, kms: health }, text)
 }
 
 async function rotate(
   { database, sealer, clock, random }: KeyTools,
   algorithm: SigningAlgorithm | undefined,
   compromised: boolean,
+  json: boolean,
 ): Promise<string> {
   const now = clock.now()
   const outcome = await carryOut(
@@ -134,23 +149,26 @@ async function rotate(
         'use --compromised if the current key has leaked',
     )
   }
-  return `${outcome.promoted} keys were replaced. Running services sign with the new ones at once.`
+  const { promoted } = outcome
+  const text = `${promoted} keys were replaced. Running services sign with the new ones at once.`
+  return resultText(json, { replaced: promoted }, text)
 }
 
 /**
  * A kms uses a new master key only seconds after its creation: the output names the wrapping key.
  */
-async function rewrap({ kms, sealer }: KeyTools): Promise<string> {
+async function rewrap({ kms, sealer }: KeyTools, json: boolean): Promise<string> {
   const count = await sealer.rewrap()
   const health = await kms.health()
-  const wraps =
-    health.state === 'up' ? ` All are wrapped by ${health.masterKeyIds.at(-1)} now.` : ''
-  return `${count} data keys were wrapped again.${wraps}`
+  const id = health.state === 'up' ? health.masterKeyIds.at(-1) : undefined
+  const wraps = id === undefined ? '' : ` All are wrapped by ${id} now.`
+  const text = `${count} data keys were wrapped again.${wraps}`
+  return resultText(json, { wrapped_again: count, master_key_id: id ?? null }, text)
 }
 
 async function rotateData(
   { database, sealer }: KeyTools,
-  { tenant, all = false }: { tenant?: string; all?: boolean },
+  { tenant, all = false, json = false }: { tenant?: string; all?: boolean; json?: boolean },
 ): Promise<string> {
   if ((tenant === undefined) !== all) throw new Error('name --tenant <id> or --all')
   // Crosses tenants: with --all every tenant gets a new key.
@@ -158,14 +176,20 @@ async function rotateData(
   const chosen = owners.filter((one) => all || one === tenant?.toLowerCase())
   if (chosen.length === 0) throw new Error('that tenant has no data key')
   for (const one of chosen) await sealer.rotate(one)
-  return `${chosen.length} data keys were created. Running services seal with them within a minute.`
+  const text = `${chosen.length} data keys were created. Running services seal with them within a minute.`
+  return resultText(json, { created: chosen.length }, text)
 }
 
-async function reseal(resources: KeyTools): Promise<string> {
+async function reseal(resources: KeyTools, json: boolean): Promise<string> {
   const count = await resealAll({ ...resources, log: silentLogger })
   const { open, unopened } = await resources.database.system(countRotations)
   const broken = unopened > 0 ? ` ${unopened} values cannot be unsealed.` : ''
-  return `${count} values were sealed again; ${open} rotations are not finished yet.${broken}`
+  const text = `${count} values were sealed again; ${open} rotations are not finished yet.${broken}`
+  return resultText(
+    json,
+    { sealed_again: count, unfinished_rotations: open, broken: unopened },
+    text,
+  )
 }
 
 function algorithmOf(word: string | undefined): SigningAlgorithm | undefined {

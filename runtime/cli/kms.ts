@@ -11,6 +11,7 @@ import {
 import { keyPaths } from '../../storage/platform/kms/key-files.js'
 import { serveKms } from '../../storage/platform/kms/server.js'
 import { output } from '../process/output.js'
+import { resultText } from '../process/target.js'
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
@@ -67,21 +68,32 @@ export function kmsCommand(program: Command, host: KmsCommandHost = processHost(
     .command('keygen')
     .description('create the keys of a new kms and of its client, the service')
     .requiredOption('--dir <dir>', 'an empty or new directory')
-    .action(({ dir }: { dir: string }) =>
+    .option('--json', 'as JSON')
+    .action(({ dir, json = false }: { dir: string; json?: boolean }) =>
       attempt(async () => {
         await generateKeyDirectory(dir, random)
         const paths = keyPaths(dir)
+        const made = {
+          directory: dir,
+          server_public_key_path: paths.serverPublic,
+          client_private_key_path: paths.clientPrivate,
+          master_key_path: paths.master(1),
+        }
         host.out(
-          [
-            `Keys are in ${dir}. Start the kms with`,
-            `  svc kms serve --socket PATH --keys ${dir}`,
-            'and configure the service (move the two files when it runs as another user):',
-            '  [kms]',
-            '  socket_path = "PATH"',
-            `  server_public_key_path = ${JSON.stringify(paths.serverPublic)}`,
-            `  client_private_key_path = ${JSON.stringify(paths.clientPrivate)}`,
-            `Back up ${paths.master(1)}: without it sealed data is lost.`,
-          ].join('\n'),
+          resultText(
+            json,
+            made,
+            [
+              `Keys are in ${dir}. Start the kms with`,
+              `  svc kms serve --socket PATH --keys ${dir}`,
+              'and configure the service (move the two files when it runs as another user):',
+              '  [kms]',
+              '  socket_path = "PATH"',
+              `  server_public_key_path = ${JSON.stringify(paths.serverPublic)}`,
+              `  client_private_key_path = ${JSON.stringify(paths.clientPrivate)}`,
+              `Back up ${paths.master(1)}: without it sealed data is lost.`,
+            ].join('\n'),
+          ),
         )
       }),
     )
@@ -89,14 +101,16 @@ export function kmsCommand(program: Command, host: KmsCommandHost = processHost(
     .command('rotate')
     .description('add a master key that wraps from now on; older ones remain for unwrapping')
     .requiredOption('--keys <dir>', 'key directory')
-    .action(({ keys }: { keys: string }) =>
+    .option('--json', 'as JSON')
+    .action(({ keys, json = false }: { keys: string; json?: boolean }) =>
       attempt(async () => {
         const version = await rotateMasterKey(keys, random)
         const { master } = await readKeyDirectory(keys, random)
-        host.out(
-          `Master key ${master.ids.at(-1)} (version ${version}) wraps from now on; a running kms ` +
-            'uses it within seconds. Run `svc keys rewrap` to wrap the data keys with it.',
-        )
+        const id = master.ids.at(-1)
+        const text =
+          `Master key ${id} (version ${version}) wraps from now on; a running kms ` +
+          'uses it within seconds. Run `svc keys rewrap` to wrap the data keys with it.'
+        host.out(resultText(json, { master_key_id: id, version }, text))
       }),
     )
 }

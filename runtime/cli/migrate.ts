@@ -25,13 +25,15 @@ import {
 import { readEnvironment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
 import { createLogger, silentLogger } from '../kernel/log.js'
-import { withTarget } from '../process/target.js'
+import { resultText, withTarget } from '../process/target.js'
 import { explainedBy } from '../process/which-database.js'
 import { embeddedServer } from './key-tools.js'
 import { output } from '../process/output.js'
 
 const EXIT_FAILED = 1
 const UP_TO_DATE = 'The database has every migration of this version.'
+const EMBEDDED =
+  'No database is configured: the embedded one is migrated whenever the service starts.'
 const FINISHED = 'The database is finished: no process of an older version can run on it.'
 /** What `check` says of a newer schema on which this build may run. */
 const AHEAD = 'ahead, compatible'
@@ -43,18 +45,25 @@ export function migrateCommand(program: Command): void {
   const migrate = program
     .command('migrate')
     .description('migrate the configured database to the schema of this build')
-    .action(() => exitWith(withSettings(up)))
+    .option('--json', 'as JSON')
+    .action(({ json = false }: { json?: boolean }) =>
+      exitWith(withSettings((loaded) => up(loaded, json))),
+    )
   migrate
     .command('up')
     .description('the same as svc migrate')
     .option('--dry-run', 'only say what would run')
-    .action(({ dryRun = false }: { dryRun?: boolean }) =>
-      exitWith(withSettings(dryRun ? foretell : up)),
+    .option('--json', 'as JSON')
+    .action(({ dryRun = false, json = false }: { dryRun?: boolean; json?: boolean }) =>
+      exitWith(withSettings((loaded) => (dryRun ? foretell : up)(loaded, json))),
     )
   migrate
     .command('finish')
     .description('apply what processes of older versions cannot run with: stop them first')
-    .action(() => exitWith(withSettings(finish)))
+    .option('--json', 'as JSON')
+    .action(({ json = false }: { json?: boolean }) =>
+      exitWith(withSettings((loaded) => finish(loaded, json))),
+    )
   migrate
     .command('status')
     .description('the migrations that the database has, and those that it lacks')
@@ -70,6 +79,10 @@ export function migrateCommand(program: Command): void {
       exitWith(withSettings((loaded) => check(loaded, json))),
     )
 }
+
+/** Standard output has only the result. */
+const logger = () =>
+  createLogger({ level: 'info', destination: { write: (line) => process.stderr.write(line) } })
 
 const print = (text: string) => output(`${text}\n`)
 
@@ -96,27 +109,32 @@ async function withSettings(work: (loaded: LoadedSettings) => Promise<number>): 
 }
 
 /** The embedded database needs no such step: every start migrates it. */
-async function up({ settings: { database } }: LoadedSettings): Promise<number> {
+async function up({ settings: { database } }: LoadedSettings, json: boolean): Promise<number> {
   const urls = databaseUrls(database)
   if (urls === undefined) {
-    print('No database is configured: the embedded one is migrated whenever the service starts.')
+    print(resultText(json, { applied: [], embedded: true }, EMBEDDED))
     return 0
   }
   const applied = await runMigrations(optionsFor(database, urls))
-  print(applied.length === 0 ? UP_TO_DATE : `Applied: ${applied.join(', ')}`)
+  print(resultText(json, { applied }, appliedText(applied, UP_TO_DATE)))
   return 0
 }
 
-async function finish({ settings: { database }, dataDir }: LoadedSettings): Promise<number> {
+function appliedText(applied: readonly string[], none: string): string {
+  return applied.length === 0 ? none : `Applied: ${applied.join(', ')}`
+}
+
+async function finish(
+  { settings: { database }, dataDir }: LoadedSettings,
+  json: boolean,
+): Promise<number> {
   const urls = databaseUrls(database)
   const embedded = urls === undefined ? await embeddedServer(dataDir) : undefined
   try {
     const options =
-      urls === undefined
-        ? { url: embedded!.server.url, log: createLogger({ level: 'info' }) }
-        : optionsFor(database, urls)
+      urls === undefined ? { url: embedded!.server.url, log: logger() } : optionsFor(database, urls)
     const applied = await runMigrations({ ...options, finish: true })
-    print(applied.length === 0 ? FINISHED : `Applied: ${applied.join(', ')}`)
+    print(resultText(json, { applied }, appliedText(applied, FINISHED)))
     return 0
   } finally {
     if (embedded?.isGuest === false) await embedded.server.stop()
@@ -129,19 +147,22 @@ function optionsFor(
 ): MigrationOptions {
   return {
     url: urls.migration,
-    log: createLogger({ level: 'info' }),
+    log: logger(),
     runtimeRoles: rolesOf(urls),
     requireSsl: database.require_ssl,
     connectTimeoutSecs: database.connect_timeout_secs,
   }
 }
 
-async function foretell(loaded: LoadedSettings): Promise<number> {
+async function foretell(loaded: LoadedSettings, json: boolean): Promise<number> {
   const { files, applied, verdict } = await stateOf(loaded)
   if (!isCompatible(verdict) && verdict.tag !== 'behind') throw new SchemaMismatch(verdict)
   const missing = pendingOf(files, applied)
-  if (missing.length === 0) print(UP_TO_DATE)
-  else print(['These migrations would run, in this order:', '', ...missing.map(told)].join('\n'))
+  const text =
+    missing.length === 0
+      ? UP_TO_DATE
+      : ['These migrations would run, in this order:', '', ...missing.map(told)].join('\n')
+  print(resultText(json, { pending: missing.map(({ name }) => name) }, text))
   return 0
 }
 

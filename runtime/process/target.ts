@@ -58,6 +58,11 @@ export function withTarget<T extends object>(value: T): T | (T & { readonly targ
   return announced === undefined ? value : { target: targetLine(announced), ...value }
 }
 
+/** The result of a command: a text, or with `--json` a document with its target. */
+export function resultText(json: boolean, value: object, text: string): string {
+  return json ? JSON.stringify(withTarget(value), null, 2) : text
+}
+
 export function targetLine({ deployment, from, database, database_from }: Target): string {
   if (deployment === null) return `no deployment: ${from}`
   const data = database === undefined ? '' : `, ${database} (from ${database_from})`

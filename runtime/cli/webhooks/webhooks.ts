@@ -13,7 +13,7 @@ import { systemRandom } from '../../kernel/random.js'
 import { listen, type ListenOptions, listenOptions } from './listen.js'
 import { postSigned } from './post.js'
 import { recover, type RecoverOptions, recoverOptions } from './recover.js'
-import { withTarget } from '../../process/target.js'
+import { resultText, withTarget } from '../../process/target.js'
 import { output } from '../../process/output.js'
 
 const EXIT_REFUSED = 1
@@ -39,7 +39,7 @@ const DEFAULT_NEEDS: WebhooksCommandNeeds = {
   signal: interrupted.signal,
 }
 
-type TriggerOptions = { to: string; type: EventType; secretFile: string }
+type TriggerOptions = { to: string; type: EventType; secretFile: string; json?: boolean }
 type VerifyOptions = { header: string[]; body: string; secretFile: string; now?: string }
 
 export function webhooksCommand(program: Command, needs = DEFAULT_NEEDS): void {
@@ -80,6 +80,7 @@ export function webhooksCommand(program: Command, needs = DEFAULT_NEEDS): void {
     .requiredOption('--to <url>', 'the receiver, http or https')
     .addOption(new Option('--type <type>').choices(EVENT_TYPES).default('webhook.test'))
     .addOption(secret())
+    .option('--json', 'as JSON')
     .action((options: TriggerOptions) => guarded(() => trigger(options, needs)))
 
   webhooks
@@ -89,6 +90,7 @@ export function webhooksCommand(program: Command, needs = DEFAULT_NEEDS): void {
     .option('--header <header...>', 'the headers as received, as "name: value"', [])
     .option('--now <seconds>', 'Unix time for the check of its age; default: now')
     .addOption(secret())
+    .option('--json', 'as JSON, as without it')
     .action((options: VerifyOptions) =>
       guarded(() => {
         const verdict = verify(options, needs.clock)
@@ -99,13 +101,14 @@ export function webhooksCommand(program: Command, needs = DEFAULT_NEEDS): void {
 }
 
 async function trigger(
-  { to, type, secretFile }: TriggerOptions,
+  { to, type, secretFile, json = false }: TriggerOptions,
   { out, clock }: WebhooksCommandNeeds,
 ): Promise<boolean> {
   const fresh = { event_id: systemRandom(clock).uuid(), timestamp: clock.now().toISOString() }
   const body = JSON.stringify({ ...eventDocument(type).example, ...fresh })
   const { status, deliveryId } = await postSigned(to, type, body, secretOf(secretFile), clock)
-  out(`${status} to ${type}, delivery ${deliveryId}\n`)
+  const sent = { status, type, delivery_id: deliveryId }
+  out(`${resultText(json, sent, `${status} to ${type}, delivery ${deliveryId}`)}\n`)
   return status >= 200 && status < 300
 }
 

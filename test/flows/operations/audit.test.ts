@@ -176,6 +176,10 @@ test('an export is checked offline, in whole or in part', async (t) => {
   const part = await verifyOffline(second.all)
   t.is(part.code, 0, part.out)
   t.regex(part.out, /from 3 to 4/)
+  const { out } = await verifyOffline(second.all, '--json')
+  const found = JSON.parse(out.slice(0, out.indexOf('}') + 1)) as Json
+  t.like(found, { events: 2, first_sequence: 3, last_sequence: 4 })
+  t.is(found['last_hash'], (JSON.parse(second.all[1]!) as Json)['hash'])
 })
 
 test('a changed, cut, reordered or forged export is refused offline', async (t) => {

@@ -123,6 +123,15 @@ test('svc keys lists, rotates and rewraps through a configured database and kms'
   t.regex(early, /^0 data keys were wrapped again\. All are wrapped by 1-[0-9a-f]{16} now\.$/)
   t.regex((await listed(environment)).data_keys[0]!.master_key_id, /^2-/)
   t.is((await svcKeys(environment, 'rotate', '--algorithm', 'RS256')).code, 1)
+
+  const json = async (...words: string[]): Promise<unknown> =>
+    JSON.parse((await svcKeys(environment, ...words, '--json')).out)
+  t.deepEqual(await json('rotate', '--compromised'), { replaced: 2 })
+  t.deepEqual(await json('rotate-data', '--all'), { created: 1 })
+  t.like(await json('reseal'), { unfinished_rotations: 2, broken: 0 })
+  const { signing_keys } = await listed(environment)
+  t.is(signing_keys.filter(({ state }) => state === 'current').length, 2)
+  t.like(await json('rewrap'), { wrapped_again: 0 })
 })
 
 test('svc keys works on the embedded database, with and without a running service', async (t) => {

@@ -68,3 +68,19 @@ test('every command that ends writes its result to --output', (t) => {
     'webhooks listen',
   ])
 })
+
+test('every command with a result prints it as JSON with --json', (t) => {
+  const without = COMMANDS.filter(({ options }) => !options.some(({ long }) => long === '--json'))
+  t.deepEqual(without.map(pathOf).toSorted(), [
+    // Documents in a format of their own.
+    'config example',
+    'config reference',
+    // `--include` prints what came.
+    'egress',
+    // They do not end, or another program prints.
+    'kms serve',
+    'run',
+    'serve',
+    'tour',
+  ])
+})

@@ -103,6 +103,9 @@ test('verify accepts what trigger sends', async (t) => {
   ])
   const verified = await run('verify', '--body', file, ...headers)
   t.is(verified.code, 0, verified.out)
+  const json = await run('trigger', '--to', to, '--json')
+  const id = got[1]!.headers['x-svc-delivery']
+  t.like(JSON.parse(json.out), { status: 204, type: 'webhook.test', delivery_id: id })
   status = 500
   t.is((await run('trigger', '--to', to)).code, 1)
   t.is((await run('trigger', '--to', 'http://127.0.0.1:1/')).code, 1)
