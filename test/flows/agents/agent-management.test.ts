@@ -249,6 +249,19 @@ test('an agent rotates its keys: add, log in with the new one, deprecate and rev
   }
 })
 
+test('an agent has at most 20 keys that are not revoked, also of concurrent ones', async (t) => {
+  const { owner, key, agentId, token } = await staffed()
+  const path = `${of(agentId)}/keys`
+  const add = (at: Api) => at.post(path, token, newKey(createAgentKey(), owner.tenantId))
+  for (let keys = 1; keys < 19; keys += 1) t.is((await add(api)).status, 201)
+  const last = await Promise.all([add(api), add(second), add(api), add(second)])
+  t.deepEqual(last.map(({ status }) => status).toSorted(), [201, 409, 409, 409])
+  t.is((await add(api)).body['error'], 'conflict')
+  t.is((await api.post(`${path}/${key.fingerprint}/revoke`, owner.token)).status, 200)
+  const { status } = await api.post(path, owner.token, newKey(createAgentKey(), owner.tenantId))
+  t.is(status, 201)
+})
+
 test('of two concurrent revocations of the last two keys by the agent, one is refused', async (t) => {
   for (let round = 0; round < 5; round += 1) {
     const { owner, key, agentId, token } = await staffed()
@@ -356,6 +369,24 @@ test('agents are listed in pages and read with the right scopes', async (t) => {
   for (const action of ['suspend', 'activate', 'keys/x/revoke', 'keys/x/deprecate']) {
     t.is((await api.post(`${of(plain.agentId)}/${action}`, owner.token)).status, 404, action)
   }
+})
+
+test('a page has at most 200 rows, whatever is asked for', async (t) => {
+  const { tenantId, token } = await api.workspace()
+  await sql(
+    database,
+    `with made as (
+       insert into agents (tenant_id, id, name, scopes, created_at, updated_at)
+       select $1, gen_random_uuid(), 'many', '{}', n, n
+       from generate_series(1, 205), date_trunc('milliseconds', now()) as n
+       returning tenant_id, id)
+     insert into agent_anchors (tenant_id, agent_id, type, value, verified_at)
+     select tenant_id, id, 'did_key', 'did:key:' || id, now() from made`,
+    [tenantId],
+  )
+  const first = await api.list(`${AGENTS}?limit=1000`, token)
+  t.is(first.rows.length, 200)
+  t.is((await api.list(first.next ?? '', token)).rows.length, 6)
 })
 
 test('changes of agents are audited with their caller', async (t) => {
