@@ -2269,6 +2269,22 @@ alter table operator_invites enable row level security;
 alter table operator_invites force row level security;
 create policy tenant on operator_invites using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table organization_events (
+  organization_id uuid not null,
+  sequence bigint not null,
+  id uuid not null,
+  type text not null,
+  data jsonb not null,
+  occurred_at timestamp with time zone not null,
+  constraint organization_events_pkey PRIMARY KEY (organization_id, sequence),
+  constraint organization_events_sequence_check CHECK ((sequence > 0)),
+  constraint organization_events_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX organization_events_created ON public.organization_events USING btree (organization_id) WHERE (type = 'org.created'::text);
+alter table organization_events enable row level security;
+alter table organization_events force row level security;
+create policy tenant on organization_events using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
 create table organization_members (
   organization_id uuid not null,
   member_type text not null,
@@ -2310,6 +2326,7 @@ create table organizations (
   billing_plan_id uuid,
   billing_suspended_at timestamp with time zone,
   registering_network bytea,
+  last_event bigint default 0 not null,
   constraint organizations_pkey PRIMARY KEY (id),
   constraint organizations_slug_key UNIQUE (slug),
   constraint organizations_invitation_ttl_secs_check CHECK ((invitation_ttl_secs > 0)),

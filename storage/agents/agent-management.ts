@@ -3,6 +3,7 @@
  * So these statements cross tenants, and each restricts the agents to those the tenant may see.
  */
 import type { KeyAlgorithm } from './agents.js'
+import type { JoinedMember } from '../identity/organization-members.js'
 import type { Transaction } from '../platform/sql.js'
 
 /** An agent that a tenant may see. */
@@ -140,16 +141,18 @@ export async function setAgentScopes(
   return rows[0]?.before
 }
 
-/** Deletes an agent with its keys, anchors, challenges and memberships; false for an unknown agent. */
-export async function deleteAgent(tx: Transaction, agentId: string): Promise<boolean> {
-  const { rowCount } = await tx.query({
+/** Deletes an agent with its keys, anchors and challenges. @returns its memberships, which end. */
+export async function deleteAgent(tx: Transaction, agentId: string): Promise<JoinedMember[]> {
+  const { rows } = await tx.query<JoinedMember>({
     name: 'agent.delete',
     text: `with left_organizations as (
-             delete from organization_members where member_type = 'agent' and member_id = $1)
-           delete from agents where id = $1`,
+             delete from organization_members where member_type = 'agent' and member_id = $1
+             returning id, organization_id as "organizationId", role),
+           gone as (delete from agents where id = $1)
+           select * from left_organizations`,
     values: [agentId],
   })
-  return rowCount === 1
+  return rows
 }
 
 /** Locks the agent until the transaction ends, to serialise changes. False for an unknown agent. */

@@ -193,14 +193,15 @@ export type OrganizationMemberRow = {
   createdAt: Date
 }
 
+/** Adds a member. @returns the id of the membership. */
 export async function insertOrganizationMember(
   tx: Transaction,
   member: OrganizationMemberRow,
-): Promise<void> {
-  await tx.query({
+): Promise<string> {
+  const { rows } = await tx.query<{ id: string }>({
     name: 'organization_member.insert',
     text: `insert into organization_members (organization_id, member_type, member_id, role, created_at)
-           values ($1, $2, $3, $4, $5)`,
+           values ($1, $2, $3, $4, $5) returning id`,
     values: [
       member.organizationId,
       member.memberType,
@@ -209,19 +210,21 @@ export async function insertOrganizationMember(
       member.createdAt,
     ],
   })
+  return rows[0]!.id
 }
 
-/** Grants an account a role in an organization, adding it as a member if needed. An owner stays owner. */
+/** Grants an account a role in an organization, adding it as a member if needed. An owner stays owner. @returns the id of the membership. */
 export async function grantOrganizationRole(
   tx: Transaction,
   member: OrganizationMemberRow,
-): Promise<void> {
-  await tx.query({
+): Promise<string> {
+  const { rows } = await tx.query<{ id: string }>({
     name: 'organization_member.grant_role',
     text: `insert into organization_members as m (organization_id, member_type, member_id, role, created_at)
            values ($1, $2, $3, $4, $5)
            on conflict (organization_id, member_type, member_id) do update
-             set role = case when m.role = 'owner' then m.role else excluded.role end`,
+             set role = case when m.role = 'owner' then m.role else excluded.role end
+           returning id`,
     values: [
       member.organizationId,
       member.memberType,
@@ -230,6 +233,7 @@ export async function grantOrganizationRole(
       member.createdAt,
     ],
   })
+  return rows[0]!.id
 }
 
 export async function findOrganization(

@@ -1,5 +1,6 @@
 /** Identities of accounts at identity providers. Global, so every transaction here crosses tenants. */
 import { lookedUp } from './email-keys.js'
+import type { JoinedMember } from './organization-members.js'
 import { lockUntilEnd } from '../platform/portable/locks.js'
 import type { Transaction } from '../platform/sql.js'
 import { HAS_FACTOR, judgeRemoval } from './ways/ways-in.js'
@@ -157,21 +158,22 @@ export async function acceptInvitation(
   return rowCount === 1
 }
 
-/** Makes an account a member of the organization; false when it already was. */
+/** Makes an account a member of the organization; undefined when it already was. */
 export async function joinOrganization(
   tx: Transaction,
   organizationId: string,
   accountId: string,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+): Promise<JoinedMember | undefined> {
+  const { rows } = await tx.query<JoinedMember>({
     name: 'organization_member.join',
     text: `insert into organization_members (organization_id, member_type, member_id, role,
              created_at)
-           values ($1, 'account', $2, 'member', $3) on conflict do nothing`,
+           values ($1, 'account', $2, 'member', $3) on conflict do nothing
+           returning id, organization_id as "organizationId", role`,
     values: [organizationId, accountId, now],
   })
-  return rowCount === 1
+  return rows[0]
 }
 
 export type IdentityRow = {

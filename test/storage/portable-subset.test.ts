@@ -116,7 +116,8 @@ const GLOBAL = [
   'known_browsers',
   'locks',
   'mail_address_shares',
-  // A member of an organization belongs to all of its tenants.
+  // Events and members of an organization belong to all of its tenants.
+  'organization_events',
   'organization_members',
   'organizations',
   'passkeys',

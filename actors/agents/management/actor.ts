@@ -30,6 +30,7 @@ import { agentDocumentUrl } from '../../domain/agents/documents.js'
 import { audited, type AuditOnlyType } from '../../domain/audit.js'
 import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
 import { isUuid } from '../../domain/ids.js'
+import { appendOrganizationEvent, doerOf } from '../../platform/organization-events.js'
 import { page } from '../../platform/paging.js'
 import { pow } from '../proof-of-work/protocol.js'
 import { tokens } from '../../oauth/tokens/protocol.js'
@@ -216,7 +217,13 @@ export const agentManagementActor = defineActor<AgentManagementProtocol, AgentMa
           await revokeDelegations(tx, message, delegations, 'agent_deleted', now, context)
           await endAgentSessions(tx, of, 'agent_deleted', now)
           ended.push(...(await endClients(tx, found.id, null, now)))
-          await deleteAgent(tx, found.id)
+          const by = doerOf(message.caller)
+          for (const left of await deleteAgent(tx, found.id)) {
+            const { organizationId, id, role } = left
+            const fields = { member: { type: 'agent', id: found.id }, member_id: id, role }
+            const event = { organizationId, fields, by, now, requestId: context.requestId }
+            await appendOrganizationEvent(tx, random, { ...event, type: 'org.member.removed' })
+          }
           await writeAudit(tx, message, 'admin.agent.deleted', {}, context)
           return { tag: 'removed' as const }
         }),

@@ -23,6 +23,7 @@ import { insertTenant, type TenantRow } from '../../../storage/identity/tenants.
 import { agentRegistered, eventData, type NewEvent } from '../../domain/events.js'
 import { WORKSPACE_APPLICATION_SCOPES } from '../../domain/scopes.js'
 import { slugCandidates } from '../../domain/tenants/slugs.js'
+import { appendOrganizationEvent } from '../../platform/organization-events.js'
 import { type FixturePrepared, fixtureEmail } from '../../identity/users/protocol.js'
 
 const INVITE_TOKEN_BYTES = 32
@@ -88,7 +89,7 @@ export async function provision(
     }),
   )
   const member = { organizationId, createdAt: now }
-  await insertOrganizationMember(tx, {
+  const memberId = await insertOrganizationMember(tx, {
     ...member,
     memberType: 'agent',
     memberId: agent.id,
@@ -119,7 +120,8 @@ export async function provision(
   const invite = order.invited
     ? await insertInvite(tx, order, organizationId, tenant, random)
     : null
-  appendEvents(tx, events(order, organization, tenant, fixtureUser, random))
+  await appendCreation(tx, order, organization, { tenantId: tenant.id, memberId }, random)
+  appendEvents(tx, [fixtureCreated(order, tenant, fixtureUser, random)])
   return {
     tag: 'provisioned',
     organization,
@@ -201,46 +203,33 @@ export function inviteTokenSha256(token: string): Uint8Array {
   return createHash('sha256').update(token, 'utf8').digest()
 }
 
-/** The registration event belongs to the control plane, the others to the new tenant. */
-function events(
+/** The registration event belongs to the control plane, the others to the new organization and its tenant. */
+async function appendCreation(
+  tx: Transaction,
   { agent, now, requestId }: WorkspaceOrder,
-  organization: OrganizationRow,
-  tenant: TenantRow,
-  fixtureUser: { id: string; email: string },
+  { id: organizationId, name, slug }: OrganizationRow,
+  { tenantId, memberId }: { readonly tenantId: string; readonly memberId: string },
   random: Random,
-): NewEvent[] {
+): Promise<void> {
+  appendEvents(tx, [agentRegistered(random.uuid(), agent, requestId)])
+  const member = { type: 'agent', id: agent.id }
+  const by = { actor: member, tenantId, isNamedEverywhere: true }
+  const event = { organizationId, by, now, requestId }
+  const created = { ...event, type: 'org.created', fields: { name, slug } } as const
+  await appendOrganizationEvent(tx, random, created)
+  const fields = { member, member_id: memberId, role: 'owner' }
+  await appendOrganizationEvent(tx, random, { ...event, type: 'org.member.added', fields })
+}
+
+function fixtureCreated(
+  { agent, now, requestId }: WorkspaceOrder,
+  tenant: TenantRow,
+  { id, email }: { readonly id: string; readonly email: string },
+  random: Random,
+): NewEvent {
   const actor = { type: 'agent', id: agent.id }
-  const here = { tenantId: tenant.id, occurredAt: now }
-  const about = (type: string, id: string) => ({ actor, resource: { type, id }, requestId })
-  return [
-    agentRegistered(random.uuid(), agent, requestId),
-    {
-      ...here,
-      id: random.uuid(),
-      type: 'org.created',
-      data: eventData(about('organization', organization.id), {
-        name: organization.name,
-        slug: organization.slug,
-      }),
-    },
-    {
-      ...here,
-      id: random.uuid(),
-      type: 'org.member.added',
-      data: eventData(about('organization', organization.id), {
-        member: actor,
-        role: 'owner',
-      }),
-    },
-    {
-      ...here,
-      id: random.uuid(),
-      type: 'admin.user.created',
-      data: eventData(about('tenant_user', fixtureUser.id), {
-        email: fixtureUser.email,
-        status: 'active',
-        fixture: true,
-      }),
-    },
-  ]
+  const about = { actor, resource: { type: 'tenant_user', id }, requestId }
+  const data = eventData(about, { email, status: 'active', fixture: true })
+  const event = { id: random.uuid(), tenantId: tenant.id, occurredAt: now, data }
+  return { ...event, type: 'admin.user.created' }
 }

@@ -16,12 +16,14 @@ import {
 import { lockMembers, tenantIdsOf } from '../../../storage/identity/organization-members.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
-import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { type AuditOnlyType, audited, type Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import { page } from '../../platform/paging.js'
-import { NOTIFIED_TENANTS_MAX, organizationEvents } from '../organizations/events.js'
+import {
+  appendOrganizationEvent,
+  NOTIFIED_TENANTS_MAX,
+} from '../../platform/organization-events.js'
 import { organizations, type OrganizationsProtocol } from '../organizations/protocol.js'
 import { tenants, type TenantsProtocol } from '../tenants/protocol.js'
 import { billingPlans, type BillingProtocol } from './protocol.js'
@@ -155,8 +157,8 @@ export const billingActor = defineActor<BillingProtocol, BillingNeeds>({
           record(tx, caller, 'admin.organization.billing_changed', resource, data, context)
           const { requestId } = context
           const type = 'org.billing.changed'
-          const event = { type, organizationId, fields, caller: null, now, requestId } as const
-          appendEvents(tx, await organizationEvents(tx, random, event))
+          const event = { type, organizationId, fields, by: null, now, requestId } as const
+          await appendOrganizationEvent(tx, random, event)
           changed = await tenantIdsOf(tx, organizationId, NOTIFIED_TENANTS_MAX)
           return { tag: 'billing' as const, billing }
         }, context)

@@ -7,7 +7,7 @@ import type { Random } from '../../../runtime/kernel/random.js'
 import { insertAccount } from '../../../storage/identity/accounts.js'
 import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
 import { appendAudit, type NewAuditEvent } from '../../../storage/operations/audit.js'
-import { joinByInvitation } from '../organizations/join-by-invitation.js'
+import { appendJoined, joinByInvitation } from '../organizations/join-by-invitation.js'
 import { recordSignIn } from '../../../storage/identity/sign-ins.js'
 import type { SignInFlowFound } from '../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
@@ -195,16 +195,10 @@ async function completeIn(
     events.push(personEvent(random, { ...base, ...event }, now))
   if (activated || accepted) append({ type: 'tenant_user.activated' })
   const joining = { tenantId, accountId: account, sub, requestId: context.requestId }
-  events.push(...(await joinByInvitation(tx, random, joining, now)))
+  await joinByInvitation(tx, random, joining, now)
   if (route?.autoJoin === true) {
-    const { organizationId } = route
-    if (await joinOrganization(tx, organizationId, account, now)) {
-      const who = { type: 'human', id: sub }
-      const resource = { type: 'organization', id: organizationId }
-      const subject = { actor: who, resource, requestId: context.requestId }
-      const data = eventData(subject, { member: who, role: 'member' })
-      events.push({ id: random.uuid(), tenantId, type: 'org.member.added', occurredAt: now, data })
-    }
+    const member = await joinOrganization(tx, route.organizationId, account, now)
+    if (member !== undefined) await appendJoined(tx, random, member, joining, now)
   }
   append({ type: 'sso.login.success', fields: { provider: provider.id, issuer: claims.issuer } })
   if (pending) {

@@ -271,7 +271,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
             async () => {
               const member = await memberOf(tx, message.caller.principal)
               const deps = { clock, random, maxTenants: limits.max_tenants }
-              return createTenant(tx, message, member, deps, context.requestId)
+              return createTenant(tx, message, found, member, deps, context.requestId)
             },
             (outcome) => (outcome.tag === 'created' ? outcome : undefined),
           )

@@ -7,16 +7,18 @@ import {
   insertOrganization,
   insertOrganizationMember,
   type Member,
+  type OrganizationRow,
 } from '../../../storage/identity/organizations.js'
 import { fullOfTenants } from '../../../storage/identity/organization/policies.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { insertTenantUser } from '../../../storage/identity/tenant-users.js'
 import { insertTenant, type TenantRow } from '../../../storage/identity/tenants.js'
-import { actorOf, audited, doneBy } from '../../domain/audit.js'
+import { audited } from '../../domain/audit.js'
 import { eventData } from '../../domain/events.js'
 import { slugCandidates } from '../../domain/tenants/slugs.js'
 import { isOperatorOfDeployment } from './access.js'
+import { appendOrganizationEvent, beginFeed, doerOf } from '../../platform/organization-events.js'
 import type {
   CreateOrganization,
   CreateTenant,
@@ -54,41 +56,43 @@ export async function createOrganization(
   )
   if (organization === undefined) return SLUG_TAKEN
   const { id, slug } = organization
-  await insertOrganizationMember(tx, {
+  const role = 'owner' as const
+  const memberId = await insertOrganizationMember(tx, {
     ...member,
     organizationId: id,
-    role: 'owner',
+    role,
     createdAt: now,
   })
-  const about = { actor: actorOf(caller), resource: { type: 'organization', id }, requestId }
-  const event = { tenantId, occurredAt: now, audit: doneBy(caller) }
-  appendEvents(tx, [
-    { ...event, id: random.uuid(), type: 'org.created', data: eventData(about, { name, slug }) },
-    {
-      ...event,
-      id: random.uuid(),
-      type: 'org.member.added',
-      data: eventData(about, {
-        // Names a user by their subject in this tenant. The account id is never shown.
-        member: actorOf(caller),
-        role: 'owner',
-      }),
-    },
-  ])
+  const by = doerOf(caller)
+  const event = { organizationId: id, by, now, requestId }
+  await appendOrganizationEvent(tx, random, {
+    ...event,
+    type: 'org.created',
+    fields: { name, slug },
+  })
+  await appendOrganizationEvent(tx, random, {
+    ...event,
+    type: 'org.member.added',
+    fields: { member: { type: 'member', id: memberId }, member_id: memberId, role },
+    // Names a user by their subject in this tenant. The account id is never shown.
+    namedFields: { member: by.actor },
+  })
   return { tag: 'created', organization: { ...organization, role: 'owner' }, replayed: false }
 }
 
 /**
- * The event is the first one of the new tenant. A user who creates the tenant becomes its first user with the role
+ * The feed of the new tenant begins with the creation of its organization. A user who creates the tenant becomes its first user with the role
  * owner. An agent logs in by its membership of the organization.
  */
 export async function createTenant(
   tx: Transaction,
-  { caller, organizationId, name, slug: wished, environment, supportContact }: CreateTenant,
+  { caller, name, slug: wished, environment, supportContact }: CreateTenant,
+  organization: OrganizationRow,
   member: Member | undefined,
   { clock, random, maxTenants }: Deps & { readonly maxTenants: number },
   requestId: string | undefined,
 ): Promise<TenantCreated | LimitReached | typeof SLUG_TAKEN> {
+  const organizationId = organization.id
   const most = await fullOfTenants(tx, organizationId, maxTenants)
   if (most !== undefined) return { tag: 'limit_reached', what: 'environments', most }
   const now = clock.now()
@@ -107,6 +111,7 @@ export async function createTenant(
     }),
   )
   if (tenant === undefined) return SLUG_TAKEN
+  await beginFeed(tx, random, organization, tenant.id)
   // The new tenant gets its own pairwise subject for the user.
   const subject = member?.memberType === 'account' ? random.token(SUBJECT_BYTES) : undefined
   const principal = { ...caller.principal, ...(subject === undefined ? {} : { subject }) }

@@ -10,12 +10,11 @@ import {
   type NewOperatorInvite,
 } from '../../../storage/identity/operator-invites.js'
 import { insertOrganization } from '../../../storage/identity/organizations.js'
-import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { findControlPlane, insertTenant } from '../../../storage/identity/tenants.js'
-import { eventData } from '../../domain/events.js'
 import type { Environment } from '../../domain/tenants/tenancy.js'
 import { firstFree, slugsFor } from './creation.js'
+import { appendOrganizationEvent } from '../../platform/organization-events.js'
 
 const INVITE_TOKEN_BYTES = 32
 /** Lifetime of an operator invite. */
@@ -117,14 +116,13 @@ async function inviteOwner(
     invitedByAgentId: null,
     expiresAt,
   })
-  const about = {
-    actor: { type: 'command', id: command },
-    resource: { type: 'organization', id: organization.id },
+  await appendOrganizationEvent(tx, random, {
+    type: 'org.created',
+    organizationId: organization.id,
+    fields: { name, slug: organization.slug },
+    by: { actor: { type: 'command', id: command }, tenantId, isNamedEverywhere: true },
+    now: createdAt,
     requestId: undefined,
-  }
-  const data = eventData(about, { name, slug: organization.slug })
-  appendEvents(tx, [
-    { id: random.uuid(), tenantId, type: 'org.created', occurredAt: createdAt, data },
-  ])
+  })
   return { inviteToken, expiresAt }
 }

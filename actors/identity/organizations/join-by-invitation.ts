@@ -1,8 +1,11 @@
 /** A user invited to an organization becomes a member with their first sign-in at one of its tenants. */
 import type { Random } from '../../../runtime/kernel/random.js'
-import { acceptMemberInvitation } from '../../../storage/identity/organization-members.js'
+import {
+  acceptMemberInvitation,
+  type JoinedMember,
+} from '../../../storage/identity/organization-members.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { eventData, type NewEvent } from '../../domain/events.js'
+import { appendOrganizationEvent, personOf } from '../../platform/organization-events.js'
 
 export type Joining = {
   readonly tenantId: string
@@ -17,14 +20,28 @@ export async function joinByInvitation(
   random: Random,
   { tenantId, accountId, sub, requestId }: Joining,
   now: Date,
-): Promise<NewEvent[]> {
+): Promise<void> {
   const joined = await acceptMemberInvitation(tx, tenantId, accountId, now)
-  if (joined === undefined) return []
-  const who = { type: 'human', id: sub }
-  const resource = { type: 'organization', id: joined.organizationId }
-  const data = eventData(
-    { actor: who, resource, requestId },
-    { member: who, member_id: joined.id, role: joined.role },
-  )
-  return [{ id: random.uuid(), tenantId, type: 'org.member.added', occurredAt: now, data }]
+  if (joined !== undefined)
+    await appendJoined(tx, random, joined, { tenantId, sub, requestId }, now)
+}
+
+/** Appends `org.member.added` of a person who joined by their own act at a tenant. */
+export async function appendJoined(
+  tx: Transaction,
+  random: Random,
+  { id, organizationId, role }: JoinedMember,
+  { tenantId, sub, requestId }: Omit<Joining, 'accountId'>,
+  now: Date,
+): Promise<void> {
+  const by = personOf(tenantId, sub)
+  await appendOrganizationEvent(tx, random, {
+    type: 'org.member.added',
+    organizationId,
+    fields: { member: { type: 'member', id }, member_id: id, role },
+    namedFields: { member: by.actor },
+    by,
+    now,
+    requestId,
+  })
 }

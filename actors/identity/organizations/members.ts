@@ -1,5 +1,5 @@
 /**
- * Members of organizations, managed by owners. An invitation has the same result whether or not the address has an
+ * Members and events of organizations, for owners. An invitation has the same result whether or not the address has an
  * account, so the inviter learns nothing. The invited user becomes a member by signing in at a tenant of the
  * organization (`join-by-invitation.ts`). An organization always keeps an active owner.
  */
@@ -19,8 +19,8 @@ import {
   removeMember,
   setMemberRole,
 } from '../../../storage/identity/organization-members.js'
+import { organizationEventsAfter } from '../../../storage/identity/organization/events.js'
 import { findOrganizationPolicy } from '../../../storage/identity/organization/policies.js'
-import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
 import type { EventType } from '../../domain/events.js'
@@ -37,7 +37,7 @@ import type {
   OrganizationsProtocol,
 } from './protocol.js'
 import type { OrganizationsSettings } from './settings.js'
-import { organizationEvents } from './events.js'
+import { appendOrganizationEvent, doerOf } from '../../platform/organization-events.js'
 
 const UNKNOWN_MEMBER = { tag: 'unknown_member' } as const
 const LAST_OWNER = { tag: 'last_owner' } as const
@@ -85,18 +85,8 @@ export function members({ clock, random, tokens, access, limits, refuseOff }: Me
   ): Promise<void> {
     const { organizationId, role } = member
     const fields = { member: partyOf(member), member_id: member.id, role, ...more }
-    const now = clock.now()
-    appendEvents(
-      tx,
-      await organizationEvents(tx, random, {
-        type,
-        organizationId,
-        fields,
-        caller,
-        now,
-        requestId,
-      }),
-    )
+    const event = { type, organizationId, fields, by: doerOf(caller), now: clock.now(), requestId }
+    await appendOrganizationEvent(tx, random, event)
   }
 
   /** The agent's sessions end with the commit. This process also drops its cache at once. */
@@ -119,6 +109,17 @@ export function members({ clock, random, tokens, access, limits, refuseOff }: Me
         const rows = await listMembers(tx, organizationId, limit + 1, after)
         const { items, next } = page(rows, limit)
         return { tag: 'listed' as const, members: items, next }
+      })
+    },
+
+    async listEvents(
+      message: OfOrganization & { readonly after: number; readonly limit: number },
+      context: MessageContext,
+    ): Outcome<'listEvents'> {
+      const { organizationId, after, limit } = message
+      return asOwner(message, context, async (tx) => {
+        const events = await organizationEventsAfter(tx, organizationId, after, limit)
+        return { tag: 'listed' as const, events, nextAfter: events.at(-1)?.sequence ?? after }
       })
     },
 

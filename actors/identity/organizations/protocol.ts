@@ -56,6 +56,11 @@ export type OrganizationsProtocol = {
     OfOrganization & Page,
     MembersListed | NotOperator | UnknownOrganization | RoleTooLow
   >
+  /** The events of the organization after a number, in order. */
+  listEvents: Ask<
+    OfOrganization & { readonly after: number; readonly limit: number },
+    OrganizationEventsListed | NotOperator | UnknownOrganization | RoleTooLow
+  >
   addMember: Ask<
     AddMember,
     | MemberFound
@@ -304,6 +309,20 @@ export type MembersListed = {
   readonly members: readonly MemberRecord[]
   readonly next: ListCursor | null
 }
+export type OrganizationEventRecord = {
+  readonly organizationId: OrganizationId
+  readonly sequence: number
+  readonly id: string
+  readonly type: string
+  readonly data: Readonly<Record<string, unknown>>
+  readonly occurredAt: Date
+}
+export type OrganizationEventsListed = {
+  readonly tag: 'listed'
+  readonly events: readonly OrganizationEventRecord[]
+  /** Value of `after` for the next call. */
+  readonly nextAfter: number
+}
 /** The limits in force, the organization's own or those of the deployment. */
 export type OrganizationPolicy = {
   readonly maxMembers: number
@@ -400,6 +419,7 @@ export const organizations = address<OrganizationsProtocol>('organizations', [
   'findAccounts',
   'readAccount',
   'listMembers',
+  'listEvents',
   'readPolicy',
   'listTransfers',
 ])

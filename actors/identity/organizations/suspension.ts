@@ -29,7 +29,11 @@ import { tenantRecord } from './creation.js'
 import { page } from '../../platform/paging.js'
 import type { Page } from '../../domain/paging.js'
 import type { OrganizationsProtocol, Switch } from './protocol.js'
-import { DEPLOYMENT, organizationEvents, NOTIFIED_TENANTS_MAX } from './events.js'
+import {
+  appendOrganizationEvent,
+  DEPLOYMENT,
+  NOTIFIED_TENANTS_MAX,
+} from '../../platform/organization-events.js'
 
 const UNKNOWN_ORGANIZATION = { tag: 'unknown_organization' } as const
 const UNKNOWN_TENANT = { tag: 'unknown_tenant' } as const
@@ -102,11 +106,11 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
             type,
             organizationId: id,
             fields: {},
-            caller: null,
+            by: null,
             now,
             requestId,
           } as const
-          appendEvents(tx, await organizationEvents(tx, random, event))
+          await appendOrganizationEvent(tx, random, event)
         }
         return { tenantIds, organization: await findOrganization(tx, id) }
       })

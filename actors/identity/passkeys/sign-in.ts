@@ -133,10 +133,11 @@ export function signInStep(tools: PasskeyTools) {
         { ...inSession, type: 'auth.login.success', fields: { amr, acr: acrOf(level) } },
       ]
       const joining = { tenantId, accountId, sub, requestId: context.requestId }
-      appendEvents(tx, [
-        ...newEvents.map((event) => personEvent(random, event, now)),
-        ...(await joinByInvitation(tx, random, joining, now)),
-      ])
+      appendEvents(
+        tx,
+        newEvents.map((event) => personEvent(random, event, now)),
+      )
+      await joinByInvitation(tx, random, joining, now)
       return session.token
     }, context)
     if (token === null) return null

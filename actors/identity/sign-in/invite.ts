@@ -29,6 +29,7 @@ import {
   insertTenantUser,
 } from '../../../storage/identity/tenant-users.js'
 import { setAppointed } from '../organizations/appoint-person.js'
+import { appendJoined } from '../organizations/join-by-invitation.js'
 import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { sha256 } from '../sessions/flows.js'
 import { choosePassword } from '../password-recovery/choose-password.js'
@@ -246,24 +247,22 @@ export function inviteSteps(tools: ByMailTools) {
     } else person = await activateWithRole(tx, tenantId, accountId, role, now)
     if (person === undefined) throw new Suspended()
     const member = { organizationId, memberType: 'account', memberId: accountId } as const
-    await grantOrganizationRole(tx, { ...member, role, createdAt: now })
+    const memberId = await grantOrganizationRole(tx, { ...member, role, createdAt: now })
     const { id, sub } = person
     if (appointedScopes.length > 0) {
       const appointed = { tenantId, accountId, userId: id, scopes: appointedScopes }
       await setAppointed(tx, appointed, { clock, random })
     }
     const actor = { type: 'human', id: sub }
-    const about = (type: string, about: string) =>
-      eventData({ actor, resource: { type, id: about }, requestId: context.requestId }, {})
-    const base = { tenantId, occurredAt: now }
-    const created = { ...about('tenant_user', id), email, status: 'active', fixture: false }
-    const added = { ...about('organization', organizationId), member: actor, role }
-    appendEvents(tx, [
-      ...(isNew
-        ? [{ ...base, id: random.uuid(), type: 'admin.user.created' as const, data: created }]
-        : []),
-      { ...base, id: random.uuid(), type: 'org.member.added', data: added },
-    ])
+    const { requestId } = context
+    if (isNew) {
+      const about = { actor, resource: { type: 'tenant_user', id }, requestId }
+      const data = eventData(about, { email, status: 'active', fixture: false })
+      const event = { id: random.uuid(), tenantId, occurredAt: now, data }
+      appendEvents(tx, [{ ...event, type: 'admin.user.created' }])
+    }
+    const joined = { id: memberId, organizationId, role }
+    await appendJoined(tx, random, joined, { tenantId, sub, requestId }, now)
     return { id, sub }
   }
 

@@ -72,10 +72,11 @@ export async function openSessionInFlow(
     }
     if (activated) newEvents.unshift({ ...base, type: 'tenant_user.activated' })
     const joining = { tenantId, accountId, sub, requestId: context.requestId }
-    appendEvents(tx, [
-      ...newEvents.map((event) => personEvent(random, event, now)),
-      ...(await joinByInvitation(tx, random, joining, now)),
-    ])
+    appendEvents(
+      tx,
+      newEvents.map((event) => personEvent(random, event, now)),
+    )
+    await joinByInvitation(tx, random, joining, now)
     return { token: session.token, confirms }
   }, context)
   const { token } = opened

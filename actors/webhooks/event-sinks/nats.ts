@@ -29,9 +29,10 @@ export function natsSink(settings: NatsSettings): EventSink {
             const fields = headers()
             fields.set('event_id', id)
             fields.set('content-type', 'application/json')
-            // A message with the id of an earlier one, or for another stream, is not stored.
+            // A message with the id of an earlier one, or for another stream, is not stored. Events of organizations have one id
+            // in several tenants.
             await client.publish(`${prefix}.${tenantId}.${type}`, body, {
-              msgID: id,
+              msgID: `${tenantId}.${id}`,
               headers: fields,
               expect: { streamName: stream },
               timeout: ACK_TIMEOUT_MS,

@@ -1,6 +1,9 @@
-/** Members of an organization. */
+/** Members and events of an organization. */
 import { z } from 'zod'
-import { organizations } from '../../../actors/identity/organizations/protocol.js'
+import {
+  type OrganizationEventRecord,
+  organizations,
+} from '../../../actors/identity/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
@@ -47,6 +50,18 @@ const AddMember = z
   ])
   .meta({ id: 'AddOrganizationMember' })
 
+const EVENTS_MAX = 200
+const OrganizationEvent = z
+  .object({
+    sequence: z.int(),
+    event_id: z.uuid(),
+    type: z.string(),
+    organization_id: z.uuid(),
+    timestamp: z.iso.datetime(),
+    data: z.record(z.string(), z.unknown()),
+  })
+  .meta({ id: 'OrganizationEvent' })
+
 const MemberParams = OrganizationId.extend({ member_id: z.string().max(64) })
 
 const refusals = {
@@ -81,6 +96,48 @@ export const organizationMemberRoutes: readonly Route[] = [
         z.array(Member),
         (listed) => listed.members.map(memberJson),
         ({ next }, context) => nextLink(next, context),
+      ),
+      ...refusals,
+    },
+  }),
+  route(organizations, 'listEvents', {
+    ...facts,
+    method: 'GET',
+    path: '/api/v1/organizations/{organization_id}/events',
+    operationId: 'listOrganizationEvents',
+    summary: 'List the events of an organization in order, for receivers that poll',
+    description:
+      'For owners, and for operators of the deployment (deployment:manage). Each tenant of the ' +
+      'organization has a copy of each event, with the same `event_id`, in its events and webhooks. ' +
+      'The creation and the last 10,000 events are kept. A person is named only in the copy of the ' +
+      'tenant that knows their subject.',
+    security: { ...facts.security, scopes: ['org:read', 'deployment:manage'] },
+    params: OrganizationId,
+    query: z.object({
+      after: z
+        .string()
+        .regex(/^(0|[1-9][0-9]{0,14})$/)
+        .transform(Number)
+        .optional()
+        .meta({ description: '`next_after` of the last answer; 0, the default, is the oldest.' }),
+      limit: z
+        .string()
+        .regex(/^[1-9][0-9]{0,8}$/)
+        .transform((limit) => Math.min(Number(limit), EVENTS_MAX))
+        .optional()
+        .meta({ description: `Events of an answer, at most ${EVENTS_MAX}, the default.` }),
+    }),
+    message: (request) => ({
+      caller: callerOf(request),
+      organizationId: request.params.organization_id,
+      after: request.query.after ?? 0,
+      limit: request.query.limit ?? EVENTS_MAX,
+    }),
+    replies: {
+      listed: reply(
+        200,
+        z.object({ items: z.array(OrganizationEvent), next_after: z.int() }),
+        ({ events, nextAfter }) => ({ items: events.map(eventJson), next_after: nextAfter }),
       ),
       ...refusals,
     },
@@ -164,3 +221,14 @@ export const organizationMemberRoutes: readonly Route[] = [
     },
   }),
 ]
+
+function eventJson(event: OrganizationEventRecord): z.input<typeof OrganizationEvent> {
+  return {
+    sequence: event.sequence,
+    event_id: event.id,
+    type: event.type,
+    organization_id: event.organizationId,
+    timestamp: event.occurredAt.toISOString(),
+    data: { ...event.data },
+  }
+}

@@ -98,7 +98,7 @@ testWithProgram('nats-server', 'of the events for NATS none is lost to kills', a
     t.is(ofTenant.length, EVENTS / tenants.length)
     for (const message of ofTenant) {
       const { event_id: id } = message.json<{ event_id: string }>()
-      t.is(message.headers?.get('Nats-Msg-Id'), id)
+      t.is(message.headers?.get('Nats-Msg-Id'), `${tenantId}.${id}`)
       t.is(message.headers?.get('event_id'), id)
     }
   }

@@ -91,14 +91,14 @@ test('an owner reads the organization, creates an environment, and becomes its f
 
   const audit = await sql<{ type: string; subject: Json }>(
     running.db.database,
-    'select type, subject from audit_events where tenant_id = $1 order by sequence limit 2',
+    'select type, subject from audit_events where tenant_id = $1 order by sequence limit 3',
     [id],
   )
   t.deepEqual(
     audit.map(({ type }) => type),
-    ['org.tenant.created', 'admin.user.created'],
+    ['org.created', 'org.tenant.created', 'admin.user.created'],
   )
-  t.is(audit[0]?.subject['sub'], claimsOf(there)['sub'])
+  t.is(audit[1]?.subject['sub'], claimsOf(there)['sub'])
 })
 
 test('an admin and a member read it and change nothing, whatever the token’s scopes', async (t) => {
