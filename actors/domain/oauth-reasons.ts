@@ -300,6 +300,11 @@ export const OAUTH_ERRORS = {
     meaning: 'The request object is invalid (RFC 9101).',
     reasons: {},
   },
+  registration_not_supported: {
+    meaning:
+      'The service does not support the registration parameter (OpenID Connect Core section 3.1.2.6).',
+    reasons: {},
+  },
   request_not_supported: {
     meaning:
       'The service does not support the request parameter (OpenID Connect Core section 3.1.2.6).',

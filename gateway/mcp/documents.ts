@@ -5,6 +5,7 @@
 import { CREDENTIAL_CONFIGURATIONS } from '../../actors/domain/credentials/catalogue.js'
 import { EVENT_CATALOGUE, EVENT_TYPES, type EventType } from '../../actors/domain/events.js'
 import { SCOPES } from '../../actors/domain/scopes.js'
+import { OAUTH_ERRORS } from '../../actors/domain/oauth-reasons.js'
 import type { Policies } from '../../actors/operations/rate-limits/protocol.js'
 import type { AskOptions } from '../../runtime/kernel/actor.js'
 import type { AnyRef, Refs } from '../compile-route.js'
@@ -87,12 +88,20 @@ export class Documents {
       )
   }
 
-  /** The problem types, as GET /errors/{name} shows them. */
+  /** The problem types and the codes of OAuth answers, as GET /errors/{name} shows them. */
   errorCodes(): readonly object[] {
-    return (Object.keys(PROBLEM_TYPES) as ProblemName[]).map((name) => {
+    const types = (Object.keys(PROBLEM_TYPES) as ProblemName[]).map((name) => {
       const { status, title, meaning } = PROBLEM_TYPES[name]
       return { status, code: problemCode(name), title, meaning }
     })
+    const statuses = oauthStatuses(this.options.routes)
+    const oauth = Object.entries(OAUTH_ERRORS).flatMap(([code, { meaning }]) =>
+      // The others are parameters of a redirect to the client, and 400 where no redirect is possible.
+      [...(statuses.get(code) ?? [400])]
+        .filter((status) => !types.some((type) => type.code === code && type.status === status))
+        .map((status) => ({ status, code, title: code, meaning })),
+    )
+    return [...types, ...oauth]
   }
 }
 
@@ -106,6 +115,22 @@ async function rendering(
   const ref = refs.get(target.address.name) as unknown as AnyRef
   const outcome = await ref.ask(target.kind, target.message(request), asking)
   return target.replies[outcome.tag]!.render(outcome as never, NO_CONTEXT)
+}
+
+/** The statuses with which routes answer each OAuth code. */
+function oauthStatuses(routes: readonly Route[]): ReadonlyMap<string, ReadonlySet<number>> {
+  const found = new Map<string, Set<number>>()
+  for (const { target } of routes) {
+    const docs =
+      target.via === 'gateway'
+        ? target.responses
+        : Object.values(target.replies).flatMap((rule) => rule.docs)
+    for (const { oauthError, status } of docs) {
+      if (oauthError === undefined) continue
+      found.set(oauthError, (found.get(oauthError) ?? new Set()).add(status))
+    }
+  }
+  return found
 }
 
 function acceptsScope(security: Route['security'], scope: string): boolean {

@@ -121,7 +121,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
   }),
   list_error_codes: tool({
     title: 'Error codes',
-    description: 'Lists the error codes of the API with their status and meaning.',
+    description: 'Lists the error codes of the API and of OAuth with their status and meaning.',
     input: NONE,
     output: listOf('status', 'code', 'meaning'),
     run: (_, { documents }) => items(documents.errorCodes()),

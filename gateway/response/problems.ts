@@ -281,11 +281,23 @@ function asFragment({ pointer, detail }: PointedError): PointedError {
 
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})
 
-export function problemHeaders({
-  retryAfterSecs,
-  headers = NO_HEADERS,
-}: Problem): Readonly<Record<string, string>> {
-  return retryAfterSecs === undefined
-    ? headers
-    : { 'retry-after': String(retryAfterSecs), ...headers }
+export function problemHeaders(problem: Problem): Readonly<Record<string, string>> {
+  const { retryAfterSecs, errorDescription, detail, headers = NO_HEADERS } = problem
+  const said = challengeWith(
+    headers,
+    errorDescription ?? detail ?? PROBLEM_TYPES[problem.name].title,
+  )
+  return retryAfterSecs === undefined ? said : { 'retry-after': String(retryAfterSecs), ...said }
+}
+
+/** The headers with the words of the answer in each challenge that has an error code without them. */
+export function challengeWith(
+  headers: Readonly<Record<string, string>>,
+  description: string | undefined,
+): Readonly<Record<string, string>> {
+  const challenge = headers['www-authenticate']
+  if (challenge === undefined || description === undefined) return headers
+  if (!challenge.includes('error="') || challenge.includes('error_description=')) return headers
+  const words = `${challenge}, error_description="${quotable(description)}"`
+  return { ...headers, 'www-authenticate': words }
 }

@@ -8,6 +8,7 @@ import type { HeaderBlocks } from '../compile-route.js'
 import type { HeaderPair } from '../http-exchange.js'
 import { stateHeader } from '../headers/rate-limit.js'
 import {
+  challengeWith,
   hasOauthForm,
   oauthCode,
   oauthErrorPath,
@@ -282,7 +283,8 @@ export class Responder {
       request_id: context.requestId,
     }
     context.error = error
-    const pairs: HeaderPair[] = [['pragma', 'no-cache'], ...Object.entries(headers ?? {})]
+    const said = challengeWith(headers ?? {}, description)
+    const pairs: HeaderPair[] = [['pragma', 'no-cache'], ...Object.entries(said)]
     this.send(context, status, 'application/json', NO_STORE, pairs, JSON.stringify(body))
   }
 

@@ -44,7 +44,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   gateway:
     'not-acceptable headers-too-large request-timeout uri-too-long server-error server_error ' +
     'service-unavailable not-implemented gateway-timeout',
-  conformance: 'request_not_supported request_uri_not_supported unsupported_response_type',
+  conformance:
+    'request_not_supported request_uri_not_supported registration_not_supported unsupported_response_type',
   'flows/vault': 'bad-gateway',
   'flows/identity': 'gone unmet_authentication_requirements',
   'flows/oauth':

@@ -198,7 +198,8 @@ onEachTransport(
       t.is(
         scope.headers['www-authenticate'],
         'Bearer error="insufficient_scope", scope="probe:read probe:manage", ' +
-          'resource_metadata="https://id.test/.well-known/oauth-protected-resource"',
+          'resource_metadata="https://id.test/.well-known/oauth-protected-resource", ' +
+          'error_description="The token needs one of the scopes probe:read probe:manage."',
       )
     })
 

@@ -281,6 +281,7 @@ test('oidcc-ensure-post-request-succeeds', async (t) => {
 test('oidcc-unsigned-request-object-… and oidcc-request-uri-unsigned-… are rejected as unsupported', async (t) => {
   t.is(await errorOf({ request: 'eyJhbGciOiJub25lIn0.e30.' }), 'request_not_supported')
   t.is(await errorOf({ request_uri: 'https://app.example/r' }), 'request_uri_not_supported')
+  t.is(await errorOf({ registration: '{}' }), 'registration_not_supported')
 })
 
 test('oidcc-ensure-request-object-with-redirect-uri is rejected as unsupported', async (t) => {

@@ -189,6 +189,9 @@ export async function garbage(t: ExecutionContext<Scene>): Promise<void> {
       // The test service itself compares status, type and body with OpenAPI.
       if (status >= 500 && status !== NOT_IMPLEMENTED) throw new Error(where)
       if (String(headers['x-request-id'] ?? '') === '') throw new Error(`no request id: ${where}`)
+      const challenge = String(headers['www-authenticate'] ?? '')
+      if (challenge.includes('error="') && !challenge.includes('error_description="'))
+        throw new Error(`a challenge without words: ${where}: ${challenge}`)
       if (headers['x-injected'] !== undefined) throw new Error(`a header was injected: ${where}`)
       if (status < 400) return
       if (STACK.test(said)) throw new Error(`it shows the inside: ${where}`)

@@ -223,7 +223,7 @@ const UNAUTHENTICATED: readonly Told[] = [
   ['invalid_client', 'a device request without a client', (s) => send(s, '/oauth/device/code', {}), NO_CHALLENGE],
   ['invalid_client', 'a CIBA request without a client', (s) => send(s, '/bc-authorize', { scope: 'openid' }), NO_CHALLENGE],
   // 401, where RFC 9449 sections 5 and 8 have 400. Header and body have the error.
-  ['invalid_dpop_proof', 'a malformed proof', (s) => asWeb(s, CREDENTIALS, { dpop: 'x' }), { headers: { 'www-authenticate': /^DPoP error="invalid_dpop_proof", algs="ES256 EdDSA[^"]*"$/ } }],
+  ['invalid_dpop_proof', 'a malformed proof', (s) => asWeb(s, CREDENTIALS, { dpop: 'x' }), { headers: { 'www-authenticate': /^DPoP error="invalid_dpop_proof", algs="ES256 EdDSA[^"]*", error_description="[^"]+"$/ } }],
   ['invalid_token', 'introspection with an unknown bearer token', (s) => send(s, '/oauth/introspect', { token: 'x' }, { authorization: 'Bearer x.y.z' }), { headers: { 'www-authenticate': /^Bearer error="invalid_token"/ } }],
 ]
 

@@ -104,7 +104,7 @@ const ROWS: readonly Told[] = [
   ['401 invalid_dpop_proof', 'unauthorized', 'a bound token as bearer', async (s) => get(s, APPLICATIONS, bearer(await bound(s))), { 'www-authenticate': /^DPoP error="invalid_dpop_proof", error_description="[^"]+", algs="/ }],
   ['401 invalid_dpop_proof', 'unauthorized', 'a proof by another key', async (s) => get(s, APPLICATIONS, { authorization: `DPoP ${await bound(s)}`, dpop: await proofFor('GET', s.running.baseUrl + APPLICATIONS) }), { 'www-authenticate': /^DPoP error="invalid_dpop_proof"/ }],
   ['403 forbidden', 'forbidden', 'a delegated token where a direct one is needed', async (s) => get(s, '/api/v1/agents/me', bearer(await delegatedTo(s))), NO_CHALLENGE],
-  ['403 insufficient_scope', 'insufficient-scope', 'a token without the scope', async (s) => get(s, APPLICATIONS, bearer(await delegatedTo(s))), { 'www-authenticate': new RegExp(`^Bearer error="insufficient_scope", ${SCOPES}, ${METADATA}$`) }],
+  ['403 insufficient_scope', 'insufficient-scope', 'a token without the scope', async (s) => get(s, APPLICATIONS, bearer(await delegatedTo(s))), { 'www-authenticate': new RegExp(`^Bearer error="insufficient_scope", ${SCOPES}, ${METADATA}, error_description="[^"]+"$`) }],
   ['403 policy_denied', 'policy-denied', 'a registration that the tenant does not admit', async (s) => {
     await sql(s.running.db.database, `update tenants set admit_agents = false where id = $1`, [s.there.tenantId])
     const registration = createAgentKey().registration({ issuer: s.running.issuer, tenantId: s.there.tenantId })

@@ -1,4 +1,5 @@
 /** The tools of POST /mcp: each returns what the service serves by HTTP. */
+import { OAUTH_ERRORS } from '../../../actors/domain/oauth-reasons.js'
 import test, { type ExecutionContext } from 'ava'
 import { CREDENTIAL_SCOPES } from '../../../actors/domain/credentials/catalogue.js'
 import { SCOPES } from '../../../actors/domain/scopes.js'
@@ -206,6 +207,22 @@ test('list_scopes, list_event_types and list_error_codes are the catalogues', as
     t.is(typeof meaning, 'string')
   }
   t.true(codes.some(({ status, code }) => status === 429 && code === 'rate_limited'))
+  const pairs = codes.map(({ status, code }) => `${status} ${code}`)
+  t.is(new Set(pairs).size, pairs.length)
+  for (const code of Object.keys(OAUTH_ERRORS))
+    t.true(
+      pairs.some((pair) => pair.endsWith(` ${code}`)),
+      code,
+    )
+  // What a client of each endpoint meets is among them.
+  for (const [path, method] of [
+    ['/oauth/token', 'POST'],
+    ['/oauth/register', 'POST'],
+    ['/userinfo', 'GET'],
+  ] as const) {
+    const { status, body } = await http.call(path, { method })
+    t.true(pairs.includes(`${status} ${(body as { error: string }).error}`), `${path} ${status}`)
+  }
 })
 
 test('get_guide names operations and capabilities that exist', async (t) => {
