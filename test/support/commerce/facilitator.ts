@@ -100,15 +100,12 @@ export async function startFacilitator(chain: TestChain | null): Promise<TestFac
   return facilitator
 }
 
-const FEE = { type: 'legacy', gas: 1_000_000n, gasPrice: 10n ** 10n } as const
-
 function libraryOn({ wallet }: TestChain): x402Facilitator {
   const signer = toFacilitatorEvmSigner({
     address: wallet.account.address,
     readContract: (args: object) => wallet.readContract(args as never),
     verifyTypedData: (args: object) => wallet.verifyTypedData(args as never),
-    // An estimate would run the transaction once more, and verify() has.
-    writeContract: (args: object) => wallet.writeContract({ ...args, ...FEE } as never),
+    writeContract: (args: object) => wallet.writeContract(args as never),
     sendTransaction: (args: object) => wallet.sendTransaction(args as never),
     // The chain has mined a transaction before it returns its hash.
     waitForTransactionReceipt: (args: object) => wallet.getTransactionReceipt(args as never),
