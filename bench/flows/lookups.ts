@@ -39,7 +39,6 @@ const urls = {
   auth: url,
   control: url,
   async: url,
-  maintenance: url,
 }
 const database = await openDatabase({ settings, urls, plane: 'all', log })
 const pool = new Pool({ connectionString: url, max: IN_FLIGHT })

@@ -50,7 +50,6 @@ const pools = {
   statement_timeout_secs: 10,
   background_statement_timeout_secs: 60,
   idle_in_transaction_timeout_secs: 30,
-  maintenance_statement_timeout_secs: 600,
   require_ssl: false,
 }
 
@@ -72,7 +71,6 @@ async function run(url: string): Promise<void> {
     auth: url,
     control: url,
     async: url,
-    maintenance: url,
   }
   const database = await openDatabase({ settings: pools, urls, plane: 'all', log: silentLogger })
   const clock = systemClock

@@ -73,7 +73,6 @@ export async function openWebhookStage(): Promise<WebhookStage> {
       statement_timeout_secs: 30,
       background_statement_timeout_secs: 60,
       idle_in_transaction_timeout_secs: 60,
-      maintenance_statement_timeout_secs: 600,
       require_ssl: false,
     },
     urls: {
@@ -83,7 +82,6 @@ export async function openWebhookStage(): Promise<WebhookStage> {
       auth: url,
       control: url,
       async: url,
-      maintenance: url,
     },
     plane: 'async',
     log,

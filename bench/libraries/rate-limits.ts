@@ -106,7 +106,6 @@ async function inPostgres(): Promise<void> {
       statement_timeout_secs: 30,
       background_statement_timeout_secs: 60,
       idle_in_transaction_timeout_secs: 30,
-      maintenance_statement_timeout_secs: 600,
       require_ssl: false,
     },
     urls: {
@@ -116,7 +115,6 @@ async function inPostgres(): Promise<void> {
       auth: url,
       control: url,
       async: url,
-      maintenance: url,
     },
     plane: 'all',
     log,

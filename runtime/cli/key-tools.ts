@@ -37,6 +37,8 @@ export type KeyToolsInput = {
   readonly uid?: number | undefined
   /** Why a command must not run with these settings. Undefined: it may. */
   readonly refuse?: ((settings: LoadedSettings['settings']) => string | undefined) | undefined
+  /** Connects with `database.maintenance_url` and its time limit, for long statements. Default: as a service does. */
+  readonly isMaintenance?: boolean | undefined
 }
 
 /**
@@ -53,7 +55,7 @@ export async function openKeyTools(input: KeyToolsInput): Promise<KeyTools> {
     for (const step of undo.splice(0).toReversed()) await step()
   }
   try {
-    const database = await databaseOf(loaded, undo)
+    const database = await databaseOf(loaded, undo, input.isMaintenance)
     const kms = await kmsOf(loaded, undo)
     const clock = systemClock
     const random = systemRandom(clock)
@@ -114,14 +116,21 @@ export async function databaseServer({
   }
 }
 
-async function databaseOf(loaded: LoadedSettings, undo: Undo) {
+async function databaseOf(loaded: LoadedSettings, undo: Undo, isMaintenance = false) {
   const { settings, plane } = loaded
   const { urls, stop } = await databaseServer(loaded)
   undo.push(stop)
   const database = await openDatabase({
-    settings: { ...settings.database, min_connections: 0 },
-    urls,
-    plane,
+    settings: {
+      ...settings.database,
+      min_connections: 0,
+      ...(isMaintenance
+        ? { statement_timeout_secs: settings.database.maintenance_statement_timeout_secs }
+        : {}),
+    },
+    ...(isMaintenance
+      ? { urls: { ...urls, runtime: urls.maintenance }, plane: 'all' }
+      : { urls, plane }),
     log: silentLogger,
   })
   undo.push(() => database.close())

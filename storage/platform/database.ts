@@ -111,7 +111,6 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
   const sources: Record<PoolPurpose, ConnectionSource> = {
     identity: { ...pools.identity, notify, repeats: () => meter.repeated('identity') },
     plane: { ...pools.plane, notify, repeats: () => meter.repeated('plane') },
-    maintenance: { ...pools.maintenance, notify, repeats: () => meter.repeated('maintenance') },
     background: {
       notify,
       repeats: () => meter.repeated('background'),

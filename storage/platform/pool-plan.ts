@@ -21,7 +21,6 @@ export interface PoolSettings extends PlanePoolSettings {
   readonly statement_timeout_secs: number
   readonly background_statement_timeout_secs: number
   readonly idle_in_transaction_timeout_secs: number
-  readonly maintenance_statement_timeout_secs: number
   readonly require_ssl: boolean
   readonly auth_pool?: PlanePoolSettings | undefined
   readonly control_pool?: PlanePoolSettings | undefined
@@ -42,19 +41,16 @@ export interface PoolUrls {
   readonly auth: string
   readonly control: string
   readonly async: string
-  readonly maintenance: string
 }
 
 export interface PoolPlan {
-  readonly name: 'identity' | 'plane' | 'maintenance'
+  readonly name: 'identity' | 'plane'
   readonly url: string
   readonly max: number
   readonly min: number
   readonly statementTimeoutMs: number
 }
 
-/** One for the running maintenance statement, one for queries at the same time. */
-const MAINTENANCE_CONNECTIONS = 2
 const LISTENER_CONNECTIONS = 1
 
 /** The pools of a plane. Plane `all` uses the runtime URL and the base sizes. */
@@ -76,13 +72,6 @@ export function planPools(settings: PoolSettings, urls: PoolUrls, plane: Plane):
       max,
       min,
       statementTimeoutMs: settings.statement_timeout_secs * 1000,
-    },
-    {
-      name: 'maintenance',
-      url: urls.maintenance,
-      max: MAINTENANCE_CONNECTIONS,
-      min: 0,
-      statementTimeoutMs: settings.maintenance_statement_timeout_secs * 1000,
     },
   ]
 }
@@ -117,7 +106,6 @@ export function dividePools(settings: PoolSettings, plane: Plane, threads: numbe
 export interface ConnectionBudget {
   readonly identity: number
   readonly plane: number
-  readonly maintenance: number
   readonly listener: number
   readonly total: number
 }
@@ -132,13 +120,12 @@ export function connectionBudget(settings: PoolSettings, plane: Plane): Connecti
     auth: nowhere,
     control: nowhere,
     async: nowhere,
-    maintenance: nowhere,
   }
   const sizes = Object.fromEntries(
     planPools(settings, urls, plane).map(({ name, max }) => [name, max]),
   ) as Record<PoolPlan['name'], number>
   const listener = LISTENER_CONNECTIONS
-  return { ...sizes, listener, total: sizes.identity + sizes.plane + sizes.maintenance + listener }
+  return { ...sizes, listener, total: sizes.identity + sizes.plane + listener }
 }
 
 /**

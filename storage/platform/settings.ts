@@ -61,7 +61,7 @@ export const databaseSettings = section(
     control_url: databaseUrl().optional().describe('Runtime URL of the control plane.'),
     async_url: databaseUrl().optional().describe('Runtime URL of the async plane.'),
     migration_url: databaseUrl().optional().describe('Used by `svc migrate` only.'),
-    maintenance_url: databaseUrl().optional().describe('URL for long maintenance statements.'),
+    maintenance_url: databaseUrl().optional().describe('Used by `svc backup` and `svc seed` only.'),
     max_connections: count(20, 1, 10_000).describe('Maximum of connections of the runtime pool.'),
     min_connections: count(2, 0, 10_000).describe('Minimum of connections of the runtime pool.'),
     identity_max_connections: count(10, 1, 10_000).describe(
@@ -94,7 +94,7 @@ export const databaseSettings = section(
       'Idle transactions are terminated after this time.',
     ),
     maintenance_statement_timeout_secs: timerSeconds(600).describe(
-      'Time limit of a maintenance statement.',
+      'Time limit of a statement of `svc seed`.',
     ),
     require_ssl: flag(false).describe('Refuse connections without TLS. Required in production.'),
     auth_pool: planePool('auth'),

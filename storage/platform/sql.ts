@@ -33,7 +33,7 @@ export interface Transaction {
 }
 
 /** The pool of a transaction (docs/concepts/storage.md, Pools). */
-export type PoolPurpose = 'identity' | 'plane' | 'background' | 'maintenance'
+export type PoolPurpose = 'identity' | 'plane' | 'background'
 
 export interface TransactionOptions {
   /** Default `plane`. */

@@ -127,7 +127,7 @@ async function seed(
   } finally {
     await file?.close()
   }
-  await database.system(analyze, { pool: 'maintenance' })
+  await database.system(analyze)
   const bytes = (await database.system(databaseBytes)) - before
   const secs = Math.round((clock.monotonicMs() - from) / 100) / 10
   const made = { seed: word, ...total, secs, bytes, password, first_tenant: first }
@@ -163,6 +163,7 @@ function processHost(): SeedCommandHost {
         cwd: process.cwd(),
         uid: process.getuid?.(),
         refuse: notForSeeding,
+        isMaintenance: true,
       }),
     out: (text) => output(text),
     err: (text) => void process.stderr.write(text),

@@ -56,26 +56,23 @@ export async function writeTenants(
     const secret = `\\x${Buffer.from(sealed).toString('hex')}`
     secrets.set(webhook.id, { secret, secret_hint: secretHint(webhook.secret) })
   }
-  const written = await database.system(
-    async (tx) => {
-      let rows = 0
-      for (const table of SEEDED_TABLES) {
-        const batch = tenants.flatMap((tenant) => tenant.rows[table])
-        const whole =
-          table === 'webhooks'
-            ? batch.map((row) => ({ ...row, ...secrets.get(String(row['id'])) }))
-            : batch
-        rows += await insertRows(tx, table, whole)
-      }
-      let events = 0
-      for (const tenant of tenants) {
-        const sold = tenant.hasShop ? await openShop(tx, tenant, needs.clock) : []
-        events += await recordEvents(tx, tenant.id, [...tenant.events, ...sold])
-      }
-      return { rows, events }
-    },
-    { pool: 'maintenance' },
-  )
+  const written = await database.system(async (tx) => {
+    let rows = 0
+    for (const table of SEEDED_TABLES) {
+      const batch = tenants.flatMap((tenant) => tenant.rows[table])
+      const whole =
+        table === 'webhooks'
+          ? batch.map((row) => ({ ...row, ...secrets.get(String(row['id'])) }))
+          : batch
+      rows += await insertRows(tx, table, whole)
+    }
+    let events = 0
+    for (const tenant of tenants) {
+      const sold = tenant.hasShop ? await openShop(tx, tenant, needs.clock) : []
+      events += await recordEvents(tx, tenant.id, [...tenant.events, ...sold])
+    }
+    return { rows, events }
+  })
   return { access: all.map(({ access }) => access), tenants: tenants.length, ...written }
 }
 

@@ -274,14 +274,13 @@ test('each purpose has its own statement limit', async (t) => {
       ...fresh.settings,
       statement_timeout_secs: 3,
       background_statement_timeout_secs: 7,
-      maintenance_statement_timeout_secs: 11,
     },
     urls: fresh.urls,
     plane: 'all',
     log: silentLogger,
   })
   try {
-    const limit = async (pool: 'identity' | 'plane' | 'background' | 'maintenance') => {
+    const limit = async (pool: 'identity' | 'plane' | 'background') => {
       const { rows } = await db.system(
         (tx) =>
           tx.query({
@@ -296,7 +295,6 @@ test('each purpose has its own statement limit', async (t) => {
     t.deepEqual(await limit('plane'), { s: '3s', i: '1min' })
     t.deepEqual(await limit('background'), { s: '7s', i: '1min' })
     t.deepEqual(await limit('plane'), { s: '3s', i: '1min' }, 'the longer limit does not stay')
-    t.deepEqual(await limit('maintenance'), { s: '11s', i: '1min' })
   } finally {
     await db.close()
   }

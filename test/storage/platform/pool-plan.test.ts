@@ -29,7 +29,6 @@ const urls = {
   auth: 'postgres://auth/d',
   control: 'postgres://control/d',
   async: 'postgres://async/d',
-  maintenance: 'postgres://maintenance/d',
 }
 
 for (const [plane, url, max, min, identity] of [
@@ -42,7 +41,6 @@ for (const [plane, url, max, min, identity] of [
     const pools = Object.fromEntries(planPools(settings, urls, plane).map((p) => [p.name, p]))
     t.like(pools['plane'], { url, max, min })
     t.like(pools['identity'], { url: 'postgres://identity/d', max: identity })
-    t.like(pools['maintenance'], { url: 'postgres://maintenance/d' })
   })
 }
 
@@ -50,9 +48,8 @@ test('the budget of a plane counts every connection it may open', (t) => {
   t.deepEqual(connectionBudget(settings, 'auth'), {
     identity: 15,
     plane: 40,
-    maintenance: 2,
     listener: 1,
-    total: 58,
+    total: 56,
   })
 })
 

@@ -40,7 +40,6 @@ export const testPoolSettings: PoolSettings = {
   statement_timeout_secs: 30,
   background_statement_timeout_secs: 60,
   idle_in_transaction_timeout_secs: 60,
-  maintenance_statement_timeout_secs: 600,
   require_ssl: false,
 }
 
@@ -53,7 +52,6 @@ export function sameUrls(url: string): PoolUrls {
     auth: url,
     control: url,
     async: url,
-    maintenance: url,
   }
 }
 
