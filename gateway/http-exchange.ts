@@ -21,6 +21,8 @@ export type HeadFault =
   | 'target_too_long'
   /** A transfer coding other than chunked (RFC 9112 section 6.1). */
   | 'unknown_coding'
+  /** Another version than HTTP/1.0 and HTTP/1.1 (RFC 9110 section 15.6.6). */
+  | 'unknown_version'
   /** CONNECT, which is not supported. */
   | 'tunnel'
   /** The head did not arrive in time. */

@@ -170,6 +170,11 @@ export const PROBLEM_TYPES = {
     title: 'Gateway timeout',
     meaning: 'The request did not finish within its time limit and was cancelled.',
   },
+  'version-not-supported': {
+    status: 505,
+    title: 'HTTP version not supported',
+    meaning: 'The request line has no version of HTTP that this connection supports.',
+  },
 } as const satisfies Record<string, ProblemType>
 
 export type ProblemName = keyof typeof PROBLEM_TYPES

@@ -36,6 +36,11 @@ export const FAULT_PROBLEMS: { readonly [F in NonNullable<HttpExchange['fault']>
     name: 'not-implemented',
     detail: 'The only transfer coding is chunked.',
   },
+  unknown_version: {
+    name: 'version-not-supported',
+    detail: 'This connection takes HTTP/1.1 and HTTP/1.0.',
+    pageWords: 'error.400',
+  },
   late: { name: 'request-timeout' },
   tunnel: {
     name: 'method-not-allowed',

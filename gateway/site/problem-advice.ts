@@ -134,4 +134,8 @@ export const PROBLEM_ADVICE: Readonly<Record<ProblemName, Advice>> = {
     remedy: 'Try again. If it happens again, ask for less at once.',
     retry: 'backoff',
   },
+  'version-not-supported': {
+    remedy: 'Send HTTP/1.1, or agree on HTTP/2 when the TLS connection is opened (ALPN).',
+    retry: 'never',
+  },
 }

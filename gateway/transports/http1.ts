@@ -425,7 +425,8 @@ function createHttp1({
       const hasHost = headers.has('host')
       const isHostless =
         !hasHost && message.httpVersion === '1.0' && admitted.path.startsWith('/health/')
-      const fault = admitted.fault ?? (hasHost || isHostless ? null : 'malformed')
+      const fault =
+        versionFault(message) ?? admitted.fault ?? (hasHost || isHostless ? null : 'malformed')
       if (fault === 'ambiguous') {
         connection.isEnded = true
         socket.destroy()
@@ -536,20 +537,33 @@ function stopReading(socket: Socket): void {
   else socket.pause()
 }
 
+/** The parser takes HTTP/0.9, also where the line has no version, and HTTP/2.0 for versions of this protocol. */
+function versionFault({ httpVersion }: IncomingMessage): HeadFault | null {
+  return httpVersion === '1.1' || httpVersion === '1.0' ? null : 'unknown_version'
+}
+
 function isSafe(method: string): boolean {
   return method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
 }
 
-type ParserError = Error & { readonly code?: string; readonly rawPacket?: Buffer }
+type ParserError = Error & {
+  readonly code?: string
+  readonly reason?: string
+  readonly rawPacket?: Buffer
+}
 
 /**
  * The fault of bytes that the parser refused, or null if the connection failed.
  * @param hasHeadLine the request line ended before these bytes.
  */
-function faultOf({ code = '', rawPacket }: ParserError, hasHeadLine: boolean): HeadFault | null {
+function faultOf(
+  { code = '', reason, rawPacket }: ParserError,
+  hasHeadLine: boolean,
+): HeadFault | null {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'late'
   if (code === 'HPE_INVALID_EOF_STATE' || !code.startsWith('HPE_')) return null
   if (code === 'HPE_INVALID_TRANSFER_ENCODING') return 'unknown_coding'
+  if (code === 'HPE_INVALID_VERSION' && reason === 'Invalid HTTP version') return 'unknown_version'
   if (code !== 'HPE_HEADER_OVERFLOW') return 'malformed'
   if (hasHeadLine) return 'too_large'
   // If the target is too long, the first line exceeds the limit.

@@ -43,7 +43,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
     'use_dpop_nonce rate_limited invalid_request_uri pkce_required',
   gateway:
     'not-acceptable headers-too-large request-timeout uri-too-long server-error server_error ' +
-    'service-unavailable not-implemented gateway-timeout',
+    'service-unavailable not-implemented gateway-timeout version-not-supported',
   conformance:
     'request_not_supported request_uri_not_supported registration_not_supported unsupported_response_type',
   'flows/vault': 'bad-gateway',

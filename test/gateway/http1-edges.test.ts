@@ -61,6 +61,27 @@ for (const [what, body] of [
 }
 
 for (const transport of NODE_PARSED) {
+  test(`${transport}: a request line of another version of HTTP is 505, and the connection ends`, async (t) => {
+    const stage = await open(t, transport)
+    for (const version of ['', ' HTTP/0.9', ' HTTP/2.0', ' HTTP/3.0', ' HTTP/1.2']) {
+      const reply = await sendRaw(stage, `GET /hello${version}\r\n${HOST}\r\n${HELLO}`)
+      t.deepEqual(statuses(reply), [505], `${version}: ${reply.text}`)
+      isProblem(t, reply, 505)
+    }
+    t.deepEqual(
+      statuses(
+        await sendRaw(stage, `POST /echo\r\n${HOST}Content-Length: 15\r\n\r\n{"text":"good"}`),
+      ),
+      [505],
+    )
+    t.deepEqual(stage.notes.ran, [])
+    // What begins HTTP/2 is no request of HTTP/1.
+    const [status] = statuses(await sendRaw(stage, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'))
+    t.true(status === 400 || status === 505, String(status))
+  })
+}
+
+for (const transport of NODE_PARSED) {
   test(`${transport}: a trailer is never taken for a header field`, async (t) => {
     const stage = await open(t, transport)
     const body = '0\r\nAuthorization: Bearer good\r\nContent-Type: text/plain\r\n\r\n'

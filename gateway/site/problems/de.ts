@@ -162,5 +162,10 @@ export const de: ProblemTexts = {
       'Die Anfrage wurde nicht rechtzeitig fertig und deshalb abgebrochen.',
       'Versuchen Sie es noch einmal. Wenn es wieder geschieht, fordern Sie weniger auf einmal an.',
     ],
+    'version-not-supported': [
+      'HTTP-Version nicht unterstützt',
+      'Die Anfragezeile nennt keine HTTP-Version, die diese Verbindung unterstützt.',
+      'Senden Sie HTTP/1.1, oder vereinbaren Sie HTTP/2 beim Aufbau der TLS-Verbindung (ALPN).',
+    ],
   },
 }

@@ -161,5 +161,10 @@ export const es: ProblemTexts = {
       'La solicitud no terminó dentro de su límite de tiempo y se canceló.',
       'Inténtalo de nuevo. Si se repite, pide menos de una vez.',
     ],
+    'version-not-supported': [
+      'Versión de HTTP no admitida',
+      'La línea de solicitud no indica una versión de HTTP que esta conexión admita.',
+      'Envía HTTP/1.1, o acuerda HTTP/2 al abrir la conexión TLS (ALPN).',
+    ],
   },
 }

@@ -161,5 +161,10 @@ export const fr: ProblemTexts = {
       'La requête n’a pas abouti dans le temps imparti et a été annulée.',
       'Réessayez. Si cela se reproduit, demandez moins à la fois.',
     ],
+    'version-not-supported': [
+      'Version de HTTP non prise en charge',
+      'La ligne de requête n’indique aucune version de HTTP prise en charge par cette connexion.',
+      'Envoyez HTTP/1.1, ou convenez de HTTP/2 à l’ouverture de la connexion TLS (ALPN).',
+    ],
   },
 }

@@ -161,5 +161,10 @@ export const it: ProblemTexts = {
       'La richiesta non è terminata entro il limite di tempo ed è stata annullata.',
       'Riprova. Se succede ancora, chiedi meno alla volta.',
     ],
+    'version-not-supported': [
+      'Versione di HTTP non supportata',
+      'La riga della richiesta non indica una versione di HTTP supportata da questa connessione.',
+      'Invia HTTP/1.1, oppure concorda HTTP/2 all’apertura della connessione TLS (ALPN).',
+    ],
   },
 }

@@ -161,5 +161,10 @@ export const pt: ProblemTexts = {
       'A solicitação não terminou dentro do limite de tempo e foi cancelada.',
       'Tente de novo. Se acontecer outra vez, peça menos de uma só vez.',
     ],
+    'version-not-supported': [
+      'Versão de HTTP não suportada',
+      'A linha da solicitação não indica uma versão de HTTP que esta conexão aceite.',
+      'Envie HTTP/1.1, ou combine HTTP/2 ao abrir a conexão TLS (ALPN).',
+    ],
   },
 }
