@@ -1,13 +1,6 @@
 /** The whole service, for tests over HTTP. */
 import type { Service } from '../../runtime/startup.js'
-import {
-  CHAINS,
-  type PairProfile,
-  PAIRS,
-  PROFILES,
-  type Profile,
-  WITH_MAIL,
-} from './fleet/profiles.js'
+import { CHAINS, type PairProfile, PROFILES, type Profile, WITH_MAIL } from './fleet/profiles.js'
 import { chainEnvironment, sharedMarket } from './commerce/market.js'
 import { partOf, pooledFleet, THROUGH, throughProxy } from './fleet/through.js'
 import { DEFAULT_TRANSPORT, THREADS } from './fleet/transports.js'
@@ -37,17 +30,14 @@ export async function sharedService(
   profile: Profile,
   options: Pick<TestServiceOptions, 'transport' | 'host' | 'isPair'> = {},
 ): Promise<TestService> {
-  const { transport = DEFAULT_TRANSPORT, host } = options
-  const isPair = PAIRS.has(profile) && transport === DEFAULT_TRANSPORT && host === undefined
-  const environment = await environmentOf(profile)
-  return testService({ isPair, ...options, environment, isShared: true })
+  return testService({ ...options, environment: await environmentOf(profile), isShared: true })
 }
 
 /** Two processes of a deployment, which several test files use at the same time. */
 export async function sharedPair(
   profile: PairProfile,
 ): Promise<readonly [TestService, TestService]> {
-  const first = await sharedService(profile)
+  const first = await sharedService(profile, { isPair: true })
   const { secondUrl: baseUrl } = first
   if (baseUrl !== undefined) return [first, { ...first, baseUrl, end: () => Promise.resolve() }]
   return [first, await own({ beside: first, environment: await environmentOf(profile) })]

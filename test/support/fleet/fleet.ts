@@ -78,7 +78,8 @@ export interface Fleet {
 /** A fleet, or a service alone. */
 export type Served = Pick<Fleet, 'baseUrl' | 'db' | 'kms' | 'processes' | 'end'> & {
   readonly ca: string | undefined
-  readonly secondUrl?: string | undefined
+  /** Starts a second process of a service alone, at the first call. @returns its address. */
+  readonly secondUrl?: () => Promise<string>
   readonly coordination: { readonly environment: Variables }
 }
 

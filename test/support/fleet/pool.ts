@@ -126,7 +126,8 @@ export async function poolOf(
       const kept = await start(wanted)
       return { kept, back: () => track(finish(kept)) }
     }
-    const key = JSON.stringify(wanted)
+    // Files that need no second process share the first with those that do.
+    const key = JSON.stringify({ ...wanted, isPair: undefined })
     let shared = common.get(key)
     if (shared === undefined) {
       shared = { kept: start(wanted), users: 0 }
@@ -156,10 +157,15 @@ export async function poolOf(
     if (line === undefined) return
     const answer = (what: Answer) => socket.write(`${JSON.stringify(what)}\n`)
     try {
-      const { kept, back } = await take(JSON.parse(line) as WantedFleet)
-      answer({ fleet: described(kept.fleet) })
-      await closed
-      back()
+      const wanted = JSON.parse(line) as WantedFleet
+      const { kept, back } = await take(wanted)
+      try {
+        const secondUrl = wanted.isPair === true ? await kept.fleet.secondUrl?.() : undefined
+        answer({ fleet: described(kept.fleet, secondUrl) })
+        await closed
+      } finally {
+        back()
+      }
     } catch (error) {
       answer({ error: String(error) })
       socket.end()
@@ -215,15 +221,10 @@ async function ownKms(folder: string): Promise<{ kms: TestKms; stop: () => Promi
   return { kms, stop }
 }
 
-function described({
-  baseUrl,
-  secondUrl,
-  ca,
-  db,
-  kms,
-  coordination,
-  processes,
-}: Served): PooledFleet {
+function described(
+  { baseUrl, ca, db, kms, coordination, processes }: Served,
+  secondUrl: string | undefined,
+): PooledFleet {
   return {
     baseUrl,
     secondUrl,

@@ -145,7 +145,5 @@ export const CHAINS: Readonly<Partial<Record<Profile, ChainOptions>>> = {
   wallets: { v1: true },
 }
 
+/** Profiles of `sharedPair()`. */
 export type PairProfile = 'people' | 'clients' | 'wallets'
-
-/** Their deployments have two processes: `sharedPair()`. */
-export const PAIRS: ReadonlySet<Profile> = new Set<PairProfile>(['people', 'clients', 'wallets'])

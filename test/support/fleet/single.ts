@@ -17,7 +17,6 @@ export async function startSingle({
   environment,
   host = 'localhost',
   transport = 'plain_http',
-  isPair = false,
   kms,
   logFolder,
   start = startProcess,
@@ -65,19 +64,20 @@ export async function startSingle({
   }
   try {
     await processes[0]!.ready()
-    // It finds a schema that is complete.
-    if (isPair) {
-      const second = begin('second', await freePort())
-      processes.push(second)
-      await second.ready()
-    }
   } catch (error) {
     await end().catch(() => undefined)
     throw error
   }
+  let second: Promise<string> | undefined
+  const startSecond = async () => {
+    const process = begin('second', await freePort())
+    processes.push(process)
+    await process.ready()
+    return `${scheme}://${host}:${process.port}`
+  }
   return {
     baseUrl,
-    secondUrl: processes[1] && `${scheme}://${host}:${processes[1].port}`,
+    secondUrl: () => (second ??= startSecond()),
     ca,
     db,
     kms,

@@ -54,14 +54,12 @@ export async function reachableUpstream(): Promise<{
 export async function egressHouse(options: TestServiceOptions = {}): Promise<EgressHouse> {
   const { transport = DEFAULT_TRANSPORT, ...own } = options
   if (Object.keys(own).length > 0) return houseOf(options, testService)
-  // One pair is enough, and serves files that need one process too.
-  const isPair = transport === DEFAULT_TRANSPORT
-  return houseOf(options, () => sharedService('egress', { transport, isPair }))
+  return houseOf(options, () => sharedService('egress', { transport }))
 }
 
 /** Two processes of a deployment, which files share, each with an upstream. */
 export async function egressPair(): Promise<readonly [EgressHouse, EgressHouse]> {
-  const first = await egressHouse()
+  const first = await houseOf({}, () => sharedService('egress', { isPair: true }))
   const { secondUrl: baseUrl, ...running } = first.running
   if (baseUrl === undefined) return [first, await egressHouse({ beside: first.running })]
   const end = () => Promise.resolve()
