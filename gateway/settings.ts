@@ -79,7 +79,9 @@ export const serverSettings = section(
         key_pem_path: readFilePath('/etc/svc/tls-key.pem').describe('Private key, PEM.'),
         ca_pem_path: readFilePath('/etc/svc/tls-ca.pem')
           .optional()
-          .describe('CA of the certificate, PEM, for `svc health`. Without it the system decides.'),
+          .describe(
+            'CA of the certificate, PEM, for `svc health`, `doctor` and `tour`. Without it the system decides.',
+          ),
       })
       .optional()
       .describe('Required by tls and tls_h2_only.'),

@@ -72,7 +72,7 @@ async function created(options: InitOptions): Promise<Values> {
   const fault = outputFault(resolve(options.writeEnv))
   if (fault !== undefined) throw new Error(`--write-env: ${fault}`)
   let text = ''
-  const wishes = { name: 'svc init', baseUrl: url, algorithm: 'ed25519' } as const
+  const wishes = { name: 'svc init', url, algorithm: 'ed25519' } as const
   await enrolling(run, wishes, async (http, key, keep, issuer) => {
     const progress = progressOf(run)
     const made = await createWorkspace({

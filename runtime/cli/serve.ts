@@ -122,7 +122,7 @@ function banner({
 /** Commands that work as they are printed, at any address. Tests run them. */
 function nextSteps(baseUrl: string): string[] {
   const isDefault = baseUrl === DEFAULT_BASE_URL
-  const tour = isDefault ? 'npm run tour' : `npm run tour -- --base-url ${baseUrl}`
+  const tour = isDefault ? 'npm run tour' : `npm run tour -- --url ${baseUrl}`
   const at = isDefault ? '' : ` --url ${baseUrl}`
   const steps: [string, string][] = [
     ['what this deployment can do', `curl ${baseUrl}/api/v1/capabilities`],

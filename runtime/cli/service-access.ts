@@ -1,5 +1,5 @@
 /** The options of commands that use a running service with a token. */
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import type { TokenOptions } from '../client/token-source.js'
 
 export type ServiceAccess = TokenOptions & { readonly url: string }
@@ -13,6 +13,17 @@ export function serviceAccess(command: Command): Command {
       'a file with an access token with vault:read; read again for every call',
     )
     .option('--token-env <name>', 'or the environment variable with the token')
+}
+
+/** Accepts the name that an option had before, which the help does not show. */
+export function formerly(command: Command, before: string, now: string): Command {
+  const is = (name: string) => new Option(`--${name} <value>`)
+  const member = is(now).attributeName()
+  return command
+    .addOption(is(before).hideHelp())
+    .on(`option:${before}`, (value: string) =>
+      command.setOptionValueWithSource(member, value, 'cli'),
+    )
 }
 
 /** @throws with a message when it is not the address of a service. */

@@ -74,16 +74,12 @@ async function targetOf(command: Command): Promise<Target | undefined> {
   const path = pathOf(command)
   if (WITHOUT_DEPLOYMENT.has(path)) return NO_DEPLOYMENT
   const options = command.opts<Readonly<Record<string, unknown>>>()
-  for (const [name, flag] of [
-    ['url', '--url'],
-    ['baseUrl', '--base-url'],
-  ] as const) {
-    const value = options[name]
-    if (typeof value !== 'string') continue
-    const isDefault = command.getOptionValueSource(name) === 'default'
-    return { deployment: withoutUser(value), from: isDefault ? 'default' : flag }
+  const { url } = options
+  if (typeof url === 'string') {
+    const isDefault = command.getOptionValueSource('url') === 'default'
+    return { deployment: withoutUser(url), from: isDefault ? 'default' : '--url' }
   }
-  if (OF_IDENTITY.has(path)) return targetOfIdentity(options['file'])
+  if (OF_IDENTITY.has(path)) return targetOfIdentity(options['agentFile'])
   // Loads every setting of the service, which the commands above do not need.
   const { loadSettings } = await import('../configuration/load-settings.js')
   const loaded = loadSettings({

@@ -53,7 +53,7 @@ for (const major of OTHER_MAJORS) {
     if (hasNewGlibc) t.notRegex(service.output(), fallback)
     else t.regex(service.output(), fallback)
     t.notRegex(service.output(), /\(node:\d+\).*Warning/)
-    const tour = svc(t, { node, args: ['tour', '--base-url', `http://localhost:${port}`] })
+    const tour = svc(t, { node, args: ['tour', '--url', `http://localhost:${port}`] })
     t.is(await tour.ended(), 0, tour.output())
     t.regex(tour.output(), /The tour is over/)
     service.child.kill('SIGTERM')

@@ -14,10 +14,11 @@ import { delegate } from './delegate.js'
 import { type NewAgentWishes, register, type WorkspaceWishes, workspace } from './register.js'
 import type { AgentCommandHost, Run } from './run.js'
 import { logInAgain, printToken, type TokenWishes, whoAmI } from './tokens.js'
+import { formerly } from '../service-access.js'
 import { withTarget } from '../../process/target.js'
 import { output } from '../../process/output.js'
 
-type SharedOptions = { file?: string; json?: boolean }
+type SharedOptions = { agentFile?: string; json?: boolean }
 
 const interrupted = new AbortController()
 
@@ -32,18 +33,17 @@ export function agentCommand(program: Command, host: AgentCommandHost = processH
     description: string,
     run: (options: Options, given: Run) => Promise<void>,
   ) =>
-    parent
-      .command(name)
+    formerly(parent.command(name), 'file', 'agent-file')
       .configureOutput({
         writeErr: (text) => (asksForJson(program) ? undefined : host.err(text)),
         outputError: (text, write) =>
           asksForJson(program) ? host.err(failureJson(new Error(usageFault(text)))) : write(text),
       })
       .description(description)
-      .option('--file <path>', `the identity file (default:  ${host.file})`)
+      .option('--agent-file <path>', `the identity file (default:  ${host.file})`)
       .option('--json', 'print JSON, also for errors')
       .action(async (options: Options) => {
-        const { file = host.file, json = false } = options
+        const { agentFile: file = host.file, json = false } = options
         try {
           await run(options, { ...host, file: resolve(file), json })
         } catch (error) {
@@ -103,9 +103,9 @@ export function agentCommand(program: Command, host: AgentCommandHost = processH
 }
 
 function newAgent(command: Command): Command {
-  return command
+  return formerly(command, 'base-url', 'url')
     .option('--name <name>', 'display name of the agent', 'svc agent')
-    .option('--base-url <url>', 'address of the service; default: from the configuration')
+    .option('--url <url>', 'address of the service; default: from the configuration')
     .addOption(
       new Option('--algorithm <algorithm>', 'algorithm of the key')
         .choices(['ed25519', 'es256'])
@@ -181,7 +181,7 @@ async function configuredBaseUrl(): Promise<string> {
   const input = { environment: readEnvironment(), cwd: process.cwd(), servesPlane: false }
   const loaded = loadSettings(input)
   if (loaded.tag === 'refused') {
-    throw new Error('the local configuration is invalid: name the service with --base-url')
+    throw new Error('the local configuration is invalid: name the service with --url')
   }
   return loaded.settings.oidc.issuer_url
 }

@@ -19,7 +19,7 @@ import { withTarget } from '../../process/target.js'
 
 export type NewAgentWishes = {
   name: string
-  baseUrl?: string
+  url?: string
   algorithm: 'ed25519' | 'es256'
   tenantId?: string
   direct?: boolean
@@ -84,21 +84,21 @@ type Keep = (
  */
 export async function enrolling(
   run: Run,
-  { name, baseUrl: named, algorithm }: NewAgentWishes,
+  { name, url: named, algorithm }: NewAgentWishes,
   enrol: (http: HttpClient, key: AgentKey, keep: Keep, issuer: string) => Promise<void>,
 ): Promise<void> {
   const baseUrl = named ?? (await run.baseUrl())
-  checkAddress('--base-url', baseUrl)
+  checkAddress('--url', baseUrl)
   await holdingIdentity(run.file, async () => {
     const known = await readIdentity(run.file)
     if (known !== undefined && known.agent_id !== null) {
       throw new Error(
-        `${run.file} already contains the agent ${known.agent_id}: name another --file (svc init: --agent-file)`,
+        `${run.file} already contains the agent ${known.agent_id}: name another --agent-file`,
       )
     }
     if (known !== undefined && known.base_url !== baseUrl) {
       throw new Error(
-        `${run.file} contains a registration at ${known.base_url}: name another --file (svc init: --agent-file)`,
+        `${run.file} contains a registration at ${known.base_url}: name another --agent-file`,
       )
     }
     const key = known === undefined ? createAgentKey(algorithm) : openAgentKey(known.private_key)

@@ -41,7 +41,10 @@ export function doctorCommand(program: Command, host: DoctorCommandHost = proces
   program
     .command('doctor')
     .description('check this deployment: address, proxy, database, kms, mail, DNS, certificate')
-    .option('--ca-file <pem>', 'file with the CA of the public address, if it is a private one')
+    .option(
+      '--ca-file <pem>',
+      'file with the CA of the public address; default: server.tls.ca_pem_path',
+    )
     .option('--json', 'as JSON')
     .action(async ({ caFile, json = false }: { caFile?: string; json?: boolean }) => {
       const report = await diagnose(host, caFile)
@@ -60,7 +63,8 @@ export async function diagnose(
     return { target: REFUSED, checks: loaded.failures.map(configurationFailure) }
   const target = targetLine(await targetOfSettings(loaded))
   try {
-    const ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8')
+    const caPath = caFile ?? loaded.settings.server.tls?.ca_pem_path
+    const ca = caPath === undefined ? undefined : readFileSync(caPath, 'utf8')
     const from = loaded.file ?? 'defaults and the environment'
     const valid = ok('configuration', `valid, read from ${from}`)
     return { target, checks: [valid, ...(await examined(loaded, ca))] }

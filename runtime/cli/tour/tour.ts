@@ -12,6 +12,7 @@ import { httpClient, type Request } from '../../client/http.js'
 import { readEnvironment } from '../../kernel/config/environment.js'
 import { loadSettings } from '../../configuration/load-settings.js'
 import { errorText } from '../../process/error-text.js'
+import { formerly } from '../service-access.js'
 import {
   basic,
   complete,
@@ -149,21 +150,22 @@ const vaultSteps: readonly Step[] = [
 ]
 
 export function tourCommand(program: Command): void {
-  program
-    .command('tour')
+  formerly(program.command('tour'), 'base-url', 'url')
     .description('use a running service like a new agent and a user')
-    .option('--base-url <url>', 'address of the service; default: from the configuration')
+    .option('--url <url>', 'address of the service; default: from the configuration')
     .option(
       '--ca-file <pem>',
-      'file with the CA of its certificate, if the system does not trust it',
+      'file with the CA of its certificate; default: server.tls.ca_pem_path of the configuration',
     )
-    .action(async ({ baseUrl, caFile }: { baseUrl?: string; caFile?: string }) => {
+    .action(async ({ url, caFile }: { url?: string; caFile?: string }) => {
       const say = (line: string) => void process.stdout.write(`${line}\n`)
       let at: string
       let ca: string | undefined
       try {
-        at = baseUrl ?? configuredBaseUrl()
-        ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8')
+        const known = url === undefined ? configured() : { url, caPath: undefined }
+        const caPath = caFile ?? known.caPath
+        at = known.url
+        ca = caPath === undefined ? undefined : readFileSync(caPath, 'utf8')
       } catch (error) {
         process.stderr.write(`svc tour: ${errorText(error)}\n`)
         process.exitCode = 1
@@ -392,10 +394,12 @@ function reasonOf(error: unknown, baseUrl: string): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-function configuredBaseUrl(): string {
+/** The deployment of the configuration. */
+function configured(): { readonly url: string; readonly caPath: string | undefined } {
   const input = { environment: readEnvironment(), cwd: process.cwd(), servesPlane: false }
   const loaded = loadSettings(input)
   if (loaded.tag === 'refused')
     throw new TourStopped('the configuration is invalid: run svc config check')
-  return loaded.settings.oidc.issuer_url
+  const { oidc, server } = loaded.settings
+  return { url: oidc.issuer_url, caPath: server.tls?.ca_pem_path }
 }

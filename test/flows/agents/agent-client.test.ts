@@ -188,7 +188,7 @@ test('an agent with an es256 key registers in a tenant; a second time is refused
   t.is(json(made)['tenant_id'], tenantId)
   t.is((json(made)['key'] as Json)['algorithm'], 'es256')
   t.regex((await cli('login')).out, /Logged in/)
-  t.regex((await cli('register')).err, /another --file/)
+  t.regex((await cli('register')).err, /another --agent-file/)
 })
 
 test('a registration with a lost response continues with the same key', async (t) => {

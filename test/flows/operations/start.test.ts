@@ -84,7 +84,7 @@ test('a first start prints its address, and a second one keeps the data, also af
   t.deepEqual(set['server.port'], port, 'the log names what is no default, and its source')
   t.true(defaults > 100)
   // A second terminal does not have the settings above.
-  const [, words = ''] = /npm run tour -- (--base-url \S+)/.exec(first.output()) ?? []
+  const [, words = ''] = /npm run tour -- (--url \S+)/.exec(first.output()) ?? []
   const tour = svc(t, { args: ['tour', ...words.split(' ')] })
   t.is(await tour.ended(), 0, tour.output())
   const keys = svc(t, { args: ['keys', 'list'], environment })
@@ -95,11 +95,7 @@ test('a first start prints its address, and a second one keeps the data, also af
   t.regex(tenant, /^[0-9a-f-]{36}$/)
   const published = await jwks(url)
   const signIn = await (await fetch(`${url}/auth/login`)).text()
-  t.regex(
-    first.output(),
-    new RegExp(`npm run tour -- --base-url ${url}\\b`),
-    'it works off 8080 too',
-  )
+  t.regex(first.output(), new RegExp(`npm run tour -- --url ${url}\\b`), 'it works off 8080 too')
   for (const offered of [/Forgot your password/, /Sign in with a passkey/, /Email me a code/]) {
     t.regex(signIn, offered, 'a local run offers every way in that needs no provider')
   }

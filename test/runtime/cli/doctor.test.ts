@@ -245,6 +245,13 @@ test('a certificate that no CA signed, and one that is trusted', async (t) => {
   const known = await checksWith(environment, certificate.certPath)
   // It is trusted, and valid for one day.
   found(t, known, 'certificate', 'warn', /expires in 0 days/)
+  const ofSettings = await checksWith({
+    ...environment,
+    SVC_SERVER__TLS__CERT_PEM_PATH: certificate.certPath,
+    SVC_SERVER__TLS__KEY_PEM_PATH: certificate.keyPath,
+    SVC_SERVER__TLS__CA_PEM_PATH: certificate.certPath,
+  })
+  found(t, ofSettings, 'certificate', 'warn', /expires in 0 days/)
 })
 
 test('a certificate that expires, has expired, or has another name', (t) => {

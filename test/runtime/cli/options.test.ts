@@ -84,3 +84,19 @@ test('every command with a result prints it as JSON with --json', (t) => {
     'tour',
   ])
 })
+
+test('one option names the service, and one the identity file of an agent', (t) => {
+  const shown = COMMANDS.flatMap((command) =>
+    command
+      .createHelp()
+      .visibleOptions(command)
+      .map(({ long }) => `${pathOf(command)} ${long}`),
+  )
+  t.deepEqual(
+    shown.filter((line) => /--(base-url|file)$/.test(line)),
+    ['apply --file'],
+  )
+  const agent = COMMANDS.find((command) => pathOf(command) === 'agent register')!
+  agent.parseOptions(['--base-url', 'http://a.example', '--file', 'a.json'])
+  t.like(agent.opts(), { url: 'http://a.example', agentFile: 'a.json' })
+})

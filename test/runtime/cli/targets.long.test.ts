@@ -33,7 +33,6 @@ const OF_CONFIGURATION =
   'deployment http://id.targets.test:9 (from SVC_OIDC__ISSUER_URL), database 127.0.0.1:1 (from DATABASE_URL)'
 const AT = 'http://127.0.0.1:1'
 const OF_URL = `deployment ${AT} (from --url)`
-const OF_BASE_URL = `deployment ${AT} (from --base-url)`
 const OF_IDENTITY = `deployment http://agents.targets.test (from ${identity})`
 const NONE = 'no deployment: the command uses named files only'
 const UUID = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
@@ -54,7 +53,7 @@ const COMMANDS: readonly (readonly [command: string, args: readonly string[], li
   ['doctor', [], OF_CONFIGURATION],
   ['trace', [UUID], OF_CONFIGURATION],
   ['seed', [], OF_CONFIGURATION],
-  ['tour', ['--base-url', AT], OF_BASE_URL],
+  ['tour', ['--url', AT], OF_URL],
   ['config show', [], OF_CONFIGURATION],
   ['config check', [], OF_CONFIGURATION],
   ['config example', [], NONE],
@@ -76,16 +75,16 @@ const COMMANDS: readonly (readonly [command: string, args: readonly string[], li
   ['webhooks recover', ['--url', AT, '--since', '1h', '--token-file', token], OF_URL],
   ['webhooks trigger', ['--to', AT, '--secret-file', secret], NONE],
   ['webhooks verify', ['--body', body, '--secret-file', secret], NONE],
-  ['agent register', ['--base-url', AT, '--file', join(folder, 'new.json')], OF_BASE_URL],
+  ['agent register', ['--url', AT, '--agent-file', join(folder, 'new.json')], OF_URL],
   [
     'agent workspace create',
-    ['--base-url', AT, '--organization', 'x', '--file', join(folder, 'w.json')],
-    OF_BASE_URL,
+    ['--url', AT, '--organization', 'x', '--agent-file', join(folder, 'w.json')],
+    OF_URL,
   ],
-  ['agent login', ['--file', identity], OF_IDENTITY],
-  ['agent whoami', ['--file', identity], OF_IDENTITY],
-  ['agent token', ['--file', identity], OF_IDENTITY],
-  ['agent delegate', ['--file', identity, '--scope', 'vault:read'], OF_IDENTITY],
+  ['agent login', ['--agent-file', identity], OF_IDENTITY],
+  ['agent whoami', ['--agent-file', identity], OF_IDENTITY],
+  ['agent token', ['--agent-file', identity], OF_IDENTITY],
+  ['agent delegate', ['--agent-file', identity, '--scope', 'vault:read'], OF_IDENTITY],
   ['api list', ['--url', AT], OF_URL],
   ['api call', ['getCapabilities', '--url', AT], OF_URL],
   ['apply', ['-f', body, '--url', AT, '--token-file', token], OF_URL],
@@ -135,11 +134,11 @@ test.serial('the table has every command of the help', (t) => {
 test.serial('JSON has the target', (t) => {
   const shown = JSON.parse(svc('config', 'show', '--json').stdout) as { target: string }
   t.is(shown.target, OF_CONFIGURATION)
-  const { stderr } = svc('agent', 'whoami', '--json', '--file', identity)
+  const { stderr } = svc('agent', 'whoami', '--json', '--agent-file', identity)
   t.like(JSON.parse(stderr), { target: OF_IDENTITY, error: 'failed' })
 })
 
 test.serial('a URL with a password is shown without it', (t) => {
-  const { stderr } = svc('tour', '--base-url', 'http://ann:hunter2@127.0.0.1:1')
-  t.regex(stderr, /^svc: deployment http:\/\/127\.0\.0\.1:1\/? \(from --base-url\)$/m)
+  const { stderr } = svc('tour', '--url', 'http://ann:hunter2@127.0.0.1:1')
+  t.regex(stderr, /^svc: deployment http:\/\/127\.0\.0\.1:1\/? \(from --url\)$/m)
 })
