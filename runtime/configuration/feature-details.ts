@@ -53,7 +53,7 @@ export function featureDetails(settings: EventSettings & Pick<Settings, 'chains'
       networks,
       // Signatures of externally owned accounts. Those of contract accounts (EIP-1271, EIP-6492)
       // are refused.
-      signatures: ['eip712_secp256k1'],
+      signatures: ['eip712_secp256k1', 'eip1271', 'erc6492'],
       // Checkout sessions and subscription invoices, in addition to payment links.
       checkouts: true,
       payment_identifier: true,

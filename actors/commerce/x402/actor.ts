@@ -7,7 +7,7 @@ import type { PoolOptions } from '../../../runtime/kernel/threads/pool.js'
 import { findCharge } from '../../../storage/commerce/charges.js'
 import type { X402PaymentRow } from '../../../storage/commerce/x402-payments.js'
 import { v1NetworkOf } from './assets.js'
-import { authorizationFault, isPlainSignature } from './authorization.js'
+import { authorizationFault, isContractSignature, isPlainSignature } from './authorization.js'
 import { chainOf, matchOffer, type Offer, paymentRequired, paymentRequiredV1 } from './offers.js'
 import { targetOfBill } from './endings.js'
 import { payments, type Verdict } from './payments.js'
@@ -105,6 +105,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
     }
 
     async function isSigned({ signature, authorization }: Proof, offer: Offer): Promise<boolean> {
+      if (isContractSignature(signature)) return true
       if (!isPlainSignature(signature)) return false
       const { name, version, address: verifyingContract } = offer.asset
       const domain = { name, version, chainId: chainOf(offer), verifyingContract }

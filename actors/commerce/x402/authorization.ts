@@ -46,12 +46,19 @@ export function authorizationFault(
 }
 
 /**
- * True if the signature has the only form that tokens accept: 65 bytes, v 27 or 28, the smaller s.
- * Contract signatures (EIP-1271, EIP-6492) cannot be verified without the chain.
+ * True if the signature has the only form that tokens accept of a key: 65 bytes, v 27 or 28, the smaller s.
  */
 export function isPlainSignature(signature: string): boolean {
   if (signature.length !== SIGNATURE_CHARS) return false
   const v = Number.parseInt(signature.slice(-2), 16)
   const s = BigInt(`0x${signature.slice(66, 130)}`)
   return (v === 27 || v === 28) && s > 0n && s <= S_MAX
+}
+
+/**
+ * True for what only the chain can verify, so that the facilitator does: signatures of contract accounts (EIP-1271), also of
+ * those that are not deployed (ERC-6492). They are longer than the signature of a key.
+ */
+export function isContractSignature(signature: string): boolean {
+  return signature.length > SIGNATURE_CHARS
 }

@@ -98,7 +98,6 @@ export function requirementsV1(offer: Offer, { url, description }: Resource) {
     resource: url,
     description,
     mimeType: MIME_TYPE,
-    outputSchema: null,
     payTo: offer.payTo,
     maxTimeoutSeconds: offer.maxTimeoutSecs,
     asset: offer.asset.address,

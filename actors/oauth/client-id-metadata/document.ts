@@ -83,8 +83,8 @@ function read(
   const jwks = keySet(from('jwks'))
   const jwksUri = (from('jwks_uri') as string | undefined) ?? null
   if (jwks !== null && jwksUri !== null) throw new Fault('jwks and jwks_uri exclude each other')
-  if (method === 'private_key_jwt' && jwks === null && jwksUri === null)
-    throw new Fault('private_key_jwt needs jwks or jwks_uri')
+  if (method === 'private_key_jwt' && jwksUri === null && (jwks === null || jwks.keys.length === 0))
+    throw new Fault('private_key_jwt needs a key in jwks, or jwks_uri')
 
   const grantTypes = grants(from('grant_types'), method)
   const redirectUris = texts(from('redirect_uris'), 'redirect_uris').filter(

@@ -318,7 +318,7 @@ test('capabilities and OpenAPI describe it', async (t) => {
     enabled: true,
     versions: [2],
     schemes: ['exact'],
-    signatures: ['eip712_secp256k1'],
+    signatures: ['eip712_secp256k1', 'eip1271', 'erc6492'],
   })
   t.true((features['commerce.x402']!['networks'] as string[]).includes('eip155:8453'))
   t.deepEqual(features['webhooks']!['signature_suites'], ['svc-webhook-v1', 'standard-webhooks-v1'])
@@ -388,7 +388,7 @@ test('invalid authorizations are refused before the facilitator is called', asyn
   const flipped = signature.endsWith('1b')
     ? `${signature.slice(0, -2)}1c`
     : `${signature.slice(0, -2)}1b`
-  for (const wrong of [flipped, `${signature}00`, '0x00', `0x${'00'.repeat(65)}`]) {
+  for (const wrong of [flipped, '0x00', `0x${'00'.repeat(65)}`]) {
     const exact = { signature: wrong, authorization }
     const answer = await shop.post(link, encode({ ...payload, payload: exact }))
     t.is(answer.status, 402, wrong)
@@ -398,6 +398,46 @@ test('invalid authorizations are refused before the facilitator is called', asyn
     )
   }
   t.is(shop.facilitator.about(link.payTo), 0)
+})
+
+test('the facilitator judges signatures of contract accounts', async (t) => {
+  const link = await shop.link()
+  const who = await shop.buyer(1)
+  const payload = await shop.payload(who, link)
+  const good = { token: shop.chain.token, to: link.payTo, value: PRICE_ATOMIC }
+  const { signature, authorization } = await authorize(who, good)
+  const deployment = `0x${'00'.repeat(64)}${signature.slice(2)}${'6492'.repeat(16)}`
+  const proof = encode({ ...payload, payload: { signature: deployment, authorization } })
+  const asked: unknown[] = []
+  shop.facilitator.mischiefs.set(link.payTo, ({ operation, paymentPayload }) => {
+    asked.push((paymentPayload.payload as { signature: string }).signature)
+    return operation === 'verify'
+      ? { isValid: false, invalidReason: 'invalid_exact_evm_payload_signature', payer: who.address }
+      : undefined
+  })
+  const refused = await shop.post(link, proof)
+  t.is(refused.status, 402)
+  t.is(
+    decode(refused.headers.get('payment-response'))['errorReason'],
+    'invalid_exact_evm_payload_signature',
+  )
+  t.deepEqual(asked, [deployment])
+  t.is(shop.facilitator.about(link.payTo, 'settle'), 0, 'nothing is settled that was not verified')
+
+  const transaction = `0x${'ab'.repeat(32)}`
+  shop.facilitator.mischiefs.set(link.payTo, ({ operation, paymentRequirements }) =>
+    operation === 'verify'
+      ? { isValid: true, payer: who.address }
+      : {
+          success: true,
+          payer: who.address,
+          transaction,
+          network: paymentRequirements.network,
+          amount: String(PRICE_ATOMIC),
+        },
+  )
+  const paid = await shop.post(link, proof)
+  t.is(paid.status, 200, paid.text)
 })
 
 test('a payer without the money is refused and may pay later', async (t) => {
@@ -469,7 +509,6 @@ test('the body is the challenge of version 1, the header that of version 2', asy
       resource: older.running.baseUrl + link.url,
       description: 'Tea',
       mimeType: 'application/json',
-      outputSchema: null,
       payTo: link.payTo,
       maxTimeoutSeconds: 60,
       asset: older.chain.token,

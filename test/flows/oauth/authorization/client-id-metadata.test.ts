@@ -193,6 +193,9 @@ test.serial('documents that break a rule are refused on a page, never redirected
     'authentication without keys': serve('keyless', (url) =>
       document(url, { token_endpoint_auth_method: 'private_key_jwt' }),
     ),
+    'authentication with an empty key set': serve('no-keys', (url) =>
+      document(url, { token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [] } }),
+    ),
     'a plain jwks_uri': serve('plain', (url) =>
       document(url, { jwks_uri: 'http://client.example/jwks.json' }),
     ),
