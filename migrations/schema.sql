@@ -2060,6 +2060,7 @@ create table issued_credentials (
   expires_at timestamp with time zone not null,
   revoked_at timestamp with time zone,
   revoked_reason text,
+  kid text,
   constraint issued_credentials_pkey PRIMARY KEY (tenant_id, id),
   constraint issued_credentials_check CHECK (((revoked_at IS NULL) = (revoked_reason IS NULL))),
   constraint issued_credentials_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
@@ -2069,6 +2070,7 @@ CREATE INDEX issued_credentials_listed ON public.issued_credentials USING btree 
 CREATE INDEX issued_credentials_of_delegation ON public.issued_credentials USING btree (tenant_id, delegation_id) WHERE ((revoked_at IS NULL) AND (delegation_id IS NOT NULL));
 CREATE INDEX issued_credentials_of_person ON public.issued_credentials USING btree (tenant_id, subject) WHERE (revoked_at IS NULL);
 CREATE INDEX issued_credentials_of_response ON public.issued_credentials USING btree (tenant_id, notification_id);
+CREATE INDEX issued_credentials_of_service_key ON public.issued_credentials USING btree (tenant_id, issued_at) WHERE (kid IS NULL);
 alter table issued_credentials enable row level security;
 alter table issued_credentials force row level security;
 create policy tenant on issued_credentials using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));

@@ -59,12 +59,7 @@ export function issuingWirings(shared: SharedNeeds): readonly ActorWiring[] {
       }
     }),
     wireActor(signingKeysActor, () => ({ database, sealer, kms, clock, random, settings: jwt })),
-    wireActor(tenantsActor, () => ({
-      database,
-      clock,
-      random,
-      settings: tenancy,
-    })),
+    wireActor(tenantsActor, () => ({ database, clock, random, settings: tenancy })),
     wireActor(rateLimitsActor, () => {
       return { coordination, clock, log: resources.log, policies: policiesWith(auth) }
     }),
@@ -114,6 +109,7 @@ export function issuingWirings(shared: SharedNeeds): readonly ActorWiring[] {
         registrationEnabled: settings.oidc.dynamic_registration_enabled,
         clientIdMetadata: settings.oidc.client_id_metadata_enabled,
         credentials: settings.credentials.enabled,
+        rootTenantSlug: settings.credentials.root_tenant_slug,
         documentation,
       },
     })),
@@ -132,7 +128,7 @@ export function issuingWirings(shared: SharedNeeds): readonly ActorWiring[] {
       tenants: ref(tenants),
       tokens: ref(tokens),
       issuer,
-      defaultTenantSlug: settings.tenant.default_tenant_slug,
+      rootTenantSlug: settings.credentials.root_tenant_slug,
       settings: settings.credentials,
     })),
     wireActor(powActor, (context) => ({

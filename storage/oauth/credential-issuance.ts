@@ -86,6 +86,8 @@ export type NewIssuedCredential = {
   readonly notificationId: string
   readonly issuedAt: Date
   readonly expiresAt: Date
+  /** The key of the tenant that signed it. */
+  readonly kid: string
 }
 
 export async function insertIssuedCredential(
@@ -95,8 +97,8 @@ export async function insertIssuedCredential(
   await tx.query({
     name: 'issued_credential.insert',
     text: `insert into issued_credentials (tenant_id, id, offer_id, user_id, subject, delegation_id,
-             configuration_id, roles, list_id, idx, notification_id, issued_at, expires_at)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+             configuration_id, roles, list_id, idx, notification_id, issued_at, expires_at, kid)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
     values: [
       one.tenantId,
       one.id,
@@ -111,8 +113,25 @@ export async function insertIssuedCredential(
       one.notificationId,
       one.issuedAt,
       one.expiresAt,
+      one.kid,
     ],
   })
+}
+
+/** When a key of the service last signed a credential of the tenant that has not ended; null if none did. */
+export async function lastOfServiceKey(
+  tx: Transaction,
+  tenantId: string,
+  now: Date,
+): Promise<Date | null> {
+  const { rows } = await tx.query<{ issuedAt: Date }>({
+    name: 'issued_credential.of_service_key',
+    text: `select issued_at as "issuedAt" from issued_credentials
+           where tenant_id = $1 and kid is null and expires_at > $2
+           order by issued_at desc limit 1`,
+    values: [tenantId, now],
+  })
+  return rows[0]?.issuedAt ?? null
 }
 
 export type IssuedCredentialRow = {

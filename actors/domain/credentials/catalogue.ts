@@ -29,14 +29,14 @@ export function credentialIssuerIdentifier(
   return tenant === null ? baseUrl : `${baseUrl}/credential-issuers/${tenant.slug}`
 }
 
-/** The identifiers that may name a tenant as issuer: its own, and the root for the default tenant. */
+/** The identifiers that may name a tenant as issuer: its own, and the root for the tenant of the root. */
 export function credentialIssuersOf(
   baseUrl: string,
   slug: string,
-  defaultSlug: string | undefined,
+  rootSlug: string | undefined,
 ): readonly string[] {
   const own = credentialIssuerIdentifier(baseUrl, { slug })
-  return slug === defaultSlug ? [own, baseUrl] : [own]
+  return slug === rootSlug ? [own, baseUrl] : [own]
 }
 
 /** The `vct` of a configuration: the URL of its type metadata (SD-JWT VC section 6). */

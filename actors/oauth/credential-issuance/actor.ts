@@ -41,7 +41,12 @@ import {
   type NotificationRefused,
 } from './protocol.js'
 import type { CredentialsSettings } from './settings.js'
-import { readRequestedCredential, walletToken, type WalletToken } from './wallet-token.js'
+import {
+  offersNothing,
+  readRequestedCredential,
+  walletToken,
+  type WalletToken,
+} from './wallet-token.js'
 
 const JSON_DEPTH_MAX = 16
 const TYPE_METADATA_MAX_AGE_SECS = 3_600
@@ -60,7 +65,7 @@ export type CredentialIssuanceNeeds = {
   readonly registry: Registry
   /** `oidc.issuer_url`: the authorization server, and the public base URL. */
   readonly issuer: string
-  readonly defaultTenantSlug: string | undefined
+  readonly rootTenantSlug: string | undefined
   readonly settings: CredentialsSettings
 }
 
@@ -74,10 +79,10 @@ export const credentialIssuanceActor = defineActor<
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: (needs) => {
-    const { database, clock, random, settings, defaultTenantSlug, issuer: baseUrl } = needs
+    const { database, clock, random, settings, rootTenantSlug, issuer: baseUrl } = needs
     const issuers = credentialIssuers({ ...needs, baseUrl, enabled: settings.enabled })
     const nonces = credentialNonces({ ...needs, ttlSecs: settings.nonce_ttl_secs })
-    const tokenNeeds = { ...needs, baseUrl, authorizationServer: needs.issuer, defaultTenantSlug }
+    const tokenNeeds = { ...needs, baseUrl, authorizationServer: needs.issuer, rootTenantSlug }
     const issued = counter(
       needs.registry,
       'svc_credentials_issued_total',
@@ -123,21 +128,7 @@ export const credentialIssuanceActor = defineActor<
       return keys
     }
 
-    function issuedRecord(row: IssuedCredentialRow): IssuedRecord {
-      return {
-        id: row.id,
-        offerId: row.offerId,
-        userId: row.userId,
-        delegationId: row.delegationId,
-        configurationId: row.configurationId,
-        status: row.revokedAt === null ? 'valid' : 'revoked',
-        statusList: { uri: statusListUri(baseUrl, row.listId), idx: row.idx },
-        issuedAt: row.createdAt,
-        expiresAt: row.expiresAt,
-        revokedAt: row.revokedAt,
-        revokedReason: row.revokedReason,
-      }
-    }
+    const issuedRecord = (row: IssuedCredentialRow) => recordOf(baseUrl, row)
 
     return {
       ...credentialOffers({
@@ -191,13 +182,16 @@ export const credentialIssuanceActor = defineActor<
 
       async nonce({ tenantSlug }, context) {
         const issuer = await issuers.bySlug(tenantSlug, context)
-        if (issuer === null) return { tag: 'not_enabled' }
-        return { tag: 'made', nonce: await nonces.make(issuer.identifier) }
+        if (issuer === null && tenantSlug !== null) return { tag: 'not_enabled' }
+        return { tag: 'made', nonce: await nonces.make(issuer?.identifier ?? baseUrl) }
       },
 
       async credential(request, context) {
         const issuer = await issuers.bySlug(request.tenantSlug, context)
-        if (issuer === null) return { tag: 'not_enabled' }
+        if (issuer === null)
+          return request.tenantSlug === null
+            ? offersNothing(tokenNeeds, request, context)
+            : { tag: 'not_enabled' }
         const token = await walletToken(tokenNeeds, issuer, request, context)
         if (token.tag !== 'wallet_token') return token
         const body = readObject(request.body)
@@ -264,6 +258,22 @@ export const credentialIssuanceActor = defineActor<
     }
   },
 })
+
+function recordOf(baseUrl: string, row: IssuedCredentialRow): IssuedRecord {
+  return {
+    id: row.id,
+    offerId: row.offerId,
+    userId: row.userId,
+    delegationId: row.delegationId,
+    configurationId: row.configurationId,
+    status: row.revokedAt === null ? 'valid' : 'revoked',
+    statusList: { uri: statusListUri(baseUrl, row.listId), idx: row.idx },
+    issuedAt: row.createdAt,
+    expiresAt: row.expiresAt,
+    revokedAt: row.revokedAt,
+    revokedReason: row.revokedReason,
+  }
+}
 
 const UNKNOWN_NOTIFICATION: NotificationRefused = {
   tag: 'notification_refused',

@@ -150,7 +150,8 @@ async function write(
       now,
       expiresAt: facts.expiresAt,
     })
-    credentials.push(await sign(needs, issue, facts, { key, now, ...place }, context))
+    const { credential, kid } = await sign(needs, issue, facts, { key, now, ...place }, context)
+    credentials.push(credential)
     await insertIssuedCredential(tx, {
       tenantId,
       id,
@@ -164,6 +165,7 @@ async function write(
       notificationId,
       issuedAt: now,
       expiresAt: facts.expiresAt,
+      kid,
     })
     ids.push(id)
   }
@@ -206,7 +208,7 @@ async function sign(
     readonly idx: number
   },
   context: MessageContext,
-): Promise<string> {
+): Promise<{ readonly credential: string; readonly kid: string }> {
   const { payload, disclosures } = disclosable(random, claimsOf(configurationId, issuer, facts))
   const issuedAt = rounded(now)
   const claims = {
@@ -220,12 +222,13 @@ async function sign(
     status: { status_list: { idx, uri: statusListUri(baseUrl, listId) } },
     ...payload,
   }
-  const signed = await keys.sign(
-    { typ: CREDENTIAL_TYPE, claims: JSON.stringify(claims), algorithm: 'ES256' },
+  const tenantId = issuer.tenant.id
+  const signed = await keys.signForTenant(
+    { tenantId, typ: CREDENTIAL_TYPE, claims: JSON.stringify(claims) },
     context,
   )
   if (signed.tag !== 'signed') throw new DependencyUnavailable('no signing key is available')
-  return withDisclosures(signed.token, disclosures)
+  return { credential: withDisclosures(signed.token, disclosures), kid: signed.kid }
 }
 
 /** The claims of docs/reference/oauth.md, Verifiable credentials. Each is disclosed selectively. */

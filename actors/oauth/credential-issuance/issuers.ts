@@ -15,12 +15,12 @@ export type Issuer = {
 export type IssuersNeeds = {
   readonly tenants: ActorRef<TenantsProtocol>
   readonly baseUrl: string
-  readonly defaultTenantSlug: string | undefined
+  readonly rootTenantSlug: string | undefined
   /** `credentials.enabled`. */
   readonly enabled: boolean
 }
 
-export function credentialIssuers({ tenants, baseUrl, defaultTenantSlug, enabled }: IssuersNeeds) {
+export function credentialIssuers({ tenants, baseUrl, rootTenantSlug, enabled }: IssuersNeeds) {
   async function issuing(
     selector: TenantSelector,
     context: MessageContext,
@@ -34,9 +34,9 @@ export function credentialIssuers({ tenants, baseUrl, defaultTenantSlug, enabled
   }
 
   return {
-    /** By the slug of a URL. The root issuer (null) is the default tenant. */
+    /** By the slug of a URL. The root issuer (null) is that of `credentials.root_tenant_slug`. */
     async bySlug(slug: string | null, context: MessageContext): Promise<Issuer | null> {
-      const tenantSlug = slug ?? defaultTenantSlug
+      const tenantSlug = slug ?? rootTenantSlug
       if (tenantSlug === undefined || !isSlug(tenantSlug)) return null
       const tenant = await issuing({ tenantSlug }, context)
       const identifier = credentialIssuerIdentifier(baseUrl, slug === null ? null : { slug })

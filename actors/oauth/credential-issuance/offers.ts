@@ -58,7 +58,7 @@ export type OffersNeeds = {
   readonly random: Random
   /** Public base URL, without a trailing slash. */
   readonly baseUrl: string
-  readonly defaultTenantSlug: string | undefined
+  readonly rootTenantSlug: string | undefined
   readonly offerTtlSecs: number
   /** The issuer of a tenant, or null if it issues no credentials. */
   readonly issuerOfTenant: (tenantId: string, context: MessageContext) => Promise<Issuer | null>
@@ -240,10 +240,9 @@ export function credentialOffers(needs: OffersNeeds) {
   /** True if the URL is that of the offer's issuer. The page belongs to no issuer. */
   function isOf({ issuer }: CredentialOfferRow, slug: string | null | undefined): boolean {
     if (slug === undefined) return true
-    // The root issuer is that of the default tenant.
-    const of = slug ?? needs.defaultTenantSlug
+    const of = slug ?? needs.rootTenantSlug
     if (of === undefined) return false
-    return credentialIssuersOf(baseUrl, of, needs.defaultTenantSlug).includes(issuer)
+    return credentialIssuersOf(baseUrl, of, needs.rootTenantSlug).includes(issuer)
   }
 
   function deletion(caller: Caller, row: CredentialOfferRow, requestId: string | undefined) {

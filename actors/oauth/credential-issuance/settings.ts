@@ -1,5 +1,5 @@
 /** Settings of [credentials]. See docs/reference/configuration.md. */
-import { flag, seconds } from '../../../runtime/kernel/config/kinds.js'
+import { flag, seconds, slug } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
 
 const OFFER_MAX_SECS = 86_400
@@ -13,6 +13,11 @@ export const credentialsSettings = section(
     enabled: flag(true).describe(
       'Issues verifiable credentials (OpenID4VCI). Each tenant also has its own switch, credential_issuer_enabled.',
     ),
+    root_tenant_slug: slug()
+      .optional()
+      .describe(
+        'The tenant whose credentials the issuer at the base URL offers. The tenant may be created later.',
+      ),
     offer_ttl_secs: seconds(300, OFFER_MAX_SECS).describe(
       'Lifetime of a credential offer and its code.',
     ),

@@ -37,16 +37,21 @@ export type WalletTokenNeeds = {
   readonly baseUrl: string
   /** `oidc.issuer_url`, exactly as in tokens. */
   readonly authorizationServer: string
-  readonly defaultTenantSlug: string | undefined
+  readonly rootTenantSlug: string | undefined
 }
 
-/** A direct token of a person, for this issuer or for the whole service. */
-export async function walletToken(
-  { tokens, baseUrl, authorizationServer, defaultTenantSlug }: WalletTokenNeeds,
-  { tenant }: Issuer,
+type PresentedToken = {
+  readonly tag: 'presented'
+  readonly token: string
+  readonly principal: Principal
+}
+
+/** Verifies the token of a request, whatever its audience is. */
+async function presentedToken(
+  { tokens }: Pick<WalletTokenNeeds, 'tokens'>,
   { authorization, dpopProof, httpMethod, httpUrl }: WalletRequest,
   context: MessageContext,
-): Promise<WalletToken | NoToken | Unauthenticated> {
+): Promise<PresentedToken | NoToken | Unauthenticated> {
   if (authorization === null) return { tag: 'no_token' }
   const [, scheme, token] = CREDENTIALS.exec(authorization) ?? []
   if (scheme === undefined || token === undefined)
@@ -58,16 +63,44 @@ export async function walletToken(
       dpopProof,
       httpMethod,
       httpUrl,
-      // The audience is checked below: a credential issuer is a resource of its own.
+      // The caller checks the audience: a credential issuer is a resource of its own.
       anyAudience: true,
     },
     context,
   )
   if (verified.tag === 'refused') return verified
-  const { principal } = verified
+  return { tag: 'presented', token, principal: verified.principal }
+}
+
+/** The response of a root issuer without configurations. */
+export async function offersNothing(
+  needs: Pick<WalletTokenNeeds, 'tokens'>,
+  request: WalletRequest,
+  context: MessageContext,
+): Promise<NoToken | Unauthenticated | CredentialRefused> {
+  const token = await presentedToken(needs, request, context)
+  return token.tag === 'presented'
+    ? credentialRefused(
+        'unknown_credential_configuration',
+        'this credential issuer offers no credentials',
+      )
+    : token
+}
+
+/** A direct token of a person, for this issuer or for the whole service. */
+export async function walletToken(
+  needs: WalletTokenNeeds,
+  { tenant }: Issuer,
+  request: WalletRequest,
+  context: MessageContext,
+): Promise<WalletToken | NoToken | Unauthenticated> {
+  const { baseUrl, authorizationServer, rootTenantSlug } = needs
+  const presented = await presentedToken(needs, request, context)
+  if (presented.tag !== 'presented') return presented
+  const { token, principal } = presented
   const audiences = [
     authorizationServer,
-    ...credentialIssuersOf(baseUrl, tenant.slug, defaultTenantSlug),
+    ...credentialIssuersOf(baseUrl, tenant.slug, rootTenantSlug),
   ]
   const isOurs =
     principal.tenantId === tenant.id &&

@@ -64,8 +64,15 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
 
     const issuingRoot = publish(credentialIssuer(facts, null, configurations))
 
-    async function keySet(context: MessageContext): Promise<PublishedDocument | KeysUnavailable> {
-      const found = await keys.keySet(null, context)
+    /** The keys of a tenant, or of the service (null). */
+    async function keySet(
+      tenantId: string | null,
+      context: MessageContext,
+    ): Promise<PublishedDocument | KeysUnavailable> {
+      const found =
+        tenantId === null
+          ? await keys.keySet(null, context)
+          : await keys.tenantKeySet({ tenantId }, context)
       if (found.tag === 'keys_unavailable') return { tag: 'keys_unavailable' }
       const { bytes, etag, maxAgeSecs } = found
       return { tag: 'published', body: bytes, etag, maxAgeSecs }
@@ -85,38 +92,41 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
 
     const ownPath = new URL(facts.issuer).pathname.slice(1)
 
-    /** The root issuer issues the credentials of the default tenant. */
-    async function rootIssuer(context: MessageContext): Promise<PublishedDocument> {
-      const { defaultTenantSlug } = needs.tenancy
-      if (defaultTenantSlug === undefined || configurations === null)
-        return documents['openid-credential-issuer']
-      const issues = (await issuing(defaultTenantSlug, context)) !== undefined
-      return issues ? issuingRoot : documents['openid-credential-issuer']
+    /** The tenant whose credentials the root issuer offers, if it is an active issuer. */
+    async function rootTenant(context: MessageContext): Promise<Tenant | undefined> {
+      const { rootTenantSlug } = facts
+      if (rootTenantSlug === undefined || configurations === null) return undefined
+      return issuing(rootTenantSlug, context)
     }
+
+    const rootIssuer = (tenant: Tenant | undefined) =>
+      tenant === undefined ? documents['openid-credential-issuer'] : issuingRoot
 
     async function sign(
       { body }: PublishedDocument,
+      tenant: Tenant | undefined,
       context: MessageContext,
     ): Promise<SignedMetadata | KeysUnavailable> {
       const metadata = JSON.parse(Buffer.from(body).toString()) as Record<string, unknown>
-      const claims = {
-        iss: metadata['credential_issuer'],
-        sub: metadata['credential_issuer'],
-        iat: needs.clock.nowSecs(),
-        ...metadata,
-      }
-      const signed = await keys.sign(
-        { typ: SIGNED_METADATA_TYPE, claims: JSON.stringify(claims), algorithm: 'ES256' },
-        context,
-      )
+      const iss = metadata['credential_issuer']
+      const claims = { iss, sub: iss, iat: needs.clock.nowSecs(), ...metadata }
+      const wanted = { typ: SIGNED_METADATA_TYPE, claims: JSON.stringify(claims) }
+      const signed =
+        tenant === undefined
+          ? await keys.sign({ ...wanted, algorithm: 'ES256' }, context)
+          : await keys.signForTenant({ ...wanted, tenantId: tenant.id }, context)
       return signed.tag === 'signed'
         ? { tag: 'signed', token: signed.token }
         : { tag: 'keys_unavailable' }
     }
 
     async function documentOf({ name, host }: NamedDocument, context: MessageContext) {
-      if (name === 'jwks') return keySet(context)
-      if (name === 'openid-credential-issuer') return rootIssuer(context)
+      if (name === 'jwks') return keySet(null, context)
+      if (name === 'openid-credential-issuer') return rootIssuer(await rootTenant(context))
+      if (name === 'jwt-vc-issuer') {
+        const tenant = await rootTenant(context)
+        return tenant === undefined ? documents[name] : publish(jwtVcIssuer(facts, null, tenant))
+      }
       if (name !== 'openid-configuration' && name !== 'oauth-authorization-server')
         return documents[name]
       const types = await detailTypesAt(host, context)
@@ -134,23 +144,22 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
           : { tag: 'not_enabled' },
 
       async issuerMetadata({ tenantSlug, signed }, context) {
-        let document: PublishedDocument
-        if (tenantSlug === null) document = await rootIssuer(context)
-        else {
-          const tenant = await issuing(tenantSlug, context)
+        const tenant =
+          tenantSlug === null ? await rootTenant(context) : await issuing(tenantSlug, context)
+        let document = rootIssuer(tenant)
+        if (tenantSlug !== null) {
           if (tenant === undefined) return { tag: 'not_enabled' }
           document = publish(credentialIssuer(facts, tenant, configurations))
         }
-        return signed ? sign(document, context) : document
+        return signed ? sign(document, tenant, context) : document
       },
 
       async tenantDocument({ name, tenantSlug }, context) {
         const tenant = await issuing(tenantSlug, context)
         if (tenant === undefined) return { tag: 'not_enabled' }
         switch (name) {
-          // Tenants have no keys of their own: the service signs their credentials.
           case 'jwks':
-            return keySet(context)
+            return keySet(tenant.id, context)
           case 'openid-credential-issuer':
             return publish(credentialIssuer(facts, tenant, configurations))
           case 'jwt-vc-issuer':

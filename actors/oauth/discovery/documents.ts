@@ -56,6 +56,8 @@ export type IssuerFacts = {
   readonly locales: readonly Locale[]
   /** `credentials.enabled`. */
   readonly credentials: boolean
+  /** `credentials.root_tenant_slug`. */
+  readonly rootTenantSlug?: string | undefined
   /** Absolute URL of the documentation pages. Null if they are not served. */
   readonly documentation: string | null
 }
@@ -151,7 +153,7 @@ export function protectedResource(facts: IssuerFacts): Metadata {
 
 /**
  * Metadata of a credential issuer (OpenID4VCI section 12.2.4).
- * @param configurations null if the issuer issues nothing: then the endpoints of wallets are absent.
+ * @param configurations null if the issuer issues nothing.
  */
 export function credentialIssuer(
   facts: IssuerFacts,
@@ -163,10 +165,13 @@ export function credentialIssuer(
     credential_issuer: identifier,
     authorization_servers: [facts.issuer],
     credential_endpoint: `${identifier}/credential`,
+    // Of a tenant without credentials it is 404, as its credential endpoint.
+    ...(configurations === null && tenant !== null
+      ? {}
+      : { nonce_endpoint: `${identifier}/nonce` }),
     ...(configurations === null
       ? {}
       : {
-          nonce_endpoint: `${identifier}/nonce`,
           notification_endpoint: `${identifier}/notification`,
           batch_credential_issuance: { batch_size: BATCH_SIZE },
           status_list_aggregation_endpoint: `${facts.baseUrl}/status-lists`,
@@ -176,10 +181,18 @@ export function credentialIssuer(
   }
 }
 
-/** SD-JWT VC issuer metadata. It must not have both `jwks_uri` and `jwks`. */
-export function jwtVcIssuer(facts: IssuerFacts, tenant: CredentialIssuer): Metadata {
-  const identifier = credentialIssuerIdentifier(facts.baseUrl, tenant)
-  return { issuer: identifier, jwks_uri: `${identifier}/.well-known/jwks.json` }
+/**
+ * SD-JWT VC issuer metadata. It must not have both `jwks_uri` and `jwks`.
+ * @param signer the tenant that signs, also for the root.
+ */
+export function jwtVcIssuer(
+  facts: IssuerFacts,
+  tenant: CredentialIssuer,
+  signer: CredentialIssuer = tenant,
+): Metadata {
+  const issuer = credentialIssuerIdentifier(facts.baseUrl, tenant)
+  const keys = credentialIssuerIdentifier(facts.baseUrl, signer)
+  return { issuer, jwks_uri: `${keys}/.well-known/jwks.json` }
 }
 
 function jwksUri({ baseUrl }: IssuerFacts): string {

@@ -7,6 +7,10 @@ export type SigningKeysProtocol = {
   sign: Ask<SignClaims, Signed | KeysUnavailable>
   /** The JWK Set with every key that verifies tokens of the service (RFC 7517 section 5). */
   keySet: Ask<null, KeySet | KeysUnavailable>
+  /** Signs claims of a tenant's credential issuer as a compact JWT with that tenant's current ES256 key. */
+  signForTenant: Ask<OfTenant & Omit<SignClaims, 'algorithm'>, Signed | KeysUnavailable>
+  /** The JWK Set with every key that verifies credentials of a tenant. */
+  tenantKeySet: Ask<OfTenant, KeySet | KeysUnavailable>
   /** The public key of a `kid`. Kept longer than it is published, because of id_token_hint. */
   verificationKey: Ask<
     { readonly kid: string },
@@ -37,6 +41,7 @@ export type SignClaims = {
   /** Default: `jwt.default_algorithm`. */
   readonly algorithm?: SigningAlgorithm | undefined
 }
+export type OfTenant = { readonly tenantId: string }
 export type Signed = {
   readonly tag: 'signed'
   readonly token: string
@@ -114,6 +119,8 @@ export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
 export const signingKeys = address<SigningKeysProtocol>('keys', [
   'sign',
   'keySet',
+  'signForTenant',
+  'tenantKeySet',
   'verificationKey',
   'maintain',
   'state',

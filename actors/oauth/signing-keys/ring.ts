@@ -70,12 +70,16 @@ function bytesOf(ascii: string): Uint8Array {
   return scratch.subarray(0, scratch.write(ascii, 'latin1'))
 }
 
-/** Decrypts the keys that the previous ring does not have. Omits a key that cannot be decrypted. */
+/**
+ * Decrypts the keys that the previous ring does not have. Omits a key that cannot be decrypted.
+ * @param owner the tenant of the keys.
+ */
 export async function buildRing(
   rows: readonly SigningKeyRow[],
   previous: Ring | undefined,
   sealer: Sealer,
   now: Date,
+  owner = SYSTEM_TENANT_ID,
 ): Promise<Ring> {
   const opened = new Map<string, KeyObject>()
   let shut: string | null = null
@@ -83,7 +87,7 @@ export async function buildRing(
     if (privateSealed === null) continue
     const known = previous?.opened.get(kid)
     try {
-      opened.set(kid, known ?? (await openPrivateKey(sealer, kid, privateSealed)))
+      opened.set(kid, known ?? (await openPrivateKey(sealer, owner, kid, privateSealed)))
     } catch (error) {
       shut = error instanceof Error ? error.message : String(error)
     }
@@ -107,8 +111,13 @@ export async function buildRing(
   }
 }
 
-async function openPrivateKey(sealer: Sealer, kid: string, sealed: Uint8Array): Promise<KeyObject> {
-  const der = await sealer.open(SYSTEM_TENANT_ID, privateKeyContext(kid), sealed)
+async function openPrivateKey(
+  sealer: Sealer,
+  owner: string,
+  kid: string,
+  sealed: Uint8Array,
+): Promise<KeyObject> {
+  const der = await sealer.open(owner, privateKeyContext(kid), sealed)
   const bytes = Buffer.from(der.buffer, der.byteOffset, der.byteLength)
   const key = createPrivateKey({ key: bytes, format: 'der', type: 'pkcs8' })
   bytes.fill(0)
@@ -120,7 +129,7 @@ function verificationKeyOf({ kid, algorithm, publicJwk }: SigningKeyRow): Verifi
 }
 
 /** Rows are in a fixed order, so that equal keys have equal bytes in every process. */
-function keySetOf(rows: readonly SigningKeyRow[]): KeySet {
+export function keySetOf(rows: readonly SigningKeyRow[]): KeySet {
   const members = rows.map(({ kid, algorithm, publicJwk: { kty, crv, x, y } }) => ({
     kty,
     crv,

@@ -21,7 +21,12 @@ import type { KeyRow, Plan, Step, TooEarly } from './rules.js'
 /** Another process may change the keys before the lock is taken. Then the plan is made again. */
 const ATTEMPTS_MAX = 5
 
-export type Needs = { readonly database: Database; readonly sealer: Sealer }
+export type Needs = {
+  readonly database: Database
+  readonly sealer: Sealer
+  /** The tenant of the keys. Default: those of the service. */
+  readonly owner?: string | undefined
+}
 export type Done = {
   readonly tag: 'done'
   readonly created: number
@@ -42,27 +47,25 @@ export type Replaced = {
 export type WriteAudit = (tx: Transaction, replaced: Replaced) => Promise<void>
 
 export async function carryOut(
-  { database, sealer }: Needs,
+  { database, sealer, owner = SYSTEM_TENANT_ID }: Needs,
   now: Date,
   planner: Planner,
   writeAudit?: WriteAudit,
 ): Promise<Done | TooEarly> {
   for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt += 1) {
-    const seen = await database.tenant(SYSTEM_TENANT_ID, (tx) =>
-      listSigningKeys(tx, SYSTEM_TENANT_ID),
-    )
+    const seen = await database.tenant(owner, (tx) => listSigningKeys(tx, owner))
     const outlook = planner(seen)
     if (outlook.tag === 'too_early') return outlook
     if (outlook.steps.length === 0) return { tag: 'done', created: 0, promoted: 0, removed: 0 }
-    const candidates = await makeCandidates(outlook.steps, sealer)
-    // The keys have no tenant and the audit entry belongs to the control plane: it crosses tenants.
+    const candidates = await makeCandidates(outlook.steps, sealer, owner)
+    // The keys have another tenant, and the audit entry belongs to the control plane: it crosses tenants.
     const outcome = await database.system(async (tx) => {
-      await lockSigningKeys(tx, SYSTEM_TENANT_ID)
-      const rows = await listSigningKeys(tx, SYSTEM_TENANT_ID)
+      await lockSigningKeys(tx, owner)
+      const rows = await listSigningKeys(tx, owner)
       const plan = sameKeys(rows, seen) ? outlook : planner(rows)
       if (plan.tag === 'too_early') return plan
       if (!suffices(candidates, plan.steps)) return undefined
-      return takeSteps(tx, now, plan.steps, [...candidates], writeAudit)
+      return takeSteps(tx, owner, now, plan.steps, [...candidates], writeAudit)
     })
     if (outcome !== undefined) return outcome
   }
@@ -71,6 +74,7 @@ export async function carryOut(
 
 async function takeSteps(
   tx: Transaction,
+  owner: string,
   now: Date,
   steps: readonly Step[],
   candidates: Candidate[],
@@ -79,7 +83,7 @@ async function takeSteps(
   const done = { created: 0, promoted: 0, removed: 0 }
   const current: string[] = []
   for (const step of steps) {
-    const kid = await takeStep(tx, now, step, candidates)
+    const kid = await takeStep(tx, owner, now, step, candidates)
     // The lock prevents concurrent changes, so a changed row is a defect.
     if (kid === undefined) throw new Error(`a signing key was not as planned: ${step.do}`)
     if (step.do === 'promote' || (step.do === 'create' && step.state === 'current')) {
@@ -97,24 +101,25 @@ async function takeSteps(
 /** The kid of the changed key. Undefined if its row was not as planned. */
 async function takeStep(
   tx: Transaction,
+  owner: string,
   now: Date,
   step: Step,
   candidates: Candidate[],
 ): Promise<string | undefined> {
   switch (step.do) {
     case 'retire':
-      return (await retireSigningKey(tx, SYSTEM_TENANT_ID, step.kid, step.verifiableUntil))
+      return (await retireSigningKey(tx, owner, step.kid, step.verifiableUntil))
         ? step.kid
         : undefined
     case 'promote':
-      return (await promoteSigningKey(tx, SYSTEM_TENANT_ID, step.kid, now)) ? step.kid : undefined
+      return (await promoteSigningKey(tx, owner, step.kid, now)) ? step.kid : undefined
     case 'remove':
-      return (await deleteSigningKey(tx, SYSTEM_TENANT_ID, step.kid, now)) ? step.kid : undefined
+      return (await deleteSigningKey(tx, owner, step.kid, now)) ? step.kid : undefined
     case 'create': {
       const at = candidates.findIndex(({ algorithm }) => algorithm === step.algorithm)
       const [candidate] = candidates.splice(at, 1)
       if (candidate === undefined) return undefined
-      const inserted = await insertSigningKey(tx, SYSTEM_TENANT_ID, {
+      const inserted = await insertSigningKey(tx, owner, {
         ...candidate,
         state: step.state,
         createdAt: now,
@@ -126,20 +131,28 @@ async function takeStep(
   }
 }
 
-async function makeCandidates(steps: readonly Step[], sealer: Sealer): Promise<Candidate[]> {
+async function makeCandidates(
+  steps: readonly Step[],
+  sealer: Sealer,
+  owner: string,
+): Promise<Candidate[]> {
   const candidates: Candidate[] = []
   for (const step of steps) {
-    if (step.do === 'create') candidates.push(await makeCandidate(step.algorithm, sealer))
+    if (step.do === 'create') candidates.push(await makeCandidate(step.algorithm, sealer, owner))
   }
   return candidates
 }
 
-async function makeCandidate(algorithm: SigningAlgorithm, sealer: Sealer): Promise<Candidate> {
+async function makeCandidate(
+  algorithm: SigningAlgorithm,
+  sealer: Sealer,
+  owner: string,
+): Promise<Candidate> {
   const privateKey = freshPrivateKey(algorithm === 'ES256' ? 'P-256' : 'ed25519')
   const publicJwk = publicJwkOf(createPublicKey(privateKey))
   const kid = thumbprint(publicJwk)
   const der = privateKey.export({ format: 'der', type: 'pkcs8' })
-  const privateSealed = await sealer.seal(SYSTEM_TENANT_ID, privateKeyContext(kid), der)
+  const privateSealed = await sealer.seal(owner, privateKeyContext(kid), der)
   der.fill(0)
   return { kid, algorithm, publicJwk, privateSealed }
 }

@@ -18,11 +18,29 @@ export const STALE_MAX_SECS = 300
  * a token was signed. The rest covers stale processes and clock differences.
  */
 export const VERIFIABLE_AFTER_SECS = 86_400 + STALE_MAX_SECS + 300
+/** The longest lifetime that [credentials] allows. */
+const CREDENTIAL_SECS_MAX = 31_536_000
 /**
- * An expired ID token may be sent as id_token_hint (OpenID Connect RP-Initiated Logout section 2). Its
- * key is kept, unpublished, for the longest lifetime that [jwt] allows for a refresh token.
+ * An expired ID token may be sent as id_token_hint (OpenID Connect RP-Initiated Logout section 2). Credentials that a key
+ * of the service signed before tenants had keys live longest. The key is kept, unpublished, until then.
  */
-export const REMEMBERED_SECS = 7_776_000
+export const REMEMBERED_SECS = CREDENTIAL_SECS_MAX
+
+/** What a set of keys signs. */
+export type Use = {
+  readonly algorithms: readonly SigningAlgorithm[]
+  /** How long a key verifies after it has stopped to sign. */
+  readonly verifiableAfterSecs: number
+}
+export const SERVICE_USE: Use = {
+  algorithms: SIGNING_ALGORITHMS,
+  verifiableAfterSecs: VERIFIABLE_AFTER_SECS,
+}
+/** Credentials of a tenant, and the status lists and metadata of its issuer. */
+export const CREDENTIAL_USE: Use = {
+  algorithms: ['ES256'],
+  verifiableAfterSecs: CREDENTIAL_SECS_MAX + STALE_MAX_SECS + 300,
+}
 const DAY_SECS = 86_400
 
 export type KeyRow = {
@@ -54,13 +72,20 @@ export type Plan = { readonly tag: 'plan'; readonly steps: readonly Step[] }
 export type TooEarly = { readonly tag: 'too_early'; readonly waitSecs: number }
 
 /** The plan of maintenance: what is due by age. */
-export function planMaintenance(rows: readonly KeyRow[], now: Date, rotationDays: number): Plan {
-  const steps = SIGNING_ALGORITHMS.flatMap((algorithm) => {
+export function planMaintenance(
+  rows: readonly KeyRow[],
+  now: Date,
+  rotationDays: number,
+  { algorithms, verifiableAfterSecs }: Use = SERVICE_USE,
+): Plan {
+  const steps = algorithms.flatMap((algorithm) => {
     const { current, next } = keysOf(rows, algorithm)
     const isOld =
       current !== undefined && secsSince(current.currentSince, now) >= rotationDays * DAY_SECS
     const isKnown = next !== undefined && secsSince(next.createdAt, now) >= PUBLISH_AHEAD_SECS
-    return isOld && isKnown ? replace(current, next, now, false) : complete(rows, algorithm)
+    return isOld && isKnown
+      ? replace(current, next, now, verifiableAfterSecs)
+      : complete(rows, algorithm)
   })
   return { tag: 'plan', steps: [...steps, ...removals(rows, now)] }
 }
@@ -85,7 +110,8 @@ export function planRotation(
       const knownSecs = next === undefined ? 0 : secsSince(next.createdAt, now)
       waitSecs = Math.max(waitSecs, PUBLISH_AHEAD_SECS - knownSecs)
     }
-    steps.push(...replace(current, next, now, compromised))
+    steps.push(...replace(current, next, now, compromised ? 0 : VERIFIABLE_AFTER_SECS))
+    if (compromised) steps.push({ do: 'remove', kid: current.kid })
   }
   if (waitSecs > 0) return { tag: 'too_early', waitSecs: Math.ceil(waitSecs) }
   return { tag: 'plan', steps: [...steps, ...removals(rows, now)] }
@@ -96,19 +122,17 @@ function replace(
   current: KeyRow,
   next: KeyRow | undefined,
   now: Date,
-  compromised: boolean,
+  verifiableSecs: number,
 ): Step[] {
   const { algorithm } = current
-  const lifetimeMs = compromised ? 0 : VERIFIABLE_AFTER_SECS * 1000
-  const steps: Step[] = [
-    { do: 'retire', kid: current.kid, verifiableUntil: new Date(now.getTime() + lifetimeMs) },
+  const verifiableUntil = new Date(now.getTime() + verifiableSecs * 1000)
+  return [
+    { do: 'retire', kid: current.kid, verifiableUntil },
     next === undefined
       ? { do: 'create', algorithm, state: 'current' }
       : { do: 'promote', kid: next.kid },
     { do: 'create', algorithm, state: 'next' },
   ]
-  if (compromised) steps.push({ do: 'remove', kid: current.kid })
-  return steps
 }
 
 /** Creates a missing current key and a missing next key. */

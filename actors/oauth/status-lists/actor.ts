@@ -164,10 +164,12 @@ export const statusListsActor = defineActor<StatusListsProtocol, StatusListsNeed
         aggregationUri: aggregationUri(baseUrl),
         nowSecs: Math.floor(signedAt.getTime() / 1000),
       })
-      const signed = await keys.sign(
-        { typ: STATUS_LIST_TYPE, claims: JSON.stringify(claims), algorithm: 'ES256' },
-        context,
-      )
+      const wanted = { typ: STATUS_LIST_TYPE, claims: JSON.stringify(claims) }
+      // The issuer of the list is that of its tokens: a credential issuer, or the service.
+      const signed =
+        purpose === 'credential'
+          ? await keys.signForTenant({ ...wanted, tenantId }, context)
+          : await keys.sign({ ...wanted, algorithm: 'ES256' }, context)
       if (signed.tag !== 'signed') throw new DependencyUnavailable('no signing key is available')
       const { token } = signed
       await database.tenant(tenantId, (tx) =>

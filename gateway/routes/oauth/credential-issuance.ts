@@ -81,10 +81,14 @@ const proofRefused = (code: ProofRefused['error']) =>
 
 const tokenReplies = {
   not_enabled: notEnabled,
-  no_token: problem(401, 'unauthorized', (_outcome: { tag: 'no_token' }, { baseUrl }) => ({
-    detail: 'This operation needs an access token in the Authorization header.',
-    headers: { 'www-authenticate': `Bearer ${challengeHints(baseUrl, [])}` },
-  })),
+  no_token: oauthError(
+    401,
+    'invalid_token',
+    (_outcome: { tag: 'no_token' }, { baseUrl }: { baseUrl: string }) => ({
+      description: 'This operation needs an access token in the Authorization header.',
+      headers: { 'www-authenticate': `Bearer ${challengeHints(baseUrl, [])}` },
+    }),
+  ),
   refused: choice<Unauthenticated, Unauthenticated['error']>(({ error }) => error, {
     unauthorized: tokenRefused,
     policy_denied: tokenRefused,

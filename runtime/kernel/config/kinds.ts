@@ -157,3 +157,11 @@ function isBaseUrl(value: string): boolean {
   if (protocol !== 'http:' && protocol !== 'https:') return false
   return username + password + search + hash === '' && !/[/?#]$/.test(value)
 }
+
+/** The slug of a tenant. */
+export function slug() {
+  return z
+    .string()
+    .regex(/^[a-z0-9-]{3,63}$/)
+    .register(notes, { words: '3 to 63 of a-z, 0-9 and "-"', example: 'acme' })
+}

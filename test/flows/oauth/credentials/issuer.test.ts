@@ -102,11 +102,24 @@ test('the authorization server offers the grant, the details and the scopes', as
   t.true((capabilities['capabilities'] as string[]).includes('credential_issuer'))
 })
 
-test('the root issuer has no configurations without a default tenant', async (t) => {
+test('the root issuer without a tenant has true metadata: its endpoints exist and offer nothing', async (t) => {
   const { body } = await api.get(issuerAt(''))
   t.deepEqual(body['credential_configurations_supported'], {})
-  t.false('nonce_endpoint' in body)
-  t.is((await api.post('/nonce')).status, 404)
+  const at = (endpoint: string) => String(body[endpoint]).replace(running.issuer, '')
+  t.is((await api.post(at('nonce_endpoint'))).status, 200)
+  const endpoint = at('credential_endpoint')
+  for (const token of [undefined, 'x.y.z']) {
+    const refused = await api.post(endpoint, token, {})
+    t.is(refused.status, 401)
+    t.is(refused.body['error'], 'invalid_token')
+    t.regex(String(refused.headers['www-authenticate']), /^Bearer /)
+  }
+  const token = await offeredToken(api, tenant)
+  for (const json of [{}, { credential_configuration_id: 'TenantMembership' }]) {
+    const refused = await api.post(endpoint, token, json)
+    t.is(refused.status, 400)
+    t.is(refused.body['error'], 'unknown_credential_configuration')
+  }
 })
 
 test('authorization_details give identifiers; a wallet needs no offer for its own person', async (t) => {
@@ -237,8 +250,9 @@ test.serial('offers and nonces expire', async (t) => {
     await brief.close()
     await beside.end()
   })
-  const { id, code } = await offer(brief, tenant)
+  // First the nonce, so that it expires before the offer.
   const nonce = await nonceOf(brief, tenant)
+  const { id, code } = await offer(brief, tenant)
   const status = async () =>
     (await brief.get(`/api/v1/credential-offers/${id}`, tenant.token)).body['status']
   while ((await status()) === 'offered') await sleep(100)
@@ -252,8 +266,8 @@ test.serial('offers and nonces expire', async (t) => {
   t.is(answer.body['error'], 'invalid_nonce')
 })
 
-test.serial('the root issuer issues for the default tenant', async (t) => {
-  const environment = { SVC_TENANT__DEFAULT_TENANT_SLUG: tenant.slug }
+test.serial('the root issuer issues for the tenant of the root, with its keys', async (t) => {
+  const environment = { SVC_CREDENTIALS__ROOT_TENANT_SLUG: tenant.slug }
   const beside = await testService({ beside: running, environment })
   const rooted = apiOf(beside)
   t.teardown(async () => {
@@ -267,10 +281,25 @@ test.serial('the root issuer issues for the default tenant', async (t) => {
   const { code, body: made } = await offer(rooted, tenant)
   const handle = String(made['credential_offer_uri']).split('/').at(-1)
   t.deepEqual((await rooted.get(`/credential-offers/${handle}`)).body, made['credential_offer'])
-  t.is((await api.get(`/credential-offers/${handle}`)).status, 404, 'without a default tenant')
+  t.is((await api.get(`/credential-offers/${handle}`)).status, 404, 'without a tenant of the root')
   const token = String((await redeem(rooted, code)).body['access_token'])
   const [credential = ''] = credentialsOf(await requestCredential(rooted, root, token))
   t.is(partsOf(credential).payload['iss'], running.issuer)
+  const metadata = (await rooted.get('/.well-known/jwt-vc-issuer')).body
+  t.is(metadata['issuer'], running.issuer)
+  t.is(metadata['jwks_uri'], `${tenant.identifier}/.well-known/jwks.json`)
+})
+
+test.serial('the tenant of the root may be created later', async (t) => {
+  const environment = { SVC_CREDENTIALS__ROOT_TENANT_SLUG: 'made-later' }
+  const beside = await testService({ beside: running, environment })
+  const rooted = apiOf(beside)
+  t.teardown(async () => {
+    await rooted.close()
+    await beside.end()
+  })
+  t.deepEqual((await rooted.get(issuerAt(''))).body['credential_configurations_supported'], {})
+  t.is((await rooted.post('/nonce')).status, 200)
 })
 
 test.serial('a deployment without credentials offers none', async (t) => {
