@@ -93,7 +93,14 @@ function build(folder: string): void {
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(own, null, 2)}\n`)
   cpSync(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'))
   const guide = join(ROOT, 'docs/guides/operations/clients.md')
-  if (existsSync(guide)) cpSync(guide, join(folder, 'README.md'))
+  if (existsSync(guide))
+    writeFileSync(join(folder, 'README.md'), readme(readFileSync(guide, 'utf8')))
+}
+
+/** The guide for readers without the repository, whose pages a running service has. */
+function readme(guide: string): string {
+  const text = guide.replace(/\[([^\]]+)\]\((?!https?:)[^)]*\)/g, '$1')
+  return `${text.trimEnd()}\n\nOther pages that this one names are at \`/docs\` of a running service.\n`
 }
 
 /** @returns the path of the tarball. */

@@ -62,7 +62,11 @@ test('there are at least 10 alerts, and each has its run-book', (t) => {
     sections as string[],
   )
   for (const { name } of rules)
-    t.true(alerts.includes(`runbook: docs/guides/operations/runbooks.md#${name.toLowerCase()}\n`))
+    t.true(
+      alerts.includes(
+        `runbook_url: '{{ $externalLabels.svc_url }}/docs/guides/operations/runbooks#${name.toLowerCase()}'\n`,
+      ),
+    )
 })
 
 test('a running service has every metric, with the labels that are used', async (t) => {

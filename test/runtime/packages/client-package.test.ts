@@ -33,7 +33,14 @@ test('it has no module of the server', (t) => {
     modules.filter((name) => /^(?:gateway|storage|runtime\/(?:cli|wiring))\//.test(name)),
     [],
   )
-  t.true(readFileSync(join(own, 'README.md'), 'utf8').includes('verifyToken'))
+  const readme = readFileSync(join(own, 'README.md'), 'utf8')
+  t.true(readme.includes('verifyToken'))
+  const links = [...readme.matchAll(/\]\(([^)]*)\)/g)].map(([, target]) => target!)
+  t.deepEqual(
+    links.filter((target) => !target.startsWith('https://')),
+    [],
+    'a link into the repository leads nowhere',
+  )
 })
 
 const longTest = IS_LONG ? test : undefined
