@@ -163,9 +163,9 @@ function kindFault(kind: ExportKind, type: string): string | null {
 }
 
 function isUnlimited(authority: AuthorityRow) {
-  const { kind, methods, pathPrefixes, allowRange, maxRequests, maxBytes } = authority
+  const { kind, methods, pathPrefixes, maxRequests, maxBytes } = authority
   const limits = [methods, pathPrefixes, maxRequests, maxBytes]
-  return kind === 'grant' && allowRange && limits.every((limit) => limit === null)
+  return kind === 'grant' && limits.every((limit) => limit === null)
 }
 
 function denied(detail: string): ExportRefusal {

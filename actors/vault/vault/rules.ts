@@ -214,12 +214,12 @@ export function capabilitiesOf(
 }
 
 export function grantFault(
-  { methods, pathPrefixes, allowRange, maxRequests, maxBytes, expiresAt }: CreateGrant,
+  { methods, pathPrefixes, maxRequests, maxBytes, expiresAt }: CreateGrant,
   type: CredentialType,
   now: Date,
 ): VaultInvalid | undefined {
   const limits = [methods, pathPrefixes, maxRequests, maxBytes]
-  const limited = !allowRange || limits.some((limit) => limit !== null)
+  const limited = limits.some((limit) => limit !== null)
   // Limits apply to calls through the egress proxy, so other types would not enforce them.
   if (limited && (type === 'ssh_ca' || type === 'oauth2')) {
     return invalid('', `An ${type} credential does not support call limits.`)

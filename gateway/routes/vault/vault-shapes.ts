@@ -111,10 +111,9 @@ export const CreateGrant = z
     capabilities: z.array(capability).max(3).optional(),
     methods: z.array(z.enum(METHODS)).max(METHODS.length).optional(),
     path_prefixes: z.array(z.string().max(512)).max(32).optional(),
-    allow_range: z
-      .boolean()
-      .default(true)
-      .meta({ description: 'False: the proxy removes the Range header.' }),
+    allow_range: z.boolean().default(false).meta({
+      description: 'True: the proxy passes the Range header on. Ranges can split a secret.',
+    }),
     max_requests: z.int().min(1).max(LIMIT_MAX).optional(),
     max_bytes: z.int().min(1).max(LIMIT_MAX).optional(),
     expires_at: time.nullable().optional(),
@@ -130,7 +129,7 @@ export const VaultGrant = z
     capabilities: z.array(capability),
     methods: z.array(z.string()).optional(),
     path_prefixes: z.array(z.string()).optional(),
-    allow_range: z.literal(false).optional().meta({ description: 'Present if false.' }),
+    allow_range: z.boolean(),
     max_requests: z.int().optional(),
     max_bytes: z.int().optional(),
     status,
@@ -203,7 +202,7 @@ export function grantRecord(grant: Grant): z.input<typeof VaultGrant> {
     capabilities: [...grant.capabilities],
     ...(methods === null ? {} : { methods: [...methods] }),
     ...(pathPrefixes === null ? {} : { path_prefixes: [...pathPrefixes] }),
-    ...(allowRange ? {} : { allow_range: false as const }),
+    allow_range: allowRange,
     ...(maxRequests === null ? {} : { max_requests: maxRequests }),
     ...(maxBytes === null ? {} : { max_bytes: maxBytes }),
     status: grant.status,

@@ -262,6 +262,7 @@ test('grants and leases are created, listed in pages, limited and revoked', asyn
     grantee_type: 'agent',
     grantee_id: agentId,
     capabilities: ['list', 'use'],
+    allow_range: false,
     status: 'active',
     expires_at: null,
     created_at: first.body['created_at'],

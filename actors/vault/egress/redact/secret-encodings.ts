@@ -85,6 +85,20 @@ function addEncodings(raw: Buffer, found: Collection): void {
     // Field bytes read as Latin-1, as Node does, and written as UTF-8.
     add(Buffer.from(raw.toString('latin1')))
   }
+  for (const upper of [false, true]) add(codeUnits(utf8, upper))
+  const wide = Buffer.from(utf8, 'utf16le')
+  add(wide)
+  if (wide.length > 0) add(Buffer.from(wide).swap16())
+}
+
+/** JSON with an escape for every character. */
+function codeUnits(text: string, isUpper: boolean): Buffer {
+  let out = ''
+  for (let at = 0; at < text.length; at += 1) {
+    const hex = text.charCodeAt(at).toString(16).padStart(4, '0')
+    out += `\\u${isUpper ? hex.toUpperCase() : hex}`
+  }
+  return Buffer.from(out, 'latin1')
 }
 
 /**

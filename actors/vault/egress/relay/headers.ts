@@ -58,7 +58,8 @@ const RESPONSE_ALLOWED = new Set([
   'ratelimit',
   'ratelimit-policy',
 ])
-const RESPONSE_ALLOWED_PREFIX = 'x-ratelimit-'
+/** The rest of the name is the upstream's: words without digits, so that it has no room for a token or hex. */
+const RATE_LIMIT = /^x-ratelimit-[a-z]{1,16}(?:-[a-z]{1,16}){0,4}$/
 const UPSTREAM_REQUEST_ID = 'x-svc-upstream-request-id'
 
 export type SanitizedHeaders =
@@ -138,7 +139,7 @@ export function responseHeaders(
     const name = sent.toLowerCase()
     if (named.has(name)) continue
     const as = name === 'x-request-id' ? UPSTREAM_REQUEST_ID : isAllowed(name) ? name : null
-    if (as === null) continue
+    if (as === null || (redactor !== null && redactor.text(as) !== as)) continue
     for (const [, text] of valuesOf(as, value)) {
       if (VALUE.test(text)) headers.push([as, redactor?.text(text) ?? text])
     }
@@ -155,7 +156,7 @@ function isDropped(sent: string): boolean {
 }
 
 function isAllowed(name: string): boolean {
-  return RESPONSE_ALLOWED.has(name) || name.startsWith(RESPONSE_ALLOWED_PREFIX)
+  return RESPONSE_ALLOWED.has(name) || RATE_LIMIT.test(name)
 }
 
 /** CGI servers do not distinguish `_` and `-`. */

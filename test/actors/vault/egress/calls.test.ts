@@ -1,6 +1,10 @@
 /** One call: its header fields, its events, what it gives up, and how long a process knows its caller. */
 import test from 'ava'
 import { requestHeaders, responseHeaders } from '../../../../actors/vault/egress/relay/headers.js'
+import {
+  createRedactor,
+  SecretEncodings,
+} from '../../../../actors/vault/egress/redact/redaction.js'
 import type {
   HeaderPair,
   ProxyRequest,
@@ -149,6 +153,22 @@ test('only allowed response headers are relayed', (t) => {
     ['vary', 'accept'],
     ['vary', 'origin'],
   ])
+})
+
+test('the name of a header field carries no secret', (t) => {
+  const secret = 'a-little-secret'
+  const redactor = createRedactor(new SecretEncodings(Buffer.from(secret), 'bearer'))
+  const hex = Buffer.from(secret).toString('hex')
+  const headers = responseHeaders(
+    {
+      'x-ratelimit-a-little-secret': '1',
+      [`x-ratelimit-${hex}`]: '1',
+      'x-ratelimit-sk_4f9': '1',
+      'x-ratelimit-Remaining-Tokens': '7',
+    },
+    redactor,
+  )
+  t.deepEqual(headers, [['x-ratelimit-remaining-tokens', '7']])
 })
 
 const now = new Date()

@@ -68,6 +68,8 @@ for (const [name, secret, encoded, scheme] of [
   ['JSON as it is', 'schl\u00fcssel', 'schl\u00fcssel'],
   ['HTML of Python', `a<b>&"'c`, 'a&lt;b&gt;&amp;&quot;&#x27;c'],
   ['HTML of Go', `a<b>&"'c`, 'a&lt;b&gt;&amp;&#34;&#39;c'],
+  ['JSON with an escape for every character', 'a-j', String.raw`\u0061\u002d\u006a`],
+  ['the same in upper case', 'a-j', String.raw`\u0061\u002D\u006A`],
   ['hex', 'a-secret', '612d736563726574'],
   ['hex, upper case', 'j-secret', '6A2D736563726574'],
   ['base64 with its padding', 'a-secret', 'YS1zZWNyZXQ='],
@@ -88,6 +90,18 @@ for (const [name, secret, encoded, scheme] of [
     t.is(count, 1)
   })
 }
+
+test('a secret is redacted in UTF-16 of both byte orders', (t) => {
+  for (const secret of ['a-secret', 'schl\u00fcssel', '\u{1f511}key']) {
+    const little = Buffer.from(`<${secret}>`, 'utf16le')
+    for (const sent of [little, Buffer.from(little).swap16()]) {
+      const { text, count } = redacted(secret, [sent])
+      t.is(count, 1, secret)
+      t.true(text.includes(REDACTED))
+      t.false(text.replaceAll('\0', '').includes('ecre'), text)
+    }
+  }
+})
 
 test('bytes without a secret are unchanged', (t) => {
   fc.assert(
