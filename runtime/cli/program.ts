@@ -27,6 +27,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   run: async () => (await import('./run.js')).runCommand,
   egress: async () => (await import('./egress.js')).egressCommand,
   seed: async () => (await import('./seed/seed.js')).seedCommand,
+  completion: async () => (await import('./completion.js')).completionCommand,
   tour: async () => (await import('./tour/tour.js')).tourCommand,
 }
 

@@ -22,6 +22,7 @@ export interface Target {
 /** Commands that read named files only, and commands of the kms. They speak to no deployment. */
 const WITHOUT_DEPLOYMENT: ReadonlySet<string> = new Set([
   'audit verify',
+  'completion',
   'config example',
   'config reference',
   'kms serve',

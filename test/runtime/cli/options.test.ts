@@ -73,6 +73,7 @@ test('every command with a result prints it as JSON with --json', (t) => {
   const without = COMMANDS.filter(({ options }) => !options.some(({ long }) => long === '--json'))
   t.deepEqual(without.map(pathOf).toSorted(), [
     // Documents in a format of their own.
+    'completion',
     'config example',
     'config reference',
     // `--include` prints what came.

@@ -67,6 +67,7 @@ const COMMANDS: readonly (readonly [command: string, args: readonly string[], li
   ['keys rotate-data', ['--all'], OF_CONFIGURATION],
   ['keys reseal', [], OF_CONFIGURATION],
   ['audit verify', [body], NONE],
+  ['completion', [], NONE],
   ['operator create', [], OF_CONFIGURATION],
   ['operator app create', ['--name', 'x', '--scope', 'metrics:read'], OF_CONFIGURATION],
   ['operator appoint', [UUID], OF_CONFIGURATION],
