@@ -279,7 +279,7 @@ test('five wrong transaction codes burn the offer, also at the same time', async
   const { id, code, body } = await offer(api, tenant, { tx_code: true })
   const right = String(body['tx_code'])
   const wrong = right === '000000' ? '000001' : '000000'
-  await Promise.all(Array.from({ length: 20 }, () => redeem(api, code, { tx_code: wrong })))
+  await Promise.all(Array.from({ length: 5 }, () => redeem(api, code, { tx_code: wrong })))
   t.is((await redeem(api, code, { tx_code: right })).body['error'], 'invalid_grant')
   const read = await api.get(`/api/v1/credential-offers/${id}`, tenant.token)
   t.is(read.body['status'], 'expired')
