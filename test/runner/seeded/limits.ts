@@ -52,4 +52,69 @@ export const LIMITS: readonly SeededFault[] = [
     ['invalid_proofs + 1 >= $2', 'invalid_proofs + 1 > $2'],
     'actors/agents/agents/registration.test.ts',
   ),
+  fault(
+    'a shared window admits its limit',
+    'migrations/0120_stepped_windows.sql',
+    ['held + entry.cost <= entry.lim as fits', 'held <= entry.lim as fits'],
+    'conformance/coordination.test.ts',
+  ),
+  fault(
+    'an agent has 20 keys at most',
+    'actors/agents/management/keys.ts',
+    ['.length >= KEYS_MAX', '.length > KEYS_MAX'],
+    'flows/agents/agent-management.test.ts',
+  ),
+  fault(
+    'a tenant has a number of API keys at most',
+    'storage/oauth/api-keys.ts',
+    ['expires_at > $10) < $12', 'expires_at > $10) <= $12'],
+    'flows/oauth/tokens/api-keys.test.ts',
+  ),
+  fault(
+    'a tenant has a number of webhooks at most',
+    'storage/webhooks/webhooks.ts',
+    ['deleted_at is null) < $9', 'deleted_at is null) <= $9'],
+    'flows/webhooks/webhook-subscriptions.test.ts',
+  ),
+  fault(
+    'an organization has a number of members at most',
+    'storage/identity/organization-members.ts',
+    [
+      `(c.expires_at is null or c.expires_at > $3)) <
+      least(`,
+      `(c.expires_at is null or c.expires_at > $3)) <=
+      least(`,
+    ],
+    'flows/identity/organizations/organization-limits.test.ts',
+  ),
+  fault(
+    'a page has 200 rows at most',
+    'gateway/request/paging.ts',
+    ['Math.min(limit, PAGE_SIZE_MAX)', 'Math.max(limit, 1)'],
+    'flows/agents/agent-management.test.ts',
+  ),
+  fault(
+    'a form has 200 parameters at most',
+    'gateway/body/read.ts',
+    ['fields.length >= FIELDS_MAX', 'fields.length > FIELDS_MAX'],
+    'gateway/input.test.ts',
+  ),
+  fault(
+    'a JSON body has 1 MiB at most',
+    'gateway/route.ts',
+    ['JSON_BODY_BYTES_MAX = 1024 * 1024', 'JSON_BODY_BYTES_MAX = 2 * 1024 * 1024'],
+    'gateway/input.test.ts',
+  ),
+  fault(
+    'five wrong transaction codes burn an offer',
+    'storage/oauth/credential-offers.ts',
+    ['when tx_failures + 1 >= $6', 'when tx_failures + 1 > $6'],
+    'flows/oauth/credentials/refusals.test.ts',
+  ),
+  fault(
+    'a client assertion lives for an hour at most',
+    'actors/oauth/tokens/clients/client-assertion.ts',
+    ['exp > nowSecs + LIFETIME_SECS_MAX', 'exp < nowSecs - LIFETIME_SECS_MAX'],
+    'actors/oauth/tokens/clients.test.ts',
+  ),
 ]

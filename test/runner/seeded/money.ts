@@ -2,6 +2,8 @@
 import { fault, type SeededFault } from './fault.js'
 
 const POLICY = 'actors/commerce/wallets/policy.ts'
+const REFUNDS = 'storage/commerce/refunds.ts'
+const MONEY_FLOWS = 'flows/commerce/money.test.ts'
 const X402_RULES = 'actors/commerce/x402/rules.test.ts'
 
 export const MONEY: readonly SeededFault[] = [
@@ -67,5 +69,35 @@ export const MONEY: readonly SeededFault[] = [
     'actors/commerce/card/objects.ts',
     ['currency.toUpperCase() === order.currency', `currency.length === order.currency.length`],
     'actors/commerce/card/objects.test.ts',
+  ),
+  fault(
+    'an x402 authorization pays the price',
+    'actors/commerce/x402/authorization.ts',
+    ['authorization.value !== amount', 'BigInt(authorization.value) > BigInt(amount)'],
+    'flows/commerce/x402.test.ts',
+  ),
+  fault(
+    'an x402 authorization pays the payee of the offer',
+    'actors/commerce/x402/authorization.ts',
+    ['!sameAddress(authorization.to, payTo)', 'authorization.to.length !== payTo.length'],
+    'flows/commerce/x402.test.ts',
+  ),
+  fault(
+    'a refund needs money of the merchant',
+    REFUNDS,
+    ['and ${FUNDS} >= coalesce($3, ${REST}))', 'and ${FUNDS} is not null)'],
+    MONEY_FLOWS,
+  ),
+  fault(
+    'a refund that was made elsewhere is within the charge',
+    REFUNDS,
+    ['${REST} >= coalesce($3, ${REST}))', 'coalesce($3, ${REST}) > 0)'],
+    'flows/commerce/x402-checkout.test.ts',
+  ),
+  fault(
+    'a payout is within the available balance',
+    'actors/commerce/payouts/actor.ts',
+    ['amount <= 0 || amount > available', 'amount <= 0 || available <= 0'],
+    MONEY_FLOWS,
   ),
 ]

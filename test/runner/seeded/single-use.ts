@@ -5,6 +5,13 @@ const CODES = 'storage/oauth/authorization-codes.ts'
 const REFRESH_TOKENS = 'storage/oauth/refresh-tokens.ts'
 const REFRESH = 'actors/oauth/tokens/grants/refresh-token.ts'
 const POW = 'storage/agents/pow-challenges.ts'
+const FACTORS = 'storage/identity/second-factors.ts'
+const CEREMONIES = 'storage/identity/passkey-ceremonies.ts'
+const REGISTRATION = 'storage/oauth/client-registration.ts'
+const BACKCHANNEL = 'storage/oauth/backchannel-requests.ts'
+const SIGN_IN_ATTACKS = 'flows/identity/sign-in/sign-in-attacks.test.ts'
+const PASSKEYS = 'flows/identity/sign-in/passkeys.test.ts'
+const RACES = 'flows/oauth/authorization/single-use.test.ts'
 
 export const SINGLE_USE: readonly SeededFault[] = [
   faults(
@@ -95,5 +102,88 @@ export const SINGLE_USE: readonly SeededFault[] = [
     'actors/oauth/tokens/verify/dpop-verifier.ts',
     ['if (!first)', 'if (!first && settings.require_nonce)'],
     'actors/oauth/tokens/access-token-verifier.test.ts',
+  ),
+  fault(
+    'a recovery code is used once',
+    FACTORS,
+    ['code_sha256 = $2 and used_at is null', 'code_sha256 = $2'],
+    SIGN_IN_ATTACKS,
+  ),
+  fault(
+    'a code of an authenticator app is used once',
+    FACTORS,
+    ['and last_step < $3', 'and last_step <= $3'],
+    SIGN_IN_ATTACKS,
+  ),
+  fault(
+    'a challenge of a passkey is used once',
+    CEREMONIES,
+    [
+      'delete from passkey_ceremonies\n           where tenant_id = $1 and challenge_sha256 = $2',
+      'update passkey_ceremonies set purpose = purpose\n           where tenant_id = $1 and challenge_sha256 = $2',
+    ],
+    PASSKEYS,
+  ),
+  fault(
+    'a challenge of a passkey belongs to its browser',
+    CEREMONIES,
+    ['and browser_sha256 = $4 and', 'and $4::bytea is not null and'],
+    PASSKEYS,
+  ),
+  fault(
+    'an invite of an operator is used once',
+    'storage/identity/operator-invites.ts',
+    ['where i.token_sha256 = $1 and i.used_at is null', 'where i.token_sha256 = $1'],
+    RACES,
+  ),
+  fault(
+    'a login challenge opens one session',
+    'storage/oauth/token-sessions.ts',
+    ['c.id = a.challenge_id and c.consumed_at is null', 'c.id = a.challenge_id'],
+    RACES,
+  ),
+  fault(
+    'a link or code by mail signs in once',
+    'storage/operations/mail-tickets.ts',
+    [
+      't.used_at is null and t.attempts_left > 0 and t.expires_at > $3',
+      't.attempts_left > 0 and t.expires_at > $3',
+    ],
+    RACES,
+  ),
+  fault(
+    'a pushed authorization request is used once',
+    'storage/oauth/authorization-requests.ts',
+    ['id = any($2) and consumed_at is null', 'id = any($2)'],
+    RACES,
+  ),
+  faults(
+    'a registration token is used up to its number',
+    [
+      { source: REGISTRATION, find: 'r.uses < r.max_uses', replace: 'r.uses <= r.max_uses' },
+      { source: REGISTRATION, find: 'and uses < max_uses', replace: 'and uses <= max_uses' },
+    ],
+    'flows/oauth/client-registration/registration-attacks.test.ts',
+  ),
+  fault(
+    'a device code or CIBA request is redeemed once',
+    BACKCHANNEL,
+    [`id = $2 and status = 'approved' and expires_at > $4`, 'id = $2 and expires_at > $4'],
+    'flows/oauth/device-and-ciba/device.test.ts',
+  ),
+  fault(
+    'the id of a CIBA request is no device code',
+    BACKCHANNEL,
+    [
+      'where kind = $1 and code_sha256 = $2 and client_id = $3',
+      'where $1::text is not null and code_sha256 = $2 and client_id = $3',
+    ],
+    'flows/oauth/device-and-ciba/ciba-attacks.test.ts',
+  ),
+  fault(
+    'a login challenge is spent once',
+    'storage/agents/agent-challenges.ts',
+    ['c.id = a.id and c.consumed_at is null', 'c.id = a.id'],
+    'storage/identity/identity-races.test.ts',
   ),
 ]

@@ -88,4 +88,16 @@ export const TENANCY: readonly SeededFault[] = [
     ['.update(`${claim.scope}\\n${claim.key}`)', '.update(claim.key)'],
     'storage/platform/idempotency.test.ts',
   ),
+  fault(
+    'a commit of several tenants sees the rows of none',
+    'storage/platform/tenancy.ts',
+    [`: ['', tenantIds.join(',')]`, `: [tenantIds[0], tenantIds.join(',')]`],
+    'actors/platform/batching/commits-of-tenants.test.ts',
+  ),
+  fault(
+    'a key of an agent is changed at home only',
+    'actors/agents/management/rules.ts',
+    ['agent.homeTenantId !== principal.tenantId', 'agent.homeTenantId === null'],
+    'flows/agents/agent-management.test.ts',
+  ),
 ]
