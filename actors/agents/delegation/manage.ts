@@ -13,6 +13,7 @@ import {
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { personFactors } from '../../../storage/identity/passkeys.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
+import { shownUsers } from '../../../storage/identity/console/shown-users.js'
 import { findPersonRoles } from '../../../storage/identity/tenant-users.js'
 import { byBrowser, byCaller, delegationsRevoked, type RevokedBy } from '../../domain/revocation.js'
 import { isUuid } from '../../domain/ids.js'
@@ -21,6 +22,7 @@ import { page } from '../../platform/paging.js'
 import type { DelegationNeeds } from './needs.js'
 import type {
   DelegationProtocol,
+  DelegationRecord,
   ListDelegations,
   OneDelegation,
   RevokeOwn,
@@ -106,7 +108,9 @@ export function managementHandlers(needs: DelegationNeeds) {
       (tx) => findDelegation(tx, tenantId, delegationId, of),
       { signal: context.signal },
     )
-    return row === undefined ? UNKNOWN : { tag: 'found', delegation: recordOf(row, clock.now()) }
+    if (row === undefined) return UNKNOWN
+    const [delegation] = await withUsers(needs, tenantId, of, [row], context)
+    return { tag: 'found', delegation: delegation! }
   }
 
   return {
@@ -124,9 +128,12 @@ export function managementHandlers(needs: DelegationNeeds) {
         (tx) => listDelegations(tx, tenantId, of, limit + 1, after),
         { signal: context.signal },
       )
-      const now = clock.now()
       const { items, next } = page(rows, limit)
-      return { tag: 'listed', delegations: items.map((row) => recordOf(row, now)), next }
+      return {
+        tag: 'listed',
+        delegations: await withUsers(needs, tenantId, of, items, context),
+        next,
+      }
     },
 
     async revoke(message: OneDelegation, context: MessageContext): Reply<'revoke'> {
@@ -178,4 +185,25 @@ export function managementHandlers(needs: DelegationNeeds) {
       return outcome.tag === 'revoked' ? { tag: 'revoked' } : outcome
     },
   }
+}
+
+/** The delegations, with their people for callers who may know them: administrators, and a person of their own. */
+async function withUsers(
+  { database, clock }: Pick<DelegationNeeds, 'database' | 'clock'>,
+  tenantId: string,
+  { agentId }: DelegationsOf,
+  rows: readonly DelegationRow[],
+  { signal }: MessageContext,
+): Promise<DelegationRecord[]> {
+  const now = clock.now()
+  const subjects = agentId === null ? [...new Set(rows.map(({ subject }) => subject))] : []
+  const found =
+    subjects.length === 0
+      ? []
+      : await database.system((tx) => shownUsers(tx, tenantId, subjects), { signal })
+  const bySubject = new Map(found.map(({ sub, ...user }) => [sub, user]))
+  return rows.map((row) => {
+    const user = bySubject.get(row.subject)
+    return { ...recordOf(row, now), ...(user === undefined ? {} : { user }) }
+  })
 }

@@ -167,6 +167,8 @@ export type DelegationRecord = {
   readonly agentName: string
   /** The `sub` of the person. */
   readonly subject: string
+  /** The person, for callers who may know them. */
+  readonly user?: { readonly id: string; readonly email: string; readonly displayName: string }
   readonly scopes: readonly string[]
   readonly audience: string
   readonly status: DelegationStatus

@@ -76,6 +76,10 @@ const Delegation = z
     agent_id: z.uuid(),
     agent_name: z.string(),
     subject: z.string().meta({ description: 'The sub of the person.' }),
+    user: z
+      .object({ id: z.uuid(), email: z.string(), display_name: z.string() })
+      .optional()
+      .meta({ description: 'The person; absent for agents that see their own delegations only.' }),
     scope: z.string(),
     audience: z.string(),
     status: z.enum(['active', 'revoked', 'expired']),
@@ -98,6 +102,15 @@ const delegationJson = (record: DelegationRecord) => ({
   agent_id: record.agentId,
   agent_name: record.agentName,
   subject: record.subject,
+  ...(record.user === undefined
+    ? {}
+    : {
+        user: {
+          id: record.user.id,
+          email: record.user.email,
+          display_name: record.user.displayName,
+        },
+      }),
   scope: record.scopes.join(' '),
   audience: record.audience,
   status: record.status,

@@ -91,6 +91,14 @@ test.serial(
     )
     t.is(rest.next, undefined)
 
+    // Administrators and the person see whose it is, agents see their own without the person.
+    const emailsOf = async (token: string) =>
+      (await api.list(LIST, token)).rows.map(({ user }) => (user as Json | undefined)?.['email'])
+    const [emailOfAda, emailOfBob] = [ada.human.email, bob.human.email]
+    t.deepEqual(await emailsOf(here.token), [emailOfBob, emailOfAda, emailOfAda])
+    t.deepEqual(await emailsOf(tokenOfAda), [emailOfAda, emailOfAda])
+    t.deepEqual(await emailsOf(helper.token), [undefined, undefined])
+
     const { body } = await api.get(`${LIST}/${fromBob.delegationId}`, tokenOfBob)
     t.like(body, {
       id: fromBob.delegationId,
