@@ -71,7 +71,20 @@ const UNKNOWN_PROTOCOL_MS = 2_000
 const HANDSHAKE_MS = 10_000
 /** The highest id of a stream. */
 const LAST_STREAM_ID = 2 ** 31 - 1
-const TLS = { minVersion: 'TLSv1.2' } as const
+/** The names of TLS 1.3 first. Of TLS 1.2 those with forward secrecy and authenticated encryption (RFC 9325 section 4.2). */
+const TLS = {
+  minVersion: 'TLSv1.2',
+  ciphers: [
+    'TLS_AES_256_GCM_SHA384',
+    'TLS_CHACHA20_POLY1305_SHA256',
+    'TLS_AES_128_GCM_SHA256',
+    ...['ECDHE-ECDSA', 'ECDHE-RSA'].flatMap((exchange) =>
+      ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'CHACHA20-POLY1305'].map(
+        (cipher) => `${exchange}-${cipher}`,
+      ),
+    ),
+  ].join(':'),
+} as const
 /** Streams that a client may cancel within the window. More end the session (rapid reset, CVE-2023-44487). */
 const RESETS_MAX = 100
 const RESETS_WINDOW_MS = 10_000

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import { connect as connectHttp2 } from 'node:http2'
 import { connect as connectTcp } from 'node:net'
-import { connect, type TLSSocket } from 'node:tls'
+import { connect, getCiphers, type TLSSocket } from 'node:tls'
 import test, { type ExecutionContext } from 'ava'
 import { openStage, type Stage } from './stage.js'
 
@@ -49,6 +49,37 @@ for (const [offered, chosen] of [
     const [answer] = await once(socket, 'data')
     t.regex(String(answer), /^HTTP\/1\.1 200 /)
     t.regex(String(answer), /strict-transport-security: max-age=/i)
+  })
+}
+
+for (const transport of ['tls', 'http2'] as const) {
+  test(`${transport}: of TLS 1.2 only suites with forward secrecy and authenticated encryption`, async (t) => {
+    const stage = await openStage({ transport })
+    t.teardown(() => stage.close())
+    const suites = getCiphers()
+      .filter((name) => !name.startsWith('tls_'))
+      .map((name) => name.toUpperCase())
+    const accepted: string[] = []
+    for (const ciphers of suites) {
+      const socket = connect({
+        port: stage.port,
+        host: '127.0.0.1',
+        servername: 'localhost',
+        ca: stage.certificate!.pem,
+        ALPNProtocols: ['h2'],
+        maxVersion: 'TLSv1.2',
+        ciphers: `${ciphers}:@SECLEVEL=0`,
+      })
+      const ended = await Promise.race([
+        once(socket, 'secureConnect').then(() => true),
+        once(socket, 'close').then(() => false),
+      ]).catch(() => false)
+      if (ended) accepted.push(ciphers)
+      socket.destroy()
+    }
+    t.true(accepted.length > 0)
+    for (const name of accepted)
+      t.regex(name, /^ECDHE-(?:ECDSA|RSA)-(?:AES(?:128|256)-GCM-SHA(?:256|384)|CHACHA20-POLY1305)$/)
   })
 }
 

@@ -148,16 +148,27 @@ function hasRedirectUri({ form }: RequestToValidate): Fault<RefusedError> | unde
 function hasRegisteredRedirectUri({
   form,
   client,
+  pushed,
 }: RequestToValidate): Fault<RefusedError> | undefined {
-  return isRegistered(form.get('redirect_uri')!, client)
-    ? undefined
-    : ['invalid_redirect_uri', 'redirect_uri is not registered for the application']
+  if (isRegistered(form.get('redirect_uri')!, client)) return undefined
+  // FAPI 2.0 clients know the errors of RFC 9126 section 2.3 only.
+  const isFapi = pushed && client.requirePushedAuthorizationRequests
+  return [
+    isFapi ? 'invalid_request' : 'invalid_redirect_uri',
+    'redirect_uri is not registered for the application',
+  ]
 }
 
-function hasRequiredPkce({ form, client }: RequestToValidate): Fault<RefusedError> | undefined {
-  return form.get('code_challenge') === null && needsPkce(client)
-    ? ['pkce_required', 'this application needs a code_challenge (RFC 7636)']
-    : undefined
+function hasRequiredPkce({
+  form,
+  client,
+  pushed,
+}: RequestToValidate): Fault<RefusedError> | undefined {
+  if (form.get('code_challenge') !== null || !needsPkce(client)) return undefined
+  return [
+    pushed && client.clientType !== 'public' ? 'invalid_request' : 'pkce_required',
+    'this application needs a code_challenge (RFC 7636)',
+  ]
 }
 
 function hasS256Method({ form }: RequestToValidate): Fault<RefusedError> | undefined {

@@ -113,7 +113,11 @@ test('par-ensure-pkce-required for a confidential client with pushed requests an
   }
   const refused = await push(without, fapi)
   t.is(refused.status, 400)
-  t.is(await errorOf(refused), 'pkce_required')
+  t.is(await errorOf(refused), 'invalid_request')
+  const elsewhere = { ...(await parameters()), redirect_uri: 'https://evil.example/' }
+  const misled = await push(elsewhere, fapi)
+  t.is(misled.status, 400)
+  t.is(await errorOf(misled), 'invalid_request')
   t.is((await push(await parameters(), fapi)).status, 201)
   // With only one of the two, require_pkce decides.
   for (const one of ['requirePushedAuthorizationRequests', 'dpopBoundAccessTokens'] as const) {
