@@ -95,8 +95,13 @@ export async function runMigrations(options: MigrationOptions): Promise<string[]
       missing.push(...finishingOf(files).filter(({ name }) => !had.has(name)))
     }
     const applied: string[] = []
-    for (const file of missing) if (await apply(client, file, log)) applied.push(file.name)
+    // Of a new database the files are no news.
+    const isNew = before.length === 0
+    const level = isNew ? 'debug' : 'info'
+    for (const file of missing) if (await apply(client, file, log, level)) applied.push(file.name)
     for (const role of runtimeRoles) await admit(client, role)
+    if (isNew && applied.length > 0)
+      log.info({ migrations: applied.length, newest: applied.at(-1) }, 'created the schema')
     if (missing.length === 0) log.debug('the schema is current')
     return applied
   } finally {
@@ -170,12 +175,19 @@ async function addOldestBuild(client: Client): Promise<void> {
 }
 
 /** @returns false if another runner applied the file, on an engine without advisory locks. */
-async function apply(client: Client, file: MigrationFile, log: Logger): Promise<boolean> {
+async function apply(
+  client: Client,
+  file: MigrationFile,
+  log: Logger,
+  level: 'debug' | 'info',
+): Promise<boolean> {
   const startedMs = performance.now()
   let awaited: string | undefined
   for (let tries = 1; ; tries += 1) {
     try {
-      return await applyOnce(client, file, log, awaited)
+      const durationMs = await applyOnce(client, file, awaited)
+      if (durationMs !== null) log[level]({ migration: file.name, durationMs }, 'migrated')
+      return durationMs !== null
     } catch (error) {
       const { cause } = error as { readonly cause?: unknown }
       const inUse = cause instanceof TableInUse ? cause : undefined
@@ -194,9 +206,8 @@ async function apply(client: Client, file: MigrationFile, log: Logger): Promise<
 async function applyOnce(
   client: Client,
   file: MigrationFile,
-  log: Logger,
   awaited: string | undefined,
-): Promise<boolean> {
+): Promise<number | null> {
   const startedMs = performance.now()
   await client.query(
     `begin; set local lock_timeout = ${LOCK_TIMEOUT_MS}; set local svc.scope = 'system'`,
@@ -206,7 +217,7 @@ async function applyOnce(
     const known = await client.query('select from svc_migrations where name = $1', [file.name])
     if (known.rowCount !== 0) {
       await client.query('rollback')
-      return false
+      return null
     }
     await lockTables(client, file.sql, awaited)
     await client.query(file.sql)
@@ -216,8 +227,7 @@ async function applyOnce(
       [file.name, file.checksum, durationMs, file.oldestBuild],
     )
     await client.query('commit')
-    log.info({ migration: file.name, durationMs }, 'migrated')
-    return true
+    return durationMs
   } catch (error) {
     await client.query('rollback').catch(() => undefined)
     throw new Error(`the migration ${file.name} failed and was rolled back: ${describe(error)}`, {

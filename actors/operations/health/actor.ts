@@ -103,9 +103,12 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
       const all = [...faults, ...process.unfit().map((name) => `${name} fails`)]
       const current = all.join('; ')
       // Details are logged only. The probe response has none.
-      if (logged !== current && all.length > 0) log.warn({ faults: all }, 'not ready')
-      if (logged !== current && all.length === 0) log.info('ready')
-      logged = current
+      // A process that starts is not ready, which is no fault.
+      if (process.started() && logged !== current) {
+        if (all.length > 0) log.warn({ faults: all }, 'not ready')
+        else log.info('ready')
+        logged = current
+      }
       seen = { faults, keysLoaded: ofKeys.keysLoaded }
     }
 

@@ -72,6 +72,10 @@ test('a first start prints its address, and a second one keeps the data, also af
   t.is((await fetch(shown(first.output(), 'docs'))).status, 200)
   t.is((await fetch(shown(first.output(), 'discovery'))).status, 200)
   t.is(shown(first.output(), 'data'), folder)
+  const [before = ''] = first.output().split('svc is ready')
+  t.true(before.split('\n').length <= 20, before)
+  t.notRegex(before, /"level":(?:40|50)/, 'a start is no fault')
+  t.regex(before, /"msg":"created the schema"/)
   const report = first
     .output()
     .split('\n')
