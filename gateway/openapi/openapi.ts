@@ -349,10 +349,11 @@ function responseOf(
 ): ZodOpenApiResponseObject | object {
   const problems = [...new Set(docs.flatMap(({ problem }) => problem ?? []))]
   const codes = [...new Set(docs.flatMap(({ oauthError }) => oauthError ?? []))]
+  const own = [...new Set(docs.flatMap(({ code }) => code ?? []))]
   const bodies = docs.filter(
     ({ problem, oauthError }) => problem === undefined && oauthError === undefined,
   )
-  if (problems.length === 1 && codes.length === 0 && bodies.length === 0) {
+  if (problems.length === 1 && codes.length + own.length + bodies.length === 0) {
     return { $ref: `#/components/responses/${problems[0]}` }
   }
   const content: Record<string, unknown> = {}
@@ -364,6 +365,7 @@ function responseOf(
   const words = [
     ...bodies.map(({ description }) => description),
     ...problems.map((name) => PROBLEM_TYPES[name].title),
+    ...(own.length > 0 ? [`\`error\` may be ${own.map((code) => `\`${code}\``).join(', ')}`] : []),
     ...(codes.length > 0 ? [`\`error\`: ${codes.map((code) => `\`${code}\``).join(', ')}`] : []),
   ].filter((word) => word !== undefined)
   const names: HeaderName[] = ['x-request-id']

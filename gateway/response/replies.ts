@@ -75,6 +75,8 @@ export type ResponseDoc = {
   readonly schema: z.ZodType | null
   readonly description?: string | undefined
   readonly problem?: ProblemName | undefined
+  /** The `error` member, where it is another code than that of the problem type. */
+  readonly code?: string | undefined
   readonly oauthError?: string | undefined
 }
 
@@ -345,7 +347,15 @@ export function problem<Outcome, Name extends ProblemName>(
   details?: Details<Outcome, ProblemDetails>,
 ): ReplyRule<Outcome> {
   return {
-    docs: [{ status, contentType: 'application/problem+json', schema: null, problem: name }],
+    docs: [
+      {
+        status,
+        contentType: 'application/problem+json',
+        schema: null,
+        problem: name,
+        code: typeof details === 'object' ? details.error : undefined,
+      },
+    ],
     render: (outcome, context) => ({
       form: 'problem',
       problem: { name, ...resolve(details, outcome, context) },

@@ -258,6 +258,7 @@ const UNKNOWN: Readonly<Record<string, string>> = {
   endSessionByForm: 'the ID token',
   pushAuthorizationRequest: 'the redirect URI of the client',
   recoverWebhookDeliveries: 'a time within the retention period',
+  requestCredential: 'a credential of the root issuer, which has none here',
 }
 
 /** Sends the examples of the parameters. Nothing exists that they name, so nothing ends. */

@@ -81,6 +81,25 @@ test('every schema of the documents is JSON Schema 2020-12', (t) => {
     t.deepEqual(schema, components['schemas']?.[name], name)
 })
 
+test('the codes of problems that are not those of their type are in the document', (t) => {
+  const described = (path: string, method: string, status: number) =>
+    JSON.stringify(documentOf('internal').paths[path]![method]!.responses[status])
+  t.regex(described('/api/v1/agents/{agent_id}/wallet', 'get', 404), /`wallet_not_provisioned`/)
+  let codes = 0
+  for (const { method, path, target } of ROUTES) {
+    if (target.via === 'gateway') continue
+    for (const { code, status } of Object.values(target.replies).flatMap(({ docs }) => docs)) {
+      if (code === undefined) continue
+      t.true(
+        described(path, method.toLowerCase(), status).includes(`\`${code}\``),
+        `${path} ${code}`,
+      )
+      codes += 1
+    }
+  }
+  t.true(codes > 10, String(codes))
+})
+
 test('the document says which interface it is and under which licence', (t) => {
   const { openapi, info } = documentOf('public')
   t.is(openapi, '3.1.0')

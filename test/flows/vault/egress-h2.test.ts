@@ -162,6 +162,8 @@ test.serial('a response shorter than its Content-Length does not look complete',
   t.is(await whole.body.text(), 'partial')
   const head = await call('/whole', false, 'HEAD')
   t.is(head.statusCode, 200)
+  t.is(head.headers['x-svc-upstream-content-length'], '7')
+  t.is(whole.headers['x-svc-upstream-content-length'], undefined)
   await head.body.dump()
   for (const code of [NO_ERROR, CANCEL, 2]) {
     const buffered = await call(`/announced/${code}`, false)

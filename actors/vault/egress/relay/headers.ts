@@ -61,6 +61,8 @@ const RESPONSE_ALLOWED = new Set([
 /** The rest of the name is the upstream's: words without digits, so that it has no room for a token or hex. */
 const RATE_LIMIT = /^x-ratelimit-[a-z]{1,16}(?:-[a-z]{1,16}){0,4}$/
 const UPSTREAM_REQUEST_ID = 'x-svc-upstream-request-id'
+/** The size that the answer to a HEAD request announces. The answer to the caller has a size of its own. */
+const UPSTREAM_LENGTH = 'x-svc-upstream-content-length'
 
 export type SanitizedHeaders =
   | { readonly tag: 'headers'; readonly headers: readonly HeaderPair[] }
@@ -131,6 +133,7 @@ function faultOf(name: string, value: string): HeaderFault | null {
 export function responseHeaders(
   received: Readonly<Record<string, string | string[] | undefined>>,
   redactor: Redactor | null = null,
+  method = 'GET',
 ): readonly HeaderPair[] {
   const named = namedByConnection(valuesOf('connection', received['connection']))
   const headers: HeaderPair[] = []
@@ -138,7 +141,14 @@ export function responseHeaders(
     const value = received[sent]
     const name = sent.toLowerCase()
     if (named.has(name)) continue
-    const as = name === 'x-request-id' ? UPSTREAM_REQUEST_ID : isAllowed(name) ? name : null
+    const as =
+      name === 'x-request-id'
+        ? UPSTREAM_REQUEST_ID
+        : name === 'content-length' && method === 'HEAD'
+          ? UPSTREAM_LENGTH
+          : isAllowed(name)
+            ? name
+            : null
     if (as === null || (redactor !== null && redactor.text(as) !== as)) continue
     for (const [, text] of valuesOf(as, value)) {
       if (VALUE.test(text)) headers.push([as, redactor?.text(text) ?? text])

@@ -259,7 +259,7 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
     )
     let headers: readonly HeaderPair[]
     try {
-      headers = responseHeaders(received, redactor)
+      headers = responseHeaders(received, redactor, this.#job.method)
     } catch (error) {
       if (error instanceof MemoryShareExhausted) return this.onFault('room')
       throw error
