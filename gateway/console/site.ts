@@ -115,9 +115,11 @@ export class Site {
     if (route === null) return false
     const demands = demandsOf(route.security)
     if (demands === null) return true
-    const { scopes: wanted = [], directScopes = [], subjects, console } = demands
+    const { scopes: wanted = [], directScopes = [], subjects, console, direct } = demands
     if (subjects?.includes('human') === false && console !== 'accepted') return false
-    const enough = [...wanted, ...directScopes]
+    // The console's tokens are direct.
+    const enough = direct === 'forbidden' ? directScopes : [...wanted, ...directScopes]
+    if (direct === 'forbidden' && enough.length === 0) return false
     return enough.length === 0 || enough.some((scope) => scopes.includes(scope))
   }
 }

@@ -17,7 +17,10 @@ import { PROBLEM_ADVICE } from './problem-advice.js'
 import { PROBLEM_TEXTS } from './problems/texts.js'
 
 const Params = z.object({ name: z.string().max(64) })
-const Headers = z.object({ 'accept-language': z.string().max(1024).optional() })
+const Headers = z.object({
+  'accept-language': z.string().max(1024).optional(),
+  accept: z.string().max(1024).optional(),
+})
 const PAGE_DOCS: readonly ResponseDoc[] = [{ status: 200, contentType: 'text/html', schema: null }]
 
 export function errorPageRoutes(i18n: I18nSettings): readonly Route[] {
@@ -50,12 +53,20 @@ export function errorPageRoutes(i18n: I18nSettings): readonly Route[] {
       'The type of a problem document and the error_uri of an OAuth error lead here. The page of an OAuth error ' +
       'has one anchor for each reason.',
     params: Params,
-    responses: [...PAGE_DOCS, ...unknown.docs],
+    responses: [
+      ...PAGE_DOCS,
+      { status: 404, contentType: 'text/html', schema: null },
+      ...unknown.docs,
+    ],
     answer: ({ params, headers }) => {
       const { name } = params as z.infer<typeof Params>
       if (isProblemName(name)) return pageOf(name, localeOf(headers))
       const code = name.replaceAll('-', '_')
-      return isOAuthCode(code) ? oauthPageOf(code) : unknown.render(null, NO_CONTEXT)
+      if (isOAuthCode(code)) return oauthPageOf(code)
+      // A browser gets the list of those that exist.
+      return /\btext\/html\b/i.test((headers as z.infer<typeof Headers>).accept ?? '')
+        ? { ...pageOf(null, localeOf(headers)), status: 404, cacheControl: 'no-store' }
+        : unknown.render(null, NO_CONTEXT)
     },
   })
   return [list, one]

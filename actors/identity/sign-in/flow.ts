@@ -116,10 +116,12 @@ export async function progressIn(
   const progress = await readProgress(tools, flow, sessionToken, context)
   if (progress !== undefined) return progress
   const place = await tools.database.system((tx) => findFlowPlace(tx, sha256(flow)), context)
-  if (place === undefined) return { tag: 'unknown_flow', tenant: null, uiLocales: null }
+  const isAbsent = flow === ''
+  if (place === undefined) return { tag: 'unknown_flow', isAbsent, tenant: null, uiLocales: null }
   const { tenantId, tenantName, tenantSettings, uiLocales } = place
   return {
     tag: 'unknown_flow',
+    isAbsent,
     tenant: brandingOf(tenantId, tenantName, tenantSettings),
     uiLocales,
   }

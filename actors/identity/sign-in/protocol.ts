@@ -260,6 +260,8 @@ export type Locked = { readonly tag: 'locked'; readonly retryAfterSecs: number }
 /** The flow is unknown or has expired. */
 export type FlowUnknown = {
   readonly tag: 'unknown_flow'
+  /** The request named no flow. */
+  readonly isAbsent: boolean
   /** The flow's tenant; null when unknown. */
   readonly tenant: PageTenant | null
   readonly uiLocales: string | null

@@ -6,9 +6,10 @@ import {
   guestCodePage,
   guestsThrottledPage,
 } from '../../pages/identity/guests.js'
-import { busyPage, unknownFlowPage, unknownTenantPage } from '../../pages/identity/login.js'
+import { busyPage, unknownTenantPage } from '../../pages/identity/login.js'
 import { page, pageForm, type Route, route, seeOther } from '../../route.js'
 import { visitorOf } from '../visitor.js'
+import { unknownFlow } from '../../request/unknown-flow.js'
 
 const shared = {
   tags: ['Hosted pages'],
@@ -40,7 +41,7 @@ export const guestRoutes: readonly Route[] = [
       })),
       absent: page(404, unknownTenantPage),
       throttled: page(429, guestsThrottledPage),
-      unknown_flow: page(400, unknownFlowPage),
+      unknown_flow: unknownFlow,
       busy,
     },
   }),

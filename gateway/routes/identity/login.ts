@@ -14,12 +14,12 @@ import {
   factorPage,
   loginPage,
   signedOutPage,
-  unknownFlowPage,
   unknownWorkspacePage,
 } from '../../pages/identity/login.js'
 import { page, pageForm, type Route, route, seeOther } from '../../route.js'
 import { FlowStart, flowStartOf } from '../flow-start.js'
 import { visitorOf } from '../visitor.js'
+import { unknownFlow } from '../../request/unknown-flow.js'
 
 const shared = {
   tags: ['Hosted pages'],
@@ -37,7 +37,6 @@ const signedIn = seeOther(({ location, token }: { location: string; token: strin
   location,
   session: token,
 }))
-const unknownFlow = page(400, unknownFlowPage)
 const busy = page(503, busyPage)
 
 const showLogin = route(login, 'start', {

@@ -6,13 +6,7 @@ import { z } from 'zod'
 import { passkeys } from '../../../actors/identity/passkeys/protocol.js'
 import type { Browser } from '../../request/browser.js'
 import { accountPartGonePage } from '../../pages/identity/account.js'
-import {
-  busyPage,
-  codesPage,
-  factorPage,
-  loginPage,
-  unknownFlowPage,
-} from '../../pages/identity/login.js'
+import { busyPage, codesPage, factorPage, loginPage } from '../../pages/identity/login.js'
 import {
   addPasskeyPage,
   enrolmentRefusedPage,
@@ -21,6 +15,7 @@ import {
 import { lastWayInPage } from '../../pages/identity/federated-login.js'
 import { choice, page, pageForm, problem, reply, type Route, route, seeOther } from '../../route.js'
 import { visitorOf } from '../visitor.js'
+import { unknownFlow } from '../../request/unknown-flow.js'
 
 const shared = {
   tags: ['Hosted pages'],
@@ -57,7 +52,6 @@ const signedIn = seeOther(({ location, token }: { location: string; token: strin
   location,
   session: token,
 }))
-const unknownFlow = page(400, unknownFlowPage)
 const busy = page(503, busyPage)
 const flowForm = pageForm({ flow: Flow })
 /** The script sends every field of the form with the options request, including the name. */

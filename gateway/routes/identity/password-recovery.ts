@@ -21,10 +21,11 @@ import {
   verifiedPage,
   verifyElsewherePage,
 } from '../../pages/identity/password-recovery.js'
-import { busyPage, unknownFlowPage, unknownTenantPage } from '../../pages/identity/login.js'
+import { busyPage, unknownTenantPage } from '../../pages/identity/login.js'
 import { NO_CONTEXT } from '../../response/replies.js'
 import { ownRoute, page, pageForm, type Route, route, seeOther } from '../../route.js'
 import { visitorOf } from '../visitor.js'
+import { unknownFlow } from '../../request/unknown-flow.js'
 
 const shared = {
   tags: ['Hosted pages'],
@@ -37,7 +38,6 @@ const signedInOnly = { ...shared, security: { scheme: 'session' } } as const
 const Flow = z.string().max(64)
 const Password = z.string().max(1024).default('')
 const params = z.object({ token: z.string().min(1).max(128) })
-const unknownFlow = page(400, unknownFlowPage)
 const absent = page(404, unknownTenantPage)
 const busy = page(503, busyPage)
 const gone = page(410, expiredLinkPage)

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { phone } from '../../../actors/identity/phone/protocol.js'
 import { accountPartGonePage } from '../../pages/identity/account.js'
 import { lastWayInPage } from '../../pages/identity/federated-login.js'
-import { busyPage, unknownFlowPage, unknownTenantPage } from '../../pages/identity/login.js'
+import { busyPage, unknownTenantPage } from '../../pages/identity/login.js'
 import {
   ownPhoneCodePage,
   ownPhonePage,
@@ -12,6 +12,7 @@ import {
 } from '../../pages/identity/phone.js'
 import { page, pageForm, type Route, route, seeOther } from '../../route.js'
 import { visitorOf } from '../visitor.js'
+import { unknownFlow } from '../../request/unknown-flow.js'
 
 const shared = {
   tags: ['Hosted pages'],
@@ -24,7 +25,6 @@ const own = { ...shared, security: { scheme: 'session' } } as const
 const Flow = z.string().max(64).default('')
 const FlowQuery = z.object({ flow: Flow })
 const Typed = z.string().max(64).default('')
-const unknownFlow = page(400, unknownFlowPage)
 const absent = page(404, unknownTenantPage)
 const busy = page(503, busyPage)
 const onward = seeOther(({ location }: { location: string }) => ({ location }))

@@ -8,14 +8,10 @@ import {
   otherBrowserPage,
 } from '../../pages/identity/password-recovery.js'
 import { CAPTCHA_FIELDS } from '../../pages/identity/captcha.js'
-import {
-  busyPage,
-  loginPage,
-  unknownFlowPage,
-  unknownTenantPage,
-} from '../../pages/identity/login.js'
+import { busyPage, loginPage, unknownTenantPage } from '../../pages/identity/login.js'
 import { page, pageForm, type Route, route, seeOther } from '../../route.js'
 import { visitorOf } from '../visitor.js'
+import { unknownFlow } from '../../request/unknown-flow.js'
 
 const shared = {
   tags: ['Hosted pages'],
@@ -26,7 +22,6 @@ const shared = {
 
 const Flow = z.string().max(64)
 const LinkParams = z.object({ token: z.string().min(1).max(128) })
-const unknownFlow = page(400, unknownFlowPage)
 const absent = page(404, unknownTenantPage)
 const busy = page(503, busyPage)
 const gone = page(410, expiredLinkPage)

@@ -7,7 +7,7 @@ import {
   captchaThrottledPage,
   captchaUnavailablePage,
 } from '../../pages/identity/captcha.js'
-import { busyPage, unknownFlowPage, unknownTenantPage } from '../../pages/identity/login.js'
+import { busyPage, unknownTenantPage } from '../../pages/identity/login.js'
 import {
   signUpClosedPage,
   signUpGonePage,
@@ -18,6 +18,7 @@ import {
 import { page, pageForm, type Route, route, seeOther } from '../../route.js'
 import { FlowStart, flowStartOf } from '../flow-start.js'
 import { visitorOf } from '../visitor.js'
+import { unknownFlow } from '../../request/unknown-flow.js'
 
 const shared = {
   tags: ['Hosted pages'],
@@ -31,7 +32,6 @@ const Flow = z.string().max(64)
 const params = z.object({ token: z.string().min(1).max(128) })
 const absent = page(404, unknownTenantPage)
 const closed = page(403, signUpClosedPage)
-const unknownFlow = page(400, unknownFlowPage)
 const busy = page(503, busyPage)
 const gone = page(410, signUpGonePage)
 const linkPage = page(200, signUpLinkPage)

@@ -7,10 +7,11 @@ import { siwe } from '../../../actors/identity/siwe/protocol.js'
 import type { Browser } from '../../request/browser.js'
 import { accountPartGonePage } from '../../pages/identity/account.js'
 import { lastWayInPage } from '../../pages/identity/federated-login.js'
-import { busyPage, unknownFlowPage } from '../../pages/identity/login.js'
+import { busyPage } from '../../pages/identity/login.js'
 import { linkWalletPage, walletPage } from '../../pages/identity/siwe.js'
 import { page, pageForm, problem, reply, type Route, route, seeOther } from '../../route.js'
 import { visitorOf } from '../visitor.js'
+import { unknownFlow } from '../../request/unknown-flow.js'
 
 const shared = {
   tags: ['Hosted pages'],
@@ -41,7 +42,6 @@ const composed = {
   refused: reply(200, Composed, ({ why }: { why: 'account' | 'chain' }) => ({ refused: why })),
 }
 const noFlow = problem(400, 'bad-request', { detail: 'The sign-in has expired. Start again.' })
-const unknownFlow = page(400, unknownFlowPage)
 const onward = seeOther(({ location }: { location: string }) => ({ location }))
 const back = seeOther(() => ({ location: '/auth/account' }))
 const signedIn = seeOther(({ location, token }: { location: string; token: string }) => ({

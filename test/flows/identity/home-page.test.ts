@@ -216,6 +216,9 @@ test('the page of a problem type has cause, remedy and retry rule', async (t) =>
   const types = Object.keys(PROBLEM_TYPES)
   t.deepEqual(names.slice(0, types.length), types, 'OAuth errors follow')
   t.is((await read('/errors/no-such-type')).status, 404)
+  const unknown = await open('/errors/no-such-type')
+  t.is(unknown.status, 404)
+  t.regex(await unknown.text(), /href="\/errors\/rate-limited"/, 'a browser gets the list')
 })
 
 test('the page of a problem type is in the language of the browser', async (t) => {

@@ -104,6 +104,8 @@ test.serial(
 
 test.serial('a user with an account keeps the password and signs in with it', async (t) => {
   const at = await harbour(t)
+  const alone = await at.browser().get('/auth/password/forgot')
+  t.deepEqual([alone.status, alone.location], [303, '/auth/login'], 'opened by its address')
   await at.create({ email: at.ada, password: OLD })
   await sql(at.database, 'update accounts set email_verified = true where email = $1', [at.ada])
   const second = await at.api.workspace()

@@ -229,11 +229,18 @@ test('a sign-in redirects only to same-origin pages', async (t) => {
 
 test('an unknown flow gets a page with a link back, not a server error', async (t) => {
   const browser = await browsing(t)
-  for (const path of ['/auth/login?flow=x', '/auth/mfa?flow=x', '/auth/mfa/enroll', '/auth/mfa']) {
+  for (const path of ['/auth/login?flow=x', '/auth/mfa?flow=x', '/auth/mfa/enroll?flow=x']) {
     const answer = await browser.get(path)
     t.is(answer.status, 400, path)
     t.true(answer.html.includes('href="/auth/login"'))
   }
+  // Opened by their addresses, without a flow, they lead to the sign-in.
+  for (const path of ['/auth/mfa', '/auth/mfa/enroll']) {
+    const answer = await browser.get(path)
+    t.is(answer.status, 303, path)
+    t.is(answer.location, '/auth/login', path)
+  }
+  t.is((await browser.get('/auth/login')).status, 200)
   t.is((await browser.get('/auth/login?tenant_slug=no-such-tenant')).status, 404)
 })
 

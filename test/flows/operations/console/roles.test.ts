@@ -69,3 +69,15 @@ test('an admin gives and takes the role of an admin, and none above', async (t) 
   t.regex(refused.html, /owner/)
   t.deepEqual(await rolesOf(id), [])
 })
+
+test('the navigation leads a member only to what members may open', async (t) => {
+  const member = await signedIn(await newFixture(api, workspace), ['member'])
+  t.teardown(() => member.close())
+  const { html } = await openConsole(member, '/console')
+  const paths = new Set([...html.matchAll(/href="(\/console\/[a-z-]+)"/g)].map(([, path]) => path!))
+  t.false(paths.has('/console/vault-credentials'))
+  for (const path of paths) {
+    const { html: opened } = await openConsole(member, path)
+    t.notRegex(opened, /insufficient_scope|forbidden/, path)
+  }
+})
