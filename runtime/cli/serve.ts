@@ -5,6 +5,7 @@ import { printedFailures } from '../kernel/config/print.js'
 import { createLogger, type LogLevel } from '../kernel/log.js'
 import { beginYoung } from '../kernel/v8-flags.js'
 import { EXIT_CONFIGURATION } from '../configuration/load-settings.js'
+import type { Settings } from '../configuration/settings.js'
 import { type Service, StartRefused, startService } from '../startup.js'
 import type { TerminalLog } from './terminal-log.js'
 
@@ -49,14 +50,16 @@ async function serve(level: LogLevel): Promise<number> {
     }
   })
   let service: Service
+  let off: readonly string[] = []
   try {
     service = await startService({
       environment: readEnvironment(),
       cwd: process.cwd(),
       uid: process.getuid?.(),
       log,
-      onSettings: ({ security }) => {
-        if (security.production) terminal?.keepJson()
+      onSettings: (settings) => {
+        off = featuresOff(settings)
+        if (settings.security.production) terminal?.keepJson()
       },
       signal: stopping.signal,
       isWarm: true,
@@ -72,7 +75,7 @@ async function serve(level: LogLevel): Promise<number> {
     process.stderr.write(`svc: the start failed: ${messageOf(error)}\n`)
     return EXIT_START
   }
-  process.stdout.write(banner(service))
+  process.stdout.write(banner(service, off))
   await told
   return (await service.stop()) ? 0 : EXIT_START
 }
@@ -94,15 +97,19 @@ function endOfHangUp(): void {
   process.kill(process.pid, 'SIGHUP')
 }
 
-function banner({
-  baseUrl,
-  docsUrl,
-  mailUrl,
-  controlPlaneTenantId,
-  plane,
-  dataDir,
-  isLocal,
-}: Service): string {
+/** The sections with `enabled` that are off. */
+function featuresOff(settings: Settings): readonly string[] {
+  return Object.entries(settings).flatMap(([name, section]) => {
+    const { enabled } = (section ?? {}) as { readonly enabled?: unknown }
+    return enabled === false ? [name] : []
+  })
+}
+
+function banner(
+  { baseUrl, docsUrl, mailUrl, controlPlaneTenantId, plane, dataDir, isLocal }: Service,
+  off: readonly string[],
+): string {
+  const words = `${off.length} features, each on with SVC_NAME__ENABLED=true: ${off.join(', ')}`
   const rows: [string, string | undefined][] = [
     ['svc is ready', plane === 'all' ? undefined : `(plane ${plane})`],
     ['  base URL', baseUrl],
@@ -111,6 +118,7 @@ function banner({
     ['  mail', mailUrl],
     ['  control-plane tenant', controlPlaneTenantId],
     ['  data', dataDir],
+    ['  off', isLocal && off.length > 0 ? words : undefined],
     ['  next', isLocal ? 'in a second terminal, in this folder:' : undefined],
   ]
   const lines = rows

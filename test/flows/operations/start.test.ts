@@ -72,6 +72,7 @@ test('a first start prints its address, and a second one keeps the data, also af
   t.is((await fetch(shown(first.output(), 'docs'))).status, 200)
   t.is((await fetch(shown(first.output(), 'discovery'))).status, 200)
   t.is(shown(first.output(), 'data'), folder)
+  t.regex(first.output(), /^ {2}off +\d+ features, .*commerce.*wallet.*scim/m)
   const [before = ''] = first.output().split('svc is ready')
   t.true(before.split('\n').length <= 20, before)
   t.notRegex(before, /"level":(?:40|50)/, 'a start is no fault')
