@@ -70,7 +70,10 @@ test('any Authorization header is refused with a challenge', async (t) => {
   for (const authorization of ['Bearer token', 'DPoP token', 'x']) {
     const { status, headers, rpc } = await mcp.send(PING, { authorization })
     t.is(status, 401)
-    t.is(headers.get('www-authenticate'), 'Bearer error="invalid_request"')
+    t.regex(
+      headers.get('www-authenticate')!,
+      /^Bearer error="invalid_request", error_description="/,
+    )
     t.is(rpc.error?.data?.['error'], 'unauthorized')
   }
 })
