@@ -187,7 +187,7 @@ export function openGateway(options: GatewayOptions): Gateway {
       ? []
       : consoleRoutes({
           api: consoleApi(() => inner.handle!, secure),
-          site: new Site(present),
+          site: new Site(present, options.capabilities ?? []),
           sessions: consoleSessions,
           tenants: consoleTenants,
           browsers,

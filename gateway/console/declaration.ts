@@ -79,6 +79,8 @@ export type ConsoleResource = {
   readonly counted?: boolean | undefined
   /** The page may reload itself every ten seconds. */
   readonly live?: boolean | undefined
+  /** The capability without which the API answers that the feature is off. */
+  readonly feature?: string | undefined
   /** For deployment operators: shown only to tokens with one of these scopes. */
   readonly needs?: readonly string[] | undefined
 }

@@ -32,9 +32,14 @@ export type Place = {
 
 export class Site {
   private readonly routes: ReadonlyMap<string, Route>
+  private readonly features: ReadonlySet<string>
 
-  /** @param routes those that this process serves: what it does not serve is absent from the console. */
-  constructor(routes: readonly Route[]) {
+  /**
+   * What this process does not serve, and features that are off, are absent from the console.
+   * @param features the capabilities that settings turn on.
+   */
+  constructor(routes: readonly Route[], features: readonly string[]) {
+    this.features = new Set(features)
     this.routes = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]))
   }
 
@@ -47,7 +52,8 @@ export class Site {
     return RESOURCES.filter((resource) => this.isVisible(resource, scopes))
   }
 
-  isVisible({ list, single, needs }: ConsoleResource, scopes: readonly string[]): boolean {
+  isVisible({ list, single, needs, feature }: ConsoleResource, scopes: readonly string[]): boolean {
+    if (feature !== undefined && !this.features.has(feature)) return false
     const isNeeded = needs === undefined || needs.some((scope) => scopes.includes(scope))
     const operation = list ?? single
     return isNeeded && operation !== undefined && this.may(operation, scopes)

@@ -245,6 +245,7 @@ export const identityResources: readonly ConsoleResource[] = [
   {
     name: 'identity-providers',
     group: 'tenant',
+    feature: 'sso.enterprise',
     list: get('/api/v1/sso/providers'),
     item: get('/api/v1/sso/providers/{id}'),
     named: ['name'],
@@ -277,6 +278,7 @@ export const identityResources: readonly ConsoleResource[] = [
   {
     name: 'domains',
     group: 'tenant',
+    feature: 'sso.verified_domains',
     list: get('/api/v1/organization/domains'),
     item: get('/api/v1/organization/domains/{id}'),
     named: ['domain'],

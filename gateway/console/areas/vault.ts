@@ -123,6 +123,7 @@ export const vaultResources: readonly ConsoleResource[] = [
   {
     name: 'credential-offers',
     group: 'vault',
+    feature: 'credential_issuer',
     list: get('/api/v1/credential-offers'),
     item: get('/api/v1/credential-offers/{credential_offer_id}'),
     named: ['credential_configuration_id', 'id'],

@@ -2,7 +2,7 @@
 import test from 'ava'
 import { fixtureOf, newFixture, present } from '../../../support/agents/delegation.js'
 import { apiOf } from '../../../support/api.js'
-import { openConsole } from '../../../support/identity/console.js'
+import { consoleOwner, openConsole } from '../../../support/identity/console.js'
 import type { TestBrowser } from '../../../support/pages/browser.js'
 import { sharedService } from '../../../support/service.js'
 
@@ -79,5 +79,27 @@ test('the navigation leads a member only to what members may open', async (t) =>
   for (const path of paths) {
     const { html: opened } = await openConsole(member, path)
     t.notRegex(opened, /insufficient_scope|forbidden/, path)
+  }
+})
+
+test('the navigation has no features that are off', async (t) => {
+  const plain = await sharedService('plain')
+  const without = apiOf(plain)
+  const { browser } = await consoleOwner(without)
+  t.teardown(async () => {
+    await browser.close()
+    await without.close()
+    await plain.end()
+  })
+  const { html } = await openConsole(browser, '/console')
+  const paths = new Set([...html.matchAll(/href="(\/console\/[a-z-]+)"/g)].map(([, path]) => path!))
+  t.true(paths.has('/console/people'))
+  for (const path of ['/console/domains', '/console/identity-providers']) {
+    t.false(paths.has(path), path)
+    t.is((await browser.get(path)).status, 404, path)
+  }
+  for (const path of paths) {
+    const { html: opened } = await openConsole(browser, path)
+    t.notRegex(opened, /turned off|is disabled|not_found/, path)
   }
 })
