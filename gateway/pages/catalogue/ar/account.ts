@@ -40,7 +40,7 @@ export const account: Readonly<Record<keyof typeof english, Text>> = {
   'account.password.change': 'تغيير كلمة المرور',
   'account.email.confirm': 'إرسال رسالة التأكيد',
   'enroll.title': 'إعداد التحقق بخطوتين',
-  'enroll.lead': 'يتطلب هذا الإجراء خطوة ثانية بالإضافة إلى كلمة المرور.',
+  'enroll.lead': 'تحمي الخطوة الثانية حسابك إذا عرف شخص آخر الخطوة الأولى.',
   'enroll.scan': 'يُرجى مسح رمز QR هذا بتطبيق المصادقة.',
   'enroll.picture': 'رمز QR يحتوي على السر الخاص بتطبيق المصادقة',
   'enroll.manual': 'أو أدخِل هذا المفتاح في التطبيق:',

@@ -42,7 +42,7 @@ export const account: Readonly<Record<keyof typeof english, Text>> = {
   'account.password.change': 'Passwort ändern',
   'account.email.confirm': 'Bestätigungs-E-Mail senden',
   'enroll.title': 'Bestätigung in zwei Schritten einrichten',
-  'enroll.lead': 'Diese Aktion braucht neben dem Passwort einen zweiten Schritt.',
+  'enroll.lead': 'Ein zweiter Schritt schützt Ihr Konto, wenn jemand den ersten erfährt.',
   'enroll.scan': 'Scannen Sie diesen QR-Code mit Ihrer Authenticator-App.',
   'enroll.picture': 'QR-Code mit dem Geheimnis für Ihre Authenticator-App',
   'enroll.manual': 'Oder geben Sie diesen Schlüssel in der App ein:',

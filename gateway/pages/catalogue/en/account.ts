@@ -39,7 +39,7 @@ export const account = {
   'account.password.change': 'Change password',
   'account.email.confirm': 'Send confirmation email',
   'enroll.title': 'Set up two-step verification',
-  'enroll.lead': 'This action needs a second step besides your password.',
+  'enroll.lead': 'A second step protects your account if someone learns the first one.',
   'enroll.scan': 'Scan this QR code with your authenticator app.',
   'enroll.picture': 'QR code with the secret for your authenticator app',
   'enroll.manual': 'Or enter this key in the app:',

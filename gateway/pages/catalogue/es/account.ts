@@ -44,7 +44,7 @@ export const account: Readonly<Record<keyof typeof english, Text>> = {
   'account.password.change': 'Cambiar contraseña',
   'account.email.confirm': 'Enviar correo de confirmación',
   'enroll.title': 'Configurar la verificación en dos pasos',
-  'enroll.lead': 'Esta acción requiere un segundo paso además de su contraseña.',
+  'enroll.lead': 'Un segundo paso protege su cuenta si alguien descubre el primero.',
   'enroll.scan': 'Escanee este código QR con su aplicación de autenticación.',
   'enroll.picture': 'Código QR con el secreto para su aplicación de autenticación',
   'enroll.manual': 'O introduzca esta clave en la aplicación:',

@@ -44,7 +44,7 @@ export const account: Readonly<Record<keyof typeof english, Text>> = {
   'account.password.change': 'Modifier le mot de passe',
   'account.email.confirm': 'Envoyer l’e-mail de confirmation',
   'enroll.title': 'Configurer la validation en deux étapes',
-  'enroll.lead': 'Cette action nécessite une seconde étape en plus de votre mot de passe.',
+  'enroll.lead': 'Une seconde étape protège votre compte si quelqu’un découvre la première.',
   'enroll.scan': 'Scannez ce code QR avec votre application d’authentification.',
   'enroll.picture': 'Code QR contenant le secret pour votre application d’authentification',
   'enroll.manual': 'Ou saisissez cette clé dans l’application :',

@@ -44,7 +44,7 @@ export const account: Readonly<Record<keyof typeof english, Text>> = {
   'account.password.change': 'Cambia password',
   'account.email.confirm': 'Invia email di conferma',
   'enroll.title': 'Configuri la verifica in due passaggi',
-  'enroll.lead': 'Questa operazione richiede un secondo passaggio oltre alla password.',
+  'enroll.lead': 'Un secondo passaggio protegge il Suo account se qualcuno scopre il primo.',
   'enroll.scan': 'Scansioni questo codice QR con la Sua app di autenticazione.',
   'enroll.picture': 'Codice QR con il segreto per la Sua app di autenticazione',
   'enroll.manual': 'Oppure inserisca questa chiave nell’app:',

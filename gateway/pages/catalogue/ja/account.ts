@@ -42,7 +42,7 @@ export const account: Readonly<Record<keyof typeof english, Text>> = {
   'account.password.change': 'パスワードを変更',
   'account.email.confirm': '確認メールを送信',
   'enroll.title': '2 段階認証の設定',
-  'enroll.lead': 'この操作には、パスワードに加えて 2 段階目の認証が必要です。',
+  'enroll.lead': '1 段階目が他人に知られても、2 段階目の認証がアカウントを守ります。',
   'enroll.scan': 'この QR コードを認証アプリでスキャンしてください。',
   'enroll.picture': '認証アプリ用のシークレットを含む QR コード',
   'enroll.manual': 'または、このキーをアプリに入力してください:',

@@ -43,7 +43,7 @@ export const account: Readonly<Record<keyof typeof english, Text>> = {
   'account.password.change': 'Alterar senha',
   'account.email.confirm': 'Enviar e-mail de confirmação',
   'enroll.title': 'Configurar a verificação em duas etapas',
-  'enroll.lead': 'Esta ação exige uma segunda etapa além da sua senha.',
+  'enroll.lead': 'Uma segunda etapa protege sua conta se alguém descobrir a primeira.',
   'enroll.scan': 'Leia este código QR com seu aplicativo autenticador.',
   'enroll.picture': 'Código QR com o segredo para seu aplicativo autenticador',
   'enroll.manual': 'Ou digite esta chave no aplicativo:',
