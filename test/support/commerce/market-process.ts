@@ -60,7 +60,7 @@ async function openChain(): Promise<Pick<MarketPlaces, 'rpcUrl' | 'token' | 'abi
   const receipt = (await ask('eth_getTransactionReceipt', hash)) as { contractAddress: string }
 
   let last: Promise<unknown> = Promise.resolve()
-  /** One block after another: two transactions at once can leave the chain without an answer. */
+  /** One call after another: of two at once, of which one is a transaction, the chain can leave one without an answer. */
   const askInTurn = (call: Call): Promise<unknown> => {
     const done = last.then(() => chain.request(call))
     last = done.catch(() => undefined)
@@ -69,10 +69,7 @@ async function openChain(): Promise<Pick<MarketPlaces, 'rpcUrl' | 'token' | 'abi
   const answer = async ({ id, method, params }: Call) => {
     const call = { id, method, params }
     try {
-      const result = await (/^(?:eth_send|evm_)/.test(method)
-        ? askInTurn(call)
-        : chain.request(call))
-      return { jsonrpc: '2.0', id, result }
+      return { jsonrpc: '2.0', id, result: await askInTurn(call) }
     } catch (error) {
       const {
         code = -32_000,
