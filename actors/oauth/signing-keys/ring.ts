@@ -10,7 +10,7 @@ import {
   type SigningAlgorithm,
   type VerificationKeyFound,
 } from './protocol.js'
-import { isPublished } from './rules.js'
+import { isPublished, isVerifying } from './rules.js'
 
 /** The max-age of the JWK Set. */
 export const KEY_SET_MAX_AGE_SECS = 300
@@ -105,7 +105,11 @@ export async function buildRing(
     rows,
     signers,
     opened,
-    verification: new Map(rows.map((row) => [row.kid, verificationKeyOf(row)])),
+    verification: new Map(
+      rows
+        .filter((row) => isVerifying(row, now))
+        .map((row) => [row.kid, verificationKeyOf(row)] as const),
+    ),
     keySet: keySetOf(rows.filter((row) => isPublished(row, now))),
     shut,
   }

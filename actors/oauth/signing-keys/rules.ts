@@ -20,10 +20,13 @@ export const STALE_MAX_SECS = 300
 export const VERIFIABLE_AFTER_SECS = 86_400 + STALE_MAX_SECS + 300
 /** The longest lifetime that [credentials] allows. */
 const CREDENTIAL_SECS_MAX = 31_536_000
+const DAY_SECS = 86_400
 /**
- * An expired ID token may be sent as id_token_hint (OpenID Connect RP-Initiated Logout section 2). Credentials that a key
- * of the service signed before tenants had keys live longest. The key is kept, unpublished, until then.
+ * An expired ID token may be sent as id_token_hint (OpenID Connect RP-Initiated Logout section 2). Its key is kept,
+ * unpublished, until then.
  */
+const HINT_SECS = 90 * DAY_SECS
+/** Credentials that a key of the service signed before tenants had keys live longest. */
 export const REMEMBERED_SECS = CREDENTIAL_SECS_MAX
 
 /** What a set of keys signs. */
@@ -41,7 +44,6 @@ export const CREDENTIAL_USE: Use = {
   algorithms: ['ES256'],
   verifiableAfterSecs: CREDENTIAL_SECS_MAX + STALE_MAX_SECS + 300,
 }
-const DAY_SECS = 86_400
 
 export type KeyRow = {
   readonly kid: string
@@ -158,6 +160,11 @@ function removals(rows: readonly KeyRow[], now: Date): Step[] {
 /** True if the key is in the published JWK Set, because valid tokens may refer to it. */
 export function isPublished({ verifiableUntil }: Pick<KeyRow, 'verifiableUntil'>, now: Date) {
   return verifiableUntil === null || verifiableUntil > now
+}
+
+/** True if the service verifies with the key: tokens and hints refer to it. */
+export function isVerifying({ verifiableUntil }: Pick<KeyRow, 'verifiableUntil'>, now: Date) {
+  return verifiableUntil === null || secsSince(verifiableUntil, now) < HINT_SECS
 }
 
 function keysOf(rows: readonly KeyRow[], algorithm: SigningAlgorithm) {
