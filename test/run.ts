@@ -106,7 +106,10 @@ async function main(): Promise<number> {
 async function run(options: TestOptions): Promise<number> {
   const started = performance.now()
   const dataDir = join(belongings.folder, 'postgres')
-  mkdirSync(dataDir)
+  const ports = join(belongings.folder, 'ports')
+  for (const made of [dataDir, ports]) mkdirSync(made)
+  // The pool of services takes ports in this process too.
+  process.env['TEST_PORTS'] = ports
   const described = join(dataDir, 'description.json')
   writeFileSync(described, describedRoutes())
   process.env['TEST_DESCRIPTION'] = described

@@ -1,5 +1,7 @@
 /** Services under test: what they are, their settings and ports. */
+import { closeSync, openSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { join } from 'node:path'
 import { threadId } from 'node:worker_threads'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Service } from '../../../runtime/startup.js'
@@ -88,8 +90,8 @@ export function returnPort(port: number): void {
 }
 
 /**
- * A free port that stays free until its use: outside of the system's ephemeral ports, and different
- * from those of concurrent test files.
+ * A free port that stays free until its use: outside of the system's ephemeral ports, and one that no other process of the run
+ * has had.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
@@ -99,8 +101,24 @@ export async function freePort(): Promise<number> {
 }
 
 function nextPort(): number {
-  const at = (process.pid + threadId) * PORTS.ofThread + portsTaken++
-  return PORTS.first + (at % PORTS.count)
+  for (;;) {
+    const at = (process.pid + threadId) * PORTS.ofThread + portsTaken++
+    const port = PORTS.first + (at % PORTS.count)
+    if (isFirst(port)) return port
+  }
+}
+
+/** The processes of a run share a folder, and one of them makes the file of a port. */
+function isFirst(port: number): boolean {
+  const folder = process.env['TEST_PORTS']
+  if (folder === undefined) return true
+  try {
+    closeSync(openSync(join(folder, String(port)), 'wx'))
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
 }
 
 async function isFree(port: number): Promise<boolean> {
