@@ -108,6 +108,22 @@ export async function consumeAuthorizationRequests(
   return rowCount === ids.length
 }
 
+/** Notes the session that the user chose for a pending request. */
+export async function chooseSession(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  sessionId: string,
+): Promise<void> {
+  await tx.query({
+    name: 'authorization_request.choose_session',
+    text: `update authorization_requests
+           set request = request || jsonb_build_object('chosenSession', $3::text)
+           where tenant_id = $1 and id = $2 and consumed_at is null`,
+    values: [tenantId, id, sessionId],
+  })
+}
+
 /** Deletes up to `limit` requests that ended before `before`. */
 export async function removeEndedAuthorizationRequests(
   tx: Transaction,

@@ -131,7 +131,12 @@ export type FlowReason =
   /** The user opened the account page directly. */
   | { readonly tag: 'account' }
   /** An application requests authentication. */
-  | { readonly tag: 'application'; readonly name: string }
+  | {
+      readonly tag: 'application'
+      readonly name: string
+      /** The user asked for another account, so the page shows no address. Default: no. */
+      readonly anyone?: boolean
+    }
   /** An agent requests a delegation. */
   | { readonly tag: 'agent'; readonly name: string }
   /** A change on the account page needs fresher or stronger authentication. */

@@ -150,6 +150,12 @@ export function isOtherUser(
   return sub !== null && session?.tenantId === tenantId && session.sub !== sub
 }
 
+/** True if the user asked to sign in with another account. */
+export function isForAnyone({ reason }: Pick<SignInFlowFound, 'reason'>): boolean {
+  const given = reason as FlowReason
+  return given.tag === 'application' && given.anyone === true
+}
+
 /**
  * If another user signed in, the browser returns to the caller, which reports the mismatch. The sign-in page would ask
  * again without end.

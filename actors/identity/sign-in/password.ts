@@ -11,6 +11,7 @@ import type { CaptchaGate } from '../abuse-protection/gate.js'
 import {
   beginAccountFlow,
   flowPage,
+  isForAnyone,
   isOtherUser,
   type SignInTools,
   offersIn,
@@ -52,7 +53,10 @@ export function passwordStep(tools: PasswordTools) {
       if (progress.step !== 'login' && progress.session?.pending !== true) return onward(progress)
       const { session } = progress
       const isKnown =
-        session !== undefined && !session.pending && !isOtherUser(progress.flow, session)
+        session !== undefined &&
+        !session.pending &&
+        !isOtherUser(progress.flow, session) &&
+        !isForAnyone(progress.flow)
       const email = progress.flow.loginHint ?? (isKnown ? session.email : '')
       // At another tenant this is not a re-authentication but a separate sign-in, and the page names the tenant.
       const again = isKnown && session.tenantId === progress.flow.tenantId

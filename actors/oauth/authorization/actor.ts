@@ -35,10 +35,11 @@ import { refuseGone } from '../tokens/refusals.js'
 import type { OidcSettings } from '../tokens/settings.js'
 import { handleSha256, type Outcome, proceed } from './interaction.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import type { Allowed, InteractionNeeds } from './pending-request.js'
+import type { Allowed, InteractionNeeds, PendingRequest } from './pending-request.js'
 import { isRegistered, validateRequest } from './validate-request.js'
 import { codeLocation, errorLocation, startOf } from './locations.js'
 import { answeredBefore, sealAnswer } from './answered.js'
+import { noteChoice } from './choose-account.js'
 import { endSession } from './logout.js'
 import type { AuthorizationRequest } from './parameters.js'
 import {
@@ -77,6 +78,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
     // Concurrent answers to one request are serialised here. Across processes the row decides.
     resume: ({ handle }) => handle,
     decide: ({ handle }) => handle,
+    chooseAccount: ({ handle }) => handle,
   },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
@@ -202,23 +204,11 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       const row = await findRequest(requestUri, context)
       if (row === undefined || row.clientId !== client.id)
         return refused('invalid_request_uri', 'the request is unknown, expired or was used')
-      const { request } = row
+      const { request, id: pushedId } = row
       if (!isRegistered(request.redirectUri, client))
         return refused('invalid_redirect_uri', 'redirect_uri is not registered for the application')
-      const requestedAt = clock.now()
-      return proceed(
-        needs,
-        {
-          client,
-          request,
-          requestedAt,
-          pushedId: row.id,
-          stored: null,
-          ...browser,
-          allowed: null,
-        },
-        context,
-      )
+      const begun = { client, request, requestedAt: clock.now(), pushedId }
+      return proceed(needs, { ...begun, stored: null, ...browser, allowed: null }, context)
     }
 
     /** A stored request with the current state of its client. */
@@ -272,12 +262,13 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       message: ResumeAuthorization,
       allowed: Allowed | null,
       context: MessageContext,
+      choice?: PendingRequest['choice'],
     ): Promise<Outcome | AnsweredBefore> {
       const { handle, sessionToken, address } = message
       const found = await findPending(handle, context)
       if (found === null) return notPending(message, context)
       const browser = { sessionToken, isForeignForm: false, address }
-      const pending = { ...pendingRequest(found, handle), ...browser, allowed }
+      const pending = { ...pendingRequest(found, handle), ...browser, allowed, choice }
       const outcome = await proceed(needs, pending, context)
       if (outcome.tag !== 'refused' || outcome.error !== 'invalid_request_uri') return outcome
       const before = await notPending(message, context)
@@ -332,6 +323,13 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       },
 
       resume: (message, context) => continueStored(message, null, context),
+
+      async chooseAccount(message, context) {
+        const found = await findPending(message.handle, context)
+        if (found === null) return notPending(message, context)
+        const choice = await noteChoice(needs, found.row, message, context)
+        return continueStored(message, null, context, choice)
+      },
 
       async decide(message, context) {
         const { handle, sessionToken, sessionId, scopes } = message

@@ -27,11 +27,13 @@ import {
 import { knownAudience, tokenAudience } from '../tokens/issue/audience.js'
 import { DENIED } from '../access-policies/enforcement.js'
 import { accessOf } from './access.js'
+import { accountChoice, accountsShown } from './choose-account.js'
 import { type Granting, issueCode } from './code.js'
 import { hasKnownLocations, offeredTo } from './credential-requests.js'
 import { readIdTokenHint } from './id-token-hint.js'
 import { errorLocation, formTarget, hostOf } from './locations.js'
 import type {
+  AccountsShown,
   Answered,
   ConsentAsked,
   DocumentedClient,
@@ -48,7 +50,7 @@ const REQUEST_MS = 75 * 60_000
 const HANDLE_BYTES = 32
 export const RESUME_PATH = '/oauth/authorize/resume'
 
-export type Outcome = Answered | Interaction | ConsentAsked | Refused
+export type Outcome = Answered | AccountsShown | Interaction | ConsentAsked | Refused
 
 export function handleSha256(handle: string): Uint8Array {
   return createHash('sha256').update(handle, 'utf8').digest()
@@ -82,7 +84,8 @@ export async function proceed(
   const access = await accessOf(needs, pending, context)
   if (access === 'denied') return back('access_denied', DENIED)
   const found = await findSession(needs, pending, access, sub, context)
-  if (found.tag !== 'session') return found.tag === 'interaction' ? found : back(...found.error)
+  if (found.tag === 'none') return back(...found.error)
+  if (found.tag !== 'session') return found
   const { session } = found
   const offered = await offeredTo(needs, request.issuerState, session, context)
   if ('fault' in offered) return back(...offered.fault)
@@ -137,6 +140,7 @@ async function appointedScopes(
 
 type Found =
   | { readonly tag: 'session'; readonly session: BrowserSession }
+  | AccountsShown
   | Interaction
   | { readonly tag: 'none'; readonly error: readonly [ReturnedError, string] }
 
@@ -148,7 +152,7 @@ async function findSession(
   sub: string | null,
   context: MessageContext,
 ): Promise<Found> {
-  const { client, request, sessionToken, stored, isForeignForm } = pending
+  const { client, request, requestedAt, sessionToken, stored, isForeignForm } = pending
   if (isForeignForm && stored === null && sessionToken === null) {
     // The redirect brings the cookie.
     const handle = needs.random.token(HANDLE_BYTES)
@@ -174,14 +178,22 @@ async function findSession(
   if (sub !== null && (await signedInOther(needs, pending, sub, context)))
     return { tag: 'none', error: ['login_required', 'another user signed in'] }
   const handle = pending.stored?.handle ?? needs.random.token(HANDLE_BYTES)
+  const choice = await accountChoice(needs, pending, sub, context)
+  if (choice.tag === 'due' && pending.choice !== 'another') {
+    await store(needs, pending, handle, context)
+    return accountsShown(pending, handle, choice.session)
+  }
+  // A session that the user did not choose does not count, and one that waits for its second factor neither.
+  const signsInAnew = choice.tag !== 'made' && sessionToken !== null
+  const since = choice.tag === 'due' ? needs.clock.now() : requestedAt
   const verdict = await needs.sessions.demand(
     {
       token: sessionToken,
       tenantId: client.tenantId,
-      demand,
+      demand: signsInAnew ? { ...demand, since } : demand,
       flow: {
         returnTo: `${RESUME_PATH}/${handle}`,
-        reason: { tag: 'application', name: client.name },
+        reason: { tag: 'application', name: client.name, ...(signsInAnew ? { anyone: true } : {}) },
         ...(request.loginHint === null ? {} : { loginHint: request.loginHint.slice(0, 320) }),
         ...(request.uiLocales === null ? {} : { uiLocales: request.uiLocales.slice(0, 256) }),
         formTargets: [formTarget(request.redirectUri)],

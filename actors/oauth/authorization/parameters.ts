@@ -21,7 +21,15 @@ export type AuthorizationRequest = {
   readonly nonce: string | null
   readonly codeChallenge: string | null
   readonly jkt: string | null
-  readonly prompt: { readonly none: boolean; readonly login: boolean; readonly consent: boolean }
+  readonly prompt: {
+    readonly none: boolean
+    readonly login: boolean
+    readonly consent: boolean
+    /** Absent in requests that an earlier version stored. */
+    readonly selectAccount?: boolean
+  }
+  /** The session that the user chose for `prompt=select_account`. Absent before. */
+  readonly chosenSession?: string | undefined
   readonly maxAgeSecs: number | null
   readonly level: AssuranceLevel
   /** From `audience` or `resource`. Empty: the application's audience. */

@@ -40,6 +40,8 @@ export type PendingRequest = {
   readonly address: string
   /** The consent that the user just gave. Null without one. */
   readonly allowed: Allowed | null
+  /** The user wants another account, or chose one whose session is not the browser's any more. Default: neither. */
+  readonly choice?: 'another' | 'gone' | undefined
 }
 
 /** A consent is valid only in the session and for the scopes of its consent page. */

@@ -14,11 +14,13 @@ import type {
 
 export type AuthorizationProtocol = {
   /** A request at the authorization endpoint, by parameters or by request_uri. */
-  begin: Ask<BeginAuthorization, Answered | Interaction | ConsentAsked | Refused>
+  begin: Ask<BeginAuthorization, Answered | AccountsShown | Interaction | ConsentAsked | Refused>
   /** The browser returns from sign-in, or reloads the consent page. */
-  resume: Ask<ResumeAuthorization, Answered | Interaction | ConsentAsked | Refused | AnsweredBefore>
+  resume: Ask<ResumeAuthorization, StoredOutcome>
+  /** The user chose an account, or another sign-in. */
+  chooseAccount: Ask<ChooseAccount, StoredOutcome>
   /** The user allowed or denied the request. */
-  decide: Ask<DecideAuthorization, Answered | Interaction | ConsentAsked | Refused | AnsweredBefore>
+  decide: Ask<DecideAuthorization, StoredOutcome>
   /** Pushed authorization request (RFC 9126). */
   push: Ask<TokenRequest, Pushed | PushRefused | OAuthRefused | ProofRefused>
   /** The consents of a user, the newest first. */
@@ -37,11 +39,20 @@ export type AuthorizationProtocol = {
   endSession: Ask<EndSessionRequest, SessionEnded | Refused>
 }
 
+/** The outcome of a stored request. */
+export type StoredOutcome =
+  | Answered
+  | AccountsShown
+  | Interaction
+  | ConsentAsked
+  | Refused
+  | AnsweredBefore
+
 /** What the endpoint supports. Discovery publishes exactly these. */
 export const RESPONSE_TYPES = ['code'] as const
 export const RESPONSE_MODES = ['query'] as const
 export const CODE_CHALLENGE_METHODS = ['S256'] as const
-export const PROMPTS = ['none', 'login', 'consent'] as const
+export const PROMPTS = ['none', 'login', 'consent', 'select_account'] as const
 /** The levels that a sign-in can reach. `aal3` needs passkeys. */
 export const acrValues = (passkeys: boolean): readonly Acr[] =>
   passkeys ? ['aal1', 'aal2', 'aal3'] : ['aal1', 'aal2']
@@ -66,6 +77,10 @@ export type ResumeAuthorization = {
   /** Of the browser. */
   readonly address: string
 }
+export type ChooseAccount = ResumeAuthorization & {
+  /** The id of a session of the page, or `another`. */
+  readonly account: string
+}
 export type DecideAuthorization = ResumeAuthorization & {
   readonly action: 'allow' | 'deny'
   /** The session of the consent page. With another session the user is asked again. */
@@ -86,6 +101,22 @@ export type AnsweredBefore = {
 }
 /** Redirects to a page of the service (303). */
 export type Interaction = { readonly tag: 'interaction'; readonly location: string }
+/** Shows the accounts of the browser, for `prompt=select_account`. */
+export type AccountsShown = {
+  readonly tag: 'accounts'
+  readonly handle: string
+  readonly tenant: PageTenant
+  readonly clientName: string
+  readonly accounts: readonly {
+    readonly sessionId: SessionId
+    readonly name: string
+    /** Empty: a guest. */
+    readonly email: string
+  }[]
+  readonly uiLocales: string | null
+  /** CSP sources of redirects after the form. */
+  readonly formTargets: readonly string[]
+}
 /** Shows the consent page. */
 export type ConsentAsked = {
   readonly tag: 'consent'

@@ -359,6 +359,7 @@ function readRequest(
       none: prompts.includes('none'),
       login: prompts.includes('login'),
       consent: prompts.includes('consent'),
+      selectAccount: prompts.includes('select_account'),
     },
     maxAgeSecs: maxAge === null ? null : Number(maxAge),
     level: levelOf(form),

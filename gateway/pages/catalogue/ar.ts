@@ -183,6 +183,7 @@ export const ar: Catalogue = {
   'invite.spent.title': 'انتهت صلاحية هذه الدعوة',
   'invite.spent': 'استُخدمت هذه الدعوة أو انتهت صلاحيتها. يُرجى طلب دعوة جديدة.',
 
+  'accounts.title': 'اختيار حساب',
   'consent.title': 'هل تريد السماح بالوصول؟',
   'consent.lead': 'يريد {name} الوصول إلى حسابك.',
   'consent.lead.documented': 'يريد {host} الوصول إلى حسابك.',

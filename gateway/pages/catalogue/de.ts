@@ -197,6 +197,7 @@ export const de: Catalogue = {
   'invite.spent.title': 'Diese Einladung ist abgelaufen',
   'invite.spent': 'Diese Einladung wurde benutzt oder ist abgelaufen. Bitten Sie um eine neue.',
 
+  'accounts.title': 'Konto wählen',
   'consent.title': 'Zugriff erlauben?',
   'consent.lead': '{name} möchte auf Ihr Konto zugreifen.',
   'consent.lead.documented': '{host} möchte auf Ihr Konto zugreifen.',

@@ -184,6 +184,7 @@ export const en = {
   'invite.spent.title': 'This invitation has expired',
   'invite.spent': 'This invitation was used or has expired. Ask for a new one.',
 
+  'accounts.title': 'Choose an account',
   'consent.title': 'Allow access?',
   'consent.lead': '{name} wants to access your account.',
   'consent.lead.documented': '{host} wants to access your account.',

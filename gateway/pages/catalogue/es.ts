@@ -190,6 +190,7 @@ export const es: Catalogue = {
   'invite.spent.title': 'Esta invitación ha caducado',
   'invite.spent': 'Esta invitación ya se ha utilizado o ha caducado. Solicite una nueva.',
 
+  'accounts.title': 'Elija una cuenta',
   'consent.title': '¿Permitir el acceso?',
   'consent.lead': '{name} quiere acceder a su cuenta.',
   'consent.lead.documented': '{host} quiere acceder a su cuenta.',

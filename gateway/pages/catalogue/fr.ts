@@ -195,6 +195,7 @@ export const fr: Catalogue = {
   'invite.spent.title': 'Cette invitation a expiré',
   'invite.spent': 'Cette invitation a été utilisée ou a expiré. Demandez-en une nouvelle.',
 
+  'accounts.title': 'Choisir un compte',
   'consent.title': 'Autoriser l’accès ?',
   'consent.lead': '{name} souhaite accéder à votre compte.',
   'consent.lead.documented': '{host} souhaite accéder à votre compte.',

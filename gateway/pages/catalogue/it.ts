@@ -188,6 +188,7 @@ export const it: Catalogue = {
   'invite.spent.title': 'Questo invito è scaduto',
   'invite.spent': 'Questo invito è stato usato o è scaduto. Ne chieda uno nuovo.',
 
+  'accounts.title': 'Scelga un account',
   'consent.title': 'Consentire l’accesso?',
   'consent.lead': '{name} vuole accedere al Suo account.',
   'consent.lead.documented': '{host} vuole accedere al Suo account.',

@@ -197,6 +197,7 @@ export const ja: Catalogue = {
   'invite.spent.title': 'この招待は有効期限が切れました',
   'invite.spent': 'この招待は使用済みか、有効期限が切れています。新しい招待を依頼してください。',
 
+  'accounts.title': 'アカウントの選択',
   'consent.title': 'アクセスを許可しますか?',
   'consent.lead': '{name} がアカウントへのアクセスを求めています。',
   'consent.lead.documented': '{host} がアカウントへのアクセスを求めています。',

@@ -187,6 +187,7 @@ export const pt: Catalogue = {
   'invite.spent.title': 'Este convite expirou',
   'invite.spent': 'Este convite já foi usado ou expirou. Peça um novo.',
 
+  'accounts.title': 'Escolha uma conta',
   'consent.title': 'Permitir o acesso?',
   'consent.lead': '{name} quer acessar sua conta.',
   'consent.lead.documented': '{host} quer acessar sua conta.',

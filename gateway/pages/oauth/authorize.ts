@@ -1,5 +1,6 @@
 /** The consent, error and sign-out pages of the authorization endpoint. */
 import type {
+  AccountsShown,
   AnsweredBefore,
   ConsentAsked,
   Refused,
@@ -7,6 +8,24 @@ import type {
 } from '../../../actors/oauth/authorization/protocol.js'
 import type { ReplyContext } from '../../response/replies.js'
 import { monogramOf, renderPage } from '../platform/render.js'
+
+/** Asks which account to continue with: a button for each, and one to sign in with another. */
+export function accountsPage(
+  { tenant, uiLocales, clientName, accounts }: AccountsShown,
+  action: string,
+  { browser: { csrfToken, languages } }: ReplyContext,
+): string {
+  const shown = accounts.map((one) => {
+    const name = one.name || one.email
+    const { letter, className } = monogramOf({ name, id: one.email || name, color: null })
+    return { ...one, name, letter, className }
+  })
+  return renderPage(
+    'accounts',
+    { titleKey: 'accounts.title', branding: tenant, uiLocales, acceptLanguage: languages },
+    { accounts: shown, clientName, action, csrf: csrfToken },
+  )
+}
 
 /** Asks for consent: shows the application, the scopes in words and two buttons. */
 export function consentPage(

@@ -2,12 +2,14 @@
 import { z } from 'zod'
 import {
   authorization,
+  type AccountsShown,
   type AnsweredBefore,
   type ConsentAsked,
   type Refused,
   type SessionEnded,
 } from '../../../actors/oauth/authorization/protocol.js'
 import {
+  accountsPage,
   answeredBeforePage,
   consentPage,
   refusedPage,
@@ -42,7 +44,11 @@ export const AuthorizationParameters = z
     code_challenge: z.string().max(128).optional(),
     code_challenge_method: z.literal('S256').optional(),
     nonce: z.string().max(2048).optional(),
-    prompt: z.string().max(64).optional().meta({ description: 'none, login, consent.' }),
+    prompt: z
+      .string()
+      .max(64)
+      .optional()
+      .meta({ description: 'none, login, consent, select_account.' }),
     max_age: z.string().max(10).optional().meta({ description: 'In whole seconds.' }),
     tenant_id: z.uuid().optional(),
     tenant_slug: z.string().max(63).optional(),
@@ -123,6 +129,10 @@ function statusOf({ retryAfterSecs }: Refused) {
 const replies = {
   answered: empty(302, ({ location }: { location: string }) => ({ location })),
   interaction: seeOther(({ location }: { location: string }) => ({ location })),
+  accounts: page(200, (accounts: AccountsShown, context) => ({
+    html: accountsPage(accounts, `${RESUME}/${accounts.handle}/account`, context),
+    formTargets: accounts.formTargets,
+  })),
   consent: page(200, (consent: ConsentAsked, context) => ({
     html: consentPage(consent, `${RESUME}/${consent.handle}`, context),
     formTargets: consent.formTargets,
@@ -244,6 +254,24 @@ export const authorizeRoutes: readonly Route[] = [
       sessionId: body.session,
       scopes: body.scope,
       action: body.action,
+    }),
+    replies: storedReplies,
+  }),
+  route(authorization, 'chooseAccount', {
+    ...shared,
+    exposure: 'internal',
+    method: 'POST',
+    path: `${RESUME}/{handle}/account`,
+    operationId: 'chooseAccount',
+    summary: 'Choose the account to continue with',
+    security: { scheme: 'browser' },
+    params: Handle,
+    body: pageForm({ account: z.string().max(64) }),
+    message: ({ params, body, browser, clientAddress }) => ({
+      address: clientAddress,
+      handle: params.handle,
+      sessionToken: browser.sessionToken,
+      account: body.account,
     }),
     replies: storedReplies,
   }),

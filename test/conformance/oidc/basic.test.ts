@@ -77,7 +77,7 @@ test('oidcc-discovery-endpoint-verification', async (t) => {
   t.deepEqual(metadata['response_types_supported'], ['code'])
   t.deepEqual(metadata['response_modes_supported'], ['query'])
   t.deepEqual(metadata['code_challenge_methods_supported'], ['S256'])
-  t.deepEqual(metadata['prompt_values_supported'], ['none', 'login', 'consent'])
+  t.deepEqual(metadata['prompt_values_supported'], ['none', 'login', 'consent', 'select_account'])
   const capabilities = (await (await fetch(`${running.baseUrl}/api/v1/capabilities`)).json()) as {
     capabilities: string[]
   }

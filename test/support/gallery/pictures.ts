@@ -54,6 +54,7 @@ const LIST = [
   shown('second-factor-wrong', 'a wrong code', 'mfa'),
   shown('authenticator-new', 'authenticator app for an account with a passkey', 'totp-new'),
   shown('enrolment-device', 'enrolment for aal3', 'enroll'),
+  shown('accounts', 'choice of an account', 'accounts'),
   shown('consent', 'consent'),
   shown('consent-details', 'consent with authorization_details', 'consent'),
   shown('authorize-refused', 'an invalid authorization request', 'refused'),
