@@ -1046,7 +1046,7 @@ create table accounts (
   guest_since timestamp with time zone,
   constraint accounts_pkey PRIMARY KEY (id),
   constraint accounts_email_key_key UNIQUE (email_key),
-  constraint accounts_check CHECK ((email_key = lower(email))),
+  constraint accounts_email_key_check CHECK (((email_key = lower(email)) OR starts_with(email_key, (lower(email) || '/'::text)))) NOT VALID,
   constraint accounts_family_name_check CHECK (((char_length(family_name) >= 1) AND (char_length(family_name) <= 120))),
   constraint accounts_given_name_check CHECK (((char_length(given_name) >= 1) AND (char_length(given_name) <= 120))),
   constraint accounts_locale_check CHECK (((char_length(locale) >= 1) AND (char_length(locale) <= 35))),

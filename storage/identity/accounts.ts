@@ -1,5 +1,5 @@
 /** Accounts: one per person, global. Visible only to transactions that cross tenants. */
-import { lookedUp } from './email-keys.js'
+import { keysIn, lookedUp, OWN_FIRST, ownKey } from './email-keys.js'
 import type { Transaction } from '../platform/sql.js'
 import { HAS_FACTOR, HAS_KEY } from './ways/ways-in.js'
 
@@ -34,15 +34,48 @@ export async function insertAccount(tx: Transaction, account: NewAccount): Promi
   return rowCount === 1
 }
 
-/** The account of a mailbox. */
+/**
+ * Inserts an account for an address that has no mailbox (a reserved name). Where another tenant was first with the
+ * address, the account is this tenant's own, so that no tenant learns of the other one. Returns false and writes nothing
+ * when the address has an account of this tenant.
+ */
+export async function insertAccountWithoutMailbox(
+  tx: Transaction,
+  { tenantId, ...account }: Omit<NewAccount, 'emailVerified'> & { readonly tenantId: string },
+): Promise<boolean> {
+  if (await insertAccount(tx, { ...account, emailVerified: false })) return true
+  // A second statement, so that it sees the user for whom a concurrent transaction inserted the shared account.
+  const { rowCount } = await tx.query({
+    name: 'account.insert_own',
+    text: `insert into accounts (id, email, email_key, display_name, password_hash, password_changed_at,
+             created_at, updated_at)
+           select $1, $2, ${ownKey('$2', '$6')}, $3, $4, case when $4::text is not null then $5::timestamptz end,
+             $5, $5
+           where not exists (select from accounts a join tenant_users u on u.account_id = a.id
+             where a.email_key = lower($2) and u.tenant_id = $6)
+           on conflict (email_key) do nothing`,
+    values: [
+      account.id,
+      account.email,
+      account.displayName,
+      account.passwordHash,
+      account.createdAt,
+      tenantId,
+    ],
+  })
+  return rowCount === 1
+}
+
+/** The account that an address means in a tenant. */
 export async function findAccountByEmail(
   tx: Transaction,
+  tenantId: string,
   email: string,
 ): Promise<string | undefined> {
   const { rows } = await tx.query<{ id: string }>({
     name: 'account.by_email',
-    text: 'select id from accounts where email_key = lower($1)',
-    values: [lookedUp(email)],
+    text: `select a.id from accounts a where a.email_key in ${keysIn('$1', '$2')} ${OWN_FIRST}`,
+    values: [lookedUp(email), tenantId],
   })
   return rows[0]?.id
 }

@@ -1,6 +1,6 @@
 /** Conditions on SCIM users as SQL with bound parameters. The text has only words of this file. */
 import { lookedUp } from './email-keys.js'
-import { HAS_SIGNED_IN, SHOWN_STATUS } from './tenant-users.js'
+import { SHOWN_EMAIL, SHOWN_STATUS } from './tenant-users.js'
 
 export type TextOperator = 'eq' | 'ne' | 'co' | 'sw'
 export type TimeOperator = 'eq' | 'ne' | 'gt' | 'ge' | 'lt' | 'le'
@@ -42,10 +42,9 @@ export type EmailCondition =
 export const LAST_MODIFIED = 'greatest(u.updated_at, s.updated_at)'
 /** The addresses of a user as jsonb. The account's address stands for them until a directory says others. */
 export const EMAILS = `case when s.user_id is null
-  then jsonb_build_array(jsonb_build_object('value', case when ${HAS_SIGNED_IN} then a.email
-    else coalesce(u.invited_as, a.email) end, 'type', 'work', 'primary', true))
+  then jsonb_build_array(jsonb_build_object('value', ${SHOWN_EMAIL}, 'type', 'work', 'primary', true))
   else s.attributes -> 'emails' end`
-const USER_NAME = 'coalesce(s.user_name_key, a.email_key)'
+const USER_NAME = 'coalesce(s.user_name_key, lower(a.email))'
 
 const TIME_SIGNS: { readonly [O in TimeOperator]: string } = {
   eq: '=',
@@ -106,7 +105,7 @@ function textSql(
   // By the indexes: this filter precedes most requests of directories.
   return `(u.id in (select n.user_id from scim_users n where n.tenant_id = $1 and n.user_name_key = ${key}
     union all select o.id from accounts b join tenant_users o on o.account_id = b.id and o.tenant_id = $1
-      where b.email_key = ${key} and not exists (select from scim_users p
+      where b.email_key in (${key}, ${key} || '/' || $1::uuid) and not exists (select from scim_users p
         where p.tenant_id = $1 and p.user_id = o.id)))`
 }
 

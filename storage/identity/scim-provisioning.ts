@@ -2,6 +2,7 @@
  * Many new users of one tenant in one round trip, for directories that send one request per user. Accounts are global,
  * so the transaction crosses tenants and every statement filters by tenant.
  */
+import { keysIn } from './email-keys.js'
 import { findScimUsers, type ScimUserData, type ScimUserRow } from './scim-users.js'
 import type { ProfileChange } from './profiles.js'
 import type { Transaction } from '../platform/sql.js'
@@ -50,7 +51,7 @@ export async function provisionScimUsers(
                where s.tenant_id = $1 and s.user_name_key = lower(n."userName")) is null
              and (select true from accounts b
                join tenant_users o on o.account_id = b.id and o.tenant_id = $1 and o.status <> 'removed'
-               where b.email_key = lower(n."userName")
+               where b.email_key in ${keysIn('n."userName"', '$1')}
                  and not exists (select from scim_users p where p.tenant_id = $1 and p.user_id = o.id)) is null
            order by lower(n.email)
            on conflict (email_key) do nothing`,

@@ -3,9 +3,10 @@
  * alias `s`) and the account behind it (alias `a`). Accounts are global, so the transactions cross tenants and every
  * statement filters by tenant.
  */
+import { keysIn } from './email-keys.js'
 import { EMAILS, LAST_MODIFIED, type ScimCondition, scimConditionSql } from './scim-filter.js'
 import type { ProfileClaims } from './profiles.js'
-import { SHOWN_STATUS, type TenantUserStatus } from './tenant-users.js'
+import { SHOWN_EMAIL, SHOWN_STATUS, type TenantUserStatus } from './tenant-users.js'
 import type { Transaction } from '../platform/sql.js'
 
 export type ScimUserRow = {
@@ -37,11 +38,11 @@ export type ScimUserRow = {
 
 const COLUMNS = `u.id, u.tenant_id as "tenantId", u.account_id as "accountId", u.sub, u.status as "storedStatus",
   ${SHOWN_STATUS} as status, u.suspended_from as "suspendedFrom", u.fixture, u.roles,
-  a.email_key as "accountEmailKey",
+  lower(a.email) as "accountEmailKey",
   u.display_name as "displayName", jsonb_strip_nulls(jsonb_build_object('given_name', u.given_name,
     'family_name', u.family_name, 'picture', u.picture, 'locale', u.locale, 'zoneinfo', u.zoneinfo,
     'phone_number', u.phone_number)) as profile,
-  coalesce(s.user_name, a.email) as "userName", s.external_id as "externalId", ${EMAILS} as emails,
+  coalesce(s.user_name, ${SHOWN_EMAIL}) as "userName", s.external_id as "externalId", ${EMAILS} as emails,
   s.attributes, u.created_at as "createdAt", ${LAST_MODIFIED} as "lastModified",
   array(select jsonb_build_object('id', g.id, 'displayName', g.display_name) from scim_groups g
     where g.tenant_id = u.tenant_id and g.role = any (u.roles) order by g.display_name_key) as groups`
@@ -147,7 +148,7 @@ export async function writeScimUser(
            select $1, $2, $3, lower($3), $4, $5, $6
            where not exists (select from accounts b
              join tenant_users o on o.account_id = b.id and o.tenant_id = $1 and o.id <> $2 and o.status <> 'removed'
-             where b.email_key = lower($3)
+             where b.email_key in ${keysIn('$3', '$1')}
                and not exists (select from scim_users p where p.tenant_id = $1 and p.user_id = o.id))
            on conflict (tenant_id, user_id) do update set user_name = excluded.user_name,
              user_name_key = excluded.user_name_key, external_id = excluded.external_id,

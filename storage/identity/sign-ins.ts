@@ -1,5 +1,5 @@
 /** Queries of the sign-in: accounts and tenant users. */
-import { lookedUp } from './email-keys.js'
+import { keysIn, lookedUp, OWN_FIRST } from './email-keys.js'
 import type { Transaction } from '../platform/sql.js'
 import { HAS_FACTOR, hasKeyOrFactorIn } from './ways/ways-in.js'
 
@@ -29,8 +29,9 @@ export async function findSignIn(
              a.password_hash as "passwordHash",
              ${HAS_FACTOR} as "hasFactor"
            from accounts a join tenant_users u on u.account_id = a.id and u.tenant_id = $1
-           where a.email_key = lower($2) and a.status = 'active'
-             and u.status in ('active', 'pre_provisioned')`,
+           where a.email_key in ${keysIn('$2', '$1')} and a.status = 'active'
+             and u.status in ('active', 'pre_provisioned')
+           ${OWN_FIRST}`,
     values: [tenantId, lookedUp(email)],
   })
   return rows[0]
@@ -62,7 +63,7 @@ export async function findSignInKeys(
     name: 'sign_in.keys',
     text: `select a.email_verified as "emailVerified",
              ${hasKeyOrFactorIn('$2::uuid')} as "hasKey"
-           from accounts a where a.email_key = lower($1)`,
+           from accounts a where a.email_key in ${keysIn('$1', '$2')} ${OWN_FIRST}`,
     values: [lookedUp(email), tenantId],
   })
   return rows[0] ?? { emailVerified: false, hasKey: false }
@@ -84,7 +85,7 @@ export async function findSignUpStanding(
     name: 'sign_in.sign_up_standing',
     text: `select a.status = 'active' as "accountActive", u.status as "userStatus"
            from accounts a left join tenant_users u on u.account_id = a.id and u.tenant_id = $1
-           where a.email_key = lower($2)`,
+           where a.email_key in ${keysIn('$2', '$1')} ${OWN_FIRST}`,
     values: [tenantId, lookedUp(email)],
   })
   return rows[0] ?? { accountActive: null, userStatus: null }

@@ -2,7 +2,7 @@
  * A user of one tenant: status, roles and a pairwise subject. The account behind it is global, so statements that show
  * or change both cross tenants and filter by tenant explicitly.
  */
-import { lookedUp } from './email-keys.js'
+import { keysIn, lookedUp } from './email-keys.js'
 import {
   profileAssignments,
   type ProfileChange,
@@ -86,13 +86,15 @@ export type TenantUserRow = {
  * True if the user has signed in or accepted. Until then a tenant sees nothing of the account, not even how its owner
  * spells the address, because a tenant can invite any address.
  */
-export const HAS_SIGNED_IN = `case u.status when 'invited' then false
-    when 'suspended' then u.suspended_from is distinct from 'invited'
-    when 'removed' then u.last_login_at is not null else true end`
+export const HAS_SIGNED_IN = `case when u.status in ('invited', 'pre_provisioned') then false
+    when u.status = 'suspended' then coalesce(u.suspended_from, 'active') = 'active'
+    when u.status = 'removed' then u.last_login_at is not null else true end`
 
-/** The status shown to the tenant: also suspended while an operator of the deployment has suspended the account. */
-export const SHOWN_STATUS = `case when not u.account_active
-      and u.status in ('invited', 'pre_provisioned', 'active') then 'suspended' else u.status end`
+/**
+ * The status shown to the tenant: also suspended while an operator of the deployment has suspended the account of a user
+ * who has signed in.
+ */
+export const SHOWN_STATUS = `case when not u.account_active and u.status = 'active' then 'suspended' else u.status end`
 
 /** The address and the name that the tenant sees. Lists search and sort by no other. */
 export const SHOWN_EMAIL = `case when ${HAS_SIGNED_IN} then a.email else coalesce(u.invited_as, a.email) end`
@@ -102,7 +104,8 @@ const COLUMNS = `u.id, u.tenant_id as "tenantId", u.account_id as "accountId", u
     ${SHOWN_EMAIL} as email, a.email_verified and ${HAS_SIGNED_IN} as "emailVerified",
     ${SHOWN_NAME} as "displayName",
     ${profileSql(HAS_SIGNED_IN)} as profile,
-    ${SHOWN_STATUS} as status, u.account_active as "accountActive", u.roles, u.fixture, u.metadata, u.created_at as "createdAt",
+    ${SHOWN_STATUS} as status, 
+    u.account_active or not (${HAS_SIGNED_IN}) as "accountActive", u.roles, u.fixture, u.metadata, u.created_at as "createdAt",
     u.updated_at as "updatedAt", u.last_login_at as "lastLoginAt",
     array(select m.organization_id::text from organization_members m
       join tenants t on t.organization_id = m.organization_id
@@ -121,7 +124,7 @@ export type TenantUserFilter = {
 
 const FILTER = `u.tenant_id = $1
     and case when $2::text is null then u.status <> 'removed' else ${SHOWN_STATUS} = $2 end
-    and ($3::text is null or a.email_key = lower($3))
+    and ($3::text is null or a.email_key in ${keysIn('$3', '$1')})
     and ($4::text is null or starts_with(lower(${SHOWN_EMAIL}), lower($4))
       or starts_with(lower(${SHOWN_NAME}), lower($4)))
     and ($5::text is null or $5 = any (u.roles))`

@@ -80,7 +80,7 @@ export type TicketFound = {
 }
 
 const ALIVE = `t.used_at is null and t.attempts_left > 0 and t.expires_at > $3
-             and a.id = t.account_id and a.status = 'active' and a.email_key = t.email_key
+             and a.id = t.account_id and a.status = 'active' and lower(a.email) = t.email_key
              and o.id = t.tenant_id and o.status = 'active'
              and (t.purpose <> 'invitation' or (select u.status = 'invited' from tenant_users u
                where u.tenant_id = t.tenant_id and u.account_id = t.account_id))`

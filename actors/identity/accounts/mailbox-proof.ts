@@ -72,8 +72,9 @@ export async function proveMailbox(
 
 /**
  * Lets the owner of a domain take over an account of that domain whose address is unverified. The account's sign-in
- * methods are dropped, and its address stays unverified. Returns false when the address is verified, or when a
- * tenant with this domain already has the account as a user. The transaction crosses tenants.
+ * methods are dropped, and its address stays unverified. The transaction crosses tenants.
+ * @returns `proved`: nothing, the address is verified. `owned`: nothing, a tenant with this domain has the account as a
+ * user.
  */
 export async function reclaimUnproved(
   tx: Transaction,
@@ -81,12 +82,13 @@ export async function reclaimUnproved(
   { accountId, domain, address }: { accountId: string; domain: string; address: string },
   context: MessageContext,
   now: Date,
-): Promise<boolean> {
+): Promise<'reclaimed' | 'proved' | 'owned'> {
   const account = await lockMailbox(tx, accountId)
-  if (account === undefined || account.isProved) return false
-  if (await isUserOfDomainOwner(tx, accountId, domain)) return false
+  if (account === undefined) throw new Error('the account to reclaim was not found')
+  if (account.isProved) return 'proved'
+  if (await isUserOfDomainOwner(tx, accountId, domain)) return 'owned'
   await drop(tx, tools, { accountId, address, but: undefined }, context, now)
-  return true
+  return 'reclaimed'
 }
 
 /**

@@ -202,7 +202,7 @@ export function signUpSteps(tools: PasswordRecoveryTools) {
           await insertAccount(tx, { ...account, emailVerified: false, passwordHash: null })
           const standing = await findSignUpStanding(tx, tenantId, email)
           if (standing.accountActive !== true) throw new Refused()
-          const accountId = await findAccountByEmail(tx, email)
+          const accountId = await findAccountByEmail(tx, tenantId, email)
           if (accountId === undefined) throw new Error('the account of a sign-up is missing')
           const { id, sub, events } = await join(tx, { tenantId, accountId, email }, context, now)
           const { address } = visitor

@@ -1,12 +1,13 @@
 /**
  * Operator invites. The form accepts any address and responds the same whether or not it has an account. The invitation
  * message goes to the address, and accepting it proves the mailbox. Under a reserved name (RFC 2606, RFC 6761) no
- * mailbox exists, so a new account of such an address is created directly.
+ * mailbox exists, so an account of such an address is created directly.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   findAccountByEmail,
   insertAccount,
+  insertAccountWithoutMailbox,
   setFirstPassword,
 } from '../../../storage/identity/accounts.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
@@ -128,7 +129,7 @@ export function inviteSteps(tools: ByMailTools) {
         const account = { id: random.uuid(), email, displayName }
         const bare = { ...account, emailVerified: false, passwordHash: null, createdAt: now }
         await insertAccount(tx, bare)
-        const accountId = await findAccountByEmail(tx, email)
+        const accountId = await findAccountByEmail(tx, place.tenantId, email)
         if (accountId === undefined) throw new Error('the account of an invite is missing')
         const invite = { ...place, ...used }
         const person = await joinAsOperator(tx, invite, { accountId, email }, context, now)
@@ -198,7 +199,7 @@ export function inviteSteps(tools: ByMailTools) {
     return { tag: 'sent', email, organizationName: place.organizationName }
   }
 
-  /** Creates an account for an address without a mailbox. Null: the address has an account. */
+  /** Creates an account for an address without a mailbox. Null: the address has an account in the tenant. */
   async function acceptDirectly(
     tokenSha256: Uint8Array,
     { email, displayName, phc }: { email: string; displayName: string; phc: string },
@@ -212,12 +213,9 @@ export function inviteSteps(tools: ByMailTools) {
         const invite = await useOperatorInvite(tx, tokenSha256, now)
         if (invite === undefined) return { tag: 'spent' } as const
         const accountId = random.uuid()
-        const account = { id: accountId, email, displayName, createdAt: now }
-        const isNew = await insertAccount(tx, {
-          ...account,
-          emailVerified: false,
-          passwordHash: phc,
-        })
+        const account = { id: accountId, email, displayName, passwordHash: phc, createdAt: now }
+        const { tenantId } = invite
+        const isNew = await insertAccountWithoutMailbox(tx, { ...account, tenantId })
         if (!isNew) throw new AddressTaken()
         const person = await joinAsOperator(tx, invite, { accountId, email }, context, now)
         const token = await signIn(tx, invite, { accountId, ...person }, visitor, context, now)
@@ -317,7 +315,7 @@ class Suspended extends Error {
   override readonly name = 'Suspended'
 }
 
-/** Rolls back the use of the invite: the address has an account. */
+/** Rolls back the use of the invite: the address has an account in the tenant. */
 class AddressTaken extends Error {
   override readonly name = 'AddressTaken'
 }

@@ -4,6 +4,7 @@ import type { Random } from '../../../runtime/kernel/random.js'
 import {
   findAccountByEmail,
   insertAccount,
+  insertAccountWithoutMailbox,
   setAccountPassword,
 } from '../../../storage/identity/accounts.js'
 import {
@@ -34,7 +35,10 @@ export type Added = {
 
 export type ProvidedAccount = {
   readonly accountId: string
-  /** `pre_provisioned` if the tenant may vouch for the address. Otherwise the owner of the mailbox must accept. */
+  /**
+   * `pre_provisioned` if the tenant may vouch for the address, whether or not the address had an account: the tenant must
+   * not learn that. Otherwise the owner of the mailbox must accept.
+   */
   readonly status: 'invited' | 'pre_provisioned'
   /** The user that the account is in the tenant already. */
   readonly known: { readonly id: string; readonly status: TenantUserStatus } | undefined
@@ -49,36 +53,30 @@ export async function provideAccount(
   now: Date,
 ): Promise<ProvidedAccount> {
   const asks = chosenHash !== null || withoutPassword
-  const asking = asks ? rightToProvision(tx, tenantId, email) : ('none' as const)
-  // Without a password the account does not depend on the right: one round trip for both.
-  let right = chosenHash === null ? null : await asking
-  const passwordHash = right === null || right === 'none' ? null : chosenHash
+  const right = asks ? await rightToProvision(tx, tenantId, email) : ('none' as const)
+  const passwordHash = right === 'none' ? null : chosenHash
   let accountId: string | undefined = tools.random.uuid()
-  const inserting = insertAccount(tx, {
-    id: accountId,
-    email,
-    emailVerified: false,
-    displayName,
-    passwordHash,
-    createdAt: now,
-  })
-  const [fresh, granted] = await Promise.all([inserting, right ?? asking])
-  right = granted
-  const mayProvision = right !== 'none' && (passwordHash !== null || withoutPassword)
-  if (!fresh) accountId = await findAccountByEmail(tx, email)
+  const account = { id: accountId, email, displayName, passwordHash, createdAt: now }
+  const fresh = await (right === 'sandbox'
+    ? insertAccountWithoutMailbox(tx, { ...account, tenantId })
+    : insertAccount(tx, { ...account, emailVerified: false }))
+  if (!fresh) accountId = await findAccountByEmail(tx, tenantId, email)
   if (accountId === undefined) throw new Error('the conflicting account is missing')
   const known = fresh ? undefined : await findTenantUserOfAccount(tx, tenantId, accountId)
   if (known !== undefined && known.status !== 'removed')
     return { accountId, status: 'invited', known }
   // An account with an unverified address does not lock out the owner of the domain.
-  let isOurs = fresh
-  if (!fresh && right === 'owner' && mayProvision) {
+  // Others may know the password of an account of a removed user of a sandbox.
+  let mayProvision = right === 'owner' || (right === 'sandbox' && known === undefined)
+  if (!fresh && right === 'owner') {
     const taken = { accountId, domain: domainOf(email)!, address }
-    isOurs = await reclaimUnproved(tx, tools, taken, context, now)
-    if (isOurs && passwordHash !== null) await setAccountPassword(tx, accountId, passwordHash, now)
+    const had = await reclaimUnproved(tx, tools, taken, context, now)
+    // A person with a verified address keeps the password. Another owner of the domain keeps the account.
+    mayProvision = had !== 'owned'
+    if (had === 'reclaimed' && passwordHash !== null)
+      await setAccountPassword(tx, accountId, passwordHash, now)
   }
-  // A user with an account keeps its password and must accept the invitation.
-  return { accountId, status: isOurs && mayProvision ? 'pre_provisioned' : 'invited', known }
+  return { accountId, status: mayProvision ? 'pre_provisioned' : 'invited', known }
 }
 
 /**

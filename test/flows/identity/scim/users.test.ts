@@ -167,17 +167,34 @@ test('userName is unique in the tenant without regard to case, an address too', 
   t.deepEqual(concurrent.map(({ status }) => status).toSorted(), [201, ...Array(7).fill(409)])
 })
 
-test('an account of elsewhere is invited, not taken over', async (t) => {
+test('an address that another sandbox has makes no difference', async (t) => {
   const [one, two] = [await openDirectory(api), await openDirectory(api)]
   const mine = await one.create('shared@corp.test')
   const theirs = await two.create('shared@corp.test')
   const statusOf = async (at: Directory, { id }: Json) =>
     (await api.get(`/api/v1/tenant-users/${String(id)}`, at.workspace.token)).body['status']
   t.is(await statusOf(one, mine), 'pre_provisioned')
-  t.is(await statusOf(two, theirs), 'invited')
+  t.is(await statusOf(two, theirs), 'pre_provisioned')
   const outside = await one.create('ada@corp-of-others.com')
   t.is(await statusOf(one, outside), 'invited')
   t.deepEqual(await eventsOf(one, outside['id']), ['sso.user.provisioned', 'tenant_user.invited'])
+})
+
+test('a directory finds a user with an account of the sandbox by name', async (t) => {
+  const [one, two] = [await openDirectory(api), await openDirectory(api)]
+  const name = `shared.${one.workspace.tenantId}@corp.test`
+  await one.create(name)
+  const made = await two.create(name)
+  for (const filter of [`userName eq "${name}"`, `userName sw "${name.slice(0, 20)}"`]) {
+    const list = await two.send('GET', `/Users?filter=${encodeURIComponent(filter)}`)
+    const found = list.body['Resources'] as Json[]
+    t.deepEqual(
+      found.map(({ id }) => id),
+      [made['id']],
+      filter,
+    )
+  }
+  t.like(await two.create(`other.${name}`), { active: true })
 })
 
 test('active false suspends, true reactivates, and DELETE removes', async (t) => {
