@@ -51,7 +51,7 @@ export async function sharedChain() {
   /** Apart from that of the facilitator, whose library numbers its transactions. */
   const writer = newAccount()
   for (const { address } of [writer, wallet.account]) {
-    await ask('evm_setAccountBalance', address, `0x${(10n ** 24n).toString(16)}`)
+    await ask('anvil_setBalance', address, `0x${(10n ** 24n).toString(16)}`)
   }
 
   const inTurn = turns()

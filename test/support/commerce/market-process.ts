@@ -1,22 +1,22 @@
 /**
- * A chain with a token that is compiled on the spot, in a process of its own: the chain is native code that must not run in
- * two threads of one process. It listens before it sends the places, and ends with its parent.
+ * A chain with a token that is compiled on the spot. The process passes the calls of tests on to the node of the chain. It
+ * listens before it sends the places, and ends with its parent, the node with it.
  */
+import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Abi, encodeDeployData, getAddress, type Hex } from 'viem'
 import { CHAIN_ID, type MarketPlaces, TOKEN_NAME } from './market.js'
 
 const require = createRequire(import.meta.url)
 const SOURCE = new URL('../../../../test/support/commerce/token.sol', import.meta.url)
 
-type Ganache = {
-  provider(options: object): { request(asked: object): Promise<unknown> }
-}
-type Call = { readonly id: unknown; readonly method: string; readonly params: unknown }
+type Call = { readonly method: string }
 type Solc = { compile(input: string): string }
 type Compiled = {
   errors?: { severity: string; formattedMessage: string }[]
@@ -45,46 +45,63 @@ function compileToken(): { abi: Abi; bytecode: Hex } {
   return { abi, bytecode: `0x${evm.bytecode.object}` }
 }
 
+/** @returns the URL of a node that mines a block for each transaction. */
+async function startNode(): Promise<string> {
+  const packaged = `@foundry-rs/anvil-${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}`
+  const node = spawn(
+    require.resolve(`${packaged}/bin/anvil`),
+    ['--port', '0', '--chain-id', String(CHAIN_ID), '--accounts', '1', '--hardfork', 'paris'],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  )
+  process.once('exit', () => node.kill('SIGKILL'))
+  const over = once(node, 'exit').then(([status]) => {
+    throw new Error(`the node of the chain ended with ${status}`)
+  })
+  const listens = new Promise<string>((resolve) => {
+    createInterface({ input: node.stdout }).on('line', (line) => {
+      const [, place] = /^Listening on (.+)$/.exec(line) ?? []
+      if (place !== undefined) resolve(`http://${place}`)
+    })
+  })
+  return Promise.race([listens, over])
+}
+
 async function openChain(): Promise<Pick<MarketPlaces, 'rpcUrl' | 'token' | 'abi'>> {
   const { abi, bytecode } = compileToken()
-  const chain = (require('ganache') as Ganache).provider({
-    chain: { chainId: CHAIN_ID, networkId: CHAIN_ID },
-    logging: { quiet: true },
-    miner: { instamine: 'eager' },
-    wallet: { totalAccounts: 1 },
-  })
-  const ask = (method: string, ...params: unknown[]) => chain.request({ method, params })
+  const node = await startNode()
+  const said = async (body: string): Promise<string> => {
+    const response = await fetch(node, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+    })
+    return response.text()
+  }
+  const ask = async (method: string, ...params: unknown[]): Promise<unknown> => {
+    const text = await said(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }))
+    return (JSON.parse(text) as { result?: unknown }).result
+  }
+  const mined = async (hash: unknown): Promise<{ readonly contractAddress: string }> => {
+    for (;;) {
+      const receipt = await ask('eth_getTransactionReceipt', hash)
+      if (receipt !== null) return receipt as { contractAddress: string }
+      await sleep(1)
+    }
+  }
   const [from] = (await ask('eth_accounts')) as string[]
   const data = encodeDeployData({ abi, bytecode, args: [TOKEN_NAME] })
   const hash = await ask('eth_sendTransaction', { from, data, gas: '0x5b8d80' })
-  const receipt = (await ask('eth_getTransactionReceipt', hash)) as { contractAddress: string }
-
-  let last: Promise<unknown> = Promise.resolve()
-  /** One call after another: of two at once, of which one is a transaction, the chain can leave one without an answer. */
-  const askInTurn = (call: Call): Promise<unknown> => {
-    const done = last.then(() => chain.request(call))
-    last = done.catch(() => undefined)
-    return done
-  }
-  const answer = async ({ id, method, params }: Call) => {
-    const call = { id, method, params }
-    try {
-      return { jsonrpc: '2.0', id, result: await askInTurn(call) }
-    } catch (error) {
-      const {
-        code = -32_000,
-        message,
-        data: more,
-      } = error as Error & { code?: number; data?: unknown }
-      return { jsonrpc: '2.0', id, error: { code, message, data: more } }
-    }
-  }
+  const { contractAddress } = await mined(hash)
   const rpcUrl = await listening(async (asked, response) => {
-    const calls = JSON.parse((await bodyOf(asked)).toString()) as Call | Call[]
-    const answers = await (Array.isArray(calls) ? Promise.all(calls.map(answer)) : answer(calls))
-    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answers))
+    const body = (await bodyOf(asked)).toString()
+    const text = await said(body)
+    // Clients of tests look for the receipt at once, and then only after seconds.
+    const { method } = JSON.parse(body) as Partial<Call>
+    const { result } = JSON.parse(text) as { result?: unknown }
+    if (method === 'eth_sendRawTransaction' && result !== undefined) await mined(result)
+    response.writeHead(200, { 'content-type': 'application/json' }).end(text)
   })
-  return { rpcUrl, token: getAddress(receipt.contractAddress), abi }
+  return { rpcUrl, token: getAddress(contractAddress), abi }
 }
 
 async function bodyOf(asked: IncomingMessage): Promise<Buffer> {
