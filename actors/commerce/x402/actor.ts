@@ -7,7 +7,11 @@ import type { PoolOptions } from '../../../runtime/kernel/threads/pool.js'
 import { findCharge } from '../../../storage/commerce/charges.js'
 import type { X402PaymentRow } from '../../../storage/commerce/x402-payments.js'
 import { v1NetworkOf } from './assets.js'
-import { authorizationFault, isContractSignature, isPlainSignature } from './authorization.js'
+import {
+  authorizationFault,
+  isPlainSignature,
+  isSignatureBeforeDeployment,
+} from './authorization.js'
 import { chainOf, matchOffer, type Offer, paymentRequired, paymentRequiredV1 } from './offers.js'
 import { targetOfBill } from './endings.js'
 import { payments, type Verdict } from './payments.js'
@@ -43,6 +47,20 @@ export function x402Pool(processors: number): PoolOptions {
     queueMax: CAPACITY,
     batchMax: BATCH_MAX,
   }
+}
+
+/**
+ * A contract account (EIP-1271) decides what its signatures are, 65 bytes or not. Only the chain can verify them, so the
+ * facilitator does, unless the watched chain has no contract at the address of the payer.
+ */
+async function mayBeOfContract(
+  { chains }: Pick<X402Needs, 'chains'>,
+  { signature, authorization }: Proof,
+  { asset }: Offer,
+): Promise<boolean> {
+  if (isSignatureBeforeDeployment(signature)) return true
+  const hasCode = await chains.get(asset.network)?.hasCode(authorization.from)
+  return hasCode ?? true
 }
 
 export const x402Actor = defineActor<X402Protocol, X402Needs>({
@@ -98,14 +116,13 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
       const nowSecs = Math.floor(clock.now().getTime() / 1000)
       const fault = authorizationFault(proof.authorization, offer, nowSecs)
       if (fault !== null) return { tag: 'refused', reason: fault }
-      if (!(await isSigned(proof, offer))) {
+      if (!(await isSignedByKey(proof, offer)) && !(await mayBeOfContract(needs, proof, offer))) {
         return { tag: 'refused', reason: 'invalid_exact_evm_payload_signature' }
       }
       return paymentFlow!.execute({ tenantId, bill, offer, resource, proof }, paymentContext)
     }
 
-    async function isSigned({ signature, authorization }: Proof, offer: Offer): Promise<boolean> {
-      if (isContractSignature(signature)) return true
+    async function isSignedByKey({ signature, authorization }: Proof, offer: Offer) {
       if (!isPlainSignature(signature)) return false
       const { name, version, address: verifyingContract } = offer.asset
       const domain = { name, version, chainId: chainOf(offer), verifyingContract }

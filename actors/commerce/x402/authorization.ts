@@ -19,6 +19,8 @@ const CLOCK_SLACK_SECS = 60
 /** Half the order of secp256k1. Tokens refuse signatures with a larger s. */
 const S_MAX = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 const SIGNATURE_CHARS = 2 + 65 * 2
+/** The last 32 bytes of a signature that carries the deployment of its account (ERC-6492). */
+const DEPLOYMENT_MARK = '6492'.repeat(16)
 
 /** @param nowSecs Unix time. @returns null when the authorization pays the offer. */
 export function authorizationFault(
@@ -55,10 +57,7 @@ export function isPlainSignature(signature: string): boolean {
   return (v === 27 || v === 28) && s > 0n && s <= S_MAX
 }
 
-/**
- * True for what only the chain can verify, so that the facilitator does: signatures of contract accounts (EIP-1271), also of
- * those that are not deployed (ERC-6492). They are longer than the signature of a key.
- */
-export function isContractSignature(signature: string): boolean {
-  return signature.length > SIGNATURE_CHARS
+/** True for the signature of a contract account that is not deployed yet (ERC-6492). */
+export function isSignatureBeforeDeployment(signature: string): boolean {
+  return signature.endsWith(DEPLOYMENT_MARK)
 }

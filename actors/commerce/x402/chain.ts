@@ -62,6 +62,8 @@ export interface Chain {
   ): Promise<readonly TransferLog[] | null>
   /** @param transaction a transaction hash to check first, if one is known. */
   look(payment: OnChain, transaction: string | null): Promise<AuthorizationStatus>
+  /** Whether the latest block has a contract at an address. Null when the node does not respond. */
+  hasCode(address: string): Promise<boolean | null>
   /** Chain id that the node reports, for readiness. Null when the node does not respond. */
   chainId(): Promise<number | null>
 }
@@ -190,6 +192,8 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
       }
     },
     chainId: () => orNull(async () => quantity(await call('eth_chainId', []))),
+    hasCode: (address) =>
+      orNull(async () => isCode(await call('eth_getCode', [address, 'latest']))),
     latestBlock: () => orNull(async () => quantity(await call('eth_blockNumber', []))),
     transfers: (filter, from, to) => orNull(() => transfers(filter, from, to)),
   }
@@ -233,6 +237,12 @@ function quantity(value: unknown): number {
     throw new NodeUnavailable('a quantity is missing')
   }
   return Number.parseInt(value, 16)
+}
+
+function isCode(value: unknown): boolean {
+  if (typeof value !== 'string' || !/^0x[0-9a-fA-F]*$/.test(value))
+    throw new NodeUnavailable('the code is missing')
+  return value !== '0x'
 }
 
 /** An address as a 32-byte word. */

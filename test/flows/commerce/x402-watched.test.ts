@@ -66,6 +66,27 @@ async function lied(lie: Mischief, play: (link: Link, proof: string) => Promise<
   await play(link, proof)
 }
 
+test.serial('only a contract has another signature than that of the key', async (t) => {
+  const link = await shop.link()
+  const who = await shop.buyer(1)
+  const payload = await shop.payload(who, link)
+  const good = { token: chain.token, to: link.payTo, value: PRICE_ATOMIC }
+  const { signature, authorization } = await authorize(newAccount(), good)
+  const pay = (from: string) =>
+    shop.post(
+      link,
+      encode({ ...payload, payload: { signature, authorization: { ...authorization, from } } }),
+    )
+  const reason = 'invalid_exact_evm_payload_signature'
+  facilitator.mischiefs.set(link.payTo, () => ({ isValid: false, invalidReason: reason }))
+  t.is((await pay(who.address)).status, 402)
+  t.is(facilitator.about(link.payTo), 0, 'the payer has a key')
+  const judged = await pay(chain.token)
+  t.is(judged.status, 402)
+  t.is(decode(judged.headers.get('payment-response'))['errorReason'], reason)
+  t.is(facilitator.about(link.payTo, 'verify'), 1, 'the payer is a contract')
+})
+
 test.serial('who looks at the chain believes no settlement that is not there', async (t) => {
   const lie: Mischief = ({ paymentPayload }) => ({
     success: true,
