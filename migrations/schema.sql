@@ -1287,6 +1287,7 @@ create table applications (
   loopback_any_port boolean default false not null,
   metadata_url text,
   registration_scope_bound text[],
+  held_to_method boolean default false not null,
   constraint applications_pkey PRIMARY KEY (tenant_id, id),
   constraint applications_id_key UNIQUE (id),
   constraint applications_tenant_id_audience_key UNIQUE (tenant_id, audience),

@@ -11,6 +11,8 @@ export type ApplicationRow = {
   status: 'active' | 'disabled'
   clientType: 'public' | 'confidential'
   tokenEndpointAuthMethod: 'none' | 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt'
+  /** The creator named the method: a secret in the place of the other method is refused. */
+  heldToMethod: boolean
   audience: string
   redirectUris: string[]
   postLogoutRedirectUris: string[]
@@ -83,13 +85,13 @@ export async function insertApplication(
                response_types, scopes, jwks, dpop_bound_access_tokens,
                require_pushed_authorization_requests, id_token_signed_response_alg, logo_uri,
                require_pkce, authorization_details_types, jwks_uri, default_scopes,
-               loopback_any_port, created_at, updated_at)
+               loopback_any_port, held_to_method, created_at, updated_at)
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-               $18, $19, $20, $21, $22, $23, $23)
+               $18, $19, $20, $21, $22, $23, $24, $24)
              returning *),
            secret as (
              insert into application_secrets (tenant_id, application_id, id, secret_sha256, created_at)
-             select $1, $2, $2, $24, $23 where $24::bytea is not null)
+             select $1, $2, $2, $25, $24 where $25::bytea is not null)
            select ${COLUMNS} from application`,
     values: [
       ...memberValues(a),
@@ -174,8 +176,8 @@ export async function replaceApplication(
              jwks = $13, dpop_bound_access_tokens = $14,
              require_pushed_authorization_requests = $15, id_token_signed_response_alg = $16,
              logo_uri = $17, require_pkce = $18, authorization_details_types = $19,
-             jwks_uri = $20, default_scopes = $21, loopback_any_port = $22, updated_at = $23,
-             status = $24
+             jwks_uri = $20, default_scopes = $21, loopback_any_port = $22, held_to_method = $23, updated_at = $24,
+             status = $25
            where tenant_id = $1 and id = $2
            returning ${COLUMNS}`,
     values: [...memberValues(a), a.updatedAt, a.status ?? 'active'],
@@ -283,6 +285,7 @@ export type ClientRow = Pick<
   | 'status'
   | 'clientType'
   | 'tokenEndpointAuthMethod'
+  | 'heldToMethod'
   | 'audience'
   | 'grantTypes'
   | 'scopes'
@@ -329,7 +332,7 @@ function findingClients(clientIds: readonly string[]): Statement {
   return {
     name: 'application.client',
     text: `select a.id, a.tenant_id as "tenantId", a.status, a.client_type as "clientType",
-             a.token_endpoint_auth_method as "tokenEndpointAuthMethod", a.audience,
+             a.token_endpoint_auth_method as "tokenEndpointAuthMethod", a.held_to_method as "heldToMethod", a.audience,
              a.grant_types as "grantTypes", a.scopes, a.default_scopes as "defaultScopes", a.jwks, a.jwks_uri as "jwksUri",
              a.dpop_bound_access_tokens as "dpopBoundAccessTokens",
              a.id_token_signed_response_alg as "idTokenSignedResponseAlg",
@@ -518,7 +521,7 @@ export async function authorizationDetailsTypes(
   return rows.map(({ type }) => type)
 }
 
-/** The values of $1 to $22, with the defaults. */
+/** The values of $1 to $23, with the defaults. */
 function memberValues(a: NewApplication | ReplacedApplication): readonly unknown[] {
   return [
     a.tenantId,
@@ -543,11 +546,12 @@ function memberValues(a: NewApplication | ReplacedApplication): readonly unknown
     a.jwksUri ?? null,
     a.defaultScopes ?? null,
     a.loopbackAnyPort ?? false,
+    a.heldToMethod ?? false,
   ]
 }
 
 const COLUMNS = `id, tenant_id as "tenantId", name, status, client_type as "clientType",
-  token_endpoint_auth_method as "tokenEndpointAuthMethod", audience,
+  token_endpoint_auth_method as "tokenEndpointAuthMethod", held_to_method as "heldToMethod", audience,
   redirect_uris as "redirectUris", post_logout_redirect_uris as "postLogoutRedirectUris",
   allowed_origins as "allowedOrigins", grant_types as "grantTypes",
   response_types as "responseTypes", scopes, default_scopes as "defaultScopes",

@@ -217,7 +217,6 @@ export const clientRegistrationActor = defineActor<
         if (typeof named !== 'string' || asId(named) !== clientId)
           return refused('client_id: must be the id of this registration (RFC 7592 section 2.2)')
         const { draft, handedOn } = read
-        const kind = clientKind(draft)!
         const stated = metadata['client_secret'] ?? null
         const outcome = await database.tenant(
           tenantId,
@@ -226,6 +225,7 @@ export const clientRegistrationActor = defineActor<
             if (before === undefined) return null
             if (stated !== null && !(await hasSecret(tx, clientId, stated, clock.now())))
               return refused('client_secret: not the issued secret')
+            const kind = clientKind(draft, before)!
             const secret = await changeSecret(tx, before, needsSecret(kind))
             const row = await replaceApplication(
               tx,

@@ -115,8 +115,7 @@ function read(metadata: ClientMetadata): ReadMetadata {
     grantTypes,
     responseTypes,
     tokenEndpointAuthMethod:
-      oneOf(from('token_endpoint_auth_method'), 'token_endpoint_auth_method', METHODS) ??
-      'client_secret_basic',
+      oneOf(from('token_endpoint_auth_method'), 'token_endpoint_auth_method', METHODS) ?? undefined,
     scopes: scope === null ? undefined : [...new Set(scope.split(' '))],
     postLogoutRedirectUris: optional(texts, from, 'post_logout_redirect_uris'),
     allowedOrigins: optional(texts, from, 'allowed_origins'),

@@ -122,7 +122,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       { caller, draft, status }: ReplaceApplication,
       requestId: string | undefined,
     ): Promise<ApplicationReplaced> {
-      const kind = clientKind(draft)!
+      const kind = clientKind(draft, before)!
       const now = clock.now()
       const { tenantId, id } = before
       const secret = needsSecret(kind) && !needsSecret(before) ? newClientSecret(random) : null
@@ -304,6 +304,6 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
   },
 })
 
-function toApplication(row: ApplicationRow): Application {
+function toApplication({ heldToMethod: _held, ...row }: ApplicationRow): Application {
   return { ...row, clientId: row.id }
 }

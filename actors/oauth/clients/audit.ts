@@ -71,7 +71,7 @@ const MEMBERS = {
 } as const satisfies {
   readonly [member in Exclude<
     keyof ApplicationRow,
-    'id' | 'tenantId' | 'metadataUrl' | 'createdAt' | 'updatedAt'
+    'id' | 'tenantId' | 'heldToMethod' | 'metadataUrl' | 'createdAt' | 'updatedAt'
   >]: string
 }
 

@@ -45,16 +45,27 @@ export function areOwnScopes({ scopes = [] }: Pick<ApplicationDraft, 'scopes'>):
 export type ClientKind = {
   readonly clientType: ClientType
   readonly tokenEndpointAuthMethod: TokenEndpointAuthMethod
+  /** The secret is taken in the place of the method only: its creator named it, or changed to it. */
+  readonly heldToMethod: boolean
 }
 
-/** Derives an absent member from the other one. Null if they contradict each other. */
-export function clientKind(draft: ApplicationDraft): ClientKind | null {
+/**
+ * Derives an absent member from the other one. Null if they contradict each other.
+ * @param before the client that is replaced. Older clients, which may send the secret in either place, stay so until their
+ * method changes.
+ */
+export function clientKind(
+  draft: ApplicationDraft,
+  before?: Omit<ClientKind, 'clientType'>,
+): ClientKind | null {
   const { clientType: type, tokenEndpointAuthMethod: method } = draft
   const clientType = type ?? (method === 'none' ? 'public' : 'confidential')
   const tokenEndpointAuthMethod =
     method ?? (clientType === 'public' ? 'none' : 'client_secret_basic')
   const agree = (clientType === 'public') === (tokenEndpointAuthMethod === 'none')
-  return agree ? { clientType, tokenEndpointAuthMethod } : null
+  const isFree = before?.tokenEndpointAuthMethod === method && !before?.heldToMethod
+  const heldToMethod = method?.startsWith('client_secret_') === true && !isFree
+  return agree ? { clientType, tokenEndpointAuthMethod, heldToMethod } : null
 }
 
 /**

@@ -7,8 +7,16 @@ import type { OAuthForm } from '../form.js'
 const BASIC_CREDENTIALS = /^basic +([A-Za-z0-9+/]+={0,2})$/i
 const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
+export type SecretPlace = 'client_secret_basic' | 'client_secret_post'
+
 export type ClientAuthentication =
-  | { readonly method: 'secret'; readonly clientId: string; readonly secret: string }
+  | {
+      readonly method: 'secret'
+      readonly clientId: string
+      readonly secret: string
+      /** Where the secret was, by the name of its method. */
+      readonly place: SecretPlace
+    }
   | { readonly method: 'assertion'; readonly clientId: string | null; readonly assertion: string }
   | { readonly method: 'none'; readonly clientId: string }
 
@@ -56,7 +64,7 @@ export function readClientAuthentication(
     // Many libraries send public clients as Basic with an empty secret: treat that as no secret.
     return basic.secret === ''
       ? { method: 'none', clientId: basic.clientId }
-      : { method: 'secret', ...basic }
+      : { method: 'secret', place: 'client_secret_basic', ...basic }
   }
   if (usesAssertion) {
     if (assertionType !== JWT_BEARER || assertion === null)
@@ -69,7 +77,9 @@ export function readClientAuthentication(
   }
   if (clientId === null)
     return refused('invalid_client', 'no client authentication', 'client_authentication_missing')
-  return secret === null ? { method: 'none', clientId } : { method: 'secret', clientId, secret }
+  return secret === null
+    ? { method: 'none', clientId }
+    : { method: 'secret', place: 'client_secret_post', clientId, secret }
 }
 
 /** True if any part of the request identifies a client. */

@@ -19,7 +19,7 @@ import type { Documents } from '../../../platform/outbound-http/documents.js'
 import { isSignedByOneOf, type NamedKey, readAssertion } from './client-assertion.js'
 import type { TtlCache } from '../../../platform/batching/ttl-cache.js'
 import { isSignedByApplication } from './client-keys.js'
-import type { ClientAuthentication } from './client-authentication.js'
+import type { ClientAuthentication, SecretPlace } from './client-authentication.js'
 import { readPublicJwk } from './client-key.js'
 import type { DecodedJwt } from '../../../platform/jose/jwt.js'
 
@@ -117,11 +117,13 @@ export function createClients({
     return memory.get(clientId, [clientId], () => read(clientId), tenantOf).then(ifActive)
   }
 
-  function bySecret(clientId: string, secret: string): Client | null | Promise<Client | null> {
+  function bySecret({
+    clientId,
+    secret,
+    place,
+  }: Extract<ClientAuthentication, { method: 'secret' }>): Client | null | Promise<Client | null> {
     const check = (known: Known): Client | null => {
-      const usesSecret =
-        known.kind === 'application' &&
-        known.row.tokenEndpointAuthMethod.startsWith('client_secret_')
+      const usesSecret = known.kind === 'application' && mayPresent(known.row, place)
       const hashes = usesSecret ? secretsInForce(known.row, clock.now()) : [NO_SECRET]
       const right = isSecretOf(secret, hashes)
       return usesSecret && right
@@ -171,19 +173,19 @@ export function createClients({
       )
     },
     whyRefused(presented) {
-      const { clientId, method } = presented
+      const { clientId } = presented
       const known = clientId !== null && isUuid(clientId) ? memory.peek(clientId) : undefined
       if (known === undefined || known.kind === 'unknown')
         return { reason: 'client_unknown', tenantId: null }
       const [tenantId] = tenantOf(known)
       const reason =
-        ifActive(known).kind === 'unknown' ? 'client_inactive' : refusalOf(known, method)
+        ifActive(known).kind === 'unknown' ? 'client_inactive' : refusalOf(known, presented)
       return { reason, tenantId: tenantId! }
     },
     authenticate(presented) {
       switch (presented.method) {
         case 'secret':
-          return bySecret(presented.clientId, presented.secret)
+          return bySecret(presented)
         case 'assertion':
           return byAssertion(presented.clientId, presented.assertion)
         case 'none':
@@ -193,13 +195,23 @@ export function createClients({
   }
 }
 
+/** True if the client authenticates by a secret in this place. */
+function mayPresent(
+  { tokenEndpointAuthMethod: method, heldToMethod }: ClientRow,
+  place: SecretPlace,
+): boolean {
+  return heldToMethod ? method === place : method.startsWith('client_secret_')
+}
+
 function refusalOf(
   known: Exclude<Known, { kind: 'unknown' }>,
-  method: ClientAuthentication['method'],
+  presented: ClientAuthentication,
 ): string {
-  if (method === 'assertion') return 'client_assertion_wrong'
-  const uses = known.kind === 'agent' ? 'none' : known.row.tokenEndpointAuthMethod
-  const isOfMethod = method === 'secret' && uses.startsWith('client_secret_')
+  if (presented.method === 'assertion') return 'client_assertion_wrong'
+  const isOfMethod =
+    presented.method === 'secret' &&
+    known.kind === 'application' &&
+    mayPresent(known.row, presented.place)
   return isOfMethod ? 'client_secret_wrong' : 'client_method_wrong'
 }
 
