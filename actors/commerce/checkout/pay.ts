@@ -243,7 +243,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
       amountMinor,
       currency,
       payable: ways.length > 0,
-      x402: x402Shown(linkPath(token), ways, []),
+      x402: x402Shown(linkPath(token), ways, [], needs.x402?.watched),
     }
   }
 

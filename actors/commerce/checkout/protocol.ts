@@ -84,7 +84,7 @@ export type LinkUnknown = { readonly tag: 'unknown_link' }
 /** State of the payment page. */
 export type PayState = 'open' | 'processing' | 'succeeded' | 'failed' | 'refunded'
 
-/** How to pay by x402, and by a transfer where the chain is watched. */
+/** How to pay by x402 or by a transfer. */
 export type X402Shown = {
   /** Path to which an agent posts its payment proof. */
   readonly path: string
@@ -100,10 +100,12 @@ export type X402Terms = {
   readonly asset: string
   readonly assetName: string
   readonly payTo: string
-  /** In whole tokens. With a wallet link, the exact amount by which the payment is recognised. */
+  /** In whole tokens. The exact amount, where the payment is recognised by it. */
   readonly amount: string
-  /** EIP-681 URI. Null where transfers are not watched. */
+  /** EIP-681 URI. Null on the page of a link whose checkouts have amounts of their own. */
   readonly wallet: string | null
+  /** True if the service sees the transfer, and completes the checkout by it. */
+  readonly recognised: boolean
 }
 
 export type PayShown = {

@@ -10,6 +10,8 @@ import { networkName, tokenAmount, walletLink } from '../x402/transfers.js'
 import type { X402Shown } from './protocol.js'
 import type { WayToPay } from './ways-to-pay.js'
 
+const NONE: ReadonlySet<string> = new Set()
+
 export function offersIn(ways: readonly WayToPay[]): readonly Offer[] {
   return ways.flatMap((way) => (way.tag === 'x402' ? way.offers : []))
 }
@@ -24,11 +26,16 @@ export async function transfersIn(
   return offersIn(ways).length === 0 ? [] : transfersOfSession(tx, tenantId, sessionId)
 }
 
-/** @param path where an agent posts its payment proof. @returns null where x402 is not offered. */
+/**
+ * @param path where an agent posts its payment proof.
+ * @param watched networks without a wallet link unless a transfer is awaited, because a checkout has one.
+ * @returns null where x402 is not offered.
+ */
 export function x402Shown(
   path: string,
   ways: readonly WayToPay[],
   transfers: readonly CheckoutTransferRow[],
+  watched: ReadonlySet<string> = NONE,
 ): X402Shown | null {
   const offers = offersIn(ways)
   if (offers.length === 0) return null
@@ -40,14 +47,17 @@ export function x402Shown(
         sameAddress(row.asset, asset.address) &&
         sameAddress(row.payTo, payTo),
     )
+    const atomic = awaited?.amount ?? amount
+    const leadsOn = awaited === undefined && watched.has(asset.network)
     return {
       network: asset.network,
       networkName: networkName(asset.network),
       asset: asset.address,
       assetName: asset.name,
       payTo,
-      amount: tokenAmount(awaited?.amount ?? amount, asset.decimals),
-      wallet: awaited === undefined ? null : walletLink(asset, payTo, awaited.amount),
+      amount: tokenAmount(atomic, asset.decimals),
+      wallet: leadsOn ? null : walletLink(asset, payTo, atomic),
+      recognised: awaited !== undefined,
     }
   })
   return { path, terms }

@@ -329,6 +329,8 @@ export const de: Catalogue = {
   'pay.x402.asset': 'Token',
   'pay.x402.wallet': 'Wallet öffnen',
   'pay.x402.picture': 'QR-Code der Zahlung, für eine Wallet',
+  'pay.x402.unseen':
+    'Diese Seite sieht keine Überweisungen. Sagen Sie dem Shop Bescheid, wenn Sie gesendet haben.',
   'pay.x402.sent': 'Ich habe gesendet: noch einmal nachsehen',
   'pay.x402.agents': 'Programme bezahlen mit x402 unter',
   'pay.processing.title': 'Zahlung läuft',

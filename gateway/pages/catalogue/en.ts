@@ -307,6 +307,7 @@ export const en = {
   'pay.x402.asset': 'Token',
   'pay.x402.wallet': 'Open a wallet',
   'pay.x402.picture': 'QR code of the payment, for a wallet',
+  'pay.x402.unseen': 'This page does not see transfers. Tell the shop when you have sent it.',
   'pay.x402.sent': 'I have sent it: check again',
   'pay.x402.agents': 'Agents pay by x402 at',
   'pay.processing.title': 'Payment in progress',

@@ -321,6 +321,8 @@ export const es: Catalogue = {
   'pay.x402.asset': 'Token',
   'pay.x402.wallet': 'Abrir una cartera',
   'pay.x402.picture': 'Código QR del pago, para una cartera',
+  'pay.x402.unseen':
+    'Esta página no ve las transferencias. Avise a la tienda cuando la haya enviado.',
   'pay.x402.sent': 'Ya lo he enviado: comprobar de nuevo',
   'pay.x402.agents': 'Los agentes pagan mediante x402 en',
   'pay.processing.title': 'Pago en curso',

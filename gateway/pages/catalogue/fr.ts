@@ -327,6 +327,8 @@ export const fr: Catalogue = {
   'pay.x402.asset': 'Jeton',
   'pay.x402.wallet': 'Ouvrir un portefeuille',
   'pay.x402.picture': 'Code QR du paiement, pour un portefeuille',
+  'pay.x402.unseen':
+    'Cette page ne voit pas les transferts. Prévenez la boutique une fois l’envoi effectué.',
   'pay.x402.sent': 'Je l’ai envoyé : vérifier de nouveau',
   'pay.x402.agents': 'Les agents paient par x402 à l’adresse',
   'pay.processing.title': 'Paiement en cours',

@@ -319,6 +319,7 @@ export const it: Catalogue = {
   'pay.x402.asset': 'Token',
   'pay.x402.wallet': 'Apri un wallet',
   'pay.x402.picture': 'Codice QR del pagamento, per un wallet',
+  'pay.x402.unseen': 'Questa pagina non vede i trasferimenti. Avvisi il negozio dopo l’invio.',
   'pay.x402.sent': 'L’ho inviato: verifica di nuovo',
   'pay.x402.agents': 'Gli agenti pagano con x402 all’indirizzo',
   'pay.processing.title': 'Pagamento in corso',

@@ -327,6 +327,7 @@ export const ja: Catalogue = {
   'pay.x402.asset': 'トークン',
   'pay.x402.wallet': 'ウォレットを開く',
   'pay.x402.picture': 'お支払いの QR コード (ウォレット用)',
+  'pay.x402.unseen': 'このページでは送金を確認できません。送金後、ショップにお知らせください。',
   'pay.x402.sent': '送金済み: もう一度確認',
   'pay.x402.agents': 'エージェントは次のアドレスで x402 により支払います:',
   'pay.processing.title': 'お支払いの処理中',

@@ -320,6 +320,7 @@ export const pt: Catalogue = {
   'pay.x402.asset': 'Token',
   'pay.x402.wallet': 'Abrir uma carteira',
   'pay.x402.picture': 'Código QR do pagamento, para uma carteira',
+  'pay.x402.unseen': 'Esta página não vê transferências. Avise a loja quando tiver enviado.',
   'pay.x402.sent': 'Já enviei: verificar novamente',
   'pay.x402.agents': 'Os agentes pagam por x402 em',
   'pay.processing.title': 'Pagamento em andamento',

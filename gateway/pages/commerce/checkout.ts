@@ -61,7 +61,7 @@ function x402In(x402: X402Shown | null, baseUrl: string, { say }: Language) {
     ...term,
     picture: term.wallet === null ? null : pictureOf(term.wallet, say('pay.x402.picture')),
   }))
-  const looks = terms.some(({ picture }) => picture !== null)
+  const looks = terms.some(({ recognised }) => recognised)
   return { x402: { terms, url: baseUrl + x402.path }, looks }
 }
 

@@ -124,7 +124,7 @@ test('a session whose outcome is unknown cannot be paid a second time', async (t
   t.is((await chain.transfersTo(shop.payTo)).length, 1)
 })
 
-test('the page shows the terms; where the chain is not watched it asks for no transfer', async (t) => {
+test('the page shows the terms; where the chain is not watched it says that it sees no transfer', async (t) => {
   const shop = await sellerAt(blind)
   const session = await shop.checkout()
   const { html } = await shop.page(session)
@@ -133,7 +133,12 @@ test('the page shows the terms; where the chain is not watched it asks for no tr
   t.regex(html, /data-x402-amount><strong>19\.99<\/strong> Test USDC</)
   t.regex(html, /data-x402-network>Base Sepolia</)
   t.true(html.includes(`<code data-x402-url>${String(session['x402_url'])}</code>`))
-  t.false(html.includes('ethereum:'))
+  const wallet = `ethereum:${chain.token}@84532/transfer?address=${shop.payTo}&amp;uint256=19990000`
+  const offersWallet = (page: string) =>
+    page.includes(`href="${wallet}"`) && page.includes('class="qr"')
+  t.true(offersWallet(html))
+  t.regex(html, /data-x402-unseen/)
+  t.false(html.includes('check again'), 'the page waits for nothing')
   t.false(html.includes('No payment method is available'))
   t.false(html.includes('<form'), 'there is no rail to choose')
   const link = await shop.make('payment-links', { price_id: shop.priceId })
@@ -141,6 +146,7 @@ test('the page shows the terms; where the chain is not watched it asks for no tr
   t.teardown(() => browser.close())
   const linked = await browser.get(new URL(String(link['url'])).pathname)
   t.true(linked.html.includes(`<code data-x402-to>${shop.payTo}</code>`))
+  t.true(offersWallet(linked.html))
   t.regex(linked.html, new RegExp(`payment-links/${String(link['token'])}/x402</code>`))
   const begun = await browser.submit(linked, {})
   t.is(begun.status, 303, 'one form leads to the checkout')

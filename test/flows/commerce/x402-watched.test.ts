@@ -20,6 +20,7 @@ import {
   PRICE_ATOMIC,
 } from '../../support/commerce/x402-shop.js'
 import { THROUGH } from '../../support/fleet/through.js'
+import { openBrowser } from '../../support/pages/browser.js'
 import { callAt } from '../../support/identity/tenant-agent.js'
 import { sql } from '../../support/storage/sql.js'
 
@@ -144,6 +145,12 @@ test.serial(
     t.like(terms, { asset: chain.token, chainId: 84_532, payTo: seller.payTo })
     t.true(terms.amount > PRICE_ATOMIC && terms.amount < PRICE_ATOMIC + 10_000n, 'less than a cent')
     t.not(terms.amount, asked((await seller.page(other)).html).amount)
+    const link = await seller.make('payment-links', { price_id: seller.priceId })
+    const browser = openBrowser(shop.running)
+    t.teardown(() => browser.close())
+    const linked = await browser.get(new URL(String(link['url'])).pathname)
+    t.true(linked.html.includes('data-x402-to'))
+    t.throws(() => asked(linked.html), undefined, 'the checkout has the exact amount')
     const who = newAccount()
     await chain.mint(seller.payTo, PRICE_ATOMIC)
     await chain.mint(seller.payTo, terms.amount - 1n)
