@@ -13,6 +13,9 @@ for (const [name, rowsMin] of [
       title: title!,
     }))
     t.true(rows.length > rowsMin, String(rows.length))
+    // Every other row that names a file names no test of it.
+    const named = [...page.matchAll(/^\|.*\| `[\w/.-]+\/[\w.-]+`:.*\|$/gm)]
+    t.is(named.length, rows.length, 'a row names a file without a test')
     const missing = rows.filter(({ file, title }) => {
       // A title may contain an escaped quote.
       return !existsSync(file) || !readFileSync(file, 'utf8').replaceAll("\\'", "'").includes(title)

@@ -54,6 +54,8 @@ const errorOf = async (parameters: Parameters, of = browser) => {
   const { url } = await journey(party, parameters)
   return callbackOf(await of.get(pathOf(url))).searchParams.get('error')
 }
+/** `auth_time` and `max_age` are in whole seconds. */
+const aSecond = () => new Promise((resolve) => setTimeout(resolve, 1_050))
 const userinfo = (init: RequestInit) => fetch(`${running.baseUrl}/userinfo`, init)
 
 test('oidcc-server', (t) => {
@@ -73,7 +75,21 @@ test('oidcc-discovery-endpoint-verification', async (t) => {
     authorization_response_iss_parameter_supported: true,
     claims_parameter_supported: true,
     request_parameter_supported: false,
+    jwks_uri: `${running.baseUrl}/.well-known/jwks.json`,
+    token_endpoint: `${running.baseUrl}/oauth/token`,
   })
+  const includes = (name: string, ...values: string[]) => {
+    for (const value of values) t.true((metadata[name] as string[]).includes(value), name)
+  }
+  includes('scopes_supported', 'openid')
+  includes('subject_types_supported', 'pairwise')
+  includes('grant_types_supported', 'authorization_code')
+  includes('claims_supported', 'sub', 'iss', 'name', 'email')
+  includes('id_token_signing_alg_values_supported', 'ES256', 'EdDSA')
+  includes('dpop_signing_alg_values_supported', 'ES256')
+  includes('token_endpoint_auth_methods_supported', 'private_key_jwt')
+  includes('token_endpoint_auth_signing_alg_values_supported', 'ES256')
+  t.is((await fetch(metadata['jwks_uri'] as string)).status, 200)
   t.deepEqual(metadata['response_types_supported'], ['code'])
   t.deepEqual(metadata['response_modes_supported'], ['query'])
   t.deepEqual(metadata['code_challenge_methods_supported'], ['S256'])
@@ -154,11 +170,12 @@ test('oidcc-prompt-login', async (t) => {
   const other = openBrowser(running)
   t.teardown(() => other.close())
   const before = await redeem(await silently({}, other))
+  await aSecond()
   const { url } = await journey(party, { prompt: 'login' })
   const asked = await other.follow(await other.get(pathOf(url)))
   t.true(asked.path.startsWith('/auth/login'), 'signed in, and asked all the same')
   const after = await redeem(await silently({ prompt: 'login' }, other))
-  t.true(after.claims()!.auth_time! >= before.claims()!.auth_time!)
+  t.true(after.claims()!.auth_time! > before.claims()!.auth_time!)
   t.not(after.claims()!['sid'], before.claims()!['sid'])
 })
 
@@ -179,24 +196,43 @@ test('oidcc-prompt-none-logged-in', async (t) => {
 test('oidcc-max-age-1', async (t) => {
   const other = openBrowser(running)
   t.teardown(() => other.close())
-  await silently({}, other)
-  // A sign-in within the same millisecond would still be young enough.
-  await new Promise((resolve) => setTimeout(resolve, 20))
-  t.is(await errorOf({ prompt: 'none', max_age: '0' }, other), 'login_required')
-  const { url } = await journey(party, { max_age: '0' })
-  t.true((await other.follow(await other.get(pathOf(url)))).path.startsWith('/auth/login'))
-  const tokens = await redeem(await silently({ max_age: '0' }, other))
-  t.is(typeof tokens.claims()!.auth_time, 'number')
+  const before = await redeem(await silently({}, other))
+  await aSecond()
+  for (const max_age of ['0', '1']) {
+    t.is(await errorOf({ prompt: 'none', max_age }, other), 'login_required')
+    const { url } = await journey(party, { max_age })
+    t.true((await other.follow(await other.get(pathOf(url)))).path.startsWith('/auth/login'))
+  }
+  const tokens = await redeem(await silently({ max_age: '1' }, other))
+  t.true(tokens.claims()!.auth_time! > before.claims()!.auth_time!)
 })
 
 test('oidcc-max-age-10000', async (t) => {
-  const tokens = await redeem(await silently({ max_age: '10000' }))
-  t.is(tokens.claims()!.auth_time, first.claims.auth_time)
+  for (const max_age of ['15000', '10000']) {
+    const tokens = await redeem(await silently({ max_age, prompt: 'none' }))
+    t.is(tokens.claims()!.auth_time, first.claims.auth_time)
+    t.is(tokens.claims()!.sub, first.claims.sub)
+  }
 })
 
 test('oidcc-ensure-request-with-unknown-parameter-succeeds, -display, -ui-locales and -claims-locales', async (t) => {
-  const more = { extra: 'foobar', display: 'page', ui_locales: 'de', claims_locales: 'se' }
-  t.truthy((await redeem(await silently(more))).id_token)
+  for (const display of ['page', 'popup']) {
+    const more = { extra: 'foobar', display, ui_locales: 'se', claims_locales: 'se' }
+    t.truthy((await redeem(await silently(more))).id_token)
+    const other = openBrowser(running)
+    const { url } = await journey(party, more)
+    t.true((await other.follow(await other.get(pathOf(url)))).path.startsWith('/auth/login'))
+    await other.close()
+  }
+})
+
+test('oidcc-alternate-happy-flow', async (t) => {
+  const begun = await journey(party, { scope: 'email profile openid' })
+  const reversed = [...begun.url.searchParams].toReversed()
+  const path = `${begun.url.pathname}?${new URLSearchParams(reversed).toString()}`
+  const callback = callbackOf(await browser.get(path))
+  const tokens = await redeem({ ...begun, callback })
+  t.deepEqual(tokens.scope?.split(' ').toSorted(), ['email', 'openid', 'profile'])
 })
 
 test('oidcc-id-token-hint', async (t) => {
@@ -217,11 +253,17 @@ test('oidcc-login-hint', async (t) => {
   const { url } = await journey(party, { login_hint: person.email })
   const page = await other.follow(await other.get(pathOf(url)))
   t.is(page.forms[0]?.fields['email'], person.email)
+  const { password } = person
+  const end = await other.follow(await other.submit(page, { password }))
+  t.truthy(callbackOf(end).searchParams.get('code'), 'as the person of the hint')
 })
 
 test('oidcc-ensure-request-with-acr-values-succeeds', async (t) => {
-  const tokens = await redeem(await silently({ acr_values: 'aal1' }))
-  t.is(tokens.claims()!['acr'], 'aal1')
+  // All advertised values, and values that no one knows.
+  for (const acr_values of ['aal1', 'aal1 aal2', '1 2']) {
+    const tokens = await redeem(await silently({ acr_values }))
+    t.is(tokens.claims()!['acr'], 'aal1')
+  }
   const error = await errorOf({ acr_values: 'aal2', prompt: 'none' })
   t.is(error, 'unmet_authentication_requirements')
   const { url } = await journey(party, { acr_values: 'aal2' })
@@ -313,6 +355,9 @@ test('oidcc-claims-essential', async (t) => {
 
 test('oidcc-refresh-token', async (t) => {
   const tokens = await redeem(await silently())
+  const stranger = await relyingParty(running, person)
+  const stolen = oidc.refreshTokenGrant(stranger.config, tokens.refresh_token!)
+  t.is((await t.throwsAsync<oidc.ResponseBodyError>(stolen))?.error, 'invalid_grant')
   const next = await oidc.refreshTokenGrant(party.config, tokens.refresh_token!)
   for (const claim of ['iss', 'sub', 'aud', 'azp', 'auth_time', 'acr', 'sid'])
     t.deepEqual(next.claims()![claim], tokens.claims()![claim], claim)
@@ -323,10 +368,14 @@ test('oidcc-server, client_secret_post', async (t) => {
   const own = await relyingParty(running, person, {
     tokenEndpointAuthMethod: 'client_secret_post',
   })
-  const form = { grant_type: 'authorization_code', code: 'x', redirect_uri: CALLBACK }
-  const answer = await fetch(`${running.baseUrl}/oauth/token`, {
-    method: 'POST',
-    body: new URLSearchParams({ ...form, client_id: own.clientId, client_secret: own.secret }),
-  })
-  t.like(await answer.json(), { error: 'invalid_grant' })
+  const config = new oidc.Configuration(
+    own.config.serverMetadata(),
+    own.clientId,
+    { id_token_signed_response_alg: 'ES256' },
+    oidc.ClientSecretPost(own.secret),
+  )
+  oidc.allowInsecureRequests(config)
+  const { browser: other, claims } = await signedIn(running, { ...own, config }, person)
+  await other.close()
+  t.is(claims.aud, own.clientId)
 })

@@ -2,6 +2,7 @@
  * Modules of fapi2-security-profile-final-test-plan and oidcc-dynamic-certification-test-plan on
  * audiences, proofs, redirect URIs and the shape of requests, under their names.
  */
+import { createHash } from 'node:crypto'
 import test from 'ava'
 import { type CryptoKey, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import * as oidc from 'openid-client'
@@ -21,6 +22,7 @@ import {
 import { sharedService, type TestService } from '../../support/service.js'
 
 const QUERY = `${CALLBACK}?foo=bar`
+const RESOURCE = '/api/v1/applications'
 const ASSERTION = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 
 let running: TestService
@@ -85,50 +87,114 @@ test('par-test-array-as-audience-fails, -token-endpoint-url-, -par-endpoint-url-
   }
 })
 
-/** A token request with a proof that has these claims. */
-async function proven(changed: JWTPayload, header: Record<string, unknown> = {}) {
-  const { publicKey, privateKey } = await generateKeyPair('ES256')
-  const htu = `${running.baseUrl}/oauth/token`
-  const dpop = await new SignJWT({
-    htm: 'POST',
-    htu,
-    iat: nowSecs(),
-    jti: crypto.randomUUID(),
-    ...changed,
-  })
-    .setProtectedHeader({
-      typ: 'dpop+jwt',
-      alg: 'ES256',
-      jwk: await exportJWK(publicKey),
-      ...header,
-    })
-    .sign(privateKey)
-  const form = { grant_type: 'client_credentials' }
-  return callerOf(running.baseUrl).form('/oauth/token', form, { authorization: basic(), dpop })
+type Change = {
+  readonly claims?: Readonly<Record<string, unknown>>
+  readonly header?: Readonly<Record<string, unknown>>
+  /** Changes the signed proof. */
+  readonly text?: (proof: string) => string
 }
 
-test('ensure-dpopproof-with-iat-10seconds-before-succeeds and -after-succeeds', async (t) => {
-  t.is((await proven({ iat: nowSecs() - 10 })).status, 200)
-  t.is((await proven({ iat: nowSecs() + 10 })).status, 200)
-})
+/** One key, and its requests at the token endpoint, at PAR and at a resource, with a proof that is changed. */
+async function prover() {
+  const { publicKey, privateKey } = await generateKeyPair('ES256')
+  const jwk = await exportJWK(publicKey)
+  const at = callerOf(running.baseUrl)
+  const proof = async (htm: string, path: string, own: JWTPayload, change: Change) => {
+    const claims = { htm, htu: running.baseUrl + path, iat: nowSecs(), jti: crypto.randomUUID() }
+    const signed = await new SignJWT({ ...claims, ...own, ...change.claims })
+      .setProtectedHeader({ typ: 'dpop+jwt', alg: 'ES256', jwk, ...change.header })
+      .sign(privateKey)
+    return change.text?.(signed) ?? signed
+  }
+  const form = { grant_type: 'client_credentials' }
+  const token = async (change: Change = {}) =>
+    at.form('/oauth/token', form, {
+      authorization: basic(),
+      dpop: await proof('POST', '/oauth/token', {}, change),
+    })
+  return {
+    token,
+    async push(change: Change) {
+      const fields = Object.fromEntries((await journey(party)).url.searchParams)
+      const dpop = await proof('POST', '/oauth/par', {}, change)
+      return at.form('/oauth/par', fields, { authorization: basic(), dpop })
+    },
+    async resource(access: string, change: Change = {}, scheme = 'DPoP') {
+      const ath = createHash('sha256').update(access).digest('base64url')
+      const dpop = await proof('GET', RESOURCE, { ath }, change)
+      const headers = { authorization: `${scheme} ${access}`, dpop }
+      return at.call(RESOURCE, { headers })
+    },
+  }
+}
+
+for (const [title, claims] of [
+  ['ensure-dpopproof-with-iat-10seconds-before-succeeds', () => ({ iat: nowSecs() - 10 })],
+  ['ensure-dpopproof-with-iat-10seconds-after-succeeds', () => ({ iat: nowSecs() + 10 })],
+  ['check-dpop-proof-nbf-exp', () => ({ nbf: nowSecs(), exp: nowSecs() + 300 })],
+] as const) {
+  test(`${title}: at PAR, token endpoint and resource`, async (t) => {
+    const { token, push, resource } = await prover()
+    t.is((await push({ claims: claims() })).status, 201)
+    const granted = await token({ claims: claims() })
+    t.is(granted.status, 200)
+    t.is((await resource(String(granted.body['access_token']), { claims: claims() })).status, 200)
+  })
+}
+
+const invalidated = (proof: string) => {
+  const [head, payload, signature = ''] = proof.split('.')
+  return [head, payload, [...signature].toReversed().join('')].join('.')
+}
+const unsigned = (proof: string) => {
+  const [head = '', payload] = proof.split('.')
+  const read = JSON.parse(Buffer.from(head, 'base64url').toString()) as object
+  const none = Buffer.from(JSON.stringify({ ...read, alg: 'none' })).toString('base64url')
+  return `${none}.${payload}.`
+}
 
 test('dpop-negative-tests', async (t) => {
-  for (const [title, changed, header] of [
-    ['another method', { htm: 'GET' }],
-    ['the method in lower case', { htm: 'post' }],
-    ['another URL', { htu: `${running.baseUrl}/oauth/par` }],
-    ['too old', { iat: nowSecs() - 3600 }],
-    ['in the future', { iat: nowSecs() + 3600 }],
-    ['without iat', { iat: undefined }],
-    ['without jti', { jti: undefined }],
-    ['another typ', {}, { typ: 'jwt' }],
-    ['another key', {}, { jwk: await exportJWK((await generateKeyPair('ES256')).publicKey) }],
-    ['without its key', {}, { jwk: undefined }],
-  ] as [string, JWTPayload, Record<string, unknown>?][]) {
-    const answer = await proven(changed, header)
-    t.is(answer.status, 401, title)
-    t.is(answer.body['error'], 'invalid_dpop_proof', title)
+  const { token, resource } = await prover()
+  const access = String((await token()).body['access_token'])
+  t.is((await resource(access)).status, 200)
+  const ours = await exportJWK((await generateKeyPair('ES256')).publicKey)
+  const { privateKey } = await generateKeyPair('ES256', { extractable: true })
+  const cases: [string, Change][] = [
+    ['another method', { claims: { htm: 'PUT' } }],
+    ['the method in lower case', { claims: { htm: 'post' } }],
+    ['another URL', { claims: { htu: `${running.baseUrl}/oauth/par` } }],
+    ['an hour old', { claims: { iat: nowSecs() - 3600 } }],
+    ['an hour in the future', { claims: { iat: nowSecs() + 3600 } }],
+    ['without iat', { claims: { iat: undefined } }],
+    ['without jti', { claims: { jti: undefined } }],
+    ['without htm', { claims: { htm: undefined } }],
+    ['without htu', { claims: { htu: undefined } }],
+    ['another typ', { header: { typ: 'jwt' } }],
+    ['without typ', { header: { typ: undefined } }],
+    ['another key', { header: { jwk: ours } }],
+    ['a private key', { header: { jwk: await exportJWK(privateKey) } }],
+    ['without its key', { header: { jwk: undefined } }],
+    ['a wrong signature', { text: invalidated }],
+    ['no signature', { text: unsigned }],
+    ['not well-formed', { text: (proof) => proof.slice(0, proof.lastIndexOf('.')) }],
+    ['two proofs', { text: (proof) => `${proof}, ${proof}` }],
+  ]
+  for (const [title, change] of cases) {
+    for (const answer of [await token(change), await resource(access, change)]) {
+      t.is(answer.status, 401, title)
+      t.is(answer.body['error'], 'invalid_dpop_proof', title)
+    }
   }
+  for (const ath of [undefined, createHash('sha256').update('other').digest('base64url')])
+    t.is((await resource(access, { claims: { ath } })).status, 401, `ath ${ath}`)
+  const jti = crypto.randomUUID()
+  t.is((await resource(access, { claims: { jti } })).status, 200)
+  t.is((await resource(access, { claims: { jti } })).status, 401, 'a jti again')
+  const { resource: another } = await prover()
+  t.is((await another(access)).status, 401, 'the key of another')
+  t.is((await resource(access, {}, 'Bearer')).status, 401, 'as a bearer token')
+  const more = { claims: { extra: 1 }, header: { extra: 'x' } }
+  t.is((await resource(access, more)).status, 200, 'further members')
 })
 
 test('ensure-holder-of-key-required', async (t) => {
@@ -165,6 +231,10 @@ test('access-token-type-header-case-sensitivity', async (t) => {
     })
     t.is(status, 200, scheme)
   }
+  const { token, resource } = await prover()
+  const bound = String((await token()).body['access_token'])
+  for (const scheme of ['DPoP', 'dpop', 'DPOP'])
+    t.is((await resource(bound, {}, scheme)).status, 200, scheme)
 })
 
 const answerTo = async (change: Record<string, string>, without: string[] = []) => {
@@ -229,7 +299,7 @@ test('oidcc-redirect-uri-query-OK', async (t) => {
   t.truthy(answer.searchParams.get('code'))
 })
 
-test('oidcc-redirect-uri-query-mismatch, -query-added and -regfrag', async (t) => {
+test('oidcc-redirect-uri-query-mismatch and -query-added, and a fragment', async (t) => {
   for (const redirect_uri of [`${CALLBACK}?foo=baz`, `${QUERY}&a=b`, `${CALLBACK}#x`]) {
     const { url } = await journey(party, { redirect_uri })
     const page = await browser.get(pathOf(url))

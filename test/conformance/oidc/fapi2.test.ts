@@ -3,7 +3,7 @@ import test from 'ava'
 import * as oidc from 'openid-client'
 import { openBrowser } from '../../support/pages/browser.js'
 import { bootstrapped, type Workspace } from '../../support/identity/person.js'
-import { proofFor } from '../../support/identity/proof.js'
+import { proofFor, proofKey } from '../../support/identity/proof.js'
 import {
   authorized,
   CALLBACK,
@@ -85,7 +85,7 @@ test('a client cannot use the request_uri of another one', async (t) => {
   t.is((await fetch(running.baseUrl + path, { redirect: 'manual' })).status, 400)
 })
 
-test('par-ensure-pkce-required, par-plain-pkce-rejected', async (t) => {
+test('a public client gets pkce_required', async (t) => {
   const open = await relyingParty(running, person, { clientType: 'public' })
   const { code_challenge: _, code_challenge_method: __, ...without } = await parameters()
   const post = (fields: Record<string, string>) =>
@@ -96,12 +96,9 @@ test('par-ensure-pkce-required, par-plain-pkce-rejected', async (t) => {
   const missing = await post(without)
   t.is(missing.status, 400)
   t.is(await errorOf(missing), 'pkce_required')
-  const plain = await post({ ...(await parameters()), code_challenge_method: 'plain' })
-  t.is(plain.status, 400)
-  t.is(await errorOf(plain), 'invalid_request')
 })
 
-test('par-ensure-pkce-required for a confidential client with pushed requests and bound tokens', async (t) => {
+test('par-ensure-pkce-required and par-plain-pkce-rejected, of a client with pushed requests and bound tokens', async (t) => {
   const bound = { requirePushedAuthorizationRequests: true, dpopBoundAccessTokens: true }
   const fapi = await relyingParty(running, person, bound)
   const { code_challenge: _, code_challenge_method: __, ...without } = await parameters()
@@ -114,10 +111,18 @@ test('par-ensure-pkce-required for a confidential client with pushed requests an
   const refused = await push(without, fapi)
   t.is(refused.status, 400)
   t.is(await errorOf(refused), 'invalid_request')
-  const elsewhere = { ...(await parameters()), redirect_uri: 'https://evil.example/' }
-  const misled = await push(elsewhere, fapi)
-  t.is(misled.status, 400)
-  t.is(await errorOf(misled), 'invalid_request')
+  const { redirect_uri: ___, ...nowhere } = await parameters()
+  for (const wrong of [
+    { ...(await parameters()), redirect_uri: 'https://evil.example/' },
+    nowhere as Record<string, string>,
+    { ...(await parameters()), code_challenge_method: 'plain' },
+    { ...(await parameters()), code_challenge_method: '' },
+    { ...(await parameters()), code_challenge: 'short' },
+  ]) {
+    const misled = await push(wrong, fapi)
+    t.is(misled.status, 400)
+    t.is(await errorOf(misled), 'invalid_request', JSON.stringify(wrong))
+  }
   t.is((await push(await parameters(), fapi)).status, 201)
   // With only one of the two, require_pkce decides.
   for (const one of ['requirePushedAuthorizationRequests', 'dpopBoundAccessTokens'] as const) {
@@ -127,16 +132,22 @@ test('par-ensure-pkce-required for a confidential client with pushed requests an
 })
 
 test('par-attempt-invalid-http-method', async (t) => {
+  const body = new URLSearchParams(await parameters())
+  for (const method of ['PUT', 'PATCH', 'DELETE']) {
+    const headers = { authorization: basic() }
+    const answer = await fetch(`${running.baseUrl}/oauth/par`, { method, headers, body })
+    t.is(answer.status, 405, method)
+  }
   t.is((await fetch(`${running.baseUrl}/oauth/par`)).status, 405)
 })
 
-test('par-authorization-request-containing-request_uri', async (t) => {
+test('par-authorization-request-containing-request_uri-form-param', async (t) => {
   const answer = await par({ ...(await parameters()), request_uri: await pushed() })
   t.is(answer.status, 400)
   t.is(await errorOf(answer), 'invalid_request')
 })
 
-test('par-without-duplicate-parameters', async (t) => {
+test('a repeated parameter at PAR is refused', async (t) => {
   const fields = Object.entries(await parameters())
   for (const repeated of fields) {
     const answer = await par([...fields, repeated])
@@ -208,12 +219,24 @@ test('ensure-authorization-request-with-long-state and -long-nonce', async (t) =
   const long = { state: 's'.repeat(1000), nonce: 'n'.repeat(1000) }
   const begun = await journey(party, long)
   const callback = callbackOf(await authorized(browser, person, begun.url))
+  const checks = { pkceCodeVerifier: begun.verifier, expectedNonce: long.nonce }
+  const tokens = await oidc.authorizationCodeGrant(party.config, callback, {
+    ...checks,
+    expectedState: long.state,
+  })
+  t.is(tokens.claims()!.nonce, long.nonce)
   t.is(callback.searchParams.get('state'), long.state)
   t.is(callback.origin + callback.pathname, CALLBACK)
 })
 
 test('ensure-mismatched-dpop-jkt-fails', async (t) => {
-  const DPoP = oidc.getDPoPHandle(party.config, await oidc.randomDPoPKeyPair('ES256'))
-  const fields = await parameters({ dpop_jkt: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM' })
-  await t.throwsAsync(oidc.buildAuthorizationUrlWithPAR(party.config, fields, { DPoP }))
+  const key = await proofKey()
+  const push = async (dpop_jkt: string) =>
+    par(await parameters({ dpop_jkt }), {
+      dpop: await key.proof('POST', `${running.baseUrl}/oauth/par`),
+    })
+  const refused = await push('E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM')
+  t.is(refused.status, 400)
+  t.is(await errorOf(refused), 'invalid_request')
+  t.is((await push(key.jkt)).status, 201)
 })

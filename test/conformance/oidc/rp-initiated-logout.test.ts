@@ -67,7 +67,7 @@ test('oidcc-rp-initiated-logout-query-added-to-post-logout-redirect-uri', async 
   t.is(answer.location, null)
 })
 
-test('oidcc-rp-initiated-logout-no-post-logout-redirect-uri and -only-state', async (t) => {
+test('oidcc-rp-initiated-logout-no-post-logout-redirect-uri, and a state alone ends no session', async (t) => {
   const { out, hint, isSignedIn } = await stage(t)
   t.is((await out({ state: 's' })).status, 400)
   t.true(await isSignedIn())
@@ -82,7 +82,7 @@ test('oidcc-rp-initiated-logout-no-state', async (t) => {
   t.is((await out({ id_token_hint: hint, post_logout_redirect_uri: BYE })).location, BYE)
 })
 
-test('oidcc-rp-initiated-logout-no-id-token-hint and -no-params', async (t) => {
+test('oidcc-rp-initiated-logout-no-id-token-hint, and no parameters end no session', async (t) => {
   const { out, isSignedIn } = await stage(t)
   t.is((await out({})).status, 400)
   const answer = await out({ post_logout_redirect_uri: BYE })
