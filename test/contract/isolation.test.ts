@@ -83,6 +83,7 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
   '/credential-offers/{offer_handle}': 'a secret of one offer',
   '/credential-offers/{offer_handle}/page': 'a secret of one offer',
   '/oauth/authorize/resume/{handle}': 'a secret of one browser',
+  '/oauth/authorize/resume/{handle}/account': 'a secret of one browser',
   '/device/delegation/{user_code}': 'tested below, with people',
   '/device/delegation/{user_code}/approve': 'tested below, with people',
   '/device/delegation/{user_code}/deny': 'tested below, with people',

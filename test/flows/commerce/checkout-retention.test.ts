@@ -38,7 +38,7 @@ test('expired unpaid checkouts are deleted, checkouts with a payment attempt sta
   await shop.pay(stays.declined['checkout_url'], 'decline')
   await shop.pay(stays.subscribed['checkout_url'])
 
-  // A hundred days pass for all but the last two.
+  // The service sweeps too, whenever it wants.
   const aged = [left, leftToo, stays.paid, stays.declined, stays.subscribed]
   const ranOut = async (sessions: typeof aged, days: number) =>
     sql(
@@ -47,8 +47,7 @@ test('expired unpaid checkouts are deleted, checkouts with a payment attempt sta
        where id = any($1::uuid[])`,
       [sessions.map((one) => one['checkout_session_id']), days],
     )
-  await ranOut(aged, 100)
-  await ranOut([stays.young], 1)
+  await ranOut([...aged, stays.young], 1)
   for (const one of [left, leftToo, stays.young]) {
     const ended = await shop.chargeWhen(one['charge_id'], ({ status }) => status === 'failed')
     t.is(ended['failure_code'], 'checkout_expired')
@@ -58,10 +57,12 @@ test('expired unpaid checkouts are deleted, checkouts with a payment attempt sta
   const ended = await subscription(leftToo['subscription_id'])
   t.is(ended.body['status'], 'canceled', 'it can no longer begin')
 
+  await ranOut(aged, 100)
   const before = new Date(Date.now() - 90 * DAY_MS)
-  t.is(await database.system((tx) => sweepCheckouts(tx, before, 1)), 1, 'some at a time')
-  t.is(await database.system((tx) => sweepCheckouts(tx, before, 1_000)), 1)
-  t.is(await database.system((tx) => sweepCheckouts(tx, before, 1_000)), 0)
+  const swept = (max: number) => database.system((tx) => sweepCheckouts(tx, before, max))
+  t.true((await swept(1)) <= 1, 'some at a time')
+  t.true((await swept(1_000)) <= 1)
+  t.is(await swept(1_000), 0)
 
   for (const one of [left, leftToo]) {
     const path = `/api/v1/commerce/charges/${String(one['charge_id'])}`
