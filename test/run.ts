@@ -33,6 +33,7 @@ import {
   reasonNotThrough,
   reasonOf,
   type ThroughResult,
+  turnOf,
 } from './runner/through.js'
 import { openMarket } from './support/commerce/market.js'
 import { describedRoutes } from './support/contract.js'
@@ -45,7 +46,7 @@ const SLOWEST = 10
 /** The exit code of a process that a signal has ended is this and its number. */
 const FATAL_SIGNAL = 128
 /** Files beside one for each processor: many tests wait for a time limit or a child process. */
-const WAITING_FILES = 1
+const WAITING_FILES = 2
 /** How often the results of files that have ended are kept. */
 const KEPT_EVERY_MS = 10_000
 /** Fewer files have a process each, and the order in which they ran does not matter. */
@@ -158,11 +159,16 @@ async function run(options: TestOptions): Promise<number> {
         { ...options, isWhole: false, files: FLOWS },
       )
       add(verdict, hostile, 'hostile engine')
-      for (const run of LONG_RUNS) {
+      for (const [nth, run] of LONG_RUNS.entries()) {
         const how = `${run.through} with ${run.coordination}`
-        say(`all flows once more, through ${how}`)
+        say(`a part of the flows once more, through ${how}`)
         const times = { TEST_TIMES: join(dataDir, `times-${run.through}-${run.coordination}`) }
-        add(verdict, await runThrough({ ...environment, ...times }, { ...options, ...run }), how)
+        const files = turnOf(options.files, nth)
+        add(
+          verdict,
+          await runThrough({ ...environment, ...times }, { ...options, ...run, files }),
+          how,
+        )
       }
     }
     verdict.failed.push(...(await services.end()))

@@ -6,7 +6,7 @@ import test, { type ExecutionContext } from 'ava'
 import { readOptions, UsageError } from './options.js'
 import { slowest } from './progress.js'
 import { shortDetail, sourceOf, tapReader, type TestPoint } from './tap.js'
-import { keepResults, NOT_THROUGH, passedBefore, reasonOf } from './through.js'
+import { keepResults, LONG_RUNS, NOT_THROUGH, passedBefore, reasonOf, turnOf } from './through.js'
 import { SEEDED_FAULTS, wrongIn } from './seeded-faults.js'
 
 function checkout(t: ExecutionContext, files: readonly string[]): string {
@@ -34,6 +34,14 @@ test('an area is every folder with its name', (t) => {
     'dist/test/flows/vault/vault.test.js',
     'dist/test/gateway/router.test.js',
   ])
+})
+
+test('the long run takes each flow through one proxy and backend', (t) => {
+  const flows = Array.from({ length: 12 }, (_, nth) => `dist/test/flows/agents/f${nth}.test.js`)
+  const left = ['dist/test/gateway/router.test.js', 'dist/test/flows/operations/seed.test.js']
+  const turns = LONG_RUNS.map((_, nth) => turnOf([...flows, ...left], nth))
+  t.deepEqual(turns.flat().toSorted(), flows.toSorted())
+  t.true(turns.every(({ length }) => length >= 2))
 })
 
 test('without files and areas everything runs', (t) => {

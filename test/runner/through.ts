@@ -31,7 +31,10 @@ export function reasonNotThrough(file: string): string | undefined {
   return name === undefined ? 'it is not a flow over HTTP' : NOT_THROUGH[name]
 }
 
-/** The runs of `npm run test:long`: each proxy, and each coordination backend. */
+/**
+ * The runs of `npm run test:long`: each proxy, and each coordination backend. A flow takes part in one of them, because all
+ * flows in all of them take longer than anybody waits. `--through` runs all flows in one.
+ */
 export const LONG_RUNS: readonly Pick<ThroughResult, 'through' | 'coordination'>[] = [
   { through: 'nginx', coordination: 'postgres' },
   { through: 'haproxy', coordination: 'redis' },
@@ -39,6 +42,12 @@ export const LONG_RUNS: readonly Pick<ThroughResult, 'through' | 'coordination'>
   { through: 'haproxy', coordination: 'redis-sentinel' },
   { through: 'nginx', coordination: 'memcached' },
 ]
+
+/** The files of one of these runs, by turns. @param files all test files @param nth of LONG_RUNS */
+export function turnOf(files: readonly string[], nth: number): readonly string[] {
+  const flows = files.filter((file) => reasonNotThrough(file) === undefined).toSorted()
+  return flows.filter((_, at) => at % LONG_RUNS.length === nth)
+}
 
 /** Why a failed test could not run through a proxy (NotThroughError). Undefined for a failure. */
 export function reasonOf({ detail }: TestPoint): string | undefined {
