@@ -287,11 +287,15 @@ export class Pipeline {
       respond.problem(context, refusal)
       return null
     }
-    const reading = input.read(context, route, context.principal)
+    const reading = input.read(context, route, context.principal, (bytes) => {
+      const keyOf = () => context.principal?.tenantId ?? this.addressKey(context)
+      const large = quotas.refuseBody(keyOf, bytes)
+      return large === null || this.admit(context, large)
+    })
     const parts = reading instanceof Promise ? await reading : reading
     if (context.unknown.length > 0) await this.warn(context)
     if (!parts.ok) {
-      respond.problem(context, parts.problem, parts.close === true)
+      if (parts.problem !== null) respond.problem(context, parts.problem, parts.close === true)
       return null
     }
     if (route.route.errors === 'oauth' && Array.isArray(parts.value.body))

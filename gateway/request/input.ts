@@ -33,6 +33,8 @@ import { clientAddressOf, EMPTY, type Parts, type RequestContext } from './reque
 export type PartsRead =
   | { readonly ok: true; readonly value: Parts }
   | { readonly ok: false; readonly problem: Problem; readonly close?: boolean }
+  /** The request was answered. */
+  | { readonly ok: false; readonly problem: null }
 
 /** Time limit of a body if request_timeout_secs is 0. */
 const BODY_MS_MAX = 600_000
@@ -49,6 +51,7 @@ export function restIsDropped({ headers }: Pick<HttpExchange, 'headers'>): boole
   return declared !== undefined && Number(declared) <= DROPPED_BYTES_MAX
 }
 
+const ANSWERED: PartsRead = { ok: false, problem: null }
 const refused = (problem: Problem): PartsRead => ({ ok: false, problem })
 
 export class InputReader {
@@ -58,11 +61,16 @@ export class InputReader {
     this.addresses = addresses
   }
 
-  /** @returns a promise only if there is a body to read. */
+  /**
+   * @param admits judges the length of a body before it is read, or parsed if its length was unknown. False: it has
+   * answered the request.
+   * @returns a promise only if there is a body to read.
+   */
   read(
     context: RequestContext,
     compiled: CompiledRoute,
     principal: Principal | null,
+    admits: (bytes: number) => boolean,
   ): PartsRead | Promise<PartsRead> {
     const { exchange } = context
     const { route, offers } = compiled
@@ -147,7 +155,11 @@ export class InputReader {
       return partsWith({ stream, bytes } satisfies StreamedBody, NO_BYTES)
     }
     const rule = route.body
+    const declared = exchange.headers.get('content-length')
+    if (declared !== undefined && !admits(Math.min(Number(declared), rule.maxBytes)))
+      return ANSWERED
     return exchange.readBody(rule.maxBytes, this.bodyMs(context, rule)).then((bytes) => {
+      if (declared === undefined && !admits(bytes.byteLength)) return ANSWERED
       // Warnings need an authenticated caller, whose tenant tells whether it is a sandbox.
       const onUnknown =
         principal === null

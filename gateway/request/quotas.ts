@@ -21,6 +21,13 @@ import type { Logger } from '../../runtime/kernel/log.js'
 const SETTLE_EVERY_MS = 2_000
 const SETTLE_TIMEOUT_MS = 1_500
 const KEYS_MAX = 50_000
+/**
+ * Large bodies that are parsed, in KiB, per tenant, or per address without a token. Parsing takes the time of the thread
+ * that all requests share, so a quota of requests alone lets one tenant take all of it.
+ */
+export const BODIES: PolicyWindow = { name: 'body-kib', limit: 128 * 1024, windowSecs: 60 }
+/** The part of each body that is free: most bodies are smaller. */
+const FREE_BYTES = 64 * 1024
 /** Keys below this part of the quota are not synchronised. */
 const SETTLE_FROM_PART = 0.1
 
@@ -50,7 +57,8 @@ export class LocalWindow {
     this.clock = clock
   }
 
-  take(key: string): QuotaVerdict {
+  /** Takes if anything is left, so that a large amount is taken once. */
+  take(key: string, units = 1): QuotaVerdict {
     const now = this.clock.monotonicMs()
     const tally = this.tally(key, now)
     const { name, limit, windowSecs } = this.window
@@ -59,9 +67,9 @@ export class LocalWindow {
       const windows = [{ name, limit, windowSecs, remaining: 0, resetSecs }]
       return { tag: 'exceeded', windows, violated: [name], retryAfterSecs: resetSecs }
     }
-    tally.count += 1
-    tally.unsettled += 1
-    const remaining = limit - tally.count - tally.others
+    tally.count += units
+    tally.unsettled += units
+    const remaining = Math.max(0, limit - tally.count - tally.others)
     if (remaining <= 0) this.noteSpent(tally)
     return { tag: 'taken', windows: [{ name, limit, windowSecs, remaining, resetSecs }] }
   }
@@ -135,6 +143,8 @@ export interface Quotas {
   /** server.endpoint_throttle.enabled */
   readonly enabled: boolean
   takeDefault(key: string): QuotaVerdict
+  /** Takes a body from the quota of large ones. Null: it is small, or admitted. */
+  refuseBody(key: () => string, bytes: number): QuotaVerdict | null
   /** False if no `default` quota is used up, so that no key needs to be computed. */
   anySpent(): boolean
   /** The refusal of a key whose `default` quota is used up, otherwise null. Takes nothing from the quota. */
@@ -153,6 +163,7 @@ export type QuotasNeeds = {
 
 export function openQuotas({ enabled, throttle, clock, log }: QuotasNeeds): Quotas {
   const local = new LocalWindow(POLICIES.default[0]!, clock)
+  const bodies = new LocalWindow(BODIES, clock)
   let isSettling = false
   let isWarned = false
   const settle = async (ref: ActorRef<RateLimitsProtocol>) => {
@@ -181,6 +192,11 @@ export function openQuotas({ enabled, throttle, clock, log }: QuotasNeeds): Quot
   return {
     enabled,
     takeDefault: (key) => local.take(key),
+    refuseBody(key, bytes) {
+      if (!enabled || bytes <= FREE_BYTES) return null
+      const verdict = bodies.take(key(), Math.ceil((bytes - FREE_BYTES) / 1024))
+      return verdict.tag === 'exceeded' ? verdict : null
+    },
     anySpent: () => local.anySpent(),
     spentDefault: (key) => local.spent(key),
     async takeShared(quotas, options) {

@@ -1,7 +1,8 @@
 import test from 'ava'
 import { POLICIES, type RateLimitsProtocol } from '../../actors/operations/rate-limits/protocol.js'
-import { LocalWindow } from '../../gateway/request/quotas.js'
+import { BODIES, LocalWindow, openQuotas } from '../../gateway/request/quotas.js'
 import { type ActorRef, ActorUnavailable, withMethods } from '../../runtime/kernel/actor.js'
+import { silentLogger } from '../../runtime/kernel/log.js'
 import { systemClock } from '../../runtime/kernel/clock.js'
 import { heldClock } from '../support/held-clock.js'
 import { openStage, type Stage, type StageOptions, TRANSPORTS, type Transport } from './stage.js'
@@ -224,4 +225,55 @@ test('keys far from their quota are not worth settling', (t) => {
   t.deepEqual(window.unsettled('default'), [])
   window.take('k')
   t.deepEqual(window.unsettled('default'), [{ policy: 'default', key: 'k', count: 10 }])
+})
+
+// Parsing a large body takes the time of the thread that all requests share.
+
+const LARGE = JSON.stringify({ text: 'x'.repeat(1024 * 1024 - 64) })
+/** Above the free part of each. */
+const LARGE_KIB = Math.ceil((LARGE.length - 64 * 1024) / 1024)
+
+for (const transport of ['http1', 'http2'] as const) {
+  test(`${transport}: large bodies are counted, and beyond the quota not parsed`, async (t) => {
+    const clock = standing()
+    await withStage({ transport, clock }, async ({ call, notes }) => {
+      const echo = (body: string) =>
+        call({
+          method: 'POST',
+          path: '/echo',
+          headers: { 'content-type': 'application/json' },
+          body,
+        })
+      const admitted = Math.ceil(BODIES.limit / LARGE_KIB)
+      for (let sent = 0; sent < admitted; sent += 1) t.is((await echo(LARGE)).status, 400)
+      const over = await echo(LARGE)
+      t.is(over.status, 429)
+      t.deepEqual(over.json()['violated-policies'], ['body-kib'])
+      t.is(over.headers['retry-after'], '60')
+      // A body that is no JSON would be 400.
+      t.is((await echo('x'.repeat(LARGE.length))).status, 429)
+      t.is((await echo('{"text":"small"}')).status, 201)
+      clock.advance(60_500)
+      t.is((await echo(LARGE)).status, 400)
+      t.is(notes.ran.length, 1)
+    })
+  })
+}
+
+test('the quota of large bodies is per key, and small bodies cost nothing', (t) => {
+  const quotas = openQuotas({
+    enabled: true,
+    throttle: undefined,
+    clock: standing(),
+    log: silentLogger,
+  })
+  t.teardown(() => quotas.close())
+  const large = (key: string) => quotas.refuseBody(() => key, 8 * 1024 * 1024)?.tag ?? 'admitted'
+  while (large('tenant:a') === 'admitted');
+  t.is(large('tenant:b'), 'admitted')
+  for (let times = 0; times < 1000; times += 1)
+    t.is(
+      quotas.refuseBody(() => 'tenant:a', 64 * 1024),
+      null,
+    )
 })
