@@ -85,6 +85,7 @@ const delegation = (index: number) => ({
   authTime: ago(3),
   createdAt: ago(3),
   expiresAt: ago(-4),
+  lastUsedAt: null,
   revokedAt: null,
 })
 

@@ -1,7 +1,8 @@
 /** Actions of the console: the form of an API operation, its call, and what came of it. */
 import type { FormFields, UploadedForm } from '../route.js'
 import type { ApiCall } from './api.js'
-import { type ConsoleAction, filled, isItem, type Item } from './declaration.js'
+import { BRAND_PATH } from '../pages/platform/style.js'
+import { type ConsoleAction, filled, get, isItem, type Item } from './declaration.js'
 import {
   bodyOf,
   exampleOf,
@@ -14,11 +15,19 @@ import {
 } from './forms.js'
 import { redirect } from './session.js'
 import { itemPath, listPath, type Place, type Site } from './site.js'
-import { languageOf, type Outcome, refusedToken, type Visit, VisitedPages } from './visit.js'
+import {
+  type Content,
+  languageOf,
+  type Outcome,
+  refusedToken,
+  type Visit,
+  VisitedPages,
+} from './visit.js'
 import { labelOf, membersOf, nameOf, problemOf, shownOnce, type ShownProblem } from './values.js'
 
 type Typed = Readonly<Record<string, string>>
 
+const LOGO = get('/api/v1/tenant/branding/assets/{kind}')
 /** The field of a file. */
 const FILE = 'file'
 
@@ -31,6 +40,8 @@ export class ConsoleActions extends VisitedPages {
       typed: Typed
       problem: ShownProblem | null
       malformed?: string
+      /** What the values would look like. Nothing was saved. */
+      preview?: Content
     },
   ): Promise<Outcome> {
     const { site, random } = this.needs
@@ -84,7 +95,8 @@ export class ConsoleActions extends VisitedPages {
           body: example,
           file: action.upload?.[0],
         },
-        status: again === undefined ? 200 : (again.problem?.status ?? 400),
+        status:
+          again === undefined || again.preview !== undefined ? 200 : (again.problem?.status ?? 400),
       },
       {
         problem: again?.problem ?? null,
@@ -102,8 +114,35 @@ export class ConsoleActions extends VisitedPages {
         open: more.some(({ fault }) => fault !== undefined),
         upload: action.upload ?? null,
         fileMissing: again?.malformed === FILE,
+        previews: action.previews === true,
+        preview: null,
+        ...again?.preview,
       },
     )
+  }
+
+  /** What the branding looks like on the sign-in page. */
+  protected async preview({ request, session }: Visit, branding: Item): Promise<Content> {
+    const { name, color, logo } = branding
+    const hex = typeof color === 'string' ? color.toLowerCase() : ''
+    const uploaded = await this.uploadedLogo({ request, session })
+    return {
+      preview: {
+        name: name || session.tokens.tenantName,
+        logo:
+          uploaded ?? (typeof logo === 'string' && logo.startsWith('data:image/') ? logo : null),
+        brand: /^#[0-9a-f]{6}$/.test(hex) ? `${BRAND_PATH}/${hex.slice(1)}` : null,
+      },
+    }
+  }
+
+  /** The URL of the uploaded logo, or null. */
+  private async uploadedLogo(visit: Visit): Promise<string | null> {
+    if (this.needs.site.routeOf(LOGO) === null) return null
+    const path = filled(LOGO.path, ['logo'])
+    const answer = await this.call(visit, { method: 'GET', path })
+    const url = isItem(answer.json) ? answer.json['url'] : null
+    return typeof url === 'string' ? url : null
   }
 
   /** The form of an action was sent: calls the API. */
@@ -120,6 +159,10 @@ export class ConsoleActions extends VisitedPages {
     const meant = bodyOf(fields, typed, before)
     if ('field' in meant)
       return this.form(visit, place, action, { typed, problem: null, malformed: meant.field })
+    if (action.previews === true && isPreview(visit)) {
+      const preview = await this.preview(visit, brandingIn(fields, typed))
+      return this.form(visit, place, action, { typed, problem: null, preview })
+    }
     const hasBody = site.routeOf(action)?.body !== undefined
     const key = new Map(sent).get('idempotency_key') ?? ''
     const base = place.isItem ? itemPath(place, ids.at(-1)!) : listPath(place)
@@ -192,7 +235,7 @@ export class ConsoleActions extends VisitedPages {
     call: ApiCall,
     shown: ReturnType<typeof shownOnce>['shown'],
     rest: Item,
-  ): Outcome {
+  ): Promise<Outcome> {
     const language = languageOf(visit.request)
     const { method, path, body } = call
     const sent: unknown = typeof body === 'string' ? JSON.parse(body) : null
@@ -225,6 +268,18 @@ function fieldsOf(site: Site, action: ConsoleAction): readonly Field[] {
   const { without = [] } = action
   return formOf(site.routeOf(action)!).filter(({ name }) => !without.includes(name))
 }
+
+/** The members of the branding that a form has, as typed. */
+function brandingIn(fields: readonly Field[], typed: Typed): Item {
+  const members = fields
+    .filter(({ name }) => name.startsWith('branding.'))
+    .map(({ name }) => [name.slice('branding.'.length), (typed[name] ?? '').trim()])
+  return Object.fromEntries(members) as Item
+}
+
+/** The button for the preview was pressed. */
+const isPreview = ({ request }: Visit) =>
+  new URLSearchParams(request.query as [string, string][]).has('preview')
 
 function valueIn(item: Item, name: string): unknown {
   const [group = '', member] = name.split('.')

@@ -22,6 +22,8 @@ export type ConsoleAction = Operation & {
   readonly without?: readonly string[] | undefined
   /** The form starts with the values of the object. */
   readonly fills?: boolean | undefined
+  /** Its form has a button that shows the branding with the typed values and saves nothing. */
+  readonly previews?: boolean | undefined
   /** It ends or deletes something. */
   readonly danger?: boolean | undefined
   /** Whether the action applies to the object. Default: always. */

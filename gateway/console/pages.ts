@@ -1,12 +1,10 @@
 /** The pages of the console that read: overview, lists, objects, and checks. */
 import type { Language } from '../pages/platform/language.js'
-import { BRAND_PATH } from '../pages/platform/style.js'
 import { ConsoleActions } from './actions.js'
 import {
   type ConsoleAction,
   type ConsoleResource,
   filled,
-  get,
   isItem,
   type Item,
 } from './declaration.js'
@@ -26,7 +24,6 @@ import {
 
 const COUNT_MAX = 50
 const RECENT = 8
-const LOGO = get('/api/v1/tenant/branding/assets/{kind}')
 
 export class ConsolePages extends ConsoleActions {
   /** GET /console. */
@@ -195,30 +192,9 @@ export class ConsolePages extends ConsoleActions {
 
   /** What the templates of single resources need. */
   private async extra(visit: Visit, { name }: ConsoleResource, item: Item): Promise<Content> {
-    const { session } = visit
     if (name === 'applications') return { tryPath: tryPath(item) }
     if (name !== 'settings') return {}
-    const branding = isItem(item['branding']) ? item['branding'] : {}
-    const { name: shownName, color, logo } = branding
-    const isColor = typeof color === 'string' && /^#[0-9a-f]{6}$/.test(color)
-    return {
-      preview: {
-        name: shownName ?? session.tokens.tenantName,
-        logo:
-          (await this.uploadedLogo(visit)) ??
-          (typeof logo === 'string' && logo.startsWith('data:image/') ? logo : null),
-        brand: isColor ? `${BRAND_PATH}/${color.slice(1)}` : null,
-      },
-    }
-  }
-
-  /** The URL of the uploaded logo, or null. */
-  private async uploadedLogo(visit: Visit): Promise<string | null> {
-    if (this.needs.site.routeOf(LOGO) === null) return null
-    const path = filled(LOGO.path, ['logo'])
-    const answer = await this.call(visit, { method: 'GET', path })
-    const url = isItem(answer.json) ? answer.json['url'] : null
-    return typeof url === 'string' ? url : null
+    return this.preview(visit, isItem(item['branding']) ? item['branding'] : {})
   }
 
   /** An action that only reads: the check of the audit chain, and its export. */

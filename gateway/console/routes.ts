@@ -394,6 +394,7 @@ export function consoleRoutes(needs: ConsoleNeeds): readonly Route[] {
       method: 'POST',
       operationId: sends,
       summary: 'An action of the console: one call of the API',
+      query: Query,
       body: isUpload ? Upload : Form,
       answer: (request, asking) => {
         const segments = segmentsIn(path, request.params)

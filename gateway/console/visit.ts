@@ -9,7 +9,7 @@ import { type ConsoleResource, filled, isItem, type Item, type Operation } from 
 import type { SignedIn, StepUp } from './session.js'
 import { itemPath, listPath, type Place, type Site } from './site.js'
 import { CONSOLE_STYLE_PATH } from './style.js'
-import { curlOf, problemOf } from './values.js'
+import { curlOf, nameOf, problemOf } from './values.js'
 
 const REFRESH_SECS = 10
 const PAGE_MAX = 200
@@ -61,7 +61,7 @@ export class VisitedPages {
   }
 
   /** The page for what does not exist, or not for this user. */
-  missing(visit: Visit, place: Place | null, answer: ApiAnswer | null): Outcome {
+  async missing(visit: Visit, place: Place | null, answer: ApiAnswer | null): Promise<Outcome> {
     if (answer?.status === 401)
       return refusedToken(answer, null, place === null ? '/console' : listPath(place))
     const { say } = languageOf(visit.request)
@@ -124,12 +124,20 @@ export class VisitedPages {
     return this.needs.api(request, { ...call, token: session.tokens.accessToken })
   }
 
-  protected page(
-    { request, session }: Visit,
+  /** The name of the object above a list. Its id, where the user may not read it. */
+  private async nameAbove(visit: Visit, resource: ConsoleResource, id: string): Promise<string> {
+    const above = { resource, parent: null, ids: [id], isItem: true, action: null }
+    const found = await this.find(visit, above)
+    return ('item' in found ? nameOf(found.item, resource) : '') || id
+  }
+
+  protected async page(
+    visit: Visit,
     template: string,
     shown: Shown,
     content: Content,
-  ): Rendered {
+  ): Promise<Rendered> {
+    const { request, session } = visit
     const { site, issuer } = this.needs
     const { say } = languageOf(request)
     const { place, title, name, call, status = 200, refreshes = false } = shown
@@ -139,7 +147,8 @@ export class VisitedPages {
       const [above = ''] = place.ids
       const up = { resource: place.parent, parent: null, ids: [] }
       trail.push({ title: say(`console.of.${place.parent.name}`), path: listPath(up) })
-      trail.push({ title: say('console.details'), path: itemPath(up, above) })
+      const title = await this.nameAbove(visit, place.parent, above)
+      trail.push({ title, path: itemPath(up, above) })
     }
     if (isBelow && place !== null)
       trail.push({ title: say(`console.of.${place.resource.name}`), path: listPath(place) })

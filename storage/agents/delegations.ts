@@ -110,6 +110,24 @@ export async function activeDelegations(
   return rows
 }
 
+/** When the agents of delegations last got a token by them, by the id of the delegation. */
+export async function lastUsesOfDelegations(
+  tx: Transaction,
+  tenantId: string,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, Date>> {
+  const { rows } = await tx.query<{ id: string; usedAt: Date }>({
+    name: 'delegation.last_uses',
+    text: `select f.session_id as id, max(t.issued_at) as "usedAt"
+           from refresh_families f
+             join refresh_tokens t on t.tenant_id = f.tenant_id and t.family_id = f.id
+           where f.tenant_id = $1 and f.session_id = any($2)
+           group by f.session_id`,
+    values: [tenantId, ids],
+  })
+  return new Map(rows.map(({ id, usedAt }) => [id, usedAt]))
+}
+
 /** True if the delegation is active. */
 export async function isDelegationActive(
   tx: Transaction,

@@ -7,6 +7,7 @@ import {
   type DelegationRow,
   type DelegationsOf,
   findDelegation,
+  lastUsesOfDelegations,
   listDelegations,
   revokeDelegation,
 } from '../../../storage/agents/delegations.js'
@@ -103,14 +104,16 @@ export function managementHandlers(needs: DelegationNeeds) {
     const of = await visible(caller.principal, context)
     if (of === null) return { tag: 'may_not_see' }
     if (!isUuid(delegationId)) return UNKNOWN
-    const row = await database.tenant(
+    const found = await database.tenant(
       tenantId,
-      (tx) => findDelegation(tx, tenantId, delegationId, of),
+      async (tx) => {
+        const row = await findDelegation(tx, tenantId, delegationId, of)
+        return recordsOf(tx, tenantId, row === undefined ? [] : [row], clock.now())
+      },
       { signal: context.signal },
     )
-    if (row === undefined) return UNKNOWN
-    const [delegation] = await withUsers(needs, tenantId, of, [row], context)
-    return { tag: 'found', delegation: delegation! }
+    const [delegation] = await withUsers(needs, tenantId, of, found, context)
+    return delegation === undefined ? UNKNOWN : { tag: 'found', delegation }
   }
 
   return {
@@ -123,12 +126,14 @@ export function managementHandlers(needs: DelegationNeeds) {
       const { tenantId } = principal
       const of = await visible(principal, context)
       if (of === null) return { tag: 'may_not_see' }
-      const rows = await database.tenant(
+      const { items, next } = await database.tenant(
         tenantId,
-        (tx) => listDelegations(tx, tenantId, of, limit + 1, after),
+        async (tx) => {
+          const rows = page(await listDelegations(tx, tenantId, of, limit + 1, after), limit)
+          return { ...rows, items: await recordsOf(tx, tenantId, rows.items, clock.now()) }
+        },
         { signal: context.signal },
       )
-      const { items, next } = page(rows, limit)
       return {
         tag: 'listed',
         delegations: await withUsers(needs, tenantId, of, items, context),
@@ -155,12 +160,15 @@ export function managementHandlers(needs: DelegationNeeds) {
       { signal }: MessageContext,
     ): Reply<'ofPerson'> {
       const now = clock.now()
-      const rows = await database.tenant(
+      const delegations = await database.tenant(
         tenantId,
-        (tx) => activeDelegations(tx, tenantId, sub, now),
+        async (tx) => {
+          const rows = await activeDelegations(tx, tenantId, sub, now)
+          return recordsOf(tx, tenantId, rows, now)
+        },
         { signal },
       )
-      return { tag: 'listed', delegations: rows.map((row) => recordOf(row, now)) }
+      return { tag: 'listed', delegations }
     },
 
     async revokeOwn(
@@ -187,23 +195,34 @@ export function managementHandlers(needs: DelegationNeeds) {
   }
 }
 
-/** The delegations, with their people for callers who may know them: administrators, and a person of their own. */
+async function recordsOf(
+  tx: Transaction,
+  tenantId: string,
+  rows: readonly DelegationRow[],
+  now: Date,
+): Promise<DelegationRecord[]> {
+  if (rows.length === 0) return []
+  const ids = rows.map(({ id }) => id)
+  const uses = await lastUsesOfDelegations(tx, tenantId, ids)
+  return rows.map((row) => recordOf(row, uses.get(row.id) ?? null, now))
+}
+
+/** Adds the people, for callers who may know them: administrators, and people who see their own delegations. */
 async function withUsers(
-  { database, clock }: Pick<DelegationNeeds, 'database' | 'clock'>,
+  { database }: Pick<DelegationNeeds, 'database'>,
   tenantId: string,
   { agentId }: DelegationsOf,
-  rows: readonly DelegationRow[],
+  records: readonly DelegationRecord[],
   { signal }: MessageContext,
 ): Promise<DelegationRecord[]> {
-  const now = clock.now()
-  const subjects = agentId === null ? [...new Set(rows.map(({ subject }) => subject))] : []
+  const subjects = agentId === null ? [...new Set(records.map(({ subject }) => subject))] : []
   const found =
     subjects.length === 0
       ? []
       : await database.system((tx) => shownUsers(tx, tenantId, subjects), { signal })
   const bySubject = new Map(found.map(({ sub, ...user }) => [sub, user]))
-  return rows.map((row) => {
-    const user = bySubject.get(row.subject)
-    return { ...recordOf(row, now), ...(user === undefined ? {} : { user }) }
+  return records.map((record) => {
+    const user = bySubject.get(record.subject)
+    return { ...record, ...(user === undefined ? {} : { user }) }
   })
 }

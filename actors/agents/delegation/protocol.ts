@@ -176,6 +176,8 @@ export type DelegationRecord = {
   readonly amr: readonly string[]
   readonly authTime: Date
   readonly createdAt: Date
+  /** When the agent last got a token by it. Null before the first. */
+  readonly lastUsedAt: Date | null
   readonly expiresAt: Date
   readonly revokedAt: Date | null
 }

@@ -90,8 +90,13 @@ export function isSteppedUp(
   return nowSecs - authTimeSecs <= maxAgeSecs
 }
 
-export function recordOf(row: DelegationRow, now: Date): DelegationRecord {
+export function recordOf(row: DelegationRow, lastUsedAt: Date | null, now: Date): DelegationRecord {
   const { level, organizationId: _organization, revokedReason: _reason, ...rest } = row
   const running = row.expiresAt > now ? 'active' : 'expired'
-  return { ...rest, acr: `aal${level}`, status: row.revokedAt === null ? running : 'revoked' }
+  return {
+    ...rest,
+    lastUsedAt,
+    acr: `aal${level}`,
+    status: row.revokedAt === null ? running : 'revoked',
+  }
 }

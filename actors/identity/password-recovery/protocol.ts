@@ -64,8 +64,8 @@ export type PasswordRecoveryProtocol = {
     | ExpiredLink
     | Busy
   >
-  /** The forgot-password page. */
-  forgot: Ask<{ flow: string; visitor: Visitor }, Page<ForgotShown> | FlowUnknown | MethodDisabled>
+  /** The forgot-password page. Opened without a flow, it begins one in the tenant of the request or its host. */
+  forgot: Ask<StartLogin, Page<ForgotShown> | FlowUnknown | MethodDisabled>
   /** Sends a reset link. The response is the same whether or not the account exists. */
   requestReset: Ask<
     RequestReset,

@@ -10,7 +10,7 @@ import { sha256 } from '../sessions/flows.js'
 import { isEmail } from '../../domain/email.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { expiredLink, readExpiredLink } from '../sign-in/expired-link.js'
-import { flowPage, progressIn } from '../sign-in/flow.js'
+import { beginAccountFlow, flowPage, progressIn } from '../sign-in/flow.js'
 import { sendWithTicket } from '../../platform/mail/with-ticket.js'
 import { choosePassword } from './choose-password.js'
 import { revokeForPassword } from './revocation.js'
@@ -27,18 +27,38 @@ type Outcome<K extends keyof PasswordRecoveryProtocol> = Promise<
   PasswordRecoveryProtocol[K]['reply']
 >
 
+async function forgot(
+  tools: PasswordRecoveryTools,
+  { flow: named, visitor, ...wanted }: Message<'forgot'>,
+  context: MessageContext,
+): Outcome<'forgot'> {
+  if (!tools.selfService.enabled) return ABSENT
+  const flow = named || (await beginForgotFlow(tools, wanted, context)) || ''
+  const progress = await progressIn(tools, flow, visitor.token, context)
+  if ('tag' in progress) return progress
+  const email = progress.flow.loginHint ?? ''
+  const captcha = tools.gate.widget()
+  return { tag: 'page', ...flowPage(flow, progress.flow), email, captcha }
+}
+
+/** Null if neither the request nor its host names a tenant: the sign-in page asks. */
+async function beginForgotFlow(
+  tools: PasswordRecoveryTools,
+  wanted: Omit<Message<'forgot'>, 'flow' | 'visitor'>,
+  context: MessageContext,
+): Promise<string | null> {
+  const resolved = await tools.tenants.resolve(wanted.tenant, context)
+  const isNamed = resolved.tag === 'resolved' && resolved.by !== 'control_plane'
+  return isNamed ? beginAccountFlow(tools, wanted, context) : null
+}
+
 export function resetSteps(tools: PasswordRecoveryTools) {
   const { database, clock, random, passwords, mail, quota, selfService, issuer, gate } = tools
   const linkTo = (token: string) => `${issuer}/auth/password/reset/${token}`
 
   return {
-    async forgot({ flow, visitor }: Message<'forgot'>, context: MessageContext): Outcome<'forgot'> {
-      if (!selfService.enabled) return ABSENT
-      const progress = await progressIn(tools, flow, visitor.token, context)
-      if ('tag' in progress) return progress
-      const email = progress.flow.loginHint ?? ''
-      return { tag: 'page', ...flowPage(flow, progress.flow), email, captcha: gate.widget() }
-    },
+    forgot: (message: Message<'forgot'>, context: MessageContext) =>
+      forgot(tools, message, context),
 
     // Takes the same time and returns the same response whether or not the address has an account.
     async requestReset(

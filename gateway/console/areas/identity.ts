@@ -349,6 +349,7 @@ export const identityResources: readonly ConsoleResource[] = [
         method: 'PATCH',
         path: '/api/v1/tenant/settings',
         fills: true,
+        previews: true,
       },
       {
         name: 'activate',

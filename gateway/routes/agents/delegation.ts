@@ -87,6 +87,9 @@ const Delegation = z
     amr: z.array(z.string()),
     auth_time: time,
     created_at: time,
+    last_used_at: time.nullable().meta({
+      description: 'When the agent last got a token by it. Null before the first.',
+    }),
     expires_at: time,
     revoked_at: time.nullable(),
   })
@@ -118,6 +121,7 @@ const delegationJson = (record: DelegationRecord) => ({
   amr: [...record.amr],
   auth_time: record.authTime.toISOString(),
   created_at: record.createdAt.toISOString(),
+  last_used_at: record.lastUsedAt?.toISOString() ?? null,
   expires_at: record.expiresAt.toISOString(),
   revoked_at: record.revokedAt?.toISOString() ?? null,
 })

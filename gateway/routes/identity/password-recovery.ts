@@ -24,6 +24,7 @@ import {
 import { busyPage, unknownTenantPage } from '../../pages/identity/login.js'
 import { NO_CONTEXT } from '../../response/replies.js'
 import { ownRoute, page, pageForm, type Route, route, seeOther } from '../../route.js'
+import { FlowStart, flowStartOf } from '../flow-start.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
 
@@ -49,8 +50,8 @@ const forgotten = [
     path: '/auth/password/forgot',
     operationId: 'showForgottenPassword',
     summary: 'Forgot-password page',
-    query: z.object({ flow: Flow.default('') }),
-    message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
+    query: FlowStart,
+    message: flowStartOf,
     replies: { page: page(200, forgotPage), unknown_flow: unknownFlow, absent },
   }),
   route(passwordRecovery, 'requestReset', {

@@ -281,6 +281,36 @@ test('cross-origin forms decide nothing', async (t) => {
   t.is((await poll(api, workspace.token, asked)).body['error'], 'authorization_pending')
 })
 
+test('the person sees when an agent was last used', async (t) => {
+  const { api } = t.context
+  const workspace = await api.workspace()
+  const person = await present(api, fixtureOf(workspace))
+  t.teardown(() => person.browser.close())
+  const lastUse = async () => {
+    const { body } = await api.get('/api/v1/delegations', workspace.token)
+    return (body as unknown as { last_used_at: string | null }[])[0]!.last_used_at
+  }
+  const shown = async () =>
+    /<span data-last-used>(.*?)<\/span>/s.exec(
+      (await person.browser.get('/auth/account')).html,
+    )![1]!
+  const asked = await ask(api, workspace.token, { scope: 'vault:list' })
+  await decide(person, asked, 'approve')
+  t.is(await lastUse(), null)
+  t.is(await shown(), 'Not used yet')
+  const { body } = await poll(api, workspace.token, asked)
+  const first = await lastUse()
+  t.regex(await shown(), /^Last used <time datetime="/)
+  await api.form('/oauth/token', {
+    grant_type: 'refresh_token',
+    client_id: workspace.agentId,
+    refresh_token: String(body['refresh_token']),
+  })
+  const second = await lastUse()
+  t.true(first !== null && second !== null && second > first, `${first} ${second}`)
+  t.true((await shown()).includes(second!))
+})
+
 test('the account page revokes a delegation with its tokens', async (t) => {
   const { api, workspace, person } = t.context
   const delegated = await delegate(api, workspace.token, person)

@@ -93,6 +93,8 @@ export const account: Readonly<Record<keyof typeof english, Text>> = {
   'account.delegations': 'الوكلاء',
   'account.delegation.none': 'لا يتصرف أي وكيل نيابةً عنك.',
   'account.delegation.since': 'مُنح حق الوصول {time}',
+  'account.delegation.used': 'آخر استخدام {time}',
+  'account.delegation.unused': 'لم يُستخدم بعد',
   'account.delegation.until': 'تنتهي الصلاحية {time}',
   'account.delegation.revoke': 'إبطال الوصول',
   'account.next': 'الخطوات التالية',

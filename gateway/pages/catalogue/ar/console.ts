@@ -35,7 +35,6 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'console.file': 'الملف',
   'console.file.missing': 'اختر ملفًا.',
   'console.more': 'مزيد من الخيارات',
-  'console.details': 'التفاصيل',
   'console.actions': 'الإجراءات',
   'console.curl': 'الإجراء نفسه باستخدام curl',
   'console.curl.hint': '‏$TOKEN رمز وصول له النطاق الذي تحتاج إليه هذه العملية.',

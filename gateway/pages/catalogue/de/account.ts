@@ -93,6 +93,8 @@ export const account: Readonly<Record<keyof typeof english, Text>> = {
   'account.delegations': 'Agenten',
   'account.delegation.none': 'Kein Agent handelt für Sie.',
   'account.delegation.since': 'Zugriff erteilt {time}',
+  'account.delegation.used': 'Zuletzt benutzt {time}',
+  'account.delegation.unused': 'Noch nicht benutzt',
   'account.delegation.until': 'Läuft {time} ab',
   'account.delegation.revoke': 'Zugriff entziehen',
   'account.next': 'Nächste Schritte',

@@ -35,7 +35,6 @@ export const consoleTexts = {
   'console.file': 'Datei',
   'console.file.missing': 'Wählen Sie eine Datei aus.',
   'console.more': 'Weitere Angaben',
-  'console.details': 'Einzelheiten',
   'console.actions': 'Aktionen',
   'console.curl': 'Dasselbe mit curl',
   'console.curl.hint':

@@ -89,6 +89,8 @@ export const account = {
   'account.delegations': 'Agents',
   'account.delegation.none': 'No agent acts for you.',
   'account.delegation.since': 'Access given {time}',
+  'account.delegation.used': 'Last used {time}',
+  'account.delegation.unused': 'Not used yet',
   'account.delegation.until': 'Expires {time}',
   'account.delegation.revoke': 'Revoke access',
   'account.next': 'Next steps',

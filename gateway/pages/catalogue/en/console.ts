@@ -32,7 +32,6 @@ export const consoleTexts = {
   'console.file': 'File',
   'console.file.missing': 'Choose a file.',
   'console.more': 'More options',
-  'console.details': 'Details',
   'console.actions': 'Actions',
   'console.curl': 'The same with curl',
   'console.curl.hint': '$TOKEN is an access token with the scope that this operation needs.',

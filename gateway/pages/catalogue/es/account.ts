@@ -95,6 +95,8 @@ export const account: Readonly<Record<keyof typeof english, Text>> = {
   'account.delegations': 'Agentes',
   'account.delegation.none': 'Ningún agente actúa por usted.',
   'account.delegation.since': 'Acceso concedido {time}',
+  'account.delegation.used': 'Último uso {time}',
+  'account.delegation.unused': 'Aún sin usar',
   'account.delegation.until': 'Caduca {time}',
   'account.delegation.revoke': 'Revocar acceso',
   'account.next': 'Siguientes pasos',

@@ -37,7 +37,6 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'console.file': 'Archivo',
   'console.file.missing': 'Elige un archivo.',
   'console.more': 'Más opciones',
-  'console.details': 'Detalles',
   'console.actions': 'Acciones',
   'console.curl': 'Lo mismo con curl',
   'console.curl.hint': '$TOKEN es un token de acceso con el ámbito que necesita esta operación.',

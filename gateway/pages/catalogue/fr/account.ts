@@ -94,6 +94,8 @@ export const account: Readonly<Record<keyof typeof english, Text>> = {
   'account.delegations': 'Agents',
   'account.delegation.none': 'Aucun agent n’agit pour vous.',
   'account.delegation.since': 'Accès accordé {time}',
+  'account.delegation.used': 'Dernière utilisation {time}',
+  'account.delegation.unused': 'Pas encore utilisé',
   'account.delegation.until': 'Expire {time}',
   'account.delegation.revoke': 'Révoquer l’accès',
   'account.next': 'Étapes suivantes',

@@ -37,7 +37,6 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'console.file': 'Fichier',
   'console.file.missing': 'Choisissez un fichier.',
   'console.more': 'Plus d’options',
-  'console.details': 'Détails',
   'console.actions': 'Actions',
   'console.curl': 'La même action avec curl',
   'console.curl.hint': '$TOKEN est un jeton d’accès dont la portée permet cette opération.',

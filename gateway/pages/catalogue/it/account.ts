@@ -95,6 +95,8 @@ export const account: Readonly<Record<keyof typeof english, Text>> = {
   'account.delegations': 'Agenti',
   'account.delegation.none': 'Nessun agente agisce per Lei.',
   'account.delegation.since': 'Accesso concesso {time}',
+  'account.delegation.used': 'Ultimo utilizzo {time}',
+  'account.delegation.unused': 'Non ancora utilizzato',
   'account.delegation.until': 'Scade {time}',
   'account.delegation.revoke': 'Revoca accesso',
   'account.next': 'Passaggi successivi',

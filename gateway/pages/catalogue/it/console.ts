@@ -37,7 +37,6 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'console.file': 'File',
   'console.file.missing': 'Scegli un file.',
   'console.more': 'Altre opzioni',
-  'console.details': 'Dettagli',
   'console.actions': 'Azioni',
   'console.curl': 'La stessa azione con curl',
   'console.curl.hint': '$TOKEN è un token di accesso con l’ambito richiesto da questa operazione.',

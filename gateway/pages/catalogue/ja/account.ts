@@ -90,6 +90,8 @@ export const account: Readonly<Record<keyof typeof english, Text>> = {
   'account.delegations': 'エージェント',
   'account.delegation.none': '代理で操作するエージェントはありません。',
   'account.delegation.since': 'アクセスの許可: {time}',
+  'account.delegation.used': '最終使用: {time}',
+  'account.delegation.unused': '未使用',
   'account.delegation.until': '有効期限: {time}',
   'account.delegation.revoke': 'アクセスを取り消す',
   'account.next': '次のステップ',

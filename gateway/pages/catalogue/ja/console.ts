@@ -36,7 +36,6 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'console.file': 'ファイル',
   'console.file.missing': 'ファイルを選択してください。',
   'console.more': 'その他のオプション',
-  'console.details': '詳細',
   'console.actions': '操作',
   'console.curl': 'curl で同じ操作を行う',
   'console.curl.hint': '$TOKEN は、この操作に必要なスコープを持つアクセストークンです。',

@@ -94,6 +94,8 @@ export const account: Readonly<Record<keyof typeof english, Text>> = {
   'account.delegations': 'Agentes',
   'account.delegation.none': 'Nenhum agente age por você.',
   'account.delegation.since': 'Acesso concedido {time}',
+  'account.delegation.used': 'Último uso {time}',
+  'account.delegation.unused': 'Ainda não usado',
   'account.delegation.until': 'Expira {time}',
   'account.delegation.revoke': 'Revogar acesso',
   'account.next': 'Próximas etapas',

@@ -37,7 +37,6 @@ export const consoleTexts: Readonly<Record<keyof typeof english, Text>> = {
   'console.file': 'Arquivo',
   'console.file.missing': 'Escolha um arquivo.',
   'console.more': 'Mais opções',
-  'console.details': 'Detalhes',
   'console.actions': 'Ações',
   'console.curl': 'O mesmo com curl',
   'console.curl.hint': '$TOKEN é um token de acesso com o escopo de que esta operação precisa.',

@@ -105,7 +105,17 @@ test.serial(
 test.serial('a user with an account keeps the password and signs in with it', async (t) => {
   const at = await harbour(t)
   const alone = await at.browser().get('/auth/password/forgot')
-  t.deepEqual([alone.status, alone.location], [303, '/auth/login'], 'opened by its address')
+  t.deepEqual([alone.status, alone.location], [303, '/auth/login'], 'no tenant is known')
+  const own = at.browser()
+  for (const named of [`tenant_slug=${at.tenantSlug}`, `tenant_id=${at.tenantId}`]) {
+    const forgot = await own.get(`/auth/password/forgot?${named}`)
+    t.is(forgot.status, 200, 'opened by its address')
+    t.truthy(forgot.forms[0]?.fields['flow'])
+  }
+  const forgot = await own.get(`/auth/password/forgot?tenant_id=${at.tenantId}`)
+  const sent = await own.submit(forgot, { email: 'unknown@harbour.example' })
+  t.is(sent.status, 200)
+  t.regex(sent.html, /Check your email/)
   await at.create({ email: at.ada, password: OLD })
   await sql(at.database, 'update accounts set email_verified = true where email = $1', [at.ada])
   const second = await at.api.workspace()

@@ -282,6 +282,45 @@ test('the workspace: settings change, the branding is previewed', async (t) => {
   t.like(body['branding'], { name: 'Harbour blue', color: '#0a58ca' })
 })
 
+test.serial('the workspace: a preview shows what was typed, and saves nothing', async (t) => {
+  const path = '/console/settings/do/change'
+  const before = (await api.get('/api/v1/tenant/settings', token)).body
+  const form = await openConsole(browser, path)
+  t.regex(
+    form.html,
+    /<button class="secondary" formaction="\/console\/settings\/do\/change\?preview=1"/,
+  )
+  const preview = async (fields: Fields) =>
+    browser.post(`${path}?preview=1`, {
+      ...form.forms.find(({ action }) => action === path)!.fields,
+      ...fields,
+    })
+  const typed = { 'branding.name': 'Harbour <red>', 'branding.color': '#C0FFEE' }
+  const shown = await preview(typed)
+  t.is(shown.status, 200)
+  t.regex(shown.html, /class="preview".*Harbour &lt;red&gt;/s)
+  t.regex(shown.html, /\/auth\/brand\/c0ffee/)
+  t.regex(shown.html, /name="branding.name"[^>]*value="Harbour &lt;red&gt;"/)
+  t.notRegex(shown.html, /<script/)
+  t.deepEqual((await api.get('/api/v1/tenant/settings', token)).body, before)
+  const wrong = await preview({ ...typed, 'branding.color': '"><script>' })
+  t.is(wrong.status, 200)
+  t.notRegex(wrong.html, /\/auth\/brand\/|<script/)
+  t.deepEqual((await api.get('/api/v1/tenant/settings', token)).body, before)
+  t.is((await browser.post(`${path}?preview=1`, typed)).status, 403, 'a form without its token')
+})
+
+test('the trail names the object above a list', async (t) => {
+  const [agent] = (await api.get('/api/v1/agents', token)).body as unknown as {
+    id: string
+    name: string
+  }[]
+  const { html } = await openConsole(browser, `/console/agents/${agent!.id}/keys`)
+  const trail = /<p class="trail">(.*?)<\/p>/s.exec(html)![1]!
+  t.true(trail.includes(`<a href="/console/agents/${agent!.id}">${agent!.name}</a>`), trail)
+  t.notRegex(trail, /Details/)
+})
+
 test('operations: the audit chain is checked and exported, and names the person', async (t) => {
   const checked = await openConsole(browser, '/console/audit/do/verify')
   t.regex(checked.html, /The chain is intact: \d+ events verified\./)
