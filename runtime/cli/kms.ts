@@ -120,18 +120,29 @@ async function serve(options: ServeOptions, host: KmsCommandHost): Promise<void>
   if (level === undefined) throw new Error(`unknown log level ${options.logLevel}`)
   const { group } = options
   if (group !== undefined && !/^\d{1,9}$/.test(group)) throw new Error('--group must be a number')
+  const write = process.stderr.isTTY
+    ? await onTerminal()
+    : (line: string) => process.stderr.write(line)
   const server = await serveKms({
     groupId: group === undefined ? undefined : Number(group),
     socketPath: options.socket,
     keysDirectory: options.keys,
     random: systemRandom(systemClock),
-    log: createLogger({ level, destination: { write: (line) => process.stderr.write(line) } }),
+    log: createLogger({ level, destination: { write } }),
     replace: options.replace,
   })
   // The parent process waits for this line.
   host.out('serving')
   await host.stopped(options.exitWithStdin)
   await server.close()
+}
+
+/** Lines for people, as the service writes them on a terminal. Loads the formatter only where it is used. */
+async function onTerminal(): Promise<(line: string) => void> {
+  const { terminalLog } = await import('./terminal-log.js')
+  process.stderr.on('error', () => undefined)
+  const terminal = terminalLog(process.stderr)
+  return (line) => terminal.write(line)
 }
 
 function processHost(): KmsCommandHost {

@@ -100,6 +100,7 @@ function enabledCapabilities(settings: Settings): readonly string[] {
     'sign_in.siwe': siwe.enabled,
     'sign_in.adaptive_mfa': adaptive_mfa.enabled,
     'sign_in.sms': hasPhone(phone) && sms.enabled,
+    'sso.callback_relay': settings.oauth_proxy.enabled,
     'sso.social': social.enabled,
     'sso.generic': generic_oauth.enabled,
     'sso.enterprise': enterprise_sso.enabled,

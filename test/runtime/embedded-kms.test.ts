@@ -174,6 +174,26 @@ test('svc kms keygen, rotate and serve work from the command line', async (t) =>
   await t.throwsAsync(stat(socket), { code: 'ENOENT' })
 })
 
+test('svc kms serve writes lines for people on a terminal, and JSON elsewhere', async (t) => {
+  const dir = await folder(t)
+  const keys = join(dir, 'keys')
+  t.is((await ended(svcKms('keygen', '--dir', keys))).code, 0)
+  const socket = join(dir, 's')
+  const command = `'${process.execPath}' '${join(dist, 'runtime/process/kms-process.js')}' kms serve --socket '${socket}' --keys '${keys}'`
+  for (const [argv, isText] of [
+    [['script', '-qefc', command, '/dev/null'], true],
+    [['sh', '-c', `exec ${command} 2>&1`], false],
+  ] as const) {
+    const serving = spawn(argv[0], argv.slice(1), { stdio: ['pipe', 'pipe', 'pipe'] })
+    let out = ''
+    serving.stdout.on('data', (chunk) => (out += String(chunk)))
+    await eventually(() => out.includes('serving') && out.includes('kms '))
+    t.is(!out.includes('{"level"'), isText, out)
+    serving.kill('SIGTERM')
+    await once(serving, 'exit')
+  }
+})
+
 test('svc kms serve without keys names the command that creates them', async (t) => {
   const keys = join(await folder(t), 'none')
   const { code, err } = await ended(svcKms('serve', '--socket', `${keys}.s`, '--keys', keys))

@@ -115,3 +115,11 @@ test('the relay passes callbacks to listed origins alone, and only with its sign
   const traversal = await atRelay(`state=${state}&code=c`, '..%2f..%2fevil')
   t.is(traversal.headers.get('location'), null)
 })
+
+test('relay and preview list the capability', async (t) => {
+  for (const url of [relayUrl, preview.baseUrl]) {
+    const answer = await fetch(`${url}/api/v1/capabilities`)
+    const { capabilities } = (await answer.json()) as { capabilities: string[] }
+    t.true(capabilities.includes('sso.callback_relay'), url)
+  }
+})
