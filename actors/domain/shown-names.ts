@@ -45,6 +45,31 @@ export function chosenName(text: string): string | null {
   return CHOSEN_NAME.test(name) && !isAddress ? name : null
 }
 
+/**
+ * The form in which a changed name is stored, or null if it may not be one. A name that stays passes, because it may be
+ * older than the rule.
+ */
+export function changedName(text: string, before: string | undefined): string | null {
+  return text === before ? text : chosenName(text)
+}
+
+export const NAME_RULE =
+  'must have 1 to 120 characters, without control and bidirectional formatting characters, and no address ' +
+  '(`://`, `www.`, `@`, or a host followed by a slash)'
+
+/** The outcome for a name that may not be one. */
+export type NameRefused = {
+  readonly tag: 'invalid'
+  /** JSON pointer into the request body. */
+  readonly pointer: string
+  readonly detail: string
+}
+export const refusedName = (pointer: string): NameRefused => ({
+  tag: 'invalid',
+  pointer,
+  detail: `The name ${NAME_RULE}.`,
+})
+
 /** Removes link-like words from a name that was stored before such names were refused. */
 export function withoutLinks(name: string): string {
   const words = name.split(/\s+/u)

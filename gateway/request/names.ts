@@ -1,6 +1,10 @@
 /** Names that a tenant chooses and other people read. */
 import { z } from 'zod'
-import { chosenName } from '../../actors/domain/shown-names.js'
+import { chosenName, NAME_RULE } from '../../actors/domain/shown-names.js'
+
+const RULE =
+  '1 to 120 characters, without control and bidirectional formatting characters, and no address (`://`, `www.`, ' +
+  '`@`, or a host followed by a slash). Stored in NFC, without spaces at its ends.'
 
 /** The name of a tenant, organization, application, agent, identity provider or brand. */
 export const ChosenName = z
@@ -9,12 +13,13 @@ export const ChosenName = z
   .trim()
   .min(1)
   .refine((name) => chosenName(name) !== null, {
-    message:
-      'must have 1 to 120 characters, without control and bidirectional formatting characters, and no address ' +
-      '(`://`, `www.`, `@`, or a host followed by a slash)',
+    message: NAME_RULE,
   })
-  .meta({
-    description:
-      '1 to 120 characters, without control and bidirectional formatting characters, and no address (`://`, `www.`, ' +
-      '`@`, or a host followed by a slash). Stored in NFC, without spaces at its ends.',
-  })
+  .meta({ description: RULE })
+
+/** The name in a change. The actor holds new names to the rule, and lets the stored one pass (`changedName`). */
+export const ChangedName = z
+  .string()
+  .min(1)
+  .max(500)
+  .meta({ description: `${RULE} A stored name that breaks this rule may stay.` })

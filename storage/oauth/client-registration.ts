@@ -166,7 +166,7 @@ export async function writeRegistration(
   })
 }
 
-export type RegisteredRow = Pick<ApplicationRow, 'id' | 'tenantId'> & {
+export type RegisteredRow = Pick<ApplicationRow, 'id' | 'tenantId' | 'name'> & {
   readonly tenantSlug: string
   readonly bounds: ScopeBounds
   readonly tokenSha256: Uint8Array
@@ -181,7 +181,7 @@ export async function findRegistered(
 ): Promise<RegisteredRow | undefined> {
   const { rows } = await tx.query<RegisteredRow>({
     name: 'registration.find',
-    text: `select a.id, a.tenant_id as "tenantId", t.slug as "tenantSlug",
+    text: `select a.name, a.id, a.tenant_id as "tenantId", t.slug as "tenantSlug",
              jsonb_build_object('held', a.registration_scopes, 'chosen', a.registration_scope_bound) as bounds,
              a.registration_token_sha256 as "tokenSha256", a.registration as "handedOn",
              a.status = 'active' and t.status = 'active' as active

@@ -15,6 +15,7 @@ import {
 import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
 import { eventData } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
+import { changedName, refusedName } from '../../domain/shown-names.js'
 import { page } from '../../platform/paging.js'
 import { judgeTarget, type TargetRules, URL_FAULTS } from '../../platform/outbound-http/targets.js'
 import type { IdentityProvidersNeeds } from './needs.js'
@@ -141,12 +142,14 @@ export function providerSteps(
         async (tx) => {
           const before = await lockIdentityProvider(tx, tenantId, id)
           if (before === undefined) return UNKNOWN
+          const name = changedName(stated.name ?? before.name, before.name)
+          if (name === null) return refusedName('/name')
           const now = clock.now()
           const method = stated.tokenEndpointAuthMethod ?? before.tokenEndpointAuthMethod
           const kept = clientSecret === undefined ? before.clientSecretSealed : fresh
           // A client without authentication needs no secret, so none is stored.
           const sealed = method === 'none' && clientSecret == null ? null : kept
-          const row = { ...before, ...stated, clientSecretSealed: sealed, updatedAt: now }
+          const row = { ...before, ...stated, name, clientSecretSealed: sealed, updatedAt: now }
           const fault = draftFault(
             { ...row, clientSecret: clientSecret ?? null, hasSecret: sealed !== null },
             urlRules,

@@ -9,6 +9,7 @@ import type { OrganizationId, TenantId } from '../../domain/ids.js'
 import type { OrganizationRole } from '../../domain/scopes.js'
 import type { Environment } from '../../domain/tenants/tenancy.js'
 import type { ListCursor, Page } from '../../domain/paging.js'
+import type { NameRefused } from '../../domain/shown-names.js'
 
 export type OrganizationsProtocol = {
   list: Ask<ListOrganizations, OrganizationsListed | NotOperator>
@@ -39,10 +40,14 @@ export type OrganizationsProtocol = {
   read: Ask<OfOrganization, OrganizationFound | NotOperator | UnknownOrganization | RoleTooLow>
   update: Ask<
     OfOrganization & RecordChange,
-    OrganizationFound | NotOperator | UnknownOrganization | RoleTooLow
+    OrganizationFound | NameRefused | NotOperator | UnknownOrganization | RoleTooLow
   >
   readTenant: Ask<OfTenant, TenantFound | NotOperator | UnknownTenant | RoleTooLow>
-  updateTenant: Ask<OfTenant & RecordChange, TenantFound | NotOperator | UnknownTenant | RoleTooLow>
+  updateTenant: Ask<
+    OfTenant & RecordChange,
+    TenantFound | NameRefused | NotOperator | UnknownTenant | RoleTooLow
+  >
+
   /** Suspends or reactivates an organization with everything in it. For operators of the deployment. */
   switchOrganization: Ask<Switch, OrganizationFound | UnknownOrganization>
   switchTenant: Ask<Switch, TenantFound | UnknownTenant>

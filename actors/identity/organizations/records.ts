@@ -8,6 +8,7 @@ import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { findTenant, type TenantRow, updateTenant } from '../../../storage/identity/tenants.js'
 import { type AuditOnlyType, audited, type Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
+import { changedName, type NameRefused, refusedName } from '../../domain/shown-names.js'
 import type { Access } from './access.js'
 import { tenantRecord } from './creation.js'
 import type { OfOrganization, OfTenant, OrganizationsProtocol, RecordChange } from './protocol.js'
@@ -25,15 +26,14 @@ export type RecordsNeeds = {
 }
 
 type Outcome<K extends keyof OrganizationsProtocol> = Promise<OrganizationsProtocol[K]['reply']>
-type TenantOutcome = Outcome<'readTenant'>
 
 export function records({ database, clock, random, access, changed }: RecordsNeeds) {
   /** The tenant as members of its organization see it. */
-  async function inTenant(
+  async function inTenant<R extends NameRefused>(
     { caller, tenantId }: OfTenant,
     context: MessageContext,
-    work: (tx: Transaction, tenant: TenantRow) => Promise<TenantRow>,
-  ): TenantOutcome {
+    work: (tx: Transaction, tenant: TenantRow) => Promise<TenantRow | R>,
+  ): Promise<R | Awaited<Outcome<'readTenant'>>> {
     const named = isUuid(tenantId)
       ? await database.system((tx) => findTenant(tx, tenantId), { signal: context.signal })
       : undefined
@@ -44,10 +44,10 @@ export function records({ database, clock, random, access, changed }: RecordsNee
       organizationId,
       READERS,
       context,
-      async (tx) => ({
-        tag: 'found' as const,
-        tenant: tenantRecord(await work(tx, named)),
-      }),
+      async (tx) => {
+        const done = await work(tx, named)
+        return 'tag' in done ? done : { tag: 'found' as const, tenant: tenantRecord(done) }
+      },
     )
     return outcome.tag === 'unknown_organization' ? UNKNOWN_TENANT : outcome
   }
@@ -91,8 +91,10 @@ export function records({ database, clock, random, access, changed }: RecordsNee
       { caller, organizationId, name, supportContact }: OfOrganization & RecordChange,
       context: MessageContext,
     ): Outcome<'update'> {
-      const change = { name, supportContact }
       return access.inOrganization(caller, organizationId, READERS, context, async (tx, before) => {
+        const kept = nameIn(name, before.name)
+        if (kept === null) return refusedName('/name')
+        const change = { name: kept, supportContact }
         const now = clock.now()
         await updateOrganization(tx, organizationId, change, now)
         const after = { ...before, ...changesOf(change), updatedAt: now }
@@ -109,13 +111,18 @@ export function records({ database, clock, random, access, changed }: RecordsNee
       })
     },
 
-    readTenant: (message: OfTenant, context: MessageContext): TenantOutcome =>
-      inTenant(message, context, async (_tx, tenant) => tenant),
+    readTenant: (message: OfTenant, context: MessageContext): Outcome<'readTenant'> =>
+      inTenant<never>(message, context, async (_tx, tenant) => tenant),
 
-    async updateTenant(message: OfTenant & RecordChange, context: MessageContext): TenantOutcome {
+    async updateTenant(
+      message: OfTenant & RecordChange,
+      context: MessageContext,
+    ): Outcome<'updateTenant'> {
       const { caller, tenantId, name, supportContact } = message
-      const outcome = await inTenant(message, context, async (tx, before) => {
-        const change = { name, supportContact }
+      const outcome = await inTenant<NameRefused>(message, context, async (tx, before) => {
+        const kept = nameIn(name, before.name)
+        if (kept === null) return refusedName('/name')
+        const change = { name: kept, supportContact }
         const now = clock.now()
         await updateTenant(tx, tenantId, change, now)
         const after = { ...before, ...changesOf(change), updatedAt: now }
@@ -128,6 +135,11 @@ export function records({ database, clock, random, access, changed }: RecordsNee
       return outcome
     },
   }
+}
+
+/** Undefined: the name does not change. Null: it may not be one. */
+function nameIn(name: string | undefined, before: string): string | undefined | null {
+  return name === undefined ? undefined : changedName(name, before)
 }
 
 function changesOf({ name, supportContact }: RecordChange) {

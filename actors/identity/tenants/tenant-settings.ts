@@ -11,6 +11,7 @@ import {
 } from '../../../storage/identity/tenants.js'
 import { audited } from '../../domain/audit.js'
 import { payeeFault } from '../../domain/commerce/evm-addresses.js'
+import { changedName, refusedName } from '../../domain/shown-names.js'
 import type {
   AnonymousSignIn,
   Branding,
@@ -65,11 +66,19 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
         if (detail !== null) return { tag: 'invalid', pointer: `/x402_pay_to/${network}`, detail }
       }
       const { admitAgents, directAgentRegistration, credentialIssuerEnabled } = change
-      const settings = storedSettings(change)
       const now = clock.now()
       const updated = await database.tenant(
         tenantId,
         async (tx) => {
+          let { branding } = change
+          const asked = branding?.name
+          if (asked !== undefined) {
+            const before = await findTenantWithSettings(tx, tenantId)
+            const name = changedName(asked, before && settingsOf(before).branding.name)
+            if (name === null) return refusedName('/branding/name')
+            branding = { ...branding, name }
+          }
+          const settings = storedSettings({ ...change, branding })
           const rows = await updateTenantSettings(
             tx,
             tenantId,
@@ -77,7 +86,7 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
             now,
           )
           if (rows === undefined) return undefined
-          const changed = settingsOf(rows.after)
+          const after = settingsOf(rows.after)
           appendAudit(tx, [
             audited(caller, {
               id: random.uuid(),
@@ -86,15 +95,15 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
               occurredAt: now,
               resource: { type: 'tenant', id: tenantId },
               requestId,
-              data: { before: wire(settingsOf(rows.before)), after: wire(changed) },
+              data: { before: wire(settingsOf(rows.before)), after: wire(after) },
             }),
           ])
-          return changed
+          return { tag: 'found', settings: after } as const
         },
         { signal },
       )
-      changed(tenantId)
-      return updated === undefined ? NO_ENVIRONMENT : { tag: 'found', settings: updated }
+      if (updated?.tag === 'found') changed(tenantId)
+      return updated ?? NO_ENVIRONMENT
     },
   }
 }

@@ -19,6 +19,7 @@ import { idempotently } from '../../../storage/platform/idempotency.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { audited, type Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
+import { changedName, refusedName } from '../../domain/shown-names.js'
 import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { page } from '../../platform/paging.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
@@ -173,7 +174,9 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
             async (tx) => {
               const before = await lockApiResource(tx, tenantId, resourceId)
               if (before === undefined) return UNKNOWN
-              const row = changed(before, change, clock.now())
+              const name = changedName(change.name ?? before.name, before.name)
+              if (name === null) return refusedName('/name')
+              const row = { ...changed(before, change, clock.now()), name }
               const fault = draftFault(row) ?? unowned
               if (fault !== null) return fault
               await updateApiResource(tx, row, before)

@@ -210,8 +210,8 @@ export const clientRegistrationActor = defineActor<
       async replace({ clientId, metadata, authorization, address }, context) {
         const found = await authorizeManagement(needs, clientId, authorization, context)
         if (found.tag !== 'managed') return found
-        const { tenantId, tenantSlug, bounds } = found.row
-        const read = await validateMetadata(inTenant(tenantId, context), metadata, bounds)
+        const { tenantId, tenantSlug, bounds, name } = found.row
+        const read = await validateMetadata(inTenant(tenantId, context), metadata, bounds, name)
         if (read.tag === 'refused') return read
         const named = metadata['client_id']
         if (typeof named !== 'string' || asId(named) !== clientId)

@@ -10,7 +10,7 @@ import { isGrantType } from '../clients/rules.js'
 import { RESPONSE_TYPES } from '../authorization/protocol.js'
 import { asId } from '../../domain/ids.js'
 import { isLoopbackOnly } from '../../domain/redirect-uri.js'
-import { chosenName } from '../../domain/shown-names.js'
+import { changedName } from '../../domain/shown-names.js'
 import type { ClientMetadata, MetadataRefused } from './protocol.js'
 
 const NAME_LENGTH_MAX = 120
@@ -57,17 +57,23 @@ export type ReadMetadata = {
 /** Used only inside readMetadata. */
 class Fault extends Error {}
 
-/** Reads metadata as the draft of an application. Returns the first fault instead. */
-export function readMetadata(metadata: ClientMetadata): ReadMetadata | MetadataRefused {
+/**
+ * Reads metadata as the draft of an application. Returns the first fault instead.
+ * @param nameBefore the stored name, in a change.
+ */
+export function readMetadata(
+  metadata: ClientMetadata,
+  nameBefore?: string,
+): ReadMetadata | MetadataRefused {
   try {
-    return read(metadata)
+    return read(metadata, nameBefore)
   } catch (error) {
     if (error instanceof Fault) return refused(error.message)
     throw error
   }
 }
 
-function read(metadata: ClientMetadata): ReadMetadata {
+function read(metadata: ClientMetadata, nameBefore: string | undefined): ReadMetadata {
   // RFC 7592 section 2.2: null means that the member is absent. Form libraries send an empty string for it.
   const from = (name: string) => {
     const value = Object.hasOwn(metadata, name) ? metadata[name] : null
@@ -110,7 +116,7 @@ function read(metadata: ClientMetadata): ReadMetadata {
     ...present(TEXTS, (name) => text(from(name), name, TEXT_LENGTH_MAX)),
   }
   const draft: ApplicationDraft = {
-    name: nameOf(from('client_name')),
+    name: nameOf(from('client_name'), nameBefore),
     redirectUris,
     grantTypes,
     responseTypes,
@@ -180,10 +186,10 @@ export function refused(
   return { tag: 'refused', error, description }
 }
 
-function nameOf(value: unknown): string {
+function nameOf(value: unknown, before: string | undefined): string {
   const name = text(value, 'client_name', NAME_LENGTH_MAX)
   if (name === null) return NO_NAME
-  const chosen = chosenName(name)
+  const chosen = changedName(name, before)
   if (chosen === null)
     throw new Fault(
       'client_name contains control or bidirectional formatting characters, or an address',

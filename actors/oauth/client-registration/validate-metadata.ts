@@ -23,8 +23,9 @@ export async function validateMetadata(
   },
   metadata: ClientMetadata,
   bounds: ScopeBounds,
+  nameBefore?: string,
 ): Promise<ReadMetadata | MetadataRefused> {
-  const requested = readMetadata(metadata)
+  const requested = readMetadata(metadata, nameBefore)
   if (requested.tag === 'refused') return requested
   const resourceScopes = await needs.resourceScopes(requested.draft)
   const { sectorIdentifierUri } = requested

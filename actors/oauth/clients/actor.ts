@@ -18,6 +18,7 @@ import { isAudienceTaken } from '../../../storage/oauth/audiences.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
+import { changedName, refusedName } from '../../domain/shown-names.js'
 import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { page } from '../../platform/paging.js'
 import { ownershipFault } from '../api-resources/ownership.js'
@@ -29,6 +30,7 @@ import { clientKind, draftFault, scopesBeyond } from './rules.js'
 import {
   type Application,
   type ApplicationCreated,
+  type ApplicationInvalid,
   type ApplicationRefused,
   type ApplicationReplaced,
   type ApplicationsProtocol,
@@ -121,7 +123,9 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
       before: ApplicationRow,
       { caller, draft, status }: ReplaceApplication,
       requestId: string | undefined,
-    ): Promise<ApplicationReplaced> {
+    ): Promise<ApplicationReplaced | ApplicationInvalid> {
+      const name = changedName(draft.name, before.name)
+      if (name === null) return { ...refusedName('/name'), error: 'bad_request' }
       const kind = clientKind(draft, before)!
       const now = clock.now()
       const { tenantId, id } = before
@@ -142,7 +146,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
           ...kind,
           id,
           tenantId,
-          name: draft.name,
+          name,
           redirectUris: [...draft.redirectUris],
           updatedAt: now,
           ...stated({ status }),

@@ -5,7 +5,7 @@ import type {
   ProviderDraft,
   ProviderRecord,
 } from '../../../actors/identity/identity-providers/protocol.js'
-import { ChosenName as Name } from '../../request/names.js'
+import { ChangedName, ChosenName as Name } from '../../request/names.js'
 import { idText } from '../../request/ids.js'
 
 const Url = z.string().min(1).max(2048)
@@ -37,7 +37,7 @@ const members = {
 export const CreateProvider = z.object(members).meta({ id: 'CreateSsoProvider' })
 export const UpdateProvider = z
   .object({
-    name: Name.optional(),
+    name: ChangedName.optional(),
     issuer: Url.optional(),
     client_id: z.string().min(1).max(255).optional(),
     client_secret: Secret.optional(),

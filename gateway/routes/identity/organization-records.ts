@@ -1,9 +1,10 @@
 /** Name, support contact and suspension of organizations and tenants. */
 import { z } from 'zod'
+import type { NameRefused } from '../../../actors/domain/shown-names.js'
 import { organizations } from '../../../actors/identity/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
-import { json, type Route, reply, route } from '../../route.js'
+import { json, type Route, reply, route, problem } from '../../route.js'
 import {
   notOperator,
   OrganizationId,
@@ -66,6 +67,12 @@ const ofTenant = {
   role_too_low: roleTooLow('owners and admins'),
 }
 
+/** A name that breaks the rule, unless it stays. */
+const invalid = problem(400, 'bad-request', ({ pointer, detail }: NameRefused) => ({
+  detail,
+  errors: [{ pointer: `#${pointer}`, detail }],
+}))
+
 const SUSPENDED =
   'Its tokens, sessions, sign-ins, refresh tokens, delegations, egress calls, certificates, webhooks ' +
   'and sales are refused or paused in every process within a second. Nothing is lost: reactivation restores ' +
@@ -105,7 +112,7 @@ export const organizationRecordRoutes: readonly Route[] = [
       name: request.body.name,
       supportContact: request.body.support_contact,
     }),
-    replies: ofOrganization,
+    replies: { ...ofOrganization, invalid },
   }),
   route(organizations, 'readTenant', {
     method: 'GET',
@@ -140,7 +147,7 @@ export const organizationRecordRoutes: readonly Route[] = [
       name: request.body.name,
       supportContact: request.body.support_contact,
     }),
-    replies: ofTenant,
+    replies: { ...ofTenant, invalid },
   }),
   route(organizations, 'listDeployment', {
     method: 'GET',

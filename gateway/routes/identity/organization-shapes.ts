@@ -6,7 +6,7 @@ import type {
   MemberRecord,
 } from '../../../actors/identity/organizations/protocol.js'
 import { problem, reply } from '../../route.js'
-import { ChosenName } from '../../request/names.js'
+import { ChangedName } from '../../request/names.js'
 
 export const Role = z.enum(['owner', 'admin', 'member'])
 const Status = z.enum(['active', 'suspended'])
@@ -23,7 +23,7 @@ export const SupportContact = z
 
 export const RecordChange = z
   .object({
-    name: ChosenName.optional(),
+    name: ChangedName.optional(),
     support_contact: SupportContact.nullable().optional().meta({ description: 'null removes it' }),
   })
   .meta({ id: 'OrganizationChange' })

@@ -7,7 +7,7 @@ import {
 } from '../../../actors/oauth/api-resources/protocol.js'
 import { SHOWN_NAME } from '../../../actors/domain/shown-names.js'
 import { callerOf } from '../../request/caller.js'
-import { ChosenName } from '../../request/names.js'
+import { ChangedName, ChosenName } from '../../request/names.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
@@ -78,7 +78,10 @@ export const CreateApiResource = z
   })
   .meta({ id: 'CreateApiResource' })
 
-const UpdateApiResource = z.object(members).partial().meta({ id: 'UpdateApiResource' })
+const UpdateApiResource = z
+  .object({ ...members, name: ChangedName })
+  .partial()
+  .meta({ id: 'UpdateApiResource' })
 
 const ApiResourceRecord = z
   .object({

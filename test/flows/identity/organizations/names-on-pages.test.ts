@@ -3,7 +3,7 @@
  * reads like the sentence around it is recognizable as a name. And one rule for every name that a tenant chooses.
  */
 import test from 'ava'
-import { type Api, type Workspace, apiOf } from '../../../support/api.js'
+import { type Api, type Json, type Workspace, apiOf } from '../../../support/api.js'
 import { type Page, openBrowser } from '../../../support/pages/browser.js'
 import { CIBA_GRANT, INBOX, ciba } from '../../../support/oauth/ciba.js'
 import { type Person, ask, fixtureOf, present } from '../../../support/agents/delegation.js'
@@ -145,6 +145,84 @@ for (const [place, write] of PLACES) {
     }
   })
 }
+
+// A name that was stored before the rule stays, and no other such name is taken.
+
+const OLD = 'Pay at https://old.example'
+
+test.serial('a change may keep a stored name that breaks the rule', async (t) => {
+  const { database } = running.db
+  const { tenantId, organizationId, token, body } = workspace
+  const controlPlane = String(body['control_plane_access_token'])
+  const create = async (path: string, json: Json) =>
+    String((await api.call('POST', path, { token, json })).body['id'])
+  const applicationId = await create('/api/v1/applications', { name: 'New' })
+  const resource = `https://${crypto.randomUUID()}.test/`
+  const resourceId = await create('/api/v1/api-resources', { resource, name: 'New' })
+  const changes: readonly (readonly [
+    table: string,
+    id: string,
+    (name: string) => Promise<{ status: number; body: Json }>,
+  ])[] = [
+    [
+      'applications',
+      applicationId,
+      (name) => api.call('PUT', `/api/v1/applications/${applicationId}`, { token, json: { name } }),
+    ],
+    [
+      'api_resources',
+      resourceId,
+      (name) => api.call('PATCH', `/api/v1/api-resources/${resourceId}`, { token, json: { name } }),
+    ],
+    [
+      'organizations',
+      organizationId,
+      (name) =>
+        api.call('PATCH', `/api/v1/organizations/${organizationId}`, {
+          token: controlPlane,
+          json: { name },
+        }),
+    ],
+    [
+      'tenants',
+      tenantId,
+      (name) =>
+        api.call('PATCH', `/api/v1/tenants/${tenantId}`, { token: controlPlane, json: { name } }),
+    ],
+  ]
+  for (const [table, id, change] of changes) {
+    await sql(database, `update ${table} set name = $2 where id = $1`, [id, OLD])
+    const kept = await change(OLD)
+    t.is(kept.status, 200, `${table}: ${JSON.stringify(kept.body)}`)
+    t.is(kept.body['name'], OLD, table)
+    for (const name of [`${OLD}/`, ` ${OLD}`, 'www.other.example', 'x'.repeat(121), 'A\u202eb']) {
+      const refused = await change(name)
+      t.is(refused.status, 400, `${table}: ${name}`)
+      t.deepEqual((refused.body['errors'] as Json[])[0]?.['pointer'], '#/name', table)
+    }
+    const fresh = await change('Cafe\u0301.example ')
+    t.is(fresh.body['name'], 'Caf\u00e9.example', table)
+    t.is((await change(OLD)).status, 400, `${table}: the old name is gone`)
+  }
+})
+
+test.serial('settings may keep a stored name of the brand that breaks the rule', async (t) => {
+  const { tenantId, token } = workspace
+  const change = (branding: Json) =>
+    api.call('PATCH', '/api/v1/tenant/settings', { token, json: { branding } })
+  await sql(
+    running.db.database,
+    `update tenants set settings = settings || jsonb_build_object('branding', jsonb_build_object('name', $2::text))
+     where id = $1`,
+    [tenantId, OLD],
+  )
+  const kept = await change({ name: OLD, color: '#112233' })
+  t.is(kept.status, 200)
+  t.like(kept.body['branding'], { name: OLD, color: '#112233' })
+  t.is((await change({ name: `${OLD}/` })).status, 400)
+  t.like((await change({ name: 'New' })).body['branding'], { name: 'New' })
+  t.is((await change({ name: OLD })).status, 400)
+})
 
 test.serial('a name is stored in NFC', async (t) => {
   const decomposed = 'Cafe\u0301'

@@ -334,3 +334,16 @@ test('open registration: one tenant, user scopes only, and no address of the ser
     }
   }
 })
+
+test('a registered client may keep a stored name that breaks the rule', async (t) => {
+  const { body, path, token } = await client.registered({ client_name: 'New' })
+  const id = String(body['client_id'])
+  const old = 'Pay at https://old.example'
+  await sql(running.db.database, 'update applications set name = $2 where id = $1', [id, old])
+  const put = (name: string) =>
+    client.send('PUT', path, token, { client_id: id, redirect_uris: [CALLBACK], client_name: name })
+  t.is((await put(old)).body['client_name'], old)
+  t.is((await put(`${old}/`)).body['error'], 'invalid_client_metadata')
+  t.is((await put('New')).body['client_name'], 'New')
+  t.is((await put(old)).body['error'], 'invalid_client_metadata')
+})
