@@ -64,7 +64,7 @@ async function call(address: string, options: EgressOptions, out: Writable): Pro
       `the argument must be a URL like https://api.example.com/v1/models, not ${address}`,
     )
   }
-  const token = tokenFrom(options, readEnvironment())
+  const token = await tokenFrom(options, readEnvironment())
   const client = httpClient(options.url)
   const calls = serviceCalls(options.url, token)
   try {

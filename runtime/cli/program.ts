@@ -22,6 +22,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   operator: async () => (await import('./operator.js')).operatorCommand,
   webhooks: async () => (await import('./webhooks/webhooks.js')).webhooksCommand,
   agent: async () => (await import('./agent/agent.js')).agentCommand,
+  login: async () => (await import('./login.js')).loginCommand,
+  logout: async () => (await import('./login.js')).logoutCommand,
   api: async () => (await import('./api/api.js')).apiCommand,
   apply: async () => (await import('./apply/apply.js')).applyCommand,
   run: async () => (await import('./run.js')).runCommand,

@@ -66,7 +66,7 @@ async function run(
   checkAddress('--url', options.url)
   const environment = readEnvironment()
   const random = systemRandom(systemClock)
-  const token = tokenFrom(options, environment)
+  const token = await tokenFrom(options, environment)
   const named = options.credential.map(parseNamed)
   const passthrough = options.passthrough.map(passedHost)
   const client = httpClient(options.url)

@@ -2,6 +2,9 @@
 import { type Command, Option } from 'commander'
 import type { TokenOptions } from '../client/token-source.js'
 
+/** What the help says of a command without a named token. */
+export const OR_LOGIN = 'default: the login of svc login'
+
 export type ServiceAccess = TokenOptions & { readonly url: string }
 
 /** Adds the options. */
@@ -12,7 +15,7 @@ export function serviceAccess(command: Command): Command {
       '--token-file <file>',
       'a file with an access token with vault:read; read again for every call',
     )
-    .option('--token-env <name>', 'or the environment variable with the token')
+    .option('--token-env <name>', `or the environment variable with the token; ${OR_LOGIN}`)
 }
 
 /** Accepts the name that an option had before, which the help does not show. */

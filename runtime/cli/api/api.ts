@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { httpClient, type HttpClient } from '../../client/http.js'
 import { reasonOf } from '../../client/reasons.js'
-import { tokenFrom, type TokenOptions } from '../../client/token-source.js'
+import { loginSource, tokenFrom, type TokenOptions } from '../../client/token-source.js'
 import { readEnvironment } from '../../kernel/config/environment.js'
 import { withTarget } from '../../process/target.js'
-import { checkAddress, collected } from '../service-access.js'
+import { checkAddress, collected, OR_LOGIN } from '../service-access.js'
 import { bodyOfFields, callOf, operationNamed, operationsOf, type Operation } from './operations.js'
 import { output } from '../../process/output.js'
 
@@ -49,7 +49,7 @@ export function apiCommand(program: Command): void {
     .description('call an operation and print its answer')
     .requiredOption('--url <url>', 'the service')
     .option('--token-file <file>', 'a file with the access token')
-    .option('--token-env <name>', 'or the environment variable with the token')
+    .option('--token-env <name>', `or the environment variable with the token; ${OR_LOGIN}`)
     .option('--param <name=value>', 'a path, query or header parameter, repeatable', collected, [])
     .option('--field <name=value>', 'a member of the body: a.b=c, repeatable', collected, [])
     .option('--body <json>', 'the body; @file reads it from a file, @- from stdin')
@@ -82,10 +82,14 @@ async function list({ url, tag, json = false }: ListOptions): Promise<number> {
 
 async function call(name: string, options: CallOptions): Promise<number> {
   const { url, include = false, json = false, tokenFile, tokenEnv } = options
-  const token =
+  checkAddress('--url', url)
+  const environment = readEnvironment()
+  // Public operations need no token.
+  const source =
     tokenFile === undefined && tokenEnv === undefined
-      ? undefined
-      : await tokenFrom({ tokenFile, tokenEnv }, readEnvironment())()
+      ? await loginSource(url, environment)
+      : await tokenFrom({ tokenFile, tokenEnv, url }, environment)
+  const token = await source?.()
   const given = options.body === undefined ? undefined : jsonOf(options.body)
   return withService(url, async (client) => {
     const operation = operationNamed(await operations(client), name)

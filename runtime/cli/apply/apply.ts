@@ -5,7 +5,7 @@ import { reasonOf } from '../../client/reasons.js'
 import { tokenFrom, type TokenOptions } from '../../client/token-source.js'
 import { readEnvironment } from '../../kernel/config/environment.js'
 import { withTarget } from '../../process/target.js'
-import { checkAddress } from '../service-access.js'
+import { checkAddress, OR_LOGIN } from '../service-access.js'
 import { InvalidFile, readDocument } from './document.js'
 import { ApplyFailed, execute, keyOf } from './execute.js'
 import { type Action, type Change, planOf } from './plan.js'
@@ -39,7 +39,7 @@ export function applyCommand(program: Command): void {
     .requiredOption('-f, --file <file>', 'the resources, in TOML or JSON; - is standard input')
     .requiredOption('--url <url>', 'the service')
     .option('--token-file <file>', 'a file with an access token of the tenant')
-    .option('--token-env <name>', 'or the environment variable with the token')
+    .option('--token-env <name>', `or the environment variable with the token; ${OR_LOGIN}`)
     .option('--operator-token-file <file>', 'a file with a token for organization_policies')
     .option('--operator-token-env <name>', 'or the environment variable with it')
     .option('--plan', 'show what would change, and change nothing')
@@ -66,12 +66,17 @@ async function apply(options: ApplyOptions): Promise<number> {
   checkAddress('--url', url)
   const environment = readEnvironment()
   const document = readDocument(file, environment)
-  const tenant = await tokenFrom(options, environment)()
+  const tenant = await (await tokenFrom(options, environment))()
   const { operatorTokenFile, operatorTokenEnv } = options
   const control =
     operatorTokenFile === undefined && operatorTokenEnv === undefined
       ? tenant
-      : await tokenFrom({ tokenFile: operatorTokenFile, tokenEnv: operatorTokenEnv }, environment)()
+      : await (
+          await tokenFrom(
+            { tokenFile: operatorTokenFile, tokenEnv: operatorTokenEnv, url },
+            environment,
+          )
+        )()
   const tokens = { tenant, control }
   const client = httpClient(url)
   try {

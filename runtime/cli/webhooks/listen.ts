@@ -11,7 +11,9 @@ import type { Command } from 'commander'
 import { matchesEvent } from '../../../actors/domain/event-filters.js'
 import { newWebhookSecret } from '../../../actors/webhooks/subscriptions/rules.js'
 import { type HttpClient, httpClient } from '../../client/http.js'
+import { loginSource } from '../../client/token-source.js'
 import type { Clock } from '../../kernel/clock.js'
+import { readEnvironment } from '../../kernel/config/environment.js'
 import { systemRandom } from '../../kernel/random.js'
 import { postSigned } from './post.js'
 import { withTarget } from '../../process/target.js'
@@ -77,7 +79,7 @@ export function listenOptions(command: Command): Command {
 export async function listen(options: ListenOptions, needs: ListenNeeds): Promise<void> {
   const { out, err, clock, signal } = needs
   const client = httpClient(options.url)
-  const tokens = tokenSource(options, client, clock)
+  const tokens = await tokenSource(options, client, clock)
   const secret = stableSecret(options.secretFile, clock)
   const say = (object: Readonly<Record<string, unknown>>, text: string) =>
     out(options.json === true ? `${JSON.stringify(object)}\n` : `${text}\n`)
@@ -153,15 +155,17 @@ function lineOf(sequence: number, type: string, { status, error }: Forwarded): s
   return `${sequence} ${type} -> ${status ?? error}`
 }
 
-/** A token from its file, or from the token endpoint, renewed before it expires. */
-function tokenSource(
-  { tokenFile, clientId, clientSecretFile }: ListenOptions,
+/** A token from its file, from the token endpoint, or of `svc login`, renewed before it expires. */
+async function tokenSource(
+  { url, tokenFile, clientId, clientSecretFile }: ListenOptions,
   client: HttpClient,
   clock: Clock,
-): () => Promise<string> {
+): Promise<() => Promise<string>> {
   if (tokenFile !== undefined) return async () => readFileSync(tokenFile, 'utf8').trim()
   if (clientId === undefined || clientSecretFile === undefined) {
-    throw new Error('name --token-file, or --client-id and --client-secret-file')
+    const login = clientId === undefined ? await loginSource(url, readEnvironment()) : undefined
+    if (login !== undefined) return login
+    throw new Error('name --token-file, or --client-id and --client-secret-file, or run svc login')
   }
   let known: { token: string; untilSecs: number } | undefined
   return async () => {

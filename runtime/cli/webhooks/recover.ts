@@ -5,7 +5,7 @@ import { tokenFrom, type TokenOptions } from '../../client/token-source.js'
 import { readEnvironment } from '../../kernel/config/environment.js'
 import type { Clock } from '../../kernel/clock.js'
 import { withTarget } from '../../process/target.js'
-import { checkAddress } from '../service-access.js'
+import { checkAddress, OR_LOGIN } from '../service-access.js'
 
 const UNIT_SECS: Readonly<Record<string, number>> = { m: 60, h: 3_600, d: 86_400 }
 
@@ -31,7 +31,7 @@ export function recoverOptions(command: Command): Command {
     .requiredOption('--since <time>', 'a time such as 2026-01-31T12:00:00Z, or an age: 30m, 6h, 2d')
     .option('--id <id>', 'a subscription; default: every active one of the tenant')
     .option('--token-file <file>', 'a file with an access token with webhooks:manage')
-    .option('--token-env <name>', 'or the environment variable with the token')
+    .option('--token-env <name>', `or the environment variable with the token; ${OR_LOGIN}`)
     .option('--json', 'as JSON')
 }
 
@@ -42,7 +42,7 @@ export async function recover(
 ): Promise<void> {
   checkAddress('--url', options.url)
   const since = timeOf(options.since, clock).toISOString()
-  const token = await tokenFrom(options, readEnvironment())()
+  const token = await (await tokenFrom(options, readEnvironment()))()
   const client = httpClient(options.url)
   try {
     const call = (method: 'GET' | 'POST', path: string, json?: unknown) =>
