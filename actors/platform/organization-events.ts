@@ -14,6 +14,9 @@ import { type EventSubject, type EventType, eventData, type NewEvent } from '../
 /** At most this many environments get an event; the oldest ones first. */
 export const NOTIFIED_TENANTS_MAX = 100_000
 
+/** The actor in events caused by an operator of the deployment. */
+export const DEPLOYMENT = { type: 'deployment', id: 'operator' } as const
+
 type Fields = Readonly<Record<string, unknown>>
 
 /** Who caused the event. */
@@ -30,7 +33,7 @@ export type OrganizationEvent = {
   readonly type: EventType
   readonly organizationId: string
   readonly fields: Fields
-  /** Members that replace those of `fields` in the copies that name the doer. */
+  /** In the copies that name the doer, these members override the same ones of `fields`. */
   readonly namedFields?: Fields
   /** Null: an operator of the deployment, whom the tenants must not learn. */
   readonly by: Doer | null
@@ -101,6 +104,3 @@ export async function beginFeed(
     recordOrganizationEvent(tx, { id, organizationId, type, data, occurredAt })
   appendEvents(tx, [{ id, tenantId, type, data, occurredAt }])
 }
-
-/** The actor in events caused by an operator of the deployment. */
-export const DEPLOYMENT = { type: 'deployment', id: 'operator' } as const

@@ -23,15 +23,26 @@ export const systemClock: Clock = {
 }
 
 /**
- * A signal that is aborted by `outer`, or after `ms` with a TimeoutError. `AbortSignal.any()` keeps the signals that it is given
- * weakly: garbage collection takes an `AbortSignal.timeout()` from it, and the work never ends
- * (https://github.com/nodejs/node/issues/57736). So it is called here alone, with controllers that something else keeps.
+ * Gives work a signal that is aborted by `outer`, or after `ms` with a TimeoutError, until it has ended. `AbortSignal.any()`
+ * keeps the signals that it is given weakly: garbage collection takes an `AbortSignal.timeout()` from it, and the work never
+ * ends (https://github.com/nodejs/node/issues/57736). So it is called here alone, with controllers that something else keeps.
  */
-export function limitedTo(ms: number, outer: AbortSignal): AbortSignal {
+export async function limitedTo<T>(
+  ms: number,
+  outer: AbortSignal | undefined,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const limit = new AbortController()
   // The timer keeps the controller. It keeps no process.
-  setTimeout(() => limit.abort(new DOMException(`over after ${ms} ms`, 'TimeoutError')), ms).unref()
-  return endedBy(outer, limit)
+  const timer = setTimeout(
+    () => limit.abort(new DOMException(`over after ${ms} ms`, 'TimeoutError')),
+    ms,
+  ).unref()
+  try {
+    return await work(outer === undefined ? limit.signal : endedBy(outer, limit))
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /** A signal that is aborted by `outer`, or by a controller that the caller keeps. */

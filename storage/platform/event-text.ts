@@ -14,7 +14,7 @@ export interface NewEvent {
   /** The data for receivers: plain JSON without secrets. */
   readonly data: Record<string, unknown>
   readonly occurredAt: Date
-  /** Members of the audit record that add to or replace those of `data`. Never sent to receivers. */
+  /** Members of the audit record that are added to `data` or override its members. Never sent to receivers. */
   readonly audit?:
     | Partial<Omit<NewAuditEvent, 'id' | 'tenantId' | 'type' | 'occurredAt' | 'data'>>
     | undefined

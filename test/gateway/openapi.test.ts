@@ -81,7 +81,7 @@ test('every schema of the documents is JSON Schema 2020-12', (t) => {
     t.deepEqual(schema, components['schemas']?.[name], name)
 })
 
-test('the codes of problems that are not those of their type are in the document', (t) => {
+test('error codes that differ from their problem type are in the document', (t) => {
   const described = (path: string, method: string, status: number) =>
     JSON.stringify(documentOf('internal').paths[path]![method]!.responses[status])
   t.regex(described('/api/v1/agents/{agent_id}/wallet', 'get', 404), /`wallet_not_provisioned`/)

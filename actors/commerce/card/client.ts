@@ -139,20 +139,21 @@ export function createCardClient(options: CardClientOptions): CardClient {
 
   return {
     async call(call) {
-      const signal = limitedTo(timeoutMs, call.signal)
       try {
-        const { tenantId } = call
-        const within = tenantId === '' ? undefined : { groups: await groups?.of(tenantId) }
-        const release = await calls.acquire([tenantId], 1, signal, within).catch(() => undefined)
-        if (release === undefined) throw new ProviderUnavailable('timeout')
-        if (isRefused(release)) throw new ProviderUnavailable('busy')
-        try {
-          const answer = await ask({ ...call, signal })
-          countCall(answer.tag)
-          return answer
-        } finally {
-          release()
-        }
+        return await limitedTo(timeoutMs, call.signal, async (signal) => {
+          const { tenantId } = call
+          const within = tenantId === '' ? undefined : { groups: await groups?.of(tenantId) }
+          const release = await calls.acquire([tenantId], 1, signal, within).catch(() => undefined)
+          if (release === undefined) throw new ProviderUnavailable('timeout')
+          if (isRefused(release)) throw new ProviderUnavailable('busy')
+          try {
+            const answer = await ask({ ...call, signal })
+            countCall(answer.tag)
+            return answer
+          } finally {
+            release()
+          }
+        })
       } catch (error) {
         countCall('unavailable')
         throw error

@@ -42,8 +42,9 @@ export function chargeProcessing({
       return provider
     },
 
-    /** Aborts the wait for an answer. */
-    limit: (ending: AbortSignal) => limitedTo(PROVIDER_MS, ending),
+    /** Asks a provider, and aborts the wait for its answer in time. */
+    ask: <Answer>(ending: AbortSignal, work: (signal: AbortSignal) => Promise<Answer>) =>
+      limitedTo(PROVIDER_MS, ending, work),
 
     /**
      * True if the ledger has room for the amount. Check this before the provider is called: money

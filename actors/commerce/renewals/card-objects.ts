@@ -89,12 +89,14 @@ export function cardObjects(needs: RenewalNeeds, lifecycle: Pick<Lifecycle, 'sig
     notifications: ProviderNotifications,
     { about, objectId }: CardEventRow,
   ): Promise<{ readonly paymentId: string; readonly follow: Follow } | undefined> {
-    const limit = processing.limit(lifecycle.signal)
+    const { signal: ending } = lifecycle
     if (about === 'dispute') {
-      const object = await notifications.dispute(objectId, limit)
+      const object = await processing.ask(ending, (signal) =>
+        notifications.dispute(objectId, signal),
+      )
       return object && { paymentId: object.paymentId, follow: followDispute(object) }
     }
-    const object = await notifications.refund(objectId, limit)
+    const object = await processing.ask(ending, (signal) => notifications.refund(objectId, signal))
     return object && { paymentId: object.paymentId, follow: followRefund(objectId, object) }
   }
 

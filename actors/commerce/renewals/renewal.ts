@@ -83,10 +83,14 @@ export function renewal(needs: RenewalNeeds, lifecycle: Pick<Lifecycle, 'signal'
     if (mandate === null) throw new Error('a subscription that renews has no mandate')
     const provider = processing.providerNamed(charge.rail)
     const { id: chargeId, amountMinor, currency } = charge
-    const answer = await provider.take(
-      { tenantId, chargeId, amountMinor, currency, by: { tag: 'mandate', mandate } },
-      processing.limit(lifecycle.signal),
-    )
+    const order = {
+      tenantId,
+      chargeId,
+      amountMinor,
+      currency,
+      by: { tag: 'mandate', mandate },
+    } as const
+    const answer = await processing.ask(lifecycle.signal, (signal) => provider.take(order, signal))
     await processing.record(charge, provider, answer, options)
   }
 }

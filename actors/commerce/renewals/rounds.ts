@@ -115,7 +115,9 @@ export function renewalRounds(needs: RenewalNeeds, lifecycle: Pick<Lifecycle, 's
       options,
     )
     const order = { tenantId, chargeId, amountMinor, currency, abandoned }
-    const answer = await provider.conclude(order, processing.limit(lifecycle.signal))
+    const answer = await processing.ask(lifecycle.signal, (signal) =>
+      provider.conclude(order, signal),
+    )
     await processing.record(charge, provider, answer, options)
   }
 
@@ -146,9 +148,10 @@ export function renewalRounds(needs: RenewalNeeds, lifecycle: Pick<Lifecycle, 's
     )
     if (charge === undefined) throw new Error('a refund has no charge')
     const order = { tenantId, refundId, chargeId, amountMinor, currency: charge.currency }
-    const answer = await processing
-      .providerNamed(charge.rail)
-      .refund(order, processing.limit(lifecycle.signal))
+    const provider = processing.providerNamed(charge.rail)
+    const answer = await processing.ask(lifecycle.signal, (signal) =>
+      provider.refund(order, signal),
+    )
     if (answer.tag === 'pending') return
     await database.tenant(
       tenantId,
@@ -160,9 +163,10 @@ export function renewalRounds(needs: RenewalNeeds, lifecycle: Pick<Lifecycle, 's
   async function payOut(payout: PayoutRow): Promise<void> {
     const { tenantId, id: payoutId, amountMinor, currency } = payout
     const order = { tenantId, payoutId, amountMinor, currency }
-    const answer = await processing
-      .providerNamed(payout.rail)
-      .payOut(order, processing.limit(lifecycle.signal))
+    const provider = processing.providerNamed(payout.rail)
+    const answer = await processing.ask(lifecycle.signal, (signal) =>
+      provider.payOut(order, signal),
+    )
     if (answer.tag === 'pending') return
     await database.tenant(
       tenantId,

@@ -34,7 +34,7 @@ export function credentialIssuers({ tenants, baseUrl, rootTenantSlug, enabled }:
   }
 
   return {
-    /** By the slug of a URL. The root issuer (null) is that of `credentials.root_tenant_slug`. */
+    /** By the slug of a URL. Null names the root issuer, which belongs to the tenant `credentials.root_tenant_slug`. */
     async bySlug(slug: string | null, context: MessageContext): Promise<Issuer | null> {
       const tenantSlug = slug ?? rootTenantSlug
       if (tenantSlug === undefined || !isSlug(tenantSlug)) return null

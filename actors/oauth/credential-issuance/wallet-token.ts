@@ -63,7 +63,7 @@ async function presentedToken(
       dpopProof,
       httpMethod,
       httpUrl,
-      // The caller checks the audience: a credential issuer is a resource of its own.
+      // The caller checks the audience, because each credential issuer is a separate resource.
       anyAudience: true,
     },
     context,

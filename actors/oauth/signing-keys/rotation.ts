@@ -24,7 +24,7 @@ const ATTEMPTS_MAX = 5
 export type Needs = {
   readonly database: Database
   readonly sealer: Sealer
-  /** The tenant of the keys. Default: those of the service. */
+  /** The tenant that owns the keys. Default: the service. */
   readonly owner?: string | undefined
 }
 export type Done = {

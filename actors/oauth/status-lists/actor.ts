@@ -165,7 +165,7 @@ export const statusListsActor = defineActor<StatusListsProtocol, StatusListsNeed
         nowSecs: Math.floor(signedAt.getTime() / 1000),
       })
       const wanted = { typ: STATUS_LIST_TYPE, claims: JSON.stringify(claims) }
-      // The issuer of the list is that of its tokens: a credential issuer, or the service.
+      // A list has the same issuer as the tokens in it: a credential issuer, or the service.
       const signed =
         purpose === 'credential'
           ? await keys.signForTenant({ ...wanted, tenantId }, context)

@@ -64,29 +64,29 @@ export function createBoundedFetch({
       const target = judgeTarget(text, rules)
       if (target.tag === 'refused') throw new FetchFailed(target.fault)
       const { url } = target
-      const signal =
-        outer === undefined ? AbortSignal.timeout(timeoutMs) : limitedTo(timeoutMs, outer)
-      let answered = false
-      try {
-        const answer = await upstreams.of(url.origin).request({
-          method: method as 'GET',
-          path: url.pathname + url.search,
-          headers: { ...headers, 'accept-encoding': 'identity' },
-          body: bodyOf(body),
-          signal,
-        })
-        answered = true
-        if (answer.headers['content-encoding'] !== undefined) {
-          discard(answer.body)
-          throw new FetchFailed('content_encoding')
+      return limitedTo(timeoutMs, outer, async (signal) => {
+        let answered = false
+        try {
+          const answer = await upstreams.of(url.origin).request({
+            method: method as 'GET',
+            path: url.pathname + url.search,
+            headers: { ...headers, 'accept-encoding': 'identity' },
+            body: bodyOf(body),
+            signal,
+          })
+          answered = true
+          if (answer.headers['content-encoding'] !== undefined) {
+            discard(answer.body)
+            throw new FetchFailed('content_encoding')
+          }
+          const bytes = await readBody(answer.body, answerBytesMax)
+          if (bytes === undefined) throw new FetchFailed('http_response_body_size')
+          return responseOf(answer.statusCode, answer.headers, bytes)
+        } catch (error) {
+          if (error instanceof FetchFailed) throw error
+          throw new FetchFailed(signal.aborted ? 'timeout' : proxyErrorOf(error, answered))
         }
-        const bytes = await readBody(answer.body, answerBytesMax)
-        if (bytes === undefined) throw new FetchFailed('http_response_body_size')
-        return responseOf(answer.statusCode, answer.headers, bytes)
-      } catch (error) {
-        if (error instanceof FetchFailed) throw error
-        throw new FetchFailed(signal.aborted ? 'timeout' : proxyErrorOf(error, answered))
-      }
+      })
     },
     close: () => upstreams.destroy(),
   }

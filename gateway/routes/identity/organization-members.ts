@@ -21,6 +21,7 @@ import {
   unknownOrganization,
 } from './organization-shapes.js'
 import { Email } from './user-shapes.js'
+import { EVENTS_MAX, eventsQuery } from '../events-query.js'
 
 const MEMBERS = '/api/v1/organizations/{organization_id}/members'
 const MEMBER = `${MEMBERS}/{member_id}`
@@ -50,7 +51,6 @@ const AddMember = z
   ])
   .meta({ id: 'AddOrganizationMember' })
 
-const EVENTS_MAX = 200
 const OrganizationEvent = z
   .object({
     sequence: z.int(),
@@ -113,20 +113,7 @@ export const organizationMemberRoutes: readonly Route[] = [
       'tenant that knows their subject.',
     security: { ...facts.security, scopes: ['org:read', 'deployment:manage'] },
     params: OrganizationId,
-    query: z.object({
-      after: z
-        .string()
-        .regex(/^(0|[1-9][0-9]{0,14})$/)
-        .transform(Number)
-        .optional()
-        .meta({ description: '`next_after` of the last answer; 0, the default, is the oldest.' }),
-      limit: z
-        .string()
-        .regex(/^[1-9][0-9]{0,8}$/)
-        .transform((limit) => Math.min(Number(limit), EVENTS_MAX))
-        .optional()
-        .meta({ description: `Events of an answer, at most ${EVENTS_MAX}, the default.` }),
-    }),
+    query: eventsQuery('`next_after` of the last answer; 0, the default, is the oldest.'),
     message: (request) => ({
       caller: callerOf(request),
       organizationId: request.params.organization_id,

@@ -19,9 +19,9 @@ import {
   WebhookRecord,
   webhookRecord,
 } from './webhook-shapes.js'
+import { EVENTS_MAX, eventsQuery } from '../events-query.js'
 
 const tags = ['Webhooks'] as const
-const EVENTS_MAX = 200
 const named = z.object({ id: z.string().max(64) })
 const namedDelivery = z.object({ id: z.string().max(64), delivery_id: z.string().max(64) })
 const readers = {
@@ -304,20 +304,7 @@ export const webhookRoutes: readonly Route[] = [
     tags,
     exposure: 'internal',
     security: readers,
-    query: z.object({
-      after: z
-        .string()
-        .regex(/^(0|[1-9][0-9]{0,14})$/)
-        .transform(Number)
-        .optional()
-        .meta({ description: '`next_after` of the last answer; 0 is the oldest event kept.' }),
-      limit: z
-        .string()
-        .regex(/^[1-9][0-9]{0,8}$/)
-        .transform((limit) => Math.min(Number(limit), EVENTS_MAX))
-        .optional()
-        .meta({ description: `Events of an answer, at most ${EVENTS_MAX}, the default.` }),
-    }),
+    query: eventsQuery('`next_after` of the last answer; 0 is the oldest event kept.'),
     message: ({ query, principal }) => ({
       tenantId: principal.tenantId,
       after: query.after ?? null,

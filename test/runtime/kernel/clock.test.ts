@@ -16,7 +16,7 @@ function heard(signal: AbortSignal): Promise<unknown> {
 
 test('a limit ends work whose signal was collected', async (t) => {
   const { signal } = new AbortController()
-  const over = heard(limitedTo(50, signal))
+  const over = limitedTo(50, signal, heard)
   // The objects of this turn are kept until it ends.
   await Promise.resolve()
   setImmediate(collect)
@@ -28,7 +28,7 @@ test('a limit ends work whose signal was collected', async (t) => {
 
 test('the outer signal ends work before its limit, with its own reason', async (t) => {
   const outer = new AbortController()
-  const over = heard(limitedTo(60_000, outer.signal))
+  const over = limitedTo(60_000, outer.signal, heard)
   const either = heard(endedBy(outer.signal, new AbortController()))
   setImmediate(() => {
     collect()
@@ -46,4 +46,25 @@ test('a controller that the caller keeps ends work', async (t) => {
     own.abort('given up')
   })
   t.is(await over, 'given up')
+})
+
+test('a limit ends with its work', async (t) => {
+  const given: AbortSignal[] = []
+  const work = async (signal: AbortSignal) => {
+    given.push(signal)
+    return 'done'
+  }
+  const { signal } = new AbortController()
+  t.is(await limitedTo(20, signal, work), 'done')
+  t.is(await limitedTo(20, undefined, work), 'done')
+  const failing = limitedTo(20, signal, async (one) => {
+    given.push(one)
+    throw new Error('failed')
+  })
+  await t.throwsAsync(failing, { message: 'failed' })
+  await new Promise((resolve) => setTimeout(resolve, 100))
+  t.deepEqual(
+    given.map(({ aborted }) => aborted),
+    [false, false, false],
+  )
 })

@@ -61,7 +61,7 @@ const RESPONSE_ALLOWED = new Set([
 /** The rest of the name is the upstream's: words without digits, so that it has no room for a token or hex. */
 const RATE_LIMIT = /^x-ratelimit-[a-z]{1,16}(?:-[a-z]{1,16}){0,4}$/
 const UPSTREAM_REQUEST_ID = 'x-svc-upstream-request-id'
-/** The size that the answer to a HEAD request announces. The answer to the caller has a size of its own. */
+/** The size that the answer to a HEAD request announces. It differs from the size of the answer to the caller. */
 const UPSTREAM_LENGTH = 'x-svc-upstream-content-length'
 
 export type SanitizedHeaders =
