@@ -25,9 +25,14 @@ export interface LockoutCounts extends AttemptCounts {
   put(key: string, value: Uint8Array, ttlSecs: number): Promise<void>
 }
 
+/** Failures of an address over all tenants, as multiples of the limit in one. */
+const TENANTS_WORTH = 5
+
 /** One attempt: its target, its origin, and a signal that ends the wait. */
 export type Attempted = {
   readonly name: string
+  /** What the attempt could guess in other tenants too: the address of an account, whose password is one. */
+  readonly everywhere?: string | undefined
   readonly address: string
   readonly signal?: AbortSignal | undefined
 }
@@ -53,6 +58,7 @@ export interface Lockout {
 export function lockout(counts: LockoutCounts, settings: LockoutSettings, clock: Clock): Lockout {
   const { brute_force_max_attempts: limit, brute_force_lockout_secs: windowSecs } = settings
   const ofName = { limit, windowSecs }
+  const ofEverywhere = { limit: TENANTS_WORTH * limit, windowSecs }
   const ofAddress = {
     limit: settings.password_verify_ip_max_attempts,
     windowSecs: settings.password_verify_ip_window_secs,
@@ -70,12 +76,18 @@ export function lockout(counts: LockoutCounts, settings: LockoutSettings, clock:
     used: async (name) => (await counts.take(`lockout:name:${name}`, ofName, 0)).used,
 
     async attempt(attempted, judge) {
-      const { name, address, signal } = attempted
+      const { name, everywhere, address, signal } = attempted
       const locked = await lockedFor(name)
       if (locked !== undefined) return { tag: 'locked', retryAfterSecs: locked }
       const here = await counts.take(`lockout:address:${quotaAddress(address)}`, ofAddress)
       if (!here.allowed) return { tag: 'locked', retryAfterSecs: here.resetSecs }
-      const judged = await judgeAttempt(
+      const shared = everywhere === undefined ? null : `lockout:everywhere:${everywhere}`
+      if (shared !== null) {
+        const { allowed, resetSecs } = await counts.take(shared, ofEverywhere)
+        if (!allowed) return { tag: 'locked', retryAfterSecs: resetSecs }
+      }
+      let isFailure = false
+      const judging = judgeAttempt(
         counts,
         `lockout:name:${name}`,
         ofName,
@@ -83,6 +95,7 @@ export function lockout(counts: LockoutCounts, settings: LockoutSettings, clock:
           judge({
             ...attempt,
             async failed() {
+              isFailure = true
               if (!(await attempt.failed())) return false
               const ends = String(clock.nowSecs() + windowSecs)
               await counts.put(`lockout:locked:${name}`, encoder.encode(ends), windowSecs)
@@ -91,6 +104,9 @@ export function lockout(counts: LockoutCounts, settings: LockoutSettings, clock:
           }),
         signal,
       )
+      const judged = await judging.finally(async () => {
+        if (shared !== null && !isFailure) await counts.take(shared, ofEverywhere, -1)
+      })
       if (judged.tag === 'judged') return judged
       // The name may have been locked while this attempt waited for others.
       const retryAfterSecs = (await lockedFor(name)) ?? judged.retryAfterSecs

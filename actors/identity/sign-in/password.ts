@@ -98,7 +98,8 @@ export function passwordStep(tools: PasswordTools) {
           if (judged.tag === 'unavailable') return { tag: 'captcha_unavailable' }
           if (judged.tag === 'throttled') return { ...judged, tag: 'captcha_throttled' }
         }
-        const attempted = { name, address: visitor.address, signal: context.signal }
+        const everywhere = `login:${email.toLowerCase()}`
+        const attempted = { name, everywhere, address: visitor.address, signal: context.signal }
         const judged = await lockout.attempt(attempted, async (attempt) => {
           for (let isFirst = true; ; isFirst = false) {
             const found = await database.system(

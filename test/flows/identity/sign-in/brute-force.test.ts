@@ -94,3 +94,31 @@ test('attempts count for their address and for their IPv6 network, unless they a
   t.is(await from('2001:db8:1:3::1', 6), 200, 'another network')
   t.is(await from('192.0.2.1', 7), 200)
 })
+
+test('guesses of an address count over all tenants, with and without an account', async (t) => {
+  const running = await testService({
+    environment: {
+      SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '2',
+      SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
+    },
+  })
+  t.teardown(() => running.end())
+  const places = await Promise.all(Array.from({ length: 7 }, () => bootstrapped(running)))
+  const browser = openBrowser(running)
+  t.teardown(() => browser.close())
+  const at = async (place: number, email: string, password?: string) => {
+    browser.cookies.clear()
+    const page = await browser.get(`/auth/login?tenant_slug=${places[place]!.tenantSlug}`)
+    return (await attempt(browser, page, email, password)).status
+  }
+  const { email, password } = places[6]!
+  // Correct passwords are no guesses.
+  for (let n = 0; n < 12; n += 1) t.is(await at(6, email, password), 303)
+  for (const typed of [email, `none.${email}`]) {
+    for (let place = 0; place < 5; place += 1)
+      for (let n = 0; n < 2; n += 1) t.is(await at(place, typed), 200, `${place} ${n}`)
+    t.is(await at(5, typed), 429, 'a tenant without failures')
+    t.is(await at(6, typed, password), 429, 'the right password too')
+  }
+  t.is(await at(5, `other.${email}`), 200)
+})
