@@ -57,20 +57,24 @@ test.after.always(async () => {
 const nowSecs = () => Math.floor(Date.now() / 1000)
 const basic = () => `Basic ${Buffer.from(`${party.clientId}:${party.secret}`).toString('base64')}`
 
-async function push(aud: string | string[]) {
-  const client_assertion = await new SignJWT({ jti: crypto.randomUUID(), aud })
-    .setProtectedHeader({ alg: 'ES256' })
-    .setIssuer(keyed.clientId)
-    .setSubject(keyed.clientId)
-    .setIssuedAt()
-    .setExpirationTime('60s')
-    .sign(key)
-  return callerOf(running.baseUrl).form('/oauth/par', {
-    ...Object.fromEntries((await journey(keyed)).url.searchParams),
-    client_assertion_type: ASSERTION,
-    client_assertion,
-  })
+/** A client assertion with changed claims. */
+async function asserted(changed: Readonly<Record<string, unknown>> = {}, alg = 'ES256') {
+  const { clientId } = keyed
+  const claims = { iss: clientId, sub: clientId, aud: running.baseUrl, jti: crypto.randomUUID() }
+  const times = { iat: nowSecs(), exp: nowSecs() + 60 }
+  const signer = alg === 'ES256' ? key : (await generateKeyPair(alg)).privateKey
+  const client_assertion = await new SignJWT({ ...claims, ...times, ...changed })
+    .setProtectedHeader({ alg })
+    .sign(signer)
+  return { client_assertion_type: ASSERTION, client_assertion }
 }
+
+const push = async (aud: string | string[]) => pushAsserted({ aud })
+const pushAsserted = async (changed: Readonly<Record<string, unknown>>) =>
+  callerOf(running.baseUrl).form('/oauth/par', {
+    ...Object.fromEntries((await journey(keyed)).url.searchParams),
+    ...(await asserted(changed)),
+  })
 
 test('par-test-array-as-audience-fails, -token-endpoint-url-, -par-endpoint-url-as-audience-fails', async (t) => {
   t.is((await push(running.baseUrl)).status, 201)
@@ -85,6 +89,69 @@ test('par-test-array-as-audience-fails, -token-endpoint-url-, -par-endpoint-url-
     t.is(answer.status, 401, String(aud))
     t.is(answer.body['error'], 'invalid_client')
   }
+})
+
+test('par-ensure-jwt-client-assertions-nbf-8-seconds-in-the-future-is-accepted, over-60-seconds fails', async (t) => {
+  const soon = nowSecs() + 8
+  t.is((await pushAsserted({ iat: soon, nbf: soon })).status, 201)
+  const late = nowSecs() + 70
+  const refused = await pushAsserted({ iat: late, nbf: late, exp: late + 60 })
+  t.is(refused.status, 401)
+  t.is(refused.body['error'], 'invalid_client')
+})
+
+/** A code of `keyed`, and its redemption with this authentication. */
+async function redeemable() {
+  const own = openBrowser(running)
+  const begun = await journey(keyed)
+  const callback = callbackOf(await authorized(own, person, begun.url))
+  await own.close()
+  const form = {
+    grant_type: 'authorization_code',
+    code: callback.searchParams.get('code')!,
+    redirect_uri: CALLBACK,
+    code_verifier: begun.verifier,
+    client_id: keyed.clientId,
+  }
+  return (authentication: Record<string, string>, headers: Record<string, string> = {}) =>
+    callerOf(running.baseUrl).form('/oauth/token', { ...form, ...authentication }, headers)
+}
+
+test('client assertions at the token endpoint: what the modules refuse, and the issuer as audience', async (t) => {
+  const redeem = await redeemable()
+  const cases: [string, Record<string, string>][] = [
+    ['ensure-client-assertion-in-token-endpoint', {}],
+    [
+      'ensure-client-assertion-with-exp-is-5-minutes-in-past-fails',
+      await asserted({ iat: nowSecs() - 360, exp: nowSecs() - 300 }),
+    ],
+    ['ensure-client-assertion-with-no-sub-fails', await asserted({ sub: undefined })],
+    [
+      'ensure-client-assertion-with-wrong-aud-fails',
+      await asserted({ aud: 'https://other.example' }),
+    ],
+    ['ensure-signed-client-assertion-with-RS256-fails', await asserted({}, 'RS256')],
+    ['ensure-client-id-in-token-endpoint', { ...(await asserted()), client_id: party.clientId }],
+  ]
+  for (const [title, authentication] of cases) {
+    const answer = await redeem(authentication)
+    t.true([400, 401].includes(answer.status), title)
+    t.regex(String(answer.body['error']), /^invalid_(?:client|request)$/, title)
+  }
+  t.is(
+    (await redeem(await asserted())).status,
+    200,
+    'oidcc-ensure-client-assertion-with-iss-aud-succeeds',
+  )
+})
+
+test('ensure-authorization-code-is-bound-to-client', async (t) => {
+  const redeem = await redeemable()
+  const other = { client_id: party.clientId }
+  const answer = await redeem(other, { authorization: basic() })
+  t.is(answer.status, 400)
+  t.is(answer.body['error'], 'invalid_grant')
+  t.is((await redeem(await asserted())).status, 200, 'the code is still that of its client')
 })
 
 type Change = {

@@ -124,6 +124,10 @@ test('par-ensure-pkce-required and par-plain-pkce-rejected, of a client with pus
     t.is(await errorOf(misled), 'invalid_request', JSON.stringify(wrong))
   }
   t.is((await push(await parameters(), fapi)).status, 201)
+  const required = await relyingParty(running, person, { requirePkce: true })
+  const unproved = await push(without, required)
+  t.is(unproved.status, 400)
+  t.is(await errorOf(unproved), 'invalid_request')
   // With only one of the two, require_pkce decides.
   for (const one of ['requirePushedAuthorizationRequests', 'dpopBoundAccessTokens'] as const) {
     const plain = await relyingParty(running, person, { [one]: true })
