@@ -45,6 +45,7 @@ export function clientWirings(shared: SharedNeeds): readonly ActorWiring[] {
     isOwnAddress,
     tenancy,
     metadataClientsOf,
+    clientLogos,
   } = shared
   return [
     wireActor(authorizationActor, ({ ref }) => ({
@@ -56,6 +57,7 @@ export function clientWirings(shared: SharedNeeds): readonly ActorWiring[] {
       issuer,
       tenancy,
       metadataClients: metadataClientsOf(ref(tenants)),
+      logos: clientLogos,
       console: settings.console.enabled,
       accessPolicies: settings.access_control.enabled ? createAccessPolicies(common) : null,
       oidc: settings.oidc,

@@ -40,6 +40,7 @@ export function issuingWirings(shared: SharedNeeds): readonly ActorWiring[] {
     common,
     tenancy,
     remoteDocuments,
+    clientLogos,
     metadataClientsOf,
     documentation,
   } = shared
@@ -68,6 +69,7 @@ export function issuingWirings(shared: SharedNeeds): readonly ActorWiring[] {
       onStop(() => documents.close())
       onStop(() => vault.close())
       onStop(() => remoteDocuments.close())
+      onStop(() => clientLogos.close())
       return {
         keys: ref(signingKeys),
         throttle: server.endpoint_throttle.enabled ? ref(rateLimits) : undefined,

@@ -1,4 +1,5 @@
 /** What more than one actor needs, made once for a process. */
+import { createClientLogos } from '../../actors/oauth/client-id-metadata/client-logos.js'
 import { createMetadataClients } from '../../actors/oauth/client-id-metadata/metadata-clients.js'
 import { createRemoteDocuments } from '../../actors/oauth/client-id-metadata/remote-documents.js'
 import { ownAddressTest } from '../../actors/oauth/api-resources/ownership.js'
@@ -39,6 +40,7 @@ export function sharedNeeds(resources: ProcessResources) {
     settings: egressSettingsOf(settings),
     documentBytesMax: settings.oidc.client_id_metadata_max_bytes,
   })
+  const clientLogos = createClientLogos({ settings: egressSettingsOf(settings), clock })
   const metadataClientsOf = (tenantsRef: ActorRef<TenantsProtocol>) =>
     createMetadataClients({
       ...common,
@@ -80,6 +82,7 @@ export function sharedNeeds(resources: ProcessResources) {
     isOwnAddress,
     tenancy,
     remoteDocuments,
+    clientLogos,
     metadataClientsOf,
     documentation,
   }

@@ -220,6 +220,7 @@ export type ObservedFacts = {
   readonly clientName: string | null
   readonly firstSeenAt: Date
   readonly documentSha256: string
+  readonly logoUri: string | null
 }
 
 export async function findObservedFacts(
@@ -229,9 +230,11 @@ export async function findObservedFacts(
 ): Promise<ObservedFacts | undefined> {
   const { rows } = await tx.query<ObservedFacts>({
     name: 'observed_client.facts',
-    text: `select client_name as "clientName", first_seen_at as "firstSeenAt",
-             document_sha256 as "documentSha256"
-           from observed_clients where tenant_id = $1 and id = $2`,
+    text: `select c.client_name as "clientName", c.first_seen_at as "firstSeenAt",
+             c.document_sha256 as "documentSha256", d.document ->> 'logo_uri' as "logoUri"
+           from observed_clients c left join observed_client_documents d
+             on d.tenant_id = c.tenant_id and d.id = c.id and d.document_sha256 = c.document_sha256
+           where c.tenant_id = $1 and c.id = $2`,
     values: [tenantId, id],
   })
   return rows[0]

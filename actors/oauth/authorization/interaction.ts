@@ -377,7 +377,7 @@ async function askConsent(
 }
 
 async function documentedClient(
-  { database }: InteractionNeeds,
+  { database, logos }: InteractionNeeds,
   { id, tenantId, metadataUrl }: PendingRequest['client'],
   { signal }: MessageContext,
 ): Promise<DocumentedClient | null> {
@@ -390,6 +390,7 @@ async function documentedClient(
     host: hostOfClientId(metadataUrl),
     claimedName: facts.clientName,
     firstSeen: facts.firstSeenAt.toISOString(),
+    logo: facts.logoUri === null ? null : await logos.of(facts.logoUri),
   }
 }
 

@@ -5,6 +5,7 @@ import type { Random } from '../../../runtime/kernel/random.js'
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
+import type { ClientLogos } from '../client-id-metadata/client-logos.js'
 import type { AccessPolicies } from '../access-policies/enforcement.js'
 import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import type { OidcSettings } from '../tokens/settings.js'
@@ -19,6 +20,7 @@ export type InteractionNeeds = {
   readonly issuer: string
   readonly oidc: Pick<OidcSettings, 'code_ttl_secs'>
   readonly sessionSecsMax: number
+  readonly logos: Pick<ClientLogos, 'of'>
   /** Null where access policies are off. */
   readonly accessPolicies: Pick<AccessPolicies, 'inForce' | 'record'> | null
 }

@@ -158,6 +158,8 @@ export type DocumentedClient = {
   readonly claimedName: string | null
   /** ISO 8601. */
   readonly firstSeen: string
+  /** A data URL. Not verified. */
+  readonly logo: string | null
 }
 /** Shown here and never redirected, since the redirect URI is not verified (RFC 6749 section 4.1.2.1). */
 export type Refused = {
