@@ -21,15 +21,24 @@ export async function findNewestDataKey(
   return rows[0]
 }
 
+/**
+ * A data key that may open values. Undefined if there is none, or if a later key has replaced it: a rotation that
+ * finished before `replacedBefore`, after which no live value is under an older key. So an older sealed value of a row
+ * does not open if it is put back.
+ */
 export async function findDataKey(
   tx: Transaction,
   tenantId: string,
   version: number,
+  replacedBefore: Date,
 ): Promise<DataKeyRow | undefined> {
   const { rows } = await tx.query<DataKeyRow>({
     name: 'data_key.find',
-    text: `select ${COLUMNS} from data_keys where tenant_id = $1 and version = $2`,
-    values: [tenantId, version],
+    text: `select ${COLUMNS} from data_keys
+           where tenant_id = $1 and version = $2
+             and not exists (select from data_key_rotations r
+               where r.tenant_id = $1 and r.version > $2 and r.unopened = 0 and r.finished_at < $3)`,
+    values: [tenantId, version, replacedBefore],
   })
   return rows[0]
 }

@@ -31,6 +31,11 @@ const TAG_BYTES = 16
 const DATA_KEY_BYTES = 32
 /** Maximum of the integer column. */
 const VERSION_MAX = 2 ** 31 - 1
+/**
+ * Time after a rotation in which values open that it does not seal again: none of them is in use for longer than a day
+ * (sealed-columns.ts).
+ */
+const REPLACED_MS = 48 * 60 * 60_000
 /** Lifetime of an unwrapped key in memory. For this time a process works without its kms. */
 export const KEY_LIFETIME_MS = 60 * 60_000
 /** Time within which a process notices a rotation by another process. */
@@ -49,7 +54,7 @@ export class SealBroken extends Error {
 export interface TenantSealer extends Sealer {
   /**
    * Creates a new data key for a tenant, which seals from now on. Older keys are kept for opening. Their values are
-   * sealed again in the background (reseal.ts).
+   * sealed again in the background (reseal.ts). Two days after that the older keys open nothing any more.
    */
   rotate(tenantId: string): Promise<number>
   /** Makes the next use look up the newest key of the tenant. */
@@ -145,9 +150,10 @@ class DataKeys {
   async version(tenantId: string, version: number): Promise<KeyObject> {
     return this.#keys.get(`${tenantId}/${version}`, async () => {
       const row = await this.#needs.database.tenant(tenantId, (tx) =>
-        findDataKey(tx, tenantId, version),
+        findDataKey(tx, tenantId, version, this.#replacedBefore()),
       )
-      if (row === undefined) throw new SealBroken('the tenant has no such data key')
+      if (row === undefined)
+        throw new SealBroken('the tenant has no such data key, or has replaced it')
       return this.#unwrap(row)
     })
   }
@@ -186,10 +192,14 @@ class DataKeys {
         if (version > 1) await insertRotation(tx, { tenantId, version, startedAt: row.createdAt })
         return row
       }
-      const theirs = await findDataKey(tx, tenantId, version)
+      const theirs = await findDataKey(tx, tenantId, version, this.#replacedBefore())
       if (theirs === undefined) throw new Error('a data key is missing')
       return theirs
     })
+  }
+
+  #replacedBefore(): Date {
+    return new Date(this.#needs.clock.now().getTime() - REPLACED_MS)
   }
 
   async #unwrap({ tenantId, version, wrapped }: DataKeyRow): Promise<KeyObject> {

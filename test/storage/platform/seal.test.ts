@@ -12,6 +12,8 @@ import {
   KeyCustodyRefused,
   requireFittingKms,
 } from '../../../storage/platform/sealing/key-custody.js'
+import { silentLogger } from '../../../runtime/kernel/log.js'
+import { resealAll } from '../../../storage/platform/sealing/reseal.js'
 import { freshDatabase } from '../../support/storage/database.js'
 
 const random = systemRandom(systemClock)
@@ -246,4 +248,61 @@ test('every column of sealed values is known to a rotation', async (t) => {
     found.filter((name) => !UNSEALED.test(name) && !SHORT_LIVED.includes(name)).toSorted(),
     known.toSorted(),
   )
+})
+
+test('an older sealed value of a row does not open after a rotation', async (t) => {
+  const { database } = await freshDatabase(t)
+  const { kms } = inMemoryKms()
+  const clock = heldClock(new Date('2030-01-01T00:00:00Z'))
+  const sealer = createSealer({ database, kms, random, clock })
+  const other = createSealer({ database, kms, random, clock })
+  const tenant = random.uuid()
+  const old = await sealer.seal(tenant, 'secret:1', bytes('old'))
+  const opens = (one = sealer) => one.open(tenant, 'secret:1', old)
+  const hour = 60 * 60_000
+  const reseal = () => resealAll({ database, sealer, clock, random, log: silentLogger })
+
+  await sealer.rotate(tenant)
+  // Not finished: a value may be under the old key.
+  clock.advance(72 * hour)
+  t.is(text(await opens(other)), 'old')
+  await reseal()
+  const fresh = await sealer.seal(tenant, 'secret:1', bytes('new'))
+  // Values that no rotation seals again are in use for a day.
+  clock.advance(47 * hour)
+  t.is(text(await opens()), 'old')
+  // A key in memory lasts for an hour.
+  clock.advance(3 * hour)
+  for (const one of [sealer, other]) {
+    await t.throwsAsync(opens(one), { instanceOf: SealBroken })
+    t.is(text(await one.open(tenant, 'secret:1', fresh)), 'new')
+  }
+  // An operator restores single tables of an older backup.
+  await database.system((tx) =>
+    tx.query({
+      name: 'test.reopen',
+      text: 'update data_key_rotations set finished_at = null',
+      values: [],
+    }),
+  )
+  t.is(text(await opens()), 'old')
+})
+
+test('older keys open values while a rotation has some that it could not open', async (t) => {
+  const { database } = await freshDatabase(t)
+  const { kms } = inMemoryKms()
+  const clock = heldClock(new Date('2030-01-01T00:00:00Z'))
+  const sealer = createSealer({ database, kms, random, clock })
+  const tenant = random.uuid()
+  const old = await sealer.seal(tenant, 'secret:1', bytes('old'))
+  await sealer.rotate(tenant)
+  await database.system((tx) =>
+    tx.query({
+      name: 'test.unopened',
+      text: 'update data_key_rotations set finished_at = $1, unopened = 1',
+      values: [clock.now()],
+    }),
+  )
+  clock.advance(100 * 60 * 60_000)
+  t.is(text(await sealer.open(tenant, 'secret:1', old)), 'old')
 })
