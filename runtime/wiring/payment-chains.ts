@@ -1,4 +1,5 @@
 /** The parts of x402: its facilitator, its assets, and the chains that show what was paid. */
+import { createNode } from '../../actors/platform/evm/node.js'
 import { createDialer } from '../../actors/platform/outbound-http/dialer.js'
 import { createUpstreams } from '../../actors/platform/outbound-http/upstreams.js'
 import { type Asset, knownAssets } from '../../actors/commerce/x402/assets.js'
@@ -133,7 +134,7 @@ function openChains(settings: Settings): Opened<ReadonlyMap<string, Chain>> {
   const nodes = settings.commerce.x402_enabled ? paymentAssets(settings) : []
   const value = new Map(
     nodes.flatMap(({ network, rpcUrl }) =>
-      rpcUrl === null ? [] : [[network, createChain(upstreams, rpcUrl)] as const],
+      rpcUrl === null ? [] : [[network, createChain(createNode(upstreams, rpcUrl))] as const],
     ),
   )
   return { value, close: () => upstreams.destroy() }

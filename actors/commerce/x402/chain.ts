@@ -1,11 +1,9 @@
 /**
- * Queries a chain by JSON-RPC for the state of an authorization: whether it is spent, and by which
- * transfer. EIP-3009, Ethereum JSON-RPC.
+ * Queries a chain for the state of an authorization: whether it is spent, and by which transfer.
+ * EIP-3009.
  */
-import type { Upstreams } from '../../platform/outbound-http/upstreams.js'
-import { postJson } from './json-post.js'
+import { type ChainNode, NodeUnavailable, quantity, word } from '../../platform/evm/node.js'
 
-const TIMEOUT_MS = 5_000
 /** `authorizationState(address,bytes32)`. */
 const AUTHORIZATION_STATE = '0xe94a0102'
 /** `Transfer(address,address,uint256)`. */
@@ -68,10 +66,6 @@ export interface Chain {
   chainId(): Promise<number | null>
 }
 
-class NodeUnavailable extends Error {
-  override readonly name = 'NodeUnavailable'
-}
-
 type Log = {
   readonly address: string
   readonly topics: readonly string[]
@@ -80,19 +74,8 @@ type Log = {
   readonly logIndex?: unknown
 }
 
-export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
-  const url = new URL(rpcUrl)
-
-  async function call(method: string, params: readonly unknown[]): Promise<unknown> {
-    const message = { jsonrpc: '2.0', id: 1, method, params }
-    const answer = await postJson(upstreams, { url, message, timeoutMs: TIMEOUT_MS })
-    if (answer.tag === 'failed') throw new NodeUnavailable(answer.error)
-    const { json } = answer
-    if (typeof json !== 'object' || json === null || !('result' in json)) {
-      throw new NodeUnavailable(`${method} got no response`)
-    }
-    return json.result
-  }
+export function createChain(node: ChainNode): Chain {
+  const { call } = node
 
   /**
    * True if the transaction made the transfer. Undefined while it has no receipt. The Transfer log
@@ -116,7 +99,7 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
 
   /** The log that used or cancelled the authorization. */
   async function spending(payment: OnChain): Promise<Log | undefined> {
-    let to = quantity(await call('eth_blockNumber', []))
+    let to = await node.latestBlock()
     for (let page = 0; page < PAGES_MAX && to >= 0; page += 1) {
       const from = Math.max(0, to - BLOCKS_PER_QUERY + 1)
       const logs = await call('eth_getLogs', [
@@ -191,10 +174,10 @@ export function createChain(upstreams: Upstreams, rpcUrl: string): Chain {
         throw error
       }
     },
-    chainId: () => orNull(async () => quantity(await call('eth_chainId', []))),
+    chainId: () => orNull(() => node.chainId()),
     hasCode: (address) =>
       orNull(async () => isCode(await call('eth_getCode', [address, 'latest']))),
-    latestBlock: () => orNull(async () => quantity(await call('eth_blockNumber', []))),
+    latestBlock: () => orNull(() => node.latestBlock()),
     transfers: (filter, from, to) => orNull(() => transfers(filter, from, to)),
   }
 }
@@ -232,22 +215,10 @@ function isAddressWord(topic: string | undefined): topic is string {
   return topic !== undefined && /^0x0{24}[0-9a-f]{40}$/.test(topic)
 }
 
-function quantity(value: unknown): number {
-  if (typeof value !== 'string' || !/^0x[0-9a-fA-F]{1,13}$/.test(value)) {
-    throw new NodeUnavailable('a quantity is missing')
-  }
-  return Number.parseInt(value, 16)
-}
-
 function isCode(value: unknown): boolean {
   if (typeof value !== 'string' || !/^0x[0-9a-fA-F]*$/.test(value))
     throw new NodeUnavailable('the code is missing')
   return value !== '0x'
-}
-
-/** An address as a 32-byte word. */
-function word(address: string): string {
-  return `0x${address.slice(2).toLowerCase().padStart(64, '0')}`
 }
 
 function isLog(value: unknown): value is Log {

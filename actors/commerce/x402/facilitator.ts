@@ -5,7 +5,7 @@
 import { createDialer } from '../../platform/outbound-http/dialer.js'
 import type { ProxySettings } from '../../platform/outbound-http/proxy-settings.js'
 import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
-import { type JsonAnswer, postJson } from './json-post.js'
+import { type JsonAnswer, postJson } from '../../platform/outbound-http/json-post.js'
 import type { FacilitatorRequest } from './offers.js'
 import { type ErrorReason, reasonOf, refusalBeforeBroadcast, saysSpent } from './reasons.js'
 

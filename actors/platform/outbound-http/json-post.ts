@@ -4,15 +4,19 @@
  * thrown.
  */
 import type { Dispatcher } from 'undici'
-import type { Upstreams } from '../../platform/outbound-http/upstreams.js'
-import { proxyErrorOf } from '../../platform/outbound-http/failures.js'
+import { proxyErrorOf } from './failures.js'
+import type { Upstreams } from './upstreams.js'
 
 const ANSWER_BYTES_MAX = 256 * 1024
+/** The error of an answer that is larger than that. */
+export const ANSWER_TOO_LARGE = 'answer_too_large'
 
 export type JsonPost = {
   readonly url: URL
   readonly message: unknown
   readonly timeoutMs: number
+  /** Default: 256 KiB. */
+  readonly answerBytesMax?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 
@@ -55,7 +59,7 @@ export function postJson(upstreams: Upstreams, post: JsonPost): Promise<JsonAnsw
     if (post.signal?.aborted) return breakOff('cancelled')
     post.signal?.addEventListener('abort', onAbort, { once: true })
 
-    const { url } = post
+    const { url, answerBytesMax = ANSWER_BYTES_MAX } = post
     const headers = {
       'content-type': 'application/json',
       'content-length': String(body.length),
@@ -79,7 +83,7 @@ export function postJson(upstreams: Upstreams, post: JsonPost): Promise<JsonAnsw
           },
           onResponseData(_, chunk) {
             bytes += chunk.length
-            if (bytes > ANSWER_BYTES_MAX) breakOff('answer_too_large')
+            if (bytes > answerBytesMax) breakOff(ANSWER_TOO_LARGE)
             else chunks.push(chunk)
           },
           onResponseEnd() {
