@@ -1071,6 +1071,7 @@ create table agent_anchors (
   verified_at timestamp with time zone not null,
   revoked_at timestamp with time zone,
   constraint agent_anchors_pkey PRIMARY KEY (tenant_id, type, value),
+  constraint agent_anchors_chain_check CHECK (((type = 'erc8004'::text) = (value ~~ 'eip155:%'::text))) NOT VALID,
   constraint agent_anchors_status_check CHECK ((status = ANY (ARRAY['active'::text, 'revoked'::text]))),
   constraint agent_anchors_type_check CHECK ((type = ANY (ARRAY['did_key'::text, 'did_web'::text, 'erc8004'::text, 'client_credentials'::text]))),
   constraint agent_anchors_web_check CHECK (((type = 'did_web'::text) = (value ~~ 'did:web:%'::text))),
@@ -1552,12 +1553,39 @@ alter table card_payments enable row level security;
 alter table card_payments force row level security;
 create policy tenant on card_payments using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table chain_anchors (
+  tenant_id uuid not null,
+  agent_id uuid not null,
+  registry text not null,
+  token text not null,
+  from_block bigint not null,
+  constraint chain_anchors_pkey PRIMARY KEY (tenant_id, registry, token),
+  constraint chain_anchors_tenant_id_agent_id_fkey FOREIGN KEY (tenant_id, agent_id) REFERENCES agents(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX chain_anchors_of_agent ON public.chain_anchors USING btree (tenant_id, agent_id);
+CREATE INDEX chain_anchors_of_registry ON public.chain_anchors USING btree (registry, token);
+alter table chain_anchors enable row level security;
+alter table chain_anchors force row level security;
+create policy tenant on chain_anchors using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table chain_cursors (
   network text not null,
   block bigint not null,
   updated_at timestamp with time zone not null,
   constraint chain_cursors_pkey PRIMARY KEY (network)
 );
+
+create table chain_logs (
+  tenant_id uuid not null,
+  agent_id uuid not null,
+  log bytea not null,
+  block bigint not null,
+  constraint chain_logs_pkey PRIMARY KEY (tenant_id, agent_id, log),
+  constraint chain_logs_tenant_id_agent_id_fkey FOREIGN KEY (tenant_id, agent_id) REFERENCES agents(tenant_id, id) ON DELETE CASCADE
+);
+alter table chain_logs enable row level security;
+alter table chain_logs force row level security;
+create policy tenant on chain_logs using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table charges (
   tenant_id uuid not null,
@@ -2487,8 +2515,10 @@ create table pow_challenges (
   expires_at timestamp with time zone not null,
   consumed_at timestamp with time zone,
   anchor_type text default 'did_key'::text not null,
+  chain_anchor text,
+  chain_block bigint,
   constraint pow_challenges_pkey PRIMARY KEY (tenant_id, id),
-  constraint pow_challenges_anchor_type_check CHECK ((anchor_type = ANY (ARRAY['did_key'::text, 'did_web'::text]))),
+  constraint pow_challenges_anchor_type_check CHECK ((anchor_type = ANY (ARRAY['did_key'::text, 'did_web'::text, 'erc8004'::text]))) NOT VALID,
   constraint pow_challenges_check CHECK (((status = 'consumed'::text) = (consumed_at IS NOT NULL))),
   constraint pow_challenges_difficulty_bits_check CHECK (((difficulty_bits >= 1) AND (difficulty_bits <= 28))),
   constraint pow_challenges_key_algorithm_check CHECK ((key_algorithm = ANY (ARRAY['ed25519'::text, 'es256'::text]))),
@@ -2658,6 +2688,15 @@ CREATE INDEX registration_tokens_expired ON public.registration_tokens USING btr
 alter table registration_tokens enable row level security;
 alter table registration_tokens force row level security;
 create policy tenant on registration_tokens using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table registry_cursors (
+  network text not null,
+  block bigint not null,
+  block_hash text,
+  version bigint not null,
+  read_at timestamp with time zone not null,
+  constraint registry_cursors_pkey PRIMARY KEY (network)
+);
 
 create table remote_documents (
   url text not null,

@@ -6,6 +6,7 @@
 import { accountActor } from '../actors/identity/accounts/actor.js'
 import { agentDocumentsActor } from '../actors/agents/documents/actor.js'
 import { observedClientsActor } from '../actors/oauth/client-id-metadata/actor.js'
+import { registriesWorker } from '../actors/agents/registries/worker.js'
 import { agentsActor } from '../actors/agents/agents/actor.js'
 import { accessPoliciesActor } from '../actors/oauth/access-policies/actor.js'
 import { billingActor } from '../actors/identity/billing/actor.js'
@@ -64,6 +65,7 @@ import { x402Actor } from '../actors/commerce/x402/actor.js'
 import { workspacesActor } from '../actors/agents/workspaces/actor.js'
 import { hasPhone } from '../actors/identity/phone/settings.js'
 import type { Plane } from './configuration/deployment.js'
+import { registriesIn } from './configuration/registries.js'
 import type { Settings } from './configuration/settings.js'
 import { inline, type Placement, pool, placement, thread } from './kernel/placement.js'
 
@@ -141,6 +143,7 @@ export const placements = [
   placement(x402Actor,         pool('x402', { threadsMax: X402_THREADS_MAX }),           A      ),
   placement(walletsActor,      pool('wallets', { threadsMax: WALLET_THREADS_MAX }),      A, C   ),
   placement(reconciliationWorker, inline,                                                      J),
+  placement(registriesWorker,  inline,                                                         J),
   placement(retentionWorker,   inline,                                                         J),
 ]
 
@@ -160,6 +163,7 @@ const WORKERS: ReadonlySet<string> = new Set([
   eventSinksWorker.address.name,
   mailWorker.address.name,
   reconciliationWorker.address.name,
+  registriesWorker.address.name,
   renewalsWorker.address.name,
   retentionWorker.address.name,
   sequencerWorker.address.name,
@@ -184,6 +188,7 @@ type PlacementSettings = Pick<
   | 'anonymous'
   | 'api_keys'
   | 'billing'
+  | 'chains'
   | 'commerce'
   | 'console'
   | 'deployment'
@@ -204,6 +209,8 @@ const isAbsent = (actor: string, settings: PlacementSettings): boolean => {
   return (
     (WORKERS.has(actor) && !deployment.background_tasks_enabled) ||
     (actor === eventSinksWorker.address.name && !hasSinks(settings.event_sinks)) ||
+    (actor === registriesWorker.address.name &&
+      !(deployment.embedded_chain_monitor && registriesIn(settings.chains).length > 0)) ||
     (actor === renewalsWorker.address.name && !commerce.enabled) ||
     (actor === consoleSessionsActor.address.name && !console.enabled) ||
     (actor === scimActor.address.name && !scim.enabled) ||

@@ -32,6 +32,7 @@ export const EVENT_CATALOGUE = {
     'egress.stream.closed',
   ],
   Wallet: ['wallet.tx.signed', 'wallet.tx.rejected', 'wallet.budget.exceeded'],
+  Chain: ['chain.ownership.changed', 'chain.reputation.updated', 'chain.metadata.changed'],
   SSO: ['sso.configured', 'sso.login.success', 'sso.login.failed', 'sso.user.provisioned'],
   Organizations: [
     'org.created',
@@ -97,6 +98,8 @@ export type EventFeatures = {
   readonly billing: boolean
   /** Wallets of agents. */
   readonly wallet: boolean
+  /** Configured chains, whose registries may list agents. */
+  readonly chains: boolean
 }
 
 /** The event types of a deployment, in catalogue order. */
@@ -106,6 +109,7 @@ export function offeredEventTypes(features: EventFeatures): readonly EventType[]
     if (type === 'sso.user.provisioned') return features.sso || features.scim
     if (type === 'auth.adaptive_mfa.triggered') return features.adaptiveMfa
     if (type.startsWith('wallet.')) return features.wallet
+    if (type.startsWith('chain.')) return features.chains
     if (type.startsWith('api_key.')) return features.apiKeys
     if (type === 'org.billing.changed') return features.billing
     if (type === 'sso.configured') return features.enterpriseSso

@@ -63,7 +63,12 @@ const workspacesActor = defineActor<Pick<WorkspacesProtocol, 'metadata'>, Record
   asks: {},
   mailbox: { capacity: 4096, inflightMax: 256 },
   create: () => ({
-    metadata: async () => ({ tag: 'metadata', issuer: '', controlPlaneTenantId: '' as TenantId }),
+    metadata: async () => ({
+      tag: 'metadata',
+      issuer: '',
+      controlPlaneTenantId: '' as TenantId,
+      anchorTypes: [],
+    }),
   }),
 })
 

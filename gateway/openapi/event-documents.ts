@@ -58,6 +58,27 @@ const intent: Fields = {
   amount: [text, '5000000'],
 }
 
+const EXAMPLE_OWNER = '0x8ba1f109551bd432803012645ac136ddd64dba72'
+/** The log of a registry (ERC-8004). */
+const chainLog: Fields = {
+  chain: [text, 'eip155:8453'],
+  registry: [
+    text.describe('Address of the contract.'),
+    '0x8004a169fb4a3325136eb29fa0ceb6d2e539a432',
+  ],
+  anchor: [text, 'eip155:8453:0x8004a169fb4a3325136eb29fa0ceb6d2e539a432:22'],
+  chain_agent_id: [text.describe('ERC-721 token id.'), '22'],
+  block_number: [z.int(), 41_230_118],
+  transaction_hash: [text, `0x${'5c'.repeat(32)}`],
+  log_index: [z.int(), 3],
+}
+const cut: Fields = {
+  truncated: [
+    z.literal(true).optional().describe('A text of the log was longer than 2,048 characters.'),
+    true,
+  ],
+}
+
 /** Members of `data` by event type. */
 const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
   'auth.login.success': {
@@ -106,6 +127,34 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
     name: [text, 'Buyer'],
     did: [text, 'did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw'],
     key_id: [text, 'kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k'],
+  },
+  'chain.ownership.changed': {
+    ...chainLog,
+    previous_owner: [text, `0x${'0'.repeat(40)}`],
+    owner: [text, EXAMPLE_OWNER],
+  },
+  'chain.metadata.changed': {
+    ...chainLog,
+    change: [z.enum(['uri', 'metadata']), 'uri'],
+    uri: [text.optional(), 'https://agents.example.com/22.json'],
+    updated_by: [text.optional(), EXAMPLE_OWNER],
+    key: [text.optional(), 'agentWallet'],
+    value: [text.optional().describe('Bytes in hexadecimal digits.'), '0x01'],
+    ...cut,
+  },
+  'chain.reputation.updated': {
+    ...chainLog,
+    change: [z.enum(['feedback', 'revoked']), 'feedback'],
+    client: [text, EXAMPLE_OWNER],
+    feedback_index: [text, '1'],
+    value: [text.optional(), '87'],
+    value_decimals: [z.int().optional(), 0],
+    tag1: [text.optional(), 'starred'],
+    tag2: [text.optional(), ''],
+    endpoint: [text.optional(), 'https://agents.example.com/mcp'],
+    feedback_uri: [text.optional(), 'ipfs://bafybeigdyrzt'],
+    feedback_hash: [text.optional(), `0x${'00'.repeat(32)}`],
+    ...cut,
   },
   'admin.delegation.revoked': {
     delegation_id: [text, EXAMPLE_OTHER],

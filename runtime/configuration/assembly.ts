@@ -172,6 +172,28 @@ export const assembly = assemble(sections, {
       rule: 'be false unless a chain of [[chains]] has an rpc_url',
       fix: 'set rpc_url of the chains to watch',
     },
+    {
+      keys: ['chains'],
+      holds: ({ chains }) =>
+        chains.every(
+          ({ rpc_url, identity_registry: identity, reputation_registry: reputation }) =>
+            (identity === undefined && reputation === undefined) ||
+            (identity !== undefined && rpc_url !== undefined),
+        ),
+      rule: 'have an rpc_url for each identity_registry, and an identity_registry for each reputation_registry',
+      fix: 'set rpc_url and identity_registry of the chain',
+    },
+    {
+      keys: ['chains'],
+      holds: ({ chains }) => {
+        const networks = chains.flatMap(({ id, identity_registry: registry }) =>
+          registry === undefined ? [] : [id],
+        )
+        return new Set(networks).size === networks.length
+      },
+      rule: 'have one identity_registry per chain',
+      fix: 'remove the other identity_registry of the chain',
+    },
     ...productionRules,
   ],
 })

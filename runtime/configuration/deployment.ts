@@ -14,7 +14,7 @@ export const deploymentSettings = section(
     ),
     background_tasks_enabled: flag(true).describe('Run sweeps, rotation and deliveries.'),
     embedded_chain_monitor: flag(false).describe(
-      'A payment counts once the chain shows it; readiness needs the nodes of [[chains]].',
+      'A payment counts once the chain shows it, and logs of registries become events; readiness needs the nodes of [[chains]].',
     ),
     thread_start: z
       .enum(['at_start', 'at_first_use'])

@@ -3,6 +3,7 @@
  */
 import { type EventType, offeredEventTypes } from '../../actors/domain/events.js'
 import { knownAssets } from '../../actors/commerce/x402/assets.js'
+import { registriesIn } from './registries.js'
 import type { Settings } from './settings.js'
 
 export type FeatureDetails = Readonly<Record<string, Readonly<Record<string, unknown>>>>
@@ -12,6 +13,7 @@ type EventSettings = Pick<
   | 'billing'
   | 'adaptive_mfa'
   | 'api_keys'
+  | 'chains'
   | 'commerce'
   | 'social'
   | 'generic_oauth'
@@ -32,15 +34,22 @@ export function eventTypesOf(settings: EventSettings): readonly EventType[] {
     apiKeys: settings.api_keys.enabled,
     billing: settings.billing.enabled,
     wallet: settings.wallet.enabled,
+    chains: settings.chains.length > 0,
   })
 }
 
-export function featureDetails(settings: EventSettings & Pick<Settings, 'chains' | 'server'>) {
+export function featureDetails(
+  settings: EventSettings & Pick<Settings, 'chains' | 'deployment' | 'server'>,
+) {
   const { commerce, chains, server } = settings
   const networks = knownAssets(chains).map(({ network }) => network)
   return {
     // The base URL of POST /v1/proxy and /v1/proxy/body.
     'vault.egress': { url: server.egress_url },
+    'agents.erc8004': {
+      chains: registriesIn(chains).map(({ network }) => network),
+      events: settings.deployment.embedded_chain_monitor,
+    },
     webhooks: {
       signature_suites: ['svc-webhook-v1', 'standard-webhooks-v1'],
       event_feed: true,

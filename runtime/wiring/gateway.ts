@@ -10,9 +10,11 @@ import { type Gateway, type GatewayOptions, openGateway } from '../../gateway/ga
 import { isForOperators } from '../../gateway/request/administration.js'
 import type { Route } from '../../gateway/route.js'
 import { routes } from '../../gateway/route-table.js'
+import { withAnchorTypes } from '../../gateway/routes/agents/agent-shapes.js'
 import { withEgressSizes } from '../../gateway/routes/vault/egress.js'
 import type { Plane } from '../configuration/deployment.js'
 import { eventTypesOf, featureDetails } from '../configuration/feature-details.js'
+import { registriesIn } from '../configuration/registries.js'
 import type { Settings } from '../configuration/settings.js'
 import type { ActorRef } from '../kernel/actor.js'
 import type { System } from '../kernel/system.js'
@@ -38,10 +40,12 @@ export function gatewayOf({ settings, plane, system, ...parts }: GatewayParts): 
       .map(({ definition: { address } }) => [address.name, system.ref(address) as ActorRef<never>]),
   )
   const actors = new Set(placed.map(({ definition }) => definition.address.name))
-  const described = withEgressSizes(routes, {
+  const sized = withEgressSizes(routes, {
     jsonBytes: vault.egress_json_max_bytes,
     bodyBytes: vault.egress_body_max_bytes,
-  }).filter(
+  })
+  const hasRegistries = registriesIn(settings.chains).length > 0
+  const described = withAnchorTypes(sized, hasRegistries).filter(
     (route) =>
       isRouteEnabled(route, settings) &&
       (route.target.via === 'gateway' || actors.has(route.target.address.name)),
@@ -96,6 +100,7 @@ function enabledCapabilities(settings: Settings): readonly string[] {
     'oauth.client_id_metadata': oidc.client_id_metadata_enabled,
     'oauth.dpop': dpop.enabled,
     phone: hasPhone(phone),
+    'agents.erc8004': registriesIn(settings.chains).length > 0,
     'sign_in.anonymous': anonymous.enabled,
     'sign_in.siwe': siwe.enabled,
     'sign_in.adaptive_mfa': adaptive_mfa.enabled,

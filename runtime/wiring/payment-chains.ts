@@ -1,7 +1,4 @@
 /** The parts of x402: its facilitator, its assets, and the chains that show what was paid. */
-import { createNode } from '../../actors/platform/evm/node.js'
-import { createDialer } from '../../actors/platform/outbound-http/dialer.js'
-import { createUpstreams } from '../../actors/platform/outbound-http/upstreams.js'
 import { type Asset, knownAssets } from '../../actors/commerce/x402/assets.js'
 import { type Chain, createChain } from '../../actors/commerce/x402/chain.js'
 import { type ChainWatch, watchChains } from '../../actors/commerce/x402/chain-watch.js'
@@ -12,18 +9,13 @@ import type { X402Options } from '../../actors/commerce/checkout/needs.js'
 import type { X402Compute, X402Needs } from '../../actors/commerce/x402/needs.js'
 import { reconciliationMetrics, x402Metrics } from '../../actors/commerce/x402/metrics.js'
 import type { ProcessResources } from '../process/process-resources.js'
+import { registriesIn } from '../configuration/registries.js'
 import type { Settings } from '../configuration/settings.js'
+import { type NodeAddress, type Opened, openNodes } from './chain-nodes.js'
 
 const VERIFY_MS_MAX = 8_000
 const SETTLE_MS_MAX = 20_000
 const CONFIRM_MS_MAX = 5_000
-const CONNECT_TIMEOUT_MS = 3_000
-
-interface Opened<T> {
-  readonly value: T
-  close(): Promise<void>
-}
-
 type OnStop = (close: () => Promise<void>) => void
 
 export function x402Needs(
@@ -122,34 +114,28 @@ function watchedNetworks(settings: Settings): ReadonlySet<string> {
 
 /** The chains with a configured node, by network. A chain connects at its first query. */
 function openChains(settings: Settings): Opened<ReadonlyMap<string, Chain>> {
-  // The operator chooses the nodes, which are often in the operator's own network.
-  const upstreams = createUpstreams(
-    createDialer({
-      privateNetworks: true,
-      dnsOverrides: {},
-      connectTimeoutMs: CONNECT_TIMEOUT_MS,
-      proxy: settings.proxy,
-    }),
-  )
-  const nodes = settings.commerce.x402_enabled ? paymentAssets(settings) : []
-  const value = new Map(
-    nodes.flatMap(({ network, rpcUrl }) =>
-      rpcUrl === null ? [] : [[network, createChain(createNode(upstreams, rpcUrl))] as const],
-    ),
-  )
-  return { value, close: () => upstreams.destroy() }
+  const nodes = openNodes(settings, paymentNodes(settings))
+  const chains = [...nodes.value].map(([network, node]) => [network, createChain(node)] as const)
+  return { value: new Map(chains), close: nodes.close }
+}
+
+function paymentNodes(settings: Settings): readonly NodeAddress[] {
+  const assets = settings.commerce.x402_enabled ? paymentAssets(settings) : []
+  return assets.flatMap(({ network, rpcUrl }) => (rpcUrl === null ? [] : [{ network, rpcUrl }]))
 }
 
 /** Null unless `deployment.embedded_chain_monitor`. */
 export function openChainWatch(settings: Settings): ChainWatch | null {
-  if (!settings.deployment.embedded_chain_monitor || !settings.commerce.x402_enabled) return null
-  const chains = openChains(settings)
-  const watch = watchChains(chains.value)
+  const addresses = [...paymentNodes(settings), ...registriesIn(settings.chains)]
+  if (!settings.deployment.embedded_chain_monitor || addresses.length === 0) return null
+  const nodes = openNodes(settings, addresses)
+  const chains = [...nodes.value].map(([network, node]) => [network, createChain(node)] as const)
+  const watch = watchChains(new Map(chains))
   return {
     unfit: () => watch.unfit(),
     async close() {
       await watch.close()
-      await chains.close()
+      await nodes.close()
     },
   }
 }

@@ -24,6 +24,8 @@ import { usersActor } from '../../actors/identity/users/actor.js'
 import { users } from '../../actors/identity/users/protocol.js'
 import { workspacesActor } from '../../actors/agents/workspaces/actor.js'
 import { type ActorWiring, wireActor } from '../kernel/wiring.js'
+import { registriesIn } from '../configuration/registries.js'
+import { openRegistries } from './chain-nodes.js'
 import { federatedLoginWirings } from './federated-login.js'
 import { egressSettingsOf } from './egress-settings.js'
 import type { SharedNeeds } from './shared-needs.js'
@@ -75,18 +77,23 @@ export function peopleWirings(shared: SharedNeeds): readonly ActorWiring[] {
       resetTtlSecs: settings.user_self_service.reset_ttl_secs,
       issuer,
     })),
-    wireActor(agentsActor, ({ ref }) => ({
-      ...common,
-      tenants: ref(tenants),
-      pow: ref(pow),
-      tokens: ref(tokens),
-      outcomes: powMetrics(registry),
-      documents,
-      groups,
-      counts: metrics.shares,
-      issuer,
-      settings: challenge,
-    })),
+    wireActor(agentsActor, ({ ref, onStop }) => {
+      const registries = openRegistries(settings)
+      onStop(() => registries.close())
+      return {
+        ...common,
+        tenants: ref(tenants),
+        pow: ref(pow),
+        tokens: ref(tokens),
+        outcomes: powMetrics(registry),
+        documents,
+        registries: registries.value,
+        groups,
+        counts: metrics.shares,
+        issuer,
+        settings: challenge,
+      }
+    }),
     wireActor(workspacesActor, ({ ref }) => ({
       database,
       clock,
@@ -96,6 +103,11 @@ export function peopleWirings(shared: SharedNeeds): readonly ActorWiring[] {
       tokens: ref(tokens),
       users: ref(users),
       issuer,
+      anchorTypes: [
+        'did_key' as const,
+        'did_web' as const,
+        ...(registriesIn(settings.chains).length > 0 ? ['erc8004' as const] : []),
+      ],
     })),
     wireActor(browserSessionsActor, () => ({ database, clock, random, alwaysTwo })),
     ...federatedLoginWirings(shared),

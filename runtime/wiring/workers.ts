@@ -15,6 +15,8 @@ import {
   closeLostCalls,
   recordUnknownCalls,
 } from '../../actors/vault/egress/admission/lost-calls.js'
+import { registryMetrics } from '../../actors/agents/registries/metrics.js'
+import { registriesWorker } from '../../actors/agents/registries/worker.js'
 import { retentionWorker } from '../../actors/operations/retention/worker.js'
 import { sequencerWorker } from '../../actors/operations/sequencer/worker.js'
 import { vaultActor } from '../../actors/vault/vault/actor.js'
@@ -23,6 +25,7 @@ import { x402Actor, x402Pool } from '../../actors/commerce/x402/actor.js'
 import type { X402Module } from '../../actors/commerce/x402/needs.js'
 import { commerceWirings, walletWiring } from './commerce.js'
 import { type ActorWiring, untilSettled, wireActor } from '../kernel/wiring.js'
+import { openRegistries } from './chain-nodes.js'
 import { reconciliationNeeds, x402Needs } from './payment-chains.js'
 import { mailRunnerOf } from './mail.js'
 import { assetRetirementOf, tenantAssetWirings } from './tenant-assets.js'
@@ -70,6 +73,11 @@ export function workerWirings(shared: SharedNeeds): readonly ActorWiring[] {
       return x402Needs(resources, compute, context.onStop)
     }),
     walletWiring(resources),
+    wireActor(registriesWorker, ({ onStop }) => {
+      const { value: registries, close } = openRegistries(settings)
+      onStop(close)
+      return { database, clock, random, registries, metrics: registryMetrics(registry) }
+    }),
     wireActor(reconciliationWorker, ({ onStop }) => reconciliationNeeds(resources, onStop)),
     ...tenantAssetWirings(resources, (context) =>
       pooled<ImageModule>(context, resources, imagePool(processors(context))),

@@ -1,12 +1,13 @@
 /** Agents with their keys and anchors. An agent's home tenant is the one it registered in. */
+import { insertChainAnchor, type OnChainAgent, onChainName } from './chain-anchors.js'
 import { UNHURRIED } from '../platform/durability.js'
 import { lockUntilEnd } from '../platform/portable/locks.js'
 import { type Database, LOOKED_UP, type Transaction } from '../platform/sql.js'
 
 export type KeyAlgorithm = 'ed25519' | 'es256'
 
-/** The kind of DID: derived from the key, or a document on the web that lists the key. */
-export type AnchorType = 'did_key' | 'did_web'
+/** A DID derived from the key, a DID of a document on the web that lists the key, or an agent of a registry on a chain. */
+export type AnchorType = 'did_key' | 'did_web' | 'erc8004'
 
 export type AgentRow = {
   id: string
@@ -39,8 +40,10 @@ export type AgentAnchorRow = {
 export type NewAgent = Pick<AgentRow, 'id' | 'tenantId' | 'name' | 'scopes' | 'createdAt'> &
   Pick<AgentKeyRow, 'fingerprint' | 'algorithm' | 'publicKey'> & {
     anchorType: AnchorType
-    /** The DID of the anchor; its method matches the anchor type. */
+    /** Its method is that of the anchor type. An agent on a chain has a did:key. */
     did: string
+    /** Undefined unless the anchor type is erc8004. */
+    onChain?: OnChainAgent | undefined
   }
 
 /** Outcome of a registration; only `registered` changes anything. */
@@ -51,8 +54,10 @@ export type Registered = 'registered' | 'fingerprint_known' | 'anchor_known'
  * any status.
  */
 export async function registerAgent(tx: Transaction, agent: NewAgent): Promise<Registered> {
-  // A did:key is unique with its key. A did:web can list many keys, so it needs its own check.
-  if (agent.anchorType === 'did_web' && (await anchorTaken(tx, agent))) return 'anchor_known'
+  // A did:key is unique with its key. Other anchors can have many keys, so they need their own check.
+  const { anchorType: type } = agent
+  const isShared = type === 'did_web' || type === 'erc8004'
+  if (isShared && (await anchorTaken(tx, agent))) return 'anchor_known'
   // The primary key of agent_keys decides, so the key is inserted first and the others depend on it.
   // Foreign keys are checked at the end of the statement.
   const { rowCount } = await tx.query({
@@ -78,19 +83,22 @@ export async function registerAgent(tx: Transaction, agent: NewAgent): Promise<R
       agent.did,
       agent.name,
       agent.scopes,
-      agent.anchorType,
+      agent.anchorType === 'erc8004' ? 'did_key' : agent.anchorType,
     ],
   })
-  return rowCount === 1 ? 'registered' : 'fingerprint_known'
+  if (rowCount !== 1) return 'fingerprint_known'
+  if (agent.onChain !== undefined) await insertChainAnchor(tx, agent, agent.onChain)
+  return 'registered'
 }
 
 /** True if the anchor is registered. Takes a lock per anchor until the transaction ends. */
 async function anchorTaken(
   tx: Transaction,
-  { tenantId, anchorType, did }: Pick<NewAgent, 'tenantId' | 'anchorType' | 'did'>,
+  { tenantId, anchorType, did, onChain }: NewAgent,
 ): Promise<boolean> {
-  await lockUntilEnd(tx, { kind: 'anchor', tenantId, subject: did })
-  return anchorKnown(tx, tenantId, anchorType, did)
+  const value = onChain === undefined ? did : onChainName(onChain)
+  await lockUntilEnd(tx, { kind: 'anchor', tenantId, subject: value })
+  return anchorKnown(tx, tenantId, anchorType, value)
 }
 
 /** True if the anchor is registered in the tenant, in any status. */

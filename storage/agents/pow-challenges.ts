@@ -12,6 +12,7 @@ import {
   type Registered,
   registerAgent,
 } from './agents.js'
+import { onChainAgent, type OnChainAgent, onChainName } from './chain-anchors.js'
 import { UNHURRIED } from '../platform/durability.js'
 import { LOOKED_UP, type Transaction } from '../platform/sql.js'
 
@@ -25,8 +26,9 @@ export type PowChallengeRow = {
   minDurationSecs: number
   name: string
   anchorType: AnchorType
-  /** The DID; its method matches the anchor type. */
+  /** Its method is that of the anchor type. An agent on a chain has a did:key. */
   did: string
+  onChain?: OnChainAgent | undefined
   keyAlgorithm: KeyAlgorithm
   publicKey: Uint8Array
   fingerprint: string
@@ -41,7 +43,7 @@ export type NewPowChallenge = Omit<PowChallengeRow, 'status' | 'ageMs' | 'outliv
 }
 
 /**
- * Issues challenges of any tenants in one statement. A challenge whose key or did:web is registered in
+ * Issues challenges of any tenants in one statement. A challenge whose key or other anchor is registered in
  * its tenant already is not issued. (A did:key is covered by its key.)
  * @returns the expiry of each issued challenge, by id.
  */
@@ -54,21 +56,25 @@ export async function insertPowChallenges(
     name: 'pow_challenge.insert',
     text: `insert into pow_challenges (tenant_id, id, kind, challenge_token, difficulty_bits,
              min_duration_secs, name, did, key_algorithm, public_key, fingerprint, created_at,
-             expires_at, anchor_type)
+             expires_at, anchor_type, chain_anchor, chain_block)
            select c.tenant_id, c.id, c.kind, c.challenge_token, c.difficulty_bits,
              c.min_duration_secs, c.name, c.did, c.key_algorithm, c.public_key, c.fingerprint,
-             clock.now, clock.now + make_interval(secs => c.ttl_secs), c.anchor_type
+             clock.now, clock.now + make_interval(secs => c.ttl_secs), c.anchor_type,
+             c.chain_anchor, c.chain_block
            from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::int[], $6::int[],
-             $7::text[], $8::text[], $9::text[], $10::bytea[], $11::text[], $12::int[], $13::text[])
+             $7::text[], $8::text[], $9::text[], $10::bytea[], $11::text[], $12::int[], $13::text[],
+             $14::text[], $15::bigint[])
                with ordinality
                as c (tenant_id, id, kind, challenge_token, difficulty_bits, min_duration_secs, name,
-                 did, key_algorithm, public_key, fingerprint, ttl_secs, anchor_type, place),
+                 did, key_algorithm, public_key, fingerprint, ttl_secs, anchor_type,
+                 chain_anchor, chain_block, place),
              (select clock_timestamp() as now, ${UNHURRIED}) clock
            where ${LOOKED_UP}
              and not exists (select from agent_keys k
                  where k.tenant_id = c.tenant_id and k.fingerprint = c.fingerprint)
              and (c.anchor_type = 'did_key' or not exists (select from agent_anchors a
-                 where a.tenant_id = c.tenant_id and a.type = c.anchor_type and a.value = c.did))
+                 where a.tenant_id = c.tenant_id and a.type = c.anchor_type
+                   and a.value = coalesce(c.chain_anchor, c.did)))
            returning id, expires_at as "expiresAt"`,
     values: [
       column((c) => c.tenantId),
@@ -84,6 +90,8 @@ export async function insertPowChallenges(
       column((c) => c.fingerprint),
       column((c) => c.ttlSecs),
       column((c) => c.anchorType),
+      column(({ onChain }) => (onChain === undefined ? null : onChainName(onChain))),
+      column((c) => c.onChain?.block ?? null),
     ],
   })
   return new Map(rows.map(({ id, expiresAt }) => [id, expiresAt]))
@@ -93,11 +101,15 @@ export async function findPowChallenge(
   tx: Transaction,
   id: string,
 ): Promise<PowChallengeRow | undefined> {
-  const { rows } = await tx.query<PowChallengeRow>({
+  type Stored = Omit<PowChallengeRow, 'onChain'> & {
+    chainAnchor: string | null
+    chainBlock: number
+  }
+  const { rows } = await tx.query<Stored>({
     name: 'pow_challenge.find',
     text: `select id, tenant_id as "tenantId", kind, status, challenge_token as "challengeToken",
              difficulty_bits as "difficultyBits", min_duration_secs as "minDurationSecs", name, did,
-             anchor_type as "anchorType",
+             anchor_type as "anchorType", chain_anchor as "chainAnchor", chain_block as "chainBlock",
              key_algorithm as "keyAlgorithm", public_key as "publicKey", fingerprint,
              floor(extract(epoch from clock.now - created_at) * 1000)::float8 as "ageMs",
              expires_at <= clock.now as outlived
@@ -105,7 +117,12 @@ export async function findPowChallenge(
            where id = $1`,
     values: [id],
   })
-  return rows[0]
+  if (rows[0] === undefined) return undefined
+  const { chainAnchor, chainBlock, ...row } = rows[0]
+  return {
+    ...row,
+    onChain: chainAnchor === null ? undefined : onChainAgent(chainAnchor, chainBlock),
+  }
 }
 
 /** Counts an invalid proof; the challenge expires at the limit. */

@@ -224,9 +224,9 @@ const key = createAgentKey()
 async function anchoredBy(value: string, resolve: Resolver) {
   const documents = createDocuments({ settings: production, clock, resolve })
   try {
-    const sought = { jwk: key.publicJwk, did: key.did }
-    return await anchors({ clock, documents, groups: { of: () => [] } }).judge(
-      { type: 'did_web', value },
+    const sought = { jwk: key.publicJwk, did: key.did, ownership: '' }
+    return await anchors({ clock, documents, registries: [], groups: { of: () => [] } }).judge(
+      { anchorType: 'did_web', anchorValue: value },
       sought,
       { tenantId: '', network: null },
     )
@@ -334,7 +334,7 @@ const MADE_IN: Readonly<Record<string, string>> = {
   'actors/commerce/x402/facilitator.ts': 'the facilitator of the deployment',
   'actors/identity/phone/sender.ts': 'the provider of text messages',
   'actors/identity/tenant-assets/s3-store.ts': 'the object store of the deployment',
-  'runtime/wiring/payment-chains.ts': 'the chains of the deployment',
+  'runtime/wiring/chain-nodes.ts': 'the chains of the deployment',
   'runtime/wiring/payment-providers.ts': 'the card provider of the deployment',
 }
 

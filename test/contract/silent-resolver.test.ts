@@ -109,13 +109,17 @@ const FEATURES: Readonly<Record<string, () => Feature>> = {
     const key = createAgentKey()
     return {
       ask: async (url) => {
-        const anchor = { type: 'did_web', value: `did:web:${new URL(url).host}` } as const
-        const sought = { jwk: key.publicJwk, did: key.did }
-        const verdict = await anchors({ clock, documents, groups: { of: () => [] } }).judge(
-          anchor,
-          sought,
-          { tenantId: '', network: null },
-        )
+        const anchor = {
+          anchorType: 'did_web',
+          anchorValue: `did:web:${new URL(url).host}`,
+        } as const
+        const sought = { jwk: key.publicJwk, did: key.did, ownership: '' }
+        const verdict = await anchors({
+          clock,
+          documents,
+          registries: [],
+          groups: { of: () => [] },
+        }).judge(anchor, sought, { tenantId: '', network: null })
         return verdict.tag === 'anchor' || verdict.tag === 'busy' ? null : verdict.detail
       },
       close: () => documents.close(),

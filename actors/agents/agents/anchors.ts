@@ -1,8 +1,9 @@
 /**
- * Checks that the DID of a registration names the agent's key: a did:key encodes the key, the document
- * of a did:web lists it. The check runs once, when a registration starts, before the proof of work.
+ * Checks the anchor of a registration: a did:key encodes the agent's key, the document of a did:web lists it, and the owner
+ * of an agent on a chain has signed for it. The check runs once, when a registration starts, before the proof of work.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { NewAgent } from '../../../storage/agents/agents.js'
 import type { Documents, Fetched } from '../../platform/outbound-http/documents.js'
 import {
   fairDocuments,
@@ -10,7 +11,8 @@ import {
 } from '../../platform/outbound-http/fair-documents.js'
 import { SHARE_EXHAUSTED } from '../../platform/outbound-http/site-places.js'
 import { documentFault, readDidWeb, type SoughtKey } from './did-web.js'
-import type { AnchorType, StartRefused } from './protocol.js'
+import { erc8004, type Erc8004Needs } from './erc8004.js'
+import type { Registration, StartRefused } from './protocol.js'
 
 /**
  * Concurrent document fetches. Hosts that never respond can occupy this many mailbox slots at most,
@@ -27,35 +29,52 @@ const LASTING: Readonly<Record<string, string>> = {
   not_json: 'whose document is not JSON',
 }
 
-export type AnchorNeeds = FairDocumentsNeeds & {
-  readonly clock: Clock
-  readonly documents: Pick<Documents, 'fetch' | 'faultOf'>
-}
-export type Anchor = { readonly type: AnchorType; readonly value: string }
+export type AnchorNeeds = FairDocumentsNeeds &
+  Erc8004Needs & {
+    readonly clock: Clock
+    readonly documents: Pick<Documents, 'fetch' | 'faultOf'>
+  }
+type ClaimedAnchor = Pick<Registration, 'anchorType' | 'anchorValue' | 'anchorProof'>
+/** An agent on a chain has a did:key too, by which it logs in. */
+export type Anchor = Pick<NewAgent, 'anchorType' | 'did' | 'onChain'>
 export type AnchorVerdict =
   | { readonly tag: 'anchor'; readonly anchor: Anchor }
-  | Extract<StartRefused, { tag: 'invalid_registration' | 'anchor_unavailable' | 'busy' }>
+  | Extract<
+      StartRefused,
+      { tag: 'invalid_registration' | 'anchor_unavailable' | 'chain_unavailable' | 'busy' }
+    >
 
 const BUSY: AnchorVerdict = { tag: 'busy' }
 
-export function anchors({ clock, documents, groups, counts }: AnchorNeeds) {
+export function anchors(needs: AnchorNeeds) {
+  const { clock, documents, groups, counts } = needs
+  const { judge: judgeOnChain } = erc8004(needs)
   const documentsOf = fairDocuments(
     { documents, groups, counts },
     { resource: 'did_web', total: FETCHING_MAX, perSenderMax: FETCHING_PER_SENDER_MAX },
   )
 
   /**
-   * @param key a key whose ownership is proven and that `key.did` encodes.
+   * @param key a key whose ownership is proven and that `key.did` encodes. `ownership` is what it signed.
    * @param from the tenant where the agent registers, and the network of the stranger who asks, which holds the place:
    * all strangers who begin a workspace do so in one tenant.
    */
   async function judge(
-    { type, value }: { readonly type: AnchorType; readonly value: string | undefined },
-    key: SoughtKey,
-    { tenantId, network }: { readonly tenantId: string; readonly network: string | null },
+    { anchorType: type, anchorValue: value, anchorProof: proof }: ClaimedAnchor,
+    key: SoughtKey & { readonly ownership: string },
+    from: { readonly tenantId: string; readonly network: string | null },
   ): Promise<AnchorVerdict> {
-    if (type === 'did_key') return { tag: 'anchor', anchor: { type, value: key.did } }
+    const { did, ownership } = key
+    if (type === 'erc8004') {
+      if (typeof value !== 'object') return invalid('must have the members chain and agent_id')
+      const verdict = await judgeOnChain(value, { proof, ownership }, from)
+      if (verdict.tag !== 'on_chain') return verdict
+      return { tag: 'anchor', anchor: { anchorType: type, did, onChain: verdict.onChain } }
+    }
+    if (typeof value === 'object') return invalid('must be a DID')
+    if (type === 'did_key') return anchor(type, did)
     if (value === undefined) return invalid('is required where anchor_type is did_web')
+    const { tenantId, network } = from
     const parsed = readDidWeb(value)
     if (parsed.tag === 'malformed') return invalid(parsed.detail)
     const fault = documents.faultOf(parsed.url)
@@ -75,7 +94,7 @@ export function anchors({ clock, documents, groups, counts }: AnchorNeeds) {
     const remembered = await faultAt(false)
     // The remembered document may be outdated, so a rejected one is fetched anew once.
     const fault = remembered?.tag === 'invalid_registration' ? await faultAt(true) : remembered
-    return fault ?? { tag: 'anchor', anchor: { type: 'did_web', value: did } }
+    return fault ?? anchor('did_web', did)
   }
 
   function faultOf(fetched: Fetched, did: string, key: SoughtKey) {
@@ -89,6 +108,10 @@ export function anchors({ clock, documents, groups, counts }: AnchorNeeds) {
   }
 
   return { judge }
+}
+
+function anchor(anchorType: 'did_key' | 'did_web', did: string): AnchorVerdict {
+  return { tag: 'anchor', anchor: { anchorType, did, onChain: undefined } }
 }
 
 function invalid(detail: string): Extract<AnchorVerdict, { tag: 'invalid_registration' }> {

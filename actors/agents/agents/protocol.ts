@@ -27,12 +27,30 @@ export type AgentsProtocol = {
 
 /** The route that issued a challenge; only that route completes it. */
 export type ChallengeKind = 'agent' | 'workspace'
-export type AnchorType = 'did_key' | 'did_web'
+export type AnchorType = 'did_key' | 'did_web' | 'erc8004'
+/** An agent of the ERC-8004 Identity Registry of a chain. */
+export type ChainAgent = {
+  /** CAIP-2 id. */
+  readonly chain: string
+  /** ERC-721 token id, decimal. */
+  readonly agentId: string
+}
+
+/** An agent of a registry, and the block at which its owner was read. */
+export type OnChainAgent = {
+  readonly network: string
+  /** `network` and the address of the registry. */
+  readonly registry: string
+  readonly token: string
+  readonly block: number
+}
 
 export type Registration = {
   readonly name: string
   readonly anchorType: AnchorType
-  readonly anchorValue?: string | undefined
+  readonly anchorValue?: string | ChainAgent | undefined
+  /** Signature of the owner, where the anchor is an agent of a chain. */
+  readonly anchorProof?: string | undefined
   readonly publicKey: string
   readonly keyAlgorithm: KeyAlgorithm
   /** base64url signature over the ownership string (docs/reference/agents.md). */
@@ -65,7 +83,9 @@ export type StartRefused =
   | { tag: 'anchor_known' }
   /** The DID document is temporarily unavailable; the request may be repeated. */
   | { tag: 'anchor_unavailable'; detail: string }
-  /** The share of document fetches is exhausted. */
+  /** The node of the chain does not respond. */
+  | { tag: 'chain_unavailable'; detail: string }
+  /** The share of document fetches or of queries of a chain is exhausted. */
   | { tag: 'busy' }
   | TenantUnknown
   | TenantConflict
@@ -95,6 +115,8 @@ export type CompletionChecked = {
   name: string
   anchorType: AnchorType
   did: string
+  /** Undefined unless the anchor type is erc8004. */
+  onChain?: OnChainAgent | undefined
   keyAlgorithm: KeyAlgorithm
   publicKey: Uint8Array
   fingerprint: KeyFingerprint

@@ -6,7 +6,8 @@ import type { AgentRecord, KeyRecord } from './protocol.js'
 /** The record of an agent; its scopes are those in its home tenant. */
 export function agentRecord(row: AgentWithKeys): AgentRecord {
   const { controlPlane, role, keys, anchors, scopes: granted, ...agent } = row
-  const anchor = anchors.find(({ status }) => status === 'active') ?? anchors[0]
+  const dids = anchors.filter(({ type }) => type !== 'erc8004')
+  const anchor = dids.find(({ status }) => status === 'active') ?? dids[0]
   if (anchor === undefined) throw new Error(`agent ${agent.id} has no anchor`)
   return {
     ...agent,

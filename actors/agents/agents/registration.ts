@@ -29,6 +29,7 @@ import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { agentRegistered } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { REGISTERED_AGENT_SCOPES } from '../../domain/scopes.js'
+import { ownershipString } from '../../domain/signed-strings.js'
 import type { Tenant } from '../../domain/tenants/tenancy.js'
 import type { OwnershipVerdict, PowProtocol } from '../proof-of-work/protocol.js'
 import type { ChallengeSettings } from '../proof-of-work/settings.js'
@@ -102,14 +103,14 @@ export function registration(needs: RegistrationNeeds) {
     const refused = refusal(tenant, method)
     if (refused !== undefined) return refused
     const { publicKey, keyAlgorithm, anchorType, anchorValue } = registration
-    const verdict = await pow.verifyOwnership(
-      { publicKey, keyAlgorithm, anchorType, anchorValue, proof, issuer, tenantId: tenant.id },
-      context,
-    )
+    const claim = { publicKey, keyAlgorithm, anchorType, issuer, tenantId: tenant.id }
+    const did = typeof anchorValue === 'string' ? anchorValue : undefined
+    const verdict = await pow.verifyOwnership({ ...claim, anchorValue: did, proof }, context)
     if (verdict.tag === 'invalid') return ownershipRefusal(verdict.reason)
     // Checked last: only the holder of a key can make the service open a connection.
     const from = { tenantId: tenant.id, network }
-    const judged = await judgeAnchor({ type: anchorType, value: anchorValue }, verdict, from)
+    const proven = { ...verdict, ownership: ownershipString(claim) }
+    const judged = await judgeAnchor(registration, proven, from)
     if (judged.tag !== 'anchor') return judged
     return { tag: 'admitted', tenant, key: verdict, anchor: judged.anchor }
   }
@@ -173,6 +174,7 @@ export function registration(needs: RegistrationNeeds) {
       name: challenge.name,
       anchorType: challenge.anchorType,
       did: challenge.did,
+      onChain: challenge.onChain,
       keyAlgorithm: challenge.keyAlgorithm,
       publicKey: challenge.publicKey,
       fingerprint: challenge.fingerprint,
@@ -197,8 +199,7 @@ export function registration(needs: RegistrationNeeds) {
         difficultyBits: tally.next(tenant.id),
         minDurationSecs: settings.pow_min_duration_secs,
         name: start.registration.name,
-        anchorType: anchor.type,
-        did: anchor.value,
+        ...anchor,
         keyAlgorithm: start.registration.keyAlgorithm,
         publicKey: key.rawKey,
         fingerprint: key.fingerprint,
@@ -250,8 +251,7 @@ export function registration(needs: RegistrationNeeds) {
       const agent = newAgent({
         tenantId: tenant.id,
         name: message.registration.name,
-        anchorType: anchor.type,
-        did: anchor.value,
+        ...anchor,
         keyAlgorithm: message.registration.keyAlgorithm,
         publicKey: key.rawKey,
         fingerprint: key.fingerprint,

@@ -1,4 +1,5 @@
 /** Authorization rules of agent management. All functions are pure. */
+import type { AgentAnchorRow } from '../../../storage/agents/agents.js'
 import type { VisibleAgent, KeyStatus } from '../../../storage/agents/agent-management.js'
 import { isDirect, type Principal } from '../../domain/principal.js'
 import { REGISTERED_AGENT_SCOPES, type Scope, SCOPES, TENANT_SCOPES } from '../../domain/scopes.js'
@@ -78,13 +79,15 @@ export function judgeKeyChange(
   return status === 'active' && isLast ? 'ends_logins' : 'change'
 }
 
-/** An agent cannot revoke its own last active anchor; an administrator can. */
+/** An agent cannot revoke its own last active DID; an administrator can. */
 export function judgeAnchorRevocation(
   value: string,
-  anchors: readonly { readonly value: string; readonly status: 'active' | 'revoked' }[],
+  anchors: readonly Pick<AgentAnchorRow, 'type' | 'value' | 'status'>[],
   byItself: boolean,
 ): 'change' | 'unchanged' | 'last_active_anchor' {
   const active = anchors.filter(({ status }) => status === 'active')
-  if (!active.some((anchor) => anchor.value === value)) return 'unchanged'
-  return byItself && active.length === 1 ? 'last_active_anchor' : 'change'
+  const revoked = active.find((anchor) => anchor.value === value)
+  if (revoked === undefined) return 'unchanged'
+  const dids = active.filter(({ type }) => type !== 'erc8004')
+  return byItself && dids.length === 1 && dids[0] === revoked ? 'last_active_anchor' : 'change'
 }

@@ -5,7 +5,7 @@ import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { findOperatorInvite } from '../../../storage/identity/operator-invites.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import { type AgentsProtocol, agents } from '../agents/protocol.js'
+import { type AgentsProtocol, type AnchorType, agents } from '../agents/protocol.js'
 import { redirectUriFault } from '../../domain/redirect-uri.js'
 import { agentScopes, REGISTERED_AGENT_SCOPES } from '../../domain/scopes.js'
 import { type TenantsProtocol, tenants } from '../../identity/tenants/protocol.js'
@@ -30,6 +30,8 @@ export type WorkspacesNeeds = {
   tokens: ActorRef<TokensProtocol>
   users: ActorRef<UsersProtocol>
   issuer: string
+  /** Those of this deployment. */
+  anchorTypes: readonly AnchorType[]
 }
 
 export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>({
@@ -39,11 +41,11 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
   // Serialised per challenge, so that concurrent completions do not each hash a password.
   lane: { complete: ({ challengeId }) => challengeId },
   create: (needs) => {
-    const { database, clock, random, agents, tenants, users, issuer } = needs
+    const { database, clock, random, agents, tenants, users, issuer, anchorTypes } = needs
     return {
       async metadata(_message, context) {
         const { tenant } = await tenants.ensureControlPlane({}, context)
-        return { tag: 'metadata', issuer, controlPlaneTenantId: tenant.id }
+        return { tag: 'metadata', issuer, controlPlaneTenantId: tenant.id, anchorTypes }
       },
 
       async complete(message, context) {

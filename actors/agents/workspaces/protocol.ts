@@ -1,6 +1,11 @@
 /** Workspace bootstrap: an agent creates its own organization, sandbox tenant and application. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
-import type { AgentRecord, CompletionRefused, CompleteRegistration } from '../agents/protocol.js'
+import type {
+  AgentRecord,
+  AnchorType,
+  CompletionRefused,
+  CompleteRegistration,
+} from '../agents/protocol.js'
 import type { ApplicationId, OrganizationId, TenantId } from '../../domain/ids.js'
 import type { Environment } from '../../domain/tenants/tenancy.js'
 
@@ -17,6 +22,7 @@ export type BootstrapMetadata = {
   tag: 'metadata'
   issuer: string
   controlPlaneTenantId: TenantId
+  anchorTypes: readonly AnchorType[]
 }
 
 export type Framework = (typeof FRAMEWORKS)[number]

@@ -95,6 +95,19 @@ export const commerceSettings = section(
   },
 )
 
+/** Blocks, where `[[chains]].confirmations` is unset. */
+export const PAYMENT_CONFIRMATIONS = 5
+export const REGISTRY_CONFIRMATIONS = 12
+
+const contract = () =>
+  z
+    .string()
+    .regex(/^0x[0-9a-fA-F]{40}$/)
+    .register(notes, {
+      words: 'an address: 0x and 40 hexadecimal digits',
+      example: '0x8004A169FB4a3325136EB29fA0ceB6D2e539a432',
+    })
+
 export const chainsSettings = sectionList(
   'chains',
   {
@@ -111,7 +124,7 @@ export const chainsSettings = sectionList(
       .register(notes, { words: 'an http or https URL', secret: true, example: RPC_EXAMPLE })
       .optional()
       .describe(
-        'JSON-RPC node that is queried for the outcome of payments. Treated as a secret, because it often contains a key.',
+        'JSON-RPC node that is queried for the outcome of payments and for registries. Treated as a secret, because it often contains a key.',
       ),
     asset: text('0x036CbD53842c5426634e7929541eC2318f3dCF7e').describe(
       'Contract address of the asset.',
@@ -125,9 +138,21 @@ export const chainsSettings = sectionList(
       .register(notes, { words: 'an ISO 4217 code in upper case' })
       .default('USD')
       .describe('Currency whose prices the asset pays, one to one.'),
-    confirmations: count(5, 0, 1_000).describe(
-      'Confirmations (blocks) that a transfer needs before it pays a checkout.',
-    ),
+    confirmations: count(PAYMENT_CONFIRMATIONS, 0, 1_000)
+      .unwrap()
+      .register(notes, { example: REGISTRY_CONFIRMATIONS })
+      .optional()
+      .describe(
+        'Confirmations (blocks) before a transfer pays a checkout and before a log of a registry becomes an event. Unset: 5 and 12.',
+      ),
+    identity_registry: contract()
+      .optional()
+      .describe(
+        'Contract address of the ERC-8004 Identity Registry. Agents that it lists can be anchors, and its logs are events.',
+      ),
+    reputation_registry: contract()
+      .optional()
+      .describe('Contract address of the ERC-8004 Reputation Registry, whose logs are events.'),
     pay_to: text('0x0000000000000000000000000000000000000001')
       .optional()
       .describe('Default payee of the operator tenant. Other tenants set x402_pay_to.'),

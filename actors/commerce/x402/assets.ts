@@ -1,5 +1,5 @@
 /** The tokens that can be paid with, and prices in them (docs/reference/commerce.md, x402). */
-import type { ChainsSettings } from '../payments/settings.js'
+import { type ChainsSettings, PAYMENT_CONFIRMATIONS } from '../payments/settings.js'
 import { currencyExponent } from '../../domain/commerce/currencies.js'
 
 export type Asset = {
@@ -26,7 +26,7 @@ const USDC = {
   currency: 'USD',
   payTo: null,
   rpcUrl: null,
-  confirmations: 5,
+  confirmations: PAYMENT_CONFIRMATIONS,
 } as const
 const BUILT_IN: readonly Asset[] = [
   {
@@ -75,7 +75,7 @@ function configuredAsset(chain: ChainsSettings[number]): Asset {
     currency: chain.asset_currency,
     payTo: chain.pay_to ?? null,
     rpcUrl: chain.rpc_url ?? null,
-    confirmations: chain.confirmations,
+    confirmations: chain.confirmations ?? PAYMENT_CONFIRMATIONS,
   }
 }
 

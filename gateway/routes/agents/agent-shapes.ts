@@ -15,9 +15,10 @@ import type { TenantSelector } from '../../../actors/domain/tenants/tenancy.js'
 import { uuid } from '../../request/ids.js'
 import { ChosenName } from '../../request/names.js'
 import type { ReplyRule } from '../../response/replies.js'
-import { problem, reply } from '../../route.js'
+import { problem, reply, type Route } from '../../route.js'
 
-export const ANCHOR_TYPES = ['did_key', 'did_web'] as const
+export const DID_TYPES = ['did_key', 'did_web'] as const
+export const ANCHOR_TYPES = [...DID_TYPES, 'erc8004'] as const
 
 const UINT64_END = 2n ** 64n
 
@@ -32,41 +33,92 @@ const tenantSelector = {
   tenant_slug: z.string().min(1).max(63).optional(),
 }
 
-export const RegistrationStart = z
+const DID_VALUES =
+  'did_key: the did:key of public_key, derived if omitted. did_web: required, a did:web ' +
+  'whose document lists public_key under authentication'
+const UINT256_END = 2n ** 256n
+
+const ChainAgent = z
   .object({
-    name: ChosenName,
-    anchor_type: z.enum(ANCHOR_TYPES),
-    anchor_value: z
-      .string()
-      .max(256)
-      .optional()
-      .meta({
-        description:
-          'did_key: the did:key of public_key, derived if omitted. did_web: required, a did:web ' +
-          'whose document lists public_key under authentication',
-      }),
-    public_key: z
-      .string()
-      .min(1)
-      .max(256)
-      .meta({
-        description:
-          'base64url of the raw key (32 bytes ed25519, 33 bytes compressed point es256). Standard ' +
-          'base64 and the multibase part of the did:key are accepted too',
-      }),
-    key_algorithm: z.enum(['ed25519', 'es256']),
-    key_ownership_proof: z
-      .string()
-      .max(512)
-      .optional()
-      .meta({
-        description:
-          'Required. base64url signature over suite, issuer, tenant UUID, anchor_type, ' +
-          'key_algorithm and public_key, joined by line feeds',
-      }),
-    ...tenantSelector,
+    chain: z.string().max(64).meta({ description: 'CAIP-2 id', example: 'eip155:8453' }),
+    agent_id: z
+      .union([z.string().regex(/^(?:0|[1-9][0-9]{0,77})$/), z.int().min(0)])
+      .refine((id) => !/^[0-9]{1,78}$/.test(String(id)) || BigInt(id) < UINT256_END, {
+        message: 'must be below 2^256',
+      })
+      .meta({ description: 'ERC-721 token id. A string where it is above 2^53', example: '22' }),
+  })
+  .meta({ id: 'ChainAgent' })
+
+/** What does not depend on the anchor types of the deployment. */
+const registrationStart = {
+  name: ChosenName,
+  public_key: z
+    .string()
+    .min(1)
+    .max(256)
+    .meta({
+      description:
+        'base64url of the raw key (32 bytes ed25519, 33 bytes compressed point es256). Standard ' +
+        'base64 and the multibase part of the did:key are accepted too',
+    }),
+  key_algorithm: z.enum(['ed25519', 'es256']),
+  key_ownership_proof: z
+    .string()
+    .max(512)
+    .optional()
+    .meta({
+      description:
+        'Required. base64url signature over suite, issuer, tenant UUID, anchor_type, ' +
+        'key_algorithm and public_key, joined by line feeds',
+    }),
+  ...tenantSelector,
+}
+
+/** The request where the deployment knows no registry of a chain. */
+const DidRegistrationStart = z
+  .object({
+    ...registrationStart,
+    anchor_type: z.enum(DID_TYPES),
+    anchor_value: z.string().max(256).optional().meta({ description: DID_VALUES }),
   })
   .meta({ id: 'AgentRegistrationStart' })
+
+export const RegistrationStart = z
+  .object({
+    ...registrationStart,
+    anchor_type: z.enum(ANCHOR_TYPES),
+    anchor_value: z
+      .union([z.string().max(256), ChainAgent])
+      .optional()
+      .meta({
+        description: `${DID_VALUES}. erc8004: required, an agent of the Identity Registry of a chain`,
+      }),
+    anchor_proof: z
+      .string()
+      .max(2_050)
+      .optional()
+      .meta({
+        description:
+          'erc8004: required. Signature of the owner of the agent (EIP-191, or EIP-1271 of a contract), in ' +
+          'hexadecimal digits, over the string that key_ownership_proof signs, a line feed and ' +
+          '`{chain}:{address of the registry in lower case}:{agent_id}`',
+      }),
+  })
+  .meta({ id: 'AgentRegistrationStart' })
+
+/** The routes with the anchor types of a deployment. */
+export function withAnchorTypes(
+  routes: readonly Route[],
+  hasRegistries: boolean,
+): readonly Route[] {
+  if (hasRegistries) return routes
+  return routes.map((each) =>
+    each.body?.kind === 'json' && each.body.schema === RegistrationStart
+      ? { ...each, body: { ...each.body, schema: DidRegistrationStart } }
+      : each,
+  )
+}
 
 export type RegistrationStartBody = z.output<typeof RegistrationStart>
 
@@ -74,7 +126,11 @@ export function registrationOf(body: RegistrationStartBody): Registration {
   return {
     name: body.name,
     anchorType: body.anchor_type,
-    anchorValue: body.anchor_value,
+    anchorValue:
+      typeof body.anchor_value === 'object'
+        ? { chain: body.anchor_value.chain, agentId: String(body.anchor_value.agent_id) }
+        : body.anchor_value,
+    anchorProof: body.anchor_proof,
     publicKey: body.public_key,
     keyAlgorithm: body.key_algorithm,
     keyOwnershipProof: body.key_ownership_proof,
@@ -236,14 +292,15 @@ export const startReplies: RulesFor<RegistrationStarted> = {
 }
 
 const anchorKnown: ReplyRule<{ tag: 'anchor_known' }> = problem(409, 'conflict', {
-  detail: 'The DID is already registered in this tenant.',
+  detail: 'The anchor is already registered in this tenant.',
 })
 /** How long a failed document fetch is cached. */
 const DOCUMENT_RETRY_SECS = 15
+const CHAIN_RETRY_SECS = 5
 
 export const startRefusals: RulesFor<StartRefused> = {
   invalid_registration: problem(400, 'bad-request', ({ pointer, detail }) => ({
-    detail: `The member ${pointer.slice(1)} ${detail}.`,
+    detail: `The member ${pointer.slice(1).replaceAll('/', '.')} ${detail}.`,
     errors: [{ pointer: `#${pointer}`, detail }],
   })),
   invalid_ownership_proof: problem(400, 'bad-request', ({ detail }) => ({
@@ -266,8 +323,12 @@ export const startRefusals: RulesFor<StartRefused> = {
     detail: `The DID document is temporarily unavailable: ${detail}. Send the request again.`,
     retryAfterSecs: DOCUMENT_RETRY_SECS,
   })),
+  chain_unavailable: problem(503, 'service-unavailable', ({ detail }) => ({
+    detail: `The anchor cannot be checked: ${detail}. Send the request again.`,
+    retryAfterSecs: CHAIN_RETRY_SECS,
+  })),
   busy: problem(503, 'service-unavailable', {
-    detail: 'Too many DID documents are being fetched. Send the request again.',
+    detail: 'Too many anchors are being checked. Send the request again.',
     error: 'share_exhausted',
     retryAfterSecs: 1,
   }),

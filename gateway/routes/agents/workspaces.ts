@@ -6,7 +6,6 @@ import { FRAMEWORKS, workspaces } from '../../../actors/agents/workspaces/protoc
 import { ChosenName } from '../../request/names.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 import {
-  ANCHOR_TYPES,
   Agent,
   agentJson,
   completion,
@@ -49,13 +48,13 @@ const metadata = route(workspaces, 'metadata', {
   capabilities: ['agents.workspace_bootstrap'],
   message: () => ({}),
   replies: {
-    metadata: reply(200, Metadata, ({ issuer, controlPlaneTenantId }) => ({
+    metadata: reply(200, Metadata, ({ issuer, controlPlaneTenantId, anchorTypes }) => ({
       issuer,
       control_plane_tenant_id: controlPlaneTenantId,
       tenant_id: controlPlaneTenantId,
       key_ownership_proof: { ...OWNERSHIP_DESCRIPTION, fields: [...OWNERSHIP_DESCRIPTION.fields] },
       key_algorithms_supported: ['ed25519', 'es256'],
-      anchor_types_supported: [...ANCHOR_TYPES],
+      anchor_types_supported: [...anchorTypes],
       frameworks_supported: [...FRAMEWORKS],
     })),
   },

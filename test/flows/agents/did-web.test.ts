@@ -173,7 +173,7 @@ test('direct registration supports did:web', async (t) => {
   t.is((made.body['agent'] as Json)['did'], did)
   const second = await send(keys[1])
   t.is(second.status, 409)
-  t.is(second.body['detail'], 'The DID is already registered in this tenant.')
+  t.is(second.body['detail'], 'The anchor is already registered in this tenant.')
 })
 
 test('of many keys of one document one registers the DID', async (t) => {

@@ -26,7 +26,9 @@ import { signIn } from '../../support/identity/person.js'
 import { REACHES_RECEIVERS, startReceiver } from '../../support/webhooks/receiver.js'
 import { REACHES_UPSTREAMS } from '../../support/fleet/profiles.js'
 import { UPSTREAM_CERT } from '../../actors/vault/egress/loopback-tls.js'
-import { NETWORK, newAccount } from '../../support/commerce/chain.js'
+import { NETWORK, newAccount, sharedChain } from '../../support/commerce/chain.js'
+import { sharedMarket } from '../../support/commerce/market.js'
+import { everyChange, registryEnvironment } from '../../support/commerce/registries.js'
 import { COMMERCE, openShop } from '../../support/commerce/shop.js'
 import { budget, walletAgent } from '../../support/commerce/wallet.js'
 import { apiOf, type Workspace } from '../../support/api.js'
@@ -72,6 +74,8 @@ const resources = await upstreamFixture({
     SVC_API_KEYS__ENABLED: 'true',
     SVC_BILLING__ENABLED: 'true',
     SVC_WALLET__ENABLED: 'true',
+    // The asset is the built-in one.
+    ...registryEnvironment({ ...(await sharedMarket()), token: BASE_SEPOLIA_USDC }, 0),
   },
 })
 const { running } = resources
@@ -440,6 +444,12 @@ const walletsOfAgents = once(async () => {
   await done(429, agent.pay({ x402Version: 2, accepts }))
 })
 
+const agentsOnChains = once(async () => {
+  const { subscribe, tenantId } = await subscriber(running, receiver)
+  await subscribe({ event_types: ['chain.*'] })
+  await everyChange(await sharedChain(), running.baseUrl, { issuer: running.issuer, tenantId })
+})
+
 const testDelivery = once(async () => {
   const { subscribe, ask } = await subscriber(running, receiver)
   const { at } = await subscribe()
@@ -476,6 +486,9 @@ const PROVOKED: Readonly<Record<EventType, () => Promise<void>>> = {
   'wallet.tx.signed': walletsOfAgents,
   'wallet.tx.rejected': walletsOfAgents,
   'wallet.budget.exceeded': walletsOfAgents,
+  'chain.ownership.changed': agentsOnChains,
+  'chain.metadata.changed': agentsOnChains,
+  'chain.reputation.updated': agentsOnChains,
   'org.created': usersAndOrganizations,
   'org.billing.changed': usersAndOrganizations,
   'org.suspended': usersAndOrganizations,
@@ -531,6 +544,24 @@ test('a running service sends every type of the catalogue as published', async (
   }
 })
 
+test('a subscription names all types of the interface', async (t) => {
+  const { subscribe } = await subscriber(running, receiver)
+  const event_types =
+    `auth.login.success auth.login.failure auth.logout auth.token.issued auth.token.revoked
+    auth.mfa.challenge auth.mfa.verify auth.adaptive_mfa.triggered tenant_user.invited tenant_user.activated
+    tenant_user.suspended tenant_user.removed admin.user.created admin.agent.registered admin.delegation.revoked
+    vault.credential.created vault.grant.revoked vault.credential.accessed wallet.tx.signed wallet.tx.rejected
+    wallet.budget.exceeded chain.ownership.changed chain.reputation.updated chain.metadata.changed sso.configured
+    sso.login.success sso.login.failed sso.user.provisioned org.created org.member.added org.member.role_changed
+    security.brute_force.detected security.refresh_token.reuse security.suspicious_activity
+    commerce.payment.pending commerce.payment.succeeded commerce.payment.failed commerce.payment.refunded
+    commerce.settlement.created commerce.settlement.held commerce.settlement.released commerce.dispute.opened
+    commerce.dispute.closed commerce.payout.submitted commerce.payout.paid commerce.payout.failed
+    commerce.statement.created`.split(/\s+/)
+  const { body } = await subscribe({ event_types })
+  t.deepEqual(body['event_types'], event_types)
+})
+
 test('a deployment offers the event types of its features', async (t) => {
   const plain = await sharedService('plain')
   t.teardown(() => plain.end())
@@ -547,8 +578,8 @@ test('a deployment offers the event types of its features', async (t) => {
   for (const type of EVENT_TYPES) {
     const isAdaptive = type === 'auth.adaptive_mfa.triggered'
     t.true(all.has(type), type)
-    const isOptional = ['commerce.', 'sso.', 'api_key.', 'org.billing.', 'wallet.'].some((prefix) =>
-      type.startsWith(prefix),
+    const isOptional = ['chain.', 'commerce.', 'sso.', 'api_key.', 'org.billing.', 'wallet.'].some(
+      (prefix) => type.startsWith(prefix),
     )
     const isPlain = !isOptional && !isAdaptive
     t.is(without.has(type), isPlain, type)

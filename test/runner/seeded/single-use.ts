@@ -186,4 +186,10 @@ export const SINGLE_USE: readonly SeededFault[] = [
     ['c.id = a.id and c.consumed_at is null', 'c.id = a.id'],
     'storage/identity/identity-races.test.ts',
   ),
+  fault(
+    'a log of a registry is one event',
+    'actors/agents/registries/worker.ts',
+    ['!fresh.has(index)', 'fresh.size < 0'],
+    'flows/agents/chain-events.test.ts',
+  ),
 ]

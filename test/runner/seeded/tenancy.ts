@@ -100,4 +100,16 @@ export const TENANCY: readonly SeededFault[] = [
     ['agent.homeTenantId !== principal.tenantId', 'agent.homeTenantId === null'],
     'flows/agents/agent-management.test.ts',
   ),
+  fault(
+    'a log about an agent is an event of the tenants of that agent alone',
+    'actors/agents/registries/worker.ts',
+    ['token === change.token && change.block', 'change.block'],
+    'flows/agents/chain-events.test.ts',
+  ),
+  fault(
+    'the owner of an agent on a chain signs for its anchor',
+    'actors/agents/agents/erc8004.ts',
+    ['signer?.toLowerCase() === owner', 'signer !== null'],
+    'flows/agents/chain-events.test.ts',
+  ),
 ]

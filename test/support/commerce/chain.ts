@@ -11,11 +11,11 @@ import {
   publicActions,
 } from 'viem'
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
-import { CHAIN_ID, sharedMarket } from './market.js'
+import { CHAIN_ID, type MarketPlaces, sharedMarket } from './market.js'
 
 export { CHAIN_ID, NETWORK, TOKEN_NAME } from './market.js'
 
-export type TestChain = Awaited<ReturnType<typeof sharedChain>>
+export type TestChain = Awaited<ReturnType<typeof chainAt>>
 
 export function newAccount(): PrivateKeyAccount {
   return privateKeyToAccount(`0x${randomBytes(32).toString('hex')}`)
@@ -31,8 +31,9 @@ function turns() {
   }
 }
 
-export async function sharedChain() {
-  const places = await sharedMarket()
+export const sharedChain = async () => chainAt(await sharedMarket())
+
+export async function chainAt(places: MarketPlaces) {
   const { rpcUrl, abi } = places
   const token = getAddress(places.token)
   const chain = defineChain({
@@ -57,24 +58,29 @@ export async function sharedChain() {
   const inTurn = turns()
   const inTurnOfWriter = turns()
   let nonce = 0
-  const write = (functionName: string, args: readonly unknown[]): Promise<Hex> =>
-    inTurnOfWriter(async () => {
-      const signed = await writer.signTransaction({
-        type: 'legacy',
-        chainId: CHAIN_ID,
-        nonce,
-        gas: 6_000_000n,
-        gasPrice: 10n ** 10n,
-        to: token,
-        data: encodeFunctionData({ abi, functionName, args }),
-      })
-      const hash = (await ask('eth_sendRawTransaction', signed)) as Hex
-      nonce += 1
-      // The chain has mined a transaction before it returns its hash.
-      const { status } = await reader.getTransactionReceipt({ hash })
-      if (status !== 'success') throw new Error(`${functionName} was reverted`)
-      return hash
+  /** The next transaction of the writer. */
+  const signed = (data: Hex, to?: Hex): Promise<Hex> =>
+    writer.signTransaction({
+      type: 'legacy',
+      chainId: CHAIN_ID,
+      nonce,
+      gas: 6_000_000n,
+      gasPrice: 10n ** 10n,
+      ...(to === undefined ? {} : { to }),
+      data,
     })
+  const sendSigned = async (transaction: Hex) => {
+    const hash = (await ask('eth_sendRawTransaction', transaction)) as Hex
+    nonce += 1
+    // The chain has mined a transaction before it returns its hash.
+    const { status } = await reader.getTransactionReceipt({ hash })
+    if (status !== 'success') throw new Error('the transaction was reverted')
+    return hash
+  }
+  const send = (data: Hex, to?: Hex): Promise<Hex> =>
+    inTurnOfWriter(async () => sendSigned(await signed(data, to)))
+  const write = (functionName: string, args: readonly unknown[]): Promise<Hex> =>
+    send(encodeFunctionData({ abi, functionName, args }), token)
   const read = (functionName: string, args: readonly unknown[]) =>
     reader.readContract({ address: token, abi, functionName, args })
 
@@ -86,6 +92,18 @@ export async function sharedChain() {
     wallet,
     /** Runs a function that sends transactions from `wallet`, in turn. */
     inTurn,
+    ask,
+    send,
+    signed,
+    sendSigned,
+    /** @returns a function that removes all blocks after the present one. */
+    async snapshot(): Promise<() => Promise<void>> {
+      const [id, before] = [await ask('evm_snapshot'), nonce]
+      return async () => {
+        await ask('evm_revert', id)
+        nonce = before
+      }
+    },
     mint: (to: string, value: bigint) => write('mint', [to, value]),
     write,
     balanceOf: async (who: string) => (await read('balanceOf', [who])) as bigint,

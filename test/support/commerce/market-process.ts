@@ -1,6 +1,6 @@
 /**
- * A chain with a token that is compiled on the spot. The process passes the calls of tests on to the node of the chain. It
- * listens before it sends the places, and ends with its parent, the node with it.
+ * A chain with a token and registries that are compiled on the spot. The process passes the calls of tests on to the node of
+ * the chain. It listens before it sends the places, and ends with its parent, the node with it.
  */
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -10,26 +10,27 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Abi, encodeDeployData, getAddress, type Hex } from 'viem'
-import { CHAIN_ID, type MarketPlaces, TOKEN_NAME } from './market.js'
+import { type Abi, encodeDeployData, getAddress } from 'viem'
+import { CHAIN_ID, type Contract, type MarketPlaces, TOKEN_NAME } from './market.js'
 
 const require = createRequire(import.meta.url)
-const SOURCE = new URL('../../../../test/support/commerce/token.sol', import.meta.url)
+const SOURCES = new URL('../../../../test/support/commerce/', import.meta.url)
 
 type Call = { readonly method: string }
 type Solc = { compile(input: string): string }
 type Compiled = {
   errors?: { severity: string; formattedMessage: string }[]
-  contracts: { 'token.sol': { TestToken: { abi: Abi; evm: { bytecode: { object: string } } } } }
+  contracts: Record<string, Record<string, { abi: Abi; evm: { bytecode: { object: string } } }>>
 }
 
-function compileToken(): { abi: Abi; bytecode: Hex } {
+/** The contracts of a file, by name. */
+function compiled(file: string): Map<string, Contract> {
   const solc = require('solc') as Solc
   const output = JSON.parse(
     solc.compile(
       JSON.stringify({
         language: 'Solidity',
-        sources: { 'token.sol': { content: readFileSync(SOURCE, 'utf8') } },
+        sources: { [file]: { content: readFileSync(new URL(file, SOURCES), 'utf8') } },
         settings: {
           evmVersion: 'paris',
           optimizer: { enabled: true },
@@ -41,8 +42,10 @@ function compileToken(): { abi: Abi; bytecode: Hex } {
   ) as Compiled
   const failures = output.errors?.filter(({ severity }) => severity === 'error') ?? []
   if (failures.length > 0) throw new Error(failures[0]!.formattedMessage)
-  const { abi, evm } = output.contracts['token.sol'].TestToken
-  return { abi, bytecode: `0x${evm.bytecode.object}` }
+  const contracts = Object.entries(output.contracts[file]!)
+  return new Map(
+    contracts.map(([name, { abi, evm }]) => [name, { abi, bytecode: `0x${evm.bytecode.object}` }]),
+  )
 }
 
 /** @returns the URL of a node that mines a block for each transaction. */
@@ -66,8 +69,8 @@ async function startNode(): Promise<string> {
   return Promise.race([listens, over])
 }
 
-async function openChain(): Promise<Pick<MarketPlaces, 'rpcUrl' | 'token' | 'abi'>> {
-  const { abi, bytecode } = compileToken()
+async function openChain(): Promise<Omit<MarketPlaces, 'facilitatorUrl'>> {
+  const contracts = new Map([...compiled('token.sol'), ...compiled('registries.sol')])
   const node = await startNode()
   const said = async (body: string): Promise<string> => {
     const response = await fetch(node, {
@@ -89,9 +92,17 @@ async function openChain(): Promise<Pick<MarketPlaces, 'rpcUrl' | 'token' | 'abi
     }
   }
   const [from] = (await ask('eth_accounts')) as string[]
-  const data = encodeDeployData({ abi, bytecode, args: [TOKEN_NAME] })
-  const hash = await ask('eth_sendTransaction', { from, data, gas: '0x5b8d80' })
-  const { contractAddress } = await mined(hash)
+  const deploy = async (name: string, args: readonly unknown[] = []) => {
+    const { abi, bytecode } = contracts.get(name)!
+    const data = encodeDeployData({ abi, bytecode, args })
+    const hash = await ask('eth_sendTransaction', { from, data, gas: '0x5b8d80' })
+    const { contractAddress } = await mined(hash)
+    return { abi, address: getAddress(contractAddress) }
+  }
+  const { abi, address: token } = await deploy('TestToken', [TOKEN_NAME])
+  const identity = await deploy('IdentityRegistry')
+  const reputation = await deploy('ReputationRegistry')
+  const account = contracts.get('ContractAccount')!
   const rpcUrl = await listening(async (asked, response) => {
     const body = (await bodyOf(asked)).toString()
     const text = await said(body)
@@ -101,7 +112,7 @@ async function openChain(): Promise<Pick<MarketPlaces, 'rpcUrl' | 'token' | 'abi
     if (method === 'eth_sendRawTransaction' && result !== undefined) await mined(result)
     response.writeHead(200, { 'content-type': 'application/json' }).end(text)
   })
-  return { rpcUrl, token: getAddress(contractAddress), abi }
+  return { rpcUrl, token, abi, identity, reputation, account }
 }
 
 async function bodyOf(asked: IncomingMessage): Promise<Buffer> {

@@ -6,7 +6,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Abi } from 'viem'
+import type { Abi, Hex } from 'viem'
 
 /** The chain id of Base Sepolia, which has a name in x402 version 1. */
 export const CHAIN_ID = 84_532
@@ -19,7 +19,14 @@ export type MarketPlaces = {
   readonly token: string
   readonly abi: Abi
   readonly facilitatorUrl: string
+  /** The registries of ERC-8004. */
+  readonly identity: Deployed
+  readonly reputation: Deployed
+  /** An account that is a contract. */
+  readonly account: Contract
 }
+export type Contract = { readonly abi: Abi; readonly bytecode: Hex }
+export type Deployed = { readonly abi: Abi; readonly address: Hex }
 export interface Market {
   readonly places: MarketPlaces
   end(): Promise<void>

@@ -40,6 +40,9 @@ export type IdentityOptions = {
   readonly challengeTtlSecs?: number
 }
 
+const WITHOUT_CHAINS = { registries: [], groups: { of: () => [] } }
+const OFFERED = { issuer: ISSUER, anchorTypes: ['did_key', 'did_web'] as const }
+
 export async function identityFixture(options: IdentityOptions = {}) {
   const fresh = await freshDatabase()
   const { database } = fresh
@@ -107,7 +110,7 @@ export async function identityFixture(options: IdentityOptions = {}) {
           tokens,
           issuer: ISSUER,
           documents,
-          groups: { of: () => [] },
+          ...WITHOUT_CHAINS,
           outcomes: {
             count: (outcome) => void outcomes.push(outcome),
             observeDifficulty: () => undefined,
@@ -128,7 +131,7 @@ export async function identityFixture(options: IdentityOptions = {}) {
     const workspaces = placement(
       spawnInline(
         workspacesActor,
-        { database, clock, random, agents, tenants, tokens, users, issuer: ISSUER },
+        { database, clock, random, agents, tenants, tokens, users, ...OFFERED },
         spawn,
       ),
     )

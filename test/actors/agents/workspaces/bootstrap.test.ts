@@ -16,6 +16,7 @@ test('the metadata names the issuer and the control-plane tenant', async (t) => 
     tag: 'metadata',
     issuer: ISSUER,
     controlPlaneTenantId: controlPlane.id,
+    anchorTypes: ['did_key', 'did_web'],
   })
 })
 
