@@ -1,5 +1,5 @@
 import test from 'ava'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import sharp from 'sharp'
 import { imageKindOf } from '../../../actors/platform/image-header.js'
 
@@ -41,6 +41,7 @@ test('cut and arbitrary bytes have no size and no error', async (t) => {
         imageKindOf(Buffer.concat([Buffer.from(start, 'hex'), bytes]))
       },
     ),
+    { seed: 7_645, numRuns: 300 },
   )
   t.is(
     imageKindOf(Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')),

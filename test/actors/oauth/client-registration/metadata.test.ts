@@ -70,7 +70,6 @@ test('the defaults are those of RFC 7591', (t) => {
   const read = readMetadata({ redirect_uris: [CALLBACK] })
   if (read.tag === 'refused') return t.fail(read.description)
   t.like(read.draft, {
-    tokenEndpointAuthMethod: 'client_secret_basic',
     grantTypes: ['authorization_code'],
     responseTypes: ['code'],
   })
