@@ -159,7 +159,7 @@ export interface Listener {
   readonly url: string
   readonly port: number
   /** The transport in use. `tls` is HTTP/2 and HTTP/1.1 by ALPN. */
-  readonly transport: 'uws' | 'http1' | 'http2' | 'tls'
+  readonly transport: 'uws' | 'uws_tls' | 'http1' | 'http1_tls' | 'http2' | 'tls'
   /** Stops accepting connections. Resolves with true after the last answer, or with false at the deadline. */
   drain(deadlineMs: number): Promise<boolean>
   /** Closes all connections. */

@@ -4,11 +4,13 @@ import type { Logger } from '../runtime/kernel/log.js'
 import type { HttpExchangeHandler } from './http-exchange.js'
 import type { ServerSettings } from './settings.js'
 import type { ConnectionBounds } from './transports/bounds.js'
+import type { CertificateFiles } from './transports/certificate.js'
 import { createHttp1OverTls, openHttp1 } from './transports/http1.js'
 import { openHttp2 } from './transports/http2.js'
-import { loadNative, PINNED_NATIVE_SHA256 } from './transports/native.js'
+import { loadNative, PINNED_NATIVE_SHA256, type Uws } from './transports/native.js'
 import { IDLE_MS, ListenFailed, type Listener } from './transports/open.js'
-import { openUws } from './transports/uws.js'
+import { isLoopback, wantedParser } from './transports/parser.js'
+import { openUws } from './transports/uws-listener.js'
 
 export type ListenNeeds = {
   readonly log: Logger
@@ -22,12 +24,8 @@ export type ListenNeeds = {
   readonly bounds?: ConnectionBounds | undefined
 }
 
-/** A renewed certificate is used within this time. */
-const RENEWAL_EVERY_MS = 60_000
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || host.startsWith('127.')
-}
+/** Within five seconds a renewed certificate is used. */
+const RENEWAL_EVERY_MS = 4_000
 
 type Where = Pick<
   ServerSettings,
@@ -36,42 +34,59 @@ type Where = Pick<
 
 /** @throws {ListenFailed} */
 export async function listen(
-  { host, port, transport, http1_parser, tls, drain_secs, keep_alive_secs }: Where,
+  where: Where,
   handler: HttpExchangeHandler,
   { log, clock, pins = PINNED_NATIVE_SHA256, isShared, unreadMs, bounds }: ListenNeeds,
 ): Promise<Listener> {
+  const { host, port, transport, drain_secs, keep_alive_secs } = where
   const lingerMs = drain_secs * 1000
   const idleMs = keep_alive_secs * 1000
   const options = { host, port, handler, isShared, unreadMs, idleMs, lingerMs, bounds }
-  if (transport !== 'plain_http') {
-    if (tls === undefined) throw new ListenFailed(`${transport} needs [server.tls]`)
-    const files = { certPath: tls.cert_pem_path, keyPath: tls.key_pem_path }
-    const monotonicMs = () => clock.monotonicMs()
-    const renewal = { log, everyMs: RENEWAL_EVERY_MS }
-    const http1 =
-      transport === 'tls'
-        ? createHttp1OverTls({ handler, unreadMs, idleMs, lingerMs, bounds })
-        : undefined
-    return openHttp2({ ...options, tls: files, http1, monotonicMs, renewal })
+  const files = certificateOf(where)
+  const renewal = { log, everyMs: RENEWAL_EVERY_MS }
+  const uws = nativeFor(where, log, pins)
+  if (uws !== undefined) {
+    return openUws(uws, { ...options, tls: files === undefined ? files : { files, renewal } })
   }
-  if (http1_parser === 'node') return openHttp1(options)
+  if (files === undefined) return openHttp1(options)
+  return openHttp2({
+    ...options,
+    tls: files,
+    offersHttp2: transport !== 'tls_http1',
+    http1: transport === 'tls_h2_only' ? undefined : createHttp1OverTls(options),
+    monotonicMs: () => clock.monotonicMs(),
+    renewal,
+  })
+}
+
+function certificateOf({ transport, tls }: Where): CertificateFiles | undefined {
+  if (transport === 'plain_http') return undefined
+  if (tls === undefined) throw new ListenFailed(`${transport} needs [server.tls]`)
+  return { certPath: tls.cert_pem_path, keyPath: tls.key_pem_path }
+}
+
+/** The library, where it is to serve and loads here. */
+function nativeFor(
+  where: Where,
+  log: Logger,
+  pins: Readonly<Record<string, string>>,
+): Uws | undefined {
+  const { host, transport, keep_alive_secs } = where
+  if (wantedParser(where) !== 'uwebsockets') return undefined
   const native = loadNative(pins)
-  if (native.tag === 'loaded') {
-    if (!isLoopback(host)) {
-      log.warn(
-        { host },
-        'server.http1_parser is uwebsockets on an address that is not loopback: it answers 505 to a request line that the network cuts in two; use "node" unless a proxy on this machine sends the requests',
-      )
-    }
-    if (idleMs !== IDLE_MS)
-      log.warn(
-        'server.keep_alive_secs has no effect: uWebSockets closes idle connections after 10 s',
-      )
-    return openUws(native.uws, options)
+  if (native.tag === 'refused') {
+    const { reason } = native
+    log.warn({ reason }, 'uWebSockets is not available: node:http serves, which is slower')
+    return undefined
   }
-  log.warn(
-    { reason: native.reason },
-    'uWebSockets is not available: plain_http is served by node:http, which is slower',
-  )
-  return openHttp1(options)
+  if (transport === 'plain_http' && !isLoopback(host)) {
+    log.warn(
+      { host },
+      'server.http1_parser is uwebsockets on an address that is not loopback: it answers 505 to a request line that the network cuts in two; use "node" unless a proxy on this machine sends the requests',
+    )
+  }
+  if (keep_alive_secs * 1000 !== IDLE_MS) {
+    log.warn('server.keep_alive_secs has no effect: uWebSockets closes idle connections after 10 s')
+  }
+  return native.uws
 }

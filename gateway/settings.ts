@@ -55,10 +55,10 @@ export const serverSettings = section(
       .default(8080)
       .describe('Port to listen on. 0 picks a free port and requires oidc.issuer_url.'),
     transport: z
-      .enum(['plain_http', 'tls', 'tls_h2_only'])
+      .enum(['plain_http', 'tls_http1', 'tls', 'tls_h2_only'])
       .default('plain_http')
       .describe(
-        'plain_http is HTTP/1.1 without TLS, not in production; tls is HTTP/2 and HTTP/1.1 over TLS; tls_h2_only is HTTP/2 over TLS only.',
+        'plain_http is HTTP/1.1 without TLS, not in production; tls_http1 is HTTP/1.1 over TLS, for the hop from a proxy that speaks HTTP/2 to clients; tls is HTTP/2 and HTTP/1.1 over TLS; tls_h2_only is HTTP/2 over TLS only.',
       ),
     gateway_threads: z
       .union([z.literal('auto'), z.int().min(1).max(GATEWAY_THREADS_MAX)])
@@ -68,10 +68,10 @@ export const serverSettings = section(
         'Threads that accept and answer requests; auto is the processors minus one, at least 1, as far as the parser and the database pools allow (docs/guides/operations/sizing.md).',
       ),
     http1_parser: z
-      .enum(['uwebsockets', 'node'])
-      .default('node')
+      .enum(['auto', 'uwebsockets', 'node'])
+      .default('auto')
       .describe(
-        'Parser of plain_http: uwebsockets is faster, node supports all of RFC 9112 (docs/concepts/gateway.md).',
+        'Parser of plain_http and tls_http1: uwebsockets is faster, node supports all of RFC 9112 (docs/concepts/gateway.md). auto is uwebsockets on loopback and for tls_http1, node otherwise and where the native file does not load.',
       ),
     tls: z
       .object({
@@ -84,7 +84,7 @@ export const serverSettings = section(
           ),
       })
       .optional()
-      .describe('Required by tls and tls_h2_only.'),
+      .describe('Required by tls_http1, tls and tls_h2_only.'),
     base_domain: z
       .string()
       .regex(/^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/)
@@ -126,7 +126,7 @@ export const serverSettings = section(
       .max(3600)
       .default(75)
       .describe(
-        'Time after which an idle connection of a client or proxy is closed: longer than the proxy keeps it. With http1_parser "uwebsockets" it is always 10 s.',
+        'Time after which an idle connection of a client or proxy is closed: longer than the proxy keeps it. On uWebSockets it is always 10 s.',
       ),
     shutdown_deadline_secs: timerSeconds(30, 0).describe(
       'Time for requests to finish at shutdown; 0 closes at once, outside production only.',
@@ -150,7 +150,7 @@ export const serverSettings = section(
       {
         keys: ['transport', 'tls'],
         holds: ({ transport, tls }) => transport === 'plain_http' || tls !== undefined,
-        rule: 'need [server.tls] when the transport is tls or tls_h2_only',
+        rule: 'need [server.tls] when the transport is tls_http1, tls or tls_h2_only',
         fix: 'set server.tls.cert_pem_path and server.tls.key_pem_path',
       },
     ],

@@ -30,6 +30,9 @@ export class BodyReceiver {
   private readonly chunks: Uint8Array[] = []
   private readonly flow: FlowControl
   private readonly droppedBytesMax: number
+  private readonly silentMs: number
+  private heardMs = performance.now()
+  private silence: NodeJS.Timeout | undefined
   private size = 0
   private ended = false
   failure: BodyFailure | null = null
@@ -42,10 +45,14 @@ export class BodyReceiver {
   private waitedMs = 0
   private dropping: { bytesLeft: number; readonly done: () => void } | null = null
 
-  /** @param droppedBytesMax bytes that are dropped after the body failed. */
-  constructor(flow: FlowControl, droppedBytesMax: number) {
+  /**
+   * @param droppedBytesMax bytes that are dropped after the body failed.
+   * @param silentMs time without a byte after which it fails: less than the listener itself waits.
+   */
+  constructor(flow: FlowControl, droppedBytesMax: number, silentMs = STALL_MS_MAX) {
     this.flow = flow
     this.droppedBytesMax = droppedBytesMax
+    this.silentMs = silentMs
   }
 
   /** True after the last byte has arrived. */
@@ -67,6 +74,7 @@ export class BodyReceiver {
       return
     }
     this.size += chunk.byteLength
+    this.heardMs = performance.now()
     if (this.writer !== null) {
       this.writeToStream(this.writer, chunk)
       return
@@ -186,7 +194,7 @@ export class BodyReceiver {
 
   private awaitMore(): void {
     clearTimeout(this.timer)
-    this.timer = setTimeout(() => this.fail('timeout'), STALL_MS_MAX)
+    this.timer = setTimeout(() => this.fail('timeout'), this.silentMs)
   }
 
   read(maxBytes: number, withinMs: number, declaredBytes: number): Promise<Uint8Array> {
@@ -211,6 +219,13 @@ export class BodyReceiver {
     if (this.waiter === null) return
     const { withinMs } = this.waiter
     this.watch(Math.min(STALL_MS_MAX, withinMs), withinMs)
+    if (this.silentMs < STALL_MS_MAX) this.watchSilence()
+  }
+
+  private watchSilence(): void {
+    const leftMs = this.silentMs - (performance.now() - this.heardMs)
+    if (leftMs <= 0) this.fail('timeout')
+    else this.silence = setTimeout(() => this.watchSilence(), leftMs)
   }
 
   private watch(delayMs: number, withinMs: number): void {
@@ -232,6 +247,7 @@ export class BodyReceiver {
     if (waiter === null || (this.failure === null && !this.ended)) return
     this.waiter = null
     clearTimeout(this.timer)
+    clearTimeout(this.silence)
     if (this.failure !== null) waiter.reject(new BodyUnreadable(this.failure))
     else waiter.resolve(joined(this.chunks, this.size))
   }

@@ -8,6 +8,23 @@ import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import type { Logger } from '../../runtime/kernel/log.js'
 import { ListenFailed } from './open.js'
 
+/** Of TLS 1.2 the suites with forward secrecy and authenticated encryption (RFC 9325 section 4.2). */
+export const TLS12_SUITES = ['ECDHE-ECDSA', 'ECDHE-RSA'].flatMap((exchange) =>
+  ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'CHACHA20-POLY1305'].map(
+    (cipher) => `${exchange}-${cipher}`,
+  ),
+)
+const TLS13_SUITES = [
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'TLS_AES_128_GCM_SHA256',
+]
+/** Versions and suites of the listeners on node:tls. */
+export const TLS = {
+  minVersion: 'TLSv1.2',
+  ciphers: [...TLS13_SUITES, ...TLS12_SUITES].join(':'),
+} as const
+
 export type CertificateFiles = { readonly certPath: string; readonly keyPath: string }
 export type CertifiedPair = { readonly cert: Buffer; readonly key: Buffer }
 
@@ -35,7 +52,7 @@ export function watchCertificate(
   files: CertificateFiles,
   inUse: CertifiedPair,
   { log, everyMs }: Renewal,
-  use: (pair: CertifiedPair) => void,
+  use: (pair: CertifiedPair) => void | Promise<void>,
 ): () => void {
   let known = inUse
   let refusal: string | null = null
@@ -46,7 +63,7 @@ export function watchCertificate(
     try {
       const pair = { cert: await readAgain(files.certPath), key: await readAgain(files.keyPath) }
       if (!pair.cert.equals(known.cert) || !pair.key.equals(known.key)) {
-        use(checkedPair(files, pair))
+        await use(checkedPair(files, pair))
         known = pair
         log.info(
           { file: files.certPath },

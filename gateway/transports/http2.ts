@@ -44,6 +44,7 @@ import {
   type CertificateFiles,
   readCertificate,
   type Renewal,
+  TLS,
   watchCertificate,
 } from './certificate.js'
 import { inPieces, isLong, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
@@ -71,20 +72,6 @@ const UNKNOWN_PROTOCOL_MS = 2_000
 const HANDSHAKE_MS = 10_000
 /** The highest id of a stream. */
 const LAST_STREAM_ID = 2 ** 31 - 1
-/** The names of TLS 1.3 first. Of TLS 1.2 those with forward secrecy and authenticated encryption (RFC 9325 section 4.2). */
-const TLS = {
-  minVersion: 'TLSv1.2',
-  ciphers: [
-    'TLS_AES_256_GCM_SHA384',
-    'TLS_CHACHA20_POLY1305_SHA256',
-    'TLS_AES_128_GCM_SHA256',
-    ...['ECDHE-ECDSA', 'ECDHE-RSA'].flatMap((exchange) =>
-      ['AES128-GCM-SHA256', 'AES256-GCM-SHA384', 'CHACHA20-POLY1305'].map(
-        (cipher) => `${exchange}-${cipher}`,
-      ),
-    ),
-  ].join(':'),
-} as const
 /** Streams that a client may cancel within the window. More end the session (rapid reset, CVE-2023-44487). */
 const RESETS_MAX = 100
 const RESETS_WINDOW_MS = 10_000
@@ -96,6 +83,8 @@ export type Http2Options = ListenOptions & {
   readonly tls: CertificateFiles | null
   /** Serves the connections of clients that choose HTTP/1.1 or name no protocol. Without it they are refused. */
   readonly http1?: Http1Parser | undefined
+  /** False where HTTP/1.1 is all: `tls_http1`. Default: true. */
+  readonly offersHttp2?: boolean | undefined
   /** How renewed certificates are detected. Without it they are not. */
   readonly renewal?: Renewal | undefined
   readonly monotonicMs: () => number
@@ -371,7 +360,7 @@ function fieldsOf(
 }
 
 export async function openHttp2(options: Http2Options): Promise<Listener> {
-  const { host, port, handler, tls, http1, monotonicMs } = options
+  const { host, port, handler, tls, http1, offersHttp2 = true, monotonicMs } = options
   const { renewal, isShared, unreadMs = UNREAD_MS_MAX, lingerMs = 0 } = options
   const { bounds = new ConnectionBounds(), idleMs = IDLE_MS } = options
   const shared: Shared = {
@@ -397,7 +386,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     maxSessionRejectedStreams: 100,
     unknownProtocolTimeout: UNKNOWN_PROTOCOL_MS,
   }
-  const offered = http1 === undefined ? ['h2'] : ['h2', 'http/1.1']
+  const offered = [...(offersHttp2 ? ['h2'] : []), ...(http1 === undefined ? [] : ['http/1.1'])]
   const offer = {
     ...limits,
     allowHTTP1: false,
@@ -488,7 +477,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
   return {
     url: urlOf(tls === null ? 'http' : 'https', host, bound),
     port: bound,
-    transport: http1 === undefined ? 'http2' : 'tls',
+    transport: http1 === undefined ? 'http2' : offersHttp2 ? 'tls' : 'http1_tls',
     async drain(deadlineMs) {
       unwatch()
       const isFirst = !shared.draining

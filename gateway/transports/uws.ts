@@ -1,12 +1,9 @@
 /**
- * HTTP/1.1 without TLS on uWebSockets.js: `server.transport = plain_http`.
- *
- * Native request objects are invalid after the handler returns, and native responses after the socket closes.
- * So the head is copied at once, and native objects stay in this file and uws-body.ts.
+ * A request and its answer on uWebSockets.js. Native responses are invalid after the socket closes, so native objects stay
+ * in this file, uws-body.ts and uws-listener.ts.
  */
 import { STATUS_CODES } from 'node:http'
-import { isMainThread } from 'node:worker_threads'
-import type { HttpRequest, HttpResponse, us_listen_socket } from 'uWebSockets.js'
+import type { HttpResponse } from 'uWebSockets.js'
 import { BodyReceiver } from '../body/body-receiver.js'
 import { ByteStream } from '../../runtime/kernel/stream.js'
 import { systemClock } from '../../runtime/kernel/clock.js'
@@ -22,29 +19,27 @@ import type {
   StreamedAnswer,
   StreamEnd,
 } from '../http-exchange.js'
-import {
-  type AdmittedHead,
-  admitHead,
-  announcesBody,
-  HeadCheck,
-} from '../request/request-smuggling-guard.js'
-import { inPieces, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
-import { ConnectionBounds, heldBytesOf, Holder } from './bounds.js'
+import { type AdmittedHead, announcesBody } from '../request/request-smuggling-guard.js'
+import { inPieces, relayTo } from '../response/relay.js'
+import { type ConnectionBounds, heldBytesOf, Holder } from './bounds.js'
 import { DROPPED_BYTES_MAX, droppedBytesMax } from './linger.js'
-import type { Uws } from './native.js'
-import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
+import { OpenExchanges } from './open.js'
 import { KnownBody } from './uws-body.js'
 
 const STATUS_LINES = new Map(
   Object.entries(STATUS_CODES).map(([status, reason]) => [Number(status), `${status} ${reason}`]),
 )
 
+/** The native side closes a silent connection without an answer, after 8 s at the earliest. */
+const SILENT_MS_MAX = 7_000
 /** Longer answers that close the connection are written as the client reads them. */
 const CLOSING_CHARS_MAX = 8 * 1024
 
-type Shared = {
+/** What the exchanges of a listener share. */
+export type Shared = {
   draining: boolean
   readonly open: OpenExchanges
+  readonly secure: boolean
   readonly peers: PeerNames
   readonly unreadMs: number
   readonly bounds: ConnectionBounds
@@ -52,13 +47,13 @@ type Shared = {
 /** A body that is being written. */
 type Relayed = { gone: boolean; wake: (() => void) | null; readonly body: ByteStream }
 
-class UwsExchange implements HttpExchange {
+export class UwsExchange implements HttpExchange {
   readonly method: string
   readonly path: string
   readonly query: string
   readonly headers: HeaderFields
   readonly host: string
-  readonly secure = false
+  readonly secure: boolean
   readonly hasBody: boolean
   readonly fault: HeadFault | null
   done = false
@@ -81,6 +76,7 @@ class UwsExchange implements HttpExchange {
     const { method, headers } = head
     this.res = res
     this.shared = shared
+    this.secure = shared.secure
     this.method = method
     this.path = head.path
     this.query = head.query
@@ -364,6 +360,7 @@ class UwsExchange implements HttpExchange {
         resume: () => void (this.gone || res.resume()),
       },
       droppedBytesMax(this.headers),
+      SILENT_MS_MAX,
     )
     this.receiver = receiver
     res.onData((chunk, isLast) => {
@@ -436,84 +433,6 @@ function isHeldLong(body: string | Uint8Array | null): body is string | Uint8Arr
   return body !== null && (typeof body !== 'string' || body.length > CLOSING_CHARS_MAX)
 }
 
-/** With it no second process can share the port (SO_REUSEPORT) and get half of the requests. */
-const LISTEN_EXCLUSIVE_PORT = 1
-/** SO_REUSEPORT: the threads of a process share the port. */
-const LISTEN_SHARED_PORT = 0
-
-/** The native overload with host and options, which the type definitions lack. */
-type ListenOnHost = (
-  host: string,
-  port: number,
-  options: number,
-  listening: (token: us_listen_socket | false) => void,
-) => void
-
-export async function openUws(uws: Uws, options: ListenOptions): Promise<Listener> {
-  const { host, port, handler, isShared, unreadMs = UNREAD_MS_MAX, lingerMs = 0 } = options
-  const { bounds = new ConnectionBounds() } = options
-  const app = uws.App()
-  const shared: Shared = {
-    draining: false,
-    open: new OpenExchanges(),
-    peers: new PeerNames(),
-    unreadMs,
-    bounds,
-  }
-  const connected = new OpenExchanges()
-  app.filter((_, count) => {
-    if (Number(count) > 0) connected.begin()
-    else connected.finish()
-  })
-
-  app.any('/*', (res: HttpResponse, req: HttpRequest) => {
-    const headers = new HeadCheck()
-    req.forEach((name, value) => headers.add(name, value))
-    const target = { path: req.getUrl(), query: req.getQuery() ?? '', authority: null }
-    const head = admitHead(headers, req.getCaseSensitiveMethod(), target)
-    // No answer: after an answer the parser would read the rest of the buffer as another request.
-    if (head.fault === 'ambiguous') res.close()
-    else handler(new UwsExchange(res, shared, head))
-  })
-
-  const socket = await new Promise<us_listen_socket>((resolve, reject) => {
-    const listen = app.listen.bind(app) as unknown as ListenOnHost
-    listen(host, port, isShared ? LISTEN_SHARED_PORT : LISTEN_EXCLUSIVE_PORT, (token) => {
-      if (token !== false) resolve(token)
-      else
-        reject(
-          new ListenFailed(
-            `cannot listen on ${host} port ${port}: the port is in use, or the address is not local`,
-          ),
-        )
-    })
-  })
-  const bound = uws.us_socket_local_port(socket)
-  // Node aborts the process when a thread ends with open native handles.
-  const close = () => app.close()
-  if (!isMainThread) process.prependOnceListener('exit', close)
-
-  return {
-    url: urlOf('http', host, bound),
-    port: bound,
-    transport: 'uws',
-    async drain(deadlineMs) {
-      const from = performance.now()
-      if (!shared.draining) {
-        shared.draining = true
-        uws.us_listen_socket_close(socket)
-        if (lingerMs > 0) await connected.none(Math.min(lingerMs, deadlineMs))
-      }
-      return shared.open.none(deadlineMs - (performance.now() - from))
-    },
-    async close() {
-      shared.draining = true
-      process.off('exit', close)
-      app.close()
-    },
-  }
-}
-
 /**
  * Writes all header fields in one native call, because a call costs more than a field. The native side writes
  * values unchanged, so the value of the first field carries the other lines. The pipeline refuses CR and LF in
@@ -534,7 +453,7 @@ function writeHeaders(res: HttpResponse, block: HeaderBlock, pairs: readonly Hea
 }
 
 /** Peer addresses as text. The last few thousand IPv4 addresses are cached. */
-class PeerNames {
+export class PeerNames {
   private readonly known = new Map<number, string>()
 
   nameOf(address: ArrayBuffer): string {

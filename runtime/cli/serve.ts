@@ -12,7 +12,7 @@ import type { TerminalLog } from './terminal-log.js'
 const EXIT_START = 1
 /** The address of a service without settings (svc.example.toml). */
 const DEFAULT_BASE_URL = 'http://localhost:8080'
-/** The terminal sends SIGHUP when it closes. */
+/** The terminal sends SIGHUP when it closes. With TLS it is the sign for renewed certificates instead. */
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const LOG_LEVELS: readonly LogLevel[] = [
   'trace',
@@ -40,9 +40,13 @@ async function serve(level: LogLevel): Promise<number> {
   const terminal = process.stdout.isTTY ? await openTerminalLog() : undefined
   const log = createLogger({ level, destination: terminal })
   const stopping = new AbortController()
+  let hasCertificate = false
   const told = new Promise<void>((resolve) => {
     for (const signal of SIGNALS) {
       process.on(signal, () => {
+        // Every listener looks at its files within this time anyway.
+        if (signal === 'SIGHUP' && hasCertificate)
+          return log.info('SIGHUP: a renewed certificate is used within 5 s')
         if (signal === 'SIGHUP') process.once('exit', endOfHangUp)
         stopping.abort()
         resolve()
@@ -59,6 +63,7 @@ async function serve(level: LogLevel): Promise<number> {
       log,
       onSettings: (settings) => {
         off = featuresOff(settings)
+        hasCertificate = settings.server.transport !== 'plain_http'
         if (settings.security.production) terminal?.keepJson()
       },
       signal: stopping.signal,

@@ -1,6 +1,7 @@
 /** The gateway threads of a process beside the main thread: how many, their start and their end. */
 import { availableParallelism } from 'node:os'
 import { verifyNative } from '../../gateway/transports/native.js'
+import { wantedParser } from '../../gateway/transports/parser.js'
 import { connectionBudget, dividePools } from '../../storage/platform/pool-plan.js'
 import type { LoadedSettings } from '../configuration/load-settings.js'
 import { spawnInline } from '../kernel/inline.js'
@@ -62,7 +63,7 @@ export function gatewayThreads(
 
 /** Why several threads cannot listen on one port here, and what to change, or null. */
 function cannotSharePort(
-  { transport, http1_parser }: LoadedSettings['settings']['server'],
+  server: LoadedSettings['settings']['server'],
   { platform, node, hasNative }: Machine,
 ): string | null {
   if (platform !== 'linux') {
@@ -70,10 +71,11 @@ function cannotSharePort(
   }
   if (canReusePort(node)) return null
   const fix = 'use Node.js 22.12 or later, or set it to 1'
-  if (transport !== 'plain_http') {
-    return `server.transport ${transport} needs Node.js 22.12 for several threads (this is ${node}): ${fix}`
+  const wanted = wantedParser(server)
+  if (wanted === undefined) {
+    return `server.transport ${server.transport} needs Node.js 22.12 for several threads (this is ${node}): ${fix}`
   }
-  if (http1_parser === 'uwebsockets') {
+  if (wanted === 'uwebsockets') {
     return hasNative
       ? null
       : `the native parser of uWebSockets is not available here, and node:http needs Node.js 22.12 for several threads (this is ${node}): ${fix}`
@@ -128,8 +130,7 @@ export async function startGatewayThreads(context: StartContext): Promise<Undo |
       .map(({ definition: { address } }) => [address.name, system!.ref<Protocol>(address)]),
   )
   const offers = (actor: string) => (actor === mainThread.name ? here.ref : offered.get(actor))
-  const usesNative =
-    settings.server.transport === 'plain_http' && settings.server.http1_parser === 'uwebsockets'
+  const usesNative = wantedParser(settings.server) === 'uwebsockets'
   const names = Array.from({ length: threads - 1 }, (_, index) => `gateway-${index + 1}`)
   const starting = await Promise.allSettled(
     names.map((name) =>

@@ -3,7 +3,7 @@ import test from 'ava'
 import * as fc from 'fast-check'
 import { openapiDocument } from '../../gateway/openapi/openapi.js'
 import { sendRaw, statuses } from './raw.js'
-import { NODE_PARSED, onEachTransport, openStage } from './stage.js'
+import { NODE_PARSED, onEachTransport, openStage, UWS_PARSED } from './stage.js'
 import { runs } from '../support/runs.js'
 
 type Responses = Record<string, Record<string, { responses: Record<string, unknown> }>>
@@ -131,7 +131,7 @@ function fits(declared: string, requested: string): boolean {
   return new RegExp(`^${pattern}$`).test(requested)
 }
 
-for (const transport of ['uws', ...NODE_PARSED] as const) {
+for (const transport of [...UWS_PARSED, ...NODE_PARSED]) {
   test(`${transport}: any bytes on the socket leave the service standing`, async (t) => {
     t.timeout(120_000)
     const stage = await openStage({ transport, server: { endpoint_throttle: { enabled: false } } })

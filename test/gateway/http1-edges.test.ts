@@ -7,7 +7,14 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
 import { connectRaw, type RawReply, readyEvent, sendRaw, statuses } from './raw.js'
-import { NODE_PARSED, openStage, type StageOptions, type Transport } from './stage.js'
+import {
+  isUws,
+  NODE_PARSED,
+  openStage,
+  type StageOptions,
+  type Transport,
+  UWS_PARSED,
+} from './stage.js'
 
 const HOST = 'Host: id.test\r\n'
 const get = (target: string, headers = HOST) => `GET ${target} HTTP/1.1\r\n${headers}\r\n`
@@ -188,7 +195,7 @@ for (const [transport, chars] of [
   ['uws', 60_000],
 ] as const) {
   test(`${transport}: a target of ${chars} characters is 414`, async (t) => {
-    const target = transport === 'uws' ? await ofItsOwn(t) : await open(t, transport)
+    const target = isUws(transport) ? await ofItsOwn(t) : await open(t, transport)
     const reply = await sendRaw(target, get(`/${'a'.repeat(chars)}`))
     isProblem(t, reply, 414)
     t.deepEqual(statuses(reply), [414])
@@ -211,7 +218,7 @@ for (const transport of NODE_PARSED) {
   })
 }
 
-for (const transport of ['uws', ...NODE_PARSED] as const) {
+for (const transport of [...UWS_PARSED, ...NODE_PARSED]) {
   for (const [framing, frame] of [
     ['Content-Length', (size: number) => [`Content-Length: ${size}\r\n`, '', '']],
     [

@@ -20,23 +20,24 @@ export type RawTarget =
       readonly certificate?: { readonly pem: string } | null
     }
 
-/** An HTTP/1.1 connection to the target, through TLS where the transport is `tls`. */
+/** The certificate of a target that speaks HTTP/1.1 over TLS. */
+function certificateOf(target: RawTarget): string | undefined {
+  if (typeof target === 'number' || target.transport === 'http2') return undefined
+  return target.certificate?.pem
+}
+
+/** An HTTP/1.1 connection to the target, through TLS where its transport has it. */
 export function connectRaw(target: RawTarget): Socket {
-  if (typeof target === 'number') return connect(target, '127.0.0.1')
-  const { port, transport, certificate } = target
-  if (transport !== 'tls') return connect(port, '127.0.0.1')
-  return connectTls({
-    port,
-    host: '127.0.0.1',
-    servername: 'localhost',
-    ca: certificate!.pem,
-    ALPNProtocols: ['http/1.1'],
-  })
+  const port = typeof target === 'number' ? target : target.port
+  const ca = certificateOf(target)
+  if (ca === undefined) return connect(port, '127.0.0.1')
+  const server = { port, host: '127.0.0.1', servername: 'localhost' }
+  return connectTls({ ...server, ca, ALPNProtocols: ['http/1.1'] })
 }
 
 /** The event after which the connection takes bytes. */
 export function readyEvent(target: RawTarget): 'connect' | 'secureConnect' {
-  return typeof target !== 'number' && target.transport === 'tls' ? 'secureConnect' : 'connect'
+  return certificateOf(target) === undefined ? 'connect' : 'secureConnect'
 }
 
 /** A connection that gets an answer gets its end with it, also on a busy machine. */

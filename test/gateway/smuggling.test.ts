@@ -4,7 +4,7 @@
  */
 import test from 'ava'
 import { sendRaw, statuses } from './raw.js'
-import { NODE_PARSED, onEachTransport, type OnTransport } from './stage.js'
+import { isUws, NODE_PARSED, onEachTransport, type OnTransport, UWS_PARSED } from './stage.js'
 
 const HOST = 'Host: id.test\r\n'
 const canary = (name: string) => `DELETE /things/${name} HTTP/1.1\r\n${HOST}\r\n`
@@ -60,7 +60,7 @@ const CASES: readonly (readonly [name: string, request: string])[] = [
   ['MAL-BINARY', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
 ]
 
-const TRANSPORTS = ['uws', ...NODE_PARSED] as const
+const TRANSPORTS = [...UWS_PARSED, ...NODE_PARSED] as const
 /** Until the first answer, or the end of the connection. */
 const FIRST = { withinMs: 60_000, answers: 1 }
 /** The tests of a transport share a stage: the canary has the name of its test. */
@@ -88,14 +88,14 @@ const define = ({ transport, stage: opened }: OnTransport) => {
   })
 
   // node:http parses chunked bodies strictly, so the connection can be used again.
-  test(`${transport}: a chunked body is read${transport === 'uws' ? ' and ends the connection' : ''}`, async (t) => {
+  test(`${transport}: a chunked body is read${isUws(transport) ? ' and ends the connection' : ''}`, async (t) => {
     const stage = opened()
     const request = chunked('f\r\n{"text":"good"}\r\n0\r\n\r\n')
-    const limits = { withinMs: 60_000, ...(transport === 'uws' ? {} : { answers: 1 }) }
+    const limits = { withinMs: 60_000, ...(isUws(transport) ? {} : { answers: 1 }) }
     const reply = await sendRaw(stage, request, limits)
     t.deepEqual(statuses(reply), [201])
     t.is(stage.notes.ran.filter((what) => what === 'good').length, 1)
-    t.is(reply.closed, transport === 'uws')
+    t.is(reply.closed, isUws(transport))
   })
 
   for (const [name, request, expected] of [

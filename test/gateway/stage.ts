@@ -21,11 +21,23 @@ import { silentLogger } from '../../runtime/kernel/log.js'
 import { createMetrics } from '../../runtime/kernel/metrics/metrics.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
 import { type Certificate, makeCertificate } from '../support/service/certificates.js'
+import { IS_LONG } from '../support/runs.js'
 import { probeActor, type ProbeNotes, probeRoutes } from './probe.js'
 
-/** `tls` is HTTP/1.1 over TLS, on a listener that also offers HTTP/2. */
-export type Transport = 'uws' | 'http1' | 'http2' | 'tls'
-export const TRANSPORTS: readonly Transport[] = ['uws', 'http1', 'http2', 'tls']
+/** `tls` is HTTP/1.1 over TLS, on a listener that also offers HTTP/2, and `uws_tls` is `tls_http1`. */
+export type Transport = 'uws' | 'uws_tls' | 'http1' | 'http2' | 'tls'
+export const TRANSPORTS: readonly Transport[] = [
+  'uws',
+  'http1',
+  'http2',
+  'tls',
+  // The parser and the exchange are those of `uws`.
+  ...(IS_LONG ? (['uws_tls'] as const) : []),
+]
+/** The transports whose HTTP/1.1 parser is uWebSockets. */
+export const UWS_PARSED = ['uws', 'uws_tls'] as const
+export const isUws = (transport: Transport): boolean =>
+  UWS_PARSED.some((known) => known === transport)
 /** The transports whose HTTP/1.1 parser is node:http. */
 export const NODE_PARSED = ['http1', 'tls'] as const
 
@@ -119,14 +131,21 @@ const tokensActor = defineActor<Pick<TokensProtocol, 'authenticate'>, Record<str
   create: () => ({ authenticate: async (message) => judge(message) }),
 })
 
+/** `server.transport` of those with a certificate. */
+const OVER_TLS: Readonly<Partial<Record<Transport, string>>> = {
+  http2: 'tls_h2_only',
+  tls: 'tls',
+  uws_tls: 'tls_http1',
+}
+
 export async function openStage(options: StageOptions): Promise<Stage> {
   const { transport, issuer = 'https://id.test', clock = systemClock } = options
-  const certificate = transport === 'http2' || transport === 'tls' ? makeCertificate() : null
+  const certificate = transport in OVER_TLS ? makeCertificate() : null
   const tls =
     certificate === null
       ? {}
       : {
-          transport: transport === 'tls' ? 'tls' : 'tls_h2_only',
+          transport: OVER_TLS[transport],
           tls: { cert_pem_path: certificate.certPath, key_pem_path: certificate.keyPath },
         }
   const server = z.object(serverSettings.shape).parse({
@@ -134,7 +153,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     errors_base_url: issuer,
     drain_secs: 0,
     port: 0,
-    http1_parser: transport === 'uws' ? 'uwebsockets' : 'node',
+    http1_parser: isUws(transport) ? 'uwebsockets' : 'node',
     endpoint_throttle: {},
     ...tls,
     ...options.server,

@@ -52,7 +52,7 @@ for (const [offered, chosen] of [
   })
 }
 
-for (const transport of ['tls', 'http2'] as const) {
+for (const transport of ['tls', 'http2', 'uws_tls'] as const) {
   test(`${transport}: of TLS 1.2 only suites with forward secrecy and authenticated encryption`, async (t) => {
     const stage = await openStage({ transport })
     t.teardown(() => stage.close())
@@ -88,6 +88,32 @@ test('a client that offers other protocols alone fails the handshake', async (t)
   const socket = dial(stage, ['acme-tls/1'])
   const [error] = await once(socket, 'error')
   t.regex(String(error), /no application protocol|alert/i)
+})
+
+test('tls_http1 speaks HTTP/1.1, whatever a client offers', async (t) => {
+  const stage = await openStage({ transport: 'uws_tls' })
+  t.teardown(() => stage.close())
+  t.is(stage.url, `https://127.0.0.1:${stage.port}`)
+  for (const offered of [['h2', 'http/1.1'], ['http/1.1'], undefined]) {
+    const socket = dial(stage, offered)
+    t.teardown(() => socket.destroy())
+    await once(socket, 'secureConnect')
+    t.is(socket.alpnProtocol, false)
+    socket.write('GET /hello HTTP/1.1\r\nHost: id.test\r\n\r\n')
+    const [answer] = await once(socket, 'data')
+    t.regex(String(answer), /^HTTP\/1\.1 200 /)
+    t.regex(String(answer), /strict-transport-security: max-age=/i)
+  }
+})
+
+test('tls_http1 without the native file is served by node:http', async (t) => {
+  const stage = await openStage({ transport: 'uws_tls', gateway: { nativePins: {} } })
+  t.teardown(() => stage.close())
+  const socket = dial(stage, ['h2', 'http/1.1'])
+  t.teardown(() => socket.destroy())
+  await once(socket, 'secureConnect')
+  t.is(socket.alpnProtocol, 'http/1.1')
+  t.is((await stage.call({ path: '/hello' })).status, 200)
 })
 
 test('bytes that are no TLS get no answer, and the next client is served', async (t) => {

@@ -5,7 +5,14 @@ import test, { type ExecutionContext } from 'ava'
 import { bytes, route, type Route } from '../../gateway/route.js'
 import { probe, probeRoutes } from './probe.js'
 import { connectRaw } from './raw.js'
-import { NODE_PARSED, openStage, type Stage, TRANSPORTS, type Transport } from './stage.js'
+import {
+  NODE_PARSED,
+  openStage,
+  type Stage,
+  type Transport,
+  TRANSPORTS,
+  UWS_PARSED,
+} from './stage.js'
 
 /** More bytes than kernel buffers hold for an unread connection. */
 const LONG_BYTES = 24 * 1024 * 1024
@@ -87,7 +94,7 @@ for (const transport of TRANSPORTS) {
   })
 }
 
-for (const transport of ['uws', ...NODE_PARSED] as const) {
+for (const transport of [...UWS_PARSED, ...NODE_PARSED]) {
   test.serial(`${transport}: a client that reads nothing of a long answer is cut`, async (t) => {
     const stage = await open(t, transport, 500)
     const socket = deaf(t, stage)

@@ -6,6 +6,7 @@ import { gatewayThreads, type Machine } from '../../runtime/process/gateway-thre
 const NODE_20: Machine = { processors: 8, platform: 'linux', node: '20.20.2', hasNative: true }
 const NODE_22: Machine = { ...NODE_20, node: '22.12.0' }
 const UWS = { SVC_SERVER__HTTP1_PARSER: 'uwebsockets' }
+const NODE = { SVC_SERVER__HTTP1_PARSER: 'node' }
 const LARGE = {
   SVC_DATABASE__MAX_CONNECTIONS: '200',
   SVC_DATABASE__IDENTITY_MAX_CONNECTIONS: '50',
@@ -31,17 +32,19 @@ for (const [what, environment, machine, count] of [
     NODE_20,
     3,
   ],
-  ['one where node:http cannot share a port', LARGE, NODE_20, 1],
+  ['uWebSockets shares a port on loopback without a setting', LARGE, NODE_20, 7],
+  ['one where node:http cannot share a port', { ...NODE, ...LARGE }, NODE_20, 1],
+  ['one on another address', { ...LARGE, SVC_SERVER__HOST: '0.0.0.0' }, NODE_20, 1],
   [
     'one where the native parser is missing',
     { ...UWS, ...LARGE },
     { ...NODE_20, hasNative: false },
     1,
   ],
-  ['node:http shares a port from Node.js 22.12', LARGE, NODE_22, 7],
-  ['not from Node.js 22.11', LARGE, { ...NODE_22, node: '22.11.0' }, 1],
-  ['not from Node.js 23.0', LARGE, { ...NODE_22, node: '23.0.0' }, 1],
-  ['Node.js 24 shares a port', LARGE, { ...NODE_22, node: '24.0.1' }, 7],
+  ['node:http shares a port from Node.js 22.12', { ...NODE, ...LARGE }, NODE_22, 7],
+  ['not from Node.js 22.11', { ...NODE, ...LARGE }, { ...NODE_22, node: '22.11.0' }, 1],
+  ['not from Node.js 23.0', { ...NODE, ...LARGE }, { ...NODE_22, node: '23.0.0' }, 1],
+  ['Node.js 24 shares a port', { ...NODE, ...LARGE }, { ...NODE_22, node: '24.0.1' }, 7],
   [
     'one where the kernel does not divide',
     { ...UWS, ...LARGE },
@@ -65,7 +68,7 @@ test('a number is taken as it is, also above the processors', (t) => {
 for (const [what, environment, machine, reason] of [
   [
     'node:http',
-    {},
+    NODE,
     NODE_20,
     /http1_parser "node" needs Node\.js 22\.12 .*20\.20\.2.*"uwebsockets"/,
   ],

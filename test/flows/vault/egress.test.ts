@@ -14,7 +14,7 @@ import {
   settingOf,
   type Setting,
 } from '../../support/vault/egress.js'
-import { notThrough, THROUGH } from '../../support/fleet/through.js'
+import { notThrough, THROUGH, THROUGH_TRANSPORT } from '../../support/fleet/through.js'
 import type { Json } from '../../support/api.js'
 import { REPEATED_OVER, TRANSPORTS } from '../../support/service.js'
 import { digestOf } from '../../actors/vault/egress/upstream.js'
@@ -247,6 +247,8 @@ for (const [transport, at] of houses) {
     `a response that breaks off before its first byte is not an empty one (${transport})`,
     async (t) => {
       const setting = await settingOf(at)
+      // On uWebSockets the headers leave with the first byte.
+      const headsLate = transport === 'plain_http' && THROUGH_TRANSPORT !== 'tls_h2_only'
       const call = (path: string, stream: boolean) =>
         at.send('/v1/proxy/body', {
           token: setting.direct,
@@ -267,9 +269,14 @@ for (const [transport, at] of houses) {
           t.is((await at.api.post(leases, setting.operator, lease)).status, 201)
         }
         const streamed = await call(path, true)
-        // The headers have been sent before the failure.
-        t.is(streamed.statusCode, 200, path)
-        await t.throwsAsync(streamed.body.text(), undefined, path)
+        if (headsLate) {
+          t.is(streamed.statusCode, path === '/reset-after-headers' ? 502 : 429, path)
+          await streamed.body.dump()
+        } else {
+          // The headers have been sent before the failure.
+          t.is(streamed.statusCode, 200, path)
+          await t.throwsAsync(streamed.body.text(), undefined, path)
+        }
       }
       const outcomes = (await closedCalls(at, setting.tenantId, 3)).map(({ outcome }) => outcome)
       t.deepEqual(outcomes, ['upstream_error', 'upstream_error', 'budget_exhausted'])

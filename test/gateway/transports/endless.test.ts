@@ -2,7 +2,15 @@
 import { connect } from 'node:http2'
 import test, { type ExecutionContext } from 'ava'
 import { connectRaw, sendRaw } from '../raw.js'
-import { NODE_PARSED, openStage, type Stage, type Transport, TRANSPORTS } from '../stage.js'
+import {
+  isUws,
+  NODE_PARSED,
+  openStage,
+  type Stage,
+  type Transport,
+  TRANSPORTS,
+  UWS_PARSED,
+} from '../stage.js'
 
 const MIB = 1024 * 1024
 /** More than the largest body of these routes and the buffers of the kernel, and less than what is dropped. */
@@ -58,7 +66,7 @@ async function endless(stage: Stage, head: string) {
   return { text, answeredBytes, sentBytes }
 }
 
-for (const transport of ['uws', ...NODE_PARSED] as const) {
+for (const transport of [...UWS_PARSED, ...NODE_PARSED]) {
   for (const [method, path, type, status] of ROUTES) {
     test.serial(`${transport}: an endless ${type} to ${method} ${path} is answered`, async (t) => {
       const stage = await open(t, transport)
@@ -123,7 +131,7 @@ for (const transport of TRANSPORTS.filter((one) => one !== 'http2')) {
     const second = post(`content-length: ${json('b').length}`, json('b'))
     const { text } = await sendRaw(stage, first + second, { answers: 2, withinMs: 20_000 })
     const statuses = text.match(/HTTP\/1\.1 \d+/g) ?? []
-    if (transport === 'uws') {
+    if (isUws(transport)) {
       // The connection is closed. The answer to the first may be lost (docs/concepts/gateway.md).
       t.true(statuses.length <= 1)
       t.false(stage.notes.ran.includes('b'))
@@ -134,7 +142,7 @@ for (const transport of TRANSPORTS.filter((one) => one !== 'http2')) {
   })
 }
 
-for (const transport of ['uws', ...NODE_PARSED] as const) {
+for (const transport of [...UWS_PARSED, ...NODE_PARSED]) {
   test.serial(`${transport}: a body that drips on behind its answer ends`, async (t) => {
     const stage = await open(t, transport)
     const socket = connectRaw(stage)

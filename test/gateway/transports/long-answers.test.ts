@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { reply, route } from '../../../gateway/route.js'
 import { probe } from '../probe.js'
 import { connectRaw } from '../raw.js'
-import { openStage, type Stage, type Transport } from '../stage.js'
+import { isUws, openStage, type Stage, type Transport } from '../stage.js'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
@@ -63,7 +63,7 @@ async function flood(t: ExecutionContext, stage: Stage): Promise<{ end(): void }
   socket.on('error', () => undefined)
   t.teardown(() => void socket.destroy())
   // uWebSockets closes a connection with a request behind a running one.
-  socket.write(stage.transport === 'uws' ? request : request.repeat(COUNT))
+  socket.write(isUws(stage.transport) ? request : request.repeat(COUNT))
   await new Promise((resolve) => socket.once('readable', resolve))
   return { end: () => void socket.destroy() }
 }
@@ -91,6 +91,7 @@ const FLOODS: Readonly<Record<Transport, readonly [connections: number, answers:
   // One is written, one is made beside it. The first session learns how long they are.
   http2: [5, 4],
   uws: [10, 1],
+  uws_tls: [10, 1],
 }
 
 for (const [transport, [connections, answers]] of Object.entries(FLOODS)) {

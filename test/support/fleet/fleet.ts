@@ -123,7 +123,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
       ...TEST_DEFAULTS,
       DATABASE_URL: options.databaseUrl ?? db.url,
       SVC_OIDC__ISSUER_URL: baseUrl,
-      SVC_SERVER__TRANSPORT: isTcp ? 'tls_h2_only' : 'tls',
+      SVC_SERVER__TRANSPORT: isTcp ? 'tls_h2_only' : 'tls_http1',
       SVC_SERVER__TLS__CERT_PEM_PATH: certificate.certPath,
       SVC_SERVER__TLS__KEY_PEM_PATH: certificate.keyPath,
       SVC_SERVER__TRUSTED_PROXIES: isTcp ? '' : '127.0.0.1',

@@ -2,11 +2,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
-import { get as getPlain } from 'node:http'
-import { connect as connectHttp2 } from 'node:http2'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Client } from 'undici'
 import { countStart } from '../service/started.js'
 import { until } from '../service/watch.js'
 
@@ -119,37 +118,17 @@ export function startProcess(options: ProcessOptions): FleetProcess {
 
 const PATH = '/health/ready'
 
-/** Of /health/ready, or 0 where nothing answers. @param ca where it serves HTTP/2 with TLS */
-export function statusOf(port: number, ca: string | undefined): Promise<number> {
-  return ca === undefined ? plainStatus(port) : http2Status(port, ca)
-}
-
-function plainStatus(port: number): Promise<number> {
-  return new Promise((resolve) => {
-    // A service can allow the names of its URL alone.
-    const headers = { host: `localhost:${port}` }
-    const asked = getPlain(
-      { host: '127.0.0.1', port, path: PATH, headers, agent: false },
-      (answer) => {
-        answer.resume()
-        resolve(answer.statusCode ?? 0)
-      },
-    )
-    asked.once('error', () => resolve(0))
-  })
-}
-
-function http2Status(port: number, ca: string): Promise<number> {
-  return new Promise((resolve) => {
-    const session = connectHttp2(`https://localhost:${port}`, { ca })
-    const end = (status: number) => {
-      session.destroy()
-      resolve(status)
-    }
-    session.once('error', () => end(0))
-    const stream = session.request({ ':path': PATH })
-    stream.once('error', () => end(0))
-    stream.once('response', (head) => end(Number(head[':status'])))
-    stream.resume()
-  })
+/** Of /health/ready, or 0 where nothing answers. @param ca where it serves with TLS */
+export async function statusOf(port: number, ca: string | undefined): Promise<number> {
+  const address = `${ca === undefined ? 'http' : 'https'}://localhost:${port}`
+  const client = new Client(address, { allowH2: true, connect: ca === undefined ? {} : { ca } })
+  try {
+    const { statusCode, body } = await client.request({ method: 'GET', path: PATH })
+    await body.dump()
+    return statusCode
+  } catch {
+    return 0
+  } finally {
+    await client.destroy()
+  }
 }

@@ -20,7 +20,7 @@ import { PROXIES } from './proxy.js'
 export const THROUGH = PROXIES.find((name) => name === process.env['TEST_THROUGH'])
 /** What the processes behind the proxy speak. Undefined where TEST_THROUGH is not set. */
 export const THROUGH_TRANSPORT: Transport | undefined =
-  THROUGH && (THROUGH === 'nginx' ? 'tls' : 'tls_h2_only')
+  THROUGH && (THROUGH === 'nginx' ? 'tls_http1' : 'tls_h2_only')
 /** The processes that serve a request of a test. */
 export const SERVING_PROCESSES = THROUGH === undefined ? 1 : 2
 /**

@@ -4,7 +4,7 @@ import { THROUGH_TRANSPORT } from './through.js'
 import type { Transport } from '../service/settings.js'
 
 /**
- * Those that flows are repeated over. `tls` is both protocols of the two, and has tests of its own. Through a proxy there is
+ * Those that flows are repeated over. `tls` and `tls_http1` have tests in test/gateway. Through a proxy there is
  * one, whatever its name: the proxy decides.
  */
 export const TRANSPORTS: readonly Transport[] =
@@ -16,7 +16,9 @@ export const REPEATED_OVER: readonly Transport[] = IS_LONG ? TRANSPORTS : ['plai
 /** The runner repeats the flows with TEST_TRANSPORT=tls_h2_only. */
 export const DEFAULT_TRANSPORT: Transport =
   THROUGH_TRANSPORT ??
-  (['tls', 'tls_h2_only'] as const).find((name) => name === process.env['TEST_TRANSPORT']) ??
+  (['tls_http1', 'tls', 'tls_h2_only'] as const).find(
+    (name) => name === process.env['TEST_TRANSPORT'],
+  ) ??
   'plain_http'
 
 /**

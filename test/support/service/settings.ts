@@ -9,7 +9,7 @@ import type { FreshDatabase } from '../storage/database.js'
 import type { HostileEngine } from '../storage/hostile-engine.js'
 import type { TestKms } from '../storage/kms.js'
 
-export type Transport = 'plain_http' | 'tls' | 'tls_h2_only'
+export type Transport = 'plain_http' | 'tls_http1' | 'tls' | 'tls_h2_only'
 
 /** Hosts of the certificate of tests. */
 export type TestHost = 'localhost' | '127.0.0.1'

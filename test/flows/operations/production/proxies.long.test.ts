@@ -119,7 +119,7 @@ async function behind(t: ExecutionContext, proxy: Proxy): Promise<Stage> {
   const port = await freePort()
   const address = `localhost:${port}`
   const house = await egressHouse({
-    transport: 'tls',
+    transport: proxy.passesTls ? 'tls' : 'tls_http1',
     environment: {
       SVC_OIDC__ISSUER_URL: `https://${address}`,
       SVC_SERVER__ALLOWED_HOSTS: `${address},localhost`,
@@ -251,7 +251,10 @@ for (const proxy of PROXIES) {
       isOwnProblem(t, await call(stage, '/oauth/token', large), 413)
       const head = { headers: { 'x-large': 'a'.repeat(20_000) } }
       isOwnProblem(t, await call(stage, '/health/ready', head), 431)
-      isOwnProblem(t, await call(stage, `/${'a'.repeat(17_000)}`), 414)
+      const long = await call(stage, `/${'a'.repeat(17_000)}`)
+      if (proxy.passesTls) isOwnProblem(t, long, 414)
+      // A line that is longer than a TLS record may be cut, which uWebSockets refuses itself.
+      else t.true([414, 505].includes(long.status))
 
       // Connections are kept.
       const agent = new HttpsAgent({ keepAlive: true, maxSockets: 1 })
