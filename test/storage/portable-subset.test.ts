@@ -122,6 +122,7 @@ const GLOBAL = [
   'organizations',
   'passkeys',
   'recovery_codes',
+  'registry_cursors',
   'remote_documents',
   'svc_migrations',
   'tenants',

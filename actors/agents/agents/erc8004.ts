@@ -1,17 +1,15 @@
 /**
  * Checks that an agent of a registry on a chain (ERC-8004) belongs to whom registers: its owner signed the ownership string
- * with the agent as one more line (docs/reference/agents.md). Keys sign as EIP-191 says, contract accounts as EIP-1271.
+ * (docs/reference/agents.md). Keys sign as EIP-191 says, contract accounts as EIP-1271.
  */
 import {
   FairShare,
   inPlace,
   type ShareCounts,
 } from '../../../runtime/kernel/fairness/fair-share.js'
-import { onChainName } from '../../../storage/agents/chain-anchors.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
 import { NodeUnavailable } from '../../platform/evm/node.js'
 import { checkChain, ownerOf, type Registry, registryName } from '../registries/registry.js'
-import { FIELD_SEPARATOR } from '../../domain/signed-strings.js'
 import type { ChainAgent, OnChainAgent, StartRefused } from './protocol.js'
 
 /** Concurrent checks. A node that does not answer holds a place for some seconds. */
@@ -55,7 +53,6 @@ export function erc8004({ registries, groups, counts }: Erc8004Needs) {
       return invalid('/anchor_proof', 'must be a signature, 0x and hexadecimal digits')
     }
     const named = { network: chain, registry: registryName(registry), token }
-    const message = ownership + FIELD_SEPARATOR + onChainName(named)
     const of = await groups.of(tenantId)
     return inPlace(places, network ?? tenantId, of, BUSY, async () => {
       try {
@@ -65,11 +62,11 @@ export function erc8004({ registries, groups, counts }: Erc8004Needs) {
         if (owner === null) {
           return invalid('/anchor_value/agent_id', 'is not an agent of the registry')
         }
-        const signed = await isSignedBy(registry, { owner, block }, message, proof)
+        const signed = await isSignedBy(registry, { owner, block }, ownership, proof)
         if (!signed) {
           return invalid(
             '/anchor_proof',
-            `must be a signature by the owner of the agent over the ownership string and the line ${onChainName(named)}`,
+            'must be a signature by the owner of the agent over the ownership string',
           )
         }
         return { tag: 'on_chain', onChain: { ...named, block } }

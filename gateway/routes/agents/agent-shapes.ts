@@ -101,8 +101,7 @@ export const RegistrationStart = z
       .meta({
         description:
           'erc8004: required. Signature of the owner of the agent (EIP-191, or EIP-1271 of a contract), in ' +
-          'hexadecimal digits, over the string that key_ownership_proof signs, a line feed and ' +
-          '`{chain}:{address of the registry in lower case}:{agent_id}`',
+          'hexadecimal digits, over the string that key_ownership_proof signs',
       }),
   })
   .meta({ id: 'AgentRegistrationStart' })

@@ -83,7 +83,6 @@ export type Registries = ReturnType<typeof registriesOf>
 
 /** The members of a registration of a new key with an agent of the chain. */
 export async function onChainRegistration(
-  registries: Registries,
   target: Target,
   { owner, token }: { readonly owner: Owner; readonly token: string },
 ) {
@@ -99,7 +98,7 @@ export async function onChainRegistration(
       tenant_id: target.tenantId,
       anchor_type: 'erc8004',
       anchor_value: { chain: NETWORK, agent_id: token },
-      anchor_proof: await owner.sign(`${ownership}\n${registries.anchorOf(token)}`),
+      anchor_proof: await owner.sign(ownership),
       public_key: publicKey,
       key_algorithm: keyAlgorithm,
       key_ownership_proof: key.signChallenge(ownership),
@@ -135,7 +134,7 @@ export async function everyChange(chain: TestChain, baseUrl: string, target: Tar
   const registries = registriesOf(chain)
   const owner = registries.owner()
   const token = await registries.agent(owner)
-  const { body } = await onChainRegistration(registries, target, { owner, token })
+  const { body } = await onChainRegistration(target, { owner, token })
   const { status, text } = await registerOnChain(baseUrl, body)
   if (status !== 200) throw new Error(text)
   const id = BigInt(token)
