@@ -60,8 +60,16 @@ export class KnownBody implements Sink {
     })
   }
 
+  /** The last byte of a body ends the response. An empty body has none. */
   end(): void {
-    // The last byte of a body of known length ends the response.
+    if (!this.isHeadDue) return
+    const { res, head, onComplete } = this.options
+    this.isHeadDue = false
+    res.cork(() => {
+      head?.()
+      onComplete()
+      res.end()
+    })
   }
 
   break(): void {

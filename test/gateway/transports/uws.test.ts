@@ -75,6 +75,20 @@ test('a long answer that closes the connection is whole', async (t) => {
   t.is(bounds.unsentBytes, 0)
 })
 
+test('an empty body is an answer, relayed or not, of a connection that ends or stays', async (t) => {
+  const { bounds, port } = await open(t, (exchange) => {
+    const answer = { status: 200, block, headers: [] }
+    const close = exchange.query === 'close'
+    if (exchange.path === '/sent') exchange.send({ ...answer, body: new Uint8Array(0), close })
+    else void exchange.relay({ ...answer, body: ByteStream.from([]), bodyBytes: 0 })
+  })
+  for (const path of ['/sent', '/sent?close', '/relayed']) {
+    const { text } = await sendRaw(port, get(path), { answers: 1, withinMs: 20_000 })
+    t.regex(text, /^HTTP\/1\.1 200 OK\r\n[^]*content-length: 0\r\n[^]*\r\n$/i, path)
+  }
+  await until(() => bounds.inProgress === 0)
+})
+
 test('a relayed event stream begins with its own first byte', async (t) => {
   const { bounds, port } = await open(t, (exchange) => {
     async function* late() {
