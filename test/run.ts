@@ -46,7 +46,7 @@ const SLOWEST = 10
 /** The exit code of a process that a signal has ended is this and its number. */
 const FATAL_SIGNAL = 128
 /** Files beside one for each processor: many tests wait for a time limit or a child process. */
-const WAITING_FILES = 2
+const WAITING_FILES = 1
 /** How often the results of files that have ended are kept. */
 const KEPT_EVERY_MS = 10_000
 /** Fewer files have a process each, and the order in which they ran does not matter. */
