@@ -211,7 +211,7 @@ test('the API: a program lists and denies with a token, and a page of the servic
     }),
   )
   t.deepEqual(
-    audit.rows.map(({ type }) => type),
+    audit.rows.map(({ type }) => type).toSorted(),
     ['auth.ciba.approved', 'auth.ciba.denied'],
   )
 })
