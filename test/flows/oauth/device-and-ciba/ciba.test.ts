@@ -210,10 +210,10 @@ test('the API: a program lists and denies with a token, and a page of the servic
       values: [other.tenantId],
     }),
   )
-  t.deepEqual(
-    audit.rows.map(({ type }) => type).toSorted(),
-    ['auth.ciba.approved', 'auth.ciba.denied'],
-  )
+  t.deepEqual(audit.rows.map(({ type }) => type).toSorted(), [
+    'auth.ciba.approved',
+    'auth.ciba.denied',
+  ])
 })
 
 test('without a second factor no answer is possible: 401 for a program, a step-up in the browser', async (t) => {
