@@ -424,12 +424,25 @@ function runFiles(
       keep([...times, ...files.filter((file) => fileVerdict(verdict, file).failed.length > 0)])
       verdict.times.push(...progress.fileTimes)
       verdict.tests.push(...readRecords(testsPath))
+      if (isWhole && code !== 0) verdict.failed.push(...lostFiles(verdict, files, times))
       // AVA counts a test that cannot run through a proxy as failed.
       const isKnown = verdict.failed.length > 0 || verdict.leftOut.length > 0
       if (code !== 0 && !isKnown) verdict.failed.push(`ava ended with ${code}`)
       resolve(endTests().then(() => verdict))
     })
   })
+}
+
+/** AVA can end before its files have. @param ended the files that have a time */
+function lostFiles(
+  verdict: Verdict,
+  files: readonly string[],
+  ended: readonly string[],
+): readonly string[] {
+  if (belongings.interrupted() !== undefined) return []
+  return files
+    .filter((file) => !ended.includes(file) && fileVerdict(verdict, file).failed.length === 0)
+    .map((file) => `${sourcePath(file)} did not end`)
 }
 
 /** A test that starts a process ends it. */
