@@ -49,7 +49,7 @@ export async function openUws(uws: Uws, options: UwsOptions): Promise<Listener> 
   // A thread follows the main thread, which has claimed the port.
   const bound = isMainThread ? await claimedPort(host, port) : port
   let app = await openApp(uws, options, shared, connected, bound)
-  /** Those of earlier certificates keep their connections. */
+  /** An app with an earlier certificate keeps its connections. */
   const apps = new Set([app])
   const renew = async () => {
     const before = app
@@ -115,7 +115,7 @@ async function claimedPort(host: string, port: number): Promise<number> {
   return claimed
 }
 
-/** An app that listens. The native side reads a certificate once, so a renewed one has an app of its own. */
+/** An app that listens. The native side reads a certificate once, so a renewed one needs another app. */
 function openApp(
   uws: Uws,
   { host, handler, tls }: UwsOptions,

@@ -30,7 +30,7 @@ export type WorkspacesNeeds = {
   tokens: ActorRef<TokensProtocol>
   users: ActorRef<UsersProtocol>
   issuer: string
-  /** Those of this deployment. */
+  /** What the deployment offers. */
   anchorTypes: readonly AnchorType[]
 }
 

@@ -102,7 +102,7 @@ export type X402Terms = {
   readonly payTo: string
   /** In whole tokens. The exact amount, where the payment is recognised by it. */
   readonly amount: string
-  /** EIP-681 URI. Null on the page of a link whose checkouts have amounts of their own. */
+  /** EIP-681 URI. Null on the page of a payment link, because each checkout has another amount. */
   readonly wallet: string | null
   /** True if the service sees the transfer, and completes the checkout by it. */
   readonly recognised: boolean
