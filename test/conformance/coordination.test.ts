@@ -20,8 +20,6 @@ import { type Server, startMemcached, startRedis } from '../support/service/serv
 import { until as watch } from '../support/service/watch.js'
 import type { RedisSettings } from '../../storage/platform/settings.js'
 
-const WITHIN_MS = 60_000
-
 /** Groups of Redis servers, for the long run: the daily one has a single server. */
 const GROUPS = IS_LONG ? (['cluster', 'sentinel'] as const) : []
 
@@ -256,7 +254,7 @@ const behaviours: Record<
   },
 }
 
-const until = (holds: () => Promise<boolean>) => watch('what is waited for', WITHIN_MS, holds)
+const until = (holds: () => Promise<boolean>) => watch('what is waited for', holds)
 
 /** Driver after driver starts its servers, so that none waits for processors that the others have. */
 let starting: Promise<unknown> = Promise.resolve()

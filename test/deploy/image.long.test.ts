@@ -31,7 +31,6 @@ import { type ImageConfig, readDockerfile, runStage, type Stage } from './docker
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 /** Of /app: the packages, the compiled files and the documents. */
 const MEGABYTES_MAX = 160
-const WITHIN_MS = 120_000
 const SOURCES = ['actors', 'gateway', 'migrations', 'runtime', 'storage'] as const
 /** Shared with the host, read-only: what the base image has. */
 const SYSTEM = ['/bin', '/etc', '/lib', '/lib64', '/sbin', '/usr']
@@ -123,7 +122,7 @@ jailed(
     const service = jail.start([...config.entrypoint, ...config.command], environment)
     t.teardown(() => void service.child.kill('SIGKILL'))
     const baseUrl = `http://127.0.0.1:${port}`
-    await until('the start', WITHIN_MS, async () => {
+    await until('the start', async () => {
       if (service.child.exitCode !== null) throw new Error(service.output())
       const answer = await fetch(`${baseUrl}/health/ready`).catch(() => undefined)
       await answer?.body?.cancel()

@@ -377,7 +377,7 @@ test('a migration that a deadlock with a request ended is tried again', async (t
     )
     return rowCount === 1
   }
-  await until('the lock of the migration', 30_000, isLocked)
+  await until('the lock of the migration', isLocked)
   await request.query('lock table one in row exclusive mode; commit')
   t.deepEqual(await running, ['0003_both'])
   t.like(tries, [{ migration: '0003_both', tries: 1 }])

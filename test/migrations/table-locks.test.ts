@@ -122,7 +122,7 @@ test('a request that holds one table of a migration gets the other one', async (
     )
     return rowCount === 1
   }
-  await until('the migration waits', 30_000, waitsForTwo)
+  await until('the migration waits', waitsForTwo)
   await t.notThrowsAsync(request.query('insert into one values (1)'))
   await request.query('commit')
   t.deepEqual(await running, ['0002_more'])

@@ -55,7 +55,7 @@ async function waitingRun(t: ExecutionContext): Promise<{ runner: ChildProcess; 
   })
   let output = ''
   runner.stdout.on('data', (text) => (output += String(text)))
-  await until('the start of the test', WITHIN_MS, () => {
+  await until('the start of the test', () => {
     if (runner.exitCode !== null) throw new Error(`the run ended:\n${output}`)
     return existsSync(report)
   })

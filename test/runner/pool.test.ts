@@ -58,7 +58,7 @@ test('a fleet with settings serves one test', async (t) => {
   const { pool, take, running } = await open(t)
   const first = await take({ a: '1' })
   await first.giveBack()
-  await until('the end of the first', 10_000, () => running.size === 0)
+  await until('the end of the first', () => running.size === 0)
   const second = await take({ a: '1' })
   t.not(second.fleet.baseUrl, first.fleet.baseUrl)
   t.is(pool.started(), 2)
@@ -84,7 +84,7 @@ test('a fleet that no test shares any more ends, and a later test gets another',
   t.is((await take({}, true)).fleet.baseUrl, other.fleet.baseUrl)
   const [second, third] = [await take({ a: '1' }, true), await take({ a: '1' }, true)]
   await Promise.all([second.giveBack(), third.giveBack()])
-  await until('the end of the second', 10_000, () => running.size === 1)
+  await until('the end of the second', () => running.size === 1)
   t.is((await take({ a: '1' }, true)).fleet.baseUrl, '3')
 })
 
@@ -95,7 +95,7 @@ test('a repeated file finds nothing of its run before', async (t) => {
   pool.renew()
   const after = await take({}, true)
   t.not(after.fleet.baseUrl, before.fleet.baseUrl)
-  await until('the end of the first', 10_000, () => !running.has(Number(before.fleet.baseUrl)))
+  await until('the end of the first', () => !running.has(Number(before.fleet.baseUrl)))
 })
 
 test('a process that does not end cleanly fails the run', async (t) => {

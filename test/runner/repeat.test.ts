@@ -6,8 +6,6 @@ import test from 'ava'
 import { until } from '../support/service/watch.js'
 import { repeat } from './repeat.js'
 
-const WITHIN_MS = 60_000
-
 /** The processes that one has started. */
 function childrenOf(pid: number): string[] {
   return readdirSync('/proc')
@@ -55,7 +53,7 @@ test.serial('the busy processes of a runner that is killed end', async (t) => {
   const busy = childrenOf(runner.pid!)
   t.is(busy.length, 2)
   runner.kill('SIGKILL')
-  await until('their end', WITHIN_MS, () => !busy.some(isThere))
+  await until('their end', () => !busy.some(isThere))
   t.deepEqual(busy.filter(isThere), [])
 })
 

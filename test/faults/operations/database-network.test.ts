@@ -50,7 +50,7 @@ test('a reset in the middle of transactions fails them as unavailable; the next 
       })
     const hit = Array.from({ length: 4 }, late)
     const outcomes = Promise.allSettled(hit)
-    await until('all sleep', 30_000, async () => (await sessions(fresh, sleep.text)) === 4)
+    await until('all sleep', async () => (await sessions(fresh, sleep.text)) === 4)
     relay.reset()
     for (const outcome of await outcomes) {
       t.true(outcome.status === 'rejected' && outcome.reason instanceof DatabaseUnavailable)
@@ -59,7 +59,7 @@ test('a reset in the middle of transactions fails them as unavailable; the next 
   }
   t.is(database.stats().find(({ pool }) => pool === 'plane')?.waiting, 0)
   // The server notices only when its statements end. Then it has no more sessions than the pool.
-  await until('the sessions end', 60_000, async () => (await sessions(fresh)) <= 6)
+  await until('the sessions end', async () => (await sessions(fresh)) <= 6)
 })
 
 test('idle connections that were reset are replaced without an error', async (t) => {

@@ -25,7 +25,6 @@ import { IS_LONG } from '../../support/runs.js'
 
 /** The schema and the log of its migrations take 110 MiB. */
 const DISK_MEBIBYTES = 192
-const WITHIN_MS = 30_000
 const REFUSALS = 20
 /** With TEST_LONG, longer than the minute after which a failing background loop makes the process not ready. */
 const FULL_MS = IS_LONG ? 90_000 : 0
@@ -150,7 +149,7 @@ async function demandReads(token: string): Promise<void> {
 /** Each acknowledged token has one event, and each acknowledged creation one application. */
 async function demandKept(t: ExecutionContext, { tokens, created }: ReturnType<typeof startLoad>) {
   const ids = tokens.map((token) => String(decodeJwt(token).jti))
-  await until('all events are numbered', WITHIN_MS, async () => {
+  await until('all events are numbered', async () => {
     const waiting = await postgres.ask('select from unnumbered_events')
     return waiting.length === 0
   })
@@ -182,17 +181,17 @@ test.serial('while no table can grow, writes are refused and reads work', async 
   const load = startLoad(t)
   t.teardown(load.stop)
   t.teardown(async () => void (await pulse.stop()))
-  await until('tokens are issued', WITHIN_MS, () => load.tokens.length > 50)
+  await until('tokens are issued', () => load.tokens.length > 50)
   // The rest of a segment lasts for the refusals below, so that the log does not end first.
   await postgres.ask('select pg_switch_wal()')
   const before = load.created.size
-  await until('the next segment is in use', WITHIN_MS, () => load.created.size > before)
+  await until('the next segment is in use', () => load.created.size > before)
   await fill()
   const from = load.refused()
-  await until('writes are refused', WITHIN_MS, () => load.refused() > from + REFUSALS)
+  await until('writes are refused', () => load.refused() > from + REFUSALS)
   await sleep(FULL_MS)
   await demandReads(load.tokens[0]!)
-  await until('ready', WITHIN_MS, () => isReady(http))
+  await until('ready', () => isReady(http))
 
   const refusedMs = performance.now()
   await free()
@@ -215,25 +214,25 @@ testMounted(async (t) => {
   t.teardown(load.stop)
   t.teardown(async () => void (await pulse.stop()))
   const session = await postgres.open()
-  await until('tokens are issued', WITHIN_MS, () => load.tokens.length > 20)
+  await until('tokens are issued', () => load.tokens.length > 20)
   await fill()
   // Each round ends a segment of the log, until there is no next one.
   const fatal = await t.throwsAsync(
-    until('the server ends', WITHIN_MS, async () => {
+    until('the server ends', async () => {
       await session.query(`select pg_logical_emit_message(false, 'test', 'x'), pg_switch_wal()`)
       return false
     }),
   )
   t.notRegex(String(fatal), /not within/)
-  await until('not ready', WITHIN_MS, async () => !(await isReady(http)))
+  await until('not ready', async () => !(await isReady(http)))
   const from = load.refused()
-  await until('writes are refused', WITHIN_MS, () => load.refused() > from + REFUSALS)
+  await until('writes are refused', () => load.refused() > from + REFUSALS)
   for (const path of ['/.well-known/jwks.json', '/.well-known/openid-configuration'])
     demand(await http.call(path), 200)
 
   const refusedMs = performance.now()
   await free()
-  await until('ready again', WITHIN_MS, () => isReady(http))
+  await until('ready again', () => isReady(http))
   await recovered(t, load, refusedMs)
   await load.stop()
   await demandKept(t, load)
@@ -245,7 +244,6 @@ async function recovered(t: ExecutionContext, load: ReturnType<typeof startLoad>
   const [tokens, created] = [load.tokens.length, load.created.size]
   await until(
     'writes are accepted again',
-    WITHIN_MS,
     () => load.tokens.length > tokens + 20 && load.created.size > created,
   )
   const secs = ((performance.now() - fromMs) / 1000).toFixed(1)

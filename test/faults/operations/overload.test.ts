@@ -74,7 +74,7 @@ test('a full mailbox returns 503 at once, while probes and other work continue',
   giveUp.abort()
   await Promise.all(stuck)
   await superuser.query('rollback')
-  await until('the actor takes work again', 10_000, async () => {
+  await until('the actor takes work again', async () => {
     const { status } = await http.post(`${REGISTER}/pow/complete`, {
       challenge_id: randomUUID(),
       nonce: '1',

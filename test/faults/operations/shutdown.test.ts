@@ -36,7 +36,7 @@ async function hanging(t: ExecutionContext, deadlineSecs: number) {
   await superuser.query('begin')
   await superuser.query('lock table pow_challenges in access exclusive mode')
   const answer = complete(http, begun).catch((error: unknown) => error as Error)
-  await until('the request hangs in the database', 30_000, async () => {
+  await until('the request hangs in the database', async () => {
     // The retention sweep may wait at the same time.
     const { rowCount } = await superuser.query(
       `select from pg_locks join pg_stat_activity using (pid)
@@ -57,7 +57,7 @@ async function hanging(t: ExecutionContext, deadlineSecs: number) {
 test('a request in flight is answered after SIGTERM, and the end is clean', async (t) => {
   const { service, superuser, answer, refusesConnections } = await hanging(t, DEADLINE_SECS)
   service.child.kill('SIGTERM')
-  await until('new connections are refused', 10_000, refusesConnections)
+  await until('new connections are refused', refusesConnections)
   await sleep(200)
   t.is(service.child.exitCode, null, 'it waits for the request')
   await superuser.query('rollback')

@@ -137,7 +137,7 @@ test.serial('a running response completes during a shutdown', async (t) => {
       ({ status }) => status !== 200,
       () => true,
     )
-  await until('the service is stopping', 30_000, isStopping)
+  await until('the service is stopping', isStopping)
   upstream.releaseEvents()
   await stopped
   const { code, out, err } = await ran.ended

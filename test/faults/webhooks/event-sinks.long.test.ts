@@ -14,7 +14,7 @@ import { forgetSinks } from '../../../storage/webhooks/event-sinks.js'
 import { sql } from '../../support/storage/sql.js'
 import { testWithProgram } from '../../support/service/programs.js'
 import { type Server, startNats } from '../../support/service/servers.js'
-import { until as within } from '../../support/service/watch.js'
+import { until } from '../../support/service/watch.js'
 import type { freshDatabase } from '../../support/storage/database.js'
 import { sinkStage, TYPE } from '../../support/webhooks/sink-stage.js'
 import { IS_LONG } from '../../support/runs.js'
@@ -23,8 +23,6 @@ const EVENTS = IS_LONG ? 10_200 : 240
 const KILLS = IS_LONG ? 20 : 2
 const STREAM = 'SVC_EVENTS'
 const random = systemRandom(systemClock)
-const until = (what: string, holds: () => Promise<boolean>) =>
-  within(what, IS_LONG ? 300_000 : 60_000, holds)
 
 testWithProgram('nats-server', 'of the events for NATS none is lost to kills', async (t, path) => {
   t.timeout(IS_LONG ? 1_200_000 : 180_000)

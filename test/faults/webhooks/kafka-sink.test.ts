@@ -5,15 +5,13 @@
 import { envelopeOf } from '../../../actors/webhooks/delivery/envelope.js'
 import { eventsAfter } from '../../../storage/platform/outbox.js'
 import { testWithProgram } from '../../support/service/programs.js'
-import { until as within } from '../../support/service/watch.js'
+import { until } from '../../support/service/watch.js'
 import { startKafka } from '../../support/webhooks/kafka.js'
 import { sinkStage, TYPE } from '../../support/webhooks/sink-stage.js'
 import { IS_LONG } from '../../support/runs.js'
 
 const EVENTS = IS_LONG ? 6_000 : 90
 const TOPIC = 'svc.events'
-const until = (what: string, holds: () => Promise<boolean>) =>
-  within(what, IS_LONG ? 300_000 : 60_000, holds)
 
 testWithProgram('kcat', 'of the events for Kafka none is lost to kills', async (t, path) => {
   t.timeout(IS_LONG ? 1_200_000 : 180_000)

@@ -26,9 +26,7 @@ const environment = {
   SVC_TENANT_ASSETS__SECRET_ACCESS_KEY: account.secretAccessKey,
 }
 const log: string[] = []
-const LOGGED_WITHIN_MS = 5_000
-const logged = (text: string) =>
-  until(text, LOGGED_WITHIN_MS, () => log.some((line) => line.includes(text)))
+const logged = (text: string) => until(text, () => log.some((line) => line.includes(text)))
 const running = await testService({ environment, onLog: (line) => log.push(line) })
 const api = apiOf(running)
 test.after.always(async () => {

@@ -81,7 +81,7 @@ test.serial(
     t.is(answer.statusCode, 200)
     await answer.body.dump()
     const mine = () => spansOf(t.context, traceId)
-    await until('the spans arrive', WITHIN_MS, () =>
+    await until('the spans arrive', () =>
       Promise.resolve(
         mine().some(({ kind }) => kind === SERVER) &&
           mine().some(({ attributes }) => attributes['server.address'] !== undefined),
@@ -130,7 +130,7 @@ test.serial('a trusted sender that does not record its trace is obeyed', async (
   const later = await call(t.context)
   await later.body.dump()
   const id = String(later.headers['x-request-id']).replaceAll('-', '')
-  await until('a later trace arrives', WITHIN_MS, () =>
+  await until('a later trace arrives', () =>
     Promise.resolve(spansOf(t.context, id).some(({ kind }) => kind === SERVER)),
   )
   t.deepEqual(spansOf(t.context, traceId), [])
@@ -154,7 +154,7 @@ test.serial('svc trace: log, audit, egress and webhook attempts in order of time
   const answer = await call(t.context)
   await answer.body.dump()
   const requestId = String(answer.headers['x-request-id'])
-  await receiver.until('/hook', 1, WITHIN_MS)
+  await receiver.until('/hook', WITHIN_MS)
   await closedCalls(house, setting.tenantId, before + 1)
 
   const trace = async (...more: string[]) => {
@@ -172,7 +172,7 @@ test.serial('svc trace: log, audit, egress and webhook attempts in order of time
   }
   const entriesOf = (text: string) =>
     (JSON.parse(text) as { entries: readonly TraceEntry[] }).entries
-  await until('the attempt is recorded', WITHIN_MS, async () =>
+  await until('the attempt is recorded', async () =>
     entriesOf((await trace(requestId, '--json')).out).some(
       ({ source, response_status: status }) => source === 'webhook' && status === 200,
     ),
@@ -212,7 +212,7 @@ test.serial('svc trace: log, audit, egress and webhook attempts in order of time
 
   // The delivery belongs to the trace with the digits of the request id.
   const id = requestId.replaceAll('-', '')
-  await until('the span of the delivery arrives', WITHIN_MS, () =>
+  await until('the span of the delivery arrives', () =>
     Promise.resolve(
       spansOf(t.context, id).some(({ name }) => name === 'webhook vault.credential.accessed'),
     ),

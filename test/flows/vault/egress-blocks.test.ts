@@ -87,7 +87,7 @@ test('every call is recorded once, with its end, and the block is closed', async
   t.deepEqual(ends.map(({ id }) => id).sort(), beginnings.map(({ end_id }) => end_id).sort())
   // Events from templates have the same members as others.
   t.is(new Set(ends.map(({ data }) => Object.keys(data).sort().join())).size, 1)
-  await until('the block is closed', 30_000, async () => (await blocksOf(setting)).length === 0)
+  await until('the block is closed', async () => (await blocksOf(setting)).length === 0)
   const verified = await one.api.get('/api/v1/audit-events/verify', setting.operator)
   t.is(verified.body['valid'], true, JSON.stringify(verified.body))
   const read = await one.api.get(`${CREDENTIALS}/${setting.credentialId}`, setting.operator)
@@ -127,7 +127,7 @@ test('a change applies to the next call of the process', async (t) => {
   const lease = { recipient_id: setting.agentId, byte_budget: 100_000 }
   t.is((await one.api.post(at, setting.operator, lease)).status, 201)
   t.is(await call(one, setting, '/bytes/900'), 200)
-  await until('the lease was used', 30_000, async () => {
+  await until('the lease was used', async () => {
     const { rows } = await one.api.list(at, setting.operator)
     return rows[0]!['bytes_used'] === 900
   })
@@ -146,7 +146,7 @@ for (const what of ['grant', 'credential', 'agent'] as const) {
     }[what]
     const revoked = await one.api.post(ended, operator)
     t.is(revoked.status, 200, JSON.stringify(revoked.body))
-    await until('the other process refuses', 30_000, async () => {
+    await until('the other process refuses', async () => {
       return (await call(other, setting, path)) !== 200
     })
     const later = await Promise.all(Array.from({ length: 4 }, () => call(other, setting, path)))
@@ -162,7 +162,7 @@ test('two processes never exceed a lease that one of them hears of', async (t) =
   const lease = { recipient_id: leased.agentId, byte_budget: budget }
   t.is((await apiOf(one.running).post(at, leased.operator, lease)).status, 201)
   // The other process hears of the lease.
-  await until('the lease is used', 30_000, async () => {
+  await until('the lease is used', async () => {
     await call(other, leased, '/bytes/10')
     const { rows } = await one.api.list(at, leased.operator)
     return Number(rows[0]!['bytes_used']) > 0
@@ -209,11 +209,11 @@ test('calls within a limit are admitted in memory, and their use is exact', asyn
   const path = '/echo/counted'
   const { calls, held } = await warm(one, setting, path)
   t.true(held > 0)
-  await until('all calls are recorded', 30_000, async () => {
+  await until('all calls are recorded', async () => {
     const { requests, held, recorded } = await usageOf(setting)
     return recorded === calls && requests - held === calls
   })
-  await until('the block has given back the rest', 30_000, async () => {
+  await until('the block has given back the rest', async () => {
     const { requests, held } = await usageOf(setting)
     return held === 0 && requests === calls
   })
@@ -273,7 +273,7 @@ test('two processes use a byte budget and never exceed it', async (t) => {
   // A response that breaks off spends the rest, also what running calls of the other process give back.
   const closed = async () => closedCalls(one, leased.tenantId, 0)
   const used = async () => Number((await one.api.list(at, leased.operator)).rows[0]!['bytes_used'])
-  await until('the lease is spent', 30_000, async () => (await used()) === budget)
+  await until('the lease is spent', async () => (await used()) === budget)
   const relayed = (await closed()).reduce((sum, each) => sum + Number(each['bytes']), 0)
   t.true(relayed <= budget)
   t.true((await closed()).some(({ outcome }) => outcome === 'budget_exhausted'))
@@ -288,7 +288,7 @@ test('two processes in turn use a byte budget up to its last response', async (t
   // The twenty-first does not fit.
   for (let calls = 0; calls < 20; calls += 1) {
     t.is(await call(houses[calls % 2]!, setting, path), 200, `call ${calls}`)
-    await until('the call is recorded', 30_000, async () => {
+    await until('the call is recorded', async () => {
       const { bytes, heldBytes } = await usageOf(setting)
       return bytes - heldBytes === (calls + 1) * 100_000
     })

@@ -14,7 +14,6 @@ import { REPEATED_OVER, TRANSPORTS } from '../../support/service.js'
 import { until } from '../../support/service/watch.js'
 
 const MIB = 2 ** 20
-const WITHIN_MS = 60_000
 const houses = new Map<string, EgressHouse>()
 for (const transport of TRANSPORTS) houses.set(transport, await egressHouse({ transport }))
 test.after.always(async () => {
@@ -166,7 +165,7 @@ test.serial(
     ).entries()) {
       const arrived = () => at.upstream.requests.find(({ url }) => url === path)
       const stream = begin(path, Buffer.alloc(bytes))
-      await until(`${path} arrived`, WITHIN_MS, () => arrived() !== undefined)
+      await until(`${path} arrived`, () => arrived() !== undefined)
       leave(stream)
       await closedCalls(at, setting.tenantId, index + 1)
       t.false(arrived()!.complete, `${path}: what was cut off is not whole`)

@@ -248,7 +248,7 @@ test.serial('concurrent calls never exceed a lease, and unused bytes are returne
     return { used, due: isCut ? budget : used, recorded: await bytesUsed(setting, 'lease') }
   }
   let used = 0
-  await until('the use is recorded', 30_000, async () => {
+  await until('the use is recorded', async () => {
     const found = await usage()
     used = found.used
     return found.recorded === found.due

@@ -6,7 +6,6 @@ import { notThrough } from '../../support/fleet/through.js'
 
 /** `egress_calls_per_agent_max`. */
 const CALLS = 64
-const WITHIN_MS = 60_000
 const resources = await egressHouse()
 const { api, upstream } = resources
 test.after.always(() => resources.end())
@@ -40,7 +39,7 @@ test.serial('concurrent calls of an agent are limited, and released at their end
   const [hostile, honest] = [await settingOf(resources), await settingOf(resources)]
   const path = '/held-events/agent'
   const running = Array.from({ length: CALLS }, () => begin(hostile, path))
-  await until('the calls are under way', WITHIN_MS, () => seen(path) === CALLS)
+  await until('the calls are under way', () => seen(path) === CALLS)
   const refused = await call(hostile, '/echo')
   t.is(refused.status, 429)
   t.is(refused.headers['retry-after'], '1')
@@ -48,7 +47,7 @@ test.serial('concurrent calls of an agent are limited, and released at their end
   t.is((await call(honest, '/echo')).status, 200)
   for (const each of running) each.end()
   const isFree = async () => (await call(hostile, '/echo')).status === 200
-  await until('the places are free', WITHIN_MS, isFree)
+  await until('the places are free', isFree)
 })
 
 test.serial(
@@ -68,7 +67,7 @@ test.serial(
     }
     let running = [fill(), fill()]
     const whole = (setting: Setting) => call(setting, '/bytes/2000000', { stream: false })
-    await until('the bytes are held', WITHIN_MS, async () => {
+    await until('the bytes are held', async () => {
       // A small call of the lines below may have been under way, so that a large one was refused.
       running = running.map((each) => (each.isOver ? fill() : each))
       return (await whole(hostile)).status === 503
@@ -87,7 +86,7 @@ test.serial(
     }
     for (const each of running) each.end()
     const isFree = async () => (await whole(hostile)).status === 200
-    await until('the bytes are free', WITHIN_MS, isFree)
+    await until('the bytes are free', isFree)
   },
 )
 
@@ -106,11 +105,11 @@ test.serial('a periodic secret with a repetitive body does not block other tenan
   for (const body of bodies) {
     body.on('data', (chunk: Buffer) => (read += chunk.length)).on('error', () => undefined)
   }
-  await until('the streams run', WITHIN_MS, () => read > 1024 * 1024)
+  await until('the streams run', () => read > 1024 * 1024)
   for (let times = 0; times < 2; times += 1) {
     const before = read
     t.is((await call(honest, '/echo')).status, 200)
-    await until('the streams go on', WITHIN_MS, () => read > before)
+    await until('the streams go on', () => read > before)
   }
   for (const each of running) each.end()
 })

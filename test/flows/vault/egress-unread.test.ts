@@ -109,6 +109,6 @@ for (const [transport, resources] of houses) {
       const calls = Array.from({ length: ANSWERS }, () => call(resources, hostile))
       return (await Promise.all(calls)).every(({ statusCode }) => statusCode === 200)
     }
-    await until('the bytes are free', 30_000, isServed)
+    await until('the bytes are free', isServed)
   })
 }

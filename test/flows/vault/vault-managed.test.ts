@@ -373,7 +373,7 @@ test.serial(
     t.is(away.status, 502)
     t.is(away.headers['proxy-status'], 'svc-egress; error=destination_unavailable')
     t.is(echoing.requests.length, before, 'nothing was sent')
-    await until('the bytes are given back', 30_000, async () => {
+    await until('the bytes are given back', async () => {
       const { rows } = await api.list(`${CREDENTIALS}/${credentialId}/leases`, operator)
       return rows[0]!['bytes_used'] === 0
     })

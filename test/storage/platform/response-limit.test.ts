@@ -13,7 +13,7 @@ test('a limit that passes is reported once', async (t) => {
   const limit = new ResponseLimit(20, () => {
     late += 1
   })
-  await until('the report', 10_000, () => late > 0)
+  await until('the report', () => late > 0)
   limit.end()
   await sleep(50)
   t.is(late, 1)
@@ -49,7 +49,7 @@ test('without a response a stall only postpones the report', async (t) => {
     late += 1
   })
   stall(400)
-  await until('the report', 10_000, () => late > 0)
+  await until('the report', () => late > 0)
   t.is(late, 1)
   limit.end()
 })

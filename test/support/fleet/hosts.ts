@@ -9,7 +9,6 @@ import type { HostReply, HostRequest } from './host.js'
 import { type FleetProcess, type ProcessOptions, statusOf } from './process.js'
 
 const HOST = fileURLToPath(new URL('./host.js', import.meta.url))
-const READY_WITHIN_MS = 120_000
 /** Of 170 MB each. */
 const IDLE_MAX = 48
 
@@ -72,7 +71,7 @@ export function openHosts(): Hosts {
           const reason = first?.tag === 'failed' ? first.reason : 'its process has ended'
           throw new Error(`${name} has not started: ${reason}\n${output()}`)
         }
-        await until(`the start of ${name}`, READY_WITHIN_MS, async () => (await status()) === 200)
+        await until(`the start of ${name}`, async () => (await status()) === 200)
       },
       terminate: () => (ended ??= end()),
       async kill() {

@@ -12,7 +12,6 @@ import { until } from '../service/watch.js'
 /** Begins a line of the log that names an answer which the OpenAPI document does not describe. */
 export const CONTRACT_FAULT = 'contract fault: '
 
-const READY_WITHIN_MS = 120_000
 const ENDS_WITHIN_MS = 60_000
 /** A TLS handshake each time: more often would take the processor from what starts. */
 const ASKED_EVERY_MS = 150
@@ -98,7 +97,7 @@ export function startProcess(options: ProcessOptions): FleetProcess {
     output,
     status,
     async ready() {
-      await until(`the start of ${name}`, READY_WITHIN_MS, async () => {
+      await until(`the start of ${name}`, async () => {
         if (isOver()) throw new Error(`${name} ended:\n${output()}`)
         if ((await status()) === 200) return true
         await sleep(ASKED_EVERY_MS)

@@ -20,7 +20,6 @@ const FILE: Readonly<Record<ProxyName, string>> = {
   nginx: 'nginx-several.conf',
   haproxy: 'haproxy-tcp-several.cfg',
 }
-const WITHIN_MS = 15_000
 /** In this order the processes take the addresses of the file. */
 const ADDRESSES = ['10.0.0.11', '10.0.0.12', '10.0.0.21', '10.0.0.22'].map((ip) => `${ip}:8443`)
 
@@ -85,7 +84,7 @@ export async function startProxy(
     rmSync(folder, { recursive: true, force: true })
   }
   try {
-    await until(name, WITHIN_MS, () => {
+    await until(name, () => {
       if (child.exitCode !== null) throw new Error(`${name} ended:\n${said}`)
       return accepts(port)
     })

@@ -11,8 +11,8 @@ import { type FreshDatabase, sameUrls, testPoolSettings } from '../storage/datab
 import { refuseWide } from '../storage/sql.js'
 import { everywhere } from '../service/canaries.js'
 import { rememberLog } from '../service/exchanges.js'
+import { until } from '../service/watch.js'
 import { COORDINATIONS } from './coordination.js'
-
 import { takeFleet, type WantedFleet } from './take.js'
 import { CONTRACT_FAULT } from './process.js'
 import { PROXIES } from './proxy.js'
@@ -23,11 +23,11 @@ export const THROUGH_TRANSPORT: Transport | undefined =
   THROUGH && (THROUGH === 'nginx' ? 'tls_http1' : 'tls_h2_only')
 /** The processes that serve a request of a test. */
 export const SERVING_PROCESSES = THROUGH === undefined ? 1 : 2
-/**
- * Within this time every process knows a change: at once in the process that made it, in the others within a second
- * (docs/concepts/architecture.md).
- */
-export const KNOWN_WITHIN_MS = THROUGH === undefined ? 0 : 2_000
+/** A change holds at once in the process that made it, in the others within a second (docs/concepts/architecture.md). */
+export async function known(what: string, holds: () => Promise<boolean>): Promise<void> {
+  if (THROUGH !== undefined) return until(what, holds)
+  if (!(await holds())) throw new Error(`${what}: not at once`)
+}
 
 /**
  * A test needs something that only a service in its own process has. The runner lists the test with this reason, and

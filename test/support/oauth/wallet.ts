@@ -4,8 +4,6 @@ import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 import type { Answer, Api, Json, Workspace } from '../api.js'
 import { until } from '../service/watch.js'
 
-const WITHIN_MS = 10_000
-
 export const PRE_AUTHORIZED = 'urn:ietf:params:oauth:grant-type:pre-authorized_code'
 
 export type IssuingTenant = Workspace & {
@@ -148,4 +146,4 @@ export async function statusOf(api: Api, credential: string): Promise<number> {
 
 /** Waits until the list shows that a credential is revoked: it is signed by one process at a time. */
 export const shownRevoked = (api: Api, credential: string) =>
-  until('the list shows it', WITHIN_MS, async () => (await statusOf(api, credential)) === 1)
+  until('the list shows it', async () => (await statusOf(api, credential)) === 1)

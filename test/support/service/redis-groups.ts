@@ -10,7 +10,6 @@ import { answers } from './servers.js'
 import { freePort, returnPort } from './settings.js'
 import { until } from './watch.js'
 
-const WITHIN_MS = 30_000
 /** Time without an answer after which a server counts as gone. A live one answers within it on a busy machine. */
 const GONE_MS = 4_000
 const MASTER = 'mymaster'
@@ -115,12 +114,12 @@ async function cluster(launch: Launch, reserve: () => Promise<number>) {
     '1',
     '--cluster-yes',
   )
-  await until('the cluster', WITHIN_MS, async () => {
+  await until('the cluster', async () => {
     const states = await Promise.all(ports.map((port) => ask(port, 'cluster', 'info')))
     return states.every((state) => state.includes('cluster_state:ok'))
   })
   // A replica that has not synchronized cannot take over.
-  await until('the replicas', WITHIN_MS, async () =>
+  await until('the replicas', async () =>
     (await Promise.all(ports.map(isSynchronized))).every(Boolean),
   )
   const primaryOf = async (key: string) => {
@@ -141,7 +140,7 @@ async function cluster(launch: Launch, reserve: () => Promise<number>) {
 async function sentinel(launch: Launch) {
   const primary = await launch('')
   const replica = await launch(`replicaof 127.0.0.1 ${primary}\n`)
-  await until('the replica', WITHIN_MS, () => isSynchronized(replica))
+  await until('the replica', () => isSynchronized(replica))
   const config = [
     `sentinel monitor ${MASTER} 127.0.0.1 ${primary} 2`,
     `sentinel down-after-milliseconds ${MASTER} ${GONE_MS}`,
@@ -155,7 +154,7 @@ async function sentinel(launch: Launch) {
     const valueOf = (name: string) => state[state.indexOf(name) + 1]
     return valueOf('num-other-sentinels') === String(SENTINELS - 1) && valueOf('num-slaves') === '1'
   }
-  await until('the sentinels', WITHIN_MS, async () =>
+  await until('the sentinels', async () =>
     (await Promise.all(ports.map(isComplete))).every(Boolean),
   )
   const primaryOf = async () =>

@@ -85,7 +85,7 @@ export async function separateService(
     rmSync(folder, { recursive: true, force: true })
   }
   try {
-    await until('the start', WITHIN_MS, async () => {
+    await until('the start', async () => {
       if (child.exitCode !== null) throw new Error(`it ended:\n${text}`)
       const answer = await fetch(`${baseUrl}/health/ready`).catch(() => undefined)
       await answer?.body?.cancel()
@@ -106,7 +106,7 @@ export async function separateService(
       const fresh = () =>
         readdirSync(folder).filter((name) => isSnapshot(name) && !before.has(name))
       let whole = ''
-      await until('the snapshot', WITHIN_MS, () => {
+      await until('the snapshot', () => {
         const [name] = fresh()
         if (name === undefined) return false
         whole = readFileSync(join(folder, name), 'utf8')

@@ -33,8 +33,6 @@ type LogLine = {
 /** node:http can share a port from Node.js 22.12. */
 const SHARED_PARSER = Number(process.versions.node.split('.')[0]) > 20 ? 'node' : 'uwebsockets'
 
-const WITHIN_MS = 60_000
-
 export async function twoThreads(
   environment: Readonly<Record<string, string>> = {},
 ): Promise<TwoThreads> {
@@ -62,7 +60,7 @@ export async function twoThreads(
     for (;;) {
       const socket = connect(Number(port), '127.0.0.1')
       const requestId = await probe(socket)
-      await until('the line of the log', WITHIN_MS, () => threads.has(requestId))
+      await until('the line of the log', () => threads.has(requestId))
       if (threads.get(requestId) === thread) return socket
       socket.destroy()
     }

@@ -21,7 +21,6 @@ import {
   UPSTREAM_NAME,
 } from './egress.js'
 
-const WITHIN_MS = 120_000
 /** Half of the egress places of a process, which sandboxes hold together. */
 const PLACES = 1024
 const RECEIVERS = 4
@@ -55,7 +54,7 @@ export async function besideGroup(t: ExecutionContext, tenants: number): Promise
   const each = Math.floor(PLACES / tenants) - NAMES.length
   for (const setting of group) attack.hold(setting, each)
   const held = () => upstream.requests.filter(({ url }) => url === SILENT).length
-  await until('the group holds its places', WITHIN_MS, () => held() >= each * tenants)
+  await until('the group holds its places', () => held() >= each * tenants)
   await Promise.all(group.map((setting) => attack.receivers(setting)))
   await attack.strangers()
 

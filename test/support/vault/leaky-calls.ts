@@ -115,7 +115,7 @@ export async function callThatGoesOn(
   return {
     async end() {
       answer.body.on('error', () => undefined).destroy()
-      await until('the end of the call', 30_000, async () => {
+      await until('the end of the call', async () => {
         const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
         const metrics = await request(new URL('/metrics', baseUrl), { headers })
         return /^svc_egress_running(?:\{.*\})? 0$/m.test(await metrics.body.text())

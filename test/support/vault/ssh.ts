@@ -145,7 +145,7 @@ export async function startSshd(
     async reload() {
       const before = restarts(log)
       child.kill('SIGHUP')
-      await until('sshd to restart', START_MS_MAX, () => restarts(log) > before)
+      await until('sshd to restart', () => restarts(log) > before)
       await answering(port, child, () => log)
     },
     async stop() {

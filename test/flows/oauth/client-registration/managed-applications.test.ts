@@ -3,8 +3,7 @@
  * that is requested without `scope`.
  */
 import test from 'ava'
-import { KNOWN_WITHIN_MS } from '../../../support/fleet/through.js'
-import { until } from '../../../support/service/watch.js'
+import { known } from '../../../support/fleet/through.js'
 import { type Api, apiOf, type Json, type Workspace } from '../../../support/api.js'
 import { sharedService, type TestService } from '../../../support/service.js'
 
@@ -145,11 +144,7 @@ test('a request without scope gets exactly default_scopes', async (t) => {
   const app = { ...created.body }
   t.is((await put(at, token, { ...draft, default_scopes: [] })).status, 200)
   const becomes = (scopes: string) =>
-    until(
-      `default scopes ${scopes}`,
-      KNOWN_WITHIN_MS,
-      async () => (await ownScopes(app)) === scopes,
-    )
+    known(`default scopes ${scopes}`, async () => (await ownScopes(app)) === scopes)
   await becomes('')
   t.is((await put(at, token, { ...draft, default_scopes: draft.scopes })).status, 200)
   await becomes(draft.scopes.join(' '))

@@ -515,7 +515,7 @@ test('another process refuses a deleted resource within a second', async (t) => 
   t.is((await granted()).status, 200)
   await admin(person, 'DELETE', `${RESOURCES}/${id}`)
   let error: unknown
-  await until('the second process refuses', 10_000, async () => {
+  await until('the second process refuses', async () => {
     error = (await granted()).body['error']
     return error !== undefined
   })

@@ -212,7 +212,7 @@ test('webhooks: one is created with a secret, tested, and its delivery is replay
   made(t, await act('/console/people/do/invite', { email: 'bob@example.com' }))
   const deliveries = `/api/v1/webhooks/${String(id)}/deliveries?event_type=admin.user.created`
   let delivered: string | undefined
-  await until('the delivery succeeds', 20_000, async () => {
+  await until('the delivery succeeds', async () => {
     const { rows: seen } = await api.list(deliveries, token)
     delivered = seen.find(({ status }) => status === 'succeeded')?.['id'] as string | undefined
     return delivered !== undefined

@@ -10,7 +10,6 @@ import { until } from '../../../support/service/watch.js'
 import { type FreshDatabase, freshDatabase } from '../../../support/storage/database.js'
 
 const A = '018f0000-0000-7000-8000-00000000000a'
-const SOON_MS = 10_000
 
 let fresh: FreshDatabase
 let admin: Client
@@ -151,7 +150,7 @@ test.serial('a lock is a row, held until the transaction ends', async (t) => {
     )
     return rowCount === 1
   }
-  await until('the second waits for the row', SOON_MS, waits)
+  await until('the second waits for the row', waits)
   order.push('first')
   await admin.query('commit')
   await second
@@ -199,12 +198,12 @@ test.serial(
     })
     await t.throwsAsync(undone, { message: 'on purpose' })
     await table.together(null, [announce('early')])
-    await until('the early one is heard', SOON_MS, async () => heard.length > 0)
+    await until('the early one is heard', async () => heard.length > 0)
     commit()
     await late
-    await until('the late one is heard', SOON_MS, async () => heard.length > 1)
+    await until('the late one is heard', async () => heard.length > 1)
     await table.tenant(A, (tx) => tx.query(announce('last')))
-    await until('the last one is heard', SOON_MS, async () => heard.length > 2)
+    await until('the last one is heard', async () => heard.length > 2)
     t.deepEqual(heard, ['early', 'late', 'last'])
     leave()
     await table.tenant(A, (tx) => tx.query(announce('after')))
