@@ -154,7 +154,7 @@ test.serial('svc trace: log, audit, egress and webhook attempts in order of time
   const answer = await call(t.context)
   await answer.body.dump()
   const requestId = String(answer.headers['x-request-id'])
-  await receiver.until('/hook', WITHIN_MS)
+  await receiver.until('/hook', 1, WITHIN_MS)
   await closedCalls(house, setting.tenantId, before + 1)
 
   const trace = async (...more: string[]) => {
