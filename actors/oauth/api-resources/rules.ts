@@ -2,7 +2,8 @@
 import { resourceKey } from '../../../storage/oauth/api-resources.js'
 import { CREDENTIAL_SCOPES } from '../../domain/credentials/catalogue.js'
 import { SCOPES } from '../../domain/scopes.js'
-import type { ResourceDraft, ResourceRefused } from './protocol.js'
+import type { ApiResourceDraft } from '../../domain/entities/api-resource.js'
+import type { MemberInvalid } from '../../domain/entities/messages.js'
 
 /** scope-token of RFC 6749 section 3.3. */
 const SCOPE_NAME = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/
@@ -11,14 +12,12 @@ export const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
 const RESERVED = /\.(?:test|example|localhost)$/
 const OURS = new Set<string>([...SCOPES, ...CREDENTIAL_SCOPES])
 
-type Invalid = Extract<ResourceRefused, { tag: 'invalid' }>
-
-/** The first fault of a draft. Undefined if the draft is valid. */
-export function draftFault(draft: ResourceDraft): Invalid | undefined {
+/** The first fault of a draft. Null if the draft is valid. */
+export function draftFault(draft: ApiResourceDraft): MemberInvalid | null {
   return resourceFault(draft.resource) ?? scopesFault(draft)
 }
 
-function resourceFault(resource: string): Invalid | undefined {
+function resourceFault(resource: string): MemberInvalid | null {
   const key = resourceKey(resource)
   if (key === null)
     return invalid(
@@ -27,11 +26,11 @@ function resourceFault(resource: string): Invalid | undefined {
     )
   const { protocol, hostname } = new URL(key)
   return protocol === 'https:' || LOOPBACK_HOSTS.has(hostname)
-    ? undefined
+    ? null
     : invalid('/resource', 'The resource must use https. http is for loopback hosts.')
 }
 
-function scopesFault({ scopes }: ResourceDraft): Invalid | undefined {
+function scopesFault({ scopes }: ApiResourceDraft): MemberInvalid | null {
   for (const [index, { name }] of scopes.entries()) {
     const pointer = `/scopes/${index}/name`
     if (!SCOPE_NAME.test(name))
@@ -41,7 +40,7 @@ function scopesFault({ scopes }: ResourceDraft): Invalid | undefined {
     if (scopes.findIndex((other) => other.name === name) !== index)
       return invalid(pointer, 'The name occurs twice.')
   }
-  return undefined
+  return null
 }
 
 /** Whether a resource needs a verified domain: the host, or null for a local one. */
@@ -58,6 +57,6 @@ export function domainsAbove(host: string): readonly string[] {
   return labels.map((_, index) => labels.slice(index).join('.'))
 }
 
-function invalid(pointer: string, detail: string): Invalid {
+function invalid(pointer: string, detail: string): MemberInvalid {
   return { tag: 'invalid', pointer, detail }
 }

@@ -1,7 +1,7 @@
 /** Issues an authorization code for the granted request (RFC 6749 section 4.1.2). */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { type RequestedClaims, insertCode } from '../../../storage/oauth/authorization-codes.js'
-import type { ApiResourceRow } from '../../../storage/oauth/api-resources.js'
+import type { ApiResource } from '../../domain/entities/api-resource.js'
 import { consumeAuthorizationRequests } from '../../../storage/oauth/authorization-requests.js'
 import { rememberConsent, rememberResourceConsent } from '../../../storage/oauth/consents.js'
 import { redeemIssuerState } from '../../../storage/oauth/credential-offers.js'
@@ -26,7 +26,7 @@ export type Granting = {
   readonly consented: readonly string[]
   readonly audience: readonly string[]
   /** The API resources among the audience. Empty for other audiences. */
-  readonly resources: readonly ApiResourceRow[]
+  readonly resources: readonly ApiResource[]
   readonly claims: RequestedClaims | null
   /** The credential offer that the code redeems. Null without one. */
   readonly offerId: string | null

@@ -1,11 +1,11 @@
 /** Consents for API resources. */
-import type { ApiResourceRow } from '../../../storage/oauth/api-resources.js'
+import type { ApiResource } from '../../domain/entities/api-resource.js'
 import { scopesOfResources } from '../tokens/issue/api-resource.js'
 
 /** The scopes of a consent that count for one of its resources: not those that only the others define. */
 export function scopesAt(
-  resource: ApiResourceRow,
-  resources: readonly ApiResourceRow[],
+  resource: ApiResource,
+  resources: readonly ApiResource[],
   consented: readonly string[],
 ): readonly string[] {
   const all = scopesOfResources(resources)

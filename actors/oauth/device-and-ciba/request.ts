@@ -1,7 +1,7 @@
 /** The common part of device and CIBA requests: client authentication, tenant, scopes and audience. */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { AuthorizingClientRow } from '../../../storage/oauth/applications.js'
-import type { ApiResourceRow } from '../../../storage/oauth/api-resources.js'
+import type { ApiResource } from '../../domain/entities/api-resource.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { activeClient } from '../clients/active-client.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
@@ -126,7 +126,7 @@ function requestOfResources(
   form: OAuthForm,
   client: AuthorizingClientRow,
   scope: string | null,
-  resources: readonly ApiResourceRow[],
+  resources: readonly ApiResource[],
 ): ClientRequest | OAuthRefused {
   const requested =
     scope === null ? defaultResourceScopes(client.scopes, resources) : readScope(scope)

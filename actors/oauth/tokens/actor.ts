@@ -6,7 +6,7 @@ import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Coordination } from '../../../storage/platform/coordination/port.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
-import type { ApiResourceRow } from '../../../storage/oauth/api-resources.js'
+import type { ApiResource } from '../../domain/entities/api-resource.js'
 import type { TokenStatus } from '../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
@@ -163,7 +163,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
     })
     const signer = tokenSigner({ keys: needs.keys, clock, random, issuer, database })
     const origins = ttlCache<boolean>(clock)
-    const knownResources = ttlCache<ApiResourceRow>(clock)
+    const knownResources = ttlCache<ApiResource>(clock)
     const clients = createClients({ ...needs, memory: knownClients, origins })
     const quotas = clientQuotas(needs.throttle)
     const accessPolicies = needs.accessControl ? createAccessPolicies(needs) : null

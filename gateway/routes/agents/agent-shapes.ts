@@ -13,7 +13,7 @@ import { SHOWN_NAME } from '../../../actors/domain/shown-names.js'
 import { OWNERSHIP_DESCRIPTION } from '../../../actors/domain/signed-strings.js'
 import type { TenantSelector } from '../../../actors/domain/tenants/tenancy.js'
 import { uuid } from '../../request/ids.js'
-import { ChosenName } from '../../request/names.js'
+import { ChosenName } from '../../../actors/domain/entities/names.js'
 import type { ReplyRule } from '../../response/replies.js'
 import { problem, reply, type Route } from '../../route.js'
 

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { agents } from '../../../actors/agents/agents/protocol.js'
 import { OWNERSHIP_DESCRIPTION } from '../../../actors/domain/signed-strings.js'
 import { FRAMEWORKS, workspaces } from '../../../actors/agents/workspaces/protocol.js'
-import { ChosenName } from '../../request/names.js'
+import { ChosenName } from '../../../actors/domain/entities/names.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 import {
   Agent,

@@ -5,7 +5,7 @@ import type {
   ProviderDraft,
   ProviderRecord,
 } from '../../../actors/identity/identity-providers/protocol.js'
-import { ChangedName, ChosenName as Name } from '../../request/names.js'
+import { ChangedName, ChosenName as Name } from '../../../actors/domain/entities/names.js'
 import { idText } from '../../request/ids.js'
 
 const Url = z.string().min(1).max(2048)

@@ -6,7 +6,7 @@ import type {
   MemberRecord,
 } from '../../../actors/identity/organizations/protocol.js'
 import { problem, reply } from '../../route.js'
-import { ChangedName } from '../../request/names.js'
+import { ChangedName } from '../../../actors/domain/entities/names.js'
 
 export const Role = z.enum(['owner', 'admin', 'member'])
 const Status = z.enum(['active', 'suspended'])

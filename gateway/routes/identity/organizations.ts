@@ -9,7 +9,7 @@ import {
 import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
-import { ChosenName } from '../../request/names.js'
+import { ChosenName } from '../../../actors/domain/entities/names.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import {
   limitReached,

@@ -10,7 +10,7 @@ import {
 import { type TenantSettingsRecord, tenants } from '../../../actors/identity/tenants/protocol.js'
 import { organizations } from '../../../actors/identity/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
-import { ChangedName } from '../../request/names.js'
+import { ChangedName } from '../../../actors/domain/entities/names.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import { Tenant, tenantJson } from './organizations.js'
 import { json, problem, type Route, reply, route } from '../../route.js'

@@ -8,7 +8,7 @@ import {
 } from '../../../actors/oauth/clients/protocol.js'
 import { scopeChallenge } from '../../request/authenticate.js'
 import { callerOf } from '../../request/caller.js'
-import { ChangedName, ChosenName } from '../../request/names.js'
+import { ChangedName, ChosenName } from '../../../actors/domain/entities/names.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
 import { choice, empty, json, problem, type Route, reply, route } from '../../route.js'
 

@@ -3,15 +3,13 @@ import { z } from 'zod'
 import { draftFault as applicationFault } from '../../../actors/oauth/clients/rules.js'
 import { draftFault as resourceFault } from '../../../actors/oauth/api-resources/rules.js'
 import { draftFault as webhookFault } from '../../../actors/webhooks/subscriptions/rules.js'
+import { apiResource } from '../../../actors/domain/entities/api-resource.js'
+import { draftOf } from '../../../actors/domain/entities/entity.js'
 import { EVENT_TYPES } from '../../../actors/domain/events.js'
 import { CreateProvider } from '../../../gateway/routes/identity/identity-provider-shapes.js'
 import { PolicyChange } from '../../../gateway/routes/identity/organization/transfers.js'
 import { ChangeTenantSettings } from '../../../gateway/routes/identity/tenants.js'
 import { CreateAccessPolicy } from '../../../gateway/routes/oauth/access-policies.js'
-import {
-  CreateApiResource,
-  draftOf as resourceDraft,
-} from '../../../gateway/routes/oauth/api-resources.js'
 import {
   draftOf as applicationDraft,
   ReplaceApplication,
@@ -62,11 +60,11 @@ export const KINDS: readonly Kind[] = [
   {
     section: 'api_resources',
     key: 'resource',
-    schema: CreateApiResource,
+    schema: apiResource.create,
     collection: '/api/v1/api-resources',
     update: 'PATCH',
     fixed: false,
-    fault: (body) => resourceFault(resourceDraft(CreateApiResource.parse(body))),
+    fault: (body) => resourceFault(draftOf(apiResource, apiResource.create.parse(body))),
   },
   {
     section: 'applications',

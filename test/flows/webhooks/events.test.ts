@@ -5,7 +5,7 @@ import test from 'ava'
 import { EVENT_TYPES, type EventType } from '../../../actors/domain/events.js'
 import { openapiDocument } from '../../../gateway/openapi/openapi.js'
 import { routes } from '../../../gateway/route-table.js'
-import { insertApiResource } from '../../../storage/oauth/api-resources.js'
+import { apiResourceTable } from '../../../storage/oauth/api-resources.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import {
   fixtureOf,
@@ -377,7 +377,7 @@ const documentedClients = once(async () => {
   const resource = `https://api.example/${agentId}`
   const createdAt = new Date()
   await running.db.database.tenant(tenantId, (tx) =>
-    insertApiResource(tx, {
+    apiResourceTable.insert(tx, {
       id: agentId,
       tenantId,
       resource,

@@ -118,9 +118,8 @@ export async function everyStatement(): Promise<readonly Statement[]> {
     for (const file of files(COMPILED, '.js')) {
       if (readFileSync(file, 'utf8').search(NAMED) < 0) continue
       const module = (await import(pathToFileURL(file).href)) as Record<string, unknown>
-      for (const exported of Object.values(module)) {
-        if (typeof exported !== 'function') continue
-        for (const stage of STAGES) await run(exported as Run, found, stage)
+      for (const exported of Object.values(module).flatMap(functionsOf)) {
+        for (const stage of STAGES) await run(exported, found, stage)
       }
     }
   } finally {
@@ -131,6 +130,13 @@ export async function everyStatement(): Promise<readonly Statement[]> {
 }
 
 type Run = (...given: unknown[]) => unknown
+
+/** A function, or those of the table of an entity. */
+function functionsOf(exported: unknown): readonly Run[] {
+  if (typeof exported === 'function') return [exported as Run]
+  const members = typeof exported === 'object' && exported !== null ? Object.values(exported) : []
+  return members.filter((member) => typeof member === 'function')
+}
 
 async function run(exported: Run, found: Found, stage: Stage): Promise<void> {
   const given = Array.from({ length: ARGUMENTS }, () => stage.argument())

@@ -5,7 +5,7 @@ import type { ClientRow } from '../../../../storage/oauth/applications.js'
 import type { OutboxEvent } from '../../../../storage/platform/outbox.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { PERSON_SCOPES } from '../../../domain/scopes.js'
-import type { ApiResourceRow } from '../../../../storage/oauth/api-resources.js'
+import type { ApiResource } from '../../../domain/entities/api-resource.js'
 import type { AccessGrant } from '../issue/access-token.js'
 import {
   demandsDpop,
@@ -140,7 +140,7 @@ async function grantForResources(
   needs: ClientCredentialsNeeds,
   row: ClientRow,
   scope: string | null,
-  resources: readonly ApiResourceRow[],
+  resources: readonly ApiResource[],
   proof: RefreshProof,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {

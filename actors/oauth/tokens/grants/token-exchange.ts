@@ -10,7 +10,8 @@ import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import { activeDelegations, type DelegationRow } from '../../../../storage/agents/delegations.js'
-import { type ApiResourceRow, resourceKey } from '../../../../storage/oauth/api-resources.js'
+import type { ApiResource } from '../../../domain/entities/api-resource.js'
+import { resourceKey } from '../../../../storage/oauth/api-resources.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { agentBelongs } from '../../../../storage/vault/vault-grants.js'
 import { isUuid } from '../../../domain/ids.js'
@@ -298,13 +299,13 @@ async function delegationOf(
 type Target = {
   readonly audience: (scopes: readonly string[]) => readonly string[]
   /** Empty for other audiences. */
-  readonly resources: readonly ApiResourceRow[]
+  readonly resources: readonly ApiResource[]
 }
 
 /** True if the token stays at the API resources of the subject token, whose user consented to the scopes. */
 function isKept(
   { resourceIds }: ReadToken['principal'],
-  resources: readonly ApiResourceRow[],
+  resources: readonly ApiResource[],
 ): boolean {
   return resources.length > 0 && resourceIds !== undefined
 }
@@ -342,7 +343,7 @@ async function targetOf(
   }
 }
 
-const uriOf = ({ resource }: ApiResourceRow) => resource
+const uriOf = ({ resource }: ApiResource) => resource
 
 async function keptResources(
   needs: ExchangeNeeds,
@@ -424,7 +425,7 @@ function lifetimeSecs(
   { subjectType, actors = [] }: AccessGrant,
   { principal }: ReadToken,
   delegation: DelegationRow | null,
-  resources: readonly ApiResourceRow[],
+  resources: readonly ApiResource[],
 ): number {
   const nowSecs = clock.nowSecs()
   const deployment =

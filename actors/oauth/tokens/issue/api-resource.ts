@@ -2,8 +2,8 @@
  * Tokens for API resources (RFC 8707): which resources a request names, who may use them, and what they demand of their
  * tokens. See docs/guides/oauth/api-resources.md.
  */
+import type { ApiResource } from '../../../domain/entities/api-resource.js'
 import {
-  type ApiResourceRow,
   findResourcesById,
   findResourcesOfTenant,
   resourceKey,
@@ -13,26 +13,26 @@ import type { TtlCache } from '../../../platform/batching/ttl-cache.js'
 
 /** Scopes that may be requested beside those of a resource. */
 const BESIDE = new Set(['openid', 'profile', 'email', 'offline_access'])
-const NONE: readonly ApiResourceRow[] = []
+const NONE: readonly ApiResource[] = []
 
 export interface ResourceLookup {
   /** The resources of the tenant among these URIs, in any spelling. */
-  byUri(tenantId: string, uris: readonly string[]): Promise<readonly ApiResourceRow[]>
+  byUri(tenantId: string, uris: readonly string[]): Promise<readonly ApiResource[]>
   /** The resources of the tenant with these ids that still exist. */
-  byId(tenantId: string, ids: readonly string[]): Promise<readonly ApiResourceRow[]>
+  byId(tenantId: string, ids: readonly string[]): Promise<readonly ApiResource[]>
 }
 
 /** Only resources that exist are cached, so that a new one is usable at once. Null reads every time. */
 export function resourceLookup(
   database: Database,
-  cache: TtlCache<ApiResourceRow> | null,
+  cache: TtlCache<ApiResource> | null,
 ): ResourceLookup {
   async function look(
     tenantId: string,
     keys: readonly string[],
-    read: () => Promise<readonly ApiResourceRow[]>,
-    keyOf: (row: ApiResourceRow) => string,
-  ): Promise<readonly ApiResourceRow[]> {
+    read: () => Promise<readonly ApiResource[]>,
+    keyOf: (row: ApiResource) => string,
+  ): Promise<readonly ApiResource[]> {
     const known = keys.map((key) => cache?.peek(`${tenantId} ${key}`))
     if (known.every((row) => row !== undefined)) return known
     const rows = await read()
@@ -57,14 +57,14 @@ export function resourceLookup(
 
 /** True if the client may get tokens for the resource. */
 export function mayUse(
-  { allowedClients, clientIds }: Pick<ApiResourceRow, 'allowedClients' | 'clientIds'>,
+  { allowedClients, clientIds }: Pick<ApiResource, 'allowedClients' | 'clientIds'>,
   clientId: string,
 ): boolean {
   return allowedClients === 'any' || clientIds.includes(clientId)
 }
 
 export type NamedResources =
-  | { readonly resources: readonly ApiResourceRow[] }
+  | { readonly resources: readonly ApiResource[] }
   | { readonly fault: string }
 
 /**
@@ -92,14 +92,14 @@ export async function namedResources(
 }
 
 /** The names of the scopes of these resources. */
-export function scopesOfResources(resources: readonly ApiResourceRow[]): readonly string[] {
+export function scopesOfResources(resources: readonly ApiResource[]): readonly string[] {
   return [...new Set(resources.flatMap(({ scopes }) => scopes.map(({ name }) => name)))]
 }
 
 /** The scopes that do not belong to the resources and are not allowed beside them. */
 export function foreignScopes(
   scopes: readonly string[],
-  resources: readonly ApiResourceRow[],
+  resources: readonly ApiResource[],
 ): readonly string[] {
   const own = scopesOfResources(resources)
   return scopes.filter((scope) => !own.includes(scope) && !BESIDE.has(scope))
@@ -111,7 +111,7 @@ export function foreignScopes(
  */
 export function defaultResourceScopes(
   held: readonly string[],
-  resources: readonly ApiResourceRow[],
+  resources: readonly ApiResource[],
 ): readonly string[] {
   const all = resources.flatMap(({ scopes }) => scopes)
   const beside = held.filter((scope) => BESIDE.has(scope))
@@ -140,7 +140,7 @@ export function scopesBeside({
 export function resourceScopesWithin(
   granted: readonly string[],
   held: readonly string[],
-  resources: readonly ApiResourceRow[],
+  resources: readonly ApiResource[],
 ): readonly string[] {
   const own = scopesOfResources(resources)
   return granted.filter(
@@ -158,7 +158,7 @@ export function scopesOfService(
     readonly scopes: readonly string[]
     readonly selfRegistered: boolean
   },
-  resources: readonly ApiResourceRow[],
+  resources: readonly ApiResource[],
 ): readonly string[] {
   const listed = resources.filter(({ clientIds }) => clientIds.includes(client.id))
   const held = client.selfRegistered ? [] : client.scopes
@@ -169,13 +169,13 @@ export function scopesOfService(
 export const RESOURCE_NEEDS_PROOF =
   'the resource needs tokens that are bound to a key: send a DPoP proof'
 
-export function demandsDpop(resources: readonly ApiResourceRow[]): boolean {
+export function demandsDpop(resources: readonly ApiResource[]): boolean {
   return resources.some(({ requireDpop }) => requireDpop)
 }
 
 /** The shortest lifetime of the resources in seconds. `usual` if none has its own. */
 export function resourceLifetimeSecs(
-  resources: readonly Pick<ApiResourceRow, 'accessTokenLifetimeSecs'>[],
+  resources: readonly Pick<ApiResource, 'accessTokenLifetimeSecs'>[],
   usual: number,
 ): number {
   const own = resources.map((one) => one.accessTokenLifetimeSecs).filter((secs) => secs !== null)
@@ -184,7 +184,7 @@ export function resourceLifetimeSecs(
 
 /** What the resources mean for a token: its claim `resource_id`, and whether it gets an entry in a status list. */
 export function claimsOfResources(
-  resources: readonly Pick<ApiResourceRow, 'id' | 'tokenStatusList'>[],
+  resources: readonly Pick<ApiResource, 'id' | 'tokenStatusList'>[],
 ): { readonly resourceIds: readonly string[] | null; readonly tokenStatusList: boolean } {
   return {
     resourceIds: resources.length === 0 ? null : resources.map(({ id }) => id),

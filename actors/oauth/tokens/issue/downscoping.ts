@@ -4,7 +4,8 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { AuthorizationDetails } from '../../../../storage/oauth/authorization-codes.js'
-import { type ApiResourceRow, resourceKey } from '../../../../storage/oauth/api-resources.js'
+import type { ApiResource } from '../../../domain/entities/api-resource.js'
+import { resourceKey } from '../../../../storage/oauth/api-resources.js'
 import { mayUse, type ResourceLookup } from './api-resource.js'
 import { readRequestedAudience, spelledAs, tokenAudience } from './audience.js'
 import type { OAuthForm } from '../form.js'
@@ -16,7 +17,7 @@ export type TokenScope = {
   readonly audience: readonly string[]
   readonly authorizationDetails: AuthorizationDetails | null
   /** The API resources that the token is for. Empty for other audiences. */
-  readonly resources: readonly ApiResourceRow[]
+  readonly resources: readonly ApiResource[]
 }
 
 /** The limit of authorization requests: a longer value cannot have been granted. */
@@ -82,7 +83,7 @@ export async function resourcesOfGrant(
   { tenantId, resourceIds }: GrantOfResources,
   clientId: string,
   form: OAuthForm,
-): Promise<readonly ApiResourceRow[] | OAuthRefused> {
+): Promise<readonly ApiResource[] | OAuthRefused> {
   if (resourceIds === null || resourceIds.length === 0) return []
   const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault, 'resource_invalid')

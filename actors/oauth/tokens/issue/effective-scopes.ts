@@ -3,7 +3,7 @@
  * application lost after the grant. The grant keeps them, in case the application regains them.
  */
 import type { RequestedClaims } from '../../../../storage/oauth/authorization-codes.js'
-import type { ApiResourceRow } from '../../../../storage/oauth/api-resources.js'
+import type { ApiResource } from '../../../domain/entities/api-resource.js'
 import { scopesOfClaims } from '../../../domain/person-claims.js'
 import type { Client } from '../clients/clients.js'
 import type { OAuthRefused } from '../protocol.js'
@@ -17,7 +17,7 @@ import { resourceScopesWithin, scopesBeside } from './api-resource.js'
 export function effectiveScopes(
   granted: readonly string[],
   client: Client,
-  resources: readonly ApiResourceRow[] = [],
+  resources: readonly ApiResource[] = [],
 ): readonly string[] | OAuthRefused {
   if (client.kind !== 'application') return granted
   const { scopes: held } = client.row

@@ -4,7 +4,7 @@ import type {
   RequestedClaims,
   AuthorizationDetails,
 } from '../../../../storage/oauth/authorization-codes.js'
-import type { ApiResourceRow } from '../../../../storage/oauth/api-resources.js'
+import type { ApiResource } from '../../../domain/entities/api-resource.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { findPerson } from '../../../../storage/identity/tenant-users.js'
 import { claimsOf } from '../../../domain/person-claims.js'
@@ -29,7 +29,7 @@ export type PersonGrant = {
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
   /** The API resources of the token. Empty for other audiences. */
-  readonly resources: readonly ApiResourceRow[]
+  readonly resources: readonly ApiResource[]
   readonly level: number
   readonly amr: readonly string[]
   readonly authTime: Date

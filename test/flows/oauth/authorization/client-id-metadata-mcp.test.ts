@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { auth, type OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js'
 import type { OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js'
 import test from 'ava'
-import { insertApiResource } from '../../../../storage/oauth/api-resources.js'
+import { apiResourceTable } from '../../../../storage/oauth/api-resources.js'
 import { fixtureOf } from '../../../support/agents/delegation.js'
 import { type Api, apiOf, type Json, type Workspace } from '../../../support/api.js'
 import { arrived, begin, codeOf, post } from '../../../support/oauth/documented-client.js'
@@ -44,7 +44,7 @@ test.before(async () => {
   resource = `http://127.0.0.1:${(mcp.address() as AddressInfo).port}/mcp`
   const createdAt = new Date()
   await running.db.database.tenant(mine.tenantId, (tx) =>
-    insertApiResource(tx, {
+    apiResourceTable.insert(tx, {
       id: crypto.randomUUID(),
       tenantId: mine.tenantId,
       resource,

@@ -1,6 +1,6 @@
 /** Names that a tenant chooses and other people read. */
 import { z } from 'zod'
-import { chosenName, NAME_RULE } from '../../actors/domain/shown-names.js'
+import { chosenName, NAME_RULE } from '../shown-names.js'
 
 const RULE =
   '1 to 120 characters, without control and bidirectional formatting characters, and no address (`://`, `www.`, ' +

@@ -1,0 +1,51 @@
+/** The messages of an entity. Its actor handles them with `entityHandlers`, and `entityRoutes` declares its operations. */
+import type { Ask } from '../../../runtime/kernel/protocol.js'
+import type { Caller } from '../audit.js'
+import type { IdempotencyClaim } from '../idempotency.js'
+import type { ListCursor, Page } from '../paging.js'
+import type { Change, Draft, Members, Row } from './entity.js'
+
+/** `Refused`: why the entity refuses a draft, besides what its schema says. */
+export type EntityProtocol<M extends Members, Refused extends { readonly tag: string }> = {
+  list: Ask<Page & { readonly caller: Caller }, RowsListed<M>>
+  read: Ask<OneRow, RowFound<M> | RowUnknown>
+  create: Ask<
+    {
+      readonly caller: Caller
+      readonly draft: Draft<M>
+      readonly idempotency: IdempotencyClaim | null
+    },
+    RowCreated<M> | Refused | RowsFull | IdempotencyRefused
+  >
+  /** Changes the members of the draft and keeps the others. */
+  update: Ask<OneRow & { readonly change: Change<M> }, RowFound<M> | RowUnknown | Refused>
+  remove: Ask<OneRow, { readonly tag: 'removed' } | RowUnknown>
+}
+
+export type OneRow = { readonly caller: Caller; readonly id: string }
+export type RowsListed<M extends Members> = {
+  readonly tag: 'listed'
+  readonly rows: readonly Row<M>[]
+  /** Position of the next page. Null on the last page. */
+  readonly next: ListCursor | null
+}
+export type RowFound<M extends Members> = { readonly tag: 'found'; readonly row: Row<M> }
+export type RowUnknown = { readonly tag: 'unknown' }
+export type RowCreated<M extends Members> = {
+  readonly tag: 'created'
+  readonly row: Row<M>
+  readonly replayed: boolean
+}
+/** The tenant has as many as it may have. */
+export type RowsFull = { readonly tag: 'full'; readonly most: number }
+export type IdempotencyRefused =
+  | { readonly tag: 'idempotency_mismatch' }
+  | { readonly tag: 'idempotency_in_progress' }
+
+/** One member of a draft is invalid. */
+export type MemberInvalid = {
+  readonly tag: 'invalid'
+  /** JSON pointer into the request body, with wire names. */
+  readonly pointer: string
+  readonly detail: string
+}

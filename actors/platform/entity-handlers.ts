@@ -1,0 +1,192 @@
+/**
+ * The handlers of an entity (actors/domain/entities/). The tenant is that of the caller's token, everywhere. A limit, a
+ * change of a name, a conflict, and the audit event of each write are decided here, once.
+ */
+import type { MessageContext } from '../../runtime/kernel/actor.js'
+import type { Clock } from '../../runtime/kernel/clock.js'
+import type { Random } from '../../runtime/kernel/random.js'
+import { appendAudit } from '../../storage/operations/audit.js'
+import type { EntityTable } from '../../storage/platform/portable/entity-table.js'
+import { idempotently } from '../../storage/platform/idempotency.js'
+import type { Database, Transaction } from '../../storage/platform/sql.js'
+import { type AuditOnlyType, audited, type Caller } from '../domain/audit.js'
+import {
+  type Change,
+  changedMembers,
+  type Draft,
+  type Entity,
+  type Members,
+  type Row,
+} from '../domain/entities/entity.js'
+import type { EntityProtocol } from '../domain/entities/messages.js'
+import { ChosenName } from '../domain/entities/names.js'
+import { isUuid } from '../domain/ids.js'
+import { changedName, refusedName } from '../domain/shown-names.js'
+import { page } from './paging.js'
+
+const UNKNOWN = { tag: 'unknown' } as const
+const CONFLICT = { tag: 'conflict' } as const
+
+type Needs = { readonly database: Database; readonly clock: Clock; readonly random: Random }
+
+export type EntityRules<M extends Members, Refused> = {
+  readonly entity: Entity<M>
+  readonly table: EntityTable<M>
+  /** Of a tenant. */
+  readonly most: number
+  /** What the schema cannot see: the first fault of a new or changed row. */
+  readonly faultOf: (draft: Draft<M>) => Refused | null
+  /** A fault that only a look at other data shows, before the write. Members of a change can be undefined or invalid. */
+  readonly foreignFault?: (
+    change: Change<M>,
+    tenantId: string,
+    context: MessageContext,
+  ) => Promise<Refused | null>
+  /** Runs in the transaction of a write, after it. `before` is null for a new row. */
+  readonly written?: (tx: Transaction, row: Row<M>, before: Row<M> | null) => Promise<void>
+  /** Tests whether a write failed because another row has what is unique. */
+  readonly isConflict: (error: unknown) => boolean
+  /** What each audit event says of the row, and what those of a creation and a change add. */
+  readonly auditOf: (row: Row<M>) => Readonly<Record<string, unknown>>
+  readonly powersOf: (row: Row<M>) => Readonly<Record<string, unknown>>
+  /** After the commit of a change or deletion. */
+  readonly changed?: (id: string) => void
+}
+
+type Handlers<M extends Members, Refused extends { readonly tag: string }> = {
+  [K in keyof EntityProtocol<M, Refused>]: (
+    message: EntityProtocol<M, Refused>[K]['message'],
+    context: MessageContext,
+  ) => Promise<EntityProtocol<M, Refused>[K]['reply']>
+}
+
+/** The handlers of list, read, create, update and remove. */
+export function entityHandlers<M extends Members, Refused extends { readonly tag: string }>(
+  needs: Needs,
+  rules: EntityRules<M, Refused>,
+): Handlers<M, Refused | typeof CONFLICT | ReturnType<typeof refusedName>> {
+  const { table, most, faultOf } = rules
+
+  const inTenant = <T>(
+    { principal }: Caller,
+    { signal }: MessageContext,
+    work: (tx: Transaction, tenantId: string) => Promise<T>,
+  ): Promise<T> =>
+    needs.database.tenant(principal.tenantId, (tx) => work(tx, principal.tenantId), { signal })
+
+  const record = (
+    tx: Transaction,
+    caller: Caller,
+    { requestId }: MessageContext,
+    event: Parameters<typeof eventOf<M>>[2],
+  ) => appendAudit(tx, [audited(caller, { ...eventOf(needs, rules, event), requestId })])
+
+  return {
+    async list({ caller, limit, after }, context) {
+      const rows = await inTenant(caller, context, (tx, tenantId) =>
+        table.list(tx, tenantId, limit + 1, after),
+      )
+      const { items, next } = page(rows, limit)
+      return { tag: 'listed', rows: items, next }
+    },
+
+    async read({ caller, id }, context) {
+      if (!isUuid(id)) return UNKNOWN
+      const row = await inTenant(caller, context, (tx, tenantId) => table.find(tx, tenantId, id))
+      return row === undefined ? UNKNOWN : { tag: 'found', row }
+    },
+
+    async create({ caller, draft, idempotency }, context) {
+      const { tenantId } = caller.principal
+      const fault =
+        faultOf(draft) ?? (await rules.foreignFault?.(draft as Change<M>, tenantId, context))
+      if (fault) return fault
+      const insert = async (tx: Transaction) => {
+        if (!(await table.hasRoom(tx, tenantId, most))) return { tag: 'full', most } as const
+        const now = needs.clock.now()
+        const times = { createdAt: now, updatedAt: now }
+        const row: Row<M> = { ...draft, id: needs.random.uuid(), tenantId, ...times }
+        await table.insert(tx, row)
+        await rules.written?.(tx, row, null)
+        record(tx, caller, context, ['created', row, rules.powersOf(row)])
+        return { tag: 'created', row, replayed: false } as const
+      }
+      const keep = (outcome: Awaited<ReturnType<typeof insert>>) =>
+        outcome.tag === 'created' ? outcome : undefined
+      return inTenant(caller, context, (tx) =>
+        idempotently(tx, idempotency, () => insert(tx), keep),
+      ).catch(orConflict)
+    },
+
+    async update({ caller, id, change }, context) {
+      if (!isUuid(id)) return UNKNOWN
+      const foreign = await rules.foreignFault?.(change, caller.principal.tenantId, context)
+      const updated = await inTenant(caller, context, async (tx, tenantId) => {
+        const before = await table.lock(tx, tenantId, id)
+        if (before === undefined) return UNKNOWN
+        const row = { ...before, ...stated(change), updatedAt: needs.clock.now() }
+        const name = storedName(rules.entity, row, before)
+        if (name === null) return refusedName('/name')
+        Object.assign(row, name)
+        const fault = faultOf(row) ?? foreign
+        if (fault) return fault
+        await table.update(tx, row)
+        await rules.written?.(tx, row, before)
+        const changed = changedMembers(rules.entity, before, row)
+        record(tx, caller, context, ['updated', row, { changed, ...rules.powersOf(row) }])
+        return { tag: 'found', row } as const
+      }).catch(orConflict)
+      if (updated.tag === 'found') rules.changed?.(id)
+      return updated
+    },
+
+    async remove({ caller, id }, context) {
+      if (!isUuid(id)) return UNKNOWN
+      const removed = await inTenant(caller, context, async (tx, tenantId) => {
+        const row = await table.lock(tx, tenantId, id)
+        if (row === undefined) return UNKNOWN
+        await table.remove(tx, tenantId, id)
+        record(tx, caller, context, ['deleted', row, {}])
+        return { tag: 'removed' } as const
+      })
+      rules.changed?.(id)
+      return removed
+    },
+  }
+
+  /** The unique index decides between concurrent writes. */
+  function orConflict(error: unknown): typeof CONFLICT {
+    if (!rules.isConflict(error)) throw error
+    return CONFLICT
+  }
+}
+
+/** The audit event of a write. */
+function eventOf<M extends Members>(
+  { clock, random }: Needs,
+  { entity, auditOf }: Pick<EntityRules<M, never>, 'entity' | 'auditOf'>,
+  [verb, row, data]: readonly [string, Row<M>, Readonly<Record<string, unknown>>],
+) {
+  return {
+    id: random.uuid(),
+    tenantId: row.tenantId,
+    type: `admin.${entity.name}.${verb}` as AuditOnlyType,
+    occurredAt: clock.now(),
+    resource: { type: entity.name, id: row.id },
+    data: { ...auditOf(row), ...data },
+  }
+}
+
+/** The name of a changed row as it is stored. Null if it may not be one. Empty for an entity without a name. */
+function storedName<M extends Members>({ members }: Entity<M>, row: object, before: object) {
+  if (members['name'] !== ChosenName) return {}
+  const nameOf = (of: object) => (of as { readonly name: string }).name
+  const name = changedName(nameOf(row), nameOf(before))
+  return name === null ? null : { name }
+}
+
+/** The members of a change that are not undefined. */
+function stated<M extends Members>(change: Change<M>): Partial<Draft<M>> {
+  const members = Object.entries(change).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(members) as Partial<Draft<M>>
+}
