@@ -21,6 +21,9 @@ const SUBJECT_LENGTH_MAX = 255
 /** The year 9999. */
 const MOMENT_SECS_MAX = 253_402_300_799
 
+/** openid-client: userinfo is about another subject than the ID token. */
+const ANOTHER_SUBJECT = 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED'
+
 const SIGNATURES = [
   'ES256',
   'ES384',
@@ -162,12 +165,7 @@ export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClien
         const soonest = clock.nowSecs() + SKEW_SECS
         const signedInSecs = (momentOf(idToken['auth_time'])?.getTime() ?? 0) / 1000
         if (idToken.iat > soonest || signedInSecs > soonest) return invalid('issued_in_future')
-        const { userinfo_endpoint: userinfo } = configuration.serverMetadata()
-        const lacks = idToken['email'] === undefined || idToken['name'] === undefined
-        const more =
-          lacks && userinfo !== undefined
-            ? await oidc.fetchUserInfo(configuration, tokens.access_token, idToken.sub)
-            : {}
+        const more = await userinfoOf(configuration, tokens.access_token, idToken)
         return claimsOf(merged(idToken, more))
       } catch (error) {
         return faultOf(error)
@@ -175,6 +173,26 @@ export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClien
         if (configuration !== undefined) known.keys = oidc.getJwksCache(configuration)
       }
     },
+  }
+}
+
+/**
+ * What the ID token lacks. With the address in the ID token only the name may be missing, so the sign-in goes on if the
+ * endpoint fails, as that of AD FS does for tokens of other resources. Claims about another subject always end it.
+ */
+async function userinfoOf(
+  configuration: oidc.Configuration,
+  accessToken: string,
+  { sub, email, name }: oidc.IDToken,
+): Promise<Claims> {
+  const { userinfo_endpoint: userinfo } = configuration.serverMetadata()
+  if (userinfo === undefined || (email !== undefined && name !== undefined)) return {}
+  try {
+    return await oidc.fetchUserInfo(configuration, accessToken, sub)
+  } catch (error) {
+    const isOfAnother = (error as { code?: unknown }).code === ANOTHER_SUBJECT
+    if (email === undefined || isOfAnother) throw error
+    return {}
   }
 }
 
@@ -315,12 +333,29 @@ function authenticationOf({ authMethod, clientSecret }: Provider): oidc.ClientAu
 }
 
 function fetchOf(bounded: BoundedFetch): oidc.CustomFetch {
-  return async (url, { method, headers, body, signal }) =>
-    withoutNulls(await bounded(url, { method, headers, body, signal: signal ?? undefined }))
+  return async (url, { method, headers, body, signal }) => {
+    const response = await bounded(url, { method, headers, body, signal: signal ?? undefined })
+    // Only tokens are requested by POST.
+    return rewritten(response, method === 'POST' ? usedOfTokens : (stated) => stated)
+  }
+}
+
+const USED_OF_TOKENS = new Set(['access_token', 'token_type', 'id_token', 'error'])
+
+/**
+ * What is used of a token response. Some providers leave out `token_type`, write scopes as a list (Twitch), or the
+ * lifetime in words.
+ */
+function usedOfTokens(stated: Claims): Claims {
+  const used = Object.entries(stated).filter(([name]) => USED_OF_TOKENS.has(name))
+  return { token_type: 'Bearer', ...Object.fromEntries(used) }
 }
 
 /** Null members of a document count as absent. openid-client refuses some of them. */
-async function withoutNulls(response: Response): Promise<Response> {
+async function rewritten(
+  response: Response,
+  change: (stated: Claims) => Claims,
+): Promise<Response> {
   if (response.status !== 200 || !/\bjson\b/i.test(response.headers.get('content-type') ?? ''))
     return response
   const text = await response.text()
@@ -334,7 +369,9 @@ async function withoutNulls(response: Response): Promise<Response> {
   if (typeof document !== 'object' || document === null || Array.isArray(document))
     return copy(text)
   const stated = Object.entries(document).filter(([, value]) => value !== null)
-  return copy(JSON.stringify(Object.fromEntries(stated)))
+  // The library compares the media type with its case.
+  response.headers.set('content-type', 'application/json')
+  return copy(JSON.stringify(change(Object.fromEntries(stated))))
 }
 
 class BadProvider extends Error {

@@ -76,8 +76,9 @@ function granted(
   const malformed = (fault: string): TokenAnswer => ({ tag: 'malformed', fault })
   const { access_token: accessToken, token_type: type, refresh_token: refresh, scope } = members
   if (!isToken(accessToken)) return malformed('access_token')
-  // RFC 6749 section 7.1: a client must not use an unknown token type.
-  if (typeof type !== 'string' || type.toLowerCase() !== 'bearer') return malformed('token_type')
+  // RFC 6749 section 7.1: a client must not use an unknown token type. Some upstreams leave it out.
+  const isBearer = typeof type === 'string' && type.toLowerCase() === 'bearer'
+  if (!isBearer && type !== undefined && type !== null) return malformed('token_type')
   if (refresh !== undefined && refresh !== null && !isToken(refresh)) {
     return malformed('refresh_token')
   }

@@ -103,6 +103,16 @@ test('concurrent callers in two processes cause one refresh, repeatedly', async 
   t.true(upstream.tokenRequests.every(({ form }, index) => form['refresh_token'] === `rt-${index}`))
 })
 
+test('a response without a token type is a Bearer token, whatever its scope looks like', async (t) => {
+  const upstream = await tokenUpstream()
+  t.teardown(() => upstream.close())
+  for (const type of [{}, { token_type: null }, { token_type: 'BEARER' }]) {
+    upstream.answer(() => ({ body: { access_token: 'typeless', scope: ['a', 'b'], ...type } }))
+    const { body } = await managed(resources, await oauthSetting(resources, upstream))
+    t.is(body['access_token'], 'typeless', JSON.stringify(type))
+  }
+})
+
 test('client_secret_post is used and remembered for an upstream that needs it', async (t) => {
   const upstream = await tokenUpstream()
   t.teardown(() => upstream.close())

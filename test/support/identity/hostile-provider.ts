@@ -22,6 +22,8 @@ export type Mood = {
   /** Overrides the discovery document. */
   metadata?: Json
   userinfo?: Json
+  /** How documents are sent. */
+  written?: { readonly type: string; readonly before?: string }
   /** Replaces the response of an endpoint. */
   answer?: Partial<Record<Endpoint, (response: ServerResponse) => void>>
 }
@@ -139,7 +141,8 @@ export async function hostileProvider(): Promise<HostileProvider> {
     const instead = provider.mood.answer?.[endpoint]
     if (instead !== undefined) return instead(response)
     const document = JSON.stringify(await documentOf(endpoint, form))
-    response.writeHead(200, { 'content-type': 'application/json' }).end(document)
+    const { type, before = '' } = provider.mood.written ?? { type: 'application/json' }
+    response.writeHead(200, { 'content-type': type }).end(before + document)
   }
   server.on('request', (request, response) => void answer(request, response))
   return provider

@@ -1,4 +1,5 @@
 /** Attacks and failures of an identity provider. */
+import type { ServerResponse } from 'node:http'
 import test from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
@@ -425,6 +426,39 @@ test.serial('null members of a token response count as absent', async (t) => {
   t.false(await signsIn({ tokenMembers: { access_token: null } }))
   t.false(await signsIn({ tokenMembers: { id_token: null } }))
 })
+
+const typed = (type: string, body: string) => (response: ServerResponse) =>
+  response.writeHead(200, { 'content-type': type }).end(body)
+const broken = (response: ServerResponse) =>
+  response.writeHead(401, { 'content-type': 'text/html' }).end('<p>no</p>')
+const nameless = { claims: { name: undefined } }
+const FREE_ANSWERS: readonly (readonly [string, Mood, boolean])[] = [
+  ['no token type', { tokenMembers: { token_type: undefined } }, true],
+  ['BEARER', { tokenMembers: { token_type: 'BEARER' } }, true],
+  ['another token type', { tokenMembers: { token_type: 'mac' } }, false],
+  ['scopes as a list', { tokenMembers: { scope: ['openid', 'email'] } }, true],
+  ['the lifetime as text', { tokenMembers: { expires_in: '3600' } }, true],
+  ['the lifetime in words', { tokenMembers: { expires_in: 'one hour' } }, true],
+  [
+    'an error with status 200',
+    { answer: { token: typed('application/json', '{"error":"x"}') } },
+    false,
+  ],
+  ['media types in capitals', { written: { type: 'Application/JSON; Charset=UTF-8' } }, true],
+  ['a byte order mark', { written: { type: 'application/json', before: '\ufeff' } }, true],
+  ['a userinfo endpoint that refuses', { ...nameless, answer: { userinfo: broken } }, true],
+  ['userinfo as text', { ...nameless, answer: { userinfo: typed('text/plain', 'me') } }, true],
+  ['userinfo of another subject', { ...nameless, userinfo: { sub: 'another' } }, false],
+  [
+    'no address and a userinfo endpoint that refuses',
+    { claims: { email: undefined, email_verified: undefined }, answer: { userinfo: broken } },
+    false,
+  ],
+]
+for (const [what, mood, signs] of FREE_ANSWERS)
+  test.serial(`a provider that sends ${what}: ${signs ? 'a session' : 'none'}`, async (t) => {
+    t.is(await signsIn(mood), signs)
+  })
 
 test.serial('a provider that turned its key after the last fetch signs users in', async (t) => {
   t.true(await signsIn({}))
