@@ -1,4 +1,5 @@
 /** Allowed return URLs of checkouts. */
+import { namesUser } from '../../runtime/kernel/text/urls.js'
 import type { Environment } from './tenants/tenancy.js'
 
 const URL_CHARS_MAX = 2048
@@ -41,10 +42,8 @@ export function redirectFault(url: string, rules: RedirectRules): RedirectFault 
   if (!/^https?:\/\/[^/?#]/i.test(url) || !URL.canParse(url)) {
     return malformed('Must be an absolute https URL.')
   }
-  const { protocol, hostname, host, port, username, password } = new URL(url)
-  if (username !== '' || password !== '' || /^https?:\/\/[^/?#]*@/i.test(url)) {
-    return malformed('Must not contain credentials.')
-  }
+  const { protocol, hostname, host, port } = new URL(url)
+  if (namesUser(url)) return malformed('Must not contain credentials.')
   if (LOOPBACK_HOSTS.has(hostname) && rules.environment === 'sandbox') return null
   if (protocol !== 'https:') return malformed('Must be an https URL.')
   const named = port === '' ? `${hostname}:443` : host

@@ -1,4 +1,5 @@
 /** The rules for redirect URIs (RFC 8252 section 7). */
+import { namesUser } from '../../runtime/kernel/text/urls.js'
 
 const REDIRECT_URI_LENGTH_MAX = 2048
 const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
@@ -72,10 +73,8 @@ export function redirectUriFault(uri: string, isPublic = false): string | undefi
   if (uri.includes('\\')) return 'must not have a backslash'
   // Private-use schemes too: browsers do not open an invalid URL such as `com.example.app://host:99999`.
   if (!URL.canParse(uri)) return 'is not an absolute URI'
-  const { protocol, hostname, username, password } = new URL(uri)
-  // The parsed URL does not show an empty user, as in `https://:@host`.
-  if (username !== '' || password !== '' || /^[^/?]*:\/\/[^/?]*@/.test(uri))
-    return 'must not contain a user'
+  const { protocol, hostname } = new URL(uri)
+  if (namesUser(uri)) return 'must not contain a user'
   if (PRIVATE_USE_SCHEME.test(uri)) return undefined
   if (isPublic && SHORT_SCHEME.test(uri) && !SYSTEM_SCHEME.test(uri)) return undefined
   if (!/^https?:\/\/[^/?]/i.test(uri)) return 'must name a host, or use a private scheme with a dot'

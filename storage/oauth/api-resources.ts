@@ -1,4 +1,5 @@
 /** API resources: the audiences that tenants registered for their APIs and MCP servers (RFC 8707). */
+import { namesUser } from '../../runtime/kernel/text/urls.js'
 import { type ApiResource, apiResource } from '../../actors/domain/entities/api-resource.js'
 import { entityTable } from '../platform/portable/entity-table.js'
 import type { Transaction } from '../platform/sql.js'
@@ -14,8 +15,7 @@ export function resourceKey(uri: string): string | null {
   if (uri.length > RESOURCE_CHARACTERS_MAX || !/^[\x21-\x7e]+$/.test(uri)) return null
   if (uri.includes('#') || uri.includes('\\') || !/^https?:\/\/[^/?]/i.test(uri)) return null
   if (!URL.canParse(uri)) return null
-  const { href, username, password } = new URL(uri)
-  return username === '' && password === '' ? href : null
+  return namesUser(uri) ? null : new URL(uri).href
 }
 
 export const apiResourceTable = entityTable(apiResource, {

@@ -2,6 +2,7 @@
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
+import { namesUser } from '../../../runtime/kernel/text/urls.js'
 import { findAgentProfile, replaceAgentProfile } from '../../../storage/agents/agent-profiles.js'
 import { holdAgent } from '../../../storage/agents/agent-management.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -111,7 +112,5 @@ function faultOf(profile: AgentProfile, document: unknown): ProfileInvalid | nul
 }
 
 function isWebPage(uri: string): boolean {
-  if (!/^https:\/\/[\x21-\x7e]+$/i.test(uri) || !URL.canParse(uri)) return false
-  const { username, password } = new URL(uri)
-  return username === '' && password === ''
+  return /^https:\/\/[\x21-\x7e]+$/i.test(uri) && URL.canParse(uri) && !namesUser(uri)
 }

@@ -2,6 +2,7 @@
  * Interprets the objects of the card provider. Pure. Throws for an object that does not belong to
  * the order.
  */
+import { namesUser } from '../../../runtime/kernel/text/urls.js'
 import { ownAmount, providerAmount } from './amounts.js'
 import { idIn, idOf, type Members, membersOf } from './client.js'
 import { isUuid } from '../../domain/ids.js'
@@ -173,8 +174,8 @@ function codeIn(value: unknown): string | undefined {
 export function isPageOf(url: string, hosts: readonly string[], plainHttp: boolean): boolean {
   if (url.length > URL_CHARS_MAX || !/^[\x21-\x7e]+$/.test(url) || url.includes('\\')) return false
   if (!/^https?:\/\/[^/?#@]+[/?#]/i.test(url) || !URL.canParse(url)) return false
-  const { protocol, hostname, host, port, username, password } = new URL(url)
-  if (username + password !== '') return false
+  const { protocol, hostname, host, port } = new URL(url)
+  if (namesUser(url)) return false
   if (protocol !== 'https:' && !(plainHttp && LOOPBACK_HOSTS.has(hostname))) return false
   // A host without a port means port 443.
   const named = host + (port === '' && protocol === 'https:' ? ':443' : '')

@@ -42,7 +42,7 @@ export const apiResource = entity({
         example: 'https://mcp.example.com/mcp',
       }),
     name: ChosenName,
-    scopes: z.array(scope).max(SCOPES_MAX).default([]),
+    scopes: z.array(scope).max(SCOPES_MAX),
     access_token_lifetime_secs: z
       .int()
       .min(60)

@@ -2,6 +2,7 @@
  * Values of the profile claims (OpenID Connect Core section 5.1), as people type them, as applications of a tenant send
  * them and as providers assert them (docs/reference/identity.md, Profile claims).
  */
+import { namesUser } from '../../../runtime/kernel/text/urls.js'
 import { SHOWN_NAME, shownName } from '../shown-names.js'
 
 /** The profile claims with a text value, in the order of the standard. */
@@ -73,8 +74,7 @@ function assertedValue(claim: ProfileText, value: unknown): string | undefined {
 function isPicture(value: string): boolean {
   if (value.length > PICTURE_LENGTH_MAX || UNPRINTABLE.test(value) || !URL.canParse(value))
     return false
-  const { protocol, username, password } = new URL(value)
-  return protocol === 'https:' && username === '' && password === ''
+  return new URL(value).protocol === 'https:' && !namesUser(value)
 }
 
 /** A well-formed language tag (BCP 47) in its canonical case. */

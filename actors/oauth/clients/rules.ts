@@ -1,4 +1,5 @@
 /** Rules for applications (RFC 7591 section 2). See docs/reference/oauth.md. */
+import { namesUser } from '../../../runtime/kernel/text/urls.js'
 import { redirectUriFault } from '../../domain/redirect-uri.js'
 import { CONTROL_PLANE_SCOPES, PERSON_SCOPES, TENANT_SCOPES } from '../../domain/scopes.js'
 import { DEFAULT_SCOPES } from '../../../storage/oauth/applications.js'
@@ -217,8 +218,8 @@ function jwksFault(draft: ApplicationDraft, kind: ClientKind): ApplicationInvali
 }
 
 function logoFault(uri: string | undefined): ApplicationInvalid | undefined {
-  if (uri === undefined || (URL.canParse(uri) && new URL(uri).protocol === 'https:'))
-    return undefined
+  const isHttps = uri !== undefined && URL.canParse(uri) && new URL(uri).protocol === 'https:'
+  if (uri === undefined || (isHttps && !namesUser(uri))) return undefined
   return bad('/logo_uri', '`logo_uri` must be an HTTPS URL.')
 }
 

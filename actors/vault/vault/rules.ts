@@ -1,4 +1,5 @@
 /** Validation of credentials, grants and leases. All functions are pure (docs/reference/vault.md). */
+import { namesUser } from '../../../runtime/kernel/text/urls.js'
 import { normalizeHostname } from '../../domain/hostnames.js'
 import { networkContains } from '../../domain/commerce/networks.js'
 import type {
@@ -165,8 +166,7 @@ function isTokenUrl(text: string): boolean {
   const url = new URL(text)
   return (
     url.protocol === 'https:' &&
-    url.username === '' &&
-    url.password === '' &&
+    !namesUser(text) &&
     url.hash === '' &&
     normalizeHostname(url.hostname) !== null
   )

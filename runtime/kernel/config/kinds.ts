@@ -1,6 +1,7 @@
 /** The kinds of values in settings, each with its range and its description. */
 import { isIP } from 'node:net'
 import { z } from 'zod'
+import { namesUser } from '../text/urls.js'
 
 /** What the loader and the reference page know about a value beyond its schema. */
 export interface Note {
@@ -153,9 +154,9 @@ function isOrigin(value: string): boolean {
 
 function isBaseUrl(value: string): boolean {
   if (!URL.canParse(value)) return false
-  const { protocol, username, password, search, hash } = new URL(value)
+  const { protocol, search, hash } = new URL(value)
   if (protocol !== 'http:' && protocol !== 'https:') return false
-  return username + password + search + hash === '' && !/[/?#]$/.test(value)
+  return search + hash === '' && !namesUser(value) && !/[/?#]$/.test(value)
 }
 
 /** The slug of a tenant. */

@@ -100,6 +100,7 @@ const PLACES: readonly (readonly [string, (name: string) => ReturnType<TenantAge
     (name) =>
       owner.ask('POST', '/api/v1/api-resources', {
         resource: `https://${crypto.randomUUID()}.test/`,
+        scopes: [],
         name,
       }),
   ],
@@ -158,7 +159,7 @@ test.serial('a change may keep a stored name that breaks the rule', async (t) =>
     String((await api.call('POST', path, { token, json })).body['id'])
   const applicationId = await create('/api/v1/applications', { name: 'New' })
   const resource = `https://${crypto.randomUUID()}.test/`
-  const resourceId = await create('/api/v1/api-resources', { resource, name: 'New' })
+  const resourceId = await create('/api/v1/api-resources', { resource, name: 'New', scopes: [] })
   const changes: readonly (readonly [
     table: string,
     id: string,

@@ -19,7 +19,7 @@ test.after.always(() => running?.end())
 const application = (of: TenantAgent, audience: string) =>
   of.ask('POST', APPLICATIONS, { name: 'Shop', audience })
 const resource = (of: TenantAgent, uri: string) =>
-  of.ask('POST', RESOURCES, { resource: uri, name: 'Shop' })
+  of.ask('POST', RESOURCES, { resource: uri, name: 'Shop', scopes: [] })
 const refusal = ({ status, body }: Awaited<ReturnType<typeof application>>) => [
   status,
   body['error'],
