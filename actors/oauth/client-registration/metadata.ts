@@ -3,6 +3,7 @@
  * section 2). Unknown members are ignored, as both require. Known members of unsupported features
  * (encrypted ID tokens, public subjects) are refused, because the client would otherwise rely on them.
  */
+import { namesUser } from '../../../runtime/kernel/text/urls.js'
 import type { ApplicationRow } from '../../../storage/oauth/applications.js'
 import type { HandedOn } from '../../../storage/oauth/client-registration.js'
 import type { ApplicationDraft, ClientJwks } from '../clients/protocol.js'
@@ -112,7 +113,7 @@ function read(metadata: ClientMetadata, nameBefore: string | undefined): ReadMet
     application_type: isNative ? 'native' : 'web',
     ...(contacts === null ? {} : { contacts }),
     ...(sectorIdentifierUri === null ? {} : { sector_identifier_uri: sectorIdentifierUri }),
-    ...present(ADDRESSES, (name) => address(from(name), name)),
+    ...present(ADDRESSES, (name) => shownAddress(from(name), name)),
     ...present(TEXTS, (name) => text(from(name), name, TEXT_LENGTH_MAX)),
   }
   const draft: ApplicationDraft = {
@@ -128,7 +129,7 @@ function read(metadata: ClientMetadata, nameBefore: string | undefined): ReadMet
     authorizationDetailsTypes: optional(texts, from, 'authorization_details_types'),
     jwks: keySet(from('jwks')),
     jwksUri: optional(address, from, 'jwks_uri'),
-    logoUri: optional(address, from, 'logo_uri'),
+    logoUri: optional(shownAddress, from, 'logo_uri'),
     loopbackAnyPort: isNative,
     dpopBoundAccessTokens: optional(flag, from, 'dpop_bound_access_tokens'),
     requirePushedAuthorizationRequests: optional(
@@ -265,13 +266,20 @@ function oneOf<const Value extends string>(
   return found
 }
 
+/**
+ * An address that is for users only. A plain http one, as of a client in development, is left out, because the client can
+ * do without it (RFC 7591 section 2).
+ */
+function shownAddress(value: unknown, name: string): string | null {
+  return typeof value === 'string' && /^http:/i.test(value) ? null : address(value, name)
+}
+
 /** An HTTPS URL, since it is shown to users as a link or fetched by the service. */
 function address(value: unknown, name: string): string | null {
   const uri = text(value, name)
   if (uri === null) return null
-  const url = /^[\x21-\x7e]+$/.test(uri) && URL.canParse(uri) ? new URL(uri) : null
-  if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '')
-    throw new Fault(`${name} must be an HTTPS URL`)
+  const isUrl = /^https:[\x21-\x7e]+$/i.test(uri) && URL.canParse(uri)
+  if (!isUrl || namesUser(uri)) throw new Fault(`${name} must be an HTTPS URL`)
   return uri
 }
 

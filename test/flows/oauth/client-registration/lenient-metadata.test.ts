@@ -52,6 +52,23 @@ test('empty members of lists count as absent, and white space does not', async (
   t.is((await register({ client_uri: ' ' })).status, 400)
 })
 
+test('addresses of a client in development are left out', async (t) => {
+  const shown = ['client_uri', 'logo_uri', 'tos_uri', 'policy_uri']
+  for (const uri of ['http://localhost:8080', 'http://app.example/about', 'HTTP://127.0.0.1/']) {
+    const made = await register(Object.fromEntries(shown.map((member) => [member, uri])))
+    t.is(made.status, 201, made.text)
+    for (const member of shown) t.false(member in made.body, member)
+  }
+  for (const uri of [
+    'javascript:alert(1)',
+    '/about',
+    'https://:@app.example/',
+    'ftp://app.example',
+  ])
+    t.is((await register({ client_uri: uri })).body['error'], 'invalid_client_metadata', uri)
+  t.is((await register({ jwks_uri: 'http://app.example/jwks' })).status, 400, 'not for users only')
+})
+
 const PUBLIC = { token_endpoint_auth_method: 'none' }
 for (const uri of [
   'cursor://anysphere.cursor-retrieval/oauth/user-abc/callback',
