@@ -71,6 +71,8 @@ type Check<Error> = (request: RequestToValidate) => Fault<Error> | undefined
 const TEXT_CHARACTERS_MAX = 2048
 /** Libraries keep an encrypted session in `state`. */
 export const STATE_CHARACTERS_MAX = 8192
+/** The longest target of a request, so that every state of a GET comes back. */
+const RETURNED_STATE_CHARACTERS_MAX = 16_384
 const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
 const NO_TARGET: NamedResources = { resources: [] }
 const SECONDS = /^\d{1,10}$/
@@ -122,7 +124,7 @@ export function validateRequest(request: RequestToValidate): Validation {
   }
   const { form } = request
   const redirectUri = form.get('redirect_uri')!
-  const state = isLong(form, 'state') ? null : form.get('state')
+  const state = returnedState(form)
   for (const check of REDIRECT_CHECKS) {
     const fault = check(request)
     if (fault !== undefined)
@@ -137,6 +139,12 @@ export function validateRequest(request: RequestToValidate): Validation {
     redirectUri,
     state: isStorable(state) ? state : null,
   }
+}
+
+/** Every error returns the state, also one that no request may have, as long as it fits into a redirect. */
+function returnedState(form: OAuthForm): string | null {
+  const state = form.get('state')
+  return state !== null && state.length > RETURNED_STATE_CHARACTERS_MAX ? null : state
 }
 
 function hasRedirectUri({ form }: RequestToValidate): Fault<RefusedError> | undefined {
