@@ -86,6 +86,17 @@ export const SINGLE_USE: readonly SeededFault[] = [
     'actors/oauth/tokens/clients.test.ts',
   ),
   fault(
+    'a pre-authorized code is redeemed once',
+    'storage/oauth/credential-offers.ts',
+    [
+      `grant_type = 'pre-authorized_code'
+             and status = 'offered' and expires_at`,
+      `grant_type = 'pre-authorized_code'
+             and expires_at`,
+    ],
+    'flows/oauth/credentials/redemption-races.test.ts',
+  ),
+  fault(
     'a resource server takes a DPoP proof once',
     'runtime/resource-server/dpop.ts',
     ['(used.get(id) ?? 0) > nowMs', '(used.get(id) ?? nowMs) < nowMs'],
