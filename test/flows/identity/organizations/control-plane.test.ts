@@ -207,6 +207,11 @@ test('an idempotency key creates once, and refuses another body', async (t) => {
   }
 })
 
+/** Hosts of the service below `server.base_domain`, and what scripts and resolvers take for something else. */
+const RESERVED =
+  `account admin api app auth cdn connect console constructor control-plane dashboard docs egress
+  health identity localhost login mail mcp metrics pay status svc www`.split(/\s+/)
+
 test('slugs are unique, not reserved, and generated from the name when absent', async (t) => {
   const { operator, organizationId } = await api.workspace()
   const slug = `taken-${organizationId.slice(-6)}`
@@ -216,6 +221,12 @@ test('slugs are unique, not reserved, and generated from the name when absent', 
   t.is((await api.post(tenantsOf(organizationId), operator, { name: 'B', slug })).status, 409)
   for (const bad of ['www', '-ab', 'ab-', 'A-b', 'ab', 'control-plane', 'xn--80ak6aa92e']) {
     t.is((await api.post(PATH, operator, { name: 'C', slug: bad })).status, 400, bad)
+  }
+  for (const reserved of RESERVED) {
+    for (const path of [PATH, tenantsOf(organizationId)])
+      t.is((await api.post(path, operator, { name: 'C', slug: reserved })).status, 400, reserved)
+    const derived = await api.post(PATH, operator, { name: reserved })
+    t.regex(String(derived.body['slug']), new RegExp(`^${reserved}-.{8}$`))
   }
   const named = await api.post(PATH, operator, { name: `Ünïque ${slug}` })
   t.is(named.body['slug'], `unique-${slug}`)
