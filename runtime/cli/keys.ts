@@ -14,7 +14,11 @@ import {
 } from '../../storage/platform/sealing/data-keys.js'
 import { resealAll } from '../../storage/platform/sealing/reseal.js'
 import { SYSTEM_TENANT_ID } from '../../storage/platform/sealing/seal.js'
-import { listSigningKeys } from '../../storage/oauth/signing-keys.js'
+import {
+  listSigningKeys,
+  listTenantSigningKeys,
+  type TenantSigningKeyRow,
+} from '../../storage/oauth/signing-keys.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { silentLogger } from '../kernel/log.js'
 import { errorText } from '../process/error-text.js'
@@ -35,7 +39,7 @@ export function keysCommand(program: Command, host: KeysCommandHost = processHos
   const keys = program.command('keys').description('signing keys and data keys of this deployment')
   keys
     .command('list')
-    .description('signing keys with their states, data keys by master key')
+    .description('signing keys of the service and of tenants, data keys by master key')
     .option('--json', 'as JSON')
     .action(({ json = false }: { json?: boolean }) =>
       withTools(host, (resources) => list(resources, json)),
@@ -88,37 +92,54 @@ export function keysCommand(program: Command, host: KeysCommandHost = processHos
     )
 }
 
+/** Lines of tenants that the table has. The JSON has all. */
+const TENANT_LINES_MAX = 100
+
+type ShownKey = Omit<TenantSigningKeyRow, 'tenantId' | 'tenantSlug'>
+const shownKey = (row: ShownKey) => ({
+  kid: row.kid,
+  algorithm: row.algorithm,
+  state: row.state,
+  created_at: row.createdAt,
+  current_since: row.currentSince,
+  verifiable_until: row.verifiableUntil,
+})
+
+const day = (date: Date | null) => date?.toISOString().slice(0, 16).replace('T', ' ') ?? '-'
+
+function keyLine(key: ReturnType<typeof shownKey>, tenant = ''): string {
+  const columns = [
+    key.kid.padEnd(44),
+    key.algorithm.padEnd(6),
+    key.state.padEnd(8),
+    day(key.created_at).padEnd(17),
+    day(key.current_since).padEnd(17),
+    day(key.verifiable_until).padEnd(17),
+    tenant,
+  ]
+  return columns.join(' ').trimEnd()
+}
+
 async function list({ database, kms }: KeyTools, json: boolean): Promise<string> {
   const rows = await database.tenant(SYSTEM_TENANT_ID, (tx) =>
     listSigningKeys(tx, SYSTEM_TENANT_ID),
   )
-  const signing = rows.map((row) => ({
-    kid: row.kid,
-    algorithm: row.algorithm,
-    state: row.state,
-    created_at: row.createdAt,
-    current_since: row.currentSince,
-    verifiable_until: row.verifiableUntil,
-  }))
+  const signing = rows.map(shownKey)
+  const ofTenants = (
+    await database.system((tx) => listTenantSigningKeys(tx, SYSTEM_TENANT_ID))
+  ).map((row) => ({ tenant_id: row.tenantId, tenant_slug: row.tenantSlug, ...shownKey(row) }))
+  const unlisted = ofTenants.length - TENANT_LINES_MAX
   // Crosses tenants, for counts only.
   const data = (await database.system(countDataKeysByMaster)).map((row) => ({
     master_key_id: row.masterKeyId,
     data_keys: row.dataKeys,
   }))
   const health = await kms.health()
-  const day = (date: Date | null) => date?.toISOString().slice(0, 16).replace('T', ' ') ?? '-'
   const text = [
-    'SIGNING KEY                                  ALG    STATE    CREATED           SINCE             UNTIL',
-    ...signing.map((key) =>
-      [
-        key.kid.padEnd(44),
-        key.algorithm.padEnd(6),
-        key.state.padEnd(8),
-        day(key.created_at).padEnd(17),
-        day(key.current_since).padEnd(17),
-        day(key.verifiable_until),
-      ].join(' '),
-    ),
+    'SIGNING KEY                                  ALG    STATE    CREATED           SINCE             UNTIL             TENANT',
+    ...signing.map((key) => keyLine(key)),
+    ...ofTenants.slice(0, TENANT_LINES_MAX).map((key) => keyLine(key, key.tenant_slug)),
+    ...(unlisted > 0 ? [`... and ${unlisted} keys of tenants more: --json lists all`] : []),
     '',
     'MASTER KEY                    DATA KEYS',
     ...data.map((row) => `${row.master_key_id.padEnd(29)} ${row.data_keys}`),
@@ -127,7 +148,13 @@ async function list({ database, kms }: KeyTools, json: boolean): Promise<string>
       ? `The kms is available. It wraps with ${health.masterKeyIds.at(-1)}.`
       : `The kms is unavailable: ${health.reason}`,
   ].join('\n')
-  return resultText(json, { signing_keys: signing, data_keys: data, kms: health }, text)
+  const result = {
+    signing_keys: signing,
+    tenant_signing_keys: ofTenants,
+    data_keys: data,
+    kms: health,
+  }
+  return resultText(json, result, text)
 }
 
 async function rotate(

@@ -39,6 +39,31 @@ export async function listSigningKeys(tx: Transaction, tenantId: string): Promis
   return rows
 }
 
+/** A key of a tenant that issues credentials. */
+export type TenantSigningKeyRow = Omit<SigningKeyRow, 'publicJwk' | 'privateSealed'> & {
+  tenantId: string
+  tenantSlug: string
+}
+
+/** The keys of all tenants, without those of the service. Crosses tenants. */
+export async function listTenantSigningKeys(
+  tx: Transaction,
+  serviceTenantId: string,
+): Promise<TenantSigningKeyRow[]> {
+  const { rows } = await tx.query<TenantSigningKeyRow>({
+    name: 'signing_key.of_tenants',
+    text: `select k.tenant_id as "tenantId", t.slug as "tenantSlug", k.kid, k.algorithm, k.state,
+             k.created_at as "createdAt", k.current_since as "currentSince",
+             k.verifiable_until as "verifiableUntil"
+           from signing_keys k join tenants t on t.id = k.tenant_id
+           where k.tenant_id <> $1
+           order by t.slug, array_position(array['current', 'next', 'retired'], k.state),
+             k.created_at desc, k.kid`,
+    values: [serviceTenantId],
+  })
+  return rows
+}
+
 /** False if the algorithm already has a key in that state. */
 export async function insertSigningKey(
   tx: Transaction,

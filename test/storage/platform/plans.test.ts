@@ -59,6 +59,7 @@ const NOT_EXPLAINED =
 const READS_ALL: Readonly<Record<string, string>> = {
   'billing_plan.list': 'lists the plans of a deployment, which are few',
   'data_key.by_master': 'counts for `svc keys list`',
+  'signing_key.of_tenants': 'lists for `svc keys list`',
   'data_key.not_under': 'the command `svc keys rewrap` visits every data key',
   'data_key.owners': 'the command `svc keys rotate-data --all` visits every tenant',
   'data_key_rotation.count': 'counts for `svc keys reseal`',

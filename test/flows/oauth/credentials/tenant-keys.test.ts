@@ -1,6 +1,10 @@
 /** Each tenant signs its credentials with its own keys, and lists them and no others. */
+import { tmpdir } from 'node:os'
 import test from 'ava'
+import { Command } from 'commander'
 import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
+import { openKeyTools } from '../../../../runtime/cli/key-tools.js'
+import { keysCommand } from '../../../../runtime/cli/keys.js'
 import { apiOf, type Json } from '../../../support/api.js'
 import { sharedService } from '../../../support/service.js'
 import { sql } from '../../../support/storage/sql.js'
@@ -102,6 +106,30 @@ test('keys of a tenant rotate after jwt.key_rotation_days, and the retired one s
     ['next', false],
     ['retired', true],
   ])
+})
+
+test('svc keys list has the keys of tenants', async (t) => {
+  const tenant = await issuingTenant(api)
+  const kids = kidsOf(await keysAt(tenant.at))
+  const environment = { DATABASE_URL: running.db.url, ...running.kms.environment }
+  const run = async (...words: string[]) => {
+    let said = ''
+    const program = new Command('svc')
+    keysCommand(program, {
+      open: () => openKeyTools({ environment, cwd: tmpdir(), uid: process.getuid?.() }),
+      out: (text) => (said += text),
+      err: (text) => (said += text),
+      exitWith: (code) => t.is(code, 0, said),
+    })
+    await program.parseAsync(['keys', 'list', ...words], { from: 'user' })
+    return said
+  }
+  const listed = JSON.parse(await run('--json')) as Record<string, Json[]>
+  const own = listed['tenant_signing_keys']!.filter(({ tenant_id: of }) => of === tenant.tenantId)
+  t.deepEqual(own.map(({ kid }) => kid).toSorted(), kids.toSorted())
+  for (const key of own) t.like(key, { tenant_slug: tenant.slug, algorithm: 'ES256' })
+  t.false(listed['signing_keys']!.some(({ kid }) => kids.includes(String(kid))))
+  t.regex(await run(), /^SIGNING KEY .* TENANT$/m)
 })
 
 test('processes and concurrent first uses make one set of keys', async (t) => {
