@@ -1289,6 +1289,7 @@ create table applications (
   metadata_url text,
   registration_scope_bound text[],
   held_to_method boolean default false not null,
+  secret_misplaced_at timestamp with time zone,
   constraint applications_pkey PRIMARY KEY (tenant_id, id),
   constraint applications_id_key UNIQUE (id),
   constraint applications_tenant_id_audience_key UNIQUE (tenant_id, audience),

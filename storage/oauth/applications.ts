@@ -188,6 +188,22 @@ export async function replaceApplication(
   return rows[0]!
 }
 
+/** Notes that an application sent its secret in another place than its method names, once a day. */
+export async function noteMisplacedSecret(
+  tx: Transaction,
+  tenantId: string,
+  applicationId: string,
+  now: Date,
+): Promise<void> {
+  await tx.query({
+    name: 'application.note_misplaced_secret',
+    text: `update applications set secret_misplaced_at = $3
+           where tenant_id = $1 and id = $2
+             and (secret_misplaced_at is null or secret_misplaced_at < $3::timestamptz - interval '1 day')`,
+    values: [tenantId, applicationId, now],
+  })
+}
+
 /** Deletes the application with its secrets. Its tokens become invalid. */
 export async function deleteApplication(
   tx: Transaction,

@@ -56,6 +56,7 @@ export async function databaseChecks(patient: Patient): Promise<readonly Check[]
     clockChecks(patient, urls.runtime),
     schemaChecks(patient, urls.runtime),
     audienceChecks(patient, urls.runtime),
+    secretChecks(patient, urls.runtime),
     listenChecks(patient, urls),
   ])
   return [...reached, ...checks.flat()]
@@ -277,6 +278,27 @@ function audienceChecks(patient: Patient, url: string): Promise<readonly Check[]
       if (rows.length === 0) return ok(name, 'every audience belongs to one tenant')
       const listed = rows.map(({ slug, id, audience }) => `${audience} of ${id} (${slug})`)
       return warn(name, `not unique or not owned: ${listed.join(', ')}`, fix)
+    }),
+  )
+}
+
+/** Clients from before secrets were held to their place, or without a named method, that send them elsewhere. */
+function secretChecks(patient: Patient, url: string): Promise<readonly Check[]> {
+  const name = 'client_secrets'
+  const fix =
+    'set token_endpoint_auth_method to where the client sends its secret, or change the client'
+  return guarded(name, 'run the migrations of this version', () =>
+    connected(patient, url, async (client) => {
+      await client.query("select set_config('svc.scope', 'system', false)")
+      const { rows } = await client.query<{ slug: string; id: string; method: string }>(
+        `select t.slug, a.id, a.token_endpoint_auth_method as method
+         from applications a join tenants t on t.id = a.tenant_id
+         where not a.held_to_method and a.secret_misplaced_at > now() - interval '30 days'
+         order by a.secret_misplaced_at desc, a.id limit ${LISTED_MAX}`,
+      )
+      if (rows.length === 0) return ok(name, 'every client authenticates as it is registered')
+      const listed = rows.map(({ slug, id, method }) => `${id} (${slug}, ${method})`)
+      return warn(name, `authenticate otherwise than registered: ${listed.join(', ')}`, fix)
     }),
   )
 }

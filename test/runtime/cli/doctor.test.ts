@@ -24,6 +24,7 @@ import { isUnixSocket } from '../../../storage/platform/tls-mode.js'
 import { bootstrapped } from '../../support/identity/person.js'
 import { openMailServer } from '../../support/operations/mail.js'
 import { makeCertificate } from '../../support/service/certificates.js'
+import { until } from '../../support/service/watch.js'
 import { emptyDatabase, freshDatabase } from '../../support/storage/database.js'
 import { sql } from '../../support/storage/sql.js'
 import { ownService } from '../../support/service/own-service.js'
@@ -93,6 +94,7 @@ test('a healthy deployment has no failure, and every check is there', async (t) 
     'database_time_limits',
     'database_tls',
     'audiences',
+    'client_secrets',
     'clock',
     'schema',
     'listen',
@@ -314,6 +316,35 @@ test('audiences from before they were unique and owned are listed', async (t) =>
   const { checks } = await diagnose({ environment: own, cwd: '/' })
   found(t, checks, 'audiences', 'warn', /https:\/\/api\.example\.com\/ of /)
   found(t, checks, 'audiences', 'warn', new RegExp(`urn:twice of ${unclaimed}`))
+})
+
+test('clients that authenticate otherwise than registered are listed', async (t) => {
+  found(t, await checksWith({}), 'client_secrets', 'ok', /as it is registered/)
+  const { clientId, clientSecret, tenantSlug } = await bootstrapped(running)
+  const form = {
+    grant_type: 'client_credentials',
+    client_id: clientId,
+    client_secret: clientSecret,
+  }
+  const answer = await fetch(`${running.baseUrl}/oauth/token`, {
+    method: 'POST',
+    body: new URLSearchParams(form),
+  })
+  t.is(answer.status, 200)
+  await until('it is noted', async () => {
+    const { checks } = await diagnose({ environment: own, cwd: '/' })
+    const { verdict, detail } = checks.find(({ name }) => name === 'client_secrets')!
+    return verdict === 'warn' && detail.includes(`${clientId} (${tenantSlug}, client_secret_basic)`)
+  })
+  const basic = Buffer.from(`${clientId}:${clientSecret}`).toString('base64')
+  await sql(running.db.database, 'update applications set secret_misplaced_at = null', [])
+  const right = await fetch(`${running.baseUrl}/oauth/token`, {
+    method: 'POST',
+    headers: { authorization: `Basic ${basic}` },
+    body: new URLSearchParams({ grant_type: 'client_credentials' }),
+  })
+  t.is(right.status, 200)
+  found(t, await checksWith({}), 'client_secrets', 'ok', /as it is registered/)
 })
 
 test('a database that is away, empty, or has a role with too many rights', async (t) => {

@@ -6,6 +6,7 @@ import {
   type ClientRow,
   findClients,
   isSecretOf,
+  noteMisplacedSecret,
   originListed,
   originListedByUrl,
   secretsInForce,
@@ -90,6 +91,10 @@ export type ClientsNeeds = {
 }
 export type KnownClient = Known
 
+/** Clients whose misplaced secret is noted are not noted again for this long. */
+const NOTED_MS = 86_400_000
+const NOTED_MAX = 10_000
+
 export function createClients({
   database,
   coordination,
@@ -117,6 +122,19 @@ export function createClients({
     return memory.get(clientId, [clientId], () => read(clientId), tenantOf).then(ifActive)
   }
 
+  const noted = new Map<string, number>()
+
+  /** For `svc doctor`. The answer does not wait for it, and a lost note is made again. */
+  function noteMisplaced({ id, tenantId }: ClientRow): void {
+    const nowMs = clock.monotonicMs()
+    if (nowMs - (noted.get(id) ?? -NOTED_MS) < NOTED_MS) return
+    if (noted.size >= NOTED_MAX) noted.clear()
+    noted.set(id, nowMs)
+    database
+      .tenant(tenantId, (tx) => noteMisplacedSecret(tx, tenantId, id, clock.now()))
+      .catch(() => noted.delete(id))
+  }
+
   function bySecret({
     clientId,
     secret,
@@ -126,6 +144,8 @@ export function createClients({
       const usesSecret = known.kind === 'application' && mayPresent(known.row, place)
       const hashes = usesSecret ? secretsInForce(known.row, clock.now()) : [NO_SECRET]
       const right = isSecretOf(secret, hashes)
+      if (usesSecret && right && known.row.tokenEndpointAuthMethod !== place)
+        noteMisplaced(known.row)
       return usesSecret && right
         ? { kind: 'application', confidential: true, row: known.row }
         : null
