@@ -103,7 +103,10 @@ export function addExamples(document: object, issuer: string): void {
         const same = found?.status === Number(status) ? found.answer : undefined
         if (type.startsWith('text/html')) give(media, PAGE)
         else if (isJson(type)) give(media, same ?? composed(media.schema, schemas, 'answer'))
-        else if (Number(status) < 300) give(media, same ?? OTHERS[type.split(';')[0]!])
+        else if (Number(status) < 300) {
+          // Of an operation with several media types the JSON is recorded.
+          give(media, typeof same === 'string' ? same : OTHERS[type.split(';')[0]!])
+        }
       }
     }
   }
