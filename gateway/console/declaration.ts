@@ -2,7 +2,7 @@
  * What the console shows, as declarations: resources with their API operations. The pages, the forms and the curl
  * lines follow from these and from the declarations of the routes.
  */
-import type { MessageKey } from '../pages/catalogue/en.js'
+import type { MessageKey } from '../pages/texts/texts.js'
 import type { Method } from '../route.js'
 
 /** A JSON object of the API. */

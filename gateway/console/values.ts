@@ -1,13 +1,11 @@
 /** How the console shows members of the API: labels, and values by their kind. */
-import { en, type MessageKey } from '../pages/catalogue/en.js'
+import { isMessage, type MessageKey } from '../pages/texts/texts.js'
 import type { Language } from '../pages/platform/language.js'
 import { type ConsoleResource, isItem, type Item, valueAt } from './declaration.js'
 import type { ApiAnswer } from './api.js'
 
 /** A label of the catalogue, or the English words of a member name. */
 export type Label = { readonly key: MessageKey | null; readonly text: string }
-
-const isMessage = (key: string): key is MessageKey => Object.hasOwn(en, key)
 
 export function labelOf(member: string): Label {
   const name = member.split('.').at(-1)!

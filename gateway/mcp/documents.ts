@@ -10,7 +10,7 @@ import type { Policies } from '../../actors/operations/rate-limits/protocol.js'
 import type { AskOptions } from '../../runtime/kernel/actor.js'
 import type { AnyRef, Refs } from '../compile-route.js'
 import { openapiDocument } from '../openapi/openapi.js'
-import { en } from '../pages/catalogue/en.js'
+import { TEXTS } from '../pages/texts/texts.js'
 import { PROBLEM_TYPES, type Problem, problemCode, type ProblemName } from '../response/problems.js'
 import { NO_CONTEXT } from '../response/replies.js'
 import type { AnyRouteRequest, Route } from '../route.js'
@@ -70,7 +70,7 @@ export class Documents {
     const issues = routes.some(({ operationId }) => operationId === 'requestCredential')
     return [...SCOPES, ...(issues ? CREDENTIAL_CONFIGURATIONS : [])].map((scope) => ({
       scope,
-      meaning: en[`scope.${scope}`],
+      meaning: TEXTS.en[`scope.${scope}`],
       operations: routes
         .filter(({ exposure, security }) => exposure === 'public' && acceptsScope(security, scope))
         .map(({ operationId }) => operationId)

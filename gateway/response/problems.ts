@@ -1,183 +1,64 @@
 /** The catalogue of problem types, and problem documents (RFC 9457, docs/reference/errors.md). */
+import { textsIn } from '../../actors/domain/i18n/languages.js'
 import { OAUTH_ERRORS } from '../../actors/domain/oauth-reasons.js'
-import type { MessageKey } from '../pages/catalogue/en.js'
+import type { MessageKey } from '../pages/texts/texts.js'
+import type english from './problems/en.json'
 
-export type ProblemType = {
-  readonly status: number
+/** The texts of GET /errors and GET /errors/{name}. Pages show words between backticks as code. */
+export const PROBLEM_TEXTS = textsIn<typeof english>(new URL('./problems/', import.meta.url))
+
+/** The status of each problem type, and whether a client repeats the request. */
+const RULES = {
+  'bad-request': [400, 'changed'],
+  unauthorized: [401, 'token'],
+  'token-expired': [401, 'token'],
+  'token-revoked': [401, 'token'],
+  'delegation-expired': [401, 'token'],
+  'payment-required': [402, 'changed'],
+  forbidden: [403, 'never'],
+  'insufficient-scope': [403, 'token'],
+  'policy-denied': [403, 'never'],
+  'not-found': [404, 'never'],
+  'method-not-allowed': [405, 'changed'],
+  'not-acceptable': [406, 'changed'],
+  'request-timeout': [408, 'same'],
+  conflict: [409, 'changed'],
+  gone: [410, 'never'],
+  'payload-too-large': [413, 'changed'],
+  'uri-too-long': [414, 'changed'],
+  'unsupported-media-type': [415, 'changed'],
+  'misdirected-request': [421, 'changed'],
+  'unprocessable-content': [422, 'changed'],
+  'too-early': [425, 'wait'],
+  'rate-limited': [429, 'wait'],
+  'headers-too-large': [431, 'changed'],
+  'server-error': [500, 'backoff'],
+  'not-implemented': [501, 'never'],
+  'bad-gateway': [502, 'backoff'],
+  'service-unavailable': [503, 'wait'],
+  'gateway-timeout': [504, 'backoff'],
+  'version-not-supported': [505, 'never'],
+} as const satisfies Readonly<
+  Record<keyof typeof english.types, readonly [status: number, retry: keyof typeof english.retry]>
+>
+
+export type ProblemName = keyof typeof RULES
+
+export type ProblemType<Name extends ProblemName = ProblemName> = {
+  readonly status: (typeof RULES)[Name][0]
+  readonly retry: keyof typeof english.retry
   readonly title: string
-  /** The meaning and what a client should do, for GET /errors/{name}. */
+  /** Its first sentence is the default `detail`. */
   readonly meaning: string
+  readonly remedy: string
 }
 
-export const PROBLEM_TYPES = {
-  'bad-request': {
-    status: 400,
-    title: 'Bad request',
-    meaning:
-      'The request is malformed, lacks a required member or has an invalid value. ' +
-      'The member "errors" locates each fault by JSON pointer, if the server knows it. ' +
-      'Correct the request before you send it again.',
-  },
-  unauthorized: {
-    status: 401,
-    title: 'Unauthorized',
-    meaning:
-      'Credentials are missing or invalid. The WWW-Authenticate header names the scheme and the ' +
-      'metadata of the authorization server.',
-  },
-  'token-expired': {
-    status: 401,
-    title: 'Token expired',
-    meaning: 'The access token has expired. Obtain a new one and repeat the request.',
-  },
-  'token-revoked': {
-    status: 401,
-    title: 'Token revoked',
-    meaning: 'The access token was revoked before it expired. Authenticate again.',
-  },
-  'delegation-expired': {
-    status: 401,
-    title: 'Delegation expired',
-    meaning:
-      'The delegation from a user to the agent has expired. A refresh returns no new token: ' +
-      'request a new delegation from the user.',
-  },
-  'payment-required': {
-    status: 402,
-    title: 'Payment required',
-    meaning:
-      'The resource must be paid for. The response contains the price and the payment methods.',
-  },
-  forbidden: {
-    status: 403,
-    title: 'Forbidden',
-    meaning:
-      'The caller is authenticated and not permitted: tenant, role or kind of token do not allow it.',
-  },
-  'insufficient-scope': {
-    status: 403,
-    title: 'Insufficient scope',
-    meaning: 'The token lacks a scope of this operation. WWW-Authenticate names the scope.',
-  },
-  'policy-denied': {
-    status: 403,
-    title: 'Denied by policy',
-    meaning: 'A policy of the tenant or the organization forbids the operation.',
-  },
-  'not-found': {
-    status: 404,
-    title: 'Not found',
-    meaning: 'The resource does not exist, or belongs to a tenant that the caller cannot see.',
-  },
-  'method-not-allowed': {
-    status: 405,
-    title: 'Method not allowed',
-    meaning:
-      'The resource exists and does not support this method. The Allow header lists its methods.',
-  },
-  'not-acceptable': {
-    status: 406,
-    title: 'Not acceptable',
-    meaning: 'The Accept header excludes all media types of this operation.',
-  },
-  'request-timeout': {
-    status: 408,
-    title: 'Request timeout',
-    meaning: 'The request did not arrive completely in time. Send it again.',
-  },
-  conflict: {
-    status: 409,
-    title: 'Conflict',
-    meaning:
-      'The request conflicts with the current state, for example a key fingerprint that is already ' +
-      'registered, or an idempotency key whose first request is still running.',
-  },
-  gone: {
-    status: 410,
-    title: 'Gone',
-    meaning: 'The resource existed and is no longer available.',
-  },
-  'payload-too-large': {
-    status: 413,
-    title: 'Payload too large',
-    meaning: 'The request body exceeds the limit of this operation.',
-  },
-  'uri-too-long': {
-    status: 414,
-    title: 'URI too long',
-    meaning: 'The request target is longer than 16 KiB.',
-  },
-  'unsupported-media-type': {
-    status: 415,
-    title: 'Unsupported media type',
-    meaning: 'This operation does not support the Content-Type or the Content-Encoding.',
-  },
-  'misdirected-request': {
-    status: 421,
-    title: 'Misdirected request',
-    meaning: 'This service does not serve the Host of the request.',
-  },
-  'unprocessable-content': {
-    status: 422,
-    title: 'Unprocessable content',
-    meaning:
-      'The request is well-formed and cannot be processed, for example an idempotency key that ' +
-      'was used before with another body.',
-  },
-  'too-early': {
-    status: 425,
-    title: 'Too early',
-    meaning:
-      'A valid proof arrived before its minimum duration. Wait for Retry-After and send ' +
-      'the same proof again.',
-  },
-  'rate-limited': {
-    status: 429,
-    title: 'Rate limited',
-    meaning:
-      'A rate limit is exceeded. Retry-After and RateLimit contain the time to wait, ' +
-      '"violated-policies" the names of the limits.',
-  },
-  'headers-too-large': {
-    status: 431,
-    title: 'Request header fields too large',
-    meaning: 'The header fields exceed the limit of 64 fields or 16 KiB.',
-  },
-  'server-error': {
-    status: 500,
-    title: 'Server error',
-    meaning:
-      'An internal error occurred. Report the x-request-id. Repeat a write only with an ' +
-      'idempotency key.',
-  },
-  'not-implemented': {
-    status: 501,
-    title: 'Not implemented',
-    meaning: 'This deployment does not have the required service configured.',
-  },
-  'bad-gateway': {
-    status: 502,
-    title: 'Bad gateway',
-    meaning: 'An upstream server returned an invalid response.',
-  },
-  'service-unavailable': {
-    status: 503,
-    title: 'Service unavailable',
-    meaning: 'The service is starting, overloaded, or a dependency is unavailable. Retry later.',
-  },
-  'gateway-timeout': {
-    status: 504,
-    title: 'Gateway timeout',
-    meaning: 'The request did not finish within its time limit and was cancelled.',
-  },
-  'version-not-supported': {
-    status: 505,
-    title: 'HTTP version not supported',
-    meaning: 'The request line has no version of HTTP that this connection supports.',
-  },
-} as const satisfies Record<string, ProblemType>
-
-export type ProblemName = keyof typeof PROBLEM_TYPES
+export const PROBLEM_TYPES = Object.fromEntries(
+  (Object.keys(RULES) as ProblemName[]).map((name) => {
+    const [status, retry] = RULES[name]
+    return [name, { status, retry, ...PROBLEM_TEXTS.en.types[name] }]
+  }),
+) as { readonly [Name in ProblemName]: ProblemType<Name> }
 
 /** One fault in a request: a JSON pointer (RFC 6901) as URI fragment, or a named part. */
 export type PointedError = { readonly pointer: string; readonly detail: string }

@@ -10,11 +10,14 @@ import type { Locale } from '../../actors/domain/i18n/locales.js'
 import { sharedBody } from '../response/shared-body.js'
 import { chooseLanguage } from '../pages/platform/language.js'
 import { renderPage } from '../pages/platform/render.js'
-import { problemCode, PROBLEM_TYPES, type ProblemName } from '../response/problems.js'
+import {
+  PROBLEM_TEXTS,
+  PROBLEM_TYPES,
+  problemCode,
+  type ProblemName,
+} from '../response/problems.js'
 import { NO_CONTEXT } from '../response/replies.js'
 import { ownRoute, problem, type Rendered, type ResponseDoc, type Route } from '../route.js'
-import { PROBLEM_ADVICE } from './problem-advice.js'
-import { PROBLEM_TEXTS } from './problems/texts.js'
 
 const Params = z.object({ name: z.string().max(64) })
 const Headers = z.object({
@@ -123,7 +126,7 @@ function marked(text: string): string {
 
 function typeText(name: ProblemName, locale: Locale): string {
   const { words, types, retry } = PROBLEM_TEXTS[locale]
-  const [title, meaning, remedy] = types[name]
+  const { title, meaning, remedy } = types[name]
   const code = problemCode(name)
   return renderPage('problem-type', frame(title, locale), {
     words,
@@ -131,7 +134,7 @@ function typeText(name: ProblemName, locale: Locale): string {
     code,
     meaning: marked(meaning),
     remedy: marked(remedy),
-    rule: marked(retry[PROBLEM_ADVICE[name].retry]),
+    rule: marked(retry[PROBLEM_TYPES[name].retry]),
     reasons: isOAuthCode(code) ? reasonsOf(code) : [],
   })
 }
@@ -152,7 +155,7 @@ function listText(locale: Locale): string {
   const rows = (Object.keys(PROBLEM_TYPES) as ProblemName[]).map((name) => ({
     name,
     status: PROBLEM_TYPES[name].status,
-    title: types[name][0],
+    title: types[name].title,
   }))
   const codes = Object.keys(OAUTH_ERRORS).map((code) => ({ name: code.replaceAll('_', '-'), code }))
   const content = { intro: marked(words.intro), types: rows, codes }

@@ -1,4 +1,5 @@
 /** Chooses a language by the preferences of browser and application, and fills in its texts. */
+import { readFileSync } from 'node:fs'
 import Negotiator from 'negotiator'
 import type { I18nSettings } from './settings.js'
 import { directionOf, type Locale, LOCALES } from './locales.js'
@@ -61,6 +62,15 @@ export type PluralText = Readonly<
 >
 /** A text of a catalogue. With plural forms, `{count}` chooses the form. */
 export type Text = string | PluralText
+
+/** The texts of each language: the files next to a module. A test compares them with those of English. */
+export const textsIn = <Texts>(folder: URL | string) =>
+  Object.fromEntries(
+    LOCALES.map((locale) => [
+      locale,
+      JSON.parse(readFileSync(new URL(`${locale}.json`, folder), 'utf8')) as Texts,
+    ]),
+  ) as Readonly<Record<Locale, Texts>>
 
 export type TextValues = Readonly<Record<string, string | number>>
 

@@ -1,6 +1,6 @@
 /**
- * The languages of the hosted pages and of mails (BCP 47). The first is the default. Discovery lists them, and each has a
- * catalogue in gateway/pages/catalogue/ and one in actors/platform/mail/catalogue/.
+ * The languages of the hosted pages and of mails (BCP 47). The first is the default. Discovery lists them, and each has its
+ * texts (docs/guides/identity/languages.md).
  */
 export const LOCALES = ['en', 'de', 'fr', 'es', 'it', 'pt', 'ja', 'ar'] as const
 export type Locale = (typeof LOCALES)[number]

@@ -6,7 +6,7 @@ import type { I18nSettings } from '../../domain/i18n/settings.js'
 import { typedProfileValue } from '../../domain/people/profile-claims.js'
 import { withoutLinks } from '../../domain/shown-names.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
-import { MAIL_CATALOGUES } from '../../platform/mail/render.js'
+import { MAIL_TEXTS } from '../../platform/mail/render.js'
 
 /** The longest multiple of 1,000,000 in 32 bits: larger values would make some codes more likely. */
 const FAIR_MAX = 4_294_000_000
@@ -58,6 +58,6 @@ export function codeText(
   const { uiLocales, languages: acceptLanguage } = wanted
   const chosen = localeFor({ uiLocales, acceptLanguage, own: locale }, i18n)
   const tenant = withoutLinks(name.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ').trim())
-  const words = filledIn(MAIL_CATALOGUES[chosen]['text.code'], { code, tenant })
+  const words = filledIn(MAIL_TEXTS[chosen]['text.code'], { code, tenant })
   return `${words}\n\n@${host} #${code}`
 }

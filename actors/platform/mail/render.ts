@@ -1,28 +1,21 @@
 /** Renders messages as text and HTML, in the tenant's name and in the language of the recipient. */
 import type { I18nSettings } from '../../domain/i18n/settings.js'
-import { filledIn, localeFor, textWriter, timeWriter } from '../../domain/i18n/languages.js'
+import {
+  filledIn,
+  localeFor,
+  textsIn,
+  textWriter,
+  timeWriter,
+} from '../../domain/i18n/languages.js'
 import { directionOf, type Locale } from '../../domain/i18n/locales.js'
 import { withoutLinks } from '../../domain/shown-names.js'
-import { ar } from './catalogue/ar.js'
-import { de } from './catalogue/de.js'
-import { en, type MailCatalogue, type MailKey } from './catalogue/en.js'
-import { es } from './catalogue/es.js'
-import { fr } from './catalogue/fr.js'
-import { it } from './catalogue/it.js'
-import { ja } from './catalogue/ja.js'
-import { pt } from './catalogue/pt.js'
+import type english from './texts/en.json'
 
-/** The texts of all languages. The type requires a catalogue for each locale. */
-export const MAIL_CATALOGUES: Readonly<Record<Locale, MailCatalogue>> = {
-  en,
-  de,
-  fr,
-  es,
-  it,
-  pt,
-  ja,
-  ar,
-}
+type MailKey = keyof typeof english
+/** A file for each language. `{name}` is a placeholder. */
+export const MAIL_TEXTS = textsIn<Readonly<Record<MailKey, string>>>(
+  new URL('./texts/', import.meta.url),
+)
 
 /** The content of a message by kind. URLs are absolute. */
 export type MessageContent =
@@ -96,17 +89,17 @@ export function renderMessage(
   i18n: I18nSettings,
 ): MailMessage {
   const locale = localeFor({ uiLocales, acceptLanguage, own }, i18n)
-  const catalogue: Readonly<Record<MailKey, string>> = MAIL_CATALOGUES[locale]
+  const texts = MAIL_TEXTS[locale]
   const tenant = withoutLinks(oneLine(header.tenant))
   const write = textWriter(locale)
-  const translate = (key: MailKey, values = {}) => write(catalogue[key], { tenant, ...values })
+  const translate = (key: MailKey, values = {}) => write(texts[key], { tenant, ...values })
   const parts: Part[] = [
     { tag: 'words', words: translate('mail.greeting') },
     ...partsOf(content, translate, timeWriter(locale)),
     { tag: 'quiet', words: translate('mail.sender') },
   ]
   // Without directional isolates: not every mail program hides them in a subject.
-  const subject = filledIn(catalogue[`${content.kind}.subject`], { tenant })
+  const subject = filledIn(texts[`${content.kind}.subject`], { tenant })
   return {
     to,
     locale,

@@ -9,7 +9,7 @@ import type {
 } from '../../../actors/commerce/checkout/protocol.js'
 import type { Recurring } from '../../../actors/commerce/payments/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
-import type { MessageKey } from '../catalogue/en.js'
+import type { MessageKey } from '../texts/texts.js'
 import { failurePage } from '../platform/error.js'
 import { chooseLanguage, type Language } from '../platform/language.js'
 import { pictureOf } from './qr.js'

@@ -7,7 +7,7 @@ import type {
   ToUpstream,
 } from '../../../actors/identity/federated-login/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
-import type { MessageKey } from '../catalogue/en.js'
+import type { MessageKey } from '../texts/texts.js'
 import { failurePage } from '../platform/error.js'
 import { renderPage } from '../platform/render.js'
 

@@ -1,7 +1,7 @@
 /** Pages of guests: the address that keeps the account, and its code. */
 import type { AddressShown } from '../../../actors/identity/guests/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
-import type { MessageKey } from '../catalogue/en.js'
+import type { MessageKey } from '../texts/texts.js'
 import { failurePage } from '../platform/error.js'
 import { renderPage } from '../platform/render.js'
 

@@ -10,7 +10,7 @@ import type {
 } from '../../../actors/identity/sign-in/protocol.js'
 import type { TotpShown } from '../../../actors/identity/accounts/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
-import type { MessageKey } from '../catalogue/en.js'
+import type { MessageKey } from '../texts/texts.js'
 import { captchaParts } from './captcha.js'
 import { failurePage } from '../platform/error.js'
 import { chooseLanguage, type Language } from '../platform/language.js'

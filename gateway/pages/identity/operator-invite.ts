@@ -6,7 +6,7 @@ import type {
 } from '../../../actors/identity/sign-in/protocol.js'
 import type { InviteValid } from '../../../actors/agents/workspaces/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
-import type { MessageKey } from '../catalogue/en.js'
+import type { MessageKey } from '../texts/texts.js'
 import { chooseLanguage } from '../platform/language.js'
 import { type Frame, renderPage } from '../platform/render.js'
 

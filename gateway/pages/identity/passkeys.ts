@@ -2,7 +2,7 @@
 import type { PageTenant } from '../../../actors/domain/tenants/branding.js'
 import type { PasskeyRefused } from '../../../actors/identity/passkeys/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
-import type { MessageKey } from '../catalogue/en.js'
+import type { MessageKey } from '../texts/texts.js'
 import { deviceOf, enrolmentPage } from './login.js'
 import { renderPage } from '../platform/render.js'
 

@@ -16,7 +16,7 @@ import type {
 } from '../../../actors/identity/sign-in/protocol.js'
 import type { PageTenant } from '../../../actors/domain/tenants/branding.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
-import type { MessageKey } from '../catalogue/en.js'
+import type { MessageKey } from '../texts/texts.js'
 import { captchaParts } from './captcha.js'
 import { failurePage } from '../platform/error.js'
 import { chooseLanguage } from '../platform/language.js'

@@ -2,7 +2,7 @@
 import type { OwnPhoneShown, PhoneShown } from '../../../actors/identity/phone/protocol.js'
 import type { FlowPage, Locked } from '../../../actors/identity/sign-in/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
-import type { MessageKey } from '../catalogue/en.js'
+import type { MessageKey } from '../texts/texts.js'
 import { type Frame, renderPage } from '../platform/render.js'
 
 type Asking = { readonly tag: 'page' | 'invalid_number' | 'country_refused' } | Locked

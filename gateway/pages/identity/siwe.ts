@@ -2,7 +2,7 @@
 import type { OwnShown } from '../../../actors/identity/siwe/protocol.js'
 import type { FlowPage, Locked } from '../../../actors/identity/sign-in/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
-import type { MessageKey } from '../catalogue/en.js'
+import type { MessageKey } from '../texts/texts.js'
 import { renderPage } from '../platform/render.js'
 import { WALLET_SCRIPT } from '../platform/script.js'
 

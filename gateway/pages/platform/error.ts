@@ -1,6 +1,6 @@
 /** Error pages, with the status of the corresponding problem document and the request id. */
 import { PROBLEM_TYPES, type Problem } from '../../response/problems.js'
-import type { MessageKey } from '../catalogue/en.js'
+import type { MessageKey } from '../texts/texts.js'
 import { type Branding, type Frame, renderPage } from './render.js'
 
 const WORDS: Readonly<Record<number, MessageKey>> = {

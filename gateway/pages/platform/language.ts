@@ -2,24 +2,13 @@
 import { type I18nSettings, I18N_DEFAULTS } from '../../../actors/domain/i18n/settings.js'
 import {
   localeFor,
-  type Text,
   type TextValues,
   textWriter,
   timeWriter,
 } from '../../../actors/domain/i18n/languages.js'
 import { currencyExponent, decimalAmount } from '../../../actors/domain/commerce/currencies.js'
 import { directionOf, type Locale } from '../../../actors/domain/i18n/locales.js'
-import { ar } from '../catalogue/ar.js'
-import { de } from '../catalogue/de.js'
-import { type Catalogue, en, type MessageKey } from '../catalogue/en.js'
-import { es } from '../catalogue/es.js'
-import { fr } from '../catalogue/fr.js'
-import { it } from '../catalogue/it.js'
-import { ja } from '../catalogue/ja.js'
-import { pt } from '../catalogue/pt.js'
-
-/** The texts of all languages. The type requires a catalogue for each locale. */
-export const CATALOGUES: Readonly<Record<Locale, Catalogue>> = { en, de, fr, es, it, pt, ja, ar }
+import { isMessage, type MessageKey, TEXTS } from '../texts/texts.js'
 
 type CalendarUnit = 'day' | 'week' | 'month' | 'year'
 
@@ -102,10 +91,8 @@ function relativeTimes(locale: Locale, justNow: string): Language['relativeTime'
 
 const SECS_OF = { day: 86_400, hour: 3_600, minute: 60 } as const
 
-const isMessage = (key: string): key is MessageKey => Object.hasOwn(en, key)
-
 function languageOf(locale: Locale): Language {
-  const catalogue: Readonly<Record<MessageKey, Text>> = CATALOGUES[locale]
+  const texts = TEXTS[locale]
   const write = textWriter(locale)
   const formats = new Map<string, Intl.NumberFormat>()
   const counted = (count: number, unit: CalendarUnit | 'hour' | 'minute') => {
@@ -116,7 +103,7 @@ function languageOf(locale: Locale): Language {
     }
     return format.format(count)
   }
-  const say: Language['say'] = (key, values) => write(catalogue[key], values)
+  const say: Language['say'] = (key, values) => write(texts[key], values)
   return {
     locale,
     direction: directionOf(locale),

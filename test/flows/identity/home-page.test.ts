@@ -3,9 +3,8 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import test from 'ava'
 import { LOCALES } from '../../../actors/domain/i18n/locales.js'
-import { PROBLEM_TEXTS } from '../../../gateway/site/problems/texts.js'
 import { OWNERSHIP_SUITE } from '../../../actors/domain/signed-strings.js'
-import { PROBLEM_TYPES } from '../../../gateway/response/problems.js'
+import { PROBLEM_TEXTS, PROBLEM_TYPES } from '../../../gateway/response/problems.js'
 import { SERVING_PROCESSES } from '../../support/fleet/through.js'
 import { apiOf } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
@@ -227,7 +226,7 @@ test('the page of a problem type is in the language of the browser', async (t) =
     const get = (path: string) => open(path, locale)
     const all = Object.entries(texts.types)
     const isEach = IS_LONG || locale === 'de'
-    for (const [name, [title]] of isEach ? all : all.slice(0, 1)) {
+    for (const [name, { title }] of isEach ? all : all.slice(0, 1)) {
       const page = await get(`/errors/${name}`)
       const html = await page.text()
       t.is(page.headers.get('vary'), 'Accept-Language')
@@ -240,7 +239,4 @@ test('the page of a problem type is in the language of the browser', async (t) =
     t.true(list.includes(`<h1>${texts.words.all}</h1>`))
     t.true(list.includes('<code translate="no" dir="ltr">type</code>'))
   }
-  const { types } = PROBLEM_TEXTS.de
-  for (const [name, [title]] of Object.entries(PROBLEM_TEXTS.en.types))
-    t.not(types[name as keyof typeof types][0], title, 'translated')
 })

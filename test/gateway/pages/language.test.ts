@@ -2,13 +2,30 @@ import { readdirSync, readFileSync } from 'node:fs'
 import test from 'ava'
 import { type Text, textWriter } from '../../../actors/domain/i18n/languages.js'
 import { type Locale, LOCALES } from '../../../actors/domain/i18n/locales.js'
-import { MAIL_CATALOGUES } from '../../../actors/platform/mail/render.js'
-import { CATALOGUES, chooseLanguage, languageIn } from '../../../gateway/pages/platform/language.js'
+import { MAIL_TEXTS } from '../../../actors/platform/mail/render.js'
+import { PROBLEM_TEXTS } from '../../../gateway/response/problems.js'
+import { chooseLanguage, languageIn } from '../../../gateway/pages/platform/language.js'
+import { TEXTS } from '../../../gateway/pages/texts/texts.js'
 
 type Texts = Readonly<Record<string, Text>>
+
+/** Texts in objects, under the path of each. */
+const flat = (texts: object, path = ''): Texts =>
+  Object.fromEntries(
+    Object.entries(texts).flatMap(([key, text]: [string, Text | object]) =>
+      typeof text === 'string'
+        ? [[`${path}${key}`, text]]
+        : Object.entries(flat(text, `${path}${key}.`)),
+    ),
+  )
+const PROBLEMS = Object.fromEntries(
+  LOCALES.map((locale) => [locale, flat(PROBLEM_TEXTS[locale])]),
+) as Readonly<Record<Locale, Texts>>
+
 const ALL: readonly (readonly [name: string, catalogues: Readonly<Record<Locale, Texts>>])[] = [
-  ['pages', CATALOGUES],
-  ['mails', MAIL_CATALOGUES],
+  ['pages', TEXTS],
+  ['mails', MAIL_TEXTS],
+  ['problems', PROBLEMS],
 ]
 
 /** Words that are the same in English: names, and words that a language took over. */
@@ -40,6 +57,7 @@ const SAME_AS_ENGLISH: Readonly<Record<Locale, readonly string[]>> = {
     'Agent',
     'Agents',
     'Applications',
+    'Cause',
     'Code',
     'Commerce',
     'Console',
@@ -169,6 +187,7 @@ for (const [name, catalogues] of ALL) {
   test(`fr, ${name}: no-break spaces precede high punctuation`, (t) => {
     const wrong = Object.values(catalogues.fr)
       .flatMap(formsOf)
+      .map((text) => text.replaceAll(/`[^`]*`/g, ''))
       .filter((text) => /[^\u202F\u00A0][?!;»]| [:]|[^\u00A0s\d]:(?!\/)/.test(text))
     t.deepEqual(wrong, [])
   })
@@ -198,7 +217,7 @@ test('every key that a template names has a text', (t) => {
     .flatMap((file) =>
       [...readFileSync(`${folder}/${file}`, 'utf8').matchAll(/\bsay(?:WithNames)?\('([^']+)'/g)]
         .map(([, key]) => key!)
-        .filter((key) => !Object.hasOwn(CATALOGUES.en, key))
+        .filter((key) => !Object.hasOwn(TEXTS.en, key))
         .map((key) => `${file}: ${key}`),
     )
   t.deepEqual(unknown, [])

@@ -1,10 +1,10 @@
 import test from 'ava'
 import { SCOPES } from '../../../actors/domain/scopes.js'
-import { CATALOGUES } from '../../../gateway/pages/platform/language.js'
+import { TEXTS } from '../../../gateway/pages/texts/texts.js'
 
-for (const [locale, catalogue] of Object.entries(CATALOGUES)) {
+for (const [locale, texts] of Object.entries(TEXTS)) {
   test(`every scope has words of its own for the consent page (${locale})`, (t) => {
-    const words = SCOPES.map((scope) => (catalogue as Record<string, string>)[`scope.${scope}`])
+    const words = SCOPES.map((scope) => (texts as Record<string, string>)[`scope.${scope}`])
     t.deepEqual(
       SCOPES.filter((_, index) => !words[index]),
       [],

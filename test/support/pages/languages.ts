@@ -2,13 +2,13 @@
 import type { Page } from 'playwright-core'
 import type { Text } from '../../../actors/domain/i18n/languages.js'
 import { directionOf, type Locale, LOCALES } from '../../../actors/domain/i18n/locales.js'
-import { CATALOGUES } from '../../../gateway/pages/platform/language.js'
+import { TEXTS } from '../../../gateway/pages/texts/texts.js'
 import { violations } from './chromium.js'
 
-const KEYS: ReadonlySet<string> = new Set(Object.keys(CATALOGUES.en))
+const KEYS: ReadonlySet<string> = new Set(Object.keys(TEXTS.en))
 const sentencesOf = (text: Text) => (typeof text === 'string' ? [text] : Object.values(text))
 /** English texts that cannot be part of another text. */
-const SENTENCES = Object.values(CATALOGUES.en)
+const SENTENCES = Object.values(TEXTS.en)
   .flatMap(sentencesOf)
   .filter((text) => text.length > 24 && !text.includes('{'))
 

@@ -5,7 +5,7 @@ import { smtpMailer } from '../../../../actors/operations/mail/client.js'
 import { type MailServerOptions, openMailServer } from '../../../support/operations/mail.js'
 import { freePort } from '../../../support/service/settings.js'
 import { LOCALES, directionOf } from '../../../../actors/domain/i18n/locales.js'
-import { MAIL_CATALOGUES, renderMessage } from '../../../../actors/platform/mail/render.js'
+import { MAIL_TEXTS, renderMessage } from '../../../../actors/platform/mail/render.js'
 
 const ADA = 'ada@harbour.works'
 const account = { user: 'svc', pass: 'a secret of the mail server' }
@@ -127,7 +127,7 @@ test('a message of every kind is complete in every language', (t) => {
       t.true(message.html.includes(`<html lang="${locale}" dir="${directionOf(locale)}">`), name)
       const all = [message.subject, message.text, message.html].join('\n')
       t.notRegex(all, /\{[a-z]+\}|undefined/, name)
-      t.true(message.text.includes(MAIL_CATALOGUES[locale]['mail.greeting']), name)
+      t.true(message.text.includes(MAIL_TEXTS[locale]['mail.greeting']), name)
       t.notRegex(message.subject, /[\u2066-\u2069]/, 'not every mail program hides isolates there')
       if (content.kind === 'sign_in') t.true(message.text.includes('BCDF-GHJK'), name)
       if ('link' in content) t.true(message.text.includes(`\n${LINK}\n`), name)
