@@ -4,7 +4,7 @@
  */
 import { type KeyAlgorithm, type OrganizationRole, roleIn } from './agents.js'
 import { UNHURRIED } from '../platform/durability.js'
-import { type Database, LOOKED_UP, type Transaction } from '../platform/sql.js'
+import { changedRows, type Database, LOOKED_UP, type Transaction } from '../platform/sql.js'
 
 /** A key that may log in, with the role of its agent in the requested tenant. */
 export type LoginCandidate = {
@@ -200,12 +200,8 @@ export async function spendAgentChallenges(
 }
 
 /** Deletes up to `limit` challenges that expired more than `retentionSecs` ago. @returns the number. */
-export async function deleteEndedAgentChallenges(
-  tx: Transaction,
-  retentionSecs: number,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const deleteEndedAgentChallenges = (tx: Transaction, retentionSecs: number, limit: number) =>
+  changedRows(tx, {
     name: 'agent_challenge.delete_ended',
     text: `delete from agent_challenges where id in (
              select id from agent_challenges
@@ -213,5 +209,3 @@ export async function deleteEndedAgentChallenges(
              limit $2 for update skip locked)`,
     values: [retentionSecs, limit],
   })
-  return rowCount
-}

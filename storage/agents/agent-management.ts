@@ -4,7 +4,7 @@
  */
 import type { KeyAlgorithm } from './agents.js'
 import type { JoinedMember } from '../identity/organization-members.js'
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 /** An agent that a tenant may see. */
 export type VisibleAgent = {
@@ -39,13 +39,13 @@ const SEEN = `(a.tenant_id = $1 or a.id in (
   where t.id = $1 and m.member_type = 'agent'))`
 
 /** A page of agents that a tenant may see, newest first. */
-export async function listVisibleAgents(
+export const listVisibleAgents = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<VisibleAgent[]> {
-  const { rows } = await tx.query<VisibleAgent>({
+) =>
+  allRows<VisibleAgent>(tx, {
     name: 'agent.places',
     // The newest of the tenant by their index, and the members of its organization, which are few.
     text: `select ${PLACE} from agents a
@@ -62,67 +62,49 @@ export async function listVisibleAgents(
            order by a.created_at desc, a.id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /** Undefined when the tenant may not see the agent. */
-export async function findVisibleAgent(
-  tx: Transaction,
-  tenantId: string,
-  agentId: string,
-): Promise<VisibleAgent | undefined> {
-  const { rows } = await tx.query<VisibleAgent>({
+export const findVisibleAgent = (tx: Transaction, tenantId: string, agentId: string) =>
+  firstRow<VisibleAgent>(tx, {
     name: 'agent.place',
     text: `select ${PLACE} from agents a where a.id = $2 and ${SEEN}`,
     values: [tenantId, agentId],
   })
-  return rows[0]
-}
 
 /** Sets the status in the home tenant; false when it is unchanged. */
-export async function setAgentStatus(
+export const setAgentStatus = (
   tx: Transaction,
   agentId: string,
   status: 'active' | 'suspended',
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'agent.set_status',
     text: `update agents set status = $2, updated_at = $3 where id = $1 and status <> $2`,
     values: [agentId, status, now],
   })
-  return rowCount === 1
-}
 
 /** Suspends a member agent in one tenant; false when it was suspended already. */
-export async function insertAgentSuspension(
+export const insertAgentSuspension = (
   tx: Transaction,
   tenantId: string,
   agentId: string,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'agent_suspension.insert',
     text: `insert into agent_suspensions (tenant_id, agent_id, created_at) values ($1, $2, $3)
            on conflict do nothing`,
     values: [tenantId, agentId, now],
   })
-  return rowCount === 1
-}
 
 /** Lifts a suspension in one tenant; false when there is none. */
-export async function deleteAgentSuspension(
-  tx: Transaction,
-  tenantId: string,
-  agentId: string,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const deleteAgentSuspension = (tx: Transaction, tenantId: string, agentId: string) =>
+  isChanged(tx, {
     name: 'agent_suspension.delete',
     text: 'delete from agent_suspensions where tenant_id = $1 and agent_id = $2',
     values: [tenantId, agentId],
   })
-  return rowCount === 1
-}
 
 /** Replaces the stored scopes. @returns the previous ones, undefined for an unknown agent. */
 export async function setAgentScopes(
@@ -142,8 +124,8 @@ export async function setAgentScopes(
 }
 
 /** Deletes an agent with its keys, anchors and challenges. @returns its memberships, which end. */
-export async function deleteAgent(tx: Transaction, agentId: string): Promise<JoinedMember[]> {
-  const { rows } = await tx.query<JoinedMember>({
+export const deleteAgent = (tx: Transaction, agentId: string) =>
+  allRows<JoinedMember>(tx, {
     name: 'agent.delete',
     text: `with left_organizations as (
              delete from organization_members where member_type = 'agent' and member_id = $1
@@ -152,18 +134,14 @@ export async function deleteAgent(tx: Transaction, agentId: string): Promise<Joi
            select * from left_organizations`,
     values: [agentId],
   })
-  return rows
-}
 
 /** Locks the agent until the transaction ends, to serialise changes. False for an unknown agent. */
-export async function holdAgent(tx: Transaction, agentId: string): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const holdAgent = (tx: Transaction, agentId: string) =>
+  isChanged(tx, {
     name: 'agent.hold',
     text: 'select from agents where id = $1 for update',
     values: [agentId],
   })
-  return rowCount === 1
-}
 
 export type NewAgentKey = {
   readonly tenantId: string
@@ -176,8 +154,8 @@ export type NewAgentKey = {
 }
 
 /** Adds a key with its did:key anchor; false when the tenant has a key with this fingerprint. */
-export async function insertAgentKey(tx: Transaction, key: NewAgentKey): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const insertAgentKey = (tx: Transaction, key: NewAgentKey) =>
+  isChanged(tx, {
     name: 'agent_key.insert',
     text: `with key as (
              insert into agent_keys (tenant_id, fingerprint, agent_id, algorithm, public_key,
@@ -197,25 +175,18 @@ export async function insertAgentKey(tx: Transaction, key: NewAgentKey): Promise
       key.did,
     ],
   })
-  return rowCount === 1
-}
 
 export type KeyStatus = 'active' | 'deprecated' | 'revoked'
 
 /** The status of each key of an agent. */
-export async function findKeyStatuses(
-  tx: Transaction,
-  agentId: string,
-): Promise<{ fingerprint: string; status: KeyStatus }[]> {
-  const { rows } = await tx.query<{ fingerprint: string; status: KeyStatus }>({
+export const findKeyStatuses = (tx: Transaction, agentId: string) =>
+  allRows<{ fingerprint: string; status: KeyStatus }>(tx, {
     name: 'agent_key.statuses',
     text: `select k.fingerprint, k.status from agents a
              join agent_keys k on k.tenant_id = a.tenant_id and k.agent_id = a.id
            where a.id = $1`,
     values: [agentId],
   })
-  return rows
-}
 
 /** active -> deprecated. */
 export async function deprecateAgentKey(

@@ -1,6 +1,6 @@
 /** What agents publish about themselves as clients of other services: their documents. */
 import { agentInForce } from '../platform/in-force.js'
-import type { Transaction } from '../platform/sql.js'
+import { firstRow, type Transaction } from '../platform/sql.js'
 
 export type PublishedAgent<Profile> = {
   readonly id: string
@@ -21,12 +21,12 @@ export type PublishedAgent<Profile> = {
  * An active agent of an active home tenant. Its documents are public, so the look-up crosses tenants.
  * @param seenIn a tenant that must not have suspended it.
  */
-export async function findAgentProfile<Profile>(
+export const findAgentProfile = <Profile>(
   tx: Transaction,
   agentId: string,
   seenIn: string | null = null,
-): Promise<PublishedAgent<Profile> | undefined> {
-  const { rows } = await tx.query<PublishedAgent<Profile>>({
+) =>
+  firstRow<PublishedAgent<Profile>>(tx, {
     name: 'agent.profile',
     text: `select a.id, a.tenant_id as "tenantId", a.name, a.profile,
              (select coalesce(json_agg(json_build_object('fingerprint', k.fingerprint,
@@ -38,8 +38,6 @@ export async function findAgentProfile<Profile>(
              select from agent_suspensions x where x.tenant_id = $2 and x.agent_id = a.id)`,
     values: [agentId, seenIn],
   })
-  return rows[0]
-}
 
 /** Replaces the profile. The agent may work with a token of a tenant that is not its home, so it crosses tenants. */
 export async function replaceAgentProfile(

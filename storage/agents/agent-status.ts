@@ -1,5 +1,5 @@
 /** Sessions of agents and their scopes. All statements cross tenants. */
-import type { Transaction } from '../platform/sql.js'
+import { changedRows, type Transaction } from '../platform/sql.js'
 
 /** The key of a session's login; undefined for an ended session. */
 export async function findSessionKey(
@@ -38,13 +38,13 @@ export type SessionsToEnd = {
  * Ends an agent's own sessions; a trigger notifies every process at the commit. Sessions of delegations
  * end with their delegation. @returns the number.
  */
-export async function endAgentSessions(
+export const endAgentSessions = (
   tx: Transaction,
   { agentId, tenantId, fingerprint }: SessionsToEnd,
   reason: string,
   now: Date,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+) =>
+  changedRows(tx, {
     name: 'session.end_of_agent',
     text: `update sessions set ended_at = $5, ended_reason = $4
            where agent_id = $1 and subject_type = 'agent' and ended_at is null
@@ -52,5 +52,3 @@ export async function endAgentSessions(
              and ($3::text is null or key_fingerprint = $3)`,
     values: [agentId, tenantId, fingerprint, reason, now],
   })
-  return rowCount
-}

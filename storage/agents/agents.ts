@@ -2,7 +2,7 @@
 import { insertChainAnchor, type OnChainAgent, onChainName } from './chain-anchors.js'
 import { UNHURRIED } from '../platform/durability.js'
 import { lockUntilEnd } from '../platform/portable/locks.js'
-import { type Database, LOOKED_UP, type Transaction } from '../platform/sql.js'
+import { isChanged, type Database, LOOKED_UP, type Transaction } from '../platform/sql.js'
 
 export type KeyAlgorithm = 'ed25519' | 'es256'
 
@@ -102,19 +102,12 @@ async function anchorTaken(
 }
 
 /** True if the anchor is registered in the tenant, in any status. */
-export async function anchorKnown(
-  tx: Transaction,
-  tenantId: string,
-  type: AnchorType,
-  value: string,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const anchorKnown = (tx: Transaction, tenantId: string, type: AnchorType, value: string) =>
+  isChanged(tx, {
     name: 'agent_anchor.known',
     text: `select from agent_anchors where tenant_id = $1 and type = $2 and value = $3`,
     values: [tenantId, type, value],
   })
-  return rowCount === 1
-}
 
 /** active -> revoked. The row stays, so that no other agent can register the DID. */
 export async function revokeAgentAnchor(
@@ -131,18 +124,12 @@ export async function revokeAgentAnchor(
 }
 
 /** True if the key is registered in the tenant, in any status. */
-export async function fingerprintKnown(
-  tx: Transaction,
-  tenantId: string,
-  fingerprint: string,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const fingerprintKnown = (tx: Transaction, tenantId: string, fingerprint: string) =>
+  isChanged(tx, {
     name: 'agent_key.known',
     text: `select from agent_keys where tenant_id = $1 and fingerprint = $2`,
     values: [tenantId, fingerprint],
   })
-  return rowCount === 1
-}
 
 export type AgentWithKeys = AgentRow & {
   /** The home tenant is the control plane. */

@@ -2,7 +2,7 @@
  * Agents of registries on chains that are anchors, and up to which block the registries were read. A cursor moves in the
  * transaction that writes the events of its blocks, and only if nothing changed it since it was read.
  */
-import { LOOKED_UP, type Transaction } from '../platform/sql.js'
+import { allRows, firstRow, isChanged, LOOKED_UP, type Transaction } from '../platform/sql.js'
 
 /** An agent of a registry, and the block at which its owner was read. */
 export type OnChainAgent = {
@@ -66,19 +66,13 @@ export async function insertChainAnchor(
 }
 
 /** Claims the next reading of a chain. @returns false if a process read it within the last `secs`. */
-export async function claimReading(
-  tx: Transaction,
-  network: string,
-  secs: number,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const claimReading = (tx: Transaction, network: string, secs: number) =>
+  isChanged(tx, {
     name: 'registry_cursor.claim',
     text: `update registry_cursors set read_at = clock_timestamp()
            where network = $1 and read_at < clock_timestamp() - make_interval(secs => $2)`,
     values: [network, secs],
   })
-  return rowCount === 1
-}
 
 export type RegistryCursor = {
   readonly block: number
@@ -88,50 +82,38 @@ export type RegistryCursor = {
 }
 
 /** The cursor of a chain. Undefined if no agent of the chain was ever an anchor. */
-export async function findRegistryCursor(
-  tx: Transaction,
-  network: string,
-): Promise<RegistryCursor | undefined> {
-  const { rows } = await tx.query<RegistryCursor>({
+export const findRegistryCursor = (tx: Transaction, network: string) =>
+  firstRow<RegistryCursor>(tx, {
     name: 'registry_cursor.find',
     text: `select block, block_hash as hash, version from registry_cursors where network = $1`,
     values: [network],
   })
-  return rows[0]
-}
 
 /** @returns false if the cursor was changed since the version. */
-export async function moveRegistryCursor(
+export const moveRegistryCursor = (
   tx: Transaction,
   network: string,
   version: number,
   to: { readonly block: number; readonly hash: string | null },
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'registry_cursor.move',
     text: `update registry_cursors set block = $3, block_hash = $4, version = version + 1
            where network = $1 and version = $2`,
     values: [network, version, to.block, to.hash],
   })
-  return rowCount === 1
-}
 
 const ACTIVE = `chain_anchors c join agent_anchors n on n.tenant_id = c.tenant_id
     and n.type = 'erc8004' and n.value = c.registry || ':' || c.token and n.status = 'active'`
 
 /** The agents of a registry that are active anchors, with the first block of each. Crosses tenants. */
-export async function anchoredTokens(
-  tx: Transaction,
-  registry: string,
-): Promise<{ token: string; fromBlock: number }[]> {
-  const { rows } = await tx.query<{ token: string; fromBlock: number }>({
+export const anchoredTokens = (tx: Transaction, registry: string) =>
+  allRows<{ token: string; fromBlock: number }>(tx, {
     name: 'chain_anchor.tokens',
     text: `select c.token, min(c.from_block) as "fromBlock" from ${ACTIVE}
            where c.registry = $1 group by c.token order by c.token`,
     values: [registry],
   })
-  return rows
-}
 
 /** An agent that has an anchor. */
 export type AnchorHolder = {
@@ -144,12 +126,8 @@ export type AnchorHolder = {
 }
 
 /** The agents whose active anchors are these. Crosses tenants. */
-export async function anchorHolders(
-  tx: Transaction,
-  registry: string,
-  tokens: readonly string[],
-): Promise<AnchorHolder[]> {
-  const { rows } = await tx.query<AnchorHolder>({
+export const anchorHolders = (tx: Transaction, registry: string, tokens: readonly string[]) =>
+  allRows<AnchorHolder>(tx, {
     name: 'chain_anchor.holders',
     text: `select c.token, c.from_block as "fromBlock", c.tenant_id as "homeTenantId",
              c.agent_id as "agentId",
@@ -162,8 +140,6 @@ export async function anchorHolders(
            where c.registry = $1 and c.token = any($2::text[]) order by c.tenant_id`,
     values: [registry, tokens],
   })
-  return rows
-}
 
 /** A log that is about an agent. */
 export type LogOfAgent = Pick<AnchorHolder, 'homeTenantId' | 'agentId'> & {

@@ -1,6 +1,6 @@
 /** Delegation requests of agents. Device codes are stored as hashes. */
 import { agentInForce } from '../platform/in-force.js'
-import type { Transaction } from '../platform/sql.js'
+import { changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type NewDelegationRequest = {
   readonly tenantId: string
@@ -19,11 +19,8 @@ export type NewDelegationRequest = {
 }
 
 /** False when the user code is in use. */
-export async function insertDelegationRequest(
-  tx: Transaction,
-  r: NewDelegationRequest,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const insertDelegationRequest = (tx: Transaction, r: NewDelegationRequest) =>
+  isChanged(tx, {
     name: 'delegation_request.insert',
     text: `insert into delegation_requests (tenant_id, id, agent_id, key_fingerprint,
              device_code_sha256, user_code, scopes, audience, address, interval_secs, created_at,
@@ -45,8 +42,6 @@ export async function insertDelegationRequest(
       r.expiresAt,
     ],
   })
-  return rowCount === 1
-}
 
 export type DelegationRequestStatus = 'pending' | 'approved' | 'denied' | 'consumed'
 
@@ -76,11 +71,11 @@ export type Poll = {
  * Records a poll and returns the request. Serialised by the row lock; the time of the last poll never
  * moves back, even if a poll that waited for the lock has an older time.
  */
-export async function pollDelegationRequest(
+export const pollDelegationRequest = (
   tx: Transaction,
   { tenantId, agentId, deviceCodeSha256, now, penalty }: Poll,
-): Promise<PolledRequest | undefined> {
-  const { rows } = await tx.query<PolledRequest>({
+) =>
+  firstRow<PolledRequest>(tx, {
     name: 'delegation_request.poll',
     text: `with seen as (
              select id, status, expires_at, interval_secs, polled_at,
@@ -99,8 +94,6 @@ export async function pollDelegationRequest(
                and d.revoked_at is not null) as revoked`,
     values: [tenantId, agentId, Buffer.from(deviceCodeSha256), now, penalty],
   })
-  return rows[0]
-}
 
 /** A request for the approval page. */
 export type ShownRequest = {
@@ -136,11 +129,8 @@ export type ShownRequest = {
  * Finds a request by its user code. Crosses tenants: the code determines the tenant, and the agent may
  * have another home tenant.
  */
-export async function findDelegationRequest(
-  tx: Transaction,
-  userCode: string,
-): Promise<ShownRequest | undefined> {
-  const { rows } = await tx.query<ShownRequest>({
+export const findDelegationRequest = (tx: Transaction, userCode: string) =>
+  firstRow<ShownRequest>(tx, {
     name: 'delegation_request.find',
     text: `select r.tenant_id as "tenantId", r.id, r.agent_id as "agentId",
              coalesce(a.name, '') as "agentName", a.created_at as "agentSince",
@@ -164,42 +154,32 @@ export async function findDelegationRequest(
            where r.user_code = $1`,
     values: [userCode],
   })
-  return rows[0]
-}
 
 /**
  * pending -> approved or denied, before it expires; true for the decision that wins. Extends the expiry
  * to five minutes from now, so that the next poll gets the decision.
  */
-export async function decideDelegationRequest(
+export const decideDelegationRequest = (
   tx: Transaction,
   { tenantId, id }: Pick<ShownRequest, 'tenantId' | 'id'>,
   decision: 'approved' | 'denied',
   sub: string,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'delegation_request.decide',
     text: `update delegation_requests set status = $3, decided_by = $4, decided_at = $5,
              expires_at = greatest(expires_at, $5::timestamptz + interval '5 minutes')
            where tenant_id = $1 and id = $2 and status = 'pending' and expires_at > $5`,
     values: [tenantId, id, decision, sub, now],
   })
-  return rowCount === 1
-}
 
 /** Deletes up to `limit` requests that expired before `before`. */
-export async function removeEndedDelegationRequests(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeEndedDelegationRequests = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'delegation_request.remove_ended',
     text: `delete from delegation_requests where (tenant_id, id) in (
              select tenant_id, id from delegation_requests where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

@@ -1,5 +1,5 @@
 /** Delegations: the authority of agents to act for people. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type DelegationRow = {
   readonly tenantId: string
@@ -57,31 +57,29 @@ export async function insertDelegation(
 export type DelegationsOf = { readonly agentId: string | null; readonly subject: string | null }
 
 /** A delegation, if it matches the filter. */
-export async function findDelegation(
+export const findDelegation = (
   tx: Transaction,
   tenantId: string,
   id: string,
   { agentId, subject }: DelegationsOf = { agentId: null, subject: null },
-): Promise<DelegationRow | undefined> {
-  const { rows } = await tx.query<DelegationRow>({
+) =>
+  firstRow<DelegationRow>(tx, {
     name: 'delegation.find',
     text: `select ${COLUMNS} from delegations
            where tenant_id = $1 and id = $2
              and ($3::uuid is null or agent_id = $3) and ($4::text is null or subject = $4)`,
     values: [tenantId, id, agentId, subject],
   })
-  return rows[0]
-}
 
 /** A page of a tenant's delegations, newest first, ended ones included. */
-export async function listDelegations(
+export const listDelegations = (
   tx: Transaction,
   tenantId: string,
   { agentId, subject }: DelegationsOf,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<DelegationRow[]> {
-  const { rows } = await tx.query<DelegationRow>({
+) =>
+  allRows<DelegationRow>(tx, {
     name: 'delegation.list',
     text: `select ${COLUMNS} from delegations
            where tenant_id = $1
@@ -90,25 +88,16 @@ export async function listDelegations(
            order by created_at desc, id desc limit $4`,
     values: [tenantId, agentId, subject, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /** The active delegations of a person, newest first. */
-export async function activeDelegations(
-  tx: Transaction,
-  tenantId: string,
-  subject: string,
-  now: Date,
-): Promise<DelegationRow[]> {
-  const { rows } = await tx.query<DelegationRow>({
+export const activeDelegations = (tx: Transaction, tenantId: string, subject: string, now: Date) =>
+  allRows<DelegationRow>(tx, {
     name: 'delegation.active',
     text: `select ${COLUMNS} from delegations
            where tenant_id = $1 and subject = $2 and revoked_at is null and expires_at > $3
            order by created_at desc, id desc limit 200`,
     values: [tenantId, subject, now],
   })
-  return rows
-}
 
 /** When the agents of delegations last got a token by them, by the id of the delegation. */
 export async function lastUsesOfDelegations(
@@ -183,7 +172,7 @@ export type Redemption = {
  */
 export async function redeemDelegation(tx: Transaction, redemption: Redemption): Promise<boolean> {
   const r = redemption
-  const { rowCount } = await tx.query({
+  return isChanged(tx, {
     name: 'delegation.redeem',
     text: `with consumed as (
              update delegation_requests set status = 'consumed'
@@ -218,25 +207,22 @@ export async function redeemDelegation(tx: Transaction, redemption: Redemption):
       r.audience,
     ],
   })
-  return rowCount === 1
 }
 
 /** Revokes a delegation; a trigger ends its session. Undefined when it was revoked already. */
-export async function revokeDelegation(
+export const revokeDelegation = (
   tx: Transaction,
   tenantId: string,
   id: string,
   reason: string,
   now: Date,
-): Promise<DelegationRow | undefined> {
-  const { rows } = await tx.query<DelegationRow>({
+) =>
+  firstRow<DelegationRow>(tx, {
     name: 'delegation.revoke',
     text: `update delegations set revoked_at = $4, revoked_reason = $3
            where tenant_id = $1 and id = $2 and revoked_at is null returning ${COLUMNS}`,
     values: [tenantId, id, reason, now],
   })
-  return rows[0]
-}
 
 /** Filter of delegations to revoke; an absent member matches all. */
 export type DelegationsToEnd = {
@@ -251,13 +237,13 @@ export type DelegationsToEnd = {
 }
 
 /** Revokes delegations; triggers end their sessions. @returns those that this call revoked. */
-export async function endDelegations(
+export const endDelegations = (
   tx: Transaction,
   { tenantId, agentId, subject, fingerprint, accountId }: DelegationsToEnd,
   reason: string,
   now: Date,
-): Promise<DelegationRow[]> {
-  const { rows } = await tx.query<DelegationRow>({
+) =>
+  allRows<DelegationRow>(tx, {
     name: 'delegation.end',
     text: `update delegations set revoked_at = $6, revoked_reason = $5
            where revoked_at is null and expires_at > $6
@@ -276,24 +262,16 @@ export async function endDelegations(
       accountId ?? null,
     ],
   })
-  return rows
-}
 
 /** Deletes up to `limit` delegations that expired before `before`. */
-export async function removeEndedDelegations(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeEndedDelegations = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'delegation.remove_ended',
     text: `delete from delegations where (tenant_id, id) in (
              select tenant_id, id from delegations where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}
 
 /** When a person last approved a delegation to an agent; null when there is no record. */
 export async function lastDelegated(

@@ -14,7 +14,7 @@ import {
 } from './agents.js'
 import { onChainAgent, type OnChainAgent, onChainName } from './chain-anchors.js'
 import { UNHURRIED } from '../platform/durability.js'
-import { LOOKED_UP, type Transaction } from '../platform/sql.js'
+import { changedRows, isChanged, LOOKED_UP, type Transaction } from '../platform/sql.js'
 
 export type PowChallengeRow = {
   id: string
@@ -157,34 +157,26 @@ export async function redeemPowChallenge(
 }
 
 /** Locks an open challenge until the transaction ends; false when it is closed. */
-async function holdPowChallenge(tx: Transaction, id: string): Promise<boolean> {
-  const { rowCount } = await tx.query({
+const holdPowChallenge = (tx: Transaction, id: string) =>
+  isChanged(tx, {
     name: 'pow_challenge.hold',
     text: `select from pow_challenges
            where id = $1 and status = 'issued' and expires_at > clock_timestamp() for update`,
     values: [id],
   })
-  return rowCount === 1
-}
 
 /** issued -> consumed, once across all processes; true for the call that wins. */
-async function consumePowChallenge(tx: Transaction, id: string): Promise<boolean> {
-  const { rowCount } = await tx.query({
+const consumePowChallenge = (tx: Transaction, id: string) =>
+  isChanged(tx, {
     name: 'pow_challenge.consume',
     text: `update pow_challenges set status = 'consumed', consumed_at = clock_timestamp()
            where id = $1 and status = 'issued'`,
     values: [id],
   })
-  return rowCount === 1
-}
 
 /** Deletes up to `limit` challenges that expired more than `retentionSecs` ago. @returns the number. */
-export async function deleteEndedPowChallenges(
-  tx: Transaction,
-  retentionSecs: number,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const deleteEndedPowChallenges = (tx: Transaction, retentionSecs: number, limit: number) =>
+  changedRows(tx, {
     name: 'pow_challenge.delete_ended',
     text: `delete from pow_challenges where id in (
              select id from pow_challenges
@@ -192,5 +184,3 @@ export async function deleteEndedPowChallenges(
              limit $2 for update skip locked)`,
     values: [retentionSecs, limit],
   })
-  return rowCount
-}

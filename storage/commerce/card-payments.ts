@@ -2,7 +2,14 @@
  * Payments of the card provider under the provider's ids, and the webhooks that it sent. A payment
  * moves money only after its row contains the provider's id, so no crash loses a payment.
  */
-import type { Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  changedRows,
+  firstRow,
+  isChanged,
+  onlyRow,
+  type Transaction,
+} from '../platform/sql.js'
 
 export type CardPaymentRow = {
   tenantId: string
@@ -21,53 +28,35 @@ const COLUMNS = `p.tenant_id as "tenantId", p.charge_id as "chargeId",
   p.abandoned, p.look_ups as "lookUps"`
 
 /** Returns the payment of a charge. Inserts it if there is none. */
-export async function beginCardPayment(
-  tx: Transaction,
-  tenantId: string,
-  chargeId: string,
-  now: Date,
-): Promise<CardPaymentRow> {
-  const { rows } = await tx.query<CardPaymentRow>({
+export const beginCardPayment = (tx: Transaction, tenantId: string, chargeId: string, now: Date) =>
+  onlyRow<CardPaymentRow>(tx, {
     name: 'card_payment.begin',
     text: `insert into card_payments as p (tenant_id, charge_id, created_at) values ($1, $2, $3)
            on conflict (tenant_id, charge_id) do update set created_at = p.created_at
            returning ${COLUMNS}`,
     values: [tenantId, chargeId, now],
   })
-  return rows[0]!
-}
 
-export async function findCardPayment(
-  tx: Transaction,
-  tenantId: string,
-  chargeId: string,
-): Promise<CardPaymentRow | undefined> {
-  const { rows } = await tx.query<CardPaymentRow>({
+export const findCardPayment = (tx: Transaction, tenantId: string, chargeId: string) =>
+  firstRow<CardPaymentRow>(tx, {
     name: 'card_payment.find',
     text: `select ${COLUMNS} from card_payments p where tenant_id = $1 and charge_id = $2`,
     values: [tenantId, chargeId],
   })
-  return rows[0]
-}
 
 /** Finds a payment by the provider's id. Crosses tenants: the provider does not name a tenant. */
-export async function cardPaymentOf(
-  tx: Transaction,
-  paymentId: string,
-): Promise<CardPaymentRow | undefined> {
-  const { rows } = await tx.query<CardPaymentRow>({
+export const cardPaymentOf = (tx: Transaction, paymentId: string) =>
+  firstRow<CardPaymentRow>(tx, {
     name: 'card_payment.by_payment',
     text: `select ${COLUMNS} from card_payments p where payment_id = $1`,
     values: [paymentId],
   })
-  return rows[0]
-}
 
 /**
  * Stores the first payment id of the provider. One of several concurrent creations wins.
  * @returns undefined when another id is stored, or the payment was abandoned.
  */
-export async function nameCardPayment(
+export const nameCardPayment = (
   tx: Transaction,
   named: {
     readonly tenantId: string
@@ -75,16 +64,14 @@ export async function nameCardPayment(
     readonly checkoutId: string | null
     readonly paymentId: string | null
   },
-): Promise<CardPaymentRow | undefined> {
-  const { rows } = await tx.query<CardPaymentRow>({
+) =>
+  firstRow<CardPaymentRow>(tx, {
     name: 'card_payment.name',
     text: `update card_payments p set checkout_id = $3, payment_id = $4
            where tenant_id = $1 and charge_id = $2 and checkout_id is null and payment_id is null
              and not abandoned returning ${COLUMNS}`,
     values: [named.tenantId, named.chargeId, named.checkoutId, named.paymentId],
   })
-  return rows[0]
-}
 
 /** Stores the payment that the buyer made on the provider's page. */
 export async function noteCheckoutPayment(
@@ -105,13 +92,13 @@ export async function noteCheckoutPayment(
  * Refuses a payment permanently while it has no provider id.
  * @returns undefined when it has one.
  */
-export async function abandonCardPayment(
+export const abandonCardPayment = (
   tx: Transaction,
   tenantId: string,
   chargeId: string,
   now: Date,
-): Promise<CardPaymentRow | undefined> {
-  const { rows } = await tx.query<CardPaymentRow>({
+) =>
+  firstRow<CardPaymentRow>(tx, {
     name: 'card_payment.abandon',
     text: `insert into card_payments as p (tenant_id, charge_id, abandoned, created_at)
            values ($1, $2, true, $3)
@@ -120,8 +107,6 @@ export async function abandonCardPayment(
            returning ${COLUMNS}`,
     values: [tenantId, chargeId, now],
   })
-  return rows[0]
-}
 
 /** Counts a server error of the provider. The next call uses another idempotency key. */
 export async function noteFailedCall(
@@ -151,22 +136,20 @@ export async function noteLookUp(
 }
 
 /** Lets one of several waiting callers look the payment up. @returns true for that caller. */
-export async function claimLookUp(
+export const claimLookUp = (
   tx: Transaction,
   tenantId: string,
   chargeId: string,
   now: Date,
   notSince: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'card_payment.claim_look_up',
     text: `update card_payments set looked_up_at = $3
            where tenant_id = $1 and charge_id = $2 and checkout_id is not null
              and (looked_up_at is null or looked_up_at < $4)`,
     values: [tenantId, chargeId, now, notSince],
   })
-  return rowCount === 1
-}
 
 export type CardEventRow = {
   id: string
@@ -213,13 +196,8 @@ export async function receiveCardEvent(
 }
 
 /** Leases webhooks to a worker until `leasedUntil`. Concurrent workers skip them. */
-export async function claimCardEvents(
-  tx: Transaction,
-  now: Date,
-  leasedUntil: Date,
-  limit: number,
-): Promise<CardEventRow[]> {
-  const { rows } = await tx.query<CardEventRow>({
+export const claimCardEvents = (tx: Transaction, now: Date, leasedUntil: Date, limit: number) =>
+  allRows<CardEventRow>(tx, {
     name: 'card_event.claim',
     text: `update card_events e set due_at = $2
            from (select id from card_events where due_at <= $1
@@ -229,8 +207,6 @@ export async function claimCardEvents(
              e.payment_id as "paymentId", e.received_at as "receivedAt"`,
     values: [now, leasedUntil, limit],
   })
-  return rows
-}
 
 export async function finishCardEvent(tx: Transaction, id: string): Promise<void> {
   await tx.query({
@@ -241,12 +217,8 @@ export async function finishCardEvent(tx: Transaction, id: string): Promise<void
 }
 
 /** Deletes processed webhooks received before `before`, up to `limit`. @returns how many. */
-export async function sweepCardEvents(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const sweepCardEvents = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'card_event.sweep',
     text: `delete from card_events e
            using (select id from card_events where received_at < $1 and due_at is null
@@ -254,5 +226,3 @@ export async function sweepCardEvents(
            where e.id = old.id`,
     values: [before, limit],
   })
-  return rowCount
-}

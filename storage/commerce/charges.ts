@@ -3,7 +3,7 @@
  * refunded, in part or in full. Each transition is one conditional statement. When a concurrent
  * transition wins, the function returns undefined.
  */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, type Transaction } from '../platform/sql.js'
 
 export type ChargeStatus = 'pending' | 'succeeded' | 'failed' | 'refunded'
 
@@ -98,11 +98,8 @@ const VIEWED = `charges c
  * @returns undefined when the subscription period, or the provider's reference, has a charge
  *   already.
  */
-export async function insertCharge(
-  tx: Transaction,
-  charge: NewCharge,
-): Promise<ChargeRow | undefined> {
-  const { rows } = await tx.query<ChargeRow>({
+export const insertCharge = (tx: Transaction, charge: NewCharge) =>
+  firstRow<ChargeRow>(tx, {
     name: 'charge.insert',
     text: `insert into charges as c (tenant_id, id, rail, rail_reference, amount_minor, currency,
              metadata, product_id, price_id, quantity, buyer_id, customer_email, buyer_country,
@@ -135,41 +132,31 @@ export async function insertCharge(
       charge.buyerMetadata == null ? null : JSON.stringify(charge.buyerMetadata),
     ],
   })
-  return rows[0]
-}
 
-export async function findCharge(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<ChargeView | undefined> {
-  const { rows } = await tx.query<ChargeView>({
+export const findCharge = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<ChargeView>(tx, {
     name: 'charge.find',
     text: `select ${VIEW} from ${VIEWED} where c.tenant_id = $1 and c.id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** A page of the tenant's charges, newest first. */
-export async function listCharges(
+export const listCharges = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<ChargeView[]> {
-  const { rows } = await tx.query<ChargeView>({
+) =>
+  allRows<ChargeView>(tx, {
     name: 'charge.list',
     text: `select ${VIEW} from ${VIEWED} where c.tenant_id = $1
              and ($3::timestamptz is null or (c.created_at, c.id) < ($3, $4::uuid))
            order by c.created_at desc, c.id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /** pending -> succeeded. @returns undefined when it is not pending. */
-export async function succeedCharge(
+export const succeedCharge = (
   tx: Transaction,
   tenantId: string,
   id: string,
@@ -179,8 +166,8 @@ export async function succeedCharge(
     readonly buyerId?: string | undefined
     readonly now: Date
   },
-): Promise<ChargeRow | undefined> {
-  const { rows } = await tx.query<ChargeRow>({
+) =>
+  firstRow<ChargeRow>(tx, {
     name: 'charge.succeed',
     text: `update charges c set status = 'succeeded', rail = $3,
              rail_reference = coalesce($4, c.rail_reference), buyer_id = coalesce($5, c.buyer_id),
@@ -188,37 +175,28 @@ export async function succeedCharge(
            where c.tenant_id = $1 and c.id = $2 and c.status = 'pending' returning ${COLUMNS}`,
     values: [tenantId, id, paid.rail, paid.railReference, paid.buyerId ?? null, paid.now],
   })
-  return rows[0]
-}
 
 /** pending -> failed. @returns undefined when it is not pending. */
-export async function failCharge(
+export const failCharge = (
   tx: Transaction,
   tenantId: string,
   id: string,
   failureCode: string,
   now: Date,
-): Promise<ChargeRow | undefined> {
-  const { rows } = await tx.query<ChargeRow>({
+) =>
+  firstRow<ChargeRow>(tx, {
     name: 'charge.fail',
     text: `update charges c set status = 'failed', failure_code = $3, updated_at = $4, due_at = null
            where c.tenant_id = $1 and c.id = $2 and c.status = 'pending' returning ${COLUMNS}`,
     values: [tenantId, id, failureCode, now],
   })
-  return rows[0]
-}
 
 /**
  * Leases charges whose outcome is due until `leasedUntil`. Concurrent workers skip them. Crosses
  * tenants.
  */
-export async function claimCharges(
-  tx: Transaction,
-  now: Date,
-  leasedUntil: Date,
-  limit: number,
-): Promise<ChargeRow[]> {
-  const { rows } = await tx.query<ChargeRow>({
+export const claimCharges = (tx: Transaction, now: Date, leasedUntil: Date, limit: number) =>
+  allRows<ChargeRow>(tx, {
     name: 'charge.claim',
     text: `update charges c set due_at = $2
            from (select tenant_id, id from charges where due_at <= $1
@@ -227,8 +205,6 @@ export async function claimCharges(
            returning ${COLUMNS}`,
     values: [now, leasedUntil, limit],
   })
-  return rows
-}
 
 /**
  * Sets when the provider of a pending charge is asked again, or null for never. A due time in the
@@ -292,21 +268,19 @@ export async function concludeChargesOf(
 }
 
 /** The pending or paid charge of a subscription period. */
-export async function findPeriodCharge(
+export const findPeriodCharge = (
   tx: Transaction,
   tenantId: string,
   subscriptionId: string,
   period: number,
-): Promise<ChargeRow | undefined> {
-  const { rows } = await tx.query<ChargeRow>({
+) =>
+  firstRow<ChargeRow>(tx, {
     name: 'charge.of_period',
     text: `select ${COLUMNS} from charges c
            where c.tenant_id = $1 and c.subscription_id = $2 and c.subscription_period = $3
              and c.status <> 'failed'`,
     values: [tenantId, subscriptionId, period],
   })
-  return rows[0]
-}
 
 /** Adds the amount that a lost dispute took back. */
 export async function reverseCharge(

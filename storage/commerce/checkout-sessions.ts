@@ -2,7 +2,7 @@
  * Checkout sessions: one page that pays one charge. open -> paying -> completed, or open ->
  * expired. The token of the page is stored as a hash.
  */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type CheckoutStatus = 'open' | 'paying' | 'completed' | 'expired' | 'canceled'
 
@@ -44,30 +44,20 @@ export async function insertCheckoutSession(
 }
 
 /** Finds a session by the hash of its token. Crosses tenants: buyers do not name one. */
-export async function findCheckoutSession(
-  tx: Transaction,
-  tokenSha256: Uint8Array,
-): Promise<CheckoutSessionRow | undefined> {
-  const { rows } = await tx.query<CheckoutSessionRow>({
+export const findCheckoutSession = (tx: Transaction, tokenSha256: Uint8Array) =>
+  firstRow<CheckoutSessionRow>(tx, {
     name: 'checkout_session.by_token',
     text: `select ${COLUMNS} from checkout_sessions where token_sha256 = $1`,
     values: [Buffer.from(tokenSha256)],
   })
-  return rows[0]
-}
 
 /** Finds a session by its id, which buyers know. Crosses tenants: buyers do not name one. */
-export async function findCheckoutSessionById(
-  tx: Transaction,
-  id: string,
-): Promise<CheckoutSessionRow | undefined> {
-  const { rows } = await tx.query<CheckoutSessionRow>({
+export const findCheckoutSessionById = (tx: Transaction, id: string) =>
+  firstRow<CheckoutSessionRow>(tx, {
     name: 'checkout_session.by_id',
     text: `select ${COLUMNS} from checkout_sessions where id = $1`,
     values: [id],
   })
-  return rows[0]
-}
 
 /** Locks a session until the end of the transaction. */
 export async function lockCheckout(tx: Transaction, tenantId: string, id: string): Promise<void> {
@@ -82,21 +72,14 @@ export async function lockCheckout(tx: Transaction, tenantId: string, id: string
  * Locks a payable session until the end of the transaction.
  * @returns false when it is not payable.
  */
-export async function lockOpenCheckout(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const lockOpenCheckout = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  isChanged(tx, {
     name: 'checkout_session.lock_open',
     text: `select 1 from checkout_sessions
            where tenant_id = $1 and id = $2 and status = 'open' and expires_at > $3
            for no key update`,
     values: [tenantId, id, now],
   })
-  return rowCount === 1
-}
 
 /** paying -> open: no money was taken, and the charge can be paid in another way. */
 export async function reopenCheckout(
@@ -126,7 +109,7 @@ export async function reopenCheckout(
  *   providers with a worker of their own.
  * @returns true if this call won.
  */
-export async function beginPaying(
+export const beginPaying = (
   tx: Transaction,
   payment: {
     readonly tenantId: string
@@ -136,8 +119,8 @@ export async function beginPaying(
     readonly now: Date
     readonly dueAt: Date | null
   },
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'checkout_session.begin_paying',
     text: `with taken as (
              update checkout_sessions set status = 'paying'
@@ -156,8 +139,6 @@ export async function beginPaying(
       payment.dueAt,
     ],
   })
-  return rowCount === 1
-}
 
 /** paying -> completed, in the transaction that ends the charge. */
 export async function completeCheckout(
@@ -197,12 +178,8 @@ export async function closeCheckoutsOf(
  * Marks sessions expired that ran out unpaid. Concurrent workers skip each other's rows. Crosses
  * tenants.
  */
-export async function expireCheckouts(
-  tx: Transaction,
-  now: Date,
-  limit: number,
-): Promise<Pick<CheckoutSessionRow, 'tenantId' | 'chargeId'>[]> {
-  const { rows } = await tx.query<Pick<CheckoutSessionRow, 'tenantId' | 'chargeId'>>({
+export const expireCheckouts = (tx: Transaction, now: Date, limit: number) =>
+  allRows<Pick<CheckoutSessionRow, 'tenantId' | 'chargeId'>>(tx, {
     name: 'checkout_session.expire',
     text: `update checkout_sessions s set status = 'expired'
            from (select tenant_id, id from checkout_sessions
@@ -216,8 +193,6 @@ export async function expireCheckouts(
            returning s.tenant_id as "tenantId", s.charge_id as "chargeId"`,
     values: [now, limit],
   })
-  return rows
-}
 
 /**
  * Deletes checkouts that expired before `before` without a payment attempt, up to `limit`: session,

@@ -2,7 +2,7 @@
  * Transfers that pay a checkout by their amount. awaited -> arrived -> booked or surplus; awaited
  * -> void. Each transition is one conditional statement.
  */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, changedRows, isChanged, type Transaction } from '../platform/sql.js'
 
 export type TransferState = 'awaited' | 'arrived' | 'booked' | 'surplus' | 'void'
 
@@ -32,8 +32,8 @@ const COLUMNS = `t.tenant_id as "tenantId", t.id, t.checkout_session_id as "chec
   t.state, t.payer, t.transaction, t.log_index as "logIndex"`
 
 /** @returns false when another checkout awaits the same amount at the address. */
-export async function insertTransfer(tx: Transaction, row: NewTransfer): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const insertTransfer = (tx: Transaction, row: NewTransfer) =>
+  isChanged(tx, {
     name: 'checkout_transfer.insert',
     text: `insert into checkout_transfers (tenant_id, id, checkout_session_id, charge_id, network,
              asset, pay_to, amount, watched_until, created_at, updated_at)
@@ -52,37 +52,24 @@ export async function insertTransfer(tx: Transaction, row: NewTransfer): Promise
       row.createdAt,
     ],
   })
-  return rowCount === 1
-}
 
 /** The transfers that can pay, or have paid, a session. */
-export async function transfersOfSession(
-  tx: Transaction,
-  tenantId: string,
-  sessionId: string,
-): Promise<CheckoutTransferRow[]> {
-  const { rows } = await tx.query<CheckoutTransferRow>({
+export const transfersOfSession = (tx: Transaction, tenantId: string, sessionId: string) =>
+  allRows<CheckoutTransferRow>(tx, {
     name: 'checkout_transfer.of_session',
     text: `select ${COLUMNS} from checkout_transfers t
            where tenant_id = $1 and checkout_session_id = $2 order by created_at, id`,
     values: [tenantId, sessionId],
   })
-  return rows
-}
 
 /** Addresses at which transfers of a chain are awaited, by asset. Crosses tenants. */
-export async function awaitedPayees(
-  tx: Transaction,
-  network: string,
-): Promise<{ asset: string; payTo: string }[]> {
-  const { rows } = await tx.query<{ asset: string; payTo: string }>({
+export const awaitedPayees = (tx: Transaction, network: string) =>
+  allRows<{ asset: string; payTo: string }>(tx, {
     name: 'checkout_transfer.payees',
     text: `select distinct asset, pay_to as "payTo" from checkout_transfers
            where network = $1 and state = 'awaited' order by 1, 2`,
     values: [network],
   })
-  return rows
-}
 
 /** A transfer that was found on a chain. */
 export type SeenTransfer = {
@@ -95,13 +82,8 @@ export type SeenTransfer = {
 }
 
 /** awaited -> arrived. Crosses tenants. @returns true if a checkout awaited the transfer. */
-export async function transferArrived(
-  tx: Transaction,
-  network: string,
-  seen: SeenTransfer,
-  now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const transferArrived = (tx: Transaction, network: string, seen: SeenTransfer, now: Date) =>
+  isChanged(tx, {
     name: 'checkout_transfer.arrived',
     text: `update checkout_transfers set state = 'arrived', payer = $5, transaction = $6,
              log_index = $7, updated_at = $8
@@ -120,43 +102,34 @@ export async function transferArrived(
       now,
     ],
   })
-  return rowCount === 1
-}
 
 /** Transfers that have arrived and are not booked. Crosses tenants. */
-export async function arrivedTransfers(
-  tx: Transaction,
-  limit: number,
-): Promise<CheckoutTransferRow[]> {
-  const { rows } = await tx.query<CheckoutTransferRow>({
+export const arrivedTransfers = (tx: Transaction, limit: number) =>
+  allRows<CheckoutTransferRow>(tx, {
     name: 'checkout_transfer.to_book',
     text: `select ${COLUMNS} from checkout_transfers t
            where state = 'arrived' order by updated_at limit $1`,
     values: [limit],
   })
-  return rows
-}
 
 /** arrived -> booked or surplus. @returns false when it was ended before. */
-export async function endTransfer(
+export const endTransfer = (
   tx: Transaction,
   tenantId: string,
   id: string,
   state: 'booked' | 'surplus',
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'checkout_transfer.end',
     text: `update checkout_transfers set state = $3, updated_at = $4
            where tenant_id = $1 and id = $2 and state = 'arrived'`,
     values: [tenantId, id, state, now],
   })
-  return rowCount === 1
-}
 
 /** awaited -> void after `watched_until`, up to `limit`. Crosses tenants. */
-export async function voidTransfers(tx: Transaction, now: Date, limit: number): Promise<number> {
-  const { rowCount } = await tx.query({
+export const voidTransfers = (tx: Transaction, now: Date, limit: number) =>
+  changedRows(tx, {
     name: 'checkout_transfer.void',
     text: `update checkout_transfers t set state = 'void', updated_at = $1
            from (select tenant_id, id from checkout_transfers
@@ -165,8 +138,6 @@ export async function voidTransfers(tx: Transaction, now: Date, limit: number): 
            where t.tenant_id = due.tenant_id and t.id = due.id`,
     values: [now, limit],
   })
-  return rowCount
-}
 
 /** The last scanned block of a chain. Undefined before the first scan. */
 export async function findChainCursor(

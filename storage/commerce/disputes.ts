@@ -1,5 +1,5 @@
 /** Disputes: the buyer's bank reclaims a payment. opened -> closed. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, type Transaction } from '../platform/sql.js'
 
 export type DisputeRow = {
   id: string
@@ -20,11 +20,11 @@ const COLUMNS = `id, tenant_id as "tenantId", charge_id as "chargeId",
   updated_at as "updatedAt"`
 
 /** @returns undefined when the charge was disputed before. */
-export async function insertDispute(
+export const insertDispute = (
   tx: Transaction,
   row: Omit<DisputeRow, 'status' | 'outcome' | 'updatedAt'>,
-): Promise<DisputeRow | undefined> {
-  const { rows } = await tx.query<DisputeRow>({
+) =>
+  firstRow<DisputeRow>(tx, {
     name: 'dispute.insert',
     text: `insert into disputes (tenant_id, id, charge_id, amount_minor, currency, reason,
              created_at, updated_at)
@@ -39,65 +39,47 @@ export async function insertDispute(
       row.createdAt,
     ],
   })
-  return rows[0]
-}
 
 /** opened -> closed. @returns undefined when it is not open. */
-export async function closeDispute(
+export const closeDispute = (
   tx: Transaction,
   tenantId: string,
   id: string,
   outcome: 'won' | 'lost',
   now: Date,
-): Promise<DisputeRow | undefined> {
-  const { rows } = await tx.query<DisputeRow>({
+) =>
+  firstRow<DisputeRow>(tx, {
     name: 'dispute.close',
     text: `update disputes set status = 'closed', outcome = $3, updated_at = $4
            where tenant_id = $1 and id = $2 and status = 'opened' returning ${COLUMNS}`,
     values: [tenantId, id, outcome, now],
   })
-  return rows[0]
-}
 
-export async function findDispute(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<DisputeRow | undefined> {
-  const { rows } = await tx.query<DisputeRow>({
+export const findDispute = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<DisputeRow>(tx, {
     name: 'dispute.find',
     text: `select ${COLUMNS} from disputes where tenant_id = $1 and id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
-export async function listDisputes(
+export const listDisputes = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<DisputeRow[]> {
-  const { rows } = await tx.query<DisputeRow>({
+) =>
+  allRows<DisputeRow>(tx, {
     name: 'dispute.list',
     text: `select ${COLUMNS} from disputes where tenant_id = $1
              and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
            order by created_at desc, id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /** The dispute of a charge. A charge has at most one. */
-export async function findDisputeOf(
-  tx: Transaction,
-  tenantId: string,
-  chargeId: string,
-): Promise<DisputeRow | undefined> {
-  const { rows } = await tx.query<DisputeRow>({
+export const findDisputeOf = (tx: Transaction, tenantId: string, chargeId: string) =>
+  firstRow<DisputeRow>(tx, {
     name: 'dispute.of_charge',
     text: `select ${COLUMNS} from disputes where tenant_id = $1 and charge_id = $2`,
     values: [tenantId, chargeId],
   })
-  return rows[0]
-}

@@ -3,7 +3,7 @@
  * zero, which the database checks with the posting and again at commit. Entries are numbered per tenant and currency in commit
  * order, without gaps.
  */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, type Transaction } from '../platform/sql.js'
 
 /**
  * `clearing` is owed by a payment provider. The other accounts are the merchant's: `pending` (on
@@ -116,15 +116,13 @@ export type LedgerBalance = {
   balanceMinor: number
 }
 
-export async function listBalances(tx: Transaction, tenantId: string): Promise<LedgerBalance[]> {
-  const { rows } = await tx.query<LedgerBalance>({
+export const listBalances = (tx: Transaction, tenantId: string) =>
+  allRows<LedgerBalance>(tx, {
     name: 'ledger.balances',
     text: `select currency, rail, account, balance_minor as "balanceMinor" from ledger_accounts
            where tenant_id = $1 order by currency, rail, account`,
     values: [tenantId],
   })
-  return rows
-}
 
 /** Locks the book of a currency until the end of the transaction. Concurrent entries wait. */
 export async function lockBook(tx: Transaction, tenantId: string, currency: string): Promise<void> {

@@ -1,5 +1,5 @@
 /** Merchant statements: each covers every ledger entry since the previous one, exactly once. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, type Transaction } from '../platform/sql.js'
 
 export type MerchantStatementRow = {
   id: string
@@ -39,7 +39,7 @@ export async function insertMerchantStatement(
     text: 'select 1 from ledger_books where tenant_id = $1 and currency = $2 for no key update',
     values: [tenantId, currency],
   })
-  const { rows } = await tx.query<MerchantStatementRow>({
+  return firstRow<MerchantStatementRow>(tx, {
     name: 'statement.insert',
     text: `with before as (
              select coalesce(max(last_sequence), 0) as last_sequence,
@@ -71,47 +71,34 @@ export async function insertMerchantStatement(
            returning ${COLUMNS}`,
     values: [tenantId, currency, id, now],
   })
-  return rows[0]
 }
 
-export async function findStatement(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<MerchantStatementRow | undefined> {
-  const { rows } = await tx.query<MerchantStatementRow>({
+export const findStatement = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<MerchantStatementRow>(tx, {
     name: 'statement.find',
     text: `select ${COLUMNS} from statements where tenant_id = $1 and id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
-export async function listStatements(
+export const listStatements = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<MerchantStatementRow[]> {
-  const { rows } = await tx.query<MerchantStatementRow>({
+) =>
+  allRows<MerchantStatementRow>(tx, {
     name: 'statement.list',
     text: `select ${COLUMNS} from statements where tenant_id = $1
              and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
            order by created_at desc, id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /**
  * Books with entries, whose last statement is older than the start of the month. Crosses tenants.
  */
-export async function booksToClose(
-  tx: Transaction,
-  monthStart: Date,
-  limit: number,
-): Promise<{ tenantId: string; currency: string }[]> {
-  const { rows } = await tx.query<{ tenantId: string; currency: string }>({
+export const booksToClose = (tx: Transaction, monthStart: Date, limit: number) =>
+  allRows<{ tenantId: string; currency: string }>(tx, {
     name: 'statement.books_to_close',
     text: `select b.tenant_id as "tenantId", b.currency from ledger_books b
            where not exists (select from statements s where s.tenant_id = b.tenant_id
@@ -122,5 +109,3 @@ export async function booksToClose(
            limit $2`,
     values: [monthStart, limit],
   })
-  return rows
-}

@@ -1,6 +1,6 @@
 /** Payouts: transfers of the available balance to the merchant. submitted -> paid or failed. */
 import { tenantInForce } from '../platform/in-force.js'
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, onlyRow, type Transaction } from '../platform/sql.js'
 
 export type PayoutRow = {
   id: string
@@ -18,11 +18,11 @@ const COLUMNS = `p.id, p.tenant_id as "tenantId", p.rail, p.amount_minor as "amo
   p.currency, p.status, p.failure_code as "failureCode", p.created_at as "createdAt",
   p.updated_at as "updatedAt"`
 
-export async function insertPayout(
+export const insertPayout = (
   tx: Transaction,
   row: Omit<PayoutRow, 'status' | 'failureCode' | 'updatedAt'> & { readonly dueAt: Date },
-): Promise<PayoutRow> {
-  const { rows } = await tx.query<PayoutRow>({
+) =>
+  onlyRow<PayoutRow>(tx, {
     name: 'payout.insert',
     text: `insert into payouts as p (tenant_id, id, rail, amount_minor, currency, due_at,
              created_at, updated_at)
@@ -37,64 +37,47 @@ export async function insertPayout(
       row.createdAt,
     ],
   })
-  return rows[0]!
-}
 
 /** submitted -> paid, or failed with a code. @returns undefined when it has ended before. */
-export async function finishPayout(
+export const finishPayout = (
   tx: Transaction,
   tenantId: string,
   id: string,
   failureCode: string | null,
   now: Date,
-): Promise<PayoutRow | undefined> {
-  const { rows } = await tx.query<PayoutRow>({
+) =>
+  firstRow<PayoutRow>(tx, {
     name: 'payout.finish',
     text: `update payouts p set due_at = null, failure_code = $3, updated_at = $4,
              status = case when $3::text is null then 'paid' else 'failed' end
            where tenant_id = $1 and id = $2 and status = 'submitted' returning ${COLUMNS}`,
     values: [tenantId, id, failureCode, now],
   })
-  return rows[0]
-}
 
-export async function findPayout(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<PayoutRow | undefined> {
-  const { rows } = await tx.query<PayoutRow>({
+export const findPayout = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<PayoutRow>(tx, {
     name: 'payout.find',
     text: `select ${COLUMNS} from payouts p where tenant_id = $1 and id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
-export async function listPayouts(
+export const listPayouts = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<PayoutRow[]> {
-  const { rows } = await tx.query<PayoutRow>({
+) =>
+  allRows<PayoutRow>(tx, {
     name: 'payout.list',
     text: `select ${COLUMNS} from payouts p where tenant_id = $1
              and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
            order by created_at desc, id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /** Leases due payouts until `leasedUntil`. Concurrent workers skip them. Crosses tenants. */
-export async function claimPayouts(
-  tx: Transaction,
-  now: Date,
-  leasedUntil: Date,
-  limit: number,
-): Promise<PayoutRow[]> {
-  const { rows } = await tx.query<PayoutRow>({
+export const claimPayouts = (tx: Transaction, now: Date, leasedUntil: Date, limit: number) =>
+  allRows<PayoutRow>(tx, {
     name: 'payout.claim',
     text: `update payouts p set due_at = $2
            from (select d.tenant_id, d.id from payouts d where due_at <= $1
@@ -104,5 +87,3 @@ export async function claimPayouts(
            returning ${COLUMNS}`,
     values: [now, leasedUntil, limit],
   })
-  return rows
-}

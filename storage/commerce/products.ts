@@ -2,7 +2,7 @@
  * The catalog of a merchant: products, prices and payment links. docs/reference/commerce.md,
  * Catalog.
  */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, onlyRow, type Transaction } from '../platform/sql.js'
 
 export type Interval = 'day' | 'week' | 'month' | 'year'
 
@@ -62,25 +62,17 @@ const OFFER = `p.id, p.tenant_id as "tenantId", p.product_id as "productId",
   p.recurring_interval_count as "intervalCount", p.active, p.created_at as "createdAt",
   o.name as "productName", o.active as "productActive"`
 
-export async function insertProduct(
-  tx: Transaction,
-  row: Omit<ProductRow, 'active'>,
-): Promise<ProductRow> {
-  const { rows } = await tx.query<ProductRow>({
+export const insertProduct = (tx: Transaction, row: Omit<ProductRow, 'active'>) =>
+  onlyRow<ProductRow>(tx, {
     name: 'product.insert',
     text: `insert into products (tenant_id, id, name, created_at) values ($1, $2, $3, $4)
            returning ${PRODUCT}`,
     values: [row.tenantId, row.id, row.name, row.createdAt],
   })
-  return rows[0]!
-}
 
 /** @returns undefined when the tenant has no such product. */
-export async function insertPrice(
-  tx: Transaction,
-  row: Omit<PriceRow, 'active'>,
-): Promise<PriceRow | undefined> {
-  const { rows } = await tx.query<PriceRow>({
+export const insertPrice = (tx: Transaction, row: Omit<PriceRow, 'active'>) =>
+  firstRow<PriceRow>(tx, {
     name: 'price.insert',
     text: `insert into prices (tenant_id, id, product_id, amount_minor, currency,
              recurring_interval, recurring_interval_count, created_at)
@@ -98,14 +90,9 @@ export async function insertPrice(
       row.createdAt,
     ],
   })
-  return rows[0]
-}
 
-export async function insertPaymentLink(
-  tx: Transaction,
-  row: Omit<PaymentLinkRow, 'active'>,
-): Promise<PaymentLinkRow> {
-  const { rows } = await tx.query<PaymentLinkRow>({
+export const insertPaymentLink = (tx: Transaction, row: Omit<PaymentLinkRow, 'active'>) =>
+  onlyRow<PaymentLinkRow>(tx, {
     name: 'payment_link.insert',
     text: `insert into payment_links (tenant_id, id, token, price_id, quantity, metadata, x402,
              created_at)
@@ -121,53 +108,46 @@ export async function insertPaymentLink(
       row.createdAt,
     ],
   })
-  return rows[0]!
-}
 
 /** One page, newest first. */
 export async function listProducts(tx: Transaction, tenantId: string, limit: number, after: After) {
-  const { rows } = await tx.query<ProductRow>({
+  return allRows<ProductRow>(tx, {
     name: 'product.list',
     text: page('products', PRODUCT),
     values: pageValues(tenantId, limit, after),
   })
-  return rows
 }
 
 export async function findProduct(tx: Transaction, tenantId: string, id: string) {
-  const { rows } = await tx.query<ProductRow>({
+  return firstRow<ProductRow>(tx, {
     name: 'product.find',
     text: `select ${PRODUCT} from products where tenant_id = $1 and id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
 }
 
 export async function findPrice(tx: Transaction, tenantId: string, id: string) {
-  const { rows } = await tx.query<PriceRow>({
+  return firstRow<PriceRow>(tx, {
     name: 'price.find',
     text: `select ${PRICE} from prices where tenant_id = $1 and id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
 }
 
 export async function findOwnPaymentLink(tx: Transaction, tenantId: string, id: string) {
-  const { rows } = await tx.query<PaymentLinkRow>({
+  return firstRow<PaymentLinkRow>(tx, {
     name: 'payment_link.find',
     text: `select ${LINK} from payment_links where tenant_id = $1 and id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
 }
 
 export async function listPrices(tx: Transaction, tenantId: string, limit: number, after: After) {
-  const { rows } = await tx.query<PriceRow>({
+  return allRows<PriceRow>(tx, {
     name: 'price.list',
     text: page('prices', PRICE),
     values: pageValues(tenantId, limit, after),
   })
-  return rows
 }
 
 export async function listPaymentLinks(
@@ -176,81 +156,57 @@ export async function listPaymentLinks(
   limit: number,
   after: After,
 ) {
-  const { rows } = await tx.query<PaymentLinkRow>({
+  return allRows<PaymentLinkRow>(tx, {
     name: 'payment_link.list',
     text: page('payment_links', LINK),
     values: pageValues(tenantId, limit, after),
   })
-  return rows
 }
 
 /** @returns undefined when the tenant has no such row. */
-export async function activateProduct(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  active: boolean,
-): Promise<ProductRow | undefined> {
-  const { rows } = await tx.query<ProductRow>({
+export const activateProduct = (tx: Transaction, tenantId: string, id: string, active: boolean) =>
+  firstRow<ProductRow>(tx, {
     name: 'product.activate',
     text: `update products set active = $3 where tenant_id = $1 and id = $2 returning ${PRODUCT}`,
     values: [tenantId, id, active],
   })
-  return rows[0]
-}
 
-export async function activatePrice(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  active: boolean,
-): Promise<PriceRow | undefined> {
-  const { rows } = await tx.query<PriceRow>({
+export const activatePrice = (tx: Transaction, tenantId: string, id: string, active: boolean) =>
+  firstRow<PriceRow>(tx, {
     name: 'price.activate',
     text: `update prices set active = $3 where tenant_id = $1 and id = $2 returning ${PRICE}`,
     values: [tenantId, id, active],
   })
-  return rows[0]
-}
 
-export async function activatePaymentLink(
+export const activatePaymentLink = (
   tx: Transaction,
   tenantId: string,
   id: string,
   active: boolean,
-): Promise<PaymentLinkRow | undefined> {
-  const { rows } = await tx.query<PaymentLinkRow>({
+) =>
+  firstRow<PaymentLinkRow>(tx, {
     name: 'payment_link.activate',
     text: `update payment_links set active = $3 where tenant_id = $1 and id = $2 returning ${LINK}`,
     values: [tenantId, id, active],
   })
-  return rows[0]
-}
 
 /** A price with its product, active or not. Crosses tenants: buyers do not name one. */
-export async function findOffer(tx: Transaction, priceId: string): Promise<OfferRow | undefined> {
-  const { rows } = await tx.query<OfferRow>({
+export const findOffer = (tx: Transaction, priceId: string) =>
+  firstRow<OfferRow>(tx, {
     name: 'price.offer',
     text: `select ${OFFER} from prices p
            join products o on o.tenant_id = p.tenant_id and o.id = p.product_id
            where p.id = $1`,
     values: [priceId],
   })
-  return rows[0]
-}
 
 /** Finds a payment link by its token. Crosses tenants: buyers do not name one. */
-export async function findPaymentLink(
-  tx: Transaction,
-  token: string,
-): Promise<PaymentLinkRow | undefined> {
-  const { rows } = await tx.query<PaymentLinkRow>({
+export const findPaymentLink = (tx: Transaction, token: string) =>
+  firstRow<PaymentLinkRow>(tx, {
     name: 'payment_link.by_token',
     text: `select ${LINK} from payment_links where token = $1`,
     values: [token],
   })
-  return rows[0]
-}
 
 function page(table: string, columns: string): string {
   return `select ${columns} from ${table}

@@ -4,7 +4,7 @@
  */
 import { lockCharge } from './charges.js'
 import { lockBook } from './ledger.js'
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type RefundRow = {
   id: string
@@ -115,19 +115,13 @@ export async function recordRefunded(
 }
 
 /** Refunds of a charge, oldest first. */
-export async function refundsOf(
-  tx: Transaction,
-  tenantId: string,
-  chargeId: string,
-): Promise<RefundRow[]> {
-  const { rows } = await tx.query<RefundRow>({
+export const refundsOf = (tx: Transaction, tenantId: string, chargeId: string) =>
+  allRows<RefundRow>(tx, {
     name: 'refund.of_charge',
     text: `select ${COLUMNS} from refunds r where tenant_id = $1 and charge_id = $2
            order by created_at, id`,
     values: [tenantId, chargeId],
   })
-  return rows
-}
 
 export async function insertRefund(
   tx: Transaction,
@@ -165,28 +159,22 @@ export async function insertRefund(
   })
 }
 
-export async function findRefund(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<RefundRow | undefined> {
-  const { rows } = await tx.query<RefundRow>({
+export const findRefund = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<RefundRow>(tx, {
     name: 'refund.find',
     text: `select ${COLUMNS} from refunds r where tenant_id = $1 and id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** pending -> succeeded or failed: the reservation becomes a refund, or is released. */
-export async function finishRefund(
+export const finishRefund = (
   tx: Transaction,
   tenantId: string,
   id: string,
   failureCode: string | null,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'refund.finish',
     text: `with ended as (
              update refunds set status = case when $3::text is null then 'succeeded' else 'failed' end,
@@ -201,20 +189,13 @@ export async function finishRefund(
            from ended where c.tenant_id = ended.tenant_id and c.id = ended.charge_id`,
     values: [tenantId, id, failureCode, now],
   })
-  return rowCount === 1
-}
 
 /**
  * Leases refunds whose outcome is due until `leasedUntil`. Concurrent workers skip them. Crosses
  * tenants.
  */
-export async function claimRefunds(
-  tx: Transaction,
-  now: Date,
-  leasedUntil: Date,
-  limit: number,
-): Promise<RefundRow[]> {
-  const { rows } = await tx.query<RefundRow>({
+export const claimRefunds = (tx: Transaction, now: Date, leasedUntil: Date, limit: number) =>
+  allRows<RefundRow>(tx, {
     name: 'refund.claim',
     text: `update refunds r set due_at = $2
            from (select tenant_id, id from refunds where due_at <= $1
@@ -223,21 +204,19 @@ export async function claimRefunds(
            returning ${COLUMNS}`,
     values: [now, leasedUntil, limit],
   })
-  return rows
-}
 
 /**
  * Reserves a refund that was made at the provider, so that it is booked like a refund made here.
  * @returns false when it exceeds the rest of the charge.
  */
-export async function reserveForeignRefund(
+export const reserveForeignRefund = (
   tx: Transaction,
   tenantId: string,
   chargeId: string,
   amountMinor: number,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'refund.reserve_foreign',
     text: `update charges c set updated_at = $4,
              refunding_amount_minor = c.refunding_amount_minor + $3
@@ -245,21 +224,19 @@ export async function reserveForeignRefund(
              and ${REST} >= $3`,
     values: [tenantId, chargeId, amountMinor, now],
   })
-  return rowCount === 1
-}
 
 /**
  * succeeded -> failed: the provider could not carry the refund out. Its amount belongs to the rest
  * of the charge again.
  */
-export async function revertRefund(
+export const revertRefund = (
   tx: Transaction,
   tenantId: string,
   id: string,
   failureCode: string,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'refund.revert',
     text: `with reverted as (
              update refunds set status = 'failed', failure_code = $3, updated_at = $4
@@ -272,5 +249,3 @@ export async function revertRefund(
            from reverted where c.tenant_id = reverted.tenant_id and c.id = reverted.charge_id`,
     values: [tenantId, id, failureCode, now],
   })
-  return rowCount === 1
-}

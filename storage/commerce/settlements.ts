@@ -1,5 +1,5 @@
 /** Settlements: the way of a charge's money to its merchant. created -> held <-> released. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, onlyRow, type Transaction } from '../platform/sql.js'
 
 export type SettlementStatus = 'created' | 'held' | 'released'
 
@@ -21,11 +21,11 @@ const COLUMNS = `s.id, s.tenant_id as "tenantId", s.charge_id as "chargeId", s.r
   s.amount_minor as "amountMinor", s.currency, s.status, s.hold_reason as "holdReason",
   s.created_at as "createdAt", s.updated_at as "updatedAt"`
 
-export async function insertSettlement(
+export const insertSettlement = (
   tx: Transaction,
   row: Omit<SettlementRow, 'status' | 'holdReason' | 'updatedAt'> & { readonly dueAt: Date },
-): Promise<SettlementRow> {
-  const { rows } = await tx.query<SettlementRow>({
+) =>
+  onlyRow<SettlementRow>(tx, {
     name: 'settlement.insert',
     text: `insert into settlements as s (tenant_id, id, charge_id, rail, amount_minor, currency,
              due_at, created_at, updated_at)
@@ -41,25 +41,17 @@ export async function insertSettlement(
       row.createdAt,
     ],
   })
-  return rows[0]!
-}
 
 /**
  * Locks the settlement of a charge until the end of the transaction. Undefined for direct payments.
  */
-export async function lockSettlement(
-  tx: Transaction,
-  tenantId: string,
-  chargeId: string,
-): Promise<SettlementRow | undefined> {
-  const { rows } = await tx.query<SettlementRow>({
+export const lockSettlement = (tx: Transaction, tenantId: string, chargeId: string) =>
+  firstRow<SettlementRow>(tx, {
     name: 'settlement.lock',
     text: `select ${COLUMNS} from settlements s where tenant_id = $1 and charge_id = $2
            for no key update`,
     values: [tenantId, chargeId],
   })
-  return rows[0]
-}
 
 export type SettlementStep = {
   readonly tenantId: string
@@ -73,18 +65,13 @@ export type SettlementStep = {
 }
 
 /** Moves a settlement by one step. @returns undefined when it has another status by now. */
-export async function moveSettlement(
-  tx: Transaction,
-  step: SettlementStep,
-): Promise<SettlementRow | undefined> {
-  const { rows } = await tx.query<SettlementRow>({
+export const moveSettlement = (tx: Transaction, step: SettlementStep) =>
+  firstRow<SettlementRow>(tx, {
     name: 'settlement.move',
     text: `update settlements s set status = $4, hold_reason = $5, due_at = $6, updated_at = $7
            where s.tenant_id = $1 and s.id = $2 and s.status = $3 returning ${COLUMNS}`,
     values: [step.tenantId, step.id, step.from, step.to, step.holdReason, step.dueAt, step.now],
   })
-  return rows[0]
-}
 
 /** Subtracts a refund or a lost dispute. Lock the settlement first. */
 export async function reduceSettlement(
@@ -103,13 +90,8 @@ export async function reduceSettlement(
 }
 
 /** Leases due settlements until `leasedUntil`. Concurrent workers skip them. Crosses tenants. */
-export async function claimSettlements(
-  tx: Transaction,
-  now: Date,
-  leasedUntil: Date,
-  limit: number,
-): Promise<SettlementRow[]> {
-  const { rows } = await tx.query<SettlementRow>({
+export const claimSettlements = (tx: Transaction, now: Date, leasedUntil: Date, limit: number) =>
+  allRows<SettlementRow>(tx, {
     name: 'settlement.claim',
     text: `update settlements s set due_at = $2
            from (select tenant_id, id from settlements where due_at <= $1
@@ -118,21 +100,17 @@ export async function claimSettlements(
            returning ${COLUMNS}`,
     values: [now, leasedUntil, limit],
   })
-  return rows
-}
 
-export async function listSettlements(
+export const listSettlements = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<SettlementRow[]> {
-  const { rows } = await tx.query<SettlementRow>({
+) =>
+  allRows<SettlementRow>(tx, {
     name: 'settlement.list',
     text: `select ${COLUMNS} from settlements s where tenant_id = $1
              and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
            order by created_at desc, id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}

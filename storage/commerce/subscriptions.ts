@@ -1,7 +1,7 @@
 /** Subscriptions: incomplete -> active <-> past_due -> canceled. */
 import { tenantInForce } from '../platform/in-force.js'
 import type { Interval } from './products.js'
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type SubscriptionStatus = 'incomplete' | 'active' | 'past_due' | 'canceled'
 
@@ -88,55 +88,41 @@ export async function insertSubscription(
   })
 }
 
-export async function findSubscription(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<SubscriptionRow | undefined> {
-  const { rows } = await tx.query<SubscriptionRow>({
+export const findSubscription = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<SubscriptionRow>(tx, {
     name: 'subscription.find',
     text: `select ${COLUMNS} from subscriptions s where tenant_id = $1 and id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** Locks a subscription until the end of the transaction. */
-export async function lockSubscription(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<SubscriptionRow | undefined> {
-  const { rows } = await tx.query<SubscriptionRow>({
+export const lockSubscription = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<SubscriptionRow>(tx, {
     name: 'subscription.lock',
     text: `select ${COLUMNS} from subscriptions s where tenant_id = $1 and id = $2
            for no key update`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
-export async function listSubscriptions(
+export const listSubscriptions = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<SubscriptionRow[]> {
-  const { rows } = await tx.query<SubscriptionRow>({
+) =>
+  allRows<SubscriptionRow>(tx, {
     name: 'subscription.list',
     text: `select ${COLUMNS} from subscriptions s where tenant_id = $1
              and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
            order by created_at desc, id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /**
  * Starts the next period after its payment and makes the subscription active. Only from the
  * previous period.
  */
-export async function beginPeriod(
+export const beginPeriod = (
   tx: Transaction,
   paid: {
     readonly tenantId: string
@@ -149,8 +135,8 @@ export async function beginPeriod(
     readonly end: Date
     readonly now: Date
   },
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'subscription.begin_period',
     text: `update subscriptions set status = 'active', period = $3, rail = $4,
              mandate = coalesce($5, mandate), anchor_at = $6, current_period_start = $7,
@@ -168,19 +154,17 @@ export async function beginPeriod(
       paid.now,
     ],
   })
-  return rowCount === 1
-}
 
 /** Schedules a retry after a refused renewal. */
-export async function fallBehind(
+export const fallBehind = (
   tx: Transaction,
   tenantId: string,
   id: string,
   period: number,
   dueAt: Date,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'subscription.fall_behind',
     text: `update subscriptions set status = 'past_due', attempts = attempts + 1, due_at = $4,
              updated_at = $5
@@ -188,42 +172,26 @@ export async function fallBehind(
              and status in ('active', 'past_due')`,
     values: [tenantId, id, period, dueAt, now],
   })
-  return rowCount === 1
-}
 
 /** Ends the subscription. @returns undefined when it has ended before. */
-export async function cancelSubscription(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<SubscriptionRow | undefined> {
-  const { rows } = await tx.query<SubscriptionRow>({
+export const cancelSubscription = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  firstRow<SubscriptionRow>(tx, {
     name: 'subscription.cancel',
     text: `update subscriptions s set status = 'canceled', canceled_at = $3, due_at = null,
              updated_at = $3
            where tenant_id = $1 and id = $2 and status <> 'canceled' returning ${COLUMNS}`,
     values: [tenantId, id, now],
   })
-  return rows[0]
-}
 
 /** Schedules the cancellation at the end of the period, or (false) revokes it. */
-export async function cancelAtPeriodEnd(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<SubscriptionRow | undefined> {
-  const { rows } = await tx.query<SubscriptionRow>({
+export const cancelAtPeriodEnd = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  firstRow<SubscriptionRow>(tx, {
     name: 'subscription.cancel_at_end',
     text: `update subscriptions s set cancel_at_period_end = true, updated_at = $3
            where tenant_id = $1 and id = $2 and status in ('active', 'past_due')
            returning ${COLUMNS}`,
     values: [tenantId, id, now],
   })
-  return rows[0]
-}
 
 /** Postpones a subscription: another event makes it due. */
 export async function parkSubscription(
@@ -241,30 +209,18 @@ export async function parkSubscription(
 }
 
 /** Makes the next renewal due now. For sandboxes. */
-export async function renewNow(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<SubscriptionRow | undefined> {
-  const { rows } = await tx.query<SubscriptionRow>({
+export const renewNow = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  firstRow<SubscriptionRow>(tx, {
     name: 'subscription.renew_now',
     text: `update subscriptions s set due_at = $3, updated_at = $3
            where tenant_id = $1 and id = $2 and status in ('active', 'past_due')
            returning ${COLUMNS}`,
     values: [tenantId, id, now],
   })
-  return rows[0]
-}
 
 /** Leases due subscriptions until `leasedUntil`. Concurrent workers skip them. Crosses tenants. */
-export async function claimSubscriptions(
-  tx: Transaction,
-  now: Date,
-  leasedUntil: Date,
-  limit: number,
-): Promise<SubscriptionRow[]> {
-  const { rows } = await tx.query<SubscriptionRow>({
+export const claimSubscriptions = (tx: Transaction, now: Date, leasedUntil: Date, limit: number) =>
+  allRows<SubscriptionRow>(tx, {
     name: 'subscription.claim',
     text: `update subscriptions s set due_at = $2
            from (select d.tenant_id, d.id from subscriptions d where due_at <= $1
@@ -274,5 +230,3 @@ export async function claimSubscriptions(
            returning ${COLUMNS}`,
     values: [now, leasedUntil, limit],
   })
-  return rows
-}

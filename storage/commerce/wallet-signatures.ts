@@ -1,5 +1,5 @@
 /** What wallets have signed, and what of it counts against their budgets. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, changedRows, type Transaction } from '../platform/sql.js'
 
 export type SignatureKind = 'x402_payment' | 'transaction'
 
@@ -123,30 +123,24 @@ export async function budgetFreedAt(
 }
 
 /** Deletes what no window of a budget reaches. The signatures stay. */
-export async function removeOldSpends(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeOldSpends = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'wallet_spend.sweep',
     text: `delete from wallet_spends where (tenant_id, signature_id, asset) in (
              select tenant_id, signature_id, asset from wallet_spends
              where spent_at < $1 limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}
 
 /** A page of what a wallet has signed, newest first. */
-export async function listWalletSignatures(
+export const listWalletSignatures = (
   tx: Transaction,
   tenantId: string,
   walletId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<WalletSignatureRow[]> {
-  const { rows } = await tx.query<WalletSignatureRow>({
+) =>
+  allRows<WalletSignatureRow>(tx, {
     name: 'wallet_signature.list',
     text: `select id, tenant_id as "tenantId", wallet_id as "walletId", agent_id as "agentId", kind, network,
              contract, recipient, asset, amount::text as amount, fee_max::text as "feeMax", hash, nonce,
@@ -157,5 +151,3 @@ export async function listWalletSignatures(
            order by created_at desc, id desc limit $3`,
     values: [tenantId, walletId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}

@@ -1,6 +1,6 @@
 /** Wallets of agents with their policies (docs/reference/commerce.md, Wallets). */
 import { lockUntilEnd } from '../platform/portable/locks.js'
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type WalletStatus = 'active' | 'frozen'
 
@@ -120,7 +120,7 @@ export async function assignWallet(
   now: Date,
 ): Promise<boolean> {
   await holdWallets(tx, tenantId)
-  const { rowCount } = await tx.query({
+  return isChanged(tx, {
     name: 'wallet.assign',
     text: `update wallets w set agent_id = $3, status = 'frozen', updated_at = $4,
              frozen_at = coalesce(w.frozen_at, $4)
@@ -132,22 +132,14 @@ export async function assignWallet(
                where t.id = $1 and m.member_type = 'agent' and m.member_id = w.agent_id)`,
     values: [tenantId, id, agentId, now],
   })
-  return rowCount === 1
 }
 
-export async function findWalletById(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<WalletRow | undefined> {
-  const { rows } = await tx.query<WalletRow>({
+export const findWalletById = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  firstRow<WalletRow>(tx, {
     name: 'wallet.find_by_id',
     text: `select ${COLUMNS} from wallets w where w.tenant_id = $1 and w.id = $3`,
     values: [tenantId, now, id],
   })
-  return rows[0]
-}
 
 /** Replaces the budgets of a wallet. What was spent of an asset counts against its new budget. */
 export async function replaceWalletBudgets(
@@ -180,36 +172,27 @@ export async function replaceWalletBudgets(
 }
 
 /** A page of a tenant's wallets, newest first. Wallets of deleted agents are among them. */
-export async function listWallets(
+export const listWallets = (
   tx: Transaction,
   tenantId: string,
   now: Date,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<WalletRow[]> {
-  const { rows } = await tx.query<WalletRow>({
+) =>
+  allRows<WalletRow>(tx, {
     name: 'wallet.list',
     text: `select ${COLUMNS} from wallets w
            where w.tenant_id = $1 and ($4::timestamptz is null or (w.created_at, w.id) < ($4, $5::uuid))
            order by w.created_at desc, w.id desc limit $3`,
     values: [tenantId, now, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
-export async function findWallet(
-  tx: Transaction,
-  tenantId: string,
-  agentId: string,
-  now: Date,
-): Promise<WalletRow | undefined> {
-  const { rows } = await tx.query<WalletRow>({
+export const findWallet = (tx: Transaction, tenantId: string, agentId: string, now: Date) =>
+  firstRow<WalletRow>(tx, {
     name: 'wallet.find',
     text: `select ${COLUMNS} from wallets w where w.tenant_id = $1 and w.agent_id = $3`,
     values: [tenantId, now, agentId],
   })
-  return rows[0]
-}
 
 /**
  * Locks the wallet until the transaction ends, so that changes and signatures of one wallet are serialised. The lock is
@@ -228,12 +211,12 @@ export async function lockWallet(
 }
 
 /** The wallet of an agent with its key and standing. `sessionId` is the session of its token. */
-export async function findSigningWallet(
+export const findSigningWallet = (
   tx: Transaction,
   { tenantId, agentId, sessionId }: { tenantId: string; agentId: string; sessionId: string | null },
   now: Date,
-): Promise<SealedWalletRow | undefined> {
-  const { rows } = await tx.query<SealedWalletRow>({
+) =>
+  firstRow<SealedWalletRow>(tx, {
     name: 'wallet.signing',
     text: `select ${COLUMNS}, w.key_sealed as "keySealed",
              exists (select from sessions x where x.tenant_id = $1 and x.id = $4 and x.ended_at is null)
@@ -248,8 +231,6 @@ export async function findSigningWallet(
            from wallets w where w.tenant_id = $1 and w.agent_id = $3`,
     values: [tenantId, now, agentId, sessionId],
   })
-  return rows[0]
-}
 
 export type WalletPolicyChange = {
   readonly recipients: readonly string[] | null
@@ -272,19 +253,17 @@ export async function updateWalletPolicy(
 }
 
 /** active <-> frozen. False when it has the status already. */
-export async function setWalletStatus(
+export const setWalletStatus = (
   tx: Transaction,
   tenantId: string,
   id: string,
   status: WalletStatus,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'wallet.set_status',
     text: `update wallets set status = $3, updated_at = $4,
              frozen_at = case when $3 = 'frozen' then $4::timestamptz end
            where tenant_id = $1 and id = $2 and status <> $3`,
     values: [tenantId, id, status, now],
   })
-  return rowCount === 1
-}

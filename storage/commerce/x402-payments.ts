@@ -2,7 +2,14 @@
  * Payments by x402. Each transition is one conditional statement. Of several processes with the
  * same payment one wins, and only the holder of the lease continues.
  */
-import type { Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  changedRows,
+  firstRow,
+  isChanged,
+  onlyRow,
+  type Transaction,
+} from '../platform/sql.js'
 
 export type X402State = 'verifying' | 'settling' | 'unknown' | 'settled' | 'failed'
 
@@ -56,13 +63,13 @@ const COLUMNS = `p.tenant_id as "tenantId", p.id, p.payment_link_id as "paymentL
  * @returns false when the authorization or the client's identifier is taken, by a row of this
  *   tenant or of another one.
  */
-export async function claimX402Payment(
+export const claimX402Payment = (
   tx: Transaction,
   payment: NewX402Payment,
   lease: string,
   leaseSecs: number,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'x402.claim',
     text: `insert into x402_payments (tenant_id, id, payment_link_id, charge_id, version, network,
              asset, payer, nonce, pay_to, amount, valid_before, proof_sha256, payload_sha256,
@@ -94,21 +101,19 @@ export async function claimX402Payment(
       payment.checkoutSessionId,
     ],
   })
-  return rowCount === 1
-}
 
 /**
  * Takes over a payment whose holder died before it requested a settlement.
  * @returns false when a process holds it, or it has moved on.
  */
-export async function takeOverX402Payment(
+export const takeOverX402Payment = (
   tx: Transaction,
   tenantId: string,
   id: string,
   lease: string,
   leaseSecs: number,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'x402.take_over',
     text: `update x402_payments set lease = $3,
              leased_until = statement_timestamp() + make_interval(secs => $4)
@@ -116,53 +121,45 @@ export async function takeOverX402Payment(
              and leased_until <= statement_timestamp()`,
     values: [tenantId, id, lease, leaseSecs],
   })
-  return rowCount === 1
-}
 
 /** Finds a payment by its authorization. */
-export async function findX402Payment(
+export const findX402Payment = (
   tx: Transaction,
   tenantId: string,
   key: Pick<X402PaymentRow, 'network' | 'asset' | 'payer' | 'nonce'>,
-): Promise<X402PaymentRow | undefined> {
-  const { rows } = await tx.query<X402PaymentRow>({
+) =>
+  firstRow<X402PaymentRow>(tx, {
     name: 'x402.find',
     text: `select ${COLUMNS} from x402_payments p
            where tenant_id = $1 and network = $2 and asset = $3 and payer = $4 and nonce = $5`,
     values: [tenantId, key.network, key.asset, key.payer, key.nonce],
   })
-  return rows[0]
-}
 
 /** Finds a payment by the hash of its first proof. */
-export async function findX402PaymentByProof(
+export const findX402PaymentByProof = (
   tx: Transaction,
   tenantId: string,
   proofSha256: Uint8Array,
-): Promise<X402PaymentRow | undefined> {
-  const { rows } = await tx.query<X402PaymentRow>({
+) =>
+  firstRow<X402PaymentRow>(tx, {
     name: 'x402.find_by_proof',
     text: `select ${COLUMNS} from x402_payments p
            where tenant_id = $1 and proof_sha256 = $2`,
     values: [tenantId, proofSha256],
   })
-  return rows[0]
-}
 
 /** Finds a payment by the client's identifier. */
-export async function findX402PaymentByIdentifier(
+export const findX402PaymentByIdentifier = (
   tx: Transaction,
   tenantId: string,
   identifier: string,
-): Promise<X402PaymentRow | undefined> {
-  const { rows } = await tx.query<X402PaymentRow>({
+) =>
+  firstRow<X402PaymentRow>(tx, {
     name: 'x402.find_by_identifier',
     text: `select ${COLUMNS} from x402_payments p
            where tenant_id = $1 and payment_identifier = $2`,
     values: [tenantId, identifier],
   })
-  return rows[0]
-}
 
 /** Deletes a payment whose verification failed. No money was taken. */
 export async function dropX402Payment(
@@ -184,14 +181,14 @@ export async function dropX402Payment(
  * @param leaseSecs how long the holder may take before a worker checks the payment.
  * @returns false when the lease was lost.
  */
-export async function beginX402Settlement(
+export const beginX402Settlement = (
   tx: Transaction,
   tenantId: string,
   id: string,
   lease: string,
   leaseSecs: number,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'x402.begin',
     text: `update x402_payments set state = 'settling',
              leased_until = statement_timestamp() + make_interval(secs => $4),
@@ -200,22 +197,20 @@ export async function beginX402Settlement(
            where tenant_id = $1 and id = $2 and lease = $3 and state = 'verifying'`,
     values: [tenantId, id, lease, leaseSecs],
   })
-  return rowCount === 1
-}
 
 export type X402End =
   | { readonly state: 'settled'; readonly transaction: string }
   | { readonly state: 'failed'; readonly errorReason: string }
 
 /** -> settled or failed, by the lease holder. @returns false when the lease was lost. */
-export async function endX402Payment(
+export const endX402Payment = (
   tx: Transaction,
   tenantId: string,
   id: string,
   lease: string,
   end: X402End,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'x402.end',
     text: `update x402_payments set state = $4, transaction = coalesce($5, transaction),
              error_reason = $6, lease = null, leased_until = null, due_at = null,
@@ -230,22 +225,20 @@ export async function endX402Payment(
       end.state === 'failed' ? end.errorReason : null,
     ],
   })
-  return rowCount === 1
-}
 
 /**
  * -> unknown: releases the lease. A worker checks again later.
  * @param transaction a transaction hash that the facilitator named, to be checked first.
  */
-export async function postponeX402Payment(
+export const postponeX402Payment = (
   tx: Transaction,
   tenantId: string,
   id: string,
   lease: string,
   againSecs: number,
   transaction: string | null,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'x402.postpone',
     text: `update x402_payments set state = 'unknown', lease = null, leased_until = null,
              due_at = statement_timestamp() + make_interval(secs => $4),
@@ -253,17 +246,15 @@ export async function postponeX402Payment(
            where tenant_id = $1 and id = $2 and lease = $3 and state in ('settling', 'unknown')`,
     values: [tenantId, id, lease, againSecs, transaction],
   })
-  return rowCount === 1
-}
 
 /** Leases payments of unknown outcome. Crosses tenants: one worker serves all of them. */
-export async function claimDueX402Payments(
+export const claimDueX402Payments = (
   tx: Transaction,
   lease: string,
   limit: number,
   leaseSecs: number,
-): Promise<X402PaymentRow[]> {
-  const { rows } = await tx.query<X402PaymentRow>({
+) =>
+  allRows<X402PaymentRow>(tx, {
     name: 'x402.claim_due',
     text: `with due as (
              select tenant_id, id from x402_payments
@@ -277,8 +268,6 @@ export async function claimDueX402Payments(
            returning ${COLUMNS}`,
     values: [lease, limit, leaseSecs],
   })
-  return rows
-}
 
 /** Milliseconds until a payment is due, at most `withinMs`. */
 export async function nextX402PaymentMs(tx: Transaction, withinMs: number): Promise<number> {
@@ -291,28 +280,22 @@ export async function nextX402PaymentMs(tx: Transaction, withinMs: number): Prom
   return Math.min(withinMs, Math.max(0, rows[0]?.ms ?? withinMs))
 }
 
-export async function readX402Payment(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<X402PaymentRow | undefined> {
-  const { rows } = await tx.query<X402PaymentRow>({
+export const readX402Payment = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<X402PaymentRow>(tx, {
     name: 'x402.read',
     text: `select ${COLUMNS} from x402_payments p where tenant_id = $1 and id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** One page, newest first, after the row that `after` names. @param state null for every state. */
-export async function listX402Payments(
+export const listX402Payments = (
   tx: Transaction,
   tenantId: string,
   state: X402State | null,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<X402PaymentRow[]> {
-  const { rows } = await tx.query<X402PaymentRow>({
+) =>
+  allRows<X402PaymentRow>(tx, {
     name: 'x402.list',
     text: `select ${COLUMNS} from x402_payments p
            where tenant_id = $1 and ($2::text is null or state = $2)
@@ -320,21 +303,19 @@ export async function listX402Payments(
            order by created_at desc, id desc limit $3`,
     values: [tenantId, state, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /**
  * Leases one payment of unknown outcome. Undefined while another process holds it, or when it has
  * ended.
  */
-export async function takeX402Payment(
+export const takeX402Payment = (
   tx: Transaction,
   tenantId: string,
   id: string,
   lease: string,
   leaseSecs: number,
-): Promise<X402PaymentRow | undefined> {
-  const { rows } = await tx.query<X402PaymentRow>({
+) =>
+  firstRow<X402PaymentRow>(tx, {
     name: 'x402.take',
     text: `update x402_payments p set lease = $3,
              leased_until = statement_timestamp() + make_interval(secs => $4)
@@ -343,38 +324,26 @@ export async function takeX402Payment(
            returning ${COLUMNS}`,
     values: [tenantId, id, lease, leaseSecs],
   })
-  return rows[0]
-}
 
 /** Number and oldest age of payments of unknown outcome, for metrics. */
-export async function unknownX402Payments(
-  tx: Transaction,
-): Promise<{ count: number; oldestSecs: number }> {
-  const { rows } = await tx.query<{ count: number; oldestSecs: number }>({
+export const unknownX402Payments = (tx: Transaction) =>
+  onlyRow<{ count: number; oldestSecs: number }>(tx, {
     name: 'x402.unknown',
     text: `select count(*)::int as count,
              coalesce(extract(epoch from statement_timestamp() - min(created_at)), 0)::float8
                as "oldestSecs"
            from x402_payments where state = 'unknown'`,
   })
-  return rows[0]!
-}
 
 /**
  * Deletes payments that never went beyond verification, up to `limit`. Needs a crossing
  * transaction.
  */
-export async function sweepX402Verifications(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const sweepX402Verifications = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'x402.sweep',
     text: `delete from x402_payments where (tenant_id, id) in (
              select tenant_id, id from x402_payments
              where state = 'verifying' and leased_until < $1 limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

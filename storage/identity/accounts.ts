@@ -1,6 +1,6 @@
 /** Accounts: one per person, global. Visible only to transactions that cross tenants. */
 import { keysIn, lookedUp, OWN_FIRST, ownKey } from './email-keys.js'
-import type { Transaction } from '../platform/sql.js'
+import { firstRow, isChanged, type Transaction } from '../platform/sql.js'
 import { HAS_FACTOR, HAS_KEY } from './ways/ways-in.js'
 
 export type NewAccount = {
@@ -14,8 +14,8 @@ export type NewAccount = {
 }
 
 /** Inserts an account. Returns false and writes nothing when the mailbox already has one. */
-export async function insertAccount(tx: Transaction, account: NewAccount): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const insertAccount = (tx: Transaction, account: NewAccount) =>
+  isChanged(tx, {
     name: 'account.insert',
     text: `insert into accounts (id, email, email_key, email_verified, display_name, password_hash,
              password_changed_at, created_at, updated_at)
@@ -31,8 +31,6 @@ export async function insertAccount(tx: Transaction, account: NewAccount): Promi
       account.createdAt,
     ],
   })
-  return rowCount === 1
-}
 
 /**
  * Inserts an account for an address that has no mailbox (a reserved name). Where another tenant was first with the
@@ -45,7 +43,7 @@ export async function insertAccountWithoutMailbox(
 ): Promise<boolean> {
   if (await insertAccount(tx, { ...account, emailVerified: false })) return true
   // A second statement, so that it sees the user for whom a concurrent transaction inserted the shared account.
-  const { rowCount } = await tx.query({
+  return isChanged(tx, {
     name: 'account.insert_own',
     text: `insert into accounts (id, email, email_key, display_name, password_hash, password_changed_at,
              created_at, updated_at)
@@ -63,7 +61,6 @@ export async function insertAccountWithoutMailbox(
       tenantId,
     ],
   })
-  return rowCount === 1
 }
 
 /** The account that an address means in a tenant. */
@@ -108,14 +105,13 @@ export async function lockMailbox(
   accountId: string,
 ): Promise<LockedMailbox | undefined> {
   await lockAccount(tx, accountId)
-  const { rows } = await tx.query<LockedMailbox>({
+  return firstRow<LockedMailbox>(tx, {
     name: 'account.held_mailbox',
     text: `select a.email_verified as "isProved",
              ${HAS_KEY} or ${HAS_FACTOR} as "hasWayIn"
            from accounts a where a.id = $1`,
     values: [accountId],
   })
-  return rows[0]
 }
 
 /** Deletes every sign-in method and the profile of an account with an unverified address, except the identity `but`. */
@@ -236,22 +232,20 @@ export async function clearAccountPassword(
 }
 
 /** Sets the first password of an account; false when it already has one. */
-export async function setFirstPassword(
+export const setFirstPassword = (
   tx: Transaction,
   accountId: string,
   passwordHash: string,
   displayName: string,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'account.set_first_password',
     text: `update accounts set password_hash = $2, password_changed_at = $4, updated_at = $4,
              display_name = case when $3 = '' then display_name else $3 end
            where id = $1 and password_hash is null`,
     values: [accountId, passwordHash, displayName, now],
   })
-  return rowCount === 1
-}
 
 /** PHC string; null: no password, or no such account. */
 export async function findAccountPassword(

@@ -1,6 +1,6 @@
 /** What the bootstrap of a sandbox created, and its removal when the sandbox becomes production. */
 import { numberEvents } from '../platform/event-numbers.js'
-import type { Transaction } from '../platform/sql.js'
+import { allRows, changedRows, type Transaction } from '../platform/sql.js'
 
 /** The longest lifetime of an access token: of settings and of API resources. */
 const ACCESS_TOKEN_LIFETIME_MAX = '1 day'
@@ -13,16 +13,14 @@ export type FixtureRow = {
 }
 
 /** Locks and returns a tenant's fixture users, including suspended but not removed ones. */
-export async function lockFixtures(tx: Transaction, tenantId: string): Promise<FixtureRow[]> {
-  const { rows } = await tx.query<FixtureRow>({
+export const lockFixtures = (tx: Transaction, tenantId: string) =>
+  allRows<FixtureRow>(tx, {
     name: 'activation.fixtures',
     text: `select id, tenant_id as "tenantId", account_id as "accountId", sub from tenant_users
            where tenant_id = $1 and fixture and status <> 'removed'
            order by created_at, id for update`,
     values: [tenantId],
   })
-  return rows
-}
 
 /** Removes password and organization from fixture accounts. Accounts are global. */
 export async function clearFixtureAccounts(
@@ -71,7 +69,7 @@ export async function revokeServiceTokens(
   now: Date,
 ): Promise<number> {
   await numberEvents(tx, tenantId)
-  const { rowCount } = await tx.query({
+  return changedRows(tx, {
     name: 'activation.revoke_tokens',
     text: `insert into revoked_tokens (tenant_id, id, revoked_at, expires_at)
            select tenant_id, (resource ->> 'id')::uuid, $3, (data ->> 'expires_at')::timestamptz
@@ -83,32 +81,22 @@ export async function revokeServiceTokens(
            on conflict do nothing`,
     values: [tenantId, applicationIds, now],
   })
-  return rowCount
 }
 
 /** Ends the sessions of agents in a tenant in their own name. They must log in again. */
-export async function endAgentSessionsIn(
-  tx: Transaction,
-  tenantId: string,
-  reason: string,
-  now: Date,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const endAgentSessionsIn = (tx: Transaction, tenantId: string, reason: string, now: Date) =>
+  changedRows(tx, {
     name: 'activation.end_agent_sessions',
     text: `update sessions set ended_at = $3, ended_reason = $2
            where tenant_id = $1 and subject_type = 'agent' and ended_at is null`,
     values: [tenantId, reason, now],
   })
-  return rowCount
-}
 
 /** Ends the unused invites of a tenant. */
-export async function endInvites(tx: Transaction, tenantId: string, now: Date): Promise<number> {
-  const { rowCount } = await tx.query({
+export const endInvites = (tx: Transaction, tenantId: string, now: Date) =>
+  changedRows(tx, {
     name: 'activation.end_invites',
     text: `update operator_invites set expires_at = $2
            where tenant_id = $1 and used_at is null and expires_at > $2`,
     values: [tenantId, now],
   })
-  return rowCount
-}

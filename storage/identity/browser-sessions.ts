@@ -1,6 +1,6 @@
 /** Browser sessions of users. Only the hash of a cookie is stored. */
 import { endBackchannelApprovals } from '../oauth/backchannel-requests.js'
-import type { Transaction } from '../platform/sql.js'
+import { allRows, changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type NewBrowserSession = {
   tenantId: string
@@ -85,12 +85,8 @@ export type BrowserSessionRow = {
  * The open session of a cookie: not ended, not idle for too long, with an active user and tenant, and opened with the
  * current password. The tenant is unknown before, so the transaction crosses tenants.
  */
-export async function findBrowserSession(
-  tx: Transaction,
-  tokenSha256: Uint8Array,
-  now: Date,
-): Promise<BrowserSessionRow | undefined> {
-  const { rows } = await tx.query<BrowserSessionRow>({
+export const findBrowserSession = (tx: Transaction, tokenSha256: Uint8Array, now: Date) =>
+  firstRow<BrowserSessionRow>(tx, {
     name: 'browser_session.find',
     text: `select s.id, s.tenant_id as "tenantId", t.organization_id as "organizationId",
              s.account_id as "accountId", u.id as "tenantUserId", u.sub,
@@ -109,8 +105,6 @@ export async function findBrowserSession(
              and s.last_seen_at + make_interval(secs => s.idle_secs) > $2`,
     values: [Buffer.from(tokenSha256), now],
   })
-  return rows[0]
-}
 
 /** The tenant of a cookie's session, even if ended; undefined when unknown. */
 export async function findSessionTenant(
@@ -155,8 +149,8 @@ export type Raise = {
 }
 
 /** Raises a session under a new cookie; false when it was ended or raised concurrently. */
-export async function raiseBrowserSession(tx: Transaction, raise: Raise): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const raiseBrowserSession = (tx: Transaction, raise: Raise) =>
+  isChanged(tx, {
     name: 'browser_session.raise',
     text: `update browser_sessions
            set level = greatest(level, $7), pending = false, token_sha256 = $4, amr = $5, auth_time = $6
@@ -171,18 +165,16 @@ export async function raiseBrowserSession(tx: Transaction, raise: Raise): Promis
       raise.level,
     ],
   })
-  return rowCount === 1
-}
 
 /** Ends a session once. Returns its user to the call that ended it. */
-export async function endBrowserSession(
+export const endBrowserSession = (
   tx: Transaction,
   tenantId: string,
   id: string,
   reason: string,
   now: Date,
-): Promise<{ readonly sub: string } | undefined> {
-  const { rows } = await tx.query<{ readonly sub: string }>({
+) =>
+  firstRow<{ readonly sub: string }>(tx, {
     name: 'browser_session.end',
     text: `update browser_sessions set ended_at = $4, ended_reason = $3
            where tenant_id = $1 and id = $2 and ended_at is null
@@ -190,20 +182,18 @@ export async function endBrowserSession(
              and u.account_id = browser_sessions.account_id) as sub`,
     values: [tenantId, id, reason, now],
   })
-  return rows[0]
-}
 
 /**
  * Ends the sessions of a user in a tenant except one, including idle and pending ones, with their tokens. Returns the
  * ended sessions.
  */
-export async function endOtherBrowserSessions(
+export const endOtherBrowserSessions = (
   tx: Transaction,
   person: { readonly tenantId: string; readonly accountId: string; readonly exceptId: string },
   reason: string,
   now: Date,
-): Promise<readonly { readonly id: string; readonly sub: string }[]> {
-  const { rows } = await tx.query<{ readonly id: string; readonly sub: string }>({
+) =>
+  allRows<{ readonly id: string; readonly sub: string }>(tx, {
     name: 'browser_session.end_others',
     text: `update browser_sessions b set ended_at = $5, ended_reason = $4 from tenant_users u
            where b.tenant_id = $1 and b.account_id = $2 and b.id <> $3 and b.ended_at is null
@@ -211,8 +201,6 @@ export async function endOtherBrowserSessions(
            returning b.id, u.sub`,
     values: [person.tenantId, person.accountId, person.exceptId, reason, now],
   })
-  return rows
-}
 
 /**
  * Ends the session of a cookie when a new one replaces it, in any tenant unless `leavesOtherTenants`. A session of the
@@ -256,13 +244,13 @@ const LISTED_MAX = 100
  * The open sessions of a user in a tenant, most recently used first, at most 100. Reads the account, so the transaction
  * must cross tenants.
  */
-export async function listBrowserSessions(
+export const listBrowserSessions = (
   tx: Transaction,
   tenantId: string,
   accountId: string,
   now: Date,
-): Promise<BrowserSessionSeen[]> {
-  const { rows } = await tx.query<BrowserSessionSeen>({
+) =>
+  allRows<BrowserSessionSeen>(tx, {
     name: 'browser_session.list',
     text: `select s.id, s.level, s.created_at as "createdAt", s.last_seen_at as "lastSeenAt",
              s.user_agent as "userAgent", s.address
@@ -273,24 +261,16 @@ export async function listBrowserSessions(
            order by s.last_seen_at desc, s.id desc limit ${LISTED_MAX}`,
     values: [tenantId, accountId, now],
   })
-  return rows
-}
 
 /** Removes up to `limit` sessions that expired before `before`. */
-export async function removeExpiredBrowserSessions(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeExpiredBrowserSessions = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'browser_session.remove_expired',
     text: `delete from browser_sessions where (tenant_id, id) in (
              select tenant_id, id from browser_sessions where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}
 
 export type Renewal = Pick<Raise, 'tenantId' | 'id' | 'tokenSha256' | 'newTokenSha256'> & {
   /** Id of the new session. */
@@ -302,12 +282,8 @@ export type Renewal = Pick<Raise, 'tenantId' | 'id' | 'tokenSha256' | 'newTokenS
  * when the old one was ended concurrently. The new id matters: everything issued in the old session has ended, and
  * applications bind their tokens to the new one.
  */
-export async function renewBrowserSession(
-  tx: Transaction,
-  renewal: Renewal,
-  now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const renewBrowserSession = (tx: Transaction, renewal: Renewal, now: Date) =>
+  isChanged(tx, {
     name: 'browser_session.renew',
     text: `with old as (
              update browser_sessions set ended_at = $5, ended_reason = 'password_changed'
@@ -328,8 +304,6 @@ export async function renewBrowserSession(
       renewal.newId,
     ],
   })
-  return rowCount === 1
-}
 
 /**
  * Ends all sessions of an account in every tenant except the named browser session, with tokens and with device and

@@ -1,5 +1,5 @@
 /** Identity providers of a tenant. The client secret is already sealed. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type IdentityProviderRow = {
   readonly tenantId: string
@@ -63,7 +63,7 @@ export async function insertIdentityProvider(
     text: 'select from tenants where id = $1 for no key update',
     values: [row.tenantId],
   })
-  const { rowCount } = await tx.query({
+  return isChanged(tx, {
     name: 'sso_provider.insert',
     text: `insert into sso_providers (tenant_id, id, name, issuer, client_id, client_secret_sealed,
              token_endpoint_auth_method, scopes, authorization_endpoint, token_endpoint,
@@ -74,7 +74,6 @@ export async function insertIdentityProvider(
            where (select count(*) from sso_providers where tenant_id = $1) < $17`,
     values: [...valuesOf(row), most],
   })
-  return rowCount === 1
 }
 
 /** Updates all columns of a provider. Its row must be locked. */
@@ -94,75 +93,51 @@ export async function updateIdentityProvider(
   })
 }
 
-export async function findIdentityProvider(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<IdentityProviderRow | undefined> {
-  const { rows } = await tx.query<IdentityProviderRow>({
+export const findIdentityProvider = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<IdentityProviderRow>(tx, {
     name: 'sso_provider.find',
     text: `select ${COLUMNS} from sso_providers where tenant_id = $1 and id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** The same, locked until the transaction ends. */
-export async function lockIdentityProvider(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<IdentityProviderRow | undefined> {
-  const { rows } = await tx.query<IdentityProviderRow>({
+export const lockIdentityProvider = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<IdentityProviderRow>(tx, {
     name: 'sso_provider.lock',
     text: `select ${COLUMNS} from sso_providers where tenant_id = $1 and id = $2 for update`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** A page of a tenant's providers, newest first. */
-export async function listIdentityProviders(
+export const listIdentityProviders = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<IdentityProviderRow[]> {
-  const { rows } = await tx.query<IdentityProviderRow>({
+) =>
+  allRows<IdentityProviderRow>(tx, {
     name: 'sso_provider.list',
     text: `select ${COLUMNS} from sso_providers
            where tenant_id = $1 and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
            order by created_at desc, id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /** The enabled providers, ordered by name. */
-export async function offeredIdentityProviders(
-  tx: Transaction,
-  tenantId: string,
-): Promise<{ readonly id: string; readonly name: string }[]> {
-  const { rows } = await tx.query<{ readonly id: string; readonly name: string }>({
+export const offeredIdentityProviders = (tx: Transaction, tenantId: string) =>
+  allRows<{ readonly id: string; readonly name: string }>(tx, {
     name: 'sso_provider.offered',
     text: `select id::text, name from sso_providers where tenant_id = $1 and active
            order by lower(name), id`,
     values: [tenantId],
   })
-  return rows
-}
 
 /**
  * Deletes a provider with the identities linked through it; false when it does not exist. Identities are visible only
  * to a transaction that crosses tenants.
  */
-export async function deleteIdentityProvider(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const deleteIdentityProvider = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  isChanged(tx, {
     name: 'sso_provider.delete',
     text: `with gone as (
              delete from sso_providers where tenant_id = $1 and id = $2 returning id),
@@ -176,5 +151,3 @@ export async function deleteIdentityProvider(
            select from gone`,
     values: [tenantId, id, now],
   })
-  return rowCount === 1
-}

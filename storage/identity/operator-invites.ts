@@ -1,5 +1,5 @@
 /** Invite links that make the user who accepts them an operator of an organization. Only hashes are stored. */
-import type { Transaction } from '../platform/sql.js'
+import { firstRow, type Transaction } from '../platform/sql.js'
 
 export type NewOperatorInvite = {
   tenantId: string
@@ -42,19 +42,14 @@ export async function insertOperatorInvite(
 export type OperatorInviteRow = { organizationName: string; expiresAt: Date; usedAt: Date | null }
 
 /** Finds an invite by its token, before its tenant is known. */
-export async function findOperatorInvite(
-  tx: Transaction,
-  tokenSha256: Uint8Array,
-): Promise<OperatorInviteRow | undefined> {
-  const { rows } = await tx.query<OperatorInviteRow>({
+export const findOperatorInvite = (tx: Transaction, tokenSha256: Uint8Array) =>
+  firstRow<OperatorInviteRow>(tx, {
     name: 'operator_invite.find',
     text: `select o.name as "organizationName", i.expires_at as "expiresAt", i.used_at as "usedAt"
            from operator_invites i join organizations o on o.id = i.organization_id
            where i.token_sha256 = $1`,
     values: [Buffer.from(tokenSha256)],
   })
-  return rows[0]
-}
 
 /** An invite that was just used up. */
 export type UsedInvite = {
@@ -68,12 +63,8 @@ export type UsedInvite = {
 }
 
 /** Uses up an invite, once. Its tenant is unknown before. */
-export async function useOperatorInvite(
-  tx: Transaction,
-  tokenSha256: Uint8Array,
-  now: Date,
-): Promise<UsedInvite | undefined> {
-  const { rows } = await tx.query<UsedInvite>({
+export const useOperatorInvite = (tx: Transaction, tokenSha256: Uint8Array, now: Date) =>
+  firstRow<UsedInvite>(tx, {
     name: 'operator_invite.use',
     text: `update operator_invites i set used_at = $2, letters = '{}'
            from organizations o, tenants t
@@ -84,8 +75,6 @@ export async function useOperatorInvite(
              i.appointed_scopes as "appointedScopes"`,
     values: [Buffer.from(tokenSha256), now],
   })
-  return rows[0]
-}
 
 /** How many addresses may be tried with one invite. */
 const ADDRESSES_MAX = 5
@@ -117,14 +106,14 @@ const OF_INVITE = `o.id = i.organization_id and t.id = i.tenant_id and i.used_at
  * Stores an invite message, replacing one to the same address. Undefined when the invite is invalid, or was tried with
  * five other addresses.
  */
-export async function storeInviteMessage(
+export const storeInviteMessage = (
   tx: Transaction,
   tokenSha256: Uint8Array,
   addressSha256: string,
   letter: InviteMessage,
   now: Date,
-): Promise<InvitePlace | undefined> {
-  const { rows } = await tx.query<InvitePlace>({
+) =>
+  firstRow<InvitePlace>(tx, {
     name: 'operator_invite.keep_letter',
     text: `update operator_invites i set letters = i.letters || jsonb_build_object($3::text, $4::jsonb)
            from organizations o, tenants t
@@ -134,34 +123,30 @@ export async function storeInviteMessage(
            returning ${PLACE}`,
     values: [Buffer.from(tokenSha256), now, addressSha256, JSON.stringify(letter)],
   })
-  return rows[0]
-}
 
 /** The message of a link and its invite, while it can be accepted. The invite is named by its id. */
-export async function findInviteMessage(
+export const findInviteMessage = (
   tx: Transaction,
   inviteId: string,
   tokenSha256: string,
   now: Date,
-): Promise<(InvitePlace & { readonly letter: InviteMessage }) | undefined> {
-  const { rows } = await tx.query<InvitePlace & { letter: InviteMessage }>({
+) =>
+  firstRow<InvitePlace & { letter: InviteMessage }>(tx, {
     name: 'operator_invite.find_letter',
     text: `select ${PLACE}, l.value as letter
            from operator_invites i, organizations o, tenants t, jsonb_each(i.letters) l
            where i.id = $1 and i.expires_at > $2 and ${OF_INVITE} and l.value ->> 'token' = $3`,
     values: [inviteId, now, tokenSha256],
   })
-  return rows[0]
-}
 
 /** Uses up an invite by one of its messages, once. */
-export async function useInviteMessage(
+export const useInviteMessage = (
   tx: Transaction,
   { tenantId, id }: { readonly tenantId: string; readonly id: string },
   tokenSha256: string,
   now: Date,
-): Promise<Pick<UsedInvite, 'role' | 'appointedScopes'> | undefined> {
-  const { rows } = await tx.query<Pick<UsedInvite, 'role' | 'appointedScopes'>>({
+) =>
+  firstRow<Pick<UsedInvite, 'role' | 'appointedScopes'>>(tx, {
     name: 'operator_invite.use_letter',
     text: `update operator_invites i set used_at = $3, letters = '{}'
            where i.tenant_id = $1 and i.id = $2 and i.used_at is null and i.expires_at > $3
@@ -169,5 +154,3 @@ export async function useInviteMessage(
            returning i.role, i.appointed_scopes as "appointedScopes"`,
     values: [tenantId, id, now, tokenSha256],
   })
-  return rows[0]
-}

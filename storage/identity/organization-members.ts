@@ -5,7 +5,7 @@
 import { lookedUp } from './email-keys.js'
 import { agentInForce } from '../platform/in-force.js'
 import type { MemberRole } from './organizations.js'
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type MemberRow = {
   readonly id: string
@@ -40,13 +40,13 @@ const MEMBER = `select m.id, m.organization_id as "organizationId",
     left join agents g on m.member_type = 'agent' and g.id = m.member_id`
 
 /** A page of the members of an organization, newest first. */
-export async function listMembers(
+export const listMembers = (
   tx: Transaction,
   organizationId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<MemberRow[]> {
-  const { rows } = await tx.query<MemberRow>({
+) =>
+  allRows<MemberRow>(tx, {
     name: 'organization_member.page',
     text: `${MEMBER}
            where m.organization_id = $1
@@ -54,21 +54,13 @@ export async function listMembers(
            order by m.created_at desc, m.id desc limit $2`,
     values: [organizationId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
-export async function findMember(
-  tx: Transaction,
-  organizationId: string,
-  id: string,
-): Promise<MemberRow | undefined> {
-  const { rows } = await tx.query<MemberRow>({
+export const findMember = (tx: Transaction, organizationId: string, id: string) =>
+  firstRow<MemberRow>(tx, {
     name: 'organization_member.record',
     text: `${MEMBER} where m.organization_id = $1 and m.id = $2`,
     values: [organizationId, id],
   })
-  return rows[0]
-}
 
 /**
  * Locks the organization until the transaction ends: changes of its members run one after the other, so each sees the
@@ -230,37 +222,29 @@ export async function keepsOwnersWithout(
 }
 
 /** Changes a role; false when no owner would be left. Call `lockMembers` first. */
-export async function setMemberRole(
+export const setMemberRole = (
   tx: Transaction,
   organizationId: string,
   id: string,
   role: MemberRole,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'organization_member.set_role',
     text: `update organization_members set role = $3
            where organization_id = $1 and id = $2
              and (role <> 'owner' or $3 = 'owner' or member_type = 'invitation' or ${HAS_OTHER_OWNER})`,
     values: [organizationId, id, role],
   })
-  return rowCount === 1
-}
 
 /** Removes a member or an invitation; false when no owner would be left. */
-export async function removeMember(
-  tx: Transaction,
-  organizationId: string,
-  id: string,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const removeMember = (tx: Transaction, organizationId: string, id: string) =>
+  isChanged(tx, {
     name: 'organization_member.remove',
     text: `delete from organization_members
            where organization_id = $1 and id = $2
              and (role <> 'owner' or member_type = 'invitation' or ${HAS_OTHER_OWNER})`,
     values: [organizationId, id],
   })
-  return rowCount === 1
-}
 
 /** Ends what an agent's role in an organization granted: sessions in its tenants, and organization-bound ones. */
 export async function endMemberSessions(
@@ -289,13 +273,13 @@ export type JoinedMember = {
  * Turns the invitation of a user who signs in at a tenant into a membership of the tenant's organization. The user's
  * address must be verified. An existing member keeps the role.
  */
-export async function acceptMemberInvitation(
+export const acceptMemberInvitation = (
   tx: Transaction,
   tenantId: string,
   accountId: string,
   now: Date,
-): Promise<JoinedMember | undefined> {
-  const { rows } = await tx.query<JoinedMember>({
+) =>
+  firstRow<JoinedMember>(tx, {
     name: 'organization_member.accept',
     text: `update organization_members m set member_type = 'account', member_id = a.id, email = null,
              expires_at = null
@@ -308,8 +292,6 @@ export async function acceptMemberInvitation(
            returning m.id, m.organization_id as "organizationId", m.role`,
     values: [tenantId, accountId, now],
   })
-  return rows[0]
-}
 
 /** The environments of an organization, oldest first, at most `limit`. */
 export async function tenantIdsOf(

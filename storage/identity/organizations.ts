@@ -1,5 +1,5 @@
 /** Organizations and their members. They span tenants, so write them in transactions that cross tenants. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, type Transaction } from '../platform/sql.js'
 
 export type OrganizationRow = {
   id: string
@@ -20,7 +20,7 @@ const COLUMNS = `o.id, o.name, o.slug, o.status, o.support_contact as "supportCo
  * Inserts an organization. Undefined, and nothing written, when the slug is taken. An organization of a tenant's user
  * counts with the organization of that tenant.
  */
-export async function insertOrganization(
+export const insertOrganization = (
   tx: Transaction,
   organization: Pick<OrganizationRow, 'id' | 'name' | 'slug' | 'createdAt'> & {
     /** The tenant of the user's token that created it; absent when an agent or a command creates it. */
@@ -28,8 +28,8 @@ export async function insertOrganization(
     /** The network that registers it, stored as a digest. Null where it is not counted. */
     readonly network: string | null
   },
-): Promise<OrganizationRow | undefined> {
-  const { rows } = await tx.query<OrganizationRow>({
+) =>
+  firstRow<OrganizationRow>(tx, {
     name: 'organization.insert',
     text: `insert into organizations as o (id, name, slug, created_at, updated_at,
              made_in_tenant_id, registering_network)
@@ -48,8 +48,6 @@ export async function insertOrganization(
       organization.network,
     ],
   })
-  return rows[0]
-}
 
 export type Member = { readonly memberType: 'agent' | 'account'; readonly memberId: string }
 
@@ -69,14 +67,14 @@ export async function findAccountOfSubject(
 }
 
 /** A page of a member's organizations, newest first. */
-export async function listMemberships(
+export const listMemberships = (
   tx: Transaction,
   { memberType, memberId }: Member,
   organizationId: string | null,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<Membership[]> {
-  const { rows } = await tx.query<Membership>({
+) =>
+  allRows<Membership>(tx, {
     name: 'organization_member.list',
     text: `select ${COLUMNS}, m.role
            from organization_members m join organizations o on o.id = m.organization_id
@@ -93,40 +91,34 @@ export async function listMemberships(
       after?.id ?? null,
     ],
   })
-  return rows
-}
 
 /** A page of all organizations of the deployment, newest first. */
-export async function listOrganizations(
+export const listOrganizations = (
   tx: Transaction,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<OrganizationRow[]> {
-  const { rows } = await tx.query<OrganizationRow>({
+) =>
+  allRows<OrganizationRow>(tx, {
     name: 'organization.list',
     text: `select ${COLUMNS} from organizations o
            where $2::timestamptz is null or (o.created_at, o.id) < ($2, $3::uuid)
            order by o.created_at desc, o.id desc limit $1`,
     values: [limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /** An organization, as a member sees it. */
-export async function findMembership(
+export const findMembership = (
   tx: Transaction,
   { memberType, memberId }: Member,
   organizationId: string,
-): Promise<Membership | undefined> {
-  const { rows } = await tx.query<Membership>({
+) =>
+  firstRow<Membership>(tx, {
     name: 'organization_member.find',
     text: `select ${COLUMNS}, m.role
            from organization_members m join organizations o on o.id = m.organization_id
            where m.member_type = $1 and m.member_id = $2 and m.organization_id = $3`,
     values: [memberType, memberId, organizationId],
   })
-  return rows[0]
-}
 
 /** A user as a token of one tenant names them. Memberships outside that tenant stay hidden. */
 export type PersonWithin = {
@@ -149,13 +141,13 @@ const NAMEABLE_ORGANIZATIONS = `organizations o left join organization_members m
     and ($3::uuid is null or o.id = $3)`
 
 /** A page of organizations that a user token may name, newest first. */
-export async function listPersonOrganizations(
+export const listPersonOrganizations = (
   tx: Transaction,
   { accountId, tenantId, organizationId }: PersonWithin,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<Membership[]> {
-  const { rows } = await tx.query<Membership>({
+) =>
+  allRows<Membership>(tx, {
     name: 'organization.list_of_person',
     text: `select ${COLUMNS}, coalesce(m.role, 'member') as role from ${NAMEABLE_ORGANIZATIONS}
              and ($5::timestamptz is null or (o.created_at, o.id) < ($5, $6::uuid))
@@ -169,21 +161,17 @@ export async function listPersonOrganizations(
       after?.id ?? null,
     ],
   })
-  return rows
-}
 
 /** An organization, if a user token may name it. */
-export async function findPersonOrganization(
+export const findPersonOrganization = (
   tx: Transaction,
   { accountId, tenantId, organizationId }: PersonWithin & { readonly organizationId: string },
-): Promise<Membership | undefined> {
-  const { rows } = await tx.query<Membership>({
+) =>
+  firstRow<Membership>(tx, {
     name: 'organization.find_of_person',
     text: `select ${COLUMNS}, coalesce(m.role, 'member') as role from ${NAMEABLE_ORGANIZATIONS}`,
     values: [accountId, tenantId, organizationId],
   })
-  return rows[0]
-}
 
 export type OrganizationMemberRow = {
   organizationId: string
@@ -236,17 +224,12 @@ export async function grantOrganizationRole(
   return rows[0]!.id
 }
 
-export async function findOrganization(
-  tx: Transaction,
-  id: string,
-): Promise<OrganizationRow | undefined> {
-  const { rows } = await tx.query<OrganizationRow>({
+export const findOrganization = (tx: Transaction, id: string) =>
+  firstRow<OrganizationRow>(tx, {
     name: 'organization.find',
     text: `select ${COLUMNS} from organizations o where o.id = $1`,
     values: [id],
   })
-  return rows[0]
-}
 
 /** Name and support contact. Undefined members stay unchanged. Null removes the contact. */
 export type RecordChangeRow = {

@@ -1,5 +1,5 @@
 /** Challenges of passkey ceremonies: issued to one browser, used once (WebAuthn section 13.4.3). */
-import type { Transaction } from '../platform/sql.js'
+import { changedRows, isChanged, type Transaction } from '../platform/sql.js'
 
 export type PasskeyCeremony = {
   readonly tenantId: string
@@ -39,7 +39,7 @@ export async function spendPasskeyCeremony(
   now: Date,
 ): Promise<boolean> {
   const { tenantId, challengeSha256, purpose, browserSha256, sessionId } = ceremony
-  const { rowCount } = await tx.query({
+  return isChanged(tx, {
     name: 'passkey_ceremony.spend',
     text: `delete from passkey_ceremonies
            where tenant_id = $1 and challenge_sha256 = $2 and purpose = $3
@@ -53,21 +53,14 @@ export async function spendPasskeyCeremony(
       now,
     ],
   })
-  return rowCount === 1
 }
 
 /** Removes up to `limit` challenges that expired before `before`. */
-export async function removeExpiredPasskeyCeremonies(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeExpiredPasskeyCeremonies = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'passkey_ceremony.remove_expired',
     text: `delete from passkey_ceremonies where (tenant_id, challenge_sha256) in (
              select tenant_id, challenge_sha256 from passkey_ceremonies where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

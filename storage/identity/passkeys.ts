@@ -1,5 +1,5 @@
 /** Passkeys of accounts. Global, so every transaction here crosses tenants. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, isChanged, onlyRow, type Transaction } from '../platform/sql.js'
 import { judgeRemoval } from './ways/ways-in.js'
 
 export type PasskeyRow = {
@@ -29,26 +29,19 @@ const COLUMNS = `account_id as "accountId", id, credential_id as "credentialId",
   name, created_at as "createdAt", last_used_at as "lastUsedAt"`
 
 /** Oldest first. */
-export async function listPasskeys(tx: Transaction, accountId: string): Promise<PasskeyRow[]> {
-  const { rows } = await tx.query<PasskeyRow>({
+export const listPasskeys = (tx: Transaction, accountId: string) =>
+  allRows<PasskeyRow>(tx, {
     name: 'passkey.list',
     text: `select ${COLUMNS} from passkeys where account_id = $1 order by created_at, id`,
     values: [accountId],
   })
-  return rows
-}
 
-export async function findPasskey(
-  tx: Transaction,
-  credentialId: Uint8Array,
-): Promise<PasskeyRow | undefined> {
-  const { rows } = await tx.query<PasskeyRow>({
+export const findPasskey = (tx: Transaction, credentialId: Uint8Array) =>
+  firstRow<PasskeyRow>(tx, {
     name: 'passkey.find',
     text: `select ${COLUMNS} from passkeys where credential_id = $1`,
     values: [Buffer.from(credentialId)],
   })
-  return rows[0]
-}
 
 /**
  * Adds a passkey; false when the credential is already registered to any account, or the account is at its limit.
@@ -61,7 +54,7 @@ export async function insertPasskey(tx: Transaction, passkey: NewPasskey): Promi
     text: 'select from accounts where id = $1 for update',
     values: [p.accountId],
   })
-  const { rowCount } = await tx.query({
+  return isChanged(tx, {
     name: 'passkey.insert',
     text: `insert into passkeys (account_id, id, credential_id, public_key, counter, device_bound,
              backed_up, transports, aaguid, name, created_at)
@@ -82,41 +75,31 @@ export async function insertPasskey(tx: Transaction, passkey: NewPasskey): Promi
       p.createdAt,
     ],
   })
-  return rowCount === 1
 }
 
 /**
  * Stores the signature counter. False when it did not increase: one of two devices with the key is a clone (WebAuthn
  * section 6.1.1). Authenticators without a counter always send 0.
  */
-export async function spendPasskeyCounter(
+export const spendPasskeyCounter = (
   tx: Transaction,
   { accountId, id }: Pick<PasskeyRow, 'accountId' | 'id'>,
   use: { readonly counter: number; readonly backedUp: boolean },
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'passkey.spend_counter',
     text: `update passkeys set counter = $3, backed_up = $4, last_used_at = $5
            where account_id = $1 and id = $2 and (counter < $3 or (counter = 0 and $3 = 0))`,
     values: [accountId, id, use.counter, use.backedUp, now],
   })
-  return rowCount === 1
-}
 
-export async function renamePasskey(
-  tx: Transaction,
-  accountId: string,
-  id: string,
-  name: string,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const renamePasskey = (tx: Transaction, accountId: string, id: string, name: string) =>
+  isChanged(tx, {
     name: 'passkey.rename',
     text: 'update passkeys set name = $3 where account_id = $1 and id = $2',
     values: [accountId, id, name],
   })
-  return rowCount === 1
-}
 
 /**
  * Removes a passkey unless it is the account's only sign-in method. If it was the last factor, the recovery codes are
@@ -152,8 +135,8 @@ export type AccountFactors = {
   readonly deviceBound: boolean
 }
 
-export async function accountFactors(tx: Transaction, accountId: string): Promise<AccountFactors> {
-  const { rows } = await tx.query<AccountFactors>({
+export const accountFactors = (tx: Transaction, accountId: string) =>
+  onlyRow<AccountFactors>(tx, {
     name: 'passkey.account_factors',
     text: `select exists (select from totp_factors
                where account_id = $1 and confirmed_at is not null) as totp,
@@ -161,8 +144,6 @@ export async function accountFactors(tx: Transaction, accountId: string): Promis
            from passkeys where account_id = $1`,
     values: [accountId],
   })
-  return rows[0]!
-}
 
 /** The factors of a tenant's user, by subject. Crosses tenants. */
 export async function personFactors(

@@ -2,7 +2,7 @@
  * Profile claims of a user (OpenID Connect Core section 5.1). As with the name, the account has the person's own values,
  * and a tenant may have values of its own, which win in this tenant (docs/reference/identity.md, Profile claims).
  */
-import type { Transaction } from '../platform/sql.js'
+import { firstRow, type Transaction } from '../platform/sql.js'
 
 /** The values that exist, by the names of the claims. `phone_number_verified` exists with `phone_number` only. */
 export type ProfileClaims = {
@@ -73,7 +73,7 @@ export async function findOwnProfile(
   accountId: string,
 ): Promise<OwnProfileRow | undefined> {
   const held = TEXTS.map((name) => `case when u.${name} is not null then '${name}' end`)
-  const { rows } = await tx.query<OwnProfileRow>({
+  return firstRow<OwnProfileRow>(tx, {
     name: 'profile.own',
     text: `select coalesce(u.display_name, a.display_name) as "displayName",
              ${profileSql()} as profile,
@@ -83,7 +83,6 @@ export async function findOwnProfile(
            where u.tenant_id = $1 and u.account_id = $2`,
     values: [tenantId, accountId],
   })
-  return rows[0]
 }
 
 /**

@@ -1,5 +1,5 @@
 /** SCIM groups: the roles of a tenant by the names that a directory has for them. The members are the users with the role. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type ScimGroupRow = {
   readonly id: string
@@ -18,12 +18,8 @@ const COLUMNS = `id, tenant_id as "tenantId", display_name as "displayName", rol
  * Inserts a group unless the tenant has `most` groups. A taken name violates `scim_groups_display_name`, a taken role
  * `scim_groups_role`.
  */
-export async function insertScimGroup(
-  tx: Transaction,
-  group: ScimGroupRow,
-  most: number,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const insertScimGroup = (tx: Transaction, group: ScimGroupRow, most: number) =>
+  isChanged(tx, {
     name: 'scim_group.insert',
     text: `insert into scim_groups (tenant_id, id, display_name, display_name_key, role, external_id, created_at,
              updated_at)
@@ -39,33 +35,22 @@ export async function insertScimGroup(
       most,
     ],
   })
-  return rowCount === 1
-}
 
 /** All groups of a tenant, oldest first. Their number is bounded by `insertScimGroup`. */
-export async function listScimGroups(tx: Transaction, tenantId: string): Promise<ScimGroupRow[]> {
-  const { rows } = await tx.query<ScimGroupRow>({
+export const listScimGroups = (tx: Transaction, tenantId: string) =>
+  allRows<ScimGroupRow>(tx, {
     name: 'scim_group.list',
     text: `select ${COLUMNS} from scim_groups where tenant_id = $1 order by created_at, id`,
     values: [tenantId],
   })
-  return rows
-}
 
 /** A group, locked until the transaction ends if the caller changes it. */
-export async function findScimGroup(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  isLocked: boolean,
-): Promise<ScimGroupRow | undefined> {
-  const { rows } = await tx.query<ScimGroupRow>({
+export const findScimGroup = (tx: Transaction, tenantId: string, id: string, isLocked: boolean) =>
+  firstRow<ScimGroupRow>(tx, {
     name: isLocked ? 'scim_group.hold' : 'scim_group.find',
     text: `select ${COLUMNS} from scim_groups where tenant_id = $1 and id = $2${isLocked ? ' for update' : ''}`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 export async function updateScimGroup(
   tx: Transaction,
@@ -100,13 +85,13 @@ export type ScimMemberRow = {
 }
 
 /** The users with these roles, in the order of their creation. */
-export async function membersWithRoles(
+export const membersWithRoles = (
   tx: Transaction,
   tenantId: string,
   roles: readonly string[],
   most: number | null = null,
-): Promise<ScimMemberRow[]> {
-  const { rows } = await tx.query<ScimMemberRow>({
+) =>
+  allRows<ScimMemberRow>(tx, {
     name: 'scim_group.members',
     text: `select r.role, u.id, u.display_name as display
            from tenant_users u, unnest(u.roles) r (role)
@@ -114,8 +99,6 @@ export async function membersWithRoles(
            order by u.created_at, u.id limit $3`,
     values: [tenantId, roles, most],
   })
-  return rows
-}
 
 export type RoleChanged = {
   readonly id: string
@@ -129,40 +112,36 @@ export type RoleChanged = {
 const CHANGED = `returning id, tenant_id as "tenantId", sub, account_id as "accountId", roles`
 
 /** Gives users a role. Returns those who did not have it. */
-export async function giveRole(
+export const giveRole = (
   tx: Transaction,
   tenantId: string,
   role: string,
   userIds: readonly string[],
   now: Date,
-): Promise<RoleChanged[]> {
-  const { rows } = await tx.query<RoleChanged>({
+) =>
+  allRows<RoleChanged>(tx, {
     name: 'scim_group.give_role',
     text: `update tenant_users set roles = roles || $2::text, updated_at = $4
            where tenant_id = $1 and id = any ($3::uuid[]) and status <> 'removed' and not $2 = any (roles)
            ${CHANGED}`,
     values: [tenantId, role, userIds, now],
   })
-  return rows
-}
 
 /** Takes a role from users. Returns those who had it. */
-export async function takeRole(
+export const takeRole = (
   tx: Transaction,
   tenantId: string,
   role: string,
   userIds: readonly string[],
   now: Date,
-): Promise<RoleChanged[]> {
-  const { rows } = await tx.query<RoleChanged>({
+) =>
+  allRows<RoleChanged>(tx, {
     name: 'scim_group.take_role',
     text: `update tenant_users set roles = array_remove(roles, $2::text), updated_at = $4
            where tenant_id = $1 and id = any ($3::uuid[]) and $2 = any (roles)
            ${CHANGED}`,
     values: [tenantId, role, userIds, now],
   })
-  return rows
-}
 
 /** How many of these users the tenant has, without removed ones. */
 export async function countTenantUsers(

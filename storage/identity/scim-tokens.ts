@@ -1,5 +1,5 @@
 /** The bearer tokens of directories (docs/reference/identity.md, SCIM). Only their SHA-256 is stored. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type ScimTokenRow = {
   readonly id: string
@@ -39,13 +39,13 @@ const COLUMNS = `s.id, s.tenant_id as "tenantId", s.organization_id as "organiza
   s.created_at as "createdAt", s.expires_at as "expiresAt"`
 
 /** A page of a tenant's tokens, newest first, also expired ones. */
-export async function listScimTokens(
+export const listScimTokens = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<ScimTokenRow[]> {
-  const { rows } = await tx.query<ScimTokenRow>({
+) =>
+  allRows<ScimTokenRow>(tx, {
     name: 'scim_token.list',
     text: `select ${COLUMNS} from scim_tokens s
            where s.tenant_id = $1
@@ -53,40 +53,26 @@ export async function listScimTokens(
            order by s.created_at desc, s.id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /**
  * Finds a token that is not expired, of an active tenant. The tenant is not known before, so the transaction crosses
  * tenants.
  */
-export async function findScimToken(
-  tx: Transaction,
-  tokenSha256: Uint8Array,
-  now: Date,
-): Promise<ScimTokenRow | undefined> {
-  const { rows } = await tx.query<ScimTokenRow>({
+export const findScimToken = (tx: Transaction, tokenSha256: Uint8Array, now: Date) =>
+  firstRow<ScimTokenRow>(tx, {
     name: 'scim_token.find',
     text: `select ${COLUMNS} from scim_tokens s join tenants t on t.id = s.tenant_id and t.status = 'active'
            where s.token_sha256 = $1 and (s.expires_at is null or s.expires_at > $2)`,
     values: [Buffer.from(tokenSha256), now],
   })
-  return rows[0]
-}
 
 /** Deletes a token. False if there is none with this id. */
-export async function deleteScimToken(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const deleteScimToken = (tx: Transaction, tenantId: string, id: string) =>
+  isChanged(tx, {
     name: 'scim_token.delete',
     text: 'delete from scim_tokens where tenant_id = $1 and id = $2',
     values: [tenantId, id],
   })
-  return rowCount === 1
-}
 
 /** True if the organization is the one that the tenant belongs to. */
 export async function isOrganizationOfTenant(

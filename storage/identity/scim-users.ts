@@ -7,7 +7,7 @@ import { keysIn } from './email-keys.js'
 import { EMAILS, LAST_MODIFIED, type ScimCondition, scimConditionSql } from './scim-filter.js'
 import type { ProfileClaims } from './profiles.js'
 import { SHOWN_EMAIL, SHOWN_STATUS, type TenantUserStatus } from './tenant-users.js'
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type ScimUserRow = {
   readonly id: string
@@ -50,34 +50,22 @@ const TABLES = `tenant_users u join accounts a on a.id = u.account_id
   left join scim_users s on s.tenant_id = u.tenant_id and s.user_id = u.id`
 
 /** A user that is not removed. */
-export async function findScimUser(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<ScimUserRow | undefined> {
-  const { rows } = await tx.query<ScimUserRow>({
+export const findScimUser = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<ScimUserRow>(tx, {
     name: 'scim_user.find',
     text: `select ${COLUMNS} from ${TABLES}
            where u.tenant_id = $1 and u.id = $2 and u.status <> 'removed'`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** Those of the users that exist and are not removed. */
-export async function findScimUsers(
-  tx: Transaction,
-  tenantId: string,
-  ids: readonly string[],
-): Promise<readonly ScimUserRow[]> {
-  const { rows } = await tx.query<ScimUserRow>({
+export const findScimUsers = (tx: Transaction, tenantId: string, ids: readonly string[]) =>
+  allRows<ScimUserRow>(tx, {
     name: 'scim_user.find_many',
     text: `select ${COLUMNS} from ${TABLES}
            where u.tenant_id = $1 and u.id = any ($2::uuid[]) and u.status <> 'removed'`,
     values: [tenantId, ids],
   })
-  return rows
-}
 
 /** The users that fulfil a condition, oldest first, and how many there are in all. */
 export async function listScimUsers(
@@ -111,13 +99,12 @@ export async function scimUserPage(
   const bind = (value: unknown) => `$${values.push(value)}`
   const where = whereOf(condition, bind)
   const [from, most] = [bind(offset), bind(limit)]
-  const { rows } = await tx.query<ScimUserRow>({
+  return allRows<ScimUserRow>(tx, {
     name: 'scim_user.list',
     text: `select ${COLUMNS} from ${TABLES} where ${where}
            order by u.created_at, u.id offset ${from} limit ${most}`,
     values,
   })
-  return rows
 }
 
 function whereOf(condition: ScimCondition | null, bind: (value: unknown) => string): string {
@@ -135,14 +122,14 @@ export type ScimUserData = {
  * Writes what a directory says about a user. False if another user of the tenant has the name: an address is
  * the name where no directory has written the user. A concurrent writer of the name violates `scim_users_user_name`.
  */
-export async function writeScimUser(
+export const writeScimUser = (
   tx: Transaction,
   tenantId: string,
   userId: string,
   { userName, externalId, attributes }: ScimUserData,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'scim_user.write',
     text: `insert into scim_users as s (tenant_id, user_id, user_name, user_name_key, external_id, attributes, updated_at)
            select $1, $2, $3, lower($3), $4, $5, $6
@@ -155,14 +142,12 @@ export async function writeScimUser(
              attributes = excluded.attributes, updated_at = excluded.updated_at`,
     values: [tenantId, userId, userName, externalId, JSON.stringify(attributes), now],
   })
-  return rowCount === 1
-}
 
 /**
  * Moves a user who has not signed in yet to the account of another address. False if the user has signed in. An account
  * that is a user of the tenant already violates `tenant_users_tenant_id_account_id_key`.
  */
-export async function moveTenantUser(
+export const moveTenantUser = (
   tx: Transaction,
   { tenantId, id }: { readonly tenantId: string; readonly id: string },
   to: {
@@ -171,8 +156,8 @@ export async function moveTenantUser(
     readonly invitedAs: string
   },
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'scim_user.move',
     text: `update tenant_users u set account_id = $3, invited_as = $5, updated_at = $6,
              account_active = (select b.status = 'active' from accounts b where b.id = $3),
@@ -183,5 +168,3 @@ export async function moveTenantUser(
                or u.status = 'suspended' and u.suspended_from in ('invited', 'pre_provisioned'))`,
     values: [tenantId, id, to.accountId, to.status, to.invitedAs, now],
   })
-  return rowCount === 1
-}

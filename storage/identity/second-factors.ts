@@ -2,7 +2,7 @@
  * TOTP factors and recovery codes of accounts. Each code is used up by one conditional statement. Global, so every
  * transaction here crosses tenants.
  */
-import type { Transaction } from '../platform/sql.js'
+import { firstRow, isChanged, onlyRow, type Transaction } from '../platform/sql.js'
 
 export type TotpFactorRow = {
   readonly id: string
@@ -19,33 +19,22 @@ const COLUMNS = `id, secret_sealed as "secretSealed", created_at as "createdAt",
   confirmed_at as "confirmedAt", last_used_at as "lastUsedAt"`
 
 /** The confirmed factor of an account. */
-export async function findTotpFactor(
-  tx: Transaction,
-  accountId: string,
-): Promise<TotpFactorRow | undefined> {
-  const { rows } = await tx.query<TotpFactorRow>({
+export const findTotpFactor = (tx: Transaction, accountId: string) =>
+  firstRow<TotpFactorRow>(tx, {
     name: 'totp_factor.find',
     text: `select ${COLUMNS} from totp_factors
            where account_id = $1 and confirmed_at is not null`,
     values: [accountId],
   })
-  return rows[0]
-}
 
 /** The secret being enrolled, if created after `since`. */
-export async function findOfferedTotp(
-  tx: Transaction,
-  accountId: string,
-  since: Date,
-): Promise<TotpFactorRow | undefined> {
-  const { rows } = await tx.query<TotpFactorRow>({
+export const findOfferedTotp = (tx: Transaction, accountId: string, since: Date) =>
+  firstRow<TotpFactorRow>(tx, {
     name: 'totp_factor.find_offered',
     text: `select ${COLUMNS} from totp_factors
            where account_id = $1 and confirmed_at is null and created_at > $2`,
     values: [accountId, since],
   })
-  return rows[0]
-}
 
 /** Offers a secret, replacing one offered before `since`. A younger one stays. Returns the one in effect. */
 export async function offerTotp(
@@ -71,14 +60,14 @@ export async function offerTotp(
  * Confirms the offered secret as the account's factor. The stored secret is the one derived for the session. True only
  * for the first call.
  */
-export async function confirmTotp(
+export const confirmTotp = (
   tx: Transaction,
   accountId: string,
   { id, secretSealed }: Pick<TotpFactorRow, 'id' | 'secretSealed'>,
   step: number,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'totp_factor.confirm',
     text: `update totp_factors
            set secret_sealed = $5, confirmed_at = $4, last_step = $3, last_used_at = $4
@@ -87,33 +76,25 @@ export async function confirmTotp(
                where o.account_id = $1 and o.confirmed_at is not null)`,
     values: [accountId, id, step, now, Buffer.from(secretSealed)],
   })
-  return rowCount === 1
-}
 
 /** Uses up a time step: steps at or before the last used one are refused (RFC 6238 section 5.2). */
-export async function spendTotpStep(
+export const spendTotpStep = (
   tx: Transaction,
   accountId: string,
   id: string,
   step: number,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'totp_factor.spend_step',
     text: `update totp_factors set last_step = $3, last_used_at = $4
            where account_id = $1 and id = $2 and confirmed_at is not null and last_step < $3`,
     values: [accountId, id, step, now],
   })
-  return rowCount === 1
-}
 
 /** Removes the factor of an account, and its recovery codes if no passkey is left; false when there was none. */
-export async function removeTotpFactor(
-  tx: Transaction,
-  accountId: string,
-  id: string,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const removeTotpFactor = (tx: Transaction, accountId: string, id: string) =>
+  isChanged(tx, {
     name: 'totp_factor.remove',
     text: `with removed as (
              delete from totp_factors
@@ -124,8 +105,6 @@ export async function removeTotpFactor(
            select from removed`,
     values: [accountId, id],
   })
-  return rowCount === 1
-}
 
 /** What `removeFactors` removed. */
 export type RemovedFactors = {
@@ -138,12 +117,12 @@ export type RemovedFactors = {
  * Removes the passkeys, authenticator apps and recovery codes of an account in one statement. Passkeys and phones are
  * ways in too: the caller sees to it that one is left. @param phones removes the phone number too.
  */
-export async function removeFactors(
+export const removeFactors = (
   tx: Transaction,
   accountId: string,
   { phones }: { readonly phones: boolean },
-): Promise<RemovedFactors> {
-  const { rows } = await tx.query<RemovedFactors>({
+) =>
+  onlyRow<RemovedFactors>(tx, {
     name: 'second_factors.remove',
     text: `with p as (delete from passkeys where account_id = $1 returning 1),
              f as (delete from totp_factors where account_id = $1 returning confirmed_at),
@@ -154,8 +133,6 @@ export async function removeFactors(
              (select count(*)::int from n) as phones`,
     values: [accountId, phones],
   })
-  return rows[0]!
-}
 
 /** Replaces the recovery codes of an account. Concurrent calls wait for each other, so one set remains. */
 export async function replaceRecoveryCodes(
@@ -183,20 +160,18 @@ export async function replaceRecoveryCodes(
 }
 
 /** Uses up a recovery code. */
-export async function spendRecoveryCode(
+export const spendRecoveryCode = (
   tx: Transaction,
   accountId: string,
   codeSha256: Uint8Array,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'recovery_code.spend',
     text: `update recovery_codes set used_at = $3
            where account_id = $1 and code_sha256 = $2 and used_at is null`,
     values: [accountId, Buffer.from(codeSha256), now],
   })
-  return rowCount === 1
-}
 
 export async function countRecoveryCodes(tx: Transaction, accountId: string): Promise<number> {
   const { rows } = await tx.query<{ count: number }>({

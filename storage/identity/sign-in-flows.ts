@@ -1,5 +1,5 @@
 /** Sign-in flows: what is demanded of the user, and the return path. */
-import type { Transaction } from '../platform/sql.js'
+import { changedRows, firstRow, type Transaction } from '../platform/sql.js'
 
 export type SignInFlowRow = {
   tenantId: string
@@ -54,12 +54,8 @@ export type SignInFlowFound = SignInFlowRow & {
 }
 
 /** An unexpired flow of an active tenant. Its tenant is unknown before. */
-export async function findSignInFlow(
-  tx: Transaction,
-  tokenSha256: Uint8Array,
-  now: Date,
-): Promise<SignInFlowFound | undefined> {
-  const { rows } = await tx.query<SignInFlowFound>({
+export const findSignInFlow = (tx: Transaction, tokenSha256: Uint8Array, now: Date) =>
+  firstRow<SignInFlowFound>(tx, {
     name: 'sign_in_flow.find',
     text: `select f.tenant_id as "tenantId", f.level, f.max_age_secs as "maxAgeSecs", f.since, f.sub,
              f.return_to as "returnTo", f.reason, f.login_hint as "loginHint",
@@ -70,8 +66,6 @@ export async function findSignInFlow(
            where f.token_sha256 = $1 and f.expires_at > $2`,
     values: [Buffer.from(tokenSha256), now],
   })
-  return rows[0]
-}
 
 /** The tenant of a flow, even if expired, until its row is removed. */
 export async function findFlowPlace(
@@ -80,9 +74,9 @@ export async function findFlowPlace(
 ): Promise<
   Pick<SignInFlowFound, 'tenantId' | 'tenantName' | 'tenantSettings' | 'uiLocales'> | undefined
 > {
-  const { rows } = await tx.query<
+  return firstRow<
     Pick<SignInFlowFound, 'tenantId' | 'tenantName' | 'tenantSettings' | 'uiLocales'>
-  >({
+  >(tx, {
     name: 'sign_in_flow.find_place',
     text: `select t.id as "tenantId", t.name as "tenantName", t.settings as "tenantSettings",
              f.ui_locales as "uiLocales"
@@ -90,34 +84,22 @@ export async function findFlowPlace(
            where f.token_sha256 = $1`,
     values: [Buffer.from(tokenSha256)],
   })
-  return rows[0]
 }
 
 /** Name and settings of a tenant, for pages without a flow. */
-export async function findTenantBranding(
-  tx: Transaction,
-  tenantId: string,
-): Promise<Pick<SignInFlowFound, 'tenantName' | 'tenantSettings'> | undefined> {
-  const { rows } = await tx.query<Pick<SignInFlowFound, 'tenantName' | 'tenantSettings'>>({
+export const findTenantBranding = (tx: Transaction, tenantId: string) =>
+  firstRow<Pick<SignInFlowFound, 'tenantName' | 'tenantSettings'>>(tx, {
     name: 'sign_in_flow.tenant_face',
     text: `select name as "tenantName", settings as "tenantSettings" from tenants where id = $1`,
     values: [tenantId],
   })
-  return rows[0]
-}
 
 /** Removes up to `limit` flows that expired before `before`. */
-export async function removeExpiredSignInFlows(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeExpiredSignInFlows = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'sign_in_flow.remove_expired',
     text: `delete from sign_in_flows where (tenant_id, token_sha256) in (
              select tenant_id, token_sha256 from sign_in_flows where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

@@ -1,6 +1,6 @@
 /** Queries of the sign-in: accounts and tenant users. */
 import { keysIn, lookedUp, OWN_FIRST } from './email-keys.js'
-import type { Transaction } from '../platform/sql.js'
+import { firstRow, isChanged, type Transaction } from '../platform/sql.js'
 import { HAS_FACTOR, hasKeyOrFactorIn } from './ways/ways-in.js'
 
 /** The user of an email address in a tenant, if allowed to sign in. */
@@ -18,12 +18,8 @@ export type SignInRow = {
 }
 
 /** Finds a user by address. Accounts are global, so the transaction crosses tenants. */
-export async function findSignIn(
-  tx: Transaction,
-  tenantId: string,
-  email: string,
-): Promise<SignInRow | undefined> {
-  const { rows } = await tx.query<SignInRow>({
+export const findSignIn = (tx: Transaction, tenantId: string, email: string) =>
+  firstRow<SignInRow>(tx, {
     name: 'sign_in.find',
     text: `select a.id as "accountId", u.id as "tenantUserId", u.sub, a.email, u.status,
              a.password_hash as "passwordHash",
@@ -34,24 +30,16 @@ export async function findSignIn(
            ${OWN_FIRST}`,
     values: [tenantId, lookedUp(email)],
   })
-  return rows[0]
-}
 
 /** Finds a user by account, for sign-in without a password. */
-export async function findAccountSignIn(
-  tx: Transaction,
-  tenantId: string,
-  accountId: string,
-): Promise<Pick<SignInRow, 'tenantUserId' | 'sub'> | undefined> {
-  const { rows } = await tx.query<Pick<SignInRow, 'tenantUserId' | 'sub'>>({
+export const findAccountSignIn = (tx: Transaction, tenantId: string, accountId: string) =>
+  firstRow<Pick<SignInRow, 'tenantUserId' | 'sub'>>(tx, {
     name: 'sign_in.find_account',
     text: `select u.id as "tenantUserId", u.sub
            from accounts a join tenant_users u on u.account_id = a.id and u.tenant_id = $1
            where a.id = $2 and a.status = 'active' and u.status in ('active', 'pre_provisioned')`,
     values: [tenantId, accountId],
   })
-  return rows[0]
-}
 
 /** Whether the account of an address has a way into a tenant, or a second factor. */
 export async function findSignInKeys(
@@ -130,16 +118,9 @@ export async function lockPassword(
 }
 
 /** Replaces a password hash with one of the same password, unless the password has changed. */
-export async function rehashPassword(
-  tx: Transaction,
-  accountId: string,
-  from: string,
-  to: string,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const rehashPassword = (tx: Transaction, accountId: string, from: string, to: string) =>
+  isChanged(tx, {
     name: 'sign_in.rehash',
     text: 'update accounts set password_hash = $3 where id = $1 and password_hash = $2',
     values: [accountId, from, to],
   })
-  return rowCount === 1
-}

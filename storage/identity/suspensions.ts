@@ -2,7 +2,7 @@
  * Suspension of organizations, tenants and accounts by an operator of the deployment. Queries refuse suspended rows by
  * conditions (storage/platform/in-force.ts). Nothing is deleted, so reactivation restores everything.
  */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, type Transaction } from '../platform/sql.js'
 
 export type Standing = 'active' | 'suspended'
 /** Undefined: not found. */
@@ -139,14 +139,14 @@ export async function usersOfAccount(
 ): Promise<
   { tenantId: string; id: string; sub: string; email: string; status: string; fixture: boolean }[]
 > {
-  const { rows } = await tx.query<{
+  return allRows<{
     tenantId: string
     id: string
     sub: string
     email: string
     status: string
     fixture: boolean
-  }>({
+  }>(tx, {
     name: 'tenant_user.of_account',
     text: `select u.tenant_id as "tenantId", u.id, u.sub, a.email, u.status, u.fixture
            from tenant_users u join accounts a on a.id = u.account_id
@@ -154,5 +154,4 @@ export async function usersOfAccount(
            order by u.created_at, u.id limit $2`,
     values: [accountId, limit],
   })
-  return rows
 }

@@ -12,7 +12,7 @@ import {
 } from './profiles.js'
 import { hasKeyIn } from './ways/ways-in.js'
 import { endBackchannelApprovals } from '../oauth/backchannel-requests.js'
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type TenantUserStatus = 'invited' | 'pre_provisioned' | 'active' | 'suspended' | 'removed'
 
@@ -138,22 +138,20 @@ const filterValues = (tenantId: string, { status, email, q, role }: TenantUserFi
 ]
 
 /** A page of a tenant's users, newest first. */
-export async function listTenantUsers(
+export const listTenantUsers = (
   tx: Transaction,
   tenantId: string,
   filter: TenantUserFilter,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<TenantUserRow[]> {
-  const { rows } = await tx.query<TenantUserRow>({
+) =>
+  allRows<TenantUserRow>(tx, {
     name: 'tenant_user.list',
     text: `${USER}
            where ${FILTER} and ($7::timestamptz is null or (u.created_at, u.id) < ($7, $8::uuid))
            order by u.created_at desc, u.id desc limit $6`,
     values: [...filterValues(tenantId, filter), limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 export type TenantUserOrder = {
   readonly by: 'email' | 'name' | 'created_at' | 'last_sign_in_at'
@@ -174,14 +172,14 @@ const SORT_KEY = `case $7 when 'email' then lower(${SHOWN_EMAIL}) when 'name' th
     else coalesce(${timeKey('u.last_login_at')}, '') end collate "C"`
 
 /** A page of a tenant's users, oldest first, by the index of the list. */
-async function oldestTenantUsers(
+const oldestTenantUsers = (
   tx: Transaction,
   tenantId: string,
   filter: TenantUserFilter,
   limit: number,
   after: SortedAfter | null,
-): Promise<SortedTenantUserRow[]> {
-  const { rows } = await tx.query<SortedTenantUserRow>({
+) =>
+  allRows<SortedTenantUserRow>(tx, {
     name: 'tenant_user.oldest',
     // The index finds the place by a time in milliseconds, and the key decides within it.
     text: `select ${COLUMNS}, keyed.key as "sortKey"
@@ -198,8 +196,6 @@ async function oldestTenantUsers(
       after?.id ?? null,
     ],
   })
-  return rows
-}
 
 /** A page of a tenant's users in an order. Other orders than by age sort the users that the filter finds. */
 export async function sortTenantUsers(
@@ -212,7 +208,7 @@ export async function sortTenantUsers(
 ): Promise<SortedTenantUserRow[]> {
   if (by === 'created_at' && !descending)
     return oldestTenantUsers(tx, tenantId, filter, limit, after)
-  const { rows } = await tx.query<SortedTenantUserRow>({
+  return allRows<SortedTenantUserRow>(tx, {
     name: 'tenant_user.sort',
     text: `with page as (
              select u.id, keyed.key
@@ -235,21 +231,14 @@ export async function sortTenantUsers(
       after?.id ?? null,
     ],
   })
-  return rows
 }
 
-export async function findTenantUser(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<TenantUserRow | undefined> {
-  const { rows } = await tx.query<TenantUserRow>({
+export const findTenantUser = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<TenantUserRow>(tx, {
     name: 'tenant_user.find',
     text: `${USER} where u.tenant_id = $1 and u.id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** Locks the user until the transaction ends. */
 export async function lockTenantUser(tx: Transaction, tenantId: string, id: string): Promise<void> {
@@ -262,19 +251,13 @@ export async function lockTenantUser(tx: Transaction, tenantId: string, id: stri
 }
 
 /** The user of an account in a tenant. */
-export async function findTenantUserOfAccount(
-  tx: Transaction,
-  tenantId: string,
-  accountId: string,
-): Promise<{ id: string; status: TenantUserStatus } | undefined> {
-  const { rows } = await tx.query<{ id: string; status: TenantUserStatus }>({
+export const findTenantUserOfAccount = (tx: Transaction, tenantId: string, accountId: string) =>
+  firstRow<{ id: string; status: TenantUserStatus }>(tx, {
     name: 'tenant_user.of_account',
     text: `select id, status from tenant_users
            where tenant_id = $1 and account_id = $2 for update`,
     values: [tenantId, accountId],
   })
-  return rows[0]
-}
 
 const NO_PROFILE: ProfileChange = {
   given_name: null,
@@ -286,12 +269,12 @@ const NO_PROFILE: ProfileChange = {
 }
 
 /** removed -> invited or pre_provisioned, with the same subject. */
-export async function reviveTenantUser(
+export const reviveTenantUser = (
   tx: Transaction,
   user: Pick<NewTenantUser, 'tenantId' | 'id' | 'status' | 'displayName' | 'invitedAs' | 'profile'>,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'tenant_user.revive',
     text: `update tenant_users set status = $3, display_name = $4, roles = '{}', updated_at = $5,
              invited_as = $6, ${profileAssignments('$7')}
@@ -306,8 +289,6 @@ export async function reviveTenantUser(
       profileParameter({ ...NO_PROFILE, ...user.profile }),
     ],
   })
-  return rowCount === 1
-}
 
 export type TenantUserChange = {
   /** Undefined leaves it unchanged; null uses the account's again. */
@@ -318,14 +299,14 @@ export type TenantUserChange = {
 }
 
 /** Updates the given members; false when the user does not exist or is removed. */
-export async function updateTenantUser(
+export const updateTenantUser = (
   tx: Transaction,
   tenantId: string,
   id: string,
   { displayName, roles, metadata, profile }: TenantUserChange,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'tenant_user.update',
     text: `update tenant_users set
              display_name = case when $3 then $4 else display_name end,
@@ -343,57 +324,34 @@ export async function updateTenantUser(
       profileParameter(profile),
     ],
   })
-  return rowCount === 1
-}
 
 /** invited, pre_provisioned or active -> suspended. */
-export async function suspendTenantUser(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const suspendTenantUser = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  isChanged(tx, {
     name: 'tenant_user.suspend',
     text: `update tenant_users set status = 'suspended', suspended_from = status, updated_at = $3
            where tenant_id = $1 and id = $2 and status in ('invited', 'pre_provisioned', 'active')`,
     values: [tenantId, id, now],
   })
-  return rowCount === 1
-}
 
 /** suspended -> the status before. A sixth active fixture user violates `fixture_user_limit`. */
-export async function reactivateTenantUser(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const reactivateTenantUser = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  isChanged(tx, {
     name: 'tenant_user.reactivate',
     text: `update tenant_users
            set status = coalesce(suspended_from, 'active'), suspended_from = null, updated_at = $3
            where tenant_id = $1 and id = $2 and status = 'suspended'`,
     values: [tenantId, id, now],
   })
-  return rowCount === 1
-}
 
 /** Any status -> removed. The row and the subject stay. */
-export async function removeTenantUser(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const removeTenantUser = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  isChanged(tx, {
     name: 'tenant_user.remove',
     text: `update tenant_users set status = 'removed', suspended_from = null, updated_at = $3
            where tenant_id = $1 and id = $2 and status <> 'removed'`,
     values: [tenantId, id, now],
   })
-  return rowCount === 1
-}
 
 /**
  * Ends the sessions of a user in a tenant: browser sessions, tokens, and unfetched device and CIBA approvals.
@@ -460,12 +418,8 @@ export type PersonRow = {
 }
 
 /** Finds an active user by subject. Accounts are global, so the transaction crosses tenants. */
-export async function findPerson(
-  tx: Transaction,
-  tenantId: string,
-  sub: string,
-): Promise<PersonRow | undefined> {
-  const { rows } = await tx.query<PersonRow>({
+export const findPerson = (tx: Transaction, tenantId: string, sub: string) =>
+  firstRow<PersonRow>(tx, {
     name: 'tenant_user.person',
     text: `select case when a.guest_since is null then a.email else '' end as email,
              a.email_verified as "emailVerified", coalesce(u.display_name, a.display_name) as "displayName",
@@ -478,8 +432,6 @@ export async function findPerson(
            where u.tenant_id = $1 and u.sub = $2 and u.status = 'active' and a.status = 'active'`,
     values: [tenantId, sub],
   })
-  return rows[0]
-}
 
 /** The roles of an active user in a tenant. Accounts are global, so the transaction crosses tenants. */
 export async function findPersonRoles(
@@ -498,20 +450,13 @@ export async function findPersonRoles(
 }
 
 /** invited -> active; undefined when the user is not invited any more. */
-export async function acceptTenantUser(
-  tx: Transaction,
-  tenantId: string,
-  accountId: string,
-  now: Date,
-): Promise<{ readonly sub: string } | undefined> {
-  const { rows } = await tx.query<{ sub: string }>({
+export const acceptTenantUser = (tx: Transaction, tenantId: string, accountId: string, now: Date) =>
+  firstRow<{ sub: string }>(tx, {
     name: 'tenant_user.accept',
     text: `update tenant_users set status = 'active', updated_at = $3
            where tenant_id = $1 and account_id = $2 and status = 'invited' returning sub`,
     values: [tenantId, accountId, now],
   })
-  return rows[0]
-}
 
 /** The subject of an account in a tenant. */
 export async function findTenantUserOfAccountSub(
@@ -531,14 +476,14 @@ export async function findTenantUserOfAccountSub(
  * Activates a user with one more role, from any status except suspended. Undefined when the user does not exist or is
  * suspended.
  */
-export async function activateWithRole(
+export const activateWithRole = (
   tx: Transaction,
   tenantId: string,
   accountId: string,
   role: string,
   now: Date,
-): Promise<{ readonly id: string; readonly sub: string } | undefined> {
-  const { rows } = await tx.query<{ id: string; sub: string }>({
+) =>
+  firstRow<{ id: string; sub: string }>(tx, {
     name: 'tenant_user.activate_with_role',
     text: `update tenant_users set status = 'active', updated_at = $4,
              roles = array(select distinct r from unnest(
@@ -547,8 +492,6 @@ export async function activateWithRole(
            returning id, sub`,
     values: [tenantId, accountId, role, now],
   })
-  return rows[0]
-}
 
 /**
  * True if the tenant keeps an owner who can sign in when these users stop being owners, and true if none of them is one.

@@ -1,5 +1,5 @@
 /** Tenants: the environments of organizations, and the one control plane. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, type Transaction } from '../platform/sql.js'
 import { type TenantKind, tenantKind } from '../platform/in-force.js'
 
 export type TenantRow = {
@@ -26,11 +26,8 @@ export type NewTenant = Pick<
 > & { supportContact?: string | null }
 
 /** Inserts a tenant. Undefined, and nothing written, when the slug is taken. */
-export async function insertTenant(
-  tx: Transaction,
-  tenant: NewTenant,
-): Promise<TenantRow | undefined> {
-  const { rows } = await tx.query<TenantRow>({
+export const insertTenant = (tx: Transaction, tenant: NewTenant) =>
+  firstRow<TenantRow>(tx, {
     name: 'tenant.insert',
     text: `insert into tenants (id, organization_id, name, slug, environment, admit_agents,
              created_at, updated_at, support_contact)
@@ -48,8 +45,6 @@ export async function insertTenant(
       tenant.supportContact ?? null,
     ],
   })
-  return rows[0]
-}
 
 /** Inserts the control plane if there is none. Of concurrent first starts exactly one inserts. */
 export async function insertControlPlane(
@@ -66,40 +61,34 @@ export async function insertControlPlane(
   })
 }
 
-export async function findControlPlane(tx: Transaction): Promise<TenantRow | undefined> {
-  const { rows } = await tx.query<TenantRow>({
+export const findControlPlane = (tx: Transaction) =>
+  firstRow<TenantRow>(tx, {
     name: 'tenant.control_plane',
     text: `select ${COLUMNS} from tenants where control_plane`,
   })
-  return rows[0]
-}
 
-export async function findTenant(tx: Transaction, id: string): Promise<TenantRow | undefined> {
-  const { rows } = await tx.query<TenantRow>({
+export const findTenant = (tx: Transaction, id: string) =>
+  firstRow<TenantRow>(tx, {
     name: 'tenant.find',
     text: `select ${COLUMNS} from tenants where id = $1`,
     values: [id],
   })
-  return rows[0]
-}
 
 /** Undefined for a tenant that does not exist. */
-export async function findTenantKind(tx: Transaction, id: string): Promise<TenantKind | undefined> {
-  const { rows } = await tx.query<TenantKind>({
+export const findTenantKind = (tx: Transaction, id: string) =>
+  firstRow<TenantKind>(tx, {
     name: 'tenant.kind',
     text: `select ${tenantKind('t.id')} from tenants t where t.id = $1`,
     values: [id],
   })
-  return rows[0]
-}
 
 /** A page of all environments of the deployment, newest first. */
-export async function listEnvironments(
+export const listEnvironments = (
   tx: Transaction,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<TenantRow[]> {
-  const { rows } = await tx.query<TenantRow>({
+) =>
+  allRows<TenantRow>(tx, {
     name: 'tenant.list_all',
     text: `select ${COLUMNS} from tenants
            where organization_id is not null
@@ -107,17 +96,15 @@ export async function listEnvironments(
            order by created_at desc, id desc limit $1`,
     values: [limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /** A page of the environments of an organization, newest first. */
-export async function listTenants(
+export const listTenants = (
   tx: Transaction,
   organizationId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<TenantRow[]> {
-  const { rows } = await tx.query<TenantRow>({
+) =>
+  allRows<TenantRow>(tx, {
     name: 'tenant.list',
     text: `select ${COLUMNS} from tenants
            where organization_id = $1
@@ -125,8 +112,6 @@ export async function listTenants(
            order by created_at desc, id desc limit $2`,
     values: [organizationId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 export type TenantSettingsChange = {
   readonly admitAgents: boolean | undefined
@@ -141,17 +126,12 @@ export type TenantWithSettings = TenantRow & {
   readonly settings: Readonly<Record<string, unknown>>
 }
 
-export async function findTenantWithSettings(
-  tx: Transaction,
-  id: string,
-): Promise<TenantWithSettings | undefined> {
-  const { rows } = await tx.query<TenantWithSettings>({
+export const findTenantWithSettings = (tx: Transaction, id: string) =>
+  firstRow<TenantWithSettings>(tx, {
     name: 'tenant.find_with_settings',
     text: `select ${COLUMNS}, settings from tenants where id = $1`,
     values: [id],
   })
-  return rows[0]
-}
 
 /** Updates the given settings of an environment. Returns the row before and after. */
 export async function updateTenantSettings(
@@ -212,25 +192,19 @@ export async function updateTenant(
 }
 
 /** Locks a tenant until the transaction ends, so that its kind does not change. */
-export async function lockTenant(tx: Transaction, id: string): Promise<TenantRow | undefined> {
-  const { rows } = await tx.query<TenantRow>({
+export const lockTenant = (tx: Transaction, id: string) =>
+  firstRow<TenantRow>(tx, {
     name: 'tenant.hold_as_it_is',
     text: `select ${COLUMNS} from tenants where id = $1 for no key update`,
     values: [id],
   })
-  return rows[0]
-}
 
 /**
  * sandbox -> production, once: undefined for the second call. Switches off the admission of agents, as in a new
  * production environment.
  */
-export async function activateTenant(
-  tx: Transaction,
-  id: string,
-  now: Date,
-): Promise<TenantRow | undefined> {
-  const { rows } = await tx.query<TenantRow>({
+export const activateTenant = (tx: Transaction, id: string, now: Date) =>
+  firstRow<TenantRow>(tx, {
     name: 'tenant.activate',
     text: `update tenants set environment = 'production', admit_agents = false,
              direct_agent_registration = false, updated_at = $2
@@ -238,20 +212,13 @@ export async function activateTenant(
            returning ${COLUMNS}`,
     values: [id, now],
   })
-  return rows[0]
-}
 
-export async function findTenantBySlug(
-  tx: Transaction,
-  slug: string,
-): Promise<TenantRow | undefined> {
-  const { rows } = await tx.query<TenantRow>({
+export const findTenantBySlug = (tx: Transaction, slug: string) =>
+  firstRow<TenantRow>(tx, {
     name: 'tenant.by_slug',
     text: `select ${COLUMNS} from tenants where slug = $1`,
     values: [slug],
   })
-  return rows[0]
-}
 
 const COLUMNS = `id, organization_id as "organizationId", name, slug, environment, status,
   control_plane as "controlPlane", admit_agents as "admitAgents",

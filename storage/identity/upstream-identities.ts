@@ -2,7 +2,7 @@
 import { lookedUp } from './email-keys.js'
 import type { JoinedMember } from './organization-members.js'
 import { lockUntilEnd } from '../platform/portable/locks.js'
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 import { HAS_FACTOR, judgeRemoval } from './ways/ways-in.js'
 
 /** Identifies a user at a provider, never by their address. */
@@ -47,7 +47,7 @@ export async function useIdentity(
 }
 
 /** Links an identity to an account; false when it is already linked to any account. */
-export async function insertIdentity(
+export const insertIdentity = (
   tx: Transaction,
   identity: IdentityKey & {
     readonly id: string
@@ -58,8 +58,8 @@ export async function insertIdentity(
     readonly email: string | null
     readonly createdAt: Date
   },
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'upstream_identity.insert',
     text: `insert into upstream_identities (account_id, id, provider, tenant_id, issuer, subject,
              email, created_at, last_used_at)
@@ -76,8 +76,6 @@ export async function insertIdentity(
       identity.createdAt,
     ],
   })
-  return rowCount === 1
-}
 
 /** An account that an identity could be linked to. */
 export type LinkCandidate = {
@@ -89,12 +87,12 @@ export type LinkCandidate = {
 }
 
 /** The account of an address, locked until the transaction ends. */
-export async function findLinkCandidate(
+export const findLinkCandidate = (
   tx: Transaction,
   email: string,
   { provider, issuer }: IdentityKey,
-): Promise<LinkCandidate | undefined> {
-  const { rows } = await tx.query<LinkCandidate>({
+) =>
+  firstRow<LinkCandidate>(tx, {
     name: 'upstream_identity.candidate',
     text: `select a.id, a.status = 'active' as active, a.email_verified as "emailVerified",
              exists (select from upstream_identities i
@@ -103,8 +101,6 @@ export async function findLinkCandidate(
            from accounts a where a.email_key = lower($1) for update of a`,
     values: [lookedUp(email), provider, issuer],
   })
-  return rows[0]
-}
 
 /** The account of a returning user and its status in the tenant. */
 export type ReturningRow = {
@@ -121,13 +117,13 @@ export type ReturningRow = {
 }
 
 /** Reads an account as a tenant knows it, locked until the transaction ends. */
-export async function findReturning(
+export const findReturning = (
   tx: Transaction,
   tenantId: string,
   accountId: string,
   vouchedEmail: string | null,
-): Promise<ReturningRow | undefined> {
-  const { rows } = await tx.query<ReturningRow>({
+) =>
+  firstRow<ReturningRow>(tx, {
     name: 'upstream_identity.returning',
     text: `select a.status = 'active' as "accountActive",
              ${HAS_FACTOR} as "hasFactor",
@@ -139,33 +135,29 @@ export async function findReturning(
            where a.id = $2 for update of a`,
     values: [tenantId, accountId, vouchedEmail === null ? null : lookedUp(vouchedEmail)],
   })
-  return rows[0]
-}
 
 /** invited -> active: the owner of the address has signed in. */
-export async function acceptInvitation(
+export const acceptInvitation = (
   tx: Transaction,
   tenantId: string,
   tenantUserId: string,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'upstream_identity.accept_invitation',
     text: `update tenant_users set status = 'active', updated_at = $3
            where tenant_id = $1 and id = $2 and status = 'invited'`,
     values: [tenantId, tenantUserId, now],
   })
-  return rowCount === 1
-}
 
 /** Makes an account a member of the organization; undefined when it already was. */
-export async function joinOrganization(
+export const joinOrganization = (
   tx: Transaction,
   organizationId: string,
   accountId: string,
   now: Date,
-): Promise<JoinedMember | undefined> {
-  const { rows } = await tx.query<JoinedMember>({
+) =>
+  firstRow<JoinedMember>(tx, {
     name: 'organization_member.join',
     text: `insert into organization_members (organization_id, member_type, member_id, role,
              created_at)
@@ -173,8 +165,6 @@ export async function joinOrganization(
            returning id, organization_id as "organizationId", role`,
     values: [organizationId, accountId, now],
   })
-  return rows[0]
-}
 
 export type IdentityRow = {
   readonly id: string
@@ -188,12 +178,8 @@ export type IdentityRow = {
 }
 
 /** The identities linked to an account: at providers of the deployment and of this tenant. */
-export async function listIdentities(
-  tx: Transaction,
-  tenantId: string,
-  accountId: string,
-): Promise<IdentityRow[]> {
-  const { rows } = await tx.query<IdentityRow>({
+export const listIdentities = (tx: Transaction, tenantId: string, accountId: string) =>
+  allRows<IdentityRow>(tx, {
     name: 'upstream_identity.list',
     text: `select id, tenant_id as "tenantId", provider, issuer, email, created_at as "createdAt",
              last_used_at as "lastUsedAt"
@@ -202,8 +188,6 @@ export async function listIdentities(
            order by created_at, id`,
     values: [accountId, tenantId],
   })
-  return rows
-}
 
 /**
  * Removes a linked identity, unless it is the account's only sign-in method, and ends the sessions it opened in any

@@ -1,6 +1,6 @@
 /** Federated sign-ins in progress (`state` parameters). Each state can be used once. */
 import { tenantInForce } from '../platform/in-force.js'
-import type { Transaction } from '../platform/sql.js'
+import { changedRows, firstRow, type Transaction } from '../platform/sql.js'
 
 export type UpstreamSignInRow = {
   readonly tenantId: string
@@ -48,7 +48,7 @@ export async function insertUpstreamSignIn(
  * Uses up a state, only for the browser that was redirected and the provider it was redirected to. The tenant is
  * unknown before, so the transaction crosses tenants.
  */
-export async function takeUpstreamSignIn(
+export const takeUpstreamSignIn = (
   tx: Transaction,
   key: {
     readonly stateSha256: Uint8Array
@@ -56,8 +56,8 @@ export async function takeUpstreamSignIn(
     readonly provider: string
   },
   now: Date,
-): Promise<UpstreamSignInRow | undefined> {
-  const { rows } = await tx.query<UpstreamSignInRow>({
+) =>
+  firstRow<UpstreamSignInRow>(tx, {
     name: 'upstream_sign_in.take',
     text: `delete from upstream_sign_ins
            where state_sha256 = $1 and browser_sha256 = $2 and provider = $3 and expires_at > $4
@@ -67,36 +67,26 @@ export async function takeUpstreamSignIn(
              expires_at as "expiresAt"`,
     values: [Buffer.from(key.stateSha256), Buffer.from(key.browserSha256), key.provider, now],
   })
-  return rows[0]
-}
 
 /** Reads a state without using it up: for a browser that returned to another host. */
-export async function findUpstreamSignIn(
+export const findUpstreamSignIn = (
   tx: Transaction,
   key: { readonly stateSha256: Uint8Array; readonly provider: string },
   now: Date,
-): Promise<Pick<UpstreamSignInRow, 'tenantId' | 'sealed'> | undefined> {
-  const { rows } = await tx.query<Pick<UpstreamSignInRow, 'tenantId' | 'sealed'>>({
+) =>
+  firstRow<Pick<UpstreamSignInRow, 'tenantId' | 'sealed'>>(tx, {
     name: 'upstream_sign_in.find',
     text: `select tenant_id as "tenantId", sealed from upstream_sign_ins
            where state_sha256 = $1 and provider = $2 and expires_at > $3`,
     values: [Buffer.from(key.stateSha256), key.provider, now],
   })
-  return rows[0]
-}
 
 /** Removes up to `limit` expired states. */
-export async function removeExpiredUpstreamSignIns(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeExpiredUpstreamSignIns = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'upstream_sign_in.remove_expired',
     text: `delete from upstream_sign_ins where (tenant_id, state_sha256) in (
              select tenant_id, state_sha256 from upstream_sign_ins where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

@@ -1,5 +1,5 @@
 /** Domains of tenants, and the one organization that owns each. Statements on `domain_owners` cross tenants. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type VerifiedDomainRow = {
   readonly tenantId: string
@@ -50,35 +50,27 @@ export async function insertVerifiedDomain(
   return rowCount === 1 ? 'inserted' : 'present'
 }
 
-export async function findVerifiedDomain(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<VerifiedDomainRow | undefined> {
-  const { rows } = await tx.query<VerifiedDomainRow>({
+export const findVerifiedDomain = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<VerifiedDomainRow>(tx, {
     name: 'verified_domain.find',
     text: `select ${COLUMNS} from verified_domains where tenant_id = $1 and id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** A page of a tenant's domains, newest first. */
-export async function listVerifiedDomains(
+export const listVerifiedDomains = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<VerifiedDomainRow[]> {
-  const { rows } = await tx.query<VerifiedDomainRow>({
+) =>
+  allRows<VerifiedDomainRow>(tx, {
     name: 'verified_domain.list',
     text: `select ${COLUMNS} from verified_domains
            where tenant_id = $1 and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
            order by created_at desc, id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 export type DomainChange = {
   /** Undefined leaves it unchanged; null removes the route. */
@@ -86,13 +78,13 @@ export type DomainChange = {
   readonly autoJoin: boolean | undefined
 }
 
-export async function updateVerifiedDomain(
+export const updateVerifiedDomain = (
   tx: Transaction,
   tenantId: string,
   id: string,
   { ssoProviderId, autoJoin }: DomainChange,
-): Promise<VerifiedDomainRow | undefined> {
-  const { rows } = await tx.query<VerifiedDomainRow>({
+) =>
+  firstRow<VerifiedDomainRow>(tx, {
     name: 'verified_domain.update',
     text: `update verified_domains set
              sso_provider_id = case when $3 then $4::uuid else sso_provider_id end,
@@ -100,17 +92,10 @@ export async function updateVerifiedDomain(
            where tenant_id = $1 and id = $2 returning ${COLUMNS}`,
     values: [tenantId, id, ssoProviderId !== undefined, ssoProviderId ?? null, autoJoin ?? null],
   })
-  return rows[0]
-}
 
 /** Claims a domain for an organization; false when another one owns it. One statement decides. */
-export async function claimDomain(
-  tx: Transaction,
-  domain: string,
-  organizationId: string,
-  now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const claimDomain = (tx: Transaction, domain: string, organizationId: string, now: Date) =>
+  isChanged(tx, {
     name: 'domain_owner.claim',
     text: `insert into domain_owners as o (domain, organization_id, verified_at)
            values ($1, $2, $3)
@@ -118,24 +103,15 @@ export async function claimDomain(
              where o.organization_id = excluded.organization_id`,
     values: [domain, organizationId, now],
   })
-  return rowCount === 1
-}
 
 /** Marks a domain as verified; the first time is kept. */
-export async function markDomainVerified(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<VerifiedDomainRow | undefined> {
-  const { rows } = await tx.query<VerifiedDomainRow>({
+export const markDomainVerified = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  firstRow<VerifiedDomainRow>(tx, {
     name: 'verified_domain.verify',
     text: `update verified_domains set verified_at = coalesce(verified_at, $3)
            where tenant_id = $1 and id = $2 returning ${COLUMNS}`,
     values: [tenantId, id, now],
   })
-  return rows[0]
-}
 
 /**
  * Deletes a domain of a tenant. With the last verified one the organization's claim ends. The owner's row, locked
@@ -179,12 +155,8 @@ export type DomainRoute = {
 }
 
 /** The route of a verified domain whose provider is enabled. */
-export async function findDomainRoute(
-  tx: Transaction,
-  tenantId: string,
-  domain: string,
-): Promise<DomainRoute | undefined> {
-  const { rows } = await tx.query<DomainRoute>({
+export const findDomainRoute = (tx: Transaction, tenantId: string, domain: string) =>
+  firstRow<DomainRoute>(tx, {
     name: 'verified_domain.route',
     text: `select o.id as "organizationId", o.name as "organizationName",
              p.id::text as "providerId", d.auto_join as "autoJoin"
@@ -196,8 +168,6 @@ export async function findDomainRoute(
            where d.tenant_id = $1 and d.domain = $2 and d.verified_at is not null`,
     values: [tenantId, domain],
   })
-  return rows[0]
-}
 
 /** True if the tenant verified the domain, whatever its route. */
 export async function hasVerifiedDomain(

@@ -1,6 +1,6 @@
 /** Access policies of tenants (docs/reference/oauth.md, Access policies). */
 import { lockUntilEnd } from '../platform/portable/locks.js'
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type PolicyAction = 'sign_in' | 'token'
 
@@ -35,7 +35,7 @@ export async function insertAccessPolicy(
 ): Promise<boolean> {
   // The lock makes concurrent creations of one tenant count one after the other.
   await lockUntilEnd(tx, { kind: 'access_policies', tenantId: policy.tenantId })
-  const { rowCount } = await tx.query({
+  return isChanged(tx, {
     name: 'access_policy.insert',
     text: `insert into access_policies (tenant_id, id, name, enabled, actions, client_ids, scopes, allowed_networks,
              denied_networks, required_level, created_at, updated_at)
@@ -43,7 +43,6 @@ export async function insertAccessPolicy(
            where (select count(*) from access_policies where tenant_id = $1) < $12`,
     values: [...memberValues(policy), policy.createdAt, most],
   })
-  return rowCount === 1
 }
 
 /** Replaces every member that can change. */
@@ -73,40 +72,28 @@ function memberValues(policy: AccessPolicyRow): unknown[] {
 }
 
 /** Locks the policy until the transaction ends, so that changes are serialised. */
-export async function lockAccessPolicy(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<AccessPolicyRow | undefined> {
-  const { rows } = await tx.query<AccessPolicyRow>({
+export const lockAccessPolicy = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<AccessPolicyRow>(tx, {
     name: 'access_policy.lock',
     text: `select ${COLUMNS} from access_policies p where p.tenant_id = $1 and p.id = $2 for update`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
-export async function findAccessPolicy(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<AccessPolicyRow | undefined> {
-  const { rows } = await tx.query<AccessPolicyRow>({
+export const findAccessPolicy = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<AccessPolicyRow>(tx, {
     name: 'access_policy.find',
     text: `select ${COLUMNS} from access_policies p where p.tenant_id = $1 and p.id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** A page of a tenant's policies, newest first. */
-export async function listAccessPolicies(
+export const listAccessPolicies = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<AccessPolicyRow[]> {
-  const { rows } = await tx.query<AccessPolicyRow>({
+) =>
+  allRows<AccessPolicyRow>(tx, {
     name: 'access_policy.list',
     text: `select ${COLUMNS} from access_policies p
            where p.tenant_id = $1
@@ -114,32 +101,19 @@ export async function listAccessPolicies(
            order by p.created_at desc, p.id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /** The policies of a tenant that are in force, oldest first. */
-export async function accessPoliciesInForce(
-  tx: Transaction,
-  tenantId: string,
-): Promise<readonly AccessPolicyRow[]> {
-  const { rows } = await tx.query<AccessPolicyRow>({
+export const accessPoliciesInForce = (tx: Transaction, tenantId: string) =>
+  allRows<AccessPolicyRow>(tx, {
     name: 'access_policy.in_force',
     text: `select ${COLUMNS} from access_policies p where p.tenant_id = $1 and p.enabled
            order by p.created_at, p.id`,
     values: [tenantId],
   })
-  return rows
-}
 
-export async function deleteAccessPolicy(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<AccessPolicyRow | undefined> {
-  const { rows } = await tx.query<AccessPolicyRow>({
+export const deleteAccessPolicy = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<AccessPolicyRow>(tx, {
     name: 'access_policy.delete',
     text: `delete from access_policies p where p.tenant_id = $1 and p.id = $2 returning ${COLUMNS}`,
     values: [tenantId, id],
   })
-  return rows[0]
-}

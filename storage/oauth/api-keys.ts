@@ -1,6 +1,6 @@
 /** API keys of tenants (docs/reference/oauth.md, API keys). Only the SHA-256 of a secret is stored. */
 import { lockUntilEnd } from '../platform/portable/locks.js'
-import type { Transaction } from '../platform/sql.js'
+import { allRows, changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 /** Who made a key. A user is identified by their `sub` in the tenant. */
 export type ApiKeyMaker = { readonly type: 'human' | 'agent' | 'service'; readonly id: string }
@@ -38,7 +38,7 @@ export async function insertApiKey(
 ): Promise<boolean> {
   // The lock makes concurrent creations of one tenant count one after the other.
   await lockUntilEnd(tx, { kind: 'api_keys', tenantId: key.tenantId })
-  const { rowCount } = await tx.query({
+  return isChanged(tx, {
     name: 'api_key.insert',
     text: `insert into api_keys (tenant_id, id, name, scopes, allowed_addresses, maker_type, maker_id, parent_id,
              token_sha256, created_at, expires_at)
@@ -59,17 +59,16 @@ export async function insertApiKey(
       most,
     ],
   })
-  return rowCount === 1
 }
 
 /** A page of a tenant's keys, newest first, also expired ones. */
-export async function listApiKeys(
+export const listApiKeys = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<ApiKeyRow[]> {
-  const { rows } = await tx.query<ApiKeyRow>({
+) =>
+  allRows<ApiKeyRow>(tx, {
     name: 'api_key.list',
     text: `select ${COLUMNS} from api_keys k
            where k.tenant_id = $1
@@ -77,42 +76,29 @@ export async function listApiKeys(
            order by k.created_at desc, k.id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
-export async function findApiKey(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<ApiKeyRow | undefined> {
-  const { rows } = await tx.query<ApiKeyRow>({
+export const findApiKey = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<ApiKeyRow>(tx, {
     name: 'api_key.find',
     text: `select ${COLUMNS} from api_keys k where k.tenant_id = $1 and k.id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /**
  * Finds the key of a secret, of an active tenant. The tenant is not known before, so the transaction crosses tenants.
  * `previous`: the secret is the one before the last rotation.
  */
-export async function findApiKeyOfSecret(
-  tx: Transaction,
-  tokenSha256: Uint8Array,
-): Promise<(ApiKeyRow & { readonly previous: boolean }) | undefined> {
-  const { rows } = await tx.query<ApiKeyRow & { previous: boolean }>({
+export const findApiKeyOfSecret = (tx: Transaction, tokenSha256: Uint8Array) =>
+  firstRow<ApiKeyRow & { previous: boolean }>(tx, {
     name: 'api_key.of_secret',
     text: `select ${COLUMNS}, k.token_sha256 <> $1 as previous
            from api_keys k join tenants t on t.id = k.tenant_id and t.status = 'active'
            where k.token_sha256 = $1 or k.previous_sha256 = $1`,
     values: [Buffer.from(tokenSha256)],
   })
-  return rows[0]
-}
 
 /** Replaces the secret of a key that is not expired. The secret before the present one ends. */
-export async function rotateApiKey(
+export const rotateApiKey = (
   tx: Transaction,
   tenantId: string,
   id: string,
@@ -122,8 +108,8 @@ export async function rotateApiKey(
     readonly expiresAt: Date
     readonly now: Date
   },
-): Promise<ApiKeyRow | undefined> {
-  const { rows } = await tx.query<ApiKeyRow>({
+) =>
+  firstRow<ApiKeyRow>(tx, {
     name: 'api_key.rotate',
     text: `update api_keys k set previous_sha256 = token_sha256, previous_expires_at = $4, token_sha256 = $3,
              rotated_at = $5, expires_at = greatest(expires_at, $6)
@@ -131,22 +117,14 @@ export async function rotateApiKey(
            returning ${COLUMNS}`,
     values: [tenantId, id, Buffer.from(to.tokenSha256), to.previousExpiresAt, to.now, to.expiresAt],
   })
-  return rows[0]
-}
 
 /** Deletes a key and every key that it made. @returns the deleted key, or undefined. */
-export async function deleteApiKey(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<ApiKeyRow | undefined> {
-  const { rows } = await tx.query<ApiKeyRow>({
+export const deleteApiKey = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<ApiKeyRow>(tx, {
     name: 'api_key.delete',
     text: `delete from api_keys k where k.tenant_id = $1 and k.id = $2 returning ${COLUMNS}`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** Records a use. A newer time that another process recorded stays. */
 export async function noteApiKeyUse(
@@ -164,17 +142,11 @@ export async function noteApiKeyUse(
 }
 
 /** Deletes up to `limit` keys that expired before `before`. */
-export async function removeExpiredApiKeys(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeExpiredApiKeys = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'api_key.remove_expired',
     text: `delete from api_keys where id in (
              select id from api_keys where expires_at < $1 order by expires_at limit $2
              for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

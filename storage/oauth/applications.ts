@@ -1,7 +1,15 @@
 /** Applications (OAuth clients) and their secrets. Only the SHA-256 of a secret is stored. */
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Random } from '../../runtime/kernel/random.js'
-import { type Database, LOOKED_UP, type Statement, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  firstRow,
+  isChanged,
+  type Database,
+  LOOKED_UP,
+  type Statement,
+  type Transaction,
+} from '../platform/sql.js'
 import { claimAudience, defaultAudience } from './audiences.js'
 
 export type ApplicationRow = {
@@ -140,19 +148,13 @@ export async function provideBuiltInClient(tx: Transaction, c: BuiltInClient): P
 }
 
 /** Locks the application until the transaction ends, so that changes are serialised. */
-export async function lockApplication(
-  tx: Transaction,
-  tenantId: string,
-  applicationId: string,
-): Promise<ApplicationRow | undefined> {
-  const { rows } = await tx.query<ApplicationRow>({
+export const lockApplication = (tx: Transaction, tenantId: string, applicationId: string) =>
+  firstRow<ApplicationRow>(tx, {
     name: 'application.lock',
     text: `select ${COLUMNS} from applications
            where tenant_id = $1 and id = $2 and metadata_url is null for update`,
     values: [tenantId, applicationId],
   })
-  return rows[0]
-}
 
 /** Every member that can change. All of them are replaced. */
 export type ReplacedApplication = Pick<
@@ -205,18 +207,12 @@ export async function noteMisplacedSecret(
 }
 
 /** Deletes the application with its secrets. Its tokens become invalid. */
-export async function deleteApplication(
-  tx: Transaction,
-  tenantId: string,
-  applicationId: string,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const deleteApplication = (tx: Transaction, tenantId: string, applicationId: string) =>
+  isChanged(tx, {
     name: 'application.delete',
     text: 'delete from applications where tenant_id = $1 and id = $2',
     values: [tenantId, applicationId],
   })
-  return rowCount === 1
-}
 
 export type SecretRotation = {
   readonly tenantId: string
@@ -261,28 +257,22 @@ export async function removeApplicationSecrets(
   })
 }
 
-export async function findApplication(
-  tx: Transaction,
-  tenantId: string,
-  applicationId: string,
-): Promise<ApplicationRow | undefined> {
-  const { rows } = await tx.query<ApplicationRow>({
+export const findApplication = (tx: Transaction, tenantId: string, applicationId: string) =>
+  firstRow<ApplicationRow>(tx, {
     name: 'application.find',
     text: `select ${COLUMNS} from applications
            where tenant_id = $1 and id = $2 and metadata_url is null`,
     values: [tenantId, applicationId],
   })
-  return rows[0]
-}
 
 /** One page, newest first, after the row of `createdAt` and `id`. */
-export async function listApplications(
+export const listApplications = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { createdAt: Date; id: string } | null,
-): Promise<ApplicationRow[]> {
-  const { rows } = await tx.query<ApplicationRow>({
+) =>
+  allRows<ApplicationRow>(tx, {
     name: 'application.list',
     text: `select ${COLUMNS} from applications
            where tenant_id = $1 and metadata_url is null
@@ -290,8 +280,6 @@ export async function listApplications(
            order by created_at desc, id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /** A client of the token endpoint, of any tenant. */
 export type ClientRow = Pick<
@@ -398,11 +386,8 @@ export type AuthorizingClientRow = ApplicationRow & {
 }
 
 /** Finds an application by id. Its tenant is unknown, so the transaction must cross tenants. */
-export async function findAuthorizingClient(
-  tx: Transaction,
-  clientId: string,
-): Promise<AuthorizingClientRow | undefined> {
-  const { rows } = await tx.query<AuthorizingClientRow>({
+export const findAuthorizingClient = (tx: Transaction, clientId: string) =>
+  firstRow<AuthorizingClientRow>(tx, {
     name: 'application.authorizing',
     text: `select a.*, t.name as "tenantName", t.settings as "tenantSettings",
              t.status = 'active' as "tenantActive"
@@ -411,8 +396,6 @@ export async function findAuthorizingClient(
            join tenants t on t.id = a."tenantId"`,
     values: [clientId],
   })
-  return rows[0]
-}
 
 /** The client_id of a client that is identified by its metadata document. Undefined for a registered one. */
 export async function findMetadataUrl(
@@ -445,18 +428,12 @@ export async function findClientAudience(
 }
 
 /** The application of such a client in a tenant. */
-export async function findByMetadataUrl(
-  tx: Transaction,
-  tenantId: string,
-  metadataUrl: string,
-): Promise<{ readonly id: string } | undefined> {
-  const { rows } = await tx.query<{ id: string }>({
+export const findByMetadataUrl = (tx: Transaction, tenantId: string, metadataUrl: string) =>
+  firstRow<{ id: string }>(tx, {
     name: 'application.by_metadata_url',
     text: 'select id from applications where tenant_id = $1 and metadata_url = $2',
     values: [tenantId, metadataUrl],
   })
-  return rows[0]
-}
 
 /**
  * The audiences among these that belong to an active application of the tenant, or to the tenant as credential issuer

@@ -2,6 +2,8 @@
 import { personInForce, tenantInForce } from '../platform/in-force.js'
 import { appendedEach, appendingOf, type OutboxEvent } from '../platform/outbox.js'
 import {
+  changedRows,
+  firstRow,
   type Database,
   inOrderOf,
   LOOKED_UP,
@@ -215,12 +217,8 @@ export type ClaimedGrant = {
 }
 
 /** Undefined if no claims were requested individually. */
-export async function findClaimedGrant(
-  tx: Transaction,
-  tenantId: string,
-  grantId: string,
-): Promise<ClaimedGrant | undefined> {
-  const { rows } = await tx.query<ClaimedGrant>({
+export const findClaimedGrant = (tx: Transaction, tenantId: string, grantId: string) =>
+  firstRow<ClaimedGrant>(tx, {
     name: 'refresh_family.claims',
     text: `select f.claims, f.scopes as granted, coalesce((select scopes from applications a
                where a.tenant_id = f.tenant_id and a.id = f.client_id), '{}') as held
@@ -228,24 +226,16 @@ export async function findClaimedGrant(
            where f.tenant_id = $1 and f.id = $2 and f.claims is not null`,
     values: [tenantId, grantId],
   })
-  return rows[0]
-}
 
 /** Deletes up to `limit` codes that ended before `before`. Later uses see an unknown code. */
-export async function removeEndedCodes(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeEndedCodes = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'authorization_code.remove_ended',
     text: `delete from authorization_codes where (tenant_id, id) in (
              select tenant_id, id from authorization_codes where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}
 
 function json(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value)

@@ -1,5 +1,5 @@
 /** Pending authorization requests: pushed (RFC 9126), or waiting for sign-in and consent. */
-import type { Transaction } from '../platform/sql.js'
+import { changedRows, firstRow, type Transaction } from '../platform/sql.js'
 
 export type NewAuthorizationRequest<Request> = {
   readonly tenantId: string
@@ -47,12 +47,12 @@ export type AuthorizationRequestRow<Request> = {
 }
 
 /** Finds a pending request. Its tenant is unknown, so the transaction crosses tenants. */
-export async function findAuthorizationRequest<Request>(
+export const findAuthorizationRequest = <Request>(
   tx: Transaction,
   handleSha256: Uint8Array,
   now: Date,
-): Promise<AuthorizationRequestRow<Request> | undefined> {
-  const { rows } = await tx.query<AuthorizationRequestRow<Request>>({
+) =>
+  firstRow<AuthorizationRequestRow<Request>>(tx, {
     name: 'authorization_request.find',
     text: `select tenant_id as "tenantId", id, client_id as "clientId", pushed_id as "pushedId",
              request, created_at as "createdAt"
@@ -60,8 +60,6 @@ export async function findAuthorizationRequest<Request>(
            where handle_sha256 = $1 and consumed_at is null and expires_at > $2`,
     values: [Buffer.from(handleSha256), now],
   })
-  return rows[0]
-}
 
 export type EndedRequest<Request> = Pick<
   AuthorizationRequestRow<Request>,
@@ -74,19 +72,14 @@ export type EndedRequest<Request> = Pick<
 }
 
 /** Finds a consumed or expired request while its row is kept. */
-export async function findEndedAuthorizationRequest<Request>(
-  tx: Transaction,
-  handleSha256: Uint8Array,
-): Promise<EndedRequest<Request> | undefined> {
-  const { rows } = await tx.query<EndedRequest<Request>>({
+export const findEndedAuthorizationRequest = <Request>(tx: Transaction, handleSha256: Uint8Array) =>
+  firstRow<EndedRequest<Request>>(tx, {
     name: 'authorization_request.find_ended',
     text: `select client_id as "clientId", request, answer,
              consumed_at as "consumedAt" from authorization_requests
            where handle_sha256 = $1`,
     values: [Buffer.from(handleSha256)],
   })
-  return rows[0]
-}
 
 /**
  * Consumes all of the requests, or none. Returns true for the one call that consumed them. Otherwise
@@ -125,17 +118,11 @@ export async function chooseSession(
 }
 
 /** Deletes up to `limit` requests that ended before `before`. */
-export async function removeEndedAuthorizationRequests(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeEndedAuthorizationRequests = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'authorization_request.remove_ended',
     text: `delete from authorization_requests where (tenant_id, id) in (
              select tenant_id, id from authorization_requests where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

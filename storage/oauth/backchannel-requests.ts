@@ -3,7 +3,7 @@
  * its hash, decided once and redeemed once.
  */
 import { personInForce, tenantInForce } from '../platform/in-force.js'
-import type { Transaction } from '../platform/sql.js'
+import { allRows, changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type BackchannelKind = 'device' | 'ciba'
 export type BackchannelStatus = 'pending' | 'approved' | 'denied' | 'redeemed'
@@ -36,7 +36,7 @@ export async function insertBackchannelRequest(
   request: NewBackchannelRequest,
 ): Promise<boolean> {
   const r = request
-  const { rowCount } = await tx.query({
+  return isChanged(tx, {
     name: 'backchannel_request.insert',
     text: `insert into backchannel_requests (tenant_id, id, kind, code_sha256, user_code, client_id,
              scopes, audience, level_asked, binding_message, asked_from, interval_secs, subject,
@@ -62,7 +62,6 @@ export async function insertBackchannelRequest(
       r.resourceIds,
     ],
   })
-  return rowCount === 1
 }
 
 export type PollKey = {
@@ -100,11 +99,8 @@ export type PolledRequest = {
  * Records a poll and compares it with the last one in one statement, so that concurrent polls see each
  * other. The tenant is unknown, so the transaction crosses tenants.
  */
-export async function recordPoll(
-  tx: Transaction,
-  key: PollKey,
-): Promise<PolledRequest | undefined> {
-  const { rows } = await tx.query<PolledRequest>({
+export const recordPoll = (tx: Transaction, key: PollKey) =>
+  firstRow<PolledRequest>(tx, {
     name: 'backchannel_request.record_poll',
     text: `with seen as (
              select tenant_id, id, status = 'pending' and expires_at > $4
@@ -122,8 +118,6 @@ export async function recordPoll(
              and ${personInForce('r.tenant_id', 'r.subject')} as standing`,
     values: [key.kind, Buffer.from(key.codeSha256), key.clientId, key.now],
   })
-  return rows[0]
-}
 
 export type BackchannelRedemption = {
   readonly tenantId: string
@@ -186,19 +180,17 @@ export async function redeemBackchannelRequest(
 }
 
 /** The client of a request, by the hash of its code. Its tenant is unknown, so the transaction crosses tenants. */
-export async function findBackchannelClient(
+export const findBackchannelClient = (
   tx: Transaction,
   kind: BackchannelKind,
   codeSha256: Uint8Array,
-): Promise<{ readonly tenantId: string; readonly clientId: string } | undefined> {
-  const { rows } = await tx.query<{ tenantId: string; clientId: string }>({
+) =>
+  firstRow<{ tenantId: string; clientId: string }>(tx, {
     name: 'backchannel_request.client',
     text: `select tenant_id as "tenantId", client_id as "clientId" from backchannel_requests
            where kind = $1 and code_sha256 = $2`,
     values: [kind, Buffer.from(codeSha256)],
   })
-  return rows[0]
-}
 
 /** A request that waits for its user. */
 export type PendingBackchannelRequest = {
@@ -216,19 +208,13 @@ export type PendingBackchannelRequest = {
 }
 
 /** Finds a request by user code. Its tenant is unknown, so the transaction crosses tenants. */
-export async function findByUserCode(
-  tx: Transaction,
-  userCode: string,
-  now: Date,
-): Promise<PendingBackchannelRequest | undefined> {
-  const { rows } = await tx.query<PendingBackchannelRequest>({
+export const findByUserCode = (tx: Transaction, userCode: string, now: Date) =>
+  firstRow<PendingBackchannelRequest>(tx, {
     name: 'backchannel_request.by_user_code',
     text: `select ${PENDING} from backchannel_requests r
            where r.user_code = $1 and r.status = 'pending' and r.expires_at > $2`,
     values: [userCode, now],
   })
-  return rows[0]
-}
 
 /** A CIBA request in the inbox of its user. */
 export type InboxRequest = PendingBackchannelRequest & {
@@ -238,12 +224,12 @@ export type InboxRequest = PendingBackchannelRequest & {
 }
 
 /** The pending requests of a user in a tenant, the newest first. */
-export async function listInbox(
+export const listInbox = (
   tx: Transaction,
   { tenantId, subject, now }: { tenantId: string; subject: string; now: Date },
   limit: number,
-): Promise<InboxRequest[]> {
-  const { rows } = await tx.query<InboxRequest>({
+) =>
+  allRows<InboxRequest>(tx, {
     name: 'backchannel_request.inbox',
     text: `select ${PENDING}, a.name as "clientName", a.scopes as "clientScopes"
            from backchannel_requests r
@@ -254,38 +240,32 @@ export async function listInbox(
            order by r.created_at desc, r.id desc limit $4`,
     values: [tenantId, subject, now, limit],
   })
-  return rows
-}
 
 /** One pending request of the user. Undefined if it is another user's, decided or expired. */
-export async function findInInbox(
+export const findInInbox = (
   tx: Transaction,
   { tenantId, subject, now }: { tenantId: string; subject: string; now: Date },
   id: string,
-): Promise<PendingBackchannelRequest | undefined> {
-  const { rows } = await tx.query<PendingBackchannelRequest>({
+) =>
+  firstRow<PendingBackchannelRequest>(tx, {
     name: 'backchannel_request.in_inbox',
     text: `select ${PENDING} from backchannel_requests r
            where r.tenant_id = $1 and r.id = $4 and r.subject = $2 and r.kind = 'ciba'
              and r.status = 'pending' and r.expires_at > $3`,
     values: [tenantId, subject, now, id],
   })
-  return rows[0]
-}
 
 /** A decision that a session made at or after `since`. Undefined if it made none. */
-export async function findDecision(
+export const findDecision = (
   tx: Transaction,
   key: { tenantId: string; id: string; sessionId: string; since: Date },
-): Promise<{ readonly status: BackchannelStatus; readonly clientId: string } | undefined> {
-  const { rows } = await tx.query<{ status: BackchannelStatus; clientId: string }>({
+) =>
+  firstRow<{ status: BackchannelStatus; clientId: string }>(tx, {
     name: 'backchannel_request.decision',
     text: `select status, client_id as "clientId" from backchannel_requests
            where tenant_id = $1 and id = $2 and decided_session_id = $3 and decided_at >= $4`,
     values: [key.tenantId, key.id, key.sessionId, key.since],
   })
-  return rows[0]
-}
 
 export type Decision = {
   readonly tenantId: string
@@ -313,7 +293,7 @@ export async function approveBackchannelRequest(
   approval: Approval,
 ): Promise<boolean> {
   const a = approval
-  const { rowCount } = await tx.query({
+  return isChanged(tx, {
     name: 'backchannel_request.approve',
     text: `update backchannel_requests set status = 'approved', user_code = null, decided_at = $3,
              expires_at = ${STAYS_DECIDED}, scopes = $4, audience = $5, subject = $6, organization_id = $7, level = $8, amr = $9,
@@ -334,23 +314,20 @@ export async function approveBackchannelRequest(
       a.sessionId,
     ],
   })
-  return rowCount === 1
 }
 
 /** pending -> denied, once. False if it was decided or expired. */
-export async function denyBackchannelRequest(
+export const denyBackchannelRequest = (
   tx: Transaction,
   { tenantId, id, sessionId, now }: Decision,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'backchannel_request.deny',
     text: `update backchannel_requests set status = 'denied', user_code = null, decided_at = $3,
              expires_at = ${STAYS_DECIDED}, decided_session_id = $4
            where tenant_id = $1 and id = $2 and status = 'pending' and expires_at > $3`,
     values: [tenantId, id, now, sessionId],
   })
-  return rowCount === 1
-}
 
 /** Selects approvals: of one user in one tenant, or of an account in all tenants. */
 export type ApprovalsOf =
@@ -380,20 +357,14 @@ export async function endBackchannelApprovals(
 }
 
 /** Deletes up to `limit` requests that ended before `before`. Later polls see an unknown code. */
-export async function removeEndedBackchannelRequests(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeEndedBackchannelRequests = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'backchannel_request.remove_ended',
     text: `delete from backchannel_requests where (tenant_id, id) in (
              select tenant_id, id from backchannel_requests where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}
 
 const PENDING = `r.tenant_id as "tenantId", r.id, r.client_id as "clientId", r.scopes, r.audience,
   r.resource_ids as "resourceIds", r.level_asked as "levelAsked", r.binding_message as "bindingMessage", r.asked_from as "askedFrom",

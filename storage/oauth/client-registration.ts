@@ -1,6 +1,6 @@
 /** Dynamically registered clients and the tokens of registration (RFC 7591, RFC 7592). */
 import type { ApplicationRow } from './applications.js'
-import type { Transaction } from '../platform/sql.js'
+import { changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 /** The creator of a token. A user is identified by their `sub` in the tenant. */
 export type TokenCreator = { readonly type: 'human' | 'agent' | 'service'; readonly id: string }
@@ -60,12 +60,8 @@ export type RegistrationTokenRow = {
 }
 
 /** Finds a usable token. Its tenant is unknown, so the transaction crosses tenants. */
-export async function findRegistrationToken(
-  tx: Transaction,
-  tokenSha256: Uint8Array,
-  now: Date,
-): Promise<RegistrationTokenRow | undefined> {
-  const { rows } = await tx.query<RegistrationTokenRow>({
+export const findRegistrationToken = (tx: Transaction, tokenSha256: Uint8Array, now: Date) =>
+  firstRow<RegistrationTokenRow>(tx, {
     name: 'registration_token.find',
     text: `select r.tenant_id as "tenantId", t.slug as "tenantSlug", r.id,
              jsonb_build_object('held', r.scopes, 'chosen', r.scope_bound) as bounds,
@@ -75,8 +71,6 @@ export async function findRegistrationToken(
            where r.token_sha256 = $1 and r.uses < r.max_uses and r.expires_at > $2`,
     values: [Buffer.from(tokenSha256), now],
   })
-  return rows[0]
-}
 
 /** Finds an agent that may work in the tenant. Its home may be elsewhere, so it crosses tenants. */
 export async function findAgentCreator(
@@ -101,36 +95,23 @@ export async function findAgentCreator(
 }
 
 /** Takes one use. False if no use is left. */
-export async function useRegistrationToken(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const useRegistrationToken = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  isChanged(tx, {
     name: 'registration_token.use',
     text: `update registration_tokens set uses = uses + 1
            where tenant_id = $1 and id = $2 and uses < max_uses and expires_at > $3`,
     values: [tenantId, id, now],
   })
-  return rowCount === 1
-}
 
 /** Deletes up to `limit` tokens that ended before `before`. */
-export async function removeEndedRegistrationTokens(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeEndedRegistrationTokens = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'registration_token.remove_ended',
     text: `delete from registration_tokens where (tenant_id, id) in (
              select tenant_id, id from registration_tokens where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}
 
 /** Metadata that is stored and returned unchanged, with wire names. */
 export type HandedOn = Readonly<Record<string, unknown>>
@@ -175,11 +156,8 @@ export type RegisteredRow = Pick<ApplicationRow, 'id' | 'tenantId' | 'name'> & {
 }
 
 /** Finds a registered client. Its tenant is unknown, so the transaction crosses tenants. */
-export async function findRegistered(
-  tx: Transaction,
-  clientId: string,
-): Promise<RegisteredRow | undefined> {
-  const { rows } = await tx.query<RegisteredRow>({
+export const findRegistered = (tx: Transaction, clientId: string) =>
+  firstRow<RegisteredRow>(tx, {
     name: 'registration.find',
     text: `select a.name, a.id, a.tenant_id as "tenantId", t.slug as "tenantSlug",
              jsonb_build_object('held', a.registration_scopes, 'chosen', a.registration_scope_bound) as bounds,
@@ -189,5 +167,3 @@ export async function findRegistered(
            where a.id = $1 and a.registration_token_sha256 is not null`,
     values: [clientId],
   })
-  return rows[0]
-}

@@ -1,5 +1,5 @@
 /** Consents that users gave to applications, stored until they are withdrawn. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, type Transaction } from '../platform/sql.js'
 
 export type ConsentKey = {
   readonly tenantId: string
@@ -91,12 +91,8 @@ export type ConsentRow = {
   readonly updatedAt: Date
 }
 
-export async function listConsents(
-  tx: Transaction,
-  tenantId: string,
-  subject: string,
-): Promise<ConsentRow[]> {
-  const { rows } = await tx.query<ConsentRow>({
+export const listConsents = (tx: Transaction, tenantId: string, subject: string) =>
+  allRows<ConsentRow>(tx, {
     name: 'consent.list',
     text: `with given as (
              select client_id, scopes, created_at, updated_at, 0 as place from consents
@@ -118,8 +114,6 @@ export async function listConsents(
            order by c.updated_at desc, c.client_id`,
     values: [tenantId, subject],
   })
-  return rows
-}
 
 /**
  * Withdraws a consent and revokes every grant that depends on it, including unredeemed codes and

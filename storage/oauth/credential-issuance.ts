@@ -1,5 +1,5 @@
 /** Issued credentials, and the facts that they state. Claims are not stored. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, changedRows, firstRow, type Transaction } from '../platform/sql.js'
 
 /** What a credential may state about a person. */
 export type CredentialPerson = {
@@ -18,12 +18,12 @@ export type CredentialPerson = {
  * A person who is neither removed nor suspended, by user id or by subject. The row is locked: a concurrent
  * removal waits, and then finds the credential. Accounts are global, so it crosses tenants.
  */
-export async function holdCredentialPerson(
+export const holdCredentialPerson = (
   tx: Transaction,
   tenantId: string,
   { userId, subject }: { readonly userId: string | null; readonly subject: string | null },
-): Promise<CredentialPerson | undefined> {
-  const { rows } = await tx.query<CredentialPerson>({
+) =>
+  firstRow<CredentialPerson>(tx, {
     name: 'issued_credential.person',
     text: `select u.id as "userId", u.sub as subject, u.roles, a.email,
              a.email_verified and u.status in ('active', 'pre_provisioned') as "emailVerified", t.name as "tenantName",
@@ -38,8 +38,6 @@ export async function holdCredentialPerson(
            for share of u, a`,
     values: [tenantId, userId, subject],
   })
-  return rows[0]
-}
 
 export type CredentialDelegation = {
   readonly id: string
@@ -52,13 +50,13 @@ export type CredentialDelegation = {
 }
 
 /** A delegation in force with the keys of its agent. Locked as `holdCredentialPerson`; crosses tenants. */
-export async function holdCredentialDelegation(
+export const holdCredentialDelegation = (
   tx: Transaction,
   tenantId: string,
   id: string,
   now: Date,
-): Promise<CredentialDelegation | undefined> {
-  const { rows } = await tx.query<CredentialDelegation>({
+) =>
+  firstRow<CredentialDelegation>(tx, {
     name: 'issued_credential.delegation',
     text: `select d.id, d.agent_id as "agentId", d.subject, d.scopes, d.expires_at as "expiresAt",
              (select coalesce(json_agg(json_build_object('algorithm', k.algorithm,
@@ -69,8 +67,6 @@ export async function holdCredentialDelegation(
            for share of d`,
     values: [tenantId, id, now],
   })
-  return rows[0]
-}
 
 export type NewIssuedCredential = {
   readonly tenantId: string
@@ -156,13 +152,13 @@ const ISSUED = `id, tenant_id as "tenantId", offer_id as "offerId", user_id as "
   revoked_reason as "revokedReason"`
 
 /** A page of a tenant's issued credentials, newest first. */
-export async function listIssuedCredentials(
+export const listIssuedCredentials = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<IssuedCredentialRow[]> {
-  const { rows } = await tx.query<IssuedCredentialRow>({
+) =>
+  allRows<IssuedCredentialRow>(tx, {
     name: 'issued_credential.list',
     text: `select ${ISSUED} from issued_credentials
            where tenant_id = $1
@@ -170,37 +166,22 @@ export async function listIssuedCredentials(
            order by issued_at desc, id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
-export async function findIssuedCredential(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<IssuedCredentialRow | undefined> {
-  const { rows } = await tx.query<IssuedCredentialRow>({
+export const findIssuedCredential = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<IssuedCredentialRow>(tx, {
     name: 'issued_credential.find',
     text: `select ${ISSUED} from issued_credentials where tenant_id = $1 and id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** Revokes a credential once. A trigger sets its status entry. Undefined if it is unknown or revoked. */
-export async function revokeIssuedCredential(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<IssuedCredentialRow | undefined> {
-  const { rows } = await tx.query<IssuedCredentialRow>({
+export const revokeIssuedCredential = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  firstRow<IssuedCredentialRow>(tx, {
     name: 'issued_credential.revoke',
     text: `update issued_credentials set revoked_at = $3, revoked_reason = 'revoked'
            where tenant_id = $1 and id = $2 and revoked_at is null returning ${ISSUED}`,
     values: [tenantId, id, now],
   })
-  return rows[0]
-}
 
 export type NotifiedCredentials = {
   /** The ids of the credentials of the response. Empty if the person got no such response. */
@@ -230,17 +211,11 @@ export async function recordNotification(
 }
 
 /** Deletes up to `limit` credentials that expired before `before`. Crosses tenants. */
-export async function removeEndedCredentials(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeEndedCredentials = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'issued_credential.remove_ended',
     text: `delete from issued_credentials where (tenant_id, id) in (
              select tenant_id, id from issued_credentials where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

@@ -1,5 +1,5 @@
 /** Credential offers. A code or an issuer_state is redeemed once (OpenID4VCI sections 4 to 6). */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type OfferGrant = 'authorization_code' | 'pre-authorized_code'
 /** `burned`: too many wrong transaction codes. It is shown as expired. */
@@ -62,13 +62,13 @@ export async function insertCredentialOffer(
 }
 
 /** A page of a tenant's offers, newest first. */
-export async function listCredentialOffers(
+export const listCredentialOffers = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<CredentialOfferRow[]> {
-  const { rows } = await tx.query<CredentialOfferRow>({
+) =>
+  allRows<CredentialOfferRow>(tx, {
     name: 'credential_offer.list',
     text: `select ${COLUMNS} from credential_offers
            where tenant_id = $1
@@ -76,35 +76,21 @@ export async function listCredentialOffers(
            order by created_at desc, id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
-export async function findCredentialOffer(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<CredentialOfferRow | undefined> {
-  const { rows } = await tx.query<CredentialOfferRow>({
+export const findCredentialOffer = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<CredentialOfferRow>(tx, {
     name: 'credential_offer.find',
     text: `select ${COLUMNS} from credential_offers where tenant_id = $1 and id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** Withdraws an offer: its code and the tokens from it request nothing any more. */
-export async function deleteCredentialOffer(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<CredentialOfferRow | undefined> {
-  const { rows } = await tx.query<CredentialOfferRow>({
+export const deleteCredentialOffer = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<CredentialOfferRow>(tx, {
     name: 'credential_offer.delete',
     text: `delete from credential_offers where tenant_id = $1 and id = $2 returning ${COLUMNS}`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** An offer with what its page shows. */
 export type ShownOfferRow = CredentialOfferRow & {
@@ -113,12 +99,8 @@ export type ShownOfferRow = CredentialOfferRow & {
 }
 
 /** An open offer by the secret of its URL. The tenant is unknown, so it crosses tenants. */
-export async function findOfferByHandle(
-  tx: Transaction,
-  handleSha256: Uint8Array,
-  now: Date,
-): Promise<ShownOfferRow | undefined> {
-  const { rows } = await tx.query<ShownOfferRow>({
+export const findOfferByHandle = (tx: Transaction, handleSha256: Uint8Array, now: Date) =>
+  firstRow<ShownOfferRow>(tx, {
     name: 'credential_offer.by_handle',
     text: `select o.*, t.name as "tenantName", t.settings as "tenantSettings"
            from (select ${COLUMNS} from credential_offers
@@ -127,8 +109,6 @@ export async function findOfferByHandle(
              and t.credential_issuer_enabled`,
     values: [Buffer.from(handleSha256), now],
   })
-  return rows[0]
-}
 
 export type PresentedOffer = CredentialOfferRow & {
   /** The tenant issues credentials, and the person is not suspended or removed. */
@@ -136,11 +116,8 @@ export type PresentedOffer = CredentialOfferRow & {
 }
 
 /** The offer of a pre-authorized code or issuer_state. The tenant is unknown, so it crosses tenants. */
-export async function findOfferByCode(
-  tx: Transaction,
-  codeSha256: Uint8Array,
-): Promise<PresentedOffer | undefined> {
-  const { rows } = await tx.query<PresentedOffer>({
+export const findOfferByCode = (tx: Transaction, codeSha256: Uint8Array) =>
+  firstRow<PresentedOffer>(tx, {
     name: 'credential_offer.by_code',
     text: `select ${COLUMNS},
              exists (select from tenants t where t.id = o.tenant_id and t.status = 'active'
@@ -151,8 +128,6 @@ export async function findOfferByCode(
            from credential_offers o where code_sha256 = $1`,
     values: [Buffer.from(codeSha256)],
   })
-  return rows[0]
-}
 
 export type CodeRedemption = {
   readonly tenantId: string
@@ -189,36 +164,32 @@ export async function redeemPreAuthorizedCode(
 }
 
 /** Uses up the issuer_state of an offer for one authorization code. False if it is used or expired. */
-export async function redeemIssuerState(
+export const redeemIssuerState = (
   tx: Transaction,
   tenantId: string,
   { id, subject, grantId, now }: { id: string; subject: string; grantId: string; now: Date },
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'credential_offer.redeem_state',
     text: `update credential_offers set status = 'redeemed', grant_id = $4
            where tenant_id = $1 and id = $2 and subject = $3 and grant_type = 'authorization_code'
              and status = 'offered' and expires_at > $5`,
     values: [tenantId, id, subject, grantId, now],
   })
-  return rowCount === 1
-}
 
 /** The redeemed offer of an access token, by its `jti` or its grant. Locked, so that it is not withdrawn. */
-export async function holdOfferOfToken(
+export const holdOfferOfToken = (
   tx: Transaction,
   tenantId: string,
   { tokenId, grantId }: { readonly tokenId: string; readonly grantId: string | null },
-): Promise<CredentialOfferRow | undefined> {
-  const { rows } = await tx.query<CredentialOfferRow>({
+) =>
+  firstRow<CredentialOfferRow>(tx, {
     name: 'credential_offer.of_token',
     text: `select ${COLUMNS} from credential_offers
            where tenant_id = $1 and (token_id = $2 or grant_id = $3)
              and status in ('redeemed', 'issued') limit 1 for update`,
     values: [tenantId, tokenId, grantId],
   })
-  return rows[0]
-}
 
 export async function markOfferIssued(
   tx: Transaction,
@@ -234,17 +205,11 @@ export async function markOfferIssued(
 }
 
 /** Deletes up to `limit` offers that expired before `before`. Crosses tenants. */
-export async function removeEndedOffers(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeEndedOffers = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'credential_offer.remove_ended',
     text: `delete from credential_offers where (tenant_id, id) in (
              select tenant_id, id from credential_offers where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

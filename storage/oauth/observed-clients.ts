@@ -1,6 +1,6 @@
 /** Clients that are identified by the URL of their metadata document, per tenant (Client ID Metadata Documents). */
 import { lockUntilEnd } from '../platform/portable/locks.js'
-import type { Transaction } from '../platform/sql.js'
+import { allRows, changedRows, firstRow, type Transaction } from '../platform/sql.js'
 import type { ApplicationRow } from './applications.js'
 
 export type ObservedClient = {
@@ -10,19 +10,13 @@ export type ObservedClient = {
   readonly lastSeenAt: Date
 }
 
-export async function findObservedClient(
-  tx: Transaction,
-  tenantId: string,
-  clientId: string,
-): Promise<ObservedClient | undefined> {
-  const { rows } = await tx.query<ObservedClient>({
+export const findObservedClient = (tx: Transaction, tenantId: string, clientId: string) =>
+  firstRow<ObservedClient>(tx, {
     name: 'observed_client.find',
     text: `select id, document_sha256 as "documentSha256", last_seen_at as "lastSeenAt"
            from observed_clients where tenant_id = $1 and client_id = $2`,
     values: [tenantId, clientId],
   })
-  return rows[0]
-}
 
 /** Serialises first uses of clients in one tenant until the transaction ends, so that they can be counted. */
 export async function lockNewClients(tx: Transaction, tenantId: string): Promise<void> {
@@ -223,12 +217,8 @@ export type ObservedFacts = {
   readonly logoUri: string | null
 }
 
-export async function findObservedFacts(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<ObservedFacts | undefined> {
-  const { rows } = await tx.query<ObservedFacts>({
+export const findObservedFacts = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<ObservedFacts>(tx, {
     name: 'observed_client.facts',
     text: `select c.client_name as "clientName", c.first_seen_at as "firstSeenAt",
              c.document_sha256 as "documentSha256", d.document ->> 'logo_uri' as "logoUri"
@@ -237,8 +227,6 @@ export async function findObservedFacts(
            where c.tenant_id = $1 and c.id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 export type ObservedClientRow = {
   readonly id: string
@@ -254,14 +242,14 @@ export type ObservedClientRow = {
 }
 
 /** One page, newest first, after the row of `firstSeenAt` and `id`. */
-export async function listObservedClients(
+export const listObservedClients = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
   now: Date,
-): Promise<ObservedClientRow[]> {
-  const { rows } = await tx.query<ObservedClientRow>({
+) =>
+  allRows<ObservedClientRow>(tx, {
     name: 'observed_client.list',
     text: `select o.id, o.client_id as "clientId", o.client_name as "clientName",
              o.document_sha256 as "documentSha256", o.first_seen_at as "firstSeenAt",
@@ -278,8 +266,6 @@ export async function listObservedClients(
            order by o.first_seen_at desc, o.id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null, now],
   })
-  return rows
-}
 
 /**
  * Deletes the client with its codes, requests and consents, and revokes its grants.
@@ -334,12 +320,8 @@ export async function deleteClientsOfDocument(
 }
 
 /** Deletes up to `limit` clients whose last use and last grant ended before `before`. */
-export async function removeUnusedObservedClients(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeUnusedObservedClients = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'observed_client.remove_unused',
     text: `delete from applications where (tenant_id, id) in (
              select o.tenant_id, o.id from observed_clients o
@@ -351,8 +333,6 @@ export async function removeUnusedObservedClients(
              order by o.grants_until limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}
 
 /** The values of the members, in the order of both statements that write them. */
 function memberValues(m: DocumentMembers): readonly unknown[] {

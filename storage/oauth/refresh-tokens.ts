@@ -3,6 +3,7 @@ import type { RequestedClaims, AuthorizationDetails } from './authorization-code
 import { agentInForce, personInForce, tenantInForce } from '../platform/in-force.js'
 import { appendedEach, appendingOf, type OutboxEvent } from '../platform/outbox.js'
 import {
+  changedRows,
   type Database,
   inOrderOf,
   LOOKED_UP,
@@ -209,12 +210,8 @@ export async function revokeRefreshFamily(
 }
 
 /** Erases up to `limit` stored responses of rotations before `before`, which cannot be repeated any more. */
-export async function wipeOldAnswers(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const wipeOldAnswers = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'refresh_token.wipe',
     text: `update refresh_tokens set successor_answer = null
            where (tenant_id, family_id, generation) in (
@@ -223,5 +220,3 @@ export async function wipeOldAnswers(
              limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

@@ -1,5 +1,5 @@
 /** Documents of other hosts, fetched once and shared by all processes. They are public and belong to no tenant. */
-import type { Transaction } from '../platform/sql.js'
+import { changedRows, firstRow, type Transaction } from '../platform/sql.js'
 
 export type RemoteDocumentKind = 'client' | 'keys'
 
@@ -13,20 +13,14 @@ export type RemoteDocumentRow = {
   readonly freshUntil: Date
 }
 
-export async function findRemoteDocument(
-  tx: Transaction,
-  kind: RemoteDocumentKind,
-  url: string,
-): Promise<RemoteDocumentRow | undefined> {
-  const { rows } = await tx.query<RemoteDocumentRow>({
+export const findRemoteDocument = (tx: Transaction, kind: RemoteDocumentKind, url: string) =>
+  firstRow<RemoteDocumentRow>(tx, {
     name: 'remote_document.find',
     text: `select url, kind, document, sha256, fetched_at as "fetchedAt",
              fresh_until as "freshUntil"
            from remote_documents where kind = $1 and url = $2`,
     values: [kind, url],
   })
-  return rows[0]
-}
 
 /** Stores what was fetched last. */
 export async function storeRemoteDocument(tx: Transaction, row: RemoteDocumentRow): Promise<void> {
@@ -50,17 +44,11 @@ export async function storeRemoteDocument(tx: Transaction, row: RemoteDocumentRo
 }
 
 /** Deletes up to `limit` documents that were fresh until `before`. */
-export async function removeEndedRemoteDocuments(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeEndedRemoteDocuments = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'remote_document.remove_ended',
     text: `delete from remote_documents where (kind, url) in (
              select kind, url from remote_documents where fresh_until < $1
              order by fresh_until limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

@@ -1,5 +1,5 @@
 /** Individually revoked access tokens, kept until the token would have expired (RFC 7009). */
-import type { Transaction } from '../platform/sql.js'
+import { changedRows, isChanged, type Transaction } from '../platform/sql.js'
 
 export type RevokedToken = {
   readonly tenantId: string
@@ -11,28 +11,20 @@ export type RevokedToken = {
 }
 
 /** Revokes a token once. True for the call that did. */
-export async function insertRevokedToken(tx: Transaction, token: RevokedToken): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const insertRevokedToken = (tx: Transaction, token: RevokedToken) =>
+  isChanged(tx, {
     name: 'revoked_token.insert',
     text: `insert into revoked_tokens (tenant_id, id, revoked_at, expires_at)
            values ($1, $2, $3, $4) on conflict do nothing`,
     values: [token.tenantId, token.tokenId, token.revokedAt, token.expiresAt],
   })
-  return rowCount === 1
-}
 
 /** Deletes up to `limit` rows whose tokens expired before `before`. */
-export async function removeEndedRevocations(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeEndedRevocations = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'revoked_token.remove_ended',
     text: `delete from revoked_tokens where (tenant_id, id) in (
              select tenant_id, id from revoked_tokens where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

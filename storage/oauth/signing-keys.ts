@@ -1,6 +1,6 @@
 /** Signing keys: at most one next and one current per tenant and algorithm, and any number of retired ones. */
 import { lockUntilEnd } from '../platform/portable/locks.js'
-import type { Transaction } from '../platform/sql.js'
+import { allRows, isChanged, type Transaction } from '../platform/sql.js'
 
 /** The associated data with which a private key is sealed. It contains the kid of its row. */
 export function privateKeyContext(kid: string): string {
@@ -25,8 +25,8 @@ export async function lockSigningKeys(tx: Transaction, tenantId: string): Promis
   await lockUntilEnd(tx, { kind: 'signing_keys', tenantId })
 }
 
-export async function listSigningKeys(tx: Transaction, tenantId: string): Promise<SigningKeyRow[]> {
-  const { rows } = await tx.query<SigningKeyRow>({
+export const listSigningKeys = (tx: Transaction, tenantId: string) =>
+  allRows<SigningKeyRow>(tx, {
     name: 'signing_key.list',
     text: `select kid, algorithm, state, public_jwk as "publicJwk",
              private_sealed as "privateSealed", created_at as "createdAt",
@@ -36,8 +36,6 @@ export async function listSigningKeys(tx: Transaction, tenantId: string): Promis
              created_at desc, kid`,
     values: [tenantId],
   })
-  return rows
-}
 
 /** A key of a tenant that issues credentials. */
 export type TenantSigningKeyRow = Omit<SigningKeyRow, 'publicJwk' | 'privateSealed'> & {
@@ -65,12 +63,8 @@ export async function listTenantSigningKeys(
 }
 
 /** False if the algorithm already has a key in that state. */
-export async function insertSigningKey(
-  tx: Transaction,
-  tenantId: string,
-  key: SigningKeyRow,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const insertSigningKey = (tx: Transaction, tenantId: string, key: SigningKeyRow) =>
+  isChanged(tx, {
     name: 'signing_key.insert',
     text: `insert into signing_keys (tenant_id, kid, algorithm, state, public_jwk, private_sealed,
              created_at, current_since)
@@ -87,54 +81,36 @@ export async function insertSigningKey(
       key.currentSince,
     ],
   })
-  return rowCount === 1
-}
 
 /** current -> retired. Deletes the private key, so that it never signs again. */
-export async function retireSigningKey(
+export const retireSigningKey = (
   tx: Transaction,
   tenantId: string,
   kid: string,
   verifiableUntil: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'signing_key.retire',
     text: `update signing_keys
            set state = 'retired', private_sealed = null, verifiable_until = $3
            where tenant_id = $1 and kid = $2 and state = 'current'`,
     values: [tenantId, kid, verifiableUntil],
   })
-  return rowCount === 1
-}
 
 /** next -> current. */
-export async function promoteSigningKey(
-  tx: Transaction,
-  tenantId: string,
-  kid: string,
-  now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const promoteSigningKey = (tx: Transaction, tenantId: string, kid: string, now: Date) =>
+  isChanged(tx, {
     name: 'signing_key.promote',
     text: `update signing_keys set state = 'current', current_since = $3
            where tenant_id = $1 and kid = $2 and state = 'next'`,
     values: [tenantId, kid, now],
   })
-  return rowCount === 1
-}
 
 /** Deletes a retired key whose tokens have all expired. */
-export async function deleteSigningKey(
-  tx: Transaction,
-  tenantId: string,
-  kid: string,
-  now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const deleteSigningKey = (tx: Transaction, tenantId: string, kid: string, now: Date) =>
+  isChanged(tx, {
     name: 'signing_key.delete',
     text: `delete from signing_keys
            where tenant_id = $1 and kid = $2 and state = 'retired' and verifiable_until <= $3`,
     values: [tenantId, kid, now],
   })
-  return rowCount === 1
-}

@@ -2,7 +2,7 @@
  * Token status lists (draft-ietf-oauth-status-list): one bit per token. An index is drawn at random and
  * never given twice, so that the numbers of two tokens tell nothing about their holders.
  */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 import type { TokenStatusQuery } from './token-sessions.js'
 
 /** What the tokens of a list are. */
@@ -134,18 +134,13 @@ export type StatusChange = {
  * show it within a second, and relying parties after the `ttl` of the list.
  * @returns the number of entries that this call changed.
  */
-export async function setStatus(
-  tx: Transaction,
-  { tenantId, refs, now }: StatusChange,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const setStatus = (tx: Transaction, { tenantId, refs, now }: StatusChange) =>
+  changedRows(tx, {
     name: 'status_entry.invalidate',
     text: `update status_entries set invalid_at = $3
            where tenant_id = $1 and ref = any($2::text[]) and invalid_at is null`,
     values: [tenantId, refs, now],
   })
-  return rowCount
-}
 
 export type StatusListRow = {
   readonly tenantId: string
@@ -165,11 +160,8 @@ export type StatusListRow = {
 }
 
 /** Needs a transaction that crosses tenants, because a list is public and its URL names no tenant. */
-export async function findStatusList(
-  tx: Transaction,
-  id: string,
-): Promise<StatusListRow | undefined> {
-  const { rows } = await tx.query<StatusListRow>({
+export const findStatusList = (tx: Transaction, id: string) =>
+  firstRow<StatusListRow>(tx, {
     name: 'status_list.find',
     text: `select l.tenant_id as "tenantId", l.id, l.purpose, l.issuer, l.size, l.token,
              l.token_invalid as "tokenInvalid", l.signed_at as "signedAt", l.signing_at as "signingAt",
@@ -179,13 +171,11 @@ export async function findStatusList(
            from status_lists l where l.id = $1`,
     values: [id],
   })
-  return rows[0]
-}
 
 export type LiveEntry = { readonly idx: number; readonly query: TokenStatusQuery }
 
 /** Access tokens of a list that are neither expired nor known to have ended, after `afterIdx` in the list. */
-export async function liveEntries(
+export const liveEntries = (
   tx: Transaction,
   { tenantId, listId }: { readonly tenantId: string; readonly listId: string },
   {
@@ -193,8 +183,8 @@ export async function liveEntries(
     afterIdx,
     limit,
   }: { readonly now: Date; readonly afterIdx: number; readonly limit: number },
-): Promise<readonly LiveEntry[]> {
-  const { rows } = await tx.query<LiveEntry>({
+) =>
+  allRows<LiveEntry>(tx, {
     name: 'status_entry.live',
     text: `select idx, status_query as query from status_entries
            where tenant_id = $1 and list_id = $2 and idx > $4 and invalid_at is null
@@ -202,8 +192,6 @@ export async function liveEntries(
            order by idx limit $5`,
     values: [tenantId, listId, now, afterIdx, limit],
   })
-  return rows
-}
 
 /** Sets entries to INVALID by their indices. */
 export async function invalidateEntries(
@@ -236,20 +224,14 @@ export async function invalidIndices(
 }
 
 /** Takes the right to sign a list. False if a process took it within the last second. */
-export async function claimSigning(
-  tx: Transaction,
-  tenantId: string,
-  listId: string,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const claimSigning = (tx: Transaction, tenantId: string, listId: string) =>
+  isChanged(tx, {
     name: 'status_list.claim_signing',
     text: `update status_lists set signing_at = statement_timestamp()
            where tenant_id = $1 and id = $2
              and coalesce(signing_at <= statement_timestamp() - interval '1 second', true)`,
     values: [tenantId, listId],
   })
-  return rowCount === 1
-}
 
 export type SignedStatusList = {
   readonly tenantId: string
@@ -281,12 +263,8 @@ export async function statusListIds(tx: Transaction, limit: number): Promise<rea
 }
 
 /** Deletes up to `limit` closed lists whose tokens have all expired. Crosses tenants. */
-export async function removeEndedStatusLists(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeEndedStatusLists = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'status_list.remove_ended',
     text: `delete from status_lists where (tenant_id, id) in (
              select l.tenant_id, l.id from status_lists l
@@ -295,5 +273,3 @@ export async function removeEndedStatusLists(
              order by l.full_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

@@ -1,7 +1,15 @@
 /** Sessions of tokens, their refresh families, and the status of tokens. */
 import { agentInForce, personInForce, tenantInForce } from '../platform/in-force.js'
 import { appendedEach, appendingOf, type OutboxEvent } from '../platform/outbox.js'
-import { type Database, LOOKED_UP, type Statement, type Transaction } from '../platform/sql.js'
+import {
+  changedRows,
+  firstRow,
+  isChanged,
+  type Database,
+  LOOKED_UP,
+  type Statement,
+  type Transaction,
+} from '../platform/sql.js'
 
 /** The NOTIFY channel for ids whose token status changed (migration 0004_tokens). */
 export const TOKEN_STATUS_CHANNEL = 'svc_standing'
@@ -286,37 +294,29 @@ function tokenStatusStatement(queries: readonly RecentTokenQuery[]): Statement {
 }
 
 /** Ends a session once. True for the call that ended it. */
-export async function endSession(
+export const endSession = (
   tx: Transaction,
   tenantId: string,
   sessionId: string,
   reason: string,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'session.end',
     text: `update sessions set ended_at = $3, ended_reason = $4
            where tenant_id = $1 and id = $2 and ended_at is null`,
     values: [tenantId, sessionId, now, reason],
   })
-  return rowCount === 1
-}
 
 /** Deletes up to `limit` sessions that expired before `before`, with their families. */
-export async function removeExpiredSessions(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeExpiredSessions = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'session.remove_expired',
     text: `delete from sessions where (tenant_id, id) in (
              select tenant_id, id from sessions where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}
 
 /** An agent in its role as a client of the token endpoint. */
 export type AgentClientRow = {
@@ -332,11 +332,8 @@ export type AgentClientRow = {
 }
 
 /** Finds an agent and its active keys by id. Its home tenant is unknown, so the look-up crosses tenants. */
-export async function findAgentClient(
-  tx: Transaction,
-  agentId: string,
-): Promise<AgentClientRow | undefined> {
-  const { rows } = await tx.query<AgentClientRow>({
+export const findAgentClient = (tx: Transaction, agentId: string) =>
+  firstRow<AgentClientRow>(tx, {
     name: 'agent.client',
     text: `select a.id, a.tenant_id as "homeTenantId",
              case when ${agentInForce('a.id')} then 'active' else 'suspended' end as status,
@@ -347,5 +344,3 @@ export async function findAgentClient(
            from agents a where a.id = $1`,
     values: [agentId],
   })
-  return rows[0]
-}

@@ -10,7 +10,7 @@ import {
 import { isoTime } from '../../runtime/kernel/text/iso-time.js'
 import { quoted } from '../../runtime/kernel/text/json-text.js'
 import { numberEvents, RECORDED_CHANNEL } from '../platform/event-numbers.js'
-import type { Transaction } from '../platform/sql.js'
+import { firstRow, type Transaction } from '../platform/sql.js'
 import { notifyAfterCommit } from '../platform/transaction.js'
 
 /** An event without the members that the chain adds. */
@@ -161,11 +161,10 @@ export async function auditEventsAfter(
 /** The end of a tenant's chain. Undefined before its first event. */
 export async function auditHead(tx: Transaction, tenantId: string): Promise<ChainHead | undefined> {
   await numberEvents(tx, tenantId)
-  const { rows } = await tx.query<ChainHead>({
+  return firstRow<ChainHead>(tx, {
     name: 'audit.head',
     text: `select audit_last as sequence, encode(audit_hash, 'hex') as hash
            from event_sequences where tenant_id = $1 and audit_last > 0`,
     values: [tenantId],
   })
-  return rows[0]
 }

@@ -1,6 +1,6 @@
 /** Counts mail per tenant and per address, to limit both. Days are in UTC. */
 import { createHash } from 'node:crypto'
-import type { Transaction } from '../platform/sql.js'
+import { firstRow, type Transaction } from '../platform/sql.js'
 
 /** Facts that decide whether a tenant may write to an address. */
 export type MailStanding = {
@@ -12,13 +12,13 @@ export type MailStanding = {
 }
 
 /** @param address as `lookedUp` returns it. Crosses tenants. */
-export async function findMailStanding(
+export const findMailStanding = (
   tx: Transaction,
   tenantId: string,
   address: string,
   domain: string,
-): Promise<MailStanding | undefined> {
-  const { rows } = await tx.query<MailStanding>({
+) =>
+  firstRow<MailStanding>(tx, {
     name: 'mail_share.standing',
     text: `select t.environment,
              exists (select from domain_owners d
@@ -29,8 +29,6 @@ export async function findMailStanding(
            from tenants t where t.id = $1`,
     values: [tenantId, address, domain],
   })
-  return rows[0]
-}
 
 /** Null: counted. Otherwise seconds until the next attempt, at least 1. */
 export type RetryAfterSecs = number

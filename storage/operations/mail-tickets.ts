@@ -4,7 +4,7 @@
  * so these transactions cross tenants.
  */
 import { hasKeyOrFactorIn } from '../identity/ways/ways-in.js'
-import type { Transaction } from '../platform/sql.js'
+import { changedRows, firstRow, type Transaction } from '../platform/sql.js'
 
 export type TicketPurpose =
   | 'sign_in'
@@ -92,20 +92,18 @@ const FOUND = `t.tenant_id as "tenantId", o.name as "tenantName", o.settings as 
              t.expires_at as "expiresAt"`
 
 /** Reads a link's ticket without using it, because mail scanners open every link. */
-export async function findTicket(
+export const findTicket = (
   tx: Transaction,
   purpose: TicketPurpose,
   linkSha256: Uint8Array,
   now: Date,
-): Promise<TicketFound | undefined> {
-  const { rows } = await tx.query<TicketFound>({
+) =>
+  firstRow<TicketFound>(tx, {
     name: 'mail_ticket.find',
     text: `select ${FOUND} from mail_tickets t, accounts a, tenants o
            where t.link_sha256 = $1 and t.purpose = $2 and ${ALIVE}`,
     values: [Buffer.from(linkSha256), purpose, now],
   })
-  return rows[0]
-}
 
 /** A usable link of a sign-up. Its address may have no account. */
 export type SignUpTicket = {
@@ -127,26 +125,16 @@ const SIGN_UP_ALIVE = `t.link_sha256 = $1 and t.purpose = 'sign_up' and t.used_a
              and o.id = t.tenant_id and o.status = 'active'`
 
 /** Reads the link of a sign-up without using it. */
-export async function findSignUpTicket(
-  tx: Transaction,
-  linkSha256: Uint8Array,
-  now: Date,
-): Promise<SignUpTicket | undefined> {
-  const { rows } = await tx.query<SignUpTicket>({
+export const findSignUpTicket = (tx: Transaction, linkSha256: Uint8Array, now: Date) =>
+  firstRow<SignUpTicket>(tx, {
     name: 'mail_ticket.find_sign_up',
     text: `select ${SIGN_UP} from mail_tickets t, tenants o where ${SIGN_UP_ALIVE}`,
     values: [Buffer.from(linkSha256), now],
   })
-  return rows[0]
-}
 
 /** Uses the link of a sign-up once, and with it every other link of that address in the tenant. */
-export async function useSignUpTicket(
-  tx: Transaction,
-  linkSha256: Uint8Array,
-  now: Date,
-): Promise<SignUpTicket | undefined> {
-  const { rows } = await tx.query<SignUpTicket>({
+export const useSignUpTicket = (tx: Transaction, linkSha256: Uint8Array, now: Date) =>
+  firstRow<SignUpTicket>(tx, {
     name: 'mail_ticket.use_sign_up',
     text: `with used as (
              update mail_tickets t set used_at = $2 from tenants o
@@ -159,23 +147,15 @@ export async function useSignUpTicket(
              "flowSha256", "browserSha256" from used`,
     values: [Buffer.from(linkSha256), now],
   })
-  return rows[0]
-}
 
 /** The tenant of a link, used or expired, until its row is deleted. */
-export async function findTicketTenant(
-  tx: Transaction,
-  purpose: TicketPurpose,
-  linkSha256: Uint8Array,
-): Promise<TicketTenant | undefined> {
-  const { rows } = await tx.query<TicketTenant>({
+export const findTicketTenant = (tx: Transaction, purpose: TicketPurpose, linkSha256: Uint8Array) =>
+  firstRow<TicketTenant>(tx, {
     name: 'mail_ticket.find_tenant',
     text: `select o.id, o.name, o.settings from mail_tickets t join tenants o on o.id = t.tenant_id
            where t.link_sha256 = $1 and t.purpose = $2 and o.status = 'active'`,
     values: [Buffer.from(linkSha256), purpose],
   })
-  return rows[0]
-}
 
 export type TicketTenant = {
   readonly id: string
@@ -184,21 +164,19 @@ export type TicketTenant = {
 }
 
 /** Uses a link once. */
-export async function useTicket(
+export const useTicket = (
   tx: Transaction,
   purpose: TicketPurpose,
   linkSha256: Uint8Array,
   now: Date,
-): Promise<TicketFound | undefined> {
-  const { rows } = await tx.query<TicketFound>({
+) =>
+  firstRow<TicketFound>(tx, {
     name: 'mail_ticket.use',
     text: `update mail_tickets t set used_at = $3 from accounts a, tenants o
            where t.link_sha256 = $1 and t.purpose = $2 and ${ALIVE}
            returning ${FOUND}`,
     values: [Buffer.from(linkSha256), purpose, now],
   })
-  return rows[0]
-}
 
 /**
  * One attempt at a sign-in code: counts it, and uses the code if it is right, in one statement.
@@ -244,17 +222,11 @@ export async function voidTickets(
 }
 
 /** Deletes up to `limit` tickets that expired before `before`. */
-export async function removeExpiredTickets(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeExpiredTickets = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'mail_ticket.remove_expired',
     text: `delete from mail_tickets where (tenant_id, id) in (
              select tenant_id, id from mail_tickets where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

@@ -2,7 +2,7 @@
  * The mail queue: messages are queued in the transaction of their cause, and leased by the worker
  * that sends them.
  */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, changedRows, isChanged, type Transaction } from '../platform/sql.js'
 import {
   claimInTurn,
   type ClaimRoom,
@@ -87,13 +87,8 @@ const FREE = `q.status = 'queued' and q.next_attempt_at <= statement_timestamp()
   and (q.leased_until is null or q.leased_until <= statement_timestamp())`
 
 /** Leases due messages, as many as the worker has room for. Crosses tenants. */
-export async function claimMail(
-  tx: Transaction,
-  lease: string,
-  room: ClaimRoom,
-  leaseSecs: number,
-): Promise<ClaimedMail[]> {
-  const { rows } = await tx.query<ClaimedMail>({
+export const claimMail = (tx: Transaction, lease: string, room: ClaimRoom, leaseSecs: number) =>
+  allRows<ClaimedMail>(tx, {
     name: 'outgoing_mail.claim',
     text: claimInTurn({
       table: 'outgoing_mail',
@@ -110,8 +105,6 @@ export async function claimMail(
     }),
     values: claimValues(lease, room, leaseSecs),
   })
-  return rows
-}
 
 /** Extends the leases of messages in progress. */
 export async function renewMail(tx: Transaction, lease: string, leaseSecs: number): Promise<void> {
@@ -127,14 +120,14 @@ export async function renewMail(tx: Transaction, lease: string, leaseSecs: numbe
 export type MailEnd = 'sent' | 'failed' | 'expired'
 
 /** Ends a message that this lease still holds. False when another worker took it over. */
-export async function finishMail(
+export const finishMail = (
   tx: Transaction,
   { tenantId, id }: Pick<ClaimedMail, 'tenantId' | 'id'>,
   lease: string,
   status: MailEnd,
   error: string | null,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'outgoing_mail.finish',
     text: `update outgoing_mail set status = $4, error = $5, letter_sealed = null,
              next_attempt_at = null, lease = null, leased_until = null,
@@ -142,8 +135,6 @@ export async function finishMail(
            where tenant_id = $1 and id = $2 and lease = $3 and status = 'queued'`,
     values: [tenantId, id, lease, status, error],
   })
-  return rowCount === 1
-}
 
 /** Releases a message for a later attempt. */
 export async function postponeMail(
@@ -186,13 +177,11 @@ export async function nextMailMs(
 }
 
 /** Deletes up to `limit` messages that ended before `before`. */
-export async function sweepMail(tx: Transaction, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await tx.query({
+export const sweepMail = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'outgoing_mail.sweep',
     text: `delete from outgoing_mail where (tenant_id, id) in (
              select tenant_id, id from outgoing_mail where finished_at < $1
              order by finished_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

@@ -1,5 +1,5 @@
 /** Finds what the database knows of one request: audit events and webhook attempts. It reads all tenants. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, type Transaction } from '../platform/sql.js'
 
 /** An audit event of the request. */
 export type TracedEvent = {
@@ -41,12 +41,12 @@ const EVENTS_MAX = 1_000
 const ATTEMPTS_MAX = 1_000
 
 /** The events of a request, oldest first. Events without a number are included. */
-export async function eventsOfRequest(
+export const eventsOfRequest = (
   tx: Transaction,
   requestId: string,
   { since, until }: TraceWindow,
-): Promise<TracedEvent[]> {
-  const { rows } = await tx.query<TracedEvent>({
+) =>
+  allRows<TracedEvent>(tx, {
     name: 'trace.events',
     text: `select tenant_id as "tenantId", id, type, occurred_at as "occurredAt", outcome,
                   client_id as "clientId", subject, actors, resource, ip, data
@@ -64,8 +64,6 @@ export async function eventsOfRequest(
            order by "occurredAt", id limit ${EVENTS_MAX}`,
     values: [requestId, since, until],
   })
-  return rows
-}
 
 /** The deliveries of events and their attempts, in order of time. */
 export async function attemptsOfEvents(
@@ -73,7 +71,7 @@ export async function attemptsOfEvents(
   events: readonly Pick<TracedEvent, 'tenantId' | 'id'>[],
 ): Promise<TracedAttempt[]> {
   if (events.length === 0) return []
-  const { rows } = await tx.query<TracedAttempt>({
+  return allRows<TracedAttempt>(tx, {
     name: 'trace.attempts',
     text: `select d.tenant_id as "tenantId", d.webhook_id as "webhookId", d.id as "deliveryId",
                   d.event_id as "eventId", d.event_type as "eventType", w.url,
@@ -89,5 +87,4 @@ export async function attemptsOfEvents(
            order by coalesce(a.attempted_at, d.created_at), a.number limit ${ATTEMPTS_MAX}`,
     values: [events.map(({ tenantId }) => tenantId), events.map(({ id }) => id)],
   })
-  return rows
 }

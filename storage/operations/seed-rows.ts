@@ -1,5 +1,5 @@
 /** Writes generated rows in bulk, for `svc seed`. */
-import type { Transaction } from '../platform/sql.js'
+import { changedRows, type Transaction } from '../platform/sql.js'
 
 /** The tables that `svc seed` writes, each after the tables that it refers to. */
 export const SEEDED_TABLES = [
@@ -43,13 +43,12 @@ export async function insertRows(
   const columns = Object.keys(first)
   if (!columns.every((column) => COLUMN.test(column))) throw new Error('not the name of a column')
   const list = columns.join(', ')
-  const { rowCount } = await tx.query({
+  return changedRows(tx, {
     name: `seed.${table}`,
     text: `insert into ${table} (${list})
            select ${list} from json_populate_recordset(null::${table}, $1::json)`,
     values: [JSON.stringify(rows)],
   })
-  return rowCount
 }
 
 /** The tenants among these ids that exist. */

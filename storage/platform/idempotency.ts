@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { pack, unpack } from 'msgpackr'
-import type { Transaction } from './sql.js'
+import { changedRows, onlyRow, type Transaction } from './sql.js'
 
 const LIFETIME_SECS = 24 * 60 * 60
 /** The tenant of requests without a tenant. Only transactions that cross tenants see it. */
@@ -60,20 +60,13 @@ export async function idempotently<
   return outcome
 }
 
-async function take(
-  tx: Transaction,
-  tenantId: string,
-  key: Uint8Array,
-  fingerprint: Uint8Array,
-): Promise<Claimed> {
-  const { rows } = await tx.query<Claimed>({
+const take = (tx: Transaction, tenantId: string, key: Uint8Array, fingerprint: Uint8Array) =>
+  onlyRow<Claimed>(tx, {
     name: 'idempotency.take',
     text: `select state, kept
            from svc_claim_idempotency_key($1, $2, $3, make_interval(secs => $4))`,
     values: [tenantId, key, fingerprint, LIFETIME_SECS],
   })
-  return rows[0]!
-}
 
 async function store(tx: Transaction, tenantId: string, key: Uint8Array, answer: Uint8Array) {
   await tx.query({
@@ -92,13 +85,11 @@ async function forget(tx: Transaction, tenantId: string, key: Uint8Array) {
 }
 
 /** Removes up to `limit` keys older than 24 hours. Needs a transaction that crosses tenants. */
-export async function sweepIdempotencyKeys(tx: Transaction, limit: number): Promise<number> {
-  const { rowCount } = await tx.query({
+export const sweepIdempotencyKeys = (tx: Transaction, limit: number) =>
+  changedRows(tx, {
     name: 'idempotency.sweep',
     text: `delete from idempotency_keys where (tenant_id, key_sha256) in (
              select tenant_id, key_sha256 from idempotency_keys
              where expires_at <= statement_timestamp() limit $1 for update skip locked)`,
     values: [limit],
   })
-  return rowCount
-}

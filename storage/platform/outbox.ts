@@ -5,7 +5,7 @@
 import { isoTime } from '../../runtime/kernel/text/iso-time.js'
 import { numberEvents, RECORDED_CHANNEL } from './event-numbers.js'
 import { type EventText, eventText, type NewEvent, type OutboxEvent } from './event-text.js'
-import type { Statement, Transaction } from './sql.js'
+import { allRows, changedRows, type Statement, type Transaction } from './sql.js'
 import { notifyAfterCommit } from './transaction.js'
 
 /** Notifies the workers that dispatch events. The notifications have no payload. */
@@ -157,13 +157,13 @@ export async function eventsAfter(
 }
 
 /** The same, for a reader that need not see every acknowledged event. */
-export async function numberedEventsAfter(
+export const numberedEventsAfter = (
   tx: Transaction,
   tenantId: string,
   sequence: number,
   limit: number,
-): Promise<EventRow[]> {
-  const { rows } = await tx.query<EventRow>({
+) =>
+  allRows<EventRow>(tx, {
     name: 'outbox.after',
     // A part of each query ends by its own limit, because no index has the order of both tables.
     text: `(select ${EVENT_COLUMNS} from events
@@ -178,8 +178,6 @@ export async function numberedEventsAfter(
            order by sequence limit $3`,
     values: [tenantId, sequence, limit],
   })
-  return rows
-}
 
 /** Those ids of a tenant which are of recorded events of egress calls. */
 export async function recordedCallEvents(
@@ -260,7 +258,7 @@ export async function eventsNotDelivered(
   limit: number,
 ): Promise<EventRow[]> {
   await numberEvents(tx, tenantId)
-  const { rows } = await tx.query<EventRow>({
+  return allRows<EventRow>(tx, {
     name: 'outbox.not_delivered',
     text: `select ${EVENT_COLUMNS} from all_events e
            where tenant_id = $1 and occurred_at >= $3 and type = any($4::text[])
@@ -274,15 +272,14 @@ export async function eventsNotDelivered(
            order by sequence limit $5`,
     values: [tenantId, webhookId, since, types, limit],
   })
-  return rows
 }
 
 /**
  * Removes up to `limit` events that were dispatched before `before` and that no event sink waits for. @returns their
  * number.
  */
-export async function sweepEvents(tx: Transaction, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await tx.query({
+export const sweepEvents = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'outbox.sweep',
     text: `delete from events where (tenant_id, sequence) in (
              select e.tenant_id, e.sequence from events e
@@ -291,5 +288,3 @@ export async function sweepEvents(tx: Transaction, before: Date, limit: number):
              order by e.dispatched_at limit $2 for update of e skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

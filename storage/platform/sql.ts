@@ -120,3 +120,24 @@ export function inOrderOf<Row>(
   const rowByHash = new Map(rows.map((row) => [hex(hashOf(row)), row]))
   return hashes.map((hash) => rowByHash.get(hex(hash)))
 }
+
+/** What a statement reads or changes, in a transaction or a connection. */
+type Queried = Pick<Transaction, 'query'>
+
+export const allRows = async <Row>(tx: Queried, statement: Statement): Promise<Row[]> =>
+  (await tx.query<Row>(statement)).rows
+
+export const firstRow = async <Row>(tx: Queried, statement: Statement): Promise<Row | undefined> =>
+  (await tx.query<Row>(statement)).rows[0]
+
+/** The row of a statement that always has one. */
+export const onlyRow = async <Row>(tx: Queried, statement: Statement): Promise<Row> =>
+  (await tx.query<Row>(statement)).rows[0]!
+
+/** The number of rows that a statement changed. */
+export const changedRows = async (tx: Queried, statement: Statement): Promise<number> =>
+  (await tx.query(statement)).rowCount
+
+/** True if the one row of a conditional statement met its condition. */
+export const isChanged = async (tx: Queried, statement: Statement): Promise<boolean> =>
+  (await tx.query(statement)).rowCount === 1

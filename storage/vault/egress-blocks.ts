@@ -3,7 +3,7 @@
  * recorded. It is committed before the first of these calls, so a killed process leaves a record of how many calls may
  * be missing (docs/reference/vault.md).
  */
-import type { Statement, Transaction } from '../platform/sql.js'
+import { allRows, firstRow, type Statement, type Transaction } from '../platform/sql.js'
 import type { AuthorityRef, AuthorityRow } from './egress-authorities.js'
 
 /** Notified with the tenant's id when a credential, a grant or a lease changes. */
@@ -116,20 +116,18 @@ function takingPart(kind: AuthorityRef['kind']): string {
  * Takes a part of what is left of a grant or lease for a block that the same transaction opens.
  * @param most a block never takes more. @returns undefined when too little is left or the authority has ended.
  */
-export async function takeForBlock(
+export const takeForBlock = (
   tx: Transaction,
   tenantId: string,
   { kind, id }: AuthorityRef,
   most: Holding,
   now: Date,
-): Promise<Holding | undefined> {
-  const { rows } = await tx.query<Holding>({
+) =>
+  firstRow<Holding>(tx, {
     name: kind === 'lease' ? 'egress_block.take_from_lease' : 'egress_block.take_from_grant',
     text: `${takingPart(kind)} select requests, bytes from taken`,
     values: [tenantId, id, most.requests, most.bytes, now],
   })
-  return rows[0]
-}
 
 /**
  * Takes another part for an open block, in one statement with its row.
@@ -150,7 +148,7 @@ export async function refillBlock(
     values: [tenantId, blockId],
   })
   if (open.length === 0) return undefined
-  const { rows } = await tx.query<Holding>({
+  return firstRow<Holding>(tx, {
     name: kind === 'lease' ? 'egress_block.refill_from_lease' : 'egress_block.refill_from_grant',
     text: `${takingPart(kind)}
            update egress_blocks b set requests_held = b.requests_held + taken.requests,
@@ -159,7 +157,6 @@ export async function refillBlock(
            returning taken.requests, taken.bytes`,
     values: [tenantId, id, most.requests, most.bytes, now, blockId],
   })
-  return rows[0]
 }
 
 /** Requests and bytes that calls have used from a block. Negative bytes are those that a call gives back. */
@@ -187,19 +184,13 @@ export function settlingBlocks(tenantId: string, settlements: readonly Settlemen
 }
 
 /** Closes blocks whose calls are all recorded. @returns what each of them held, to give back in this transaction. */
-export async function closeEgressBlocks(
-  tx: Transaction,
-  tenantId: string,
-  ids: readonly string[],
-): Promise<readonly Settlement[]> {
-  const { rows } = await tx.query<Settlement>({
+export const closeEgressBlocks = (tx: Transaction, tenantId: string, ids: readonly string[]) =>
+  allRows<Settlement>(tx, {
     name: 'egress_block.close_held',
     text: `delete from egress_blocks where tenant_id = $1 and id = any($2::uuid[])
            returning id as "blockId", coalesce(requests_held, 0) as requests, coalesce(bytes_held, 0) as bytes`,
     values: [tenantId, ids],
   })
-  return rows
-}
 
 /** True if blocks hold a part of the limits of these grants or leases. */
 export async function isHeldByBlocks(
@@ -240,8 +231,8 @@ export type LostBlockRow = EgressBlockRow & { openedAt: Date; renewedAt: Date }
  * Takes blocks of killed processes, at most `limit`. The caller must record them in the same transaction. Concurrent
  * callers take different blocks.
  */
-export async function takeLostBlocks(tx: Transaction, limit: number): Promise<LostBlockRow[]> {
-  const { rows } = await tx.query<LostBlockRow>({
+export const takeLostBlocks = (tx: Transaction, limit: number) =>
+  allRows<LostBlockRow>(tx, {
     name: 'egress_block.take_lost',
     text: `delete from egress_blocks where (tenant_id, id) in (
              select tenant_id, id from egress_blocks
@@ -253,5 +244,3 @@ export async function takeLostBlocks(tx: Transaction, limit: number): Promise<Lo
              bytes_held as "bytesHeld", opened_at as "openedAt", renewed_at as "renewedAt"`,
     values: [limit],
   })
-  return rows
-}

@@ -2,7 +2,7 @@
  * Managed access tokens of `oauth2` credentials, and the refresh lease of a process. One
  * statement claims a lease, also an expired one of another process.
  */
-import type { Transaction } from '../platform/sql.js'
+import { firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type ClientAuth = 'basic' | 'post'
 
@@ -23,29 +23,23 @@ export function managedTokenContext(credentialId: string): string {
   return `vault_managed_token:${credentialId}:token`
 }
 
-export async function findManagedToken(
-  tx: Transaction,
-  tenantId: string,
-  credentialId: string,
-): Promise<ManagedTokenRow | undefined> {
-  const { rows } = await tx.query<ManagedTokenRow>({
+export const findManagedToken = (tx: Transaction, tenantId: string, credentialId: string) =>
+  firstRow<ManagedTokenRow>(tx, {
     name: 'managed_token.find',
     text: `select token, obtained_at as "obtainedAt", expires_at as "expiresAt",
              client_auth as "clientAuth", failure, retry_at as "retryAt"
            from vault_managed_tokens where tenant_id = $1 and credential_id = $2`,
     values: [tenantId, credentialId],
   })
-  return rows[0]
-}
 
 /** Claims the lease; false while another process holds it. */
-export async function claimRefresh(
+export const claimRefresh = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
   { refresher, now, until }: { refresher: string; now: Date; until: Date },
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'managed_token.claim',
     text: `insert into vault_managed_tokens as m
              (tenant_id, credential_id, refresher, refreshing_until)
@@ -55,8 +49,6 @@ export async function claimRefresh(
              where m.refreshing_until is null or m.refreshing_until <= $4`,
     values: [tenantId, credentialId, refresher, now, until],
   })
-  return rowCount === 1
-}
 
 /** Releases the lease, if `refresher` still holds it. */
 export async function releaseRefresh(

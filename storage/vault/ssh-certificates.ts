@@ -1,5 +1,5 @@
 /** Signed SSH certificates, kept until they expire, for revocation. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, changedRows, firstRow, type Transaction } from '../platform/sql.js'
 
 export type SshCertificateRow = {
   tenantId: string
@@ -40,14 +40,14 @@ export async function insertSshCertificate(tx: Transaction, c: SshCertificateRow
 export type RevokedCertificate = { readonly revokedAt: Date; readonly first: boolean }
 
 /** Revokes a certificate; undefined when it is unknown or has expired. */
-export async function revokeSshCertificate(
+export const revokeSshCertificate = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
   serial: string,
   now: Date,
-): Promise<RevokedCertificate | undefined> {
-  const { rows } = await tx.query<RevokedCertificate>({
+) =>
+  firstRow<RevokedCertificate>(tx, {
     name: 'ssh_certificate.revoke',
     text: `with found as (
              select serial, revoked_at from ssh_certificates
@@ -59,17 +59,15 @@ export async function revokeSshCertificate(
            returning c.revoked_at as "revokedAt", found.revoked_at is null as first`,
     values: [tenantId, credentialId, serial, now],
   })
-  return rows[0]
-}
 
 /** The revoked, unexpired certificates of an authority, by CA key. */
-export async function listRevokedCertificates(
+export const listRevokedCertificates = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
   now: Date,
-): Promise<{ caPublicKey: string; serial: string; revokedAt: Date }[]> {
-  const { rows } = await tx.query<{ caPublicKey: string; serial: string; revokedAt: Date }>({
+) =>
+  allRows<{ caPublicKey: string; serial: string; revokedAt: Date }>(tx, {
     name: 'ssh_certificate.revoked',
     text: `select ca_public_key as "caPublicKey", serial::text as serial, revoked_at as "revokedAt"
            from ssh_certificates
@@ -78,8 +76,6 @@ export async function listRevokedCertificates(
            order by ca_public_key, ssh_certificates.serial`,
     values: [tenantId, credentialId, now],
   })
-  return rows
-}
 
 /** The CA keys of an authority with unexpired certificates. */
 export async function listCertifyingKeys(
@@ -99,17 +95,11 @@ export async function listCertifyingKeys(
 }
 
 /** Deletes up to `limit` certificates that expired before `before`. Crosses tenants. */
-export async function removeExpiredCertificates(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeExpiredCertificates = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'ssh_certificate.sweep',
     text: `delete from ssh_certificates where (tenant_id, credential_id, serial) in (
              select tenant_id, credential_id, serial from ssh_certificates
              where expires_at < $1 order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

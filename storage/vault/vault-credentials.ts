@@ -1,5 +1,5 @@
 /** Credentials of the vault. Secrets are sealed and unsealed by the callers. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, onlyRow, type Transaction } from '../platform/sql.js'
 
 export type CredentialType = 'oauth2' | 'api_key' | 'ssh_key' | 'ssh_ca' | 'custom'
 
@@ -60,7 +60,7 @@ export async function insertVaultCredential(
 ): Promise<VaultCredentialRow | undefined> {
   // Counted under a lock, so that concurrent inserts cannot exceed the limit.
   if (most > 0 && (await countUnderLock(tx, c.tenantId)) >= most) return undefined
-  const { rows } = await tx.query<VaultCredentialRow>({
+  return firstRow<VaultCredentialRow>(tx, {
     name: 'vault_credential.insert',
     text: `with c as (
              insert into vault_credentials (tenant_id, id, owner_type, owner_id, provider,
@@ -87,7 +87,6 @@ export async function insertVaultCredential(
       c.tokenOf,
     ],
   })
-  return rows[0]
 }
 
 async function countUnderLock(tx: Transaction, tenantId: string): Promise<number> {
@@ -105,65 +104,41 @@ async function countUnderLock(tx: Transaction, tenantId: string): Promise<number
   return rows[0]!.count
 }
 
-export async function findVaultCredential(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<SecretCredentialRow | undefined> {
-  const { rows } = await tx.query<SecretCredentialRow>({
+export const findVaultCredential = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<SecretCredentialRow>(tx, {
     name: 'vault_credential.find',
     text: `select ${COLUMNS}, c.secret
            from vault_credentials c join tenants t on t.id = c.tenant_id
            where c.tenant_id = $1 and c.id = $2`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** Locks credentials against changes until the transaction ends. */
-export async function holdVaultCredentials(
-  tx: Transaction,
-  tenantId: string,
-  ids: readonly string[],
-): Promise<HeldCredentialRow[]> {
-  const { rows } = await tx.query<HeldCredentialRow>({
+export const holdVaultCredentials = (tx: Transaction, tenantId: string, ids: readonly string[]) =>
+  allRows<HeldCredentialRow>(tx, {
     name: 'vault_credential.hold',
     text: `select ${HELD} from vault_credentials where tenant_id = $1 and id = any($2::uuid[])
            order by id for no key update`,
     values: [tenantId, ids],
   })
-  return rows
-}
 
 /** The same without a lock, for a decision that may be a second old. */
-export async function readHeldCredentials(
-  tx: Transaction,
-  tenantId: string,
-  ids: readonly string[],
-): Promise<HeldCredentialRow[]> {
-  const { rows } = await tx.query<HeldCredentialRow>({
+export const readHeldCredentials = (tx: Transaction, tenantId: string, ids: readonly string[]) =>
+  allRows<HeldCredentialRow>(tx, {
     name: 'vault_credential.read_held',
     text: `select ${HELD} from vault_credentials where tenant_id = $1 and id = any($2::uuid[])`,
     values: [tenantId, ids],
   })
-  return rows
-}
 
 /** Locks a credential until the transaction ends, to serialise changes. */
-export async function lockVaultCredential(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<SecretCredentialRow | undefined> {
-  const { rows } = await tx.query<SecretCredentialRow>({
+export const lockVaultCredential = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<SecretCredentialRow>(tx, {
     name: 'vault_credential.lock',
     text: `select ${COLUMNS}, c.secret
            from vault_credentials c join tenants t on t.id = c.tenant_id
            where c.tenant_id = $1 and c.id = $2 for update of c`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /**
  * Locks a credential until the transaction ends, and before it its `token_of` credential, whose hosts
@@ -193,14 +168,14 @@ export type CredentialChanges = {
   readonly metadata: Readonly<Record<string, unknown>> | null
 }
 
-export async function updateVaultCredential(
+export const updateVaultCredential = (
   tx: Transaction,
   tenantId: string,
   id: string,
   { label, allowedHosts, metadata }: CredentialChanges,
   now: Date,
-): Promise<VaultCredentialRow> {
-  const { rows } = await tx.query<VaultCredentialRow>({
+) =>
+  onlyRow<VaultCredentialRow>(tx, {
     name: 'vault_credential.update',
     text: `with c as (
              update vault_credentials set label = coalesce($3, label),
@@ -211,19 +186,17 @@ export async function updateVaultCredential(
            select ${COLUMNS} from c join tenants t on t.id = c.tenant_id`,
     values: [tenantId, id, label, allowedHosts, metadata && JSON.stringify(metadata), now],
   })
-  return rows[0]!
-}
 
 /** Replaces the secret. */
-export async function replaceCredentialSecret(
+export const replaceCredentialSecret = (
   tx: Transaction,
   tenantId: string,
   id: string,
   secret: Uint8Array,
   caPublicKey: string | null,
   now: Date,
-): Promise<VaultCredentialRow> {
-  const { rows } = await tx.query<VaultCredentialRow>({
+) =>
+  onlyRow<VaultCredentialRow>(tx, {
     name: 'vault_credential.replace_secret',
     text: `with c as (
              update vault_credentials set secret = $3, ca_public_key = $4, updated_at = $5
@@ -232,8 +205,6 @@ export async function replaceCredentialSecret(
            select ${COLUMNS} from c join tenants t on t.id = c.tenant_id`,
     values: [tenantId, id, secret, caPublicKey, now],
   })
-  return rows[0]!
-}
 
 /** Stores a rotated refresh token without changing `updated_at`. The row must be locked. */
 export async function keepRenewedSecret(
@@ -251,13 +222,8 @@ export async function keepRenewedSecret(
 }
 
 /** Revokes a credential and deletes its secret. Final. */
-export async function revokeVaultCredential(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<VaultCredentialRow> {
-  const { rows } = await tx.query<VaultCredentialRow>({
+export const revokeVaultCredential = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  onlyRow<VaultCredentialRow>(tx, {
     name: 'vault_credential.revoke',
     text: `with c as (
              update vault_credentials
@@ -267,16 +233,10 @@ export async function revokeVaultCredential(
            select ${COLUMNS} from c join tenants t on t.id = c.tenant_id`,
     values: [tenantId, id, now],
   })
-  return rows[0]!
-}
 
 /** Locks the active credentials that refer to this one with `token_of`. */
-export async function lockTokensOf(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<SecretCredentialRow[]> {
-  const { rows } = await tx.query<SecretCredentialRow>({
+export const lockTokensOf = (tx: Transaction, tenantId: string, id: string) =>
+  allRows<SecretCredentialRow>(tx, {
     name: 'vault_credential.lock_tokens_of',
     text: `select ${COLUMNS}, c.secret
            from vault_credentials c join tenants t on t.id = c.tenant_id
@@ -284,8 +244,6 @@ export async function lockTokensOf(
            order by c.id for update of c`,
     values: [tenantId, id],
   })
-  return rows
-}
 
 /**
  * Removes hosts that are not in `hosts` from the credentials that refer to this one with `token_of`. The
@@ -316,13 +274,13 @@ export async function narrowTokensOf(
 }
 
 /** A page of the credentials of a tenant, newest first, revoked ones included. */
-export async function listVaultCredentials(
+export const listVaultCredentials = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { createdAt: Date; id: string } | null,
-): Promise<VaultCredentialRow[]> {
-  const { rows } = await tx.query<VaultCredentialRow>({
+) =>
+  allRows<VaultCredentialRow>(tx, {
     name: 'vault_credential.list',
     text: `select ${COLUMNS}
            from vault_credentials c join tenants t on t.id = c.tenant_id
@@ -331,8 +289,6 @@ export async function listVaultCredentials(
            order by c.created_at desc, c.id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /** Sets the time of the last use, which never moves back. */
 export async function touchVaultCredentials(
@@ -353,15 +309,15 @@ export async function touchVaultCredentials(
 export type Grantee = { readonly agentId: string | null; readonly delegationId: string | null }
 
 /** A page of credentials that the grantee may list, by a grant with `list` or by a lease. */
-export async function listGrantedCredentials(
+export const listGrantedCredentials = (
   tx: Transaction,
   tenantId: string,
   { agentId, delegationId }: Grantee,
   now: Date,
   limit: number,
   after: { createdAt: Date; id: string } | null,
-): Promise<VaultCredentialRow[]> {
-  const { rows } = await tx.query<VaultCredentialRow>({
+) =>
+  allRows<VaultCredentialRow>(tx, {
     name: 'vault_credential.list_granted',
     text: `select ${COLUMNS}
            from vault_credentials c join tenants t on t.id = c.tenant_id
@@ -386,8 +342,6 @@ export async function listGrantedCredentials(
       after?.id ?? null,
     ],
   })
-  return rows
-}
 
 const HELD = `id, credential_type as "credentialType", auth_scheme as "authScheme",
   allowed_hosts as "allowedHosts", status, token_of as "tokenOf", updated_at as "updatedAt", secret`

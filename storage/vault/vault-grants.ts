@@ -1,5 +1,5 @@
 /** Grants: who may use a credential, with which limits, until when. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, onlyRow, type Transaction } from '../platform/sql.js'
 import type { CredentialType } from './vault-credentials.js'
 
 /** Properties of the credential at the time of the grant. */
@@ -30,11 +30,11 @@ export type VaultGrantRow = {
   revokedAt: Date | null
 }
 
-export async function insertVaultGrant(
+export const insertVaultGrant = (
   tx: Transaction,
   g: Omit<VaultGrantRow, 'spentAt' | 'revokedAt'>,
-): Promise<VaultGrantRow> {
-  const { rows } = await tx.query<VaultGrantRow>({
+) =>
+  onlyRow<VaultGrantRow>(tx, {
     name: 'vault_grant.insert',
     text: `insert into vault_grants (tenant_id, id, credential_id, grantee_type, grantee_id,
              capabilities, snapshot, methods, path_prefixes, max_requests, max_bytes, expires_at,
@@ -58,18 +58,16 @@ export async function insertVaultGrant(
       g.allowRange,
     ],
   })
-  return rows[0]!
-}
 
 /** A page of a credential's grants, newest first, ended ones included. */
-export async function listVaultGrants(
+export const listVaultGrants = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
   limit: number,
   after: { createdAt: Date; id: string } | null,
-): Promise<VaultGrantRow[]> {
-  const { rows } = await tx.query<VaultGrantRow>({
+) =>
+  allRows<VaultGrantRow>(tx, {
     name: 'vault_grant.list',
     text: `select ${COLUMNS} from vault_grants
            where tenant_id = $1 and credential_id = $2
@@ -77,8 +75,6 @@ export async function listVaultGrants(
            order by created_at desc, id desc limit $3`,
     values: [tenantId, credentialId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /** Revokes a grant. `first` is false when it was revoked already. */
 export async function revokeVaultGrant(
@@ -103,31 +99,29 @@ export async function revokeVaultGrant(
 }
 
 /** Revokes every grant of a credential. @returns those that this call revoked. */
-export async function revokeGrantsOf(
+export const revokeGrantsOf = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
   now: Date,
-): Promise<VaultGrantRow[]> {
-  const { rows } = await tx.query<VaultGrantRow>({
+) =>
+  allRows<VaultGrantRow>(tx, {
     name: 'vault_grant.revoke_all',
     text: `update vault_grants set revoked_at = $3
            where tenant_id = $1 and credential_id = $2 and revoked_at is null returning ${COLUMNS}`,
     values: [tenantId, credentialId, now],
   })
-  return rows
-}
 
 /** Grants of a credential to an agent with a capability: active before ended, newest first. */
-export async function findAgentGrants(
+export const findAgentGrants = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
   agentId: string,
   capability: string,
   now: Date,
-): Promise<VaultGrantRow[]> {
-  const { rows } = await tx.query<VaultGrantRow>({
+) =>
+  allRows<VaultGrantRow>(tx, {
     name: 'vault_grant.of_agent',
     text: `select ${COLUMNS} from vault_grants
            where tenant_id = $1 and credential_id = $2 and grantee_type = 'agent'
@@ -136,8 +130,6 @@ export async function findAgentGrants(
              created_at desc, id desc limit 100`,
     values: [tenantId, credentialId, agentId, capability, now],
   })
-  return rows
-}
 
 /** True if the agent is registered in the tenant or a member of its organization. */
 export async function agentBelongs(

@@ -1,5 +1,5 @@
 /** Leases: grants to an agent with a byte budget. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, onlyRow, type Transaction } from '../platform/sql.js'
 import type { CapabilitySnapshot } from './vault-grants.js'
 
 export type VaultLeaseRow = {
@@ -17,11 +17,11 @@ export type VaultLeaseRow = {
   revokedAt: Date | null
 }
 
-export async function insertVaultLease(
+export const insertVaultLease = (
   tx: Transaction,
   l: Omit<VaultLeaseRow, 'bytesUsed' | 'spentAt' | 'revokedAt'>,
-): Promise<VaultLeaseRow> {
-  const { rows } = await tx.query<VaultLeaseRow>({
+) =>
+  onlyRow<VaultLeaseRow>(tx, {
     name: 'vault_lease.insert',
     text: `insert into vault_leases (tenant_id, id, credential_id, recipient_id, snapshot,
              byte_budget, expires_at, created_at)
@@ -38,18 +38,16 @@ export async function insertVaultLease(
       l.createdAt,
     ],
   })
-  return rows[0]!
-}
 
 /** A page of a credential's leases, newest first, ended ones included. */
-export async function listVaultLeases(
+export const listVaultLeases = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
   limit: number,
   after: { createdAt: Date; id: string } | null,
-): Promise<VaultLeaseRow[]> {
-  const { rows } = await tx.query<VaultLeaseRow>({
+) =>
+  allRows<VaultLeaseRow>(tx, {
     name: 'vault_lease.list',
     text: `select ${COLUMNS} from vault_leases
            where tenant_id = $1 and credential_id = $2
@@ -57,8 +55,6 @@ export async function listVaultLeases(
            order by created_at desc, id desc limit $3`,
     values: [tenantId, credentialId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /** Revokes a lease. `first` is false when it was revoked already. */
 export async function revokeVaultLease(
@@ -83,20 +79,18 @@ export async function revokeVaultLease(
 }
 
 /** Revokes every lease of a credential. @returns those that this call revoked. */
-export async function revokeLeasesOf(
+export const revokeLeasesOf = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
   now: Date,
-): Promise<VaultLeaseRow[]> {
-  const { rows } = await tx.query<VaultLeaseRow>({
+) =>
+  allRows<VaultLeaseRow>(tx, {
     name: 'vault_lease.revoke_all',
     text: `update vault_leases set revoked_at = $3
            where tenant_id = $1 and credential_id = $2 and revoked_at is null returning ${COLUMNS}`,
     values: [tenantId, credentialId, now],
   })
-  return rows
-}
 
 /** What blocks of egress calls hold of the budget is not used, unless the budget is spent. */
 const COLUMNS = `id, tenant_id as "tenantId", credential_id as "credentialId",

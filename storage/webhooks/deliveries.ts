@@ -1,5 +1,12 @@
 /** Webhook deliveries and their attempts. Each event and subscription has exactly one delivery. */
-import { LOOKED_UP, type Statement, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  changedRows,
+  firstRow,
+  LOOKED_UP,
+  type Statement,
+  type Transaction,
+} from '../platform/sql.js'
 
 export type DeliveryStatus = 'pending' | 'retrying' | 'succeeded' | 'failed'
 
@@ -55,7 +62,7 @@ export async function insertDeliveries(
 ): Promise<number> {
   if (deliveries.length === 0) return 0
   const events = byEvent(deliveries)
-  const { rowCount } = await tx.query({
+  return changedRows(tx, {
     name: 'delivery.insert_by_event',
     text: `insert into webhook_deliveries (tenant_id, id, webhook_id, event_id, event_type, body,
              max_attempts, next_attempt_at, created_at)
@@ -76,7 +83,6 @@ export async function insertDeliveries(
       now,
     ],
   })
-  return rowCount
 }
 
 /** Deliveries in a row of one event, whose type and body are sent to PostgreSQL once. */
@@ -124,12 +130,8 @@ export type DueDelivery = Pick<
 > & { body: string; attemptsBefore: number }
 
 /** The due deliveries of these lanes, the longest due first. */
-export async function dueDeliveries(
-  tx: Transaction,
-  webhookIds: readonly string[],
-  limitEach: number,
-): Promise<DueDelivery[]> {
-  const { rows } = await tx.query<DueDelivery>({
+export const dueDeliveries = (tx: Transaction, webhookIds: readonly string[], limitEach: number) =>
+  allRows<DueDelivery>(tx, {
     name: 'delivery.due',
     text: `select ${DUE_COLUMNS} from unnest($1::uuid[]) as lane (id)
            cross join lateral (
@@ -138,8 +140,6 @@ export async function dueDeliveries(
              order by w.next_attempt_at limit $2) d`,
     values: [webhookIds, limitEach],
   })
-  return rows
-}
 
 const DUE_COLUMNS = `d.id, d.tenant_id as "tenantId", d.webhook_id as "webhookId",
   d.event_type as "eventType", d.attempt_count as "attemptCount",
@@ -231,35 +231,26 @@ export function recordingAttempts(attempts: readonly AttemptRecord[]): Statement
 }
 
 /** Cancels all pending deliveries of a subscription. @returns how many. */
-export async function cancelDeliveries(
+export const cancelDeliveries = (
   tx: Transaction,
   tenantId: string,
   webhookId: string,
   error: string,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+) =>
+  changedRows(tx, {
     name: 'delivery.cancel',
     text: `update webhook_deliveries set status = 'failed', error = $3, next_attempt_at = null
            where tenant_id = $1 and webhook_id = $2 and next_attempt_at is not null`,
     values: [tenantId, webhookId, error],
   })
-  return rowCount
-}
 
-export async function findDelivery(
-  tx: Transaction,
-  tenantId: string,
-  webhookId: string,
-  id: string,
-): Promise<DeliveryRow | undefined> {
-  const { rows } = await tx.query<DeliveryRow>({
+export const findDelivery = (tx: Transaction, tenantId: string, webhookId: string, id: string) =>
+  firstRow<DeliveryRow>(tx, {
     name: 'delivery.find',
     text: `select ${COLUMNS} from webhook_deliveries
            where tenant_id = $1 and webhook_id = $2 and id = $3`,
     values: [tenantId, webhookId, id],
   })
-  return rows[0]
-}
 
 /** The request body of a delivery. */
 export async function deliveryBody(tx: Transaction, tenantId: string, id: string): Promise<string> {
@@ -277,15 +268,15 @@ export type DeliveryFilters = {
 }
 
 /** One page of the history, newest first, after the row that `createdAt` and `id` name. */
-export async function listDeliveries(
+export const listDeliveries = (
   tx: Transaction,
   tenantId: string,
   webhookId: string,
   { status, eventType }: DeliveryFilters,
   limit: number,
   after: { createdAt: Date; id: string } | null,
-): Promise<DeliveryRow[]> {
-  const { rows } = await tx.query<DeliveryRow>({
+) =>
+  allRows<DeliveryRow>(tx, {
     name: 'delivery.list',
     text: `select ${COLUMNS} from webhook_deliveries
            where tenant_id = $1 and webhook_id = $2
@@ -302,8 +293,6 @@ export async function listDeliveries(
       after?.id ?? null,
     ],
   })
-  return rows
-}
 
 /** The attempts of these deliveries, oldest first. */
 export async function attemptsOf(
@@ -329,14 +318,14 @@ export async function attemptsOf(
 }
 
 /** Restarts the retry schedule of a finished delivery. Wake its lane afterwards. */
-export async function replayDelivery(
+export const replayDelivery = (
   tx: Transaction,
   tenantId: string,
   webhookId: string,
   id: string,
   attempts: number,
-): Promise<DeliveryRow | undefined> {
-  const { rows } = await tx.query<DeliveryRow>({
+) =>
+  firstRow<DeliveryRow>(tx, {
     name: 'delivery.replay',
     text: `update webhook_deliveries set status = 'pending', error = null, delivered_at = null,
              attempts_before = attempt_count, max_attempts = attempt_count + $4,
@@ -346,19 +335,17 @@ export async function replayDelivery(
            returning ${COLUMNS}`,
     values: [tenantId, webhookId, id, attempts],
   })
-  return rows[0]
-}
 
 /** Replays deliveries that failed since a time, up to `limit`. Wake the lane. @returns how many. */
-export async function replayFailedSince(
+export const replayFailedSince = (
   tx: Transaction,
   tenantId: string,
   webhookId: string,
   since: Date,
   attempts: number,
   limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+) =>
+  changedRows(tx, {
     name: 'delivery.replay_since',
     text: `update webhook_deliveries set status = 'pending', error = null,
              attempts_before = attempt_count, max_attempts = attempt_count + $4,
@@ -370,21 +357,13 @@ export async function replayFailedSince(
              order by created_at, id limit $5 for update)`,
     values: [tenantId, webhookId, since, attempts, limit],
   })
-  return rowCount
-}
 
 /** Deletes deliveries created before `before` with their attempts. Needs a crossing transaction. */
-export async function sweepDeliveries(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const sweepDeliveries = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'delivery.sweep',
     text: `delete from webhook_deliveries where (tenant_id, id) in (
              select tenant_id, id from webhook_deliveries
              where created_at < $1 limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

@@ -3,7 +3,7 @@
  * and which worker sends them. The lanes of a suspended tenant keep their due time and are claimed
  * again once the tenant is active.
  */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, type Transaction } from '../platform/sql.js'
 import {
   claimInTurn,
   type ClaimRoom,
@@ -80,13 +80,8 @@ const FREE = `q.due_at <= statement_timestamp()
  * Leases due lanes to one worker, as many as it has room for.
  * @param lease id of the worker.
  */
-export async function claimLanes(
-  tx: Transaction,
-  lease: string,
-  room: LaneRoom,
-  leaseSecs: number,
-): Promise<ClaimedLane[]> {
-  const { rows } = await tx.query<ClaimedLane>({
+export const claimLanes = (tx: Transaction, lease: string, room: LaneRoom, leaseSecs: number) =>
+  allRows<ClaimedLane>(tx, {
     name: 'webhook_lane.claim',
     text: claimInTurn({
       table: 'webhook_lanes',
@@ -98,8 +93,6 @@ export async function claimLanes(
     }),
     values: claimValues(lease, room, leaseSecs),
   })
-  return rows
-}
 
 /** Columns of a `ClaimedLane` beside its tenant. */
 const LANE = `q.webhook_id as "webhookId", q.failures, q.failing_since as "failingSince"`

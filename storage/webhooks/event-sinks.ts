@@ -1,5 +1,5 @@
 /** The cursors of event sinks: per sink and tenant, the last event that the sink has confirmed. They cross tenants. */
-import type { Transaction } from '../platform/sql.js'
+import { allRows, changedRows, onlyRow, type Transaction } from '../platform/sql.js'
 
 /** Wakes the sinks of this process after events got their numbers. */
 export const SINKS_CHANNEL = 'svc_event_sinks'
@@ -18,13 +18,11 @@ export async function registerSink(tx: Transaction, name: string, now: Date): Pr
 }
 
 /** Forgets sinks that no process has had in its configuration for a week. @returns their number. */
-export async function forgetSinks(tx: Transaction): Promise<number> {
-  const { rowCount } = await tx.query({
+export const forgetSinks = (tx: Transaction) =>
+  changedRows(tx, {
     name: 'event_sink.forget',
     text: `delete from event_sinks where seen_at < statement_timestamp() - ${FORGOTTEN_AFTER}`,
   })
-  return rowCount
-}
 
 /** A tenant whose events wait, leased to one process. */
 export type DueTenant = {
@@ -41,12 +39,12 @@ export type SinkLease = {
 }
 
 /** Leases up to `limit` tenants whose events wait for the sink, the longest waiting first. */
-export async function claimDueTenants(
+export const claimDueTenants = (
   tx: Transaction,
   { sink, lease, leaseSecs }: SinkLease,
   limit: number,
-): Promise<DueTenant[]> {
-  const { rows } = await tx.query<DueTenant>({
+) =>
+  allRows<DueTenant>(tx, {
     name: 'event_sink.claim',
     text: `with waiting as (
              select tenant_id, sink from event_sink_cursors
@@ -59,8 +57,6 @@ export async function claimDueTenants(
            returning c.tenant_id as "tenantId", c.sequence, c.due`,
     values: [sink, lease, leaseSecs, limit],
   })
-  return rows
-}
 
 /**
  * Records how far the sink has confirmed the events of a tenant, and ends the lease. Changes nothing when another process
@@ -93,13 +89,11 @@ export type SinkBacklog = {
 }
 
 /** What waits for a sink. */
-export async function sinkBacklog(tx: Transaction, sink: string): Promise<SinkBacklog> {
-  const { rows } = await tx.query<SinkBacklog>({
+export const sinkBacklog = (tx: Transaction, sink: string) =>
+  onlyRow<SinkBacklog>(tx, {
     name: 'event_sink.backlog',
     text: `select count(*)::int as tenants, coalesce(sum(due - sequence), 0)::float8 as events,
              min(due_since) as oldest
            from event_sink_cursors where sink = $1 and due > sequence`,
     values: [sink],
   })
-  return rows[0]!
-}

@@ -3,7 +3,14 @@ import { createHash } from 'node:crypto'
 import { numberEvents } from '../platform/event-numbers.js'
 import { tenantInForce } from '../platform/in-force.js'
 import { lockUntilEnd } from '../platform/portable/locks.js'
-import type { Statement, Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  changedRows,
+  firstRow,
+  isChanged,
+  type Statement,
+  type Transaction,
+} from '../platform/sql.js'
 
 export type WebhookRow = {
   id: string
@@ -52,7 +59,7 @@ export async function insertWebhook(
 ): Promise<WebhookRow | undefined> {
   await lockUntilEnd(tx, { kind: 'webhooks', tenantId: row.tenantId })
   await numberEvents(tx, row.tenantId)
-  const { rows } = await tx.query<WebhookRow>({
+  return firstRow<WebhookRow>(tx, {
     name: 'webhook.insert',
     text: `with made as (
              insert into webhooks (tenant_id, id, url, event_types, description, active, secret,
@@ -76,31 +83,24 @@ export async function insertWebhook(
       row.secretHint ?? null,
     ],
   })
-  return rows[0]
 }
 
-export async function findWebhook(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<WebhookRow | undefined> {
-  const { rows } = await tx.query<WebhookRow>({
+export const findWebhook = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<WebhookRow>(tx, {
     name: 'webhook.find',
     text: `select ${COLUMNS} from webhooks
            where tenant_id = $1 and id = $2 and deleted_at is null`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** One page, newest first, after the row that `createdAt` and `id` name. */
-export async function listWebhooks(
+export const listWebhooks = (
   tx: Transaction,
   tenantId: string,
   limit: number,
   after: { createdAt: Date; id: string } | null,
-): Promise<WebhookRow[]> {
-  const { rows } = await tx.query<WebhookRow>({
+) =>
+  allRows<WebhookRow>(tx, {
     name: 'webhook.list',
     text: `select ${COLUMNS} from webhooks
            where tenant_id = $1 and deleted_at is null
@@ -108,8 +108,6 @@ export async function listWebhooks(
            order by created_at desc, id desc limit $2`,
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 export type WebhookChange = Pick<
   WebhookRow,
@@ -122,7 +120,7 @@ export async function replaceWebhook(
   change: WebhookChange,
 ): Promise<WebhookRow | undefined> {
   await numberEvents(tx, change.tenantId)
-  const { rows } = await tx.query<WebhookRow>({
+  return firstRow<WebhookRow>(tx, {
     name: 'webhook.replace',
     text: `with changed as (
              update webhooks set url = $3, event_types = $4, description = $5, active = $6,
@@ -143,33 +141,20 @@ export async function replaceWebhook(
       change.now,
     ],
   })
-  return rows[0]
 }
 
 /** Deactivates a subscription whose receiver is gone or has failed for days. */
-export async function deactivateWebhook(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const deactivateWebhook = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  isChanged(tx, {
     name: 'webhook.deactivate',
     text: `update webhooks set active = false, updated_at = $3
            where tenant_id = $1 and id = $2 and active`,
     values: [tenantId, id, now],
   })
-  return rowCount === 1
-}
 
 /** Marks a subscription deleted and wipes its secrets. Its history stays until the sweep. */
-export async function deleteWebhook(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const deleteWebhook = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  isChanged(tx, {
     name: 'webhook.delete',
     text: `update webhooks set deleted_at = $3, updated_at = $3, active = false, secret = null,
              previous_secret = null, previous_secret_expires_at = null, secret_hint = null,
@@ -177,29 +162,21 @@ export async function deleteWebhook(
            where tenant_id = $1 and id = $2 and deleted_at is null`,
     values: [tenantId, id, now],
   })
-  return rowCount === 1
-}
 
-export async function findRotatedSecret(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<{ secret: Uint8Array; rotatedAt: Date } | undefined> {
-  const { rows } = await tx.query<{ secret: Uint8Array; rotatedAt: Date }>({
+export const findRotatedSecret = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<{ secret: Uint8Array; rotatedAt: Date }>(tx, {
     name: 'webhook.rotated_secret',
     text: `select secret, secret_last_rotated_at as "rotatedAt" from webhooks
            where tenant_id = $1 and id = $2 and deleted_at is null`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** Shortens the overlap to end at `previousUntil`. @returns when the overlap ends. */
-export async function shortenOverlap(
+export const shortenOverlap = (
   tx: Transaction,
   overlap: { tenantId: string; id: string; current: Uint8Array; previousUntil: Date },
-): Promise<{ previousExpiresAt: Date | null } | undefined> {
-  const { rows } = await tx.query<{ previousExpiresAt: Date | null }>({
+) =>
+  firstRow<{ previousExpiresAt: Date | null }>(tx, {
     name: 'webhook.shorten_overlap',
     text: `update webhooks
            set previous_secret_expires_at = least(previous_secret_expires_at,
@@ -208,14 +185,12 @@ export async function shortenOverlap(
            returning previous_secret_expires_at as "previousExpiresAt"`,
     values: [overlap.tenantId, overlap.id, Buffer.from(overlap.current), overlap.previousUntil],
   })
-  return rows[0]
-}
 
 /**
  * Replaces the secret `current`, which stays valid for the overlap.
  * @returns undefined when `current` is not the secret any more.
  */
-export async function rotateWebhookSecret(
+export const rotateWebhookSecret = (
   tx: Transaction,
   rotation: {
     tenantId: string
@@ -226,8 +201,8 @@ export async function rotateWebhookSecret(
     now: Date
     previousUntil: Date
   },
-): Promise<WebhookRow | undefined> {
-  const { rows } = await tx.query<WebhookRow>({
+) =>
+  firstRow<WebhookRow>(tx, {
     name: 'webhook.rotate_secret',
     text: `update webhooks set previous_secret = secret, previous_secret_expires_at = $5,
              previous_secret_hint = secret_hint, secret = $3, secret_hint = $6,
@@ -244,22 +219,14 @@ export async function rotateWebhookSecret(
       Buffer.from(rotation.current),
     ],
   })
-  return rows[0]
-}
 
-export async function findWebhookSecrets(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<SealedSecrets | undefined> {
-  const { rows } = await tx.query<SealedSecrets>({
+export const findWebhookSecrets = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<SealedSecrets>(tx, {
     name: 'webhook.secrets',
     text: `select ${SECRETS} from webhooks
            where tenant_id = $1 and id = $2 and deleted_at is null`,
     values: [tenantId, id],
   })
-  return rows[0]
-}
 
 /** A 16-bit hint that is stored to find subscriptions by their secret. */
 export function secretHint(secret: string): number {
@@ -277,8 +244,8 @@ export type HintedWebhook = SealedSecrets & {
  * Active subscriptions of which a valid secret may have this hint, for the fulfillment lookup.
  * Crosses tenants: the caller does not name one.
  */
-export async function webhooksByHint(tx: Transaction, hint: number): Promise<HintedWebhook[]> {
-  const { rows } = await tx.query<HintedWebhook>({
+export const webhooksByHint = (tx: Transaction, hint: number) =>
+  allRows<HintedWebhook>(tx, {
     name: 'webhook.by_hint',
     text: `select tenant_id as "tenantId", id, event_types as "eventTypes",
              secret_hint is not null as hinted, ${SECRETS} from webhooks
@@ -287,8 +254,6 @@ export async function webhooksByHint(tx: Transaction, hint: number): Promise<Hin
            limit 1000`,
     values: [hint],
   })
-  return rows
-}
 
 /** Stores the hint of a secret from before hints existed. */
 export async function storeHint(tx: Transaction, id: string, hint: number): Promise<void> {
@@ -300,18 +265,13 @@ export async function storeHint(tx: Transaction, id: string, hint: number): Prom
 }
 
 /** The active subscriptions of these tenants. For the fan-out, which crosses tenants. */
-export async function activeWebhooks(
-  tx: Transaction,
-  tenantIds: readonly string[],
-): Promise<Pick<WebhookRow, 'tenantId' | 'id' | 'eventTypes'>[]> {
-  const { rows } = await tx.query<Pick<WebhookRow, 'tenantId' | 'id' | 'eventTypes'>>({
+export const activeWebhooks = (tx: Transaction, tenantIds: readonly string[]) =>
+  allRows<Pick<WebhookRow, 'tenantId' | 'id' | 'eventTypes'>>(tx, {
     name: 'webhook.active',
     text: `select tenant_id as "tenantId", id, event_types as "eventTypes" from webhooks
            where tenant_id = any($1::uuid[]) and active and deleted_at is null`,
     values: [tenantIds],
   })
-  return rows
-}
 
 export type WebhookTarget = Pick<WebhookRow, 'tenantId' | 'id' | 'url' | 'active'> & {
   /** The tenant is suspended: due deliveries wait. */
@@ -324,17 +284,12 @@ const TARGET = `select tenant_id as "tenantId", id, url, active,
   not ${tenantInForce('webhooks.tenant_id')} as paused, ${SECRETS} from webhooks`
 
 /** The targets of these subscriptions, of any tenant. */
-export async function webhookTargets(
-  tx: Transaction,
-  ids: readonly string[],
-): Promise<WebhookTarget[]> {
-  const { rows } = await tx.query<WebhookTarget>({
+export const webhookTargets = (tx: Transaction, ids: readonly string[]) =>
+  allRows<WebhookTarget>(tx, {
     name: 'webhook.targets',
     text: `${TARGET} where id = any($1::uuid[])`,
     values: [ids],
   })
-  return rows
-}
 
 /** Reads the target of one subscription. Unlike a list of ids, PostgreSQL does not plan it again each time. */
 export function selectingTarget(id: string): Statement {
@@ -342,8 +297,8 @@ export function selectingTarget(id: string): Statement {
 }
 
 /** Wipes secrets whose overlap has ended. Needs a crossing transaction. @returns how many. */
-export async function wipePreviousSecrets(tx: Transaction, limit: number): Promise<number> {
-  const { rowCount } = await tx.query({
+export const wipePreviousSecrets = (tx: Transaction, limit: number) =>
+  changedRows(tx, {
     name: 'webhook.wipe_previous',
     text: `update webhooks set previous_secret = null, previous_secret_expires_at = null,
              previous_secret_hint = null
@@ -352,23 +307,15 @@ export async function wipePreviousSecrets(tx: Transaction, limit: number): Promi
              limit $1 for update skip locked)`,
     values: [limit],
   })
-  return rowCount
-}
 
 /**
  * Deletes subscriptions marked deleted, with the rest of their history. Needs a crossing
  * transaction.
  */
-export async function sweepDeletedWebhooks(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const sweepDeletedWebhooks = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'webhook.sweep',
     text: `delete from webhooks where id in (
              select id from webhooks where deleted_at < $1 limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

@@ -1,6 +1,6 @@
 /** Logos and favicons of tenants. The content is in the object store, or in the folder. */
 import { lockUntilEnd } from '../../platform/portable/locks.js'
-import type { Transaction } from '../../platform/sql.js'
+import { allRows, changedRows, type Transaction } from '../../platform/sql.js'
 
 export type TenantAssetRow = {
   readonly kind: 'logo' | 'favicon'
@@ -158,12 +158,12 @@ export type EndedAsset = Pick<NewAsset, 'kind' | 'sha256' | 'mediaType'> & {
 const ENDED = `begun_at < $2 and (retired_at < $1 or shown_since is null)`
 
 /** Images of all tenants that may be removed, oldest first. */
-export async function findEndedAssets(
+export const findEndedAssets = (
   tx: Transaction,
   { retiredBefore, begunBefore }: EndedBefore,
   limit: number,
-): Promise<readonly EndedAsset[]> {
-  const { rows } = await tx.query<EndedAsset>({
+) =>
+  allRows<EndedAsset>(tx, {
     name: 'tenant_asset.ended',
     text: `select tenant_id as "tenantId", kind, encode(sha256, 'hex') as sha256, media_type as "mediaType"
            from tenant_assets
@@ -171,8 +171,6 @@ export async function findEndedAssets(
            order by coalesce(retired_at, begun_at) limit $3`,
     values: [retiredBefore, begunBefore, limit],
   })
-  return rows
-}
 
 /**
  * Removes the record of an image if it may still be removed. The caller removes the content in the same transaction:
@@ -198,8 +196,8 @@ export async function deleteEndedAsset(
  * the id of the tenant.
  * @returns the number of tenants whose URLs have changed.
  */
-export async function alignAssetUrls(tx: Transaction, base: string): Promise<number> {
-  const { rowCount } = await tx.query({
+export const alignAssetUrls = (tx: Transaction, base: string) =>
+  changedRows(tx, {
     name: 'tenant_asset.align',
     text: `update tenants t set settings = settings || jsonb_build_object('assets', a.urls)
            from (select tenant_id, jsonb_object_agg(kind, $1::text || tenant_id || '/' || encode(sha256, 'hex') ||
@@ -209,5 +207,3 @@ export async function alignAssetUrls(tx: Transaction, base: string): Promise<num
            where t.id = a.tenant_id and t.settings -> 'assets' is distinct from a.urls`,
     values: [base],
   })
-  return rowCount
-}

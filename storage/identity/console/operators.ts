@@ -1,5 +1,5 @@
 /** People who administer the deployment. Accounts belong to no tenant, so all statements cross tenants. */
-import type { Transaction } from '../../platform/sql.js'
+import { firstRow, type Transaction } from '../../platform/sql.js'
 import { lookedUp } from '../email-keys.js'
 
 /** The scopes of an operator, and locks them. Empty if the account is none. */
@@ -58,15 +58,10 @@ export async function setOperatorScopes(
 export type OperatorAccount = { readonly id: string; readonly emailVerified: boolean }
 
 /** The active account of an address. */
-export async function findOperatorAccount(
-  tx: Transaction,
-  email: string,
-): Promise<OperatorAccount | undefined> {
-  const { rows } = await tx.query<OperatorAccount>({
+export const findOperatorAccount = (tx: Transaction, email: string) =>
+  firstRow<OperatorAccount>(tx, {
     name: 'deployment_operator.account',
     text: `select id, email_verified as "emailVerified" from accounts
            where email_key = lower($1) and status = 'active'`,
     values: [lookedUp(email)],
   })
-  return rows[0]
-}

@@ -1,6 +1,6 @@
 /** Owners and operators who lost their sign-in methods. Accounts belong to no tenant, so all statements cross tenants. */
 import { lookedUp } from '../email-keys.js'
-import type { Transaction } from '../../platform/sql.js'
+import { allRows, firstRow, type Transaction } from '../../platform/sql.js'
 
 export type RecoverableAccount = {
   readonly id: string
@@ -10,11 +10,8 @@ export type RecoverableAccount = {
 }
 
 /** The active account of an address. */
-export async function findRecoverableAccount(
-  tx: Transaction,
-  email: string,
-): Promise<RecoverableAccount | undefined> {
-  const { rows } = await tx.query<RecoverableAccount>({
+export const findRecoverableAccount = (tx: Transaction, email: string) =>
+  firstRow<RecoverableAccount>(tx, {
     name: 'recovery.account',
     text: `select a.id, a.email,
              exists (select from organization_members m where m.member_type = 'account'
@@ -23,8 +20,6 @@ export async function findRecoverableAccount(
            from accounts a where a.email_key = lower($1) and a.status = 'active'`,
     values: [lookedUp(email)],
   })
-  return rows[0]
-}
 
 export type RecoveryPlace = {
   readonly tenantId: string
@@ -36,11 +31,8 @@ export type RecoveryPlace = {
 }
 
 /** The active tenants where an account may sign in. First those of organizations that it owns. */
-export async function listRecoveryPlaces(
-  tx: Transaction,
-  accountId: string,
-): Promise<RecoveryPlace[]> {
-  const { rows } = await tx.query<RecoveryPlace>({
+export const listRecoveryPlaces = (tx: Transaction, accountId: string) =>
+  allRows<RecoveryPlace>(tx, {
     name: 'recovery.places',
     text: `select t.id as "tenantId", t.slug as "tenantSlug", t.name as "tenantName",
              t.settings as "tenantSettings", u.sub
@@ -52,8 +44,6 @@ export async function listRecoveryPlaces(
            order by coalesce(m.role = 'owner', false) desc, t.control_plane desc, t.created_at, t.id`,
     values: [accountId],
   })
-  return rows
-}
 
 /** Verified addresses of the other owners of the organizations that an account owns. */
 export async function listFellowOwners(tx: Transaction, accountId: string): Promise<string[]> {

@@ -1,5 +1,5 @@
 /** Sessions of the console. Only the SHA-256 of the cookie is stored, and the tokens are sealed. */
-import type { Transaction } from '../../platform/sql.js'
+import { changedRows, firstRow, type Transaction } from '../../platform/sql.js'
 
 export type ConsoleSessionRow = {
   tenantId: string
@@ -43,12 +43,8 @@ export async function insertConsoleSession(tx: Transaction, s: NewConsoleSession
 }
 
 /** Finds an open session by its cookie. Its tenant is unknown, so the transaction must cross tenants. */
-export async function findConsoleSession(
-  tx: Transaction,
-  tokenSha256: Uint8Array,
-  now: Date,
-): Promise<ConsoleSessionRow | undefined> {
-  const { rows } = await tx.query<ConsoleSessionRow>({
+export const findConsoleSession = (tx: Transaction, tokenSha256: Uint8Array, now: Date) =>
+  firstRow<ConsoleSessionRow>(tx, {
     name: 'console_session.find',
     text: `select c.tenant_id as "tenantId", c.id, c.subject, c.tokens_sealed as "tokensSealed",
              c.scopes, c.access_until as "accessUntil", c.expires_at as "expiresAt"
@@ -56,8 +52,6 @@ export async function findConsoleSession(
            where c.token_sha256 = $1 and c.expires_at > $2`,
     values: [Buffer.from(tokenSha256), now],
   })
-  return rows[0]
-}
 
 /** The active tenant that verified a domain. Crosses tenants. */
 export async function findTenantOfDomain(
@@ -141,17 +135,11 @@ export async function deleteConsoleSession(
 }
 
 /** Deletes up to `limit` sessions that expired before `before`. */
-export async function removeExpiredConsoleSessions(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeExpiredConsoleSessions = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'console_session.remove_expired',
     text: `delete from console_sessions where (tenant_id, id) in (
              select tenant_id, id from console_sessions where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

@@ -1,5 +1,5 @@
 /** Plans, and what organizations have of them. Organizations span tenants, so every transaction here crosses tenants. */
-import type { Transaction } from '../../platform/sql.js'
+import { allRows, firstRow, isChanged, type Transaction } from '../../platform/sql.js'
 
 export type PlanRow = {
   readonly id: string
@@ -16,15 +16,13 @@ const COLUMNS = `p.id, p.name, p.features, p.max_members as "maxMembers", p.max_
   p.created_at as "createdAt", p.updated_at as "updatedAt"`
 
 /** False, and nothing written, when another plan has the name. */
-export async function insertPlan(tx: Transaction, plan: PlanRow): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const insertPlan = (tx: Transaction, plan: PlanRow) =>
+  isChanged(tx, {
     name: 'billing_plan.insert',
     text: `insert into billing_plans (id, name, features, max_members, max_tenants, created_at, updated_at)
            values ($1, $2, $3, $4, $5, $6, $6) on conflict (name) do nothing`,
     values: [plan.id, plan.name, plan.features, plan.maxMembers, plan.maxTenants, plan.createdAt],
   })
-  return rowCount === 1
-}
 
 /** Replaces a plan. Undefined when it does not exist, 'name_taken' when another plan has the name. */
 export async function updatePlan(
@@ -37,39 +35,34 @@ export async function updatePlan(
     values: [plan.id, plan.name],
   })
   if (taken.length > 0) return 'name_taken'
-  const { rows } = await tx.query<PlanRow>({
+  return firstRow<PlanRow>(tx, {
     name: 'billing_plan.update',
     text: `update billing_plans p set name = $2, features = $3, max_members = $4, max_tenants = $5, updated_at = $6
            where id = $1 returning ${COLUMNS}`,
     values: [plan.id, plan.name, plan.features, plan.maxMembers, plan.maxTenants, plan.updatedAt],
   })
-  return rows[0]
 }
 
-export async function findPlan(tx: Transaction, id: string): Promise<PlanRow | undefined> {
-  const { rows } = await tx.query<PlanRow>({
+export const findPlan = (tx: Transaction, id: string) =>
+  firstRow<PlanRow>(tx, {
     name: 'billing_plan.find',
     text: `select ${COLUMNS} from billing_plans p where p.id = $1`,
     values: [id],
   })
-  return rows[0]
-}
 
 /** A page of all plans, newest first. */
-export async function listPlans(
+export const listPlans = (
   tx: Transaction,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<PlanRow[]> {
-  const { rows } = await tx.query<PlanRow>({
+) =>
+  allRows<PlanRow>(tx, {
     name: 'billing_plan.list',
     text: `select ${COLUMNS} from billing_plans p
            where $2::timestamptz is null or (p.created_at, p.id) < ($2, $3::uuid)
            order by p.created_at desc, p.id desc limit $1`,
     values: [limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /** Deletes a plan that no organization has. */
 export async function deletePlan(
@@ -94,19 +87,14 @@ export type BillingRow = {
   readonly suspendedAt: Date | null
 }
 
-export async function findBilling(
-  tx: Transaction,
-  organizationId: string,
-): Promise<BillingRow | undefined> {
-  const { rows } = await tx.query<BillingRow>({
+export const findBilling = (tx: Transaction, organizationId: string) =>
+  firstRow<BillingRow>(tx, {
     name: 'organization.billing',
     text: `select o.id as "organizationId", o.billing_plan_id as "planId", p.name as "planName",
              o.billing_suspended_at as "suspendedAt"
            from organizations o left join billing_plans p on p.id = o.billing_plan_id where o.id = $1`,
     values: [organizationId],
   })
-  return rows[0]
-}
 
 /** Assigns a plan, and suspends or reactivates. The tenants follow in the same transaction (0088_billing). */
 export async function setBilling(
@@ -133,13 +121,13 @@ export type UsageRow = {
  * Counts events of the present tenants of an organization, from `from` (inclusive) to `until` (exclusive). The audit log
  * is never deleted. Sign-ins through providers of the deployment, whose ids are no UUIDs, do not count.
  */
-export async function usageOf(
+export const usageOf = (
   tx: Transaction,
   organizationId: string,
   types: readonly string[],
   { from, until }: { readonly from: Date; readonly until: Date },
-): Promise<UsageRow[]> {
-  const { rows } = await tx.query<UsageRow>({
+) =>
+  allRows<UsageRow>(tx, {
     name: 'organization.usage',
     text: `select e.type, e.data ->> 'access' as access, count(*)::float8 as events
            from audit_events e
@@ -149,5 +137,3 @@ export async function usageOf(
            group by 1, 2`,
     values: [organizationId, types, from, until],
   })
-  return rows
-}

@@ -1,5 +1,5 @@
 /** Events of organizations, for their owners. They span tenants, so every transaction here crosses tenants. */
-import type { Transaction } from '../../platform/sql.js'
+import { allRows, firstRow, type Transaction } from '../../platform/sql.js'
 
 export type OrganizationEventRow = {
   readonly organizationId: string
@@ -34,30 +34,23 @@ export function recordOrganizationEvent(
 }
 
 /** The `org.created` event of an organization. Undefined if it is older than these events. */
-export async function findCreation(
-  tx: Transaction,
-  organizationId: string,
-): Promise<OrganizationEventRow | undefined> {
-  const { rows } = await tx.query<OrganizationEventRow>({
+export const findCreation = (tx: Transaction, organizationId: string) =>
+  firstRow<OrganizationEventRow>(tx, {
     name: 'organization_event.creation',
     text: `select ${COLUMNS} from organization_events where organization_id = $1 and type = 'org.created'`,
     values: [organizationId],
   })
-  return rows[0]
-}
 
 /** The events of an organization after a number, in order. */
-export async function organizationEventsAfter(
+export const organizationEventsAfter = (
   tx: Transaction,
   organizationId: string,
   after: number,
   limit: number,
-): Promise<OrganizationEventRow[]> {
-  const { rows } = await tx.query<OrganizationEventRow>({
+) =>
+  allRows<OrganizationEventRow>(tx, {
     name: 'organization_event.after',
     text: `select ${COLUMNS} from organization_events
            where organization_id = $1 and sequence > $2 order by sequence limit $3`,
     values: [organizationId, after, limit],
   })
-  return rows
-}

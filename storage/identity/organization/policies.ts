@@ -2,7 +2,7 @@
  * Limits of organizations, and transfers of tenants between them. Organizations span tenants, so every transaction here
  * crosses tenants.
  */
-import type { Transaction } from '../../platform/sql.js'
+import { allRows, firstRow, isChanged, onlyRow, type Transaction } from '../../platform/sql.js'
 
 export type OrganizationPolicyRow = {
   /** Null: the limit of the deployment. */
@@ -17,12 +17,8 @@ export type OrganizationPolicyRow = {
   readonly tenants: number
 }
 
-export async function findOrganizationPolicy(
-  tx: Transaction,
-  organizationId: string,
-  now: Date,
-): Promise<OrganizationPolicyRow> {
-  const { rows } = await tx.query<OrganizationPolicyRow>({
+export const findOrganizationPolicy = (tx: Transaction, organizationId: string, now: Date) =>
+  onlyRow<OrganizationPolicyRow>(tx, {
     name: 'organization.policy',
     text: `select o.max_members as "maxMembers", o.max_tenants as "maxTenants",
              o.invitation_ttl_secs as "invitationTtlSecs",
@@ -33,8 +29,6 @@ export async function findOrganizationPolicy(
            from organizations o left join billing_plans p on p.id = o.billing_plan_id where o.id = $1`,
     values: [organizationId, now],
   })
-  return rows[0]!
-}
 
 /** Undefined stays unchanged. Null removes the organization's own limit. */
 export type PolicyChangeRow = {
@@ -150,7 +144,7 @@ export async function insertTransfer(
            where tenant_id = $1 and status = 'pending' and expires_at <= $2`,
     values: [tenantId, createdAt],
   })
-  const { rowCount } = await tx.query({
+  return isChanged(tx, {
     name: 'tenant_transfer.insert',
     text: `insert into tenant_transfers (id, tenant_id, from_organization_id, to_organization_id, status,
              created_at, expires_at)
@@ -159,41 +153,31 @@ export async function insertTransfer(
            on conflict do nothing`,
     values: [tenantId, id, fromOrganizationId, toOrganizationId, createdAt, expiresAt],
   })
-  return rowCount === 1
 }
 
 /** A transfer from or to the organization. */
-export async function findTransfer(
-  tx: Transaction,
-  organizationId: string,
-  id: string,
-  now: Date,
-): Promise<TransferRow | undefined> {
-  const { rows } = await tx.query<TransferRow>({
+export const findTransfer = (tx: Transaction, organizationId: string, id: string, now: Date) =>
+  firstRow<TransferRow>(tx, {
     name: 'tenant_transfer.find',
     text: `${TRANSFER} where x.id = $3 and $2 in (x.from_organization_id, x.to_organization_id)`,
     values: [now, organizationId, id],
   })
-  return rows[0]
-}
 
 /** A page of the transfers from and to the organization, newest first. */
-export async function listTransfers(
+export const listTransfers = (
   tx: Transaction,
   organizationId: string,
   now: Date,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
-): Promise<TransferRow[]> {
-  const { rows } = await tx.query<TransferRow>({
+) =>
+  allRows<TransferRow>(tx, {
     name: 'tenant_transfer.list',
     text: `${TRANSFER} where $2 in (x.from_organization_id, x.to_organization_id)
              and ($4::timestamptz is null or (x.created_at, x.id) < ($4, $5::uuid))
            order by x.created_at desc, x.id desc limit $3`,
     values: [now, organizationId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
-  return rows
-}
 
 /**
  * Moves the tenant, once: only an open transfer from the organization that still has the tenant does so. Ends the
@@ -231,17 +215,15 @@ export async function acceptTransfer(
 }
 
 /** Closes an open transfer. False when it is not open. */
-export async function closeTransfer(
+export const closeTransfer = (
   tx: Transaction,
   { id, tenantId }: TransferRow,
   status: 'canceled' | 'declined',
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'tenant_transfer.close',
     text: `update tenant_transfers set status = $3, decided_at = $4
            where id = $2 and tenant_id = $1 and status = 'pending' and expires_at > $4`,
     values: [tenantId, id, status, now],
   })
-  return rowCount === 1
-}

@@ -1,5 +1,5 @@
 /** Where an account reaches besides one tenant. Accounts are global, so the transaction crosses tenants. */
-import type { Transaction } from '../../platform/sql.js'
+import { onlyRow, type Transaction } from '../../platform/sql.js'
 
 export type AccountReach = {
   /** The account is a user of another tenant. */
@@ -18,13 +18,13 @@ const REACHES = `(u.status in ('pre_provisioned', 'active')
     or (u.status = 'suspended' and u.suspended_from is distinct from 'invited'))`
 
 /** @param callerSub subject of the caller in the tenant. */
-export async function findAccountReach(
+export const findAccountReach = (
   tx: Transaction,
   tenantId: string,
   accountId: string,
   callerSub: string,
-): Promise<AccountReach> {
-  const { rows } = await tx.query<AccountReach>({
+) =>
+  onlyRow<AccountReach>(tx, {
     name: 'account.reach',
     text: `with caller as (select account_id from tenant_users where tenant_id = $1 and sub = $3),
              places as (
@@ -45,5 +45,3 @@ export async function findAccountReach(
            from tenants h cross join places p where h.id = $1`,
     values: [tenantId, accountId, callerSub],
   })
-  return rows[0]!
-}

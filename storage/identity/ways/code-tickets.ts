@@ -3,7 +3,7 @@
  * counts an attempt and uses the code. The tenant is unknown until the ticket is found, so these transactions cross
  * tenants.
  */
-import type { Transaction } from '../../platform/sql.js'
+import { changedRows, type Transaction } from '../../platform/sql.js'
 
 export type CodePurpose = 'phone_sign_in' | 'phone_proof' | 'address_proof' | 'risk'
 
@@ -90,17 +90,11 @@ export async function spendCode(
 }
 
 /** Deletes up to `limit` tickets that expired before `before`. */
-export async function removeExpiredCodeTickets(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeExpiredCodeTickets = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'code_ticket.remove_expired',
     text: `delete from code_tickets where (tenant_id, id) in (
              select tenant_id, id from code_tickets where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

@@ -1,5 +1,5 @@
 /** Browsers and networks where an account has signed in. Global, so every transaction here crosses tenants. */
-import type { Transaction } from '../../platform/sql.js'
+import { changedRows, firstRow, type Transaction } from '../../platform/sql.js'
 
 export type Familiarity = {
   readonly browserKnown: boolean
@@ -12,14 +12,14 @@ export type Familiarity = {
 }
 
 /** What is known about a browser and its network, for an account. */
-export async function findFamiliarity(
+export const findFamiliarity = (
   tx: Transaction,
   accountId: string,
   browserSha256: Uint8Array,
   network: string,
   since: Date,
-): Promise<Familiarity | undefined> {
-  const { rows } = await tx.query<Familiarity>({
+) =>
+  firstRow<Familiarity>(tx, {
     name: 'known_browser.find',
     text: `select exists (select from known_browsers b where b.account_id = a.id
                and b.browser_sha256 = $2 and b.last_seen_at >= $4) as "browserKnown",
@@ -33,8 +33,6 @@ export async function findFamiliarity(
            from accounts a where a.id = $1`,
     values: [accountId, Buffer.from(browserSha256), network, since],
   })
-  return rows[0]
-}
 
 /** Records a complete sign-in of an account. */
 export async function rememberBrowser(
@@ -55,17 +53,11 @@ export async function rememberBrowser(
 }
 
 /** Removes up to `limit` entries that were last seen before `before`. */
-export async function removeOldBrowsers(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeOldBrowsers = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'known_browser.remove_old',
     text: `delete from known_browsers where (account_id, browser_sha256, network) in (
              select account_id, browser_sha256, network from known_browsers where last_seen_at < $1
              order by last_seen_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

@@ -1,5 +1,5 @@
 /** Phone numbers that people sign in with. Global, so every transaction here crosses tenants. */
-import type { Transaction } from '../../platform/sql.js'
+import { firstRow, isChanged, type Transaction } from '../../platform/sql.js'
 import type { SignInRow } from '../sign-ins.js'
 import { HAS_FACTOR, judgeRemoval } from './ways-in.js'
 
@@ -10,26 +10,20 @@ export type PhoneRow = {
   readonly lastUsedAt: Date | null
 }
 
-export async function findPhone(tx: Transaction, accountId: string): Promise<PhoneRow | undefined> {
-  const { rows } = await tx.query<PhoneRow>({
+export const findPhone = (tx: Transaction, accountId: string) =>
+  firstRow<PhoneRow>(tx, {
     name: 'phone.find',
     text: `select phone_number as "phoneNumber", proved_at as "provedAt",
              last_used_at as "lastUsedAt"
            from account_phones where account_id = $1`,
     values: [accountId],
   })
-  return rows[0]
-}
 
 export type PhoneSignInRow = Pick<SignInRow, 'accountId' | 'tenantUserId' | 'sub' | 'hasFactor'>
 
 /** Finds the user of a phone number in a tenant, if allowed to sign in. */
-export async function findSignInByPhone(
-  tx: Transaction,
-  tenantId: string,
-  phoneNumber: string,
-): Promise<PhoneSignInRow | undefined> {
-  const { rows } = await tx.query<PhoneSignInRow>({
+export const findSignInByPhone = (tx: Transaction, tenantId: string, phoneNumber: string) =>
+  firstRow<PhoneSignInRow>(tx, {
     name: 'phone.find_sign_in',
     text: `select a.id as "accountId", u.id as "tenantUserId", u.sub,
              ${HAS_FACTOR} as "hasFactor"
@@ -39,24 +33,15 @@ export async function findSignInByPhone(
              and u.status in ('active', 'pre_provisioned')`,
     values: [tenantId, phoneNumber],
   })
-  return rows[0]
-}
 
 /** Records a sign-in by phone. False when the number has another account by now. */
-export async function usePhone(
-  tx: Transaction,
-  accountId: string,
-  phoneNumber: string,
-  now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+export const usePhone = (tx: Transaction, accountId: string, phoneNumber: string, now: Date) =>
+  isChanged(tx, {
     name: 'phone.use',
     text: `update account_phones set last_used_at = $3
            where account_id = $1 and phone_number = $2`,
     values: [accountId, phoneNumber, now],
   })
-  return rowCount === 1
-}
 
 /**
  * Sets the number that an account signs in with, and its profile claim. A number of another account moves here: its

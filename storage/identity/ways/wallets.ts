@@ -1,5 +1,5 @@
 /** Ethereum accounts that people sign in with, and the nonces of their messages. These transactions cross tenants. */
-import type { Transaction } from '../../platform/sql.js'
+import { allRows, changedRows, firstRow, isChanged, type Transaction } from '../../platform/sql.js'
 import type { SignInRow } from '../sign-ins.js'
 import { HAS_FACTOR, judgeRemoval } from './ways-in.js'
 
@@ -15,29 +15,20 @@ export type WalletRow = {
 export const WALLETS_MAX = 10
 
 /** Oldest first. */
-export async function listWallets(tx: Transaction, accountId: string): Promise<WalletRow[]> {
-  const { rows } = await tx.query<WalletRow>({
+export const listWallets = (tx: Transaction, accountId: string) =>
+  allRows<WalletRow>(tx, {
     name: 'wallet.list',
     text: `select id, address, created_at as "createdAt", last_used_at as "lastUsedAt"
            from account_wallets where account_id = $1 order by created_at, id`,
     values: [accountId],
   })
-  return rows
-}
 
 /**
  * The user of an Ethereum account in a tenant, if allowed to sign in. Records the use.
  * @param address lower case.
  */
-export async function useWallet(
-  tx: Transaction,
-  tenantId: string,
-  address: string,
-  now: Date,
-): Promise<Pick<SignInRow, 'accountId' | 'tenantUserId' | 'sub' | 'hasFactor'> | undefined> {
-  const { rows } = await tx.query<
-    Pick<SignInRow, 'accountId' | 'tenantUserId' | 'sub' | 'hasFactor'>
-  >({
+export const useWallet = (tx: Transaction, tenantId: string, address: string, now: Date) =>
+  firstRow<Pick<SignInRow, 'accountId' | 'tenantUserId' | 'sub' | 'hasFactor'>>(tx, {
     name: 'wallet.use',
     text: `update account_wallets w set last_used_at = $3
            from accounts a join tenant_users u on u.account_id = a.id and u.tenant_id = $1
@@ -47,14 +38,12 @@ export async function useWallet(
              ${HAS_FACTOR} as "hasFactor"`,
     values: [tenantId, address, now],
   })
-  return rows[0]
-}
 
 /**
  * Links an Ethereum account. False when it is linked to any account, or the account is at its limit. The caller holds
  * the lock of the account.
  */
-export async function insertWallet(
+export const insertWallet = (
   tx: Transaction,
   wallet: {
     readonly accountId: string
@@ -62,8 +51,8 @@ export async function insertWallet(
     readonly address: string
     readonly createdAt: Date
   },
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'wallet.insert',
     text: `insert into account_wallets (account_id, id, address, created_at)
            select $1, $2, $3, $4
@@ -71,8 +60,6 @@ export async function insertWallet(
            on conflict (address) do nothing`,
     values: [wallet.accountId, wallet.id, wallet.address, wallet.createdAt],
   })
-  return rowCount === 1
-}
 
 /**
  * Removes an Ethereum account unless it is the account's only sign-in method.
@@ -121,12 +108,12 @@ export async function insertSiweNonce(
 }
 
 /** Uses up a nonce. True only for the first call with the browser and session it was issued to. */
-export async function spendSiweNonce(
+export const spendSiweNonce = (
   tx: Transaction,
   { tenantId, nonceSha256, purpose, browserSha256, sessionId }: SiweNonce,
   now: Date,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'siwe_nonce.spend',
     text: `delete from siwe_nonces
            where tenant_id = $1 and nonce_sha256 = $2 and purpose = $3
@@ -140,21 +127,13 @@ export async function spendSiweNonce(
       now,
     ],
   })
-  return rowCount === 1
-}
 
 /** Removes up to `limit` nonces that expired before `before`. */
-export async function removeExpiredSiweNonces(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const removeExpiredSiweNonces = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'siwe_nonce.remove_expired',
     text: `delete from siwe_nonces where (tenant_id, nonce_sha256) in (
              select tenant_id, nonce_sha256 from siwe_nonces where expires_at < $1
              order by expires_at limit $2 for update skip locked)`,
     values: [before, limit],
   })
-  return rowCount
-}

@@ -2,7 +2,7 @@
  * The ways in of an account: everything that signs a person in. Every question about them reads the one list below, so
  * that a new way in counts everywhere. Global, so every transaction here crosses tenants.
  */
-import type { Transaction } from '../../platform/sql.js'
+import { allRows, type Transaction } from '../../platform/sql.js'
 
 export type WayInKind =
   | 'password'
@@ -49,15 +49,13 @@ export const HAS_FACTOR = `(exists (select from totp_factors f
 export const hasKeyOrFactorIn = (tenantId: string): string =>
   `(${hasKeyIn(tenantId)} or ${HAS_FACTOR})`
 
-export async function listWaysIn(tx: Transaction, accountId: string): Promise<WayIn[]> {
-  const { rows } = await tx.query<WayIn>({
+export const listWaysIn = (tx: Transaction, accountId: string) =>
+  allRows<WayIn>(tx, {
     name: 'ways_in.list',
     text: `select way.kind, way.id, way.tenant_id as "tenantId"
            from accounts a cross join lateral ${WAYS_IN} where a.id = $1`,
     values: [accountId],
   })
-  return rows
-}
 
 /**
  * Judges the removal of a way in. Locks the account until the transaction ends, so that of two last ones one stays.

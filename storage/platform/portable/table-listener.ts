@@ -4,7 +4,7 @@
  */
 import type { Logger } from '../../../runtime/kernel/log.js'
 import { CHANNEL, type Listener, type Subscription } from '../listen.js'
-import type { Rows, Statement, Transaction } from '../sql.js'
+import { changedRows, type Rows, type Statement, type Transaction } from '../sql.js'
 
 const READ_MS = 250
 const ROWS_MAX = 1_000
@@ -135,16 +135,10 @@ export function createTableListener({ read, log }: TableListenerOptions): Listen
 }
 
 /** Removes announcements that every process has read. @returns how many. */
-export async function sweepAnnouncements(
-  tx: Transaction,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+export const sweepAnnouncements = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
     name: 'announcement.sweep',
     text: `delete from announcements where id in (
              select id from announcements where at < $1 order by id limit $2)`,
     values: [before, limit],
   })
-  return rowCount
-}

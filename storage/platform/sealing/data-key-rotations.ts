@@ -1,5 +1,5 @@
 /** Rotations of data keys, and the lease of their worker. */
-import type { Transaction } from '../sql.js'
+import { firstRow, isChanged, onlyRow, type Transaction } from '../sql.js'
 
 export type RotationRow = { tenantId: string; version: number; startedAt: Date }
 
@@ -15,11 +15,11 @@ export async function insertRotation(
 }
 
 /** Leases the oldest rotation without a worker. Undefined if there is none. */
-export async function claimRotation(
+export const claimRotation = (
   tx: Transaction,
   { worker, now, until }: { worker: string; now: Date; until: Date },
-): Promise<RotationRow | undefined> {
-  const { rows } = await tx.query<RotationRow>({
+) =>
+  firstRow<RotationRow>(tx, {
     name: 'data_key_rotation.claim',
     text: `update data_key_rotations r set worker = $1, working_until = $3
            from (select tenant_id, version from data_key_rotations
@@ -29,23 +29,19 @@ export async function claimRotation(
            returning r.tenant_id as "tenantId", r.version, r.started_at as "startedAt"`,
     values: [worker, now, until],
   })
-  return rows[0]
-}
 
 /** Records a batch and extends the lease. False if another worker has the lease. */
-export async function continueRotation(
+export const continueRotation = (
   tx: Transaction,
   { tenantId, version }: Pick<RotationRow, 'tenantId' | 'version'>,
   { worker, until, resealed }: { worker: string; until: Date; resealed: number },
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
+) =>
+  isChanged(tx, {
     name: 'data_key_rotation.continue',
     text: `update data_key_rotations set working_until = $4, resealed = resealed + $5
            where tenant_id = $1 and version = $2 and worker = $3 and finished_at is null`,
     values: [tenantId, version, worker, until, resealed],
   })
-  return rowCount === 1
-}
 
 /**
  * Ends a pass. With `nextAt` another pass follows at that time. Without it no value is left under an older key, and
@@ -71,13 +67,11 @@ export async function endRotationPass(
 export type RotationStanding = { open: number; resealed: number; unopened: number }
 
 /** Crosses tenants: counts only. */
-export async function countRotations(tx: Transaction): Promise<RotationStanding> {
-  const { rows } = await tx.query<RotationStanding>({
+export const countRotations = (tx: Transaction) =>
+  onlyRow<RotationStanding>(tx, {
     name: 'data_key_rotation.count',
     text: `select count(*) filter (where finished_at is null)::integer as open,
              coalesce(sum(resealed), 0)::integer as resealed,
              coalesce(sum(unopened), 0)::integer as unopened
            from data_key_rotations`,
   })
-  return rows[0]!
-}

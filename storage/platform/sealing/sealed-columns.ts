@@ -8,7 +8,7 @@ import { SYSTEM_TENANT_ID } from './seal.js'
 import { walletKeyContext } from '../../commerce/wallets.js'
 import { totpSecretContext } from '../../identity/second-factors.js'
 import { privateKeyContext } from '../../oauth/signing-keys.js'
-import type { Transaction } from '../sql.js'
+import { allRows, changedRows, type Transaction } from '../sql.js'
 import { providerSecretContext } from '../../identity/identity-providers.js'
 import { credentialSecretContext } from '../../vault/vault-credentials.js'
 import { webhookSecretContext } from '../../webhooks/webhooks.js'
@@ -60,7 +60,7 @@ export async function listSealedBefore(
 ): Promise<SealedValue[]> {
   const oldest = Buffer.alloc(4)
   oldest.writeUInt32BE(version)
-  const { rows } = await tx.query<SealedValue>({
+  return allRows<SealedValue>(tx, {
     name: `sealed_column.${table}.${column}.before`,
     // Bytes 2 to 5 of a sealed value are the big-endian version of its key.
     text: `select ${id}::text as id, ${column} as sealed from ${table}
@@ -70,23 +70,20 @@ export async function listSealedBefore(
            order by ${id}::text limit $4`,
     values: [tenantId, oldest, after, limit],
   })
-  return rows
 }
 
 /** Replaces a value if it is unchanged. Returns 0 if it has changed. */
-export async function replaceSealed(
+export const replaceSealed = (
   tx: Transaction,
   { table, column, id, owner }: SealedColumn,
   tenantId: string,
   { id: row, sealed }: SealedValue,
   renewed: Uint8Array,
-): Promise<number> {
-  const { rowCount } = await tx.query({
+) =>
+  changedRows(tx, {
     name: `sealed_column.${table}.${column}.replace`,
     text: `update ${table} set ${column} = $3
            where ${owner === 'tenant' ? 'tenant_id = $1' : '$1::uuid is not null'}
              and ${id}::text = $2 and ${column} = $4`,
     values: [tenantId, row, renewed, sealed],
   })
-  return rowCount
-}
