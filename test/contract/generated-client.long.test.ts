@@ -40,10 +40,7 @@ test('a generated TypeScript client compiles and creates an application', async 
   const folder = await installedPackages('openapi-typescript-7.13.0', PACKAGES)
   const running = await testService({ transport: 'plain_http' })
   const api = apiOf(running)
-  t.teardown(async () => {
-    await api.close()
-    await running.end()
-  })
+  t.teardown(() => api.end())
   const own = await api.workspace()
   const { body } = await api.get('/openapi.json')
   const made = mkdtempSync(join(folder, 'generated-'))

@@ -81,10 +81,7 @@ test('a running service has every metric, with the labels that are used', async 
     },
   })
   const api = apiOf(running)
-  t.teardown(async () => {
-    await api.close()
-    await running.end()
-  })
+  t.teardown(() => api.end())
   await api.workspace()
   const answer = await fetch(`${running.baseUrl}/metrics`, {
     headers: { authorization: `Bearer ${METRICS_TOKEN}` },

@@ -18,10 +18,7 @@ test('a process of the service opens no connection of the owner', async (t) => {
     environment: { MIGRATION_DATABASE_URL: owner, MAINTENANCE_DATABASE_URL: owner },
   })
   const api = apiOf(running)
-  t.teardown(async () => {
-    await api.close()
-    await running.end()
-  })
+  t.teardown(() => api.end())
   t.is((await api.get('/health/ready')).status, 200)
   t.truthy((await api.workspace()).token)
   t.is(connections, 0)

@@ -43,6 +43,8 @@ export interface Api {
   /** Challenge and verify; the answer of whichever refused first. */
   login(key: AgentKey, selector: Json, scope?: string): Promise<Answer>
   close(): Promise<void>
+  /** Closes the connections, then ends the service. */
+  end(): Promise<void>
 }
 
 export type Workspace = {
@@ -160,6 +162,10 @@ export function apiOf(at: TestService, agent = agentOf(at)): Api {
       })
     },
     close: () => agent.close(),
+    async end() {
+      await agent.close()
+      await at.end()
+    },
   }
   return api
 }

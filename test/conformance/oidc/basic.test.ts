@@ -44,12 +44,8 @@ const silently = async (parameters: Parameters = {}, of = browser) => {
   const begun = await journey(party, parameters)
   return { ...begun, callback: callbackOf(await authorized(of, person, begun.url)) }
 }
-const redeem = ({ callback, verifier, state, nonce }: Awaited<ReturnType<typeof silently>>) =>
-  oidc.authorizationCodeGrant(party.config, callback, {
-    pkceCodeVerifier: verifier,
-    expectedState: state,
-    expectedNonce: nonce,
-  })
+const redeem = ({ callback, checks }: Awaited<ReturnType<typeof silently>>) =>
+  oidc.authorizationCodeGrant(party.config, callback, checks)
 const errorOf = async (parameters: Parameters, of = browser) => {
   const { url } = await journey(party, parameters)
   return callbackOf(await of.get(pathOf(url))).searchParams.get('error')
@@ -167,8 +163,7 @@ for (const [name, scope, claims, absent] of [
 }
 
 test('oidcc-prompt-login', async (t) => {
-  const other = openBrowser(running)
-  t.teardown(() => other.close())
+  const other = openBrowser(running, t)
   const before = await redeem(await silently({}, other))
   await aSecond()
   const { url } = await journey(party, { prompt: 'login' })
@@ -180,8 +175,7 @@ test('oidcc-prompt-login', async (t) => {
 })
 
 test('oidcc-prompt-none-not-logged-in', async (t) => {
-  const other = openBrowser(running)
-  t.teardown(() => other.close())
+  const other = openBrowser(running, t)
   t.is(await errorOf({ prompt: 'none' }, other), 'login_required')
 })
 
@@ -194,8 +188,7 @@ test('oidcc-prompt-none-logged-in', async (t) => {
 })
 
 test('oidcc-max-age-1', async (t) => {
-  const other = openBrowser(running)
-  t.teardown(() => other.close())
+  const other = openBrowser(running, t)
   const before = await redeem(await silently({}, other))
   await aSecond()
   for (const max_age of ['0', '1']) {
@@ -248,8 +241,7 @@ test('oidcc-id-token-hint', async (t) => {
 })
 
 test('oidcc-login-hint', async (t) => {
-  const other = openBrowser(running)
-  t.teardown(() => other.close())
+  const other = openBrowser(running, t)
   const { url } = await journey(party, { login_hint: person.email })
   const page = await other.follow(await other.get(pathOf(url)))
   t.is(page.forms[0]?.fields['email'], person.email)

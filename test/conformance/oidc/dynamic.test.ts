@@ -21,10 +21,7 @@ test.before(async () => {
   api = apiOf(running)
   here = await api.workspace()
 })
-test.after.always(async () => {
-  await api?.close()
-  await running?.end()
-})
+test.after.always(() => api?.end())
 
 type Pair = { readonly key: CryptoKey; readonly kid: string; readonly jwk: JWK }
 async function pairOf(kid: string): Promise<Pair> {
@@ -58,15 +55,10 @@ test.serial('oidcc-refresh-token-rp-key-rotation', async (t) => {
       allow,
     )
   const config = await configOf(first)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const begun = await journey({ config, clientId, secret: '', audience: '' }, { scope: 'openid' })
   const callback = callbackOf(await authorized(browser, fixtureOf(here), begun.url))
-  const tokens = await oidc.authorizationCodeGrant(config, callback, {
-    pkceCodeVerifier: begun.verifier,
-    expectedState: begun.state,
-    expectedNonce: begun.nonce,
-  })
+  const tokens = await oidc.authorizationCodeGrant(config, callback, begun.checks)
   const changed = await api.call(
     'PUT',
     new URL(String(registered.body['registration_client_uri'])).pathname,

@@ -55,13 +55,11 @@ test('happy-flow: 201, a request_uri with the documented format, never cached', 
 })
 
 test('par-ensure-reused-request-uri-prior-to-auth-completion-succeeds, par-attempt-reuse-request_uri', async (t) => {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const path = open(await pushed())
   t.is((await browser.get(path)).status, 303)
   t.is((await browser.get(path)).status, 303, 'a reload before the sign-in')
-  const other = openBrowser(running)
-  t.teardown(() => other.close())
+  const other = openBrowser(running, t)
   const [one, two] = await Promise.all([
     authorized(browser, person, path),
     authorized(other, person, path),
@@ -205,8 +203,7 @@ test('a client without authentication or without the grant cannot push', async (
 })
 
 test('ensure-token-endpoint-fails-with-expired-auth-code', async (t) => {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const begun = await journey(party)
   const callback = callbackOf(await authorized(browser, person, begun.url))
   await new Promise((resolve) => setTimeout(resolve, 1_100))
@@ -218,8 +215,7 @@ test('ensure-token-endpoint-fails-with-expired-auth-code', async (t) => {
 })
 
 test('ensure-authorization-request-with-long-state and -long-nonce', async (t) => {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const long = { state: 's'.repeat(1000), nonce: 'n'.repeat(1000) }
   const begun = await journey(party, long)
   const callback = callbackOf(await authorized(browser, person, begun.url))

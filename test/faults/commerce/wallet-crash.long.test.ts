@@ -30,10 +30,7 @@ test(`of ${PAYMENTS} payments ${PAID} are signed, once each, in ${KILLS} kills`,
     environment: { ...WALLETS, SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
   })
   const api = apiOf(holder)
-  t.teardown(async () => {
-    await api.close()
-    await holder.end()
-  })
+  t.teardown(() => api.end())
   const workspace = await api.workspace()
   const payTo = newAccount().address
   const policy = { recipients: [payTo], budgets: [budget(USDC, 1n, BigInt(PAID))] }

@@ -55,10 +55,7 @@ const STEPS: Readonly<Record<string, { readonly trigger: string; readonly commit
 
 const running = await ownService({ transport: 'plain_http' })
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const basic = (id: string, secret: string) => ({
   authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString('base64')}`,

@@ -44,10 +44,7 @@ const address = (network: number) => {
 }
 const from = (sender: string) => ({ 'x-forwarded-for': sender })
 const workspace = await flooded()
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 /** The tenant that is flooded. */
 async function flooded() {
@@ -151,10 +148,7 @@ testWithProgram(
       },
     })
     const client = apiOf(counted)
-    t.teardown(async () => {
-      await client.close()
-      await counted.end()
-    })
+    t.teardown(() => client.end())
     const { tenantId, key, agentId } = await client.workspace()
     const start = () =>
       client.post(START, undefined, {

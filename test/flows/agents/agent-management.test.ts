@@ -100,8 +100,7 @@ test('a suspended agent is refused everywhere at once, and its sessions stay end
   const { owner, agentId, token, refreshToken, login } = await staffed()
   t.is((await me(second, token)).status, 200)
   const suspended = await api.post(`${of(agentId)}/suspend`, owner.token)
-  t.is(suspended.status, 200)
-  t.is(suspended.body['status'], 'suspended')
+  t.like(suspended, { status: 200, body: { status: 'suspended' } })
   await refusedEverywhere(token, (status, error) => {
     t.is(status, 401)
     t.is(error, 'token_revoked')
@@ -294,8 +293,7 @@ test('a manager can revoke the last key of an agent; others cannot change its ke
   const path = `${of(agentId)}/keys`
   const fresh = newKey(createAgentKey(), owner.tenantId)
   const denied = await api.post(path, tokens(theirs.body).token, fresh)
-  t.is(denied.status, 403)
-  t.is(denied.body['error'], 'insufficient_scope')
+  t.like(denied, { status: 403, body: { error: 'insufficient_scope' } })
   t.is((await api.post(`${path}/${key.fingerprint}/revoke`, tokens(theirs.body).token)).status, 403)
   t.is((await api.post(`${path}/unknown/revoke`, owner.token)).status, 404)
   t.is((await api.post(`${path}/${key.fingerprint}/revoke`, owner.token)).status, 200)
@@ -346,8 +344,7 @@ test('a caller grants scopes it holds, and removed scopes end at once', async (t
   const { body } = await api.login(manager.key, selector)
   t.is(body['scope'], 'agents:manage')
   const beyond = await patch({ scopes: ['users:manage'] }, String(body['access_token']))
-  t.is(beyond.status, 403)
-  t.is(beyond.body['error'], 'insufficient_scope')
+  t.like(beyond, { status: 403, body: { error: 'insufficient_scope' } })
 })
 
 test('agents are listed in pages and read with the right scopes', async (t) => {

@@ -48,8 +48,7 @@ test('revoking an anchor does not revoke its key', async (t) => {
   for (const at of [api, second]) {
     // The DID no longer identifies it; other identifiers do.
     const unknown = await at.login(key, byDid)
-    t.is(unknown.status, 400)
-    t.is(unknown.body['error'], 'bad_request')
+    t.like(unknown, { status: 400, body: { error: 'bad_request' } })
     t.is((await at.login(other, selector)).status, 200)
     const byKey = { key_id: key.fingerprint, tenant_id: owner.tenantId }
     t.is((await at.login(key, byKey)).status, 200)
@@ -110,8 +109,7 @@ test('revoking a key revokes its anchors, finally', async (t) => {
   const gone = await api.post(`${AGENTS}/${agentId}/keys/${other.fingerprint}/revoke`, token)
   t.is(gone.status, 200)
   const again = await api.post(revokePath(agentId, other.did), token)
-  t.is(again.status, 200)
-  t.is(again.body['status'], 'revoked')
+  t.like(again, { status: 200, body: { status: 'revoked' } })
   t.is((await api.post(revokePath(agentId, key.did), token)).status, 409)
 })
 
@@ -127,8 +125,7 @@ test('unknown anchors and unauthorized callers are refused', async (t) => {
     tenant_id: owner.tenantId,
   })
   const refused = await api.post(path, String(body['access_token']))
-  t.is(refused.status, 403)
-  t.is(refused.body['error'], 'insufficient_scope')
+  t.like(refused, { status: 403, body: { error: 'insufficient_scope' } })
   for (const foreign of [stranger.token, stranger.owner.token])
     t.is((await api.post(path, foreign)).status, 404)
   // An anchor of another agent, an unknown one, and an invalid DID.
@@ -152,6 +149,5 @@ test('unknown anchors and unauthorized callers are refused', async (t) => {
     revokePath(ownerId, ownKey.did),
     String(managing.body['access_token']),
   )
-  t.is(elsewhere.status, 403)
-  t.is(elsewhere.body['error'], 'policy_denied')
+  t.like(elsewhere, { status: 403, body: { error: 'policy_denied' } })
 })

@@ -39,10 +39,7 @@ test.before(async () => {
   api = apiOf(running)
   workspace = await api.workspace()
 })
-test.after.always(async () => {
-  await api?.close()
-  await running?.end()
-})
+test.after.always(() => api?.end())
 
 const agentOf = (id: string) => `/api/v1/agents/${id}`
 
@@ -75,8 +72,7 @@ test('a caller cannot add a key to an agent with more scopes', async (t) => {
   const keeper = await agentWith(['agents:manage', 'agents:read'])
   const { key, json } = newKey(workspace.tenantId)
   const denied = await api.post(`${agentOf(mighty.agentId)}/keys`, keeper.token, json)
-  t.is(denied.status, 403)
-  t.is(denied.body['error'], 'insufficient_scope')
+  t.like(denied, { status: 403, body: { error: 'insufficient_scope' } })
   t.regex(denied.headers['www-authenticate'] ?? '', /scope="tenant:manage"/)
   t.is((await api.login(key, mighty.selector)).status, 400, 'the key was not added')
 
@@ -96,8 +92,7 @@ test('a token restricted to one organization cannot add a key', async (t) => {
   const bound = String((await api.post(at, operator)).body['access_token'])
   const { json } = newKey(controlPlane)
   const denied = await api.post(`${agentOf(agentId)}/keys`, bound, json)
-  t.is(denied.status, 403)
-  t.is(denied.body['error'], 'forbidden')
+  t.like(denied, { status: 403, body: { error: 'forbidden' } })
   const mine = `${agentOf(agentId)}/keys/${key.fingerprint}`
   t.is((await api.post(`${mine}/deprecate`, bound)).status, 403)
   t.is((await api.post(`${agentOf(agentId)}/keys`, operator, json)).status, 201)
@@ -113,8 +108,7 @@ test('rotating a fixture password needs the scopes of the user', async (t) => {
   t.is((await rotate(clerk.token)).status, 200, 'that of a member')
   t.is((await giving(path, ['admin'])).status, 200)
   const denied = await rotate(clerk.token)
-  t.is(denied.status, 403)
-  t.is(denied.body['error'], 'insufficient_scope')
+  t.like(denied, { status: 403, body: { error: 'insufficient_scope' } })
   t.is((await rotate(workspace.token)).status, 200)
 })
 
@@ -150,10 +144,7 @@ test('the process that ends authority refuses its tokens before it is announced'
   // Announcements are read every 250 ms.
   const polling = await testService({ environment: { SVC_DATABASE__ANNOUNCE: 'table' } })
   const there = apiOf(polling)
-  t.teardown(async () => {
-    await there.close()
-    await polling.end()
-  })
+  t.teardown(() => there.end())
   const { made, person, token } = await owned(there)
   await addOwner(polling, there, token)
   await person.browser.close()
@@ -246,13 +237,11 @@ for (const [why, ending] of Object.entries(ENDINGS)) {
     await giving(path, ['admin'])
     const fetched = await approved(person)
     const kept = await fetched.poll()
-    t.is(kept.status, 200)
-    t.is(kept.body['scope'], 'openid users:manage')
+    t.like(kept, { status: 200, body: { scope: 'openid users:manage' } })
     const waiting = await approved(person)
     await ending(path)
     const late = await waiting.poll()
-    t.is(late.status, 400)
-    t.is(late.body['error'], 'access_denied')
+    t.like(late, { status: 400, body: { error: 'access_denied' } })
     const used = await api.get('/api/v1/tenant-users', String(kept.body['access_token']))
     t.is(used.status, 401)
     await fetched.close()
@@ -281,8 +270,7 @@ test.serial('an application gets no token after the consent was revoked', async 
     client_id: party.clientId,
     client_secret: party.secret,
   })
-  t.is(answer.status, 400)
-  t.is(answer.body['error'], 'invalid_grant')
+  t.like(answer, { status: 400, body: { error: 'invalid_grant' } })
   await browser.close()
 })
 
@@ -318,8 +306,7 @@ test.serial(
     const got = await api.post('/api/v1/agents/delegations/device/token', workspace.token, {
       device_code: asked.body['device_code'],
     })
-    t.is(got.status, 400)
-    t.is(got.body['error'], 'access_denied')
+    t.like(got, { status: 400, body: { error: 'access_denied' } })
     await person.browser.close()
   },
 )

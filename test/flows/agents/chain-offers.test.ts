@@ -31,8 +31,7 @@ test('a subscription to chain events is accepted where chains are configured', a
       t.is(status, 201, text)
     }
     const refused = await subscribe(plain, filters)
-    t.is(refused.status, 400)
-    t.is(refused.body['error'], 'bad_request')
+    t.like(refused, { status: 400, body: { error: 'bad_request' } })
     t.is((refused.body['errors'] as Json[])[0]!['pointer'], '#/event_types/0')
   }
 })

@@ -79,8 +79,7 @@ test.serial('a decision in the last moment counts', async (t) => {
     // Simulates 25 seconds.
     await later(asked.userCode, -25)
     const polled = await poll(api, workspace.token, asked)
-    t.is(polled.status, status)
-    t.is(polled.body['error'], error)
+    t.like(polled, { status: status, body: { error } })
   }
 })
 
@@ -221,8 +220,7 @@ test.serial(
       scope: 'vault:list',
     }
     const bare = await api.form('/oauth/token', fields)
-    t.is(bare.status, 401)
-    t.is(bare.body['error'], 'invalid_dpop_proof')
+    t.like(bare, { status: 401, body: { error: 'invalid_dpop_proof' } })
     const foreign = await (await dpopKey())('POST', `${baseUrl}/oauth/token`)
     t.is((await api.form('/oauth/token', fields, { dpop: foreign })).status, 401)
     const own = await proof('POST', `${baseUrl}/oauth/token`)

@@ -46,8 +46,7 @@ async function scene(
     t.is(ended.status, 200)
     // The next request, without delay.
     const refused = await second.get(VAULT, delegated.token)
-    t.is(refused.status, 401)
-    t.is(refused.body['error'], 'token_revoked')
+    t.like(refused, { status: 401, body: { error: 'token_revoked' } })
     const refreshed = await second.form('/oauth/token', {
       grant_type: 'refresh_token',
       client_id: workspace.agentId,

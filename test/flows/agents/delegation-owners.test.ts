@@ -146,8 +146,7 @@ test.serial('only the person revokes a delegation, idempotently', async (t) => {
   }
   const narrow = await ownToken(api, here, ada, 'openid vault:list')
   const refused = await revoke(api, narrow, delegated)
-  t.is(refused.status, 403)
-  t.is(refused.body['error'], 'insufficient_scope')
+  t.like(refused, { status: 403, body: { error: 'insufficient_scope' } })
   t.true(await isUsable(api, delegated))
 
   const first = await revoke(api, own, delegated)
@@ -254,8 +253,7 @@ test.serial('an approval that is revoked before the poll gives no token', async 
   const delegationId = String(rows[0]!['id'])
   t.is((await revoke(api, own, { delegationId })).status, 200)
   const polled = await poll(api, helper.token, asked)
-  t.is(polled.status, 400)
-  t.is(polled.body['error'], 'access_denied')
+  t.like(polled, { status: 400, body: { error: 'access_denied' } })
 })
 
 test.serial('a revocation during polls leaves no usable token', async (t) => {

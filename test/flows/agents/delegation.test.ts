@@ -93,8 +93,7 @@ test('an agent requests, a person approves, and the agent gets a delegated token
     interval: 5,
   })
   const waiting = await poll(api, token, asked)
-  t.is(waiting.status, 400)
-  t.is(waiting.body['error'], 'authorization_pending')
+  t.like(waiting, { status: 400, body: { error: 'authorization_pending' } })
   t.is(waiting.headers['content-type'], 'application/problem+json')
   t.is(waiting.headers['retry-interval'], '5')
 
@@ -131,8 +130,7 @@ test('an agent requests, a person approves, and the agent gets a delegated token
   t.regex(String(claims['delegation_id']), /^[0-9a-f-]{36}$/)
 
   const again = await poll(api, token, asked)
-  t.is(again.status, 400)
-  t.is(again.body['error'], 'invalid_grant')
+  t.like(again, { status: 400, body: { error: 'invalid_grant' } })
   const gone = openBrowser(api.at)
   t.is((await gone.get(`/device/delegation/${userCode}`)).status, 410)
   await gone.close()
@@ -321,18 +319,15 @@ test('the account page revokes a delegation with its tokens', async (t) => {
   t.is(ended.location, '/auth/account')
   t.false((await person.browser.follow(ended)).html.includes(delegated.delegationId))
   const refused = await api.get('/api/v1/vault/credentials', delegated.token)
-  t.is(refused.status, 401)
-  t.is(refused.body['error'], 'token_revoked')
+  t.like(refused, { status: 401, body: { error: 'token_revoked' } })
   const refreshed = await api.form('/oauth/token', {
     grant_type: 'refresh_token',
     client_id: workspace.agentId,
     refresh_token: delegated.refreshToken,
   })
-  t.is(refreshed.status, 400)
-  t.is(refreshed.body['error'], 'invalid_grant')
+  t.like(refreshed, { status: 400, body: { error: 'invalid_grant' } })
   const record = await api.get(`/api/v1/delegations/${delegated.delegationId}`, workspace.token)
-  t.is(record.status, 200)
-  t.is(record.body['status'], 'revoked')
+  t.like(record, { status: 200, body: { status: 'revoked' } })
 })
 
 test('refresh tokens of a delegation return delegated tokens, and reuse ends the delegation', async (t) => {
@@ -489,7 +484,6 @@ for (const body of [
   test(`a poll with ${JSON.stringify(body)?.slice(0, 40)} is refused with its own error`, async (t) => {
     const { api, workspace } = t.context
     const answer = await api.post(`${DEVICE}/token`, workspace.token, body)
-    t.is(answer.status, 400)
-    t.is(answer.body['error'], 'bad_request')
+    t.like(answer, { status: 400, body: { error: 'bad_request' } })
   })
 }

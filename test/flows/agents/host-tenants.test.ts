@@ -14,10 +14,7 @@ test("a host below the base domain names the tenant; another tenant's token is r
     environment: { SVC_SERVER__BASE_DOMAIN: 'svc.example' },
   })
   const api = apiOf(running)
-  t.teardown(async () => {
-    await api.close()
-    await running.end()
-  })
+  t.teardown(() => api.end())
   const [workspace, other] = [await api.workspace('Here'), await api.workspace('There')]
   const { tenantId, token, body } = workspace
   const headers = { host: `${String(body['tenant_slug'])}.svc.example` }
@@ -80,10 +77,7 @@ test('with a default tenant the host does not count', async (t) => {
     },
   })
   const api = apiOf(running)
-  t.teardown(async () => {
-    await api.close()
-    await running.end()
-  })
+  t.teardown(() => api.end())
   const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
   const headers = { host: `${String(there.body['tenant_slug'])}.svc.example` }
   t.is((await api.call('GET', '/api/v1/agents', { token: here.token, headers })).status, 200)

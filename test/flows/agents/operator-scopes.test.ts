@@ -12,10 +12,7 @@ const OPERATORS = ['deployment:manage', 'signing_keys:manage', 'metrics:read']
 
 const running = await sharedService('plain')
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 test('an agent that registered itself at the control plane requests no scope of operators', async (t) => {
   const workspace = await api.workspace()

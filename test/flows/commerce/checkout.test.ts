@@ -128,8 +128,7 @@ test('a buyer checks out and pays, and merchant, page and return URL agree', asy
   })
 
   const path = new URL(String(session['checkout_url'])).pathname
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const shown = await browser.get(path)
   t.is(shown.status, 200)
   t.regex(shown.html, /Tea × 3/)
@@ -169,8 +168,7 @@ test('a declined payment fails permanently and redirects to its page', async (t)
 test('of concurrent payments of one page, one reaches the payment provider', async (t) => {
   const session = await shop.checkout()
   const path = new URL(String(session['checkout_url'])).pathname
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const shown = await browser.get(path)
   const outcomes = ['succeed', 'decline', 'dispute']
   await Promise.all(
@@ -280,8 +278,7 @@ test('redirect hosts of the tenant settings are allowed, loopback in sandboxes o
 })
 
 test('an unknown page is 404, an expired one 410, and a cross-site form changes nothing', async (t) => {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   t.is((await browser.get(`/pay/${'A'.repeat(43)}`)).status, 404)
   t.is((await browser.get('/pay/nonsense')).status, 404)
   const session = await shop.checkout()

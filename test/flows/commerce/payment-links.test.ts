@@ -72,8 +72,7 @@ test('a payment link needs no body, and its metadata cannot be overwritten', asy
 })
 
 test('price and terms are formatted in the language of the page', async (t) => {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const [monthly, rare] = [
     await shop.price({ recurring: { interval: 'month' } }),
     await shop.price({ amount_minor: 123_456, recurring: { interval: 'week', interval_count: 3 } }),
@@ -110,8 +109,7 @@ test('price and terms are formatted in the language of the page', async (t) => {
 test('the page of a payment link opens a checkout for each buyer', async (t) => {
   const metadata = { campaign: 'poster' }
   const link = await shop.make('payment-links', { price_id: shop.priceId, quantity: 3, metadata })
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const page = new URL(String(link['url'])).pathname
   const count = async () =>
     (await api.list('/api/v1/commerce/charges?limit=200', token)).rows.filter(

@@ -235,10 +235,7 @@ test('a used up window is 429 with the time until it frees', async (t) => {
 test('two processes race for the last of a budget: exactly that much is signed', async (t) => {
   const [, beside] = await sharedPair('wallets')
   const other = apiOf(beside)
-  t.teardown(async () => {
-    await other.close()
-    await beside.end()
-  })
+  t.teardown(() => other.end())
   const terms = await termsOf(await shop.link())
   const agent = await payer({
     recipients: null,

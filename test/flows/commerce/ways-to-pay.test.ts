@@ -37,8 +37,7 @@ test('a checkout of a tenant without a payment method is refused and stores noth
     t.is(answer.status, 409, JSON.stringify(answer.body))
     t.is(answer.body['error'], 'payment_method_unavailable')
   }
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const shown = await browser.get(new URL(String(link['url'])).pathname)
   t.is(shown.status, 200)
   t.regex(shown.html, /No payment method is available/)

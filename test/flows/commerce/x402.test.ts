@@ -301,8 +301,7 @@ test('an identifier belongs to one payment', async (t) => {
   t.is(again.status, 200)
   t.deepEqual(again.body, first.body)
   const other = await shop.post(link, identified(await shop.payload(who, link), id))
-  t.is(other.status, 409)
-  t.is(other.body['error'], 'conflict')
+  t.like(other, { status: 409, body: { error: 'conflict' } })
   t.is((await shop.chain.transfersTo(link.payTo)).length, 1)
   for (const wrong of ['short', 'x'.repeat(129), 'with a space in it', 5, null]) {
     const answer = await shop.post(link, identified(await shop.payload(who, link), wrong))
@@ -513,8 +512,7 @@ test('malformed proofs are 400 and change nothing', async (t) => {
 test('version 1 is refused unless it is enabled', async (t) => {
   const link = await shop.link()
   const answer = await shop.post(link, undefined, { 'x-payment': 'e30=' })
-  t.is(answer.status, 402)
-  t.is(answer.body['x402Version'], 2)
+  t.like(answer, { status: 402, body: { x402Version: 2 } })
 })
 
 test('the body is the challenge of version 1, the header that of version 2', async (t) => {

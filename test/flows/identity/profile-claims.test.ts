@@ -11,10 +11,7 @@ import { sharedService } from '../../support/service.js'
 const running = await sharedService('plain')
 const api = apiOf(running)
 const { database } = running.db
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const USERS = '/api/v1/tenant-users'
 const PROFILE = '/auth/account/profile'
@@ -53,8 +50,7 @@ async function seen({ person }: House, parameters: Record<string, string> = {}) 
 }
 
 async function accountOf(t: { teardown(end: () => Promise<void>): void }, { person }: House) {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   return { browser, page: await browser.follow(await signIn(browser, person)) }
 }
 
@@ -135,8 +131,7 @@ test('the consent page says what is shared, and discovery lists the claims', asy
   const party = await relyingParty(running, house.person, { scopes: SCOPES })
   const texts = []
   for (const ui_locales of ['en', 'de']) {
-    const browser = openBrowser(running)
-    t.teardown(() => browser.close())
+    const browser = openBrowser(running, t)
     const scope = 'openid profile phone'
     const { url } = await journey(party, { scope, ui_locales })
     const login = await browser.follow(await browser.get(url.pathname + url.search))
@@ -263,8 +258,7 @@ test('the form needs the token of its page and a session', async (t) => {
   const { browser, page } = await accountOf(t, house)
   const { fields } = page.forms.find((form) => form.action === PROFILE)!
   t.is((await browser.post(PROFILE, { ...fields, csrf_token: 'wrong' })).status, 403)
-  const stranger = openBrowser(running)
-  t.teardown(() => stranger.close())
+  const stranger = openBrowser(running, t)
   const refused = await stranger.post(PROFILE, ADA)
   t.true(
     refused.status === 403 || (refused.location ?? '').startsWith('/auth/login'),
@@ -277,15 +271,14 @@ test('a claim that was asked for by an application without the scope is not give
   const house = await workspace()
   await house.patch({ phone_number: '+12025550123', phone_number_verified: true })
   const party = await relyingParty(running, house.person, { scopes: ['openid', 'profile'] })
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const claims = JSON.stringify({ id_token: { phone_number: null, given_name: null } })
   const { url, ...checks } = await journey(party, { scope: 'openid', claims })
   const answer = await authorized(browser, house.person, url)
-  const tokens = await oidc.authorizationCodeGrant(party.config, new URL(answer.location!), {
-    pkceCodeVerifier: checks.verifier,
-    expectedState: checks.state,
-    expectedNonce: checks.nonce,
-  })
+  const tokens = await oidc.authorizationCodeGrant(
+    party.config,
+    new URL(answer.location!),
+    checks.checks,
+  )
   t.false('phone_number' in tokens.claims()!)
 })

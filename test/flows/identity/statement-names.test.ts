@@ -22,10 +22,7 @@ const running = await testService({
   },
 })
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 test.serial('accounts are suspended while users are made', async (t) => {
   const { token } = await api.workspace()
@@ -44,8 +41,7 @@ test.serial('accounts are suspended while users are made', async (t) => {
 
 test.serial('account pages list wallets of people while agents list and make theirs', async (t) => {
   const person = await bootstrapped(running)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   await browser.follow(await signIn(browser, person))
   const workspace = await api.workspace()
   for (let round = 0; round < ROUNDS; round += 1) {

@@ -100,10 +100,7 @@ test.serial('a wrong secret is a fault of the deployment, and it is not logged',
     onLog: (line) => log.push(line),
   })
   const other = apiOf(wrong)
-  t.teardown(async () => {
-    await other.close()
-    await wrong.end()
-  })
+  t.teardown(() => other.end())
   const { token } = await other.workspace()
   t.is((await put(token, await png('#00ff00'), other)).status, 503)
   await t.notThrowsAsync(logged('status 403 SignatureDoesNotMatch'))

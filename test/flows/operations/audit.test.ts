@@ -12,10 +12,7 @@ import { testService } from '../../support/service.js'
 const PATH = '/api/v1/audit-events'
 const running = await testService()
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 /** Tampers as an attacker with direct database access could. */
 async function tamper(text: string, values: unknown[]): Promise<void> {

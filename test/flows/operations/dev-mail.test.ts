@@ -23,10 +23,7 @@ async function running(t: ExecutionContext, environment: Record<string, string> 
     },
   })
   const api = apiOf(service)
-  t.teardown(async () => {
-    await api.close()
-    await service.end()
-  })
+  t.teardown(() => api.end())
   const read = (path: string, headers: Record<string, string> = {}) =>
     fetch(service.baseUrl + path, { headers })
   return {

@@ -252,8 +252,7 @@ test('a stop answers what both threads have accepted', async (t) => {
     return notReady.size === 2
   })
   const answer = await slow
-  t.is(answer.status, 200)
-  t.is(answer.body['text'], 'late')
+  t.like(answer, { status: 200, body: { text: 'late' } })
   t.true(await ended, 'the stop was clean')
   t.false(ending.lines.some(({ msg }) => msg.startsWith('stopped uncleanly')))
   await ending.end()

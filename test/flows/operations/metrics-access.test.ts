@@ -13,10 +13,7 @@ test.before(async () => {
   running = await sharedService('plain')
   api = apiOf(running)
 })
-test.after.always(async () => {
-  await api?.close()
-  await running?.end()
-})
+test.after.always(() => api?.end())
 
 /** Runs `svc operator app create ...` while the service is running. */
 async function createApp(...words: string[]) {

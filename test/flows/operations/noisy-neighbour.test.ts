@@ -116,10 +116,7 @@ async function started(t: ExecutionContext, environment: Readonly<Record<string,
     environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN, ...environment },
   })
   const api = apiOf(running)
-  t.teardown(async () => {
-    await api.close()
-    await running.end()
-  })
+  t.teardown(() => api.end())
   return { running, api }
 }
 
@@ -153,8 +150,7 @@ test.serial('a tenant signs in while sign-ins of another one fill its places', a
     }
     await browser.close()
   })
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   try {
     for (let times = 0; times < 2; times += 1) {
       const before = refused

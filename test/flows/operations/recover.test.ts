@@ -13,10 +13,7 @@ const NEW = 'a new and long enough password'
 const mail = await sharedMail()
 const running = await sharedService('people')
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 async function recover(t: ExecutionContext, ...words: string[]) {
   const command = svc(t, {

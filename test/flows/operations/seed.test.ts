@@ -20,10 +20,7 @@ const USERS = 20
 
 const running = await testService({ environment: COMMERCE })
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 /** Runs `svc seed` on the database of the service, with other settings where given. */
 async function svcSeed(words: readonly string[], environment: Record<string, string> = {}) {

@@ -167,8 +167,7 @@ testCommands('what a start prints as next steps works as it is printed', async (
   t.is(run(create), made, 'a second run creates nothing')
   const value = (name: string) => new RegExp(`^${name} +(.+)$`, 'm').exec(made)![1]!
   const [email = '', password = ''] = value('test login').split(' ')
-  const browser = openBrowser({ baseUrl: url, ca: undefined })
-  t.teardown(() => browser.close())
+  const browser = openBrowser({ baseUrl: url, ca: undefined }, t)
   const { pathname, search } = new URL(value('sign in at'))
   const signedIn = await browser.submit(await browser.get(pathname + search), { email, password })
   t.is(signedIn.location, '/auth/account', signedIn.html)

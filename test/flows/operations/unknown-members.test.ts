@@ -6,10 +6,7 @@ import { sharedService } from '../../support/service.js'
 
 const running = await sharedService('plain')
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 const http = callerOf(running.baseUrl)
 
 test('a sandbox tenant names unknown members, even in refusals', async (t) => {

@@ -67,8 +67,7 @@ test.serial('tenants of one registering network hold an eighth of the places', a
   const isHeld = () => attack.refused() === 64 && seen(path) >= 256
   await until('the places are held, and no more', isHeld)
   const refused = await call(hostile[0]!, '/echo')
-  t.is(refused.status, 503)
-  t.is(refused.body['error'], 'share_exhausted')
+  t.like(refused, { status: 503, body: { error: 'share_exhausted' } })
   t.is(refused.headers['retry-after'], '1')
   t.is((await call(neighbour, '/echo')).status, 200, 'a tenant of the network that holds nothing')
   for (let times = 0; times < 3; times += 1) t.is((await call(honest, '/echo')).status, 200)

@@ -159,8 +159,7 @@ test.serial('a grant to sign gets an error that names the credential type', asyn
     non_exportable: false,
   })
   const called = await call(setting, '/echo')
-  t.is(called.status, 403)
-  t.is(called.body['error'], 'policy_denied')
+  t.like(called, { status: 403, body: { error: 'policy_denied' } })
   t.regex(String(called.body['detail']), /does not support credentials of type ssh_ca/)
   const exported = await exchange(resources, setting)
   t.is(exported.status, 403, JSON.stringify(exported.body))
@@ -255,8 +254,7 @@ test.serial('concurrent calls never exceed a lease, and unused bytes are returne
   })
   t.true(used <= budget)
   const refused = await call(setting, '/echo', { method: 'POST', body: 'x'.repeat(200_000) })
-  t.is(refused.status, 429)
-  t.is(refused.body['error'], 'budget_exceeded')
+  t.like(refused, { status: 429, body: { error: 'budget_exceeded' } })
 })
 
 for (const kind of ['lease', 'grant'] as const) {
@@ -276,8 +274,7 @@ for (const kind of ['lease', 'grant'] as const) {
       const before = upstream.requests.length
       for (let times = 0; times < 5; times += 1) {
         const refused = await call(setting, '/echo', { stream })
-        t.is(refused.status, 429)
-        t.is(refused.body['error'], 'budget_exceeded')
+        t.like(refused, { status: 429, body: { error: 'budget_exceeded' } })
       }
       t.is(upstream.requests.length, before, 'the upstream hears nothing more')
       t.is(await bytesUsed(setting, kind), budget)

@@ -141,8 +141,7 @@ test.serial('an assertion: its own faults, and nothing about the client', async 
     [{ nbf: nowSecs + 300 }, 'iat and nbf'],
   ] as const) {
     const answer = await asked(change)
-    t.is(answer.status, 401)
-    t.is(answer.body['error'], 'invalid_client')
+    t.like(answer, { status: 401, body: { error: 'invalid_client' } })
     t.true(reasonOf(answer).includes(reason), reasonOf(answer))
   }
   const stranger = crypto.randomUUID()

@@ -21,10 +21,7 @@ if (sshdPath === undefined || ssh === undefined) {
     t.timeout(180_000)
     const running = await sharedService('plain')
     const api = apiOf(running)
-    t.teardown(async () => {
-      await api.close()
-      await running.end()
-    })
+    t.teardown(() => api.end())
     const { token, agentId, tenantId } = await api.workspace()
     const page = docsPage(t, 'guides/vault/ssh-certificates')
     const folder = sshFolder(page.folder)

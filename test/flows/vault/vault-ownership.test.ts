@@ -263,8 +263,7 @@ test('a person needs a direct token of a recent two-factor sign-in', async (t) =
 
   const once = await own(weak.token)
   for (const answer of await Promise.all(sensitive(weak.token, once))) {
-    t.is(answer.status, 401)
-    t.is(answer.body['error'], 'insufficient_user_authentication')
+    t.like(answer, { status: 401, body: { error: 'insufficient_user_authentication' } })
     t.regex(answer.headers['www-authenticate'] ?? '', /acr_values="aal3 aal2", max_age="300"/)
   }
 

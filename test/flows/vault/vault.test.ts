@@ -10,10 +10,7 @@ const CANARY = 'canary-5f1c2e7b90'
 
 const running = await sharedService('plain')
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const apiKey = (more: Json = {}): Json => ({
   provider: 'openai',
@@ -370,8 +367,7 @@ test('required scopes and tokens', async (t) => {
   t.is((await api.get(PATH)).status, 401)
   // The list needs a delegated token.
   const direct = await api.get(PATH, plain)
-  t.is(direct.status, 403)
-  t.is(direct.body['error'], 'forbidden')
+  t.like(direct, { status: 403, body: { error: 'forbidden' } })
 })
 
 test('the features are in the capabilities', async (t) => {

@@ -123,8 +123,7 @@ test('id and slug together are a bad request', async (t) => {
 
 test('direct registration is refused by policy, and answers 201 where it is allowed', async (t) => {
   const refused = await post(REGISTER, registrationBody().body)
-  t.is(refused.status, 403)
-  t.is(refused.body['error'], 'policy_denied')
+  t.like(refused, { status: 403, body: { error: 'policy_denied' } })
   const id = crypto.randomUUID()
   await sql(
     resources.database,
@@ -177,8 +176,7 @@ test('a second complete is 400, a known key 409', async (t) => {
   t.is((await post(path, { challenge_id, nonce })).status, 400)
   const sent = key.registration({ issuer: ISSUER, tenantId: resources.controlPlane.id })
   const again = await post(`${REGISTER}/pow`, { name: 'Again', ...sent })
-  t.is(again.status, 409)
-  t.is(again.body['error'], 'conflict')
+  t.like(again, { status: 409, body: { error: 'conflict' } })
 })
 
 for (const [title, body] of [
@@ -191,8 +189,7 @@ for (const [title, body] of [
 ] as const) {
   test(`a login challenge for ${title} is a bad request`, async (t) => {
     const answer = await post('/api/v1/agents/auth/challenge', body)
-    t.is(answer.status, 400)
-    t.is(answer.body['error'], 'bad_request')
+    t.like(answer, { status: 400, body: { error: 'bad_request' } })
   })
 }
 
@@ -207,8 +204,7 @@ test('a failed verify does not say why', async (t) => {
   const failed = await verify({ challenge_id: wrong['challenge_id'], signature })
   const unknown = await verify({ challenge_id: crypto.randomUUID(), signature })
   for (const answer of [failed, unknown]) {
-    t.is(answer.status, 400)
-    t.is(answer.body['error'], 'invalid_grant')
+    t.like(answer, { status: 400, body: { error: 'invalid_grant' } })
   }
   t.is(failed.body['detail'], unknown.body['detail'])
 
@@ -218,8 +214,7 @@ test('a failed verify does not say why', async (t) => {
     signature: key.signChallenge(String(scoped['payload'])),
     scope: 'tenant:manage',
   })
-  t.is(outside.status, 400)
-  t.is(outside.body['error'], 'invalid_scope')
+  t.like(outside, { status: 400, body: { error: 'invalid_scope' } })
 
   const bound = await challenge()
   const proof = {
@@ -227,8 +222,7 @@ test('a failed verify does not say why', async (t) => {
     signature: key.signChallenge(String(bound['payload'])),
   }
   const refused = await verify(proof, { dpop: 'bad' })
-  t.is(refused.status, 401)
-  t.is(refused.body['error'], 'use_dpop_nonce')
+  t.like(refused, { status: 401, body: { error: 'use_dpop_nonce' } })
   t.is(refused.headers['dpop-nonce'], 'nonce')
   t.regex(refused.headers['www-authenticate'] ?? '', /^DPoP error="use_dpop_nonce"/)
   const accepted = await verify(proof, { dpop: 'good' })

@@ -13,10 +13,7 @@ import { ownService } from '../../support/service/own-service.js'
 
 const running = await ownService()
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 /** Runs `svc operator ...` against the database of the running service. */
 const run = (...words: string[]) => runWith({ DATABASE_URL: running.db.url }, ...words)

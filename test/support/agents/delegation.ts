@@ -48,11 +48,7 @@ export async function ownToken(
   const party = await relyingParty(api.at, { tenantId }, { scopes: scope.split(' ') })
   const begun = await journey(party, { scope })
   const answer = callbackOf(await authorized(browser, human, begun.url))
-  const tokens = await oidc.authorizationCodeGrant(party.config, answer, {
-    pkceCodeVerifier: begun.verifier,
-    expectedState: begun.state,
-    expectedNonce: begun.nonce,
-  })
+  const tokens = await oidc.authorizationCodeGrant(party.config, answer, begun.checks)
   return tokens.access_token
 }
 

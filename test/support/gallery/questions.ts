@@ -32,11 +32,7 @@ export async function answering(scene: Scene, { page, context }: Window, see: Se
     const begun = await journey(party, { scope: 'openid profile email offline_access' })
     const answer = await context.request.get(begun.url.href, { maxRedirects: 0 })
     const callback = new URL(answer.headers()['location']!)
-    const tokens = await oidc.authorizationCodeGrant(party.config, callback, {
-      pkceCodeVerifier: begun.verifier,
-      expectedState: begun.state,
-      expectedNonce: begun.nonce,
-    })
+    const tokens = await oidc.authorizationCodeGrant(party.config, callback, begun.checks)
     return tokens.id_token!
   }
 

@@ -43,8 +43,7 @@ export const ADD = '/auth/account/passkeys'
 export type PasskeyWorkspace = { readonly running: TestService; readonly workspace: Workspace }
 
 export function browserOf(t: ExecutionContext, running: TestService): TestBrowser {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   return browser
 }
 

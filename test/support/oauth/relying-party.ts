@@ -59,6 +59,8 @@ export type Journey = {
   readonly verifier: string
   readonly state: string
   readonly nonce: string
+  /** What openid-client compares at the token endpoint. */
+  readonly checks: oidc.AuthorizationCodeGrantChecks
 }
 
 /** An authorization request with PKCE, state and nonce. */
@@ -78,7 +80,9 @@ export async function journey(
     nonce,
     ...parameters,
   })
-  return { url, verifier, state, nonce }
+  const expected = { expectedState: state, expectedNonce: parameters['nonce'] ?? nonce }
+  const checks = { pkceCodeVerifier: verifier, ...expected }
+  return { url, verifier, state, nonce, checks }
 }
 
 export const pathOf = (url: URL): string => url.pathname + url.search
@@ -122,7 +126,7 @@ export async function signedIn(
   const tokens = await oidc.authorizationCodeGrant(
     party.config,
     callback,
-    { pkceCodeVerifier: begun.verifier, expectedState: begun.state, expectedNonce: begun.nonce },
+    begun.checks,
     undefined,
     options,
   )

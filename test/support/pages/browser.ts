@@ -10,12 +10,12 @@ export {
 } from '../../../runtime/client/browser.js'
 export type TestBrowser = Browser
 
-export function openBrowser({
-  baseUrl,
-  ca,
-}: {
-  readonly baseUrl: string
-  readonly ca?: string | undefined
-}): TestBrowser {
-  return open({ baseUrl, ca, userAgent: 'test browser' })
+type Opening = { readonly baseUrl: string; readonly ca?: string | undefined }
+type Running = { teardown(end: () => Promise<void>): void }
+
+/** @param t closes the browser at the end of the test. */
+export function openBrowser({ baseUrl, ca }: Opening, t?: Running): TestBrowser {
+  const browser = open({ baseUrl, ca, userAgent: 'test browser' })
+  t?.teardown(() => browser.close())
+  return browser
 }

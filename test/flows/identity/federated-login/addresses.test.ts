@@ -52,8 +52,7 @@ test.after.always(async () => {
 })
 
 function browser(t: ExecutionContext): TestBrowser {
-  const opened = openBrowser(running)
-  t.teardown(() => opened.close())
+  const opened = openBrowser(running, t)
   return opened
 }
 

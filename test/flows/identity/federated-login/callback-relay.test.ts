@@ -61,8 +61,7 @@ test('a person signs in at a preview deployment through the redirect URI of the 
     workspace.tenantId,
     JSON.stringify({ social: { provision: true } }),
   ])
-  const browser = openBrowser(preview)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(preview, t)
   const away = await departed(browser, workspace)
   const asked = new URL(away.location!)
   t.is(asked.searchParams.get('redirect_uri'), `${relayUrl}/auth/sso/callback/oidc`)

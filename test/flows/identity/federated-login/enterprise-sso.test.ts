@@ -124,8 +124,7 @@ test.serial(
     )
     t.false(row!.text.includes('secret word'), 'sealed at rest')
     const changed = await api.call('PATCH', at, { token, json: { name: 'Renamed' } })
-    t.is(changed.status, 200)
-    t.is(changed.body['name'], 'Renamed')
+    t.like(changed, { status: 200, body: { name: 'Renamed' } })
     t.true(changed.body['has_client_secret'])
     t.is((await api.list(PROVIDERS, token)).rows.length, 1)
 
@@ -191,8 +190,7 @@ test.serial('a domain is verified by DNS and belongs to one organization', async
   dns.records.set(record, ['other', value])
   t.is((await api.post(`${at}/verify`, second.token)).status, 404)
   const verified = await api.post(`${at}/verify`, first.token)
-  t.is(verified.status, 200)
-  t.is(verified.body['status'], 'verified')
+  t.like(verified, { status: 200, body: { status: 'verified' } })
   t.deepEqual((await api.post(`${at}/verify`, first.token)).body, verified.body)
 
   const rival = await api.post(DOMAINS, second.token, { domain: 'bücher.example' })
@@ -256,9 +254,7 @@ test.serial('check-sso returns the provider of a verified domain', async (t) => 
   const ask = (email: string, more: Json = { tenant_id: setting.tenantId }) =>
     api.call('POST', '/auth/check-sso', { json: { email, ...more } })
   const routed = await ask(`unknown-at-all@${name.toUpperCase()}`)
-  t.is(routed.status, 200)
-  t.is(routed.body['sso'], true)
-  t.is(routed.body['organization_id'], setting.organizationId)
+  t.like(routed, { status: 200, body: { sso: true, organization_id: setting.organizationId } })
   t.is(routed.body['organization_name'], 'Acme')
   t.deepEqual((await ask(person.email)).body['organization_id'], setting.organizationId)
   t.deepEqual((await ask('ada@elsewhere.example')).body, { sso: false })

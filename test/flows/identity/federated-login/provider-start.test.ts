@@ -46,8 +46,7 @@ test.after.always(async () => {
 const MALLORY = { sub: 'mallory', email: 'mallory@evil.works', email_verified: true }
 
 function browserOf(t: ExecutionContext): TestBrowser {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   return browser
 }
 

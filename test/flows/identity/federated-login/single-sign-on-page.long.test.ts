@@ -33,8 +33,7 @@ testCommands(
     t.is(await page.run('sh', 2, env), 'verified')
     const url = await page.run('sh', 3, env)
 
-    const browser = openBrowser(running)
-    t.teardown(() => browser.close())
+    const browser = openBrowser(running, t)
     // A link of another site: the confirmation page comes first.
     const asks = await browser.get(ownPathOf(url))
     t.is(asks.status, 200)

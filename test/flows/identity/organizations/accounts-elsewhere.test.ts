@@ -11,10 +11,7 @@ import { sharedService } from '../../../support/service.js'
 const running = await sharedService('people')
 const db = running.db.database
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const USERS = '/api/v1/tenant-users'
 const PASSWORD = 'the password of this tenant'
@@ -129,8 +126,7 @@ test('an invited user with an account that the operator suspended looks like any
     const path = `${USERS}/${id}`
     t.is((await api.post(`${path}/suspend`, two.token)).body['status'], 'suspended')
     const back = await api.post(`${path}/reactivate`, two.token)
-    t.is(back.status, 200)
-    t.is(back.body['status'], 'invited')
+    t.like(back, { status: 200, body: { status: 'invited' } })
   }
 })
 
@@ -139,8 +135,7 @@ test('an operator invite of a reserved name signs in, with or without an account
   const email = `owner.${home.tenantId}@example.org`
   await add(home.token, email, 'the password of another')
   const accept = async (typed: string) => {
-    const browser = openBrowser(running)
-    t.teardown(() => browser.close())
+    const browser = openBrowser(running, t)
     const { inviteUrl, tenantSlug } = await bootstrapped(running)
     const page = await browser.get(new URL(inviteUrl).pathname)
     const answer = await browser.submit(page, { email: typed, password: PASSWORD })

@@ -104,8 +104,7 @@ test('activation ends everything the bootstrap issued, in every process at once'
   )
 
   const again = await activate(second, token)
-  t.is(again.status, 409)
-  t.is(again.body['error'], 'conflict')
+  t.like(again, { status: 409, body: { error: 'conflict' } })
   const audit = await sql<{ type: string; data: Json }>(
     api.at.db.database,
     `select type, data from audit_events where tenant_id = $1
@@ -146,8 +145,7 @@ test('activation is refused to agents, fixture users, one factor and the control
 
   const { token } = await owned({ factor: false })
   const weak = await activate(api, token)
-  t.is(weak.status, 401)
-  t.is(weak.body['error'], 'insufficient_user_authentication')
+  t.like(weak, { status: 401, body: { error: 'insufficient_user_authentication' } })
   t.regex(String(weak.headers['www-authenticate']), /acr_values="aal3 aal2"/)
 })
 

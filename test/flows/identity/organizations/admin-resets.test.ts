@@ -26,10 +26,7 @@ const running = await sharedService('enterprise')
 const mail = await sharedMail()
 const api = apiOf(running)
 const { database } = running.db
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const idOf = async ({ token }: Workspace, email: string) =>
   String((await api.list(`${USERS}?email=${email}`, token)).rows[0]?.['id'])
@@ -64,8 +61,7 @@ async function scene(t: ExecutionContext) {
 
 /** Where the sign-in page leads with a password. Undefined: the password is wrong. */
 async function enters(t: ExecutionContext, human: Human): Promise<string | undefined> {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   return (await signIn(browser, human)).location?.split('?')[0]
 }
 
@@ -119,8 +115,7 @@ test('a reset password stops working at once, sessions end, and a link in a mail
 
   // A second reset replaces the link.
   t.is((await reset(token, id, 'reset-password')).status, 202)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   t.is((await browser.get(path)).status, 410)
   const second = await mail.letterTo(user.human.email, /administrator .* reset your password/, 1)
   const page = await browser.get(pathIn(second, '/auth/password/reset/'))
@@ -153,8 +148,7 @@ test('a reset of the factors leaves a way in: where none is left the message set
   ])
   t.is((await reset(token, id, 'reset-factors')).status, 202)
   const letter = await mail.letterTo(user.human.email, /removed your passkeys/)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const page = await browser.get(pathIn(letter, '/auth/password/reset/'))
   t.is((await browser.submit(page, { password: NEW })).status, 200)
   t.is(await enters(t, { ...user.human, password: NEW }), '/auth/account')
@@ -291,8 +285,7 @@ test('a user whom a directory provisioned gets the link of a first password', as
   await directory.create(email)
   t.is((await reset(token, await idOf(workspace, email), 'reset-password')).status, 202)
   const letter = await mail.letterTo(email, /reset your password/)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const page = await browser.get(pathIn(letter, '/auth/password/reset/'))
   t.is((await browser.submit(page, { password: NEW })).status, 200)
   const tenantSlug = String(workspace.body['tenant_slug'])

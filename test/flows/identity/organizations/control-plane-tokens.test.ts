@@ -6,10 +6,7 @@ import { sharedService } from '../../../support/service.js'
 
 const running = await sharedService('enterprise')
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const PROVIDERS = '/api/v1/sso/providers'
 const POLICIES = '/api/v1/access-policies'

@@ -8,10 +8,7 @@ import { sharedService, TRANSPORTS } from '../../../support/service.js'
 const PATH = '/api/v1/control-plane/organizations'
 const running = await sharedService('plain')
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const tenantsOf = (organizationId: unknown) => `${PATH}/${String(organizationId)}/tenants`
 

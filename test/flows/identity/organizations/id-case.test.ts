@@ -6,10 +6,7 @@ import { sharedService } from '../../../support/service.js'
 
 const running = await sharedService('commerce')
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const upper = (id: unknown) => String(id).toUpperCase()
 const basic = (id: unknown, secret: unknown) => ({
@@ -49,15 +46,13 @@ test('in paths', async (t) => {
   t.is(switched.body['tenant_id'], tenantId)
   const { agentId: other } = await api.register(tenantId)
   const suspended = await api.post(`/api/v1/agents/${upper(other)}/suspend`, token)
-  t.is(suspended.status, 200)
-  t.is(suspended.body['id'], other)
+  t.like(suspended, { status: 200, body: { id: other } })
 })
 
 test('in JSON bodies', async (t) => {
   const { token, tenantId, agentId, key } = await api.workspace()
   const login = await api.login(key, { agent_id: upper(agentId), tenant_id: upper(tenantId) })
-  t.is(login.status, 200)
-  t.is(login.body['agent_id'], agentId)
+  t.like(login, { status: 200, body: { agent_id: agentId } })
 
   const product = await api.post('/api/v1/commerce/products', token, { name: 'Tea' })
   const price = await api.post('/api/v1/commerce/prices', token, {
@@ -83,8 +78,7 @@ test('in JSON bodies', async (t) => {
     token,
     { grantee_type: 'agent', grantee_id: upper(agentId), capabilities: ['use'] },
   )
-  t.is(grant.status, 201)
-  t.is(grant.body['grantee_id'], agentId)
+  t.like(grant, { status: 201, body: { grantee_id: agentId } })
   const sso = await api.post('/auth/check-sso', undefined, {
     email: 'someone@example.com',
     tenant_id: upper(tenantId),

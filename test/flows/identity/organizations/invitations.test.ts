@@ -101,8 +101,7 @@ async function harbour(t: ExecutionContext) {
     tenantId: workspace.tenantId,
     database: running.db.database,
     browser() {
-      const opened = openBrowser(running)
-      t.teardown(() => opened.close())
+      const opened = openBrowser(running, t)
       return opened
     },
     create: (json: Record<string, string>) => api.call('POST', USERS, { token, json }),
@@ -203,8 +202,7 @@ const DOMAIN = mailDomain()
 const PASSWORD = 'a password of the harbour master'
 
 function browserOf(t: ExecutionContext): TestBrowser {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   return browser
 }
 

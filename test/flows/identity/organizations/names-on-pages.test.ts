@@ -45,8 +45,7 @@ const sentenceOf = ({ html }: Page) =>
 
 test('an application asks for sign-in and consent', async (t) => {
   const { url } = await journey(await application(), { scope: 'openid profile' })
-  const stranger = openBrowser(running)
-  t.teardown(() => stranger.close())
+  const stranger = openBrowser(running, t)
   const login = await stranger.follow(await stranger.get(pathOf(url)))
   t.is(sentenceOf(login), `Continue to ${SHOWN}.`, login.html)
   const consent = await person.browser.follow(await person.browser.get(pathOf(url)))

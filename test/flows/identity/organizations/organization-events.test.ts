@@ -9,10 +9,7 @@ import { sql } from '../../../support/storage/sql.js'
 
 const running = await sharedService('plain')
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const ORGANIZATIONS = '/api/v1/control-plane/organizations'
 const tenantsOf = (organizationId: string) => `${ORGANIZATIONS}/${organizationId}/tenants`
@@ -114,8 +111,7 @@ test('who joins at one tenant is named there, and by the membership in the other
   const second = await environment(organizationId, operator, 'Second')
   const json = { email: human.email, role: 'member' }
   const invited = await created(membersOf(organizationId), operator, json)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   t.is((await signIn(browser, human)).status, 303)
 
   const [here, there, own] = await Promise.all([

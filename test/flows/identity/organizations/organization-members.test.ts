@@ -132,8 +132,7 @@ test('an invitation does not reveal whether there is an account, and its owner j
   t.deepEqual(answers[0], answers[1])
   t.like(answers[0]![1], { kind: 'user', role: 'owner', status: 'invited', display_name: '' })
 
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   t.is((await signIn(browser, human)).status, 303)
   const rows = await rowsOf(path, operator)
   const joined = rows.find(({ email }) => email === human.email)!
@@ -162,8 +161,7 @@ test('an unverified address does not join', async (t) => {
     [human.email],
   )
   await expected(201, api.post(path, workspace.operator, { email: human.email, role: 'owner' }))
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   t.is((await signIn(browser, human)).status, 303)
   const rows = await rowsOf(path, workspace.operator)
   t.is(rows.find(({ email }) => email === human.email)?.['status'], 'invited')
@@ -267,8 +265,7 @@ test('the last owner stays, also under concurrent requests', async (t) => {
       ['DELETE', undefined],
     ] as const) {
       const answer = await api.call(method, `${path}/${first}`, { token: operator, json })
-      t.is(answer.status, 409)
-      t.is(answer.body['error'], 'last_owner')
+      t.like(answer, { status: 409, body: { error: 'last_owner' } })
     }
   }
   await refused()

@@ -108,11 +108,7 @@ async function populatedTenant(t: ExecutionContext) {
   const tokens = await oidc.authorizationCodeGrant(
     party.config,
     callbackOf(await authorized(person.browser, human, begun.url)),
-    {
-      pkceCodeVerifier: begun.verifier,
-      expectedState: begun.state,
-      expectedNonce: begun.nonce,
-    },
+    begun.checks,
   )
   const personBasic = {
     authorization: `Basic ${Buffer.from(`${party.clientId}:${party.secret}`).toString('base64')}`,

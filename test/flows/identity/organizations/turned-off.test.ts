@@ -14,14 +14,10 @@ const running = await testService({
   },
 })
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 test('with console.enabled = false there is no console and no client', async (t) => {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   t.is((await browser.get('/console')).status, 404)
   const { tenantId } = await api.workspace()
   const query = new URLSearchParams({
@@ -52,8 +48,7 @@ test('organizations.enabled = false leaves creation to operators of the deployme
     await api.post(`${CONTROL}/${organizationId}/tenants`, operator, { name: 'Second' }),
     await api.post(`/api/v1/organizations/${organizationId}/members`, operator, json),
   ]) {
-    t.is(answer.status, 403)
-    t.is(answer.body['error'], 'policy_denied')
+    t.like(answer, { status: 403, body: { error: 'policy_denied' } })
   }
   const deployment = await operatorOfDeployment(api)
   t.is(

@@ -9,10 +9,7 @@ import { sharedTwo } from '../../../support/service/two-services.js'
 const running = await sharedService('plain')
 const api = apiOf(running)
 const { database } = running.db
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const USERS = '/api/v1/tenant-users'
 const FIXTURES = '/api/v1/sandbox/fixture-users'
@@ -63,8 +60,7 @@ for (const transport of TRANSPORTS) {
       t.is(headers['cache-control'], 'no-store')
     }
     const sixth = await api.post(FIXTURES, token)
-    t.is(sixth.status, 409)
-    t.is(sixth.body['error'], 'fixture_user_limit')
+    t.like(sixth, { status: 409, body: { error: 'fixture_user_limit' } })
 
     const gone = made[0]?.body['id']
     t.is((await api.post(`${USERS}/${String(gone)}/suspend`, token)).status, 200)

@@ -41,10 +41,7 @@ await listed.create('grace', {
 const { meta } = ada as { meta: Json }
 const modified = String(meta['lastModified'])
 const CORE = 'urn:ietf:params:scim:schemas:core:2.0:User'
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 let people = 0
 async function person(more: Json = {}) {
@@ -139,8 +136,7 @@ test('Entra changes the work address of a user who has not signed in', async (t)
   t.is((await api.get(at, directory.workspace.token)).body['email'], 'moved@corp.test')
   const other = await person()
   const taken = await directory.patch(other['id'], operation)
-  t.is(taken.status, 409)
-  t.is(taken.body['scimType'], 'uniqueness')
+  t.like(taken, { status: 409, body: { scimType: 'uniqueness' } })
 })
 
 test('one value of a list is primary', async (t) => {
@@ -232,8 +228,7 @@ test('a token gives no role beyond its own, and protects owners', async (t) => {
 test('active false ends the sessions and tokens of the user at once', async (t) => {
   const own = await openDirectory(api)
   const human = fixtureOf(own.workspace)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   t.is((await signIn(browser, human)).status, 303)
   t.is((await browser.get('/auth/account')).status, 200)
   const found = await own.send(

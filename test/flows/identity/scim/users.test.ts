@@ -14,10 +14,7 @@ import { sharedService } from '../../../support/service.js'
 
 const running = await sharedService('enterprise')
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const ERROR = 'urn:ietf:params:scim:api:messages:2.0:Error'
 const LIST = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
@@ -202,15 +199,13 @@ test('active false suspends, true reactivates, and DELETE removes', async (t) =>
   const { id } = await directory.create('eve@corp.test')
   const at = `/api/v1/tenant-users/${String(id)}`
   const off = await directory.patch(id, { op: 'replace', value: { active: false } })
-  t.is(off.status, 200)
-  t.is(off.body['active'], false)
+  t.like(off, { status: 200, body: { active: false } })
   t.is((await api.get(at, directory.workspace.token)).body['status'], 'suspended')
   const on = await directory.patch(id, { op: 'Replace', path: 'active', value: 'True' })
   t.is(on.body['active'], true)
   t.is((await api.get(at, directory.workspace.token)).body['status'], 'pre_provisioned')
   const gone = await directory.send('DELETE', `/Users/${String(id)}`)
-  t.is(gone.status, 204)
-  t.is(gone.body['text'], '')
+  t.like(gone, { status: 204, body: { text: '' } })
   for (const method of ['GET', 'DELETE', 'PUT', 'PATCH'])
     refused(
       t,

@@ -31,10 +31,7 @@ test.before(async () => {
   api = apiOf(running)
   person = await bootstrapped(running)
 })
-test.after.always(async () => {
-  await api?.close()
-  await running?.end()
-})
+test.after.always(() => api?.end())
 
 /** Sends a request while the deletion is uncommitted, and commits once the request waits for it. */
 async function meanwhile<T>({ clientId }: RelyingParty, ask: () => Promise<T>): Promise<T> {
@@ -79,8 +76,7 @@ for (const [path, fieldsOf] of Object.entries(asking))
   })
 
 test.serial('/oauth/authorize: a page, before the sign-in and after it', async (t) => {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const stranger = await relyingParty(running, person)
   const { url } = await journey(stranger)
   const before = await meanwhile(stranger, () => browser.get(pathOf(url)))

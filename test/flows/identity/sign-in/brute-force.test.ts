@@ -104,8 +104,7 @@ test('guesses of an address count over all tenants, with and without an account'
   })
   t.teardown(() => running.end())
   const places = await Promise.all(Array.from({ length: 7 }, () => bootstrapped(running)))
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const at = async (place: number, email: string, password?: string) => {
     browser.cookies.clear()
     const page = await browser.get(`/auth/login?tenant_slug=${places[place]!.tenantSlug}`)

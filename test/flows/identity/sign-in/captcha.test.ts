@@ -91,8 +91,7 @@ test.serial(
     t.is(events.length, 3, 'a missing CAPTCHA response is not a password attempt')
     const done = await browser.submit(page, { ...right, ...PERSON })
     t.is(done.status, 303)
-    const fresh = openBrowser(running)
-    t.teardown(() => fresh.close())
+    const fresh = openBrowser(running, t)
     const after = await signIn(fresh, {
       tenantSlug: (await bootstrapped(running)).tenantSlug,
       ...right,
@@ -168,8 +167,7 @@ test.serial('a password reset mail needs a CAPTCHA response', async (t) => {
 // The built-in CAPTCHA: a proof of work in the browser, after repeated failures.
 
 async function tenant(t: ExecutionContext) {
-  const browser = openBrowser(builtIn)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(builtIn, t)
   const workspace = await bootstrapped(builtIn)
   const right = { email: workspace.email, password: workspace.password }
   const wrong = { ...right, password: 'wrong' }

@@ -74,8 +74,7 @@ let count = 0
 const mailbox = () => `ada@corp-${(count += 1)}.works`
 
 function browserOf(t: ExecutionContext): TestBrowser {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   return browser
 }
 

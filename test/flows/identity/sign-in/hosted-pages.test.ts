@@ -12,8 +12,7 @@ test.after.always(() => running.end())
 const fresh = () => bootstrapped(running)
 
 async function browsing(t: { teardown(end: () => Promise<void>): void }): Promise<TestBrowser> {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   return browser
 }
 
@@ -216,8 +215,7 @@ test('after the session ends, the user is redirected to that tenant’s sign-in 
 
 test('an expired sign-in leads to the sign-in page of the same tenant', async (t) => {
   const workspace = await bootstrapped(running)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const { tenantSlug: slug, tenantId, email, password } = workspace
   const page = await browser.get(`/auth/login?tenant_slug=${slug}&ui_locales=de`)
   await sql(

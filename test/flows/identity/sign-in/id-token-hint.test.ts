@@ -12,9 +12,9 @@ import {
   pathOf,
   type RelyingParty,
   relyingParty,
+  signedIn,
 } from '../../../support/oauth/relying-party.js'
 import { sharedService, type TestService } from '../../../support/service.js'
-import * as oidc from 'openid-client'
 
 let running: TestService
 let api: Api
@@ -28,23 +28,11 @@ test.before(async () => {
   workspace = await api.workspace('Pair')
   party = await relyingParty(running, workspace)
   ann = fixtureOf(workspace)
-  const browser = openBrowser(running)
-  const { url, verifier, state, nonce } = await journey(party)
-  const login = await browser.follow(await browser.get(pathOf(url)))
-  const asked = await browser.follow(await browser.submit(login, credentials(ann)))
-  const callback = callbackOf(await browser.submit(asked, { action: 'allow' }))
-  const tokens = await oidc.authorizationCodeGrant(party.config, callback, {
-    pkceCodeVerifier: verifier,
-    expectedState: state,
-    expectedNonce: nonce,
-  })
+  const { browser, tokens } = await signedIn(running, party, ann)
   hint = tokens.id_token!
   await browser.close()
 })
-test.after.always(async () => {
-  await api?.close()
-  await running?.end()
-})
+test.after.always(() => api?.end())
 
 const credentials = ({ email, password }: Human) => ({ email, password })
 const opened = async (browser: TestBrowser, parameters: Readonly<Record<string, string>>) =>
@@ -53,8 +41,7 @@ const errorOf = (page: Page) => callbackOf(page).searchParams.get('error')
 
 test('signing in as another user returns an error to the application, without a loop', async (t) => {
   const bob = await newFixture(api, workspace)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   await signIn(browser, bob)
   const login = await opened(browser, { id_token_hint: hint })
   t.true(login.path.startsWith('/auth/login'))
@@ -70,8 +57,7 @@ test('signing in as another user returns an error to the application, without a 
 
 test('prompt=none with another user signed in returns no code', async (t) => {
   const bob = await newFixture(api, workspace)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   await signIn(browser, bob)
   const asked = await opened(browser, {})
   t.truthy(callbackOf(await browser.submit(asked, { action: 'allow' })).searchParams.get('code'))
@@ -88,8 +74,7 @@ test('prompt=none with another user signed in returns no code', async (t) => {
 
 test('the same with a second factor, and with a sub in the claims parameter', async (t) => {
   const bob = await newFixture(api, workspace)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const account = await browser.follow(await signIn(browser, bob))
   const { codes } = await enrol(
     browser,

@@ -37,8 +37,7 @@ const passes = (secs: number) =>
 test.serial(
   'a session in use outlives its idle time, and ends with its absolute one',
   async (t) => {
-    const browser = openBrowser(running)
-    t.teardown(() => browser.close())
+    const browser = openBrowser(running, t)
     await signIn(browser, person)
     const step = SESSION.idleSecs - 60
     for (let age = step; age < SESSION.absoluteSecs; age += step) {
@@ -54,8 +53,7 @@ test.serial(
 
 test.serial('an unused session ends, and its tokens keep their lifetime', async (t) => {
   const party = await relyingParty(running, person)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const begun = await journey(party)
   const callback = callbackOf(await authorized(browser, person, begun.url))
   t.truthy(callback.searchParams.get('code'))

@@ -78,11 +78,7 @@ test('an application asks for aal3: a passkey is enrolled for it, and then asked
   const consent = await browser.follow(await browser.get(resume))
   t.true(isConsent(consent), consent.html)
   const callback = callbackOf(await browser.submit(consent, { action: 'allow' }))
-  const tokens = await oidc.authorizationCodeGrant(party.config, callback, {
-    pkceCodeVerifier: begun.verifier,
-    expectedState: begun.state,
-    expectedNonce: begun.nonce,
-  })
+  const tokens = await oidc.authorizationCodeGrant(party.config, callback, begun.checks)
   const claims = tokens.claims()!
   t.is(claims['acr'], 'aal3')
   t.deepEqual(claims['amr'], ['pwd', 'hwk', 'user', 'mfa'])
@@ -101,11 +97,7 @@ test('an application asks for aal3: a passkey is enrolled for it, and then asked
   t.is(unmet.searchParams.get('error'), 'unmet_authentication_requirements')
   const raised = await other.follow(await useKey(other, stepUp, key, {}, SECOND_FACTOR))
   t.is(raised.status, 302, raised.html)
-  const second = await oidc.authorizationCodeGrant(party.config, callbackOf(raised), {
-    pkceCodeVerifier: next.verifier,
-    expectedState: next.state,
-    expectedNonce: next.nonce,
-  })
+  const second = await oidc.authorizationCodeGrant(party.config, callbackOf(raised), next.checks)
   t.is(second.claims()!['acr'], 'aal3')
 })
 

@@ -28,19 +28,12 @@ async function harbour(t: ExecutionContext, environment?: Record<string, string>
   const domain = mailDomain()
   const ada = `ada@${domain}`
   const api = apiOf(running)
-  t.teardown(async () => {
-    await api.close()
-    await running.end()
-  })
+  t.teardown(() => api.end())
   const workspace = await api.workspace()
   await ownDomain(api, workspace, ada)
   const { token } = workspace
   const tenantSlug = String(workspace.body['tenant_slug'])
-  const browser = () => {
-    const opened = openBrowser(running)
-    t.teardown(() => opened.close())
-    return opened
-  }
+  const browser = () => openBrowser(running, t)
   return {
     running,
     mail,
@@ -159,10 +152,7 @@ test.serial('a resent invitation invalidates the previous one', async (t) => {
 test.serial('with invitations disabled no mail is sent', async (t) => {
   const running = await sharedService('plain')
   const api = apiOf(running)
-  t.teardown(async () => {
-    await api.close()
-    await running.end()
-  })
+  t.teardown(() => api.end())
   const { token, tenantId } = await api.workspace()
   const made = await api.post(USERS, token, { email: `ada@${mailDomain()}` })
   t.is(made.body['status'], 'invited')

@@ -15,10 +15,7 @@ const bytes = (text: string) => new Uint8Array(Buffer.from(text, 'utf8'))
 async function slowPerson(t: ExecutionContext) {
   const running = await sharedService('plain')
   const api = apiOf(running)
-  t.teardown(async () => {
-    await api.close()
-    await running.end()
-  })
+  t.teardown(() => api.end())
   const { token, body } = await api.workspace()
   const fixture = body['fixture_end_user'] as Json
   const [email, password] = [String(fixture['email']), String(fixture['password'])]
@@ -33,8 +30,7 @@ async function slowPerson(t: ExecutionContext) {
     rotate: () =>
       api.post(`/api/v1/sandbox/fixture-users/${String(fixture['id'])}/rotate-password`, token),
     enter() {
-      const browser = openBrowser(running)
-      t.teardown(() => browser.close())
+      const browser = openBrowser(running, t)
       return { browser, answer: signIn(browser, person) }
     },
   }

@@ -33,10 +33,7 @@ import { ownerHome } from '../../../support/identity/owner.js'
 const running = await sharedService('people')
 const mail = await sharedMail()
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 const NEW = 'an entirely new sentence of hers'
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 
@@ -228,8 +225,7 @@ test.serial('the API refuses a short and a common password', async (t) => {
 
 test.serial('every page that sets one refuses a short and a common password', async (t) => {
   const workspace = await bootstrapped(running)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const refuses = async (form: Awaited<ReturnType<typeof browser.get>>, more = {}) => {
     for (const password of [SHORT, ...COMMON]) {
       const answer = await browser.submit(form, { ...more, password })
@@ -252,8 +248,7 @@ test.serial('every page that sets one refuses a short and a common password', as
   await refuses(invitation)
   t.is((await browser.submit(invitation, { password: GOOD })).location, '/auth/account')
 
-  const login = openBrowser(running)
-  t.teardown(() => login.close())
+  const login = openBrowser(running, t)
   const tenantSlug = String(body['tenant_slug'])
   const page = await signIn(login, { tenantSlug, email: ADA, password: 'not this one' })
   const forgot = await login.get(/href="(\/auth\/password\/forgot\?[^"]*)"/.exec(page.html)![1]!)

@@ -30,13 +30,9 @@ async function tokensOf(
   parameters: Readonly<Record<string, string>> = {},
   who: Pick<Workspace, 'email' | 'password'> = person,
 ) {
-  const { url, verifier, state, nonce } = await journey(of, parameters)
+  const { url, checks } = await journey(of, parameters)
   const callback = callbackOf(await authorized(browser, who, url))
-  const tokens = await oidc.authorizationCodeGrant(of.config, callback, {
-    pkceCodeVerifier: verifier,
-    expectedState: state,
-    expectedNonce: nonce,
-  })
+  const tokens = await oidc.authorizationCodeGrant(of.config, callback, checks)
   return { ...tokens, id_token: tokens.id_token!, refresh_token: tokens.refresh_token! }
 }
 const again = { prompt: 'login' }
@@ -69,8 +65,7 @@ test('the tokens of both sign-ins work until the person signs out, then none doe
 })
 
 test('the account page signs out of both too', async (t) => {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const first = await tokensOf(browser, party)
   const second = await tokensOf(browser, archive, again)
   const account = await browser.follow(await browser.get('/auth/account'))
@@ -82,8 +77,7 @@ test('the account page signs out of both too', async (t) => {
 test('signing out as another user does not end the first user’s tokens', async (t) => {
   const neighbour = await bootstrapped(running)
   const theirs = await relyingParty(running, neighbour)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const first = await tokensOf(browser, party)
   const next = await tokensOf(browser, theirs, {}, neighbour)
   t.is((await signOut(browser, next.id_token)).status, 200)

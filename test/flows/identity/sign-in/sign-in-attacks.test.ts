@@ -25,8 +25,7 @@ const OVERLOADED = 503
 const fresh = () => bootstrapped(running)
 
 async function browsing(t: { teardown(end: () => Promise<void>): void }): Promise<TestBrowser> {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   return browser
 }
 
@@ -286,8 +285,7 @@ for (const [what, pick] of [
     t.teardown(() => enrolment.browser.close())
     const racers = []
     for (let count = 0; count < RACERS; count += 1) {
-      const browser = openBrowser(open)
-      t.teardown(() => browser.close())
+      const browser = openBrowser(open, t)
       racers.push({ browser, page: await browser.follow(await signIn(browser, workspace)) })
     }
     const code = pick(enrolment)

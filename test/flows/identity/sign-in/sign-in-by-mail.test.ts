@@ -32,10 +32,7 @@ async function harbour(
   const domain = mailDomain()
   const ada = `ada@${domain}`
   const api = apiOf(running)
-  t.teardown(async () => {
-    await api.close()
-    await running.end()
-  })
+  t.teardown(() => api.end())
   const workspace = await api.workspace()
   const { token, body, tenantId } = workspace
   await ownDomain(api, workspace, ada)
@@ -53,8 +50,7 @@ async function harbour(
       t.is(made.status, 201)
     },
     browser() {
-      const browser = openBrowser(running)
-      t.teardown(() => browser.close())
+      const browser = openBrowser(running, t)
       return browser
     },
   }

@@ -10,8 +10,7 @@ for (const transport of TRANSPORTS) {
     const running = await sharedService('plain', { transport })
     t.teardown(() => running.end())
     const workspace = await bootstrapped(running)
-    const browser = openBrowser(running)
-    t.teardown(() => browser.close())
+    const browser = openBrowser(running, t)
 
     const answer = await signIn(browser, workspace)
     t.is(answer.status, 303, answer.html)
@@ -57,8 +56,7 @@ test('a second factor is enrolled, then required at every sign-in', async (t) =>
   t.true(first.page.html.includes('href="/auth/account"'))
   t.is((await first.browser.get('/auth/account')).status, 200)
 
-  const second = openBrowser(running)
-  t.teardown(() => second.close())
+  const second = openBrowser(running, t)
   const answer = await signIn(second, workspace)
   t.regex(answer.location!, /^\/auth\/mfa\?flow=/)
   t.is((await second.get('/auth/account')).status, 303, 'not signed in before the second step')
@@ -70,8 +68,7 @@ test('a second factor is enrolled, then required at every sign-in', async (t) =>
   t.is(done.location, '/auth/account')
   t.is((await second.follow(done)).status, 200)
 
-  const third = openBrowser(running)
-  t.teardown(() => third.close())
+  const third = openBrowser(running, t)
   const page = await third.follow(await signIn(third, workspace))
   const recovered = await third.submit(page, { code: first.recoveryCodes[0]!.toLowerCase() })
   t.is(recovered.location, '/auth/account')
@@ -83,8 +80,7 @@ test('with two_factor every user must enrol a second factor before being signed 
   const running = await sharedService('factors')
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const answer = await signIn(browser, workspace)
   t.regex(answer.location!, /^\/auth\/mfa\/enroll\?flow=/)
   t.regex((await browser.get('/auth/account')).location!, /^\/auth\/login/)
@@ -102,8 +98,7 @@ test('a tenant sets its session lifetimes', async (t) => {
     workspace.tenantId,
     JSON.stringify({ session: { idle_secs: 120, absolute_secs: 600 } }),
   ])
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   await signIn(browser, workspace)
   const rows = await sql(
     database,

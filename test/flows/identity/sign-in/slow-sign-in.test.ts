@@ -96,8 +96,7 @@ test.serial(
   'a user who returns from sign-in after most of an hour still gets the consent page',
   async (t) => {
     const { url } = await journey(party, { prompt: 'consent' })
-    const browser = openBrowser(running)
-    t.teardown(() => browser.close())
+    const browser = openBrowser(running, t)
     const login = await browser.follow(await browser.get(url.pathname + url.search))
     await sql(
       running.db.database,
@@ -130,8 +129,7 @@ test.serial('a decision in the last moment of a device code counts', async (t) =
       'update backchannel_requests set expires_at = expires_at + make_interval(secs => $1)',
       [seconds],
     )
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   for (const [action, error] of [
     ['approve', undefined],
     ['deny', 'access_denied'],
@@ -157,8 +155,7 @@ test.serial('a decision in the last moment of a device code counts', async (t) =
 
 test.serial('going back after the code was redeemed shows a link to the application', async (t) => {
   const { url, verifier } = await journey(party, { prompt: 'consent', ui_locales: 'de' })
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const login = await browser.follow(await browser.get(url.pathname + url.search))
   const asked = await browser.follow(await browser.submit(login, person))
   const back = callbackOf(await browser.submit(asked, { action: 'allow' }))

@@ -25,18 +25,11 @@ async function harbour(t: ExecutionContext, profile: 'people' | 'enterprise' = '
   const domain = mailDomain()
   const [ada, eve] = [`ada@${domain}`, `eve@${domain}`]
   const api = apiOf(running)
-  t.teardown(async () => {
-    await api.close()
-    await running.end()
-  })
+  t.teardown(() => api.end())
   const workspace = await api.workspace()
   const { token, tenantId } = workspace
   const tenantSlug = String(workspace.body['tenant_slug'])
-  const browser = () => {
-    const opened = openBrowser(running)
-    t.teardown(() => opened.close())
-    return opened
-  }
+  const browser = () => openBrowser(running, t)
   const start = `/auth/register?tenant_slug=${tenantSlug}`
   return {
     running,

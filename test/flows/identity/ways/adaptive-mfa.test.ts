@@ -66,8 +66,7 @@ async function stage(t: ExecutionContext) {
     workspace: { ...made, email },
     email,
     browser(): TestBrowser {
-      const opened = openBrowser(running)
-      t.teardown(() => opened.close())
+      const opened = openBrowser(running, t)
       return opened
     },
     /** In the tenant, and in these. */

@@ -18,10 +18,7 @@ async function stage(t: ExecutionContext, profile: 'people' | 'factors' = 'peopl
   const mail = await sharedMail()
   const running = await sharedService(profile)
   const api = apiOf(running)
-  t.teardown(async () => {
-    await api.close()
-    await running.end()
-  })
+  t.teardown(() => api.end())
   const workspace = await api.workspace()
   const slug = String(workspace.body['tenant_slug'])
   const db = running.db.database
@@ -41,8 +38,7 @@ async function stage(t: ExecutionContext, profile: 'people' | 'factors' = 'peopl
       t.deepEqual(changed.body['anonymous'], { enabled: true })
     },
     browser(): TestBrowser {
-      const opened = openBrowser(running)
-      t.teardown(() => opened.close())
+      const opened = openBrowser(running, t)
       return opened
     },
     login: (browser: TestBrowser): Promise<Page> =>
@@ -80,11 +76,7 @@ test.serial('a guest is admitted where the tenant allows it, without address cla
   const begun = await journey(party)
   const none = { email: '', password: '' }
   const callback = callbackOf(await authorized(browser, none, begun.url))
-  const tokens = await oidc.authorizationCodeGrant(party.config, callback, {
-    pkceCodeVerifier: begun.verifier,
-    expectedState: begun.state,
-    expectedNonce: begun.nonce,
-  })
+  const tokens = await oidc.authorizationCodeGrant(party.config, callback, begun.checks)
   const claims = tokens.claims()!
   t.deepEqual(
     ['email', 'email_verified', 'preferred_username'].filter((name) => name in claims),

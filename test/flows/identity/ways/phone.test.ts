@@ -54,8 +54,7 @@ async function stage(
     number: `+49301234567${(stages += 1)}`,
     workspace: await bootstrapped(running),
     browser() {
-      const browser = openBrowser(running)
-      t.teardown(() => browser.close())
+      const browser = openBrowser(running, t)
       return browser
     },
   }

@@ -23,8 +23,7 @@ async function stageOf(t: ExecutionContext, running: TestService) {
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
   function browser(): TestBrowser {
-    const opened = openBrowser(running)
-    t.teardown(() => opened.close())
+    const opened = openBrowser(running, t)
     return opened
   }
   return {

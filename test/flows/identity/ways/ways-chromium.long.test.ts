@@ -21,10 +21,7 @@ test.after.always(() => texts.close())
 
 async function stage(t: ExecutionContext, running: TestService) {
   const api = apiOf(running)
-  t.teardown(async () => {
-    await api.close()
-    await running.end()
-  })
+  t.teardown(() => api.end())
   const workspace = await bootstrapped(running)
   return { running, api, workspace, number: '+493012345678', texts, mail }
 }

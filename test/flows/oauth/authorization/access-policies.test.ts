@@ -19,10 +19,7 @@ const running = await testService({
   },
 })
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const POLICIES = '/api/v1/access-policies'
 const OFFICE = ['192.0.2.0/24']

@@ -13,10 +13,7 @@ test("an application is refused at another tenant's host, and served at all othe
     environment: { SVC_SERVER__BASE_DOMAIN: 'svc.example' },
   })
   const api = apiOf(running)
-  t.teardown(async () => {
-    await api.close()
-    await running.end()
-  })
+  t.teardown(() => api.end())
   const [workspace, other] = [await api.workspace('Here'), await api.workspace('There')]
   const { clientId, secret } = await relyingParty(running, workspace, {
     grantTypes: ['authorization_code', 'client_credentials', DEVICE_GRANT, CIBA_GRANT],

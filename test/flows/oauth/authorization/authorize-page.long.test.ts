@@ -25,8 +25,7 @@ test.after.always(() => running?.end())
 
 async function opened(t: ExecutionContext, more: Partial<NewApplication> = {}) {
   const party = await relyingParty(running, person, more)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const env = { BASE: running.baseUrl, CLIENT_ID: party.clientId, CLIENT_SECRET: party.secret }
   return { party, browser, env }
 }

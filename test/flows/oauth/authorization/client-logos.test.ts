@@ -41,8 +41,7 @@ const image = (format: 'png' | 'jpeg' | 'webp' | 'gif', side = 32) =>
 
 /** The consent page of a client with this logo. */
 async function consentOf(t: ExecutionContext, logoUri: string) {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const page = await arrived(browser, person, begin(host.client({ logo_uri: logoUri })).path)
   t.true(page.html.includes('data-client-host'), page.html)
   const csp = String(page.headers['content-security-policy'])

@@ -47,12 +47,8 @@ const silently = async (parameters: Parameters = {}, of = browser) => {
   const begun = await journey(party, parameters)
   return { ...begun, callback: callbackOf(await authorized(of, person, begun.url)) }
 }
-const redeem = ({ callback, verifier, state, nonce }: Awaited<ReturnType<typeof silently>>) =>
-  oidc.authorizationCodeGrant(party.config, callback, {
-    pkceCodeVerifier: verifier,
-    expectedState: state,
-    expectedNonce: nonce,
-  })
+const redeem = ({ callback, checks }: Awaited<ReturnType<typeof silently>>) =>
+  oidc.authorizationCodeGrant(party.config, callback, checks)
 const errorOf = async (parameters: Parameters, of = browser) => {
   const { url } = await journey(party, parameters)
   return callbackOf(await of.get(pathOf(url))).searchParams.get('error')
@@ -351,8 +347,7 @@ test('a scope that the application or the user lacks is left out', async (t) => 
 
 test('a user of another tenant cannot sign in to the application', async (t) => {
   const stranger = await bootstrapped(running)
-  const other = openBrowser(running)
-  t.teardown(() => other.close())
+  const other = openBrowser(running, t)
   const theirs = await relyingParty(running, stranger)
   await authorized(other, stranger, (await journey(theirs)).url)
   t.is(await errorOf({ prompt: 'none' }, other), 'login_required')
@@ -387,8 +382,7 @@ test('tenant_id together with tenant_slug, and a repeated parameter, are refused
 })
 
 test('a session that ends between the code and its redemption invalidates the code', async (t) => {
-  const other = openBrowser(running)
-  t.teardown(() => other.close())
+  const other = openBrowser(running, t)
   const begun = await silently({}, other)
   await other.submit(await other.get('/auth/account'), {}, '/auth/logout')
   const refused = await t.throwsAsync<oidc.ResponseBodyError>(redeem(begun))

@@ -88,8 +88,7 @@ test('a form of another site brings no cookie: the redirect finds the session', 
   t.true(resumed.pathname.startsWith('/oauth/authorize/resume/'))
   const silent = await browser.get(resumed.pathname)
   t.truthy(callbackOf(silent).searchParams.get('code'))
-  const stranger = openBrowser(running)
-  t.teardown(() => stranger.close())
+  const stranger = openBrowser(running, t)
   const unknown = await stranger.get((await form()).pathname)
   t.is(callbackOf(unknown).searchParams.get('error'), 'login_required')
   t.is((await form({ scope: 'nonsense' })).searchParams.get('error'), 'invalid_scope')
@@ -113,8 +112,7 @@ test('a public client needs no secret, and refreshes with its id', async (t) => 
 
 test('a request is pushed, and used by its request_uri alone', async (t) => {
   const party = await relyingParty(running, person, { requirePushedAuthorizationRequests: true })
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const begun = await journey(party)
   const refused = await browser.get(pathOf(begun.url))
   t.is(callbackOf(refused).searchParams.get('error'), 'invalid_request')
@@ -124,11 +122,7 @@ test('a request is pushed, and used by its request_uri alone', async (t) => {
   t.deepEqual([...url.searchParams.keys()].toSorted(), ['client_id', 'request_uri'])
   t.is((await browser.get(pathOf(url))).status, 303)
   const answer = await authorized(browser, person, url)
-  const tokens = await oidc.authorizationCodeGrant(party.config, callbackOf(answer), {
-    pkceCodeVerifier: begun.verifier,
-    expectedState: begun.state,
-    expectedNonce: begun.nonce,
-  })
+  const tokens = await oidc.authorizationCodeGrant(party.config, callbackOf(answer), begun.checks)
   t.truthy(tokens.id_token)
   const reused = await browser.get(pathOf(url))
   t.is(reused.status, 400)
@@ -143,8 +137,7 @@ for (const binding of ['dpop_jkt', 'par'] as const) {
     })
     const keys = await oidc.randomDPoPKeyPair('ES256')
     const DPoP = oidc.getDPoPHandle(party.config, keys)
-    const browser = openBrowser(running)
-    t.teardown(() => browser.close())
+    const browser = openBrowser(running, t)
     const begun = await journey(party)
     const parameters = Object.fromEntries(begun.url.searchParams)
     if (binding === 'dpop_jkt')
@@ -154,11 +147,7 @@ for (const binding of ['dpop_jkt', 'par'] as const) {
         ? await oidc.buildAuthorizationUrlWithPAR(party.config, parameters, { DPoP })
         : begun.url
     const callback = callbackOf(await authorized(browser, person, url))
-    const checks = {
-      pkceCodeVerifier: begun.verifier,
-      expectedState: begun.state,
-      expectedNonce: begun.nonce,
-    }
+    const checks = begun.checks
     const other = oidc.getDPoPHandle(party.config, await oidc.randomDPoPKeyPair('ES256'))
     const grant = (options: oidc.AuthorizationCodeGrantOptions) =>
       oidc.authorizationCodeGrant(party.config, callback, checks, undefined, options)
@@ -206,8 +195,7 @@ test('a client authenticates with its key', async (t) => {
 
 test('a denial is returned to the application, and the user is asked again the next time', async (t) => {
   const party = await relyingParty(running, person)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const { url, state } = await journey(party)
   const login = await browser.follow(await browser.get(pathOf(url)))
   t.true(login.html.includes('Lighthouse'), 'the page names the application')
@@ -232,8 +220,7 @@ test('a denial is returned to the application, and the user is asked again the n
 
 test('a form of another site cannot consent', async (t) => {
   const party = await relyingParty(running, person)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const login = await browser.follow(await browser.get(pathOf((await journey(party)).url)))
   const consent = await browser.follow(
     await browser.submit(login, { email: person.email, password: person.password }),
@@ -400,8 +387,7 @@ test('claims with unencoded braces, as browsers send them', async (t) => {
 
 test('the error page uses the language of the request', async (t) => {
   const party = await relyingParty(running, person)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const { url } = await journey(party, {
     ui_locales: 'nl de',
     redirect_uri: 'https://evil.example/',

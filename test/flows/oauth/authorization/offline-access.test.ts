@@ -33,11 +33,7 @@ async function scene(t: ExecutionContext) {
   t.teardown(() => first.browser.close())
   const begun = await journey(party, { scope: 'openid email' })
   const callback = callbackOf(await authorized(first.browser, person, begun.url))
-  const online = await oidc.authorizationCodeGrant(party.config, callback, {
-    pkceCodeVerifier: begun.verifier,
-    expectedState: begun.state,
-    expectedNonce: begun.nonce,
-  })
+  const online = await oidc.authorizationCodeGrant(party.config, callback, begun.checks)
   return { person, party, browser: first.browser, offline: first.tokens, online }
 }
 
@@ -141,11 +137,7 @@ test('a code of an ended session opens no offline grant', async (t) => {
   const callback = callbackOf(await authorized(browser, person, begun.url))
   const account = await browser.get('/auth/account')
   await browser.submit(account, {}, '/auth/logout')
-  const checks = {
-    pkceCodeVerifier: begun.verifier,
-    expectedState: begun.state,
-    expectedNonce: begun.nonce,
-  }
+  const checks = begun.checks
   const refused = await t.throwsAsync(oidc.authorizationCodeGrant(party.config, callback, checks))
   t.is((refused as oidc.ResponseBodyError).error, 'invalid_grant')
 })

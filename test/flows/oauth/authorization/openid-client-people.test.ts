@@ -30,11 +30,6 @@ test.before(async () => {
 test.after.always(() => running?.end())
 
 const party = (more: Partial<NewApplication> = {}) => relyingParty(running, person, more)
-const checksOf = ({ verifier, state, nonce }: Awaited<ReturnType<typeof journey>>) => ({
-  pkceCodeVerifier: verifier,
-  expectedState: state,
-  expectedNonce: nonce,
-})
 const isActive = async ({ config }: RelyingParty, token: string) =>
   (await oidc.tokenIntrospection(config, token)).active
 
@@ -57,13 +52,12 @@ for (const alg of ['ES256', 'Ed25519'] as const) {
     const begun = await journey(keyed)
     const parameters = Object.fromEntries(begun.url.searchParams)
     const url = await oidc.buildAuthorizationUrlWithPAR(keyed.config, parameters, { DPoP })
-    const browser = openBrowser(running)
-    t.teardown(() => browser.close())
+    const browser = openBrowser(running, t)
     const answer = callbackOf(await authorized(browser, person, url))
     const tokens = await oidc.authorizationCodeGrant(
       keyed.config,
       answer,
-      checksOf(begun),
+      begun.checks,
       undefined,
       { DPoP },
     )
@@ -120,16 +114,14 @@ test('authorization_details (RFC 9396) are returned in the response and in the t
   await browser.close()
   t.deepEqual(tokens.authorization_details as unknown, details)
   const other = await journey(client, { authorization_details: '[{"type":"other"}]' })
-  const again = openBrowser(running)
-  t.teardown(() => again.close())
+  const again = openBrowser(running, t)
   const answer = callbackOf(await authorized(again, person, other.url))
   t.is(answer.searchParams.get('error'), 'invalid_authorization_details')
 })
 
 test('prompt=none: a code at once, or an error', async (t) => {
   const client = await party()
-  const stranger = openBrowser(running)
-  t.teardown(() => stranger.close())
+  const stranger = openBrowser(running, t)
   const none = async (browser: typeof stranger, of = client) => {
     const begun = await journey(of, { prompt: 'none' })
     return { begun, answer: callbackOf(await browser.get(pathOf(begun.url))) }
@@ -138,7 +130,7 @@ test('prompt=none: a code at once, or an error', async (t) => {
   const { browser } = await signedIn(running, client, person)
   t.teardown(() => browser.close())
   const { begun, answer } = await none(browser)
-  const tokens = await oidc.authorizationCodeGrant(client.config, answer, checksOf(begun))
+  const tokens = await oidc.authorizationCodeGrant(client.config, answer, begun.checks)
   t.truthy(tokens.id_token)
   const { answer: unasked } = await none(browser, await party())
   t.is(unasked.searchParams.get('error'), 'consent_required')
@@ -159,7 +151,7 @@ test('step-up: acr_values=aal2 asks for a second factor, max_age=0 for a new sig
   const callback = callbackOf(
     isConsent(answer) ? await first.browser.submit(answer, { action: 'allow' }) : answer,
   )
-  const tokens = await oidc.authorizationCodeGrant(client.config, callback, checksOf(begun))
+  const tokens = await oidc.authorizationCodeGrant(client.config, callback, begun.checks)
   t.is(tokens.claims()!['acr'], 'aal2')
 
   const fresh = await journey(client, { max_age: '0' })

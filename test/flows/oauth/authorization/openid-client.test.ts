@@ -15,10 +15,7 @@ import { sharedService } from '../../../support/service.js'
 
 const running = await sharedService('plain')
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 let tenantId = ''
 test.before(async () => {
   ;({ tenantId } = await api.workspace())

@@ -32,8 +32,7 @@ test.after.always(() => running?.end())
 
 /** A browser that is asked for consent. */
 async function asked(t: ExecutionContext, party: RelyingParty) {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const begun = await journey(party)
   const login = await browser.follow(await browser.get(pathOf(begun.url)))
   const consent = await browser.follow(await browser.submit(login, person))
@@ -44,7 +43,7 @@ const codeOf = (page: Page) => callbackOf(page).searchParams.get('code')
 
 test('a consent that is sent again gets the same code, and no second one', async (t) => {
   const party = await relyingParty(running, person)
-  const { browser, consent, verifier, state, nonce } = await asked(t, party)
+  const { browser, consent, checks } = await asked(t, party)
   const clicks = await Promise.all(
     Array.from({ length: 8 }, () => browser.submit(consent, { action: 'allow' })),
   )
@@ -54,19 +53,14 @@ test('a consent that is sent again gets the same code, and no second one', async
   t.deepEqual(codeOf(await browser.submit(consent, { action: 'deny' })), [...codes][0]!)
   t.deepEqual(codeOf(await browser.get(consent.path)), [...codes][0]!, 'the page is loaded again')
 
-  const other = openBrowser(running)
-  t.teardown(() => other.close())
+  const other = openBrowser(running, t)
   t.is((await other.get(consent.path)).status, 400, 'another browser gets nothing')
   const session = browser.cookies.get(SESSION_COOKIE)!
   browser.cookies.set(SESSION_COOKIE, `${session.slice(0, -1)}${session.endsWith('A') ? 'B' : 'A'}`)
   t.is((await browser.get(consent.path)).status, 400, 'nor does another session')
   browser.cookies.set(SESSION_COOKIE, session)
 
-  const tokens = await oidc.authorizationCodeGrant(party.config, callbackOf(clicks[7]!), {
-    pkceCodeVerifier: verifier,
-    expectedState: state,
-    expectedNonce: nonce,
-  })
+  const tokens = await oidc.authorizationCodeGrant(party.config, callbackOf(clicks[7]!), checks)
   const done = await browser.submit(consent, { action: 'allow' })
   t.is(done.status, 200)
   t.is(done.location, null)
@@ -114,8 +108,7 @@ test('the decision of a device that is sent again has the same outcome', async (
       body: new URLSearchParams({ client_id: clientId, scope: 'openid' }),
     })
     const { user_code } = (await begun.json()) as { user_code: string }
-    const browser = openBrowser(running)
-    t.teardown(() => browser.close())
+    const browser = openBrowser(running, t)
     const login = await browser.follow(await browser.get(`${DEVICE_PAGE}?user_code=${user_code}`))
     const page = await browser.follow(await browser.submit(login, person))
     for (const action of [first, second]) {

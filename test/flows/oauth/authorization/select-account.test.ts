@@ -9,6 +9,7 @@ import {
   CALLBACK,
   callbackOf,
   isConsent,
+  type Journey,
   journey,
   pathOf,
   type RelyingParty,
@@ -31,10 +32,7 @@ test.before(async () => {
   ann = fixtureOf(workspace)
   bob = await newFixture(api, workspace)
 })
-test.after.always(async () => {
-  await api?.close()
-  await running?.end()
-})
+test.after.always(() => api?.end())
 
 const SELECT = { prompt: 'select_account' }
 const credentials = ({ email, password }: Human) => ({ email, password })
@@ -54,15 +52,8 @@ async function browserOf(person: Human): Promise<TestBrowser> {
   callbackOf(await authorized(browser, person, url))
   return browser
 }
-async function emailIn(
-  page: Page,
-  { verifier, state, nonce }: Awaited<ReturnType<typeof journey>>,
-): Promise<unknown> {
-  const tokens = await oidc.authorizationCodeGrant(party.config, callbackOf(page), {
-    pkceCodeVerifier: verifier,
-    expectedState: state,
-    expectedNonce: nonce,
-  })
+async function emailIn(page: Page, { checks }: Journey): Promise<unknown> {
+  const tokens = await oidc.authorizationCodeGrant(party.config, callbackOf(page), checks)
   const { sub } = tokens.claims()!
   return (await oidc.fetchUserInfo(party.config, tokens.access_token, sub)).email
 }
@@ -101,8 +92,7 @@ test('another account signs in, and the application gets it', async (t) => {
 
 test('without a session of this tenant the sign-in page is the choice', async (t) => {
   const elsewhere = await api.workspace('Elsewhere')
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   await signIn(browser, fixtureOf(elsewhere))
   const login = await opened(browser, { ...SELECT, login_hint: bob.email })
   t.true(login.path.startsWith('/auth/login'))
@@ -117,8 +107,7 @@ test('a password without its second factor is no choice', async (t) => {
   const account = await first.follow(await signIn(first, eve))
   await enrol(first, await first.follow(await first.submit(account, {}, '/auth/account/factors')))
   await first.close()
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const login = await opened(browser)
   const factor = await browser.follow(await browser.submit(login, credentials(eve)))
   t.true(factor.path.startsWith('/auth/mfa'))
@@ -142,15 +131,10 @@ test('prompts combine, except with none', async (t) => {
 })
 
 test('max_age, login_hint and id_token_hint apply', async (t) => {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const begun = await journey(party)
   const callback = callbackOf(await authorized(browser, ann, begun.url))
-  const tokens = await oidc.authorizationCodeGrant(party.config, callback, {
-    pkceCodeVerifier: begun.verifier,
-    expectedState: begun.state,
-    expectedNonce: begun.nonce,
-  })
+  const tokens = await oidc.authorizationCodeGrant(party.config, callback, begun.checks)
   const old = await choose(browser, await opened(browser, { ...SELECT, max_age: '0' }))
   t.true(old.path.startsWith('/auth/login'), 'the chosen session is too old')
 

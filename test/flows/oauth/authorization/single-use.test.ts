@@ -281,8 +281,7 @@ for (const [artefact, used] of [
     await ownDomain(api, workspace, email)
     const json = { email, password: 'a password of the harbour master' }
     t.is((await api.call('POST', '/api/v1/tenant-users', { token, json })).status, 201)
-    const browser = openBrowser(running)
-    t.teardown(() => browser.close())
+    const browser = openBrowser(running, t)
     const query = `tenant_slug=${String(body['tenant_slug'])}&return_to=/auth/account`
     const login = await browser.get(`/auth/login?${query}`)
     const fields = { ...login.forms[0]!.fields, email }

@@ -16,10 +16,7 @@ test.before(async () => {
   running = await testService({ transport, environment })
   api = apiOf(running)
 })
-test.after.always(async () => {
-  await api?.close()
-  await running?.end()
-})
+test.after.always(() => api?.end())
 
 const told = async (name: string, host?: string, at = api): Promise<Json> => {
   const headers: Record<string, string> = host === undefined ? {} : { host }
@@ -88,10 +85,7 @@ test('with a single tenant they are published on every host', async (t) => {
     environment: { SVC_TENANT__DEFAULT_TENANT_SLUG: String(workspace.body['tenant_slug']) },
   })
   const only = apiOf(single)
-  t.teardown(async () => {
-    await only.close()
-    await single.end()
-  })
+  t.teardown(() => only.end())
   const json = { name: 'A', redirect_uris: [], authorization_details_types: ['payment'] }
   const made = await api.call('POST', '/api/v1/applications', { token: workspace.token, json })
   t.is(made.status, 201)

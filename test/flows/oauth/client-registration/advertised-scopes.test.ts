@@ -24,10 +24,7 @@ const running = await testService({
 const api = apiOf(running)
 const workspace = await api.workspace()
 const person = fixtureOf(workspace)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 /** The host of the deployment needs an initial access token, which says the tenant. */
 const ROOT = new URL(running.baseUrl).host

@@ -146,8 +146,7 @@ test('the consent page names the private scheme, and PKCE is required', async (t
     redirect_uri,
     scope: 'openid',
   })
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const refused = await browser.get(`/oauth/authorize?${query.toString()}`)
   t.is(refused.location, null)
   t.is(refused.status, 400)

@@ -6,10 +6,7 @@ import { sharedService } from '../../../support/service.js'
 
 const running = await sharedService('plain', { transport: 'plain_http' })
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 test('the commands of the page offer, issue and read the status', async (t) => {
   const { token, body } = await api.workspace()

@@ -31,10 +31,7 @@ import {
 const running = await sharedService('plain')
 const api = apiOf(running)
 const tenant = await issuingTenant(api)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const issuerAt = (path: string) => `/.well-known/openid-credential-issuer${path}`
 
@@ -110,15 +107,13 @@ test('the root issuer without a tenant has true metadata: its endpoints exist an
   const endpoint = at('credential_endpoint')
   for (const token of [undefined, 'x.y.z']) {
     const refused = await api.post(endpoint, token, {})
-    t.is(refused.status, 401)
-    t.is(refused.body['error'], 'invalid_token')
+    t.like(refused, { status: 401, body: { error: 'invalid_token' } })
     t.regex(String(refused.headers['www-authenticate']), /^Bearer /)
   }
   const token = await offeredToken(api, tenant)
   for (const json of [{}, { credential_configuration_id: 'TenantMembership' }]) {
     const refused = await api.post(endpoint, token, json)
-    t.is(refused.status, 400)
-    t.is(refused.body['error'], 'unknown_credential_configuration')
+    t.like(refused, { status: 400, body: { error: 'unknown_credential_configuration' } })
   }
 })
 
@@ -144,11 +139,7 @@ test('authorization_details give identifiers; a wallet needs no offer for its ow
   }
   const begun = await begin(named)
   const callback = callbackOf(await authorized(browser, fixtureOf(tenant), begun.url))
-  const tokens = await oidc.authorizationCodeGrant(party.config, callback, {
-    pkceCodeVerifier: begun.verifier,
-    expectedState: begun.state,
-    expectedNonce: begun.nonce,
-  })
+  const tokens = await oidc.authorizationCodeGrant(party.config, callback, begun.checks)
   const [granted] = tokens.authorization_details as unknown as Json[]
   t.like(granted, named)
   const [identifier] = granted!['credential_identifiers'] as string[]
@@ -246,10 +237,7 @@ test.serial('offers and nonces expire', async (t) => {
   }
   const beside = await testService({ beside: running, environment })
   const brief = apiOf(beside)
-  t.teardown(async () => {
-    await brief.close()
-    await beside.end()
-  })
+  t.teardown(() => brief.end())
   // First the nonce, so that it expires before the offer.
   const nonce = await nonceOf(brief, tenant)
   const { id, code } = await offer(brief, tenant)
@@ -270,10 +258,7 @@ test.serial('the root issuer issues for the tenant of the root, with its keys', 
   const environment = { SVC_CREDENTIALS__ROOT_TENANT_SLUG: tenant.slug }
   const beside = await testService({ beside: running, environment })
   const rooted = apiOf(beside)
-  t.teardown(async () => {
-    await rooted.close()
-    await beside.end()
-  })
+  t.teardown(() => rooted.end())
   const { body } = await rooted.get(issuerAt(''))
   t.is(body['credential_issuer'], running.issuer)
   t.is(Object.keys(body['credential_configurations_supported'] as Json).length, 3)
@@ -294,10 +279,7 @@ test.serial('the tenant of the root may be created later', async (t) => {
   const environment = { SVC_CREDENTIALS__ROOT_TENANT_SLUG: 'made-later' }
   const beside = await testService({ beside: running, environment })
   const rooted = apiOf(beside)
-  t.teardown(async () => {
-    await rooted.close()
-    await beside.end()
-  })
+  t.teardown(() => rooted.end())
   t.deepEqual((await rooted.get(issuerAt(''))).body['credential_configurations_supported'], {})
   t.is((await rooted.post('/nonce')).status, 200)
 })

@@ -23,10 +23,7 @@ const other = await issuingTenant(api)
 const token = await offeredToken(api, tenant)
 const key = await walletKey()
 const nowSecs = () => Math.floor(Date.now() / 1000)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const ask = (json: unknown, bearer: string = token) =>
   api.post(`${tenant.at}/credential`, bearer, json)
@@ -195,14 +192,12 @@ test('tokens: absent, in the query, of another tenant, of an agent', async (t) =
   t.is(inQuery.status, 401)
   for (const bearer of ['x', tenant.token, await offeredToken(api, other)]) {
     const refused = await ask(json, bearer)
-    t.is(refused.status, 401)
-    t.is(refused.body['error'], 'invalid_token')
+    t.like(refused, { status: 401, body: { error: 'invalid_token' } })
     t.regex(String(refused.headers['www-authenticate']), /^Bearer error="invalid_token"/)
   }
   const another = { ...json, credential_configuration_id: 'VerifiedEmail' }
   const beyond = await ask(another)
-  t.is(beyond.status, 403)
-  t.is(beyond.body['error'], 'insufficient_scope')
+  t.like(beyond, { status: 403, body: { error: 'insufficient_scope' } })
   t.is((await api.get('/userinfo', token)).status, 401, 'its audience is the credential issuer')
   const applications = await api.get('/api/v1/applications', token)
   t.is(applications.status, 401, 'its audience is the credential issuer')

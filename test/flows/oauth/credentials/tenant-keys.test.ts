@@ -18,10 +18,7 @@ import {
 
 const running = await sharedService('plain')
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 const { database } = running.db
 
 async function keysAt(at: string): Promise<JSONWebKeySet> {

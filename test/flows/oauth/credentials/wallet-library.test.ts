@@ -31,10 +31,7 @@ setGlobalConfig({ allowInsecureUrls: true })
 const running = await sharedService('plain', { transport: 'plain_http' })
 const api = apiOf(running)
 const tenant = await issuingTenant(api)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 /** The wallet with its key, which also signs DPoP proofs. */
 function walletOf({ alg, jwk, privateKey }: WalletKey, clientId?: string): Openid4vciClient {

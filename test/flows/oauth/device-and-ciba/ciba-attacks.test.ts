@@ -219,11 +219,7 @@ test('an ID token of another application is not a hint', async (t) => {
   const web = await relyingParty(running, person, {})
   const begun = await journey(web)
   const callback = callbackOf(await authorized(inbox.browser, person, begun.url))
-  const tokens = await oidc.authorizationCodeGrant(web.config, callback, {
-    pkceCodeVerifier: begun.verifier,
-    expectedState: begun.state,
-    expectedNonce: begun.nonce,
-  })
+  const tokens = await oidc.authorizationCodeGrant(web.config, callback, begun.checks)
   const stolen = await ask({ id_token_hint: tokens.id_token! })
   t.like(stolen, { status: 400, body: { error: 'invalid_request' } })
 })

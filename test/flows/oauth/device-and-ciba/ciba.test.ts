@@ -234,8 +234,7 @@ test('without a second factor no answer is possible: 401 for a program, a step-u
     await api.get(REQUESTS, tokens.access_token),
     await api.post(`${REQUESTS}/${id}/deny`, tokens.access_token),
   ]) {
-    t.is(refused.status, 401)
-    t.is(refused.body['error'], 'insufficient_user_authentication')
+    t.like(refused, { status: 401, body: { error: 'insufficient_user_authentication' } })
     t.regex(refused.headers['www-authenticate']!, /acr_values="aal3 aal2"$/)
   }
   const call = { accept: 'application/json', origin: new URL(running.baseUrl).origin }
@@ -308,8 +307,7 @@ test('no other user, of the same tenant or another, sees the request', async (t)
     t.is(answer.status, 404)
   }
   // A browser without a session is redirected to sign-in.
-  const fresh = openBrowser(running)
-  t.teardown(() => fresh.close())
+  const fresh = openBrowser(running, t)
   const led = await fresh.get(INBOX)
   t.is(led.status, 303)
   const page = await fresh.follow(await signIn(fresh, meant, INBOX))

@@ -68,8 +68,7 @@ test('openid-client: a user connects a device on another screen', async (t) => {
   t.is(begun.expires_in, 900)
   const polling = oidc.pollDeviceAuthorizationGrant(party.config, begun)
 
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const login = await browser.follow(await browser.get(`${PAGE}?user_code=${begun.user_code}`))
   t.true(login.path.startsWith('/auth/login'))
   t.true(login.html.includes('Television'))
@@ -169,8 +168,7 @@ test.serial('of concurrent redemptions in two processes one succeeds', async (t)
 // Polls of one code are serialised within a process, so two processes race for the row.
 test.serial('of two processes that redeem at the same moment one succeeds', async (t) => {
   t.timeout(120_000)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   await browser.follow(await signIn(browser, person))
   for (let round = 0; round < ROUNDS; round += 1) {
     const { body } = await start()
@@ -185,8 +183,7 @@ test.serial('of two processes that redeem at the same moment one succeeds', asyn
 
 test('a request can be decided once, by one user', async (t) => {
   const { body } = await start()
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const login = await browser.follow(await browser.get(`${PAGE}?user_code=${body['user_code']}`))
   const asked = await browser.follow(await browser.submit(login, person))
   const answers = await Promise.all(
@@ -210,8 +207,7 @@ test('another client cannot use the code, and does not disturb it', async (t) =>
   })
   t.is((await poll(body['device_code'])).body['error'], 'authorization_pending')
   const foreign = await bootstrapped(running)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   await browser.follow(await signIn(browser, foreign))
   const led = await browser.get(`${PAGE}?user_code=${body['user_code']}`)
   t.is(led.status, 303, 'a user of another tenant is asked to sign in here')
@@ -221,8 +217,7 @@ test('another client cannot use the code, and does not disturb it', async (t) =>
 test('only a form of the service decides, in the session that showed it', async (t) => {
   const { body } = await start()
   const userCode = String(body['user_code'])
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const login = await browser.follow(await browser.get(`${PAGE}?user_code=${userCode}`))
   const asked = await browser.follow(await browser.submit(login, person))
   const fields = asked.forms[0]!.fields
@@ -238,8 +233,7 @@ test('only a form of the service decides, in the session that showed it', async 
 test('a code is found in every spelling that users type', async (t) => {
   const { body } = await start()
   const code = String(body['user_code'])
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   for (const typed of [code.toLowerCase(), code.replace('-', ' '), ` ${code.replace('-', '')} `]) {
     const page = await browser.submit(await browser.get(PAGE), { user_code: typed })
     t.is(page.status, 303, typed)
@@ -256,8 +250,7 @@ test('guessing codes is stopped, for correct codes too', async (t) => {
   })
   const fields = { client_id: tv.clientId }
   const { body } = await post('/oauth/device/code', fields, strict.baseUrl)
-  const browser = openBrowser(strict)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(strict, t)
   const right = () => browser.get(`${PAGE}?user_code=${String(body['user_code'])}`)
   const together = await Promise.all(Array.from({ length: 20 }, right))
   t.true(
@@ -340,8 +333,7 @@ test('a repeated parameter is refused, and GET is not supported', async (t) => {
 })
 
 test('arbitrary text never breaks the page or the poll', async (t) => {
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const page = await browser.get(PAGE)
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 300 }), async (text) => {
@@ -377,8 +369,7 @@ test('a suspended user cannot grant anything', async (t) => {
     grantTypes: [GRANT],
   })
   const { body } = await start(tv.clientId, { scope: 'openid' })
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const login = await browser.follow(await browser.get(`${PAGE}?user_code=${body['user_code']}`))
   const asked = await browser.follow(await browser.submit(login, guest))
   await browser.submit(asked, { action: 'approve' })

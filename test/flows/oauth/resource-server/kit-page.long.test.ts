@@ -8,10 +8,7 @@ import { sharedService } from '../../../support/service.js'
 
 const running = await sharedService('plain')
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 test('the API of the page accepts tokens for itself, bound ones with a proof, and names what is missing', async (t) => {
   const own = await api.workspace()

@@ -60,8 +60,7 @@ test('a key is shown once, is stored as a hash, and reads what its scopes permit
   t.is(lifetime, 90 * DAY_MS)
   for (const at of [api, elsewhere]) t.is((await users(at, secret)).status, 200)
   const refused = await api.post('/api/v1/tenant-users', secret, { email: 'a@harbour.test' })
-  t.is(refused.status, 403)
-  t.is(refused.body['error'], 'insufficient_scope')
+  t.like(refused, { status: 403, body: { error: 'insufficient_scope' } })
   const read = await api.get(`${KEYS}/${id}`, workspace.token)
   t.is(read.status, 200)
   t.false('secret' in read.body)
@@ -105,8 +104,7 @@ test('a key has at most the scopes of its creator, never those of the deployment
     scopes: ['applications:manage', 'users:read'],
   })
   const beyond = await api.post(KEYS, weak.secret, { name: 'Strong', scopes: ['users:manage'] })
-  t.is(beyond.status, 403)
-  t.is(beyond.body['error'], 'insufficient_scope')
+  t.like(beyond, { status: 403, body: { error: 'insufficient_scope' } })
   for (const scope of ['deployment:manage', 'signing_keys:manage', 'openid', 'vault:read']) {
     t.is((await api.post(KEYS, workspace.token, { name: 'Key', scopes: [scope] })).status, 400)
   }
@@ -193,8 +191,7 @@ test('a key works only from its addresses', async (t) => {
   const allowed = (allowed_addresses: string[]) => ({ ...READER, allowed_addresses })
   const far = await made(workspace.token, allowed(['203.0.113.0/24']))
   const refused = await users(api, far.secret)
-  t.is(refused.status, 403)
-  t.is(refused.body['error'], 'policy_denied')
+  t.like(refused, { status: 403, body: { error: 'policy_denied' } })
   const near = await made(workspace.token, allowed(['203.0.113.0/24', '127.0.0.0/8', '::1/128']))
   t.is((await users(api, near.secret)).status, 200)
   for (const text of ['127.0.0.1', '10.0.0.1/8', 'anywhere', '::1/200']) {

@@ -227,8 +227,7 @@ test('a grant for two resources can be narrowed to one, and never widened', asyn
   const one = await registered()
   const two = await registered({ scopes: [{ name: 'mail:read', description: '', kind: 'read' }] })
   const client = await party()
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const begun = await journey(client, { scope: 'openid files:read mail:read' })
   begun.url.searchParams.append('resource', one.resource)
   begun.url.searchParams.append('resource', two.resource)
@@ -454,8 +453,7 @@ test('a device code is for its resource', async (t) => {
   const fields = { scope: 'openid files:read', resource }
   const started = await form('/oauth/device/code', fields, credentials)
   t.is(started.status, 200, started.text)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const complete = new URL(String(started.body['verification_uri_complete']))
   let page = await browser.follow(await browser.get(pathOf(complete)))
   if (page.path.startsWith('/auth/login'))
@@ -492,8 +490,7 @@ test('a user withdraws the consent for a resource on the account page', async (t
 test('a code for a resource is redeemed once of 20 times at once', async (t) => {
   const { resource } = await registered()
   const client = await party()
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const begun = await journey(client, { scope: 'openid files:read', resource })
   const callback = callbackOf(await authorized(browser, person, begun.url))
   const fields = {

@@ -6,10 +6,7 @@ import { ecJwk, signatureTwin, signed } from '../../../support/oauth/es256.js'
 
 const running = await sharedService('plain')
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const APPLICATIONS = '/api/v1/applications'
 const BASIC = 'client_secret_basic'

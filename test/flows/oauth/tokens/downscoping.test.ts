@@ -98,8 +98,7 @@ test.serial('a resource that was not granted is refused, and the code stays vali
     { audience: party.audience, resource: archive.audience },
   ]) {
     const answer = await redeem(fields)
-    t.is(answer.status, 400)
-    t.is(answer.body['error'], 'invalid_target')
+    t.like(answer, { status: 400, body: { error: 'invalid_target' } })
   }
   t.is(audienceOf(await redeem({ resource: party.audience, audience: '' })), party.audience)
 })
@@ -172,8 +171,7 @@ test.serial('a grant without authorization_details refuses them', async (t) => {
   const hint = { scope: 'openid', login_hint: email, authorization_details }
   const backchannel = await ask('/bc-authorize', hint)
   for (const answer of [code, service, exchanged, device, backchannel]) {
-    t.is(answer.status, 400)
-    t.is(answer.body['error'], 'invalid_authorization_details')
+    t.like(answer, { status: 400, body: { error: 'invalid_authorization_details' } })
   }
 })
 
@@ -187,16 +185,14 @@ test.serial('a device requests one of its resources when it fetches the token', 
   const poll = (fields: Fields) =>
     token({ grant_type: DEVICE, device_code: String(begun.body['device_code']), ...fields })
   const other = await poll({ resource: archive.audience })
-  t.is(other.status, 400)
-  t.is(other.body['error'], 'invalid_target')
+  t.like(other, { status: 400, body: { error: 'invalid_target' } })
   t.is(audienceOf(await poll({ resource: party.audience })), party.audience)
 })
 
 test.serial('a pushed request for an unknown audience is refused when it is pushed', async (t) => {
   const { url } = await journey(party, { resource: 'https://unknown.example' })
   const answer = await ask('/oauth/par', Object.fromEntries(url.searchParams))
-  t.is(answer.status, 400)
-  t.is(answer.body['error'], 'invalid_target')
+  t.like(answer, { status: 400, body: { error: 'invalid_target' } })
 })
 
 test.serial('an origin with and without its slash is one resource', async (t) => {

@@ -69,11 +69,7 @@ async function signedIn({ first, workspace }: ProcessResources, human: Human) {
   const begun = await journey(party, { scope })
   const browser = openBrowser(first.at)
   const answer = callbackOf(await authorized(browser, human, begun.url))
-  const tokens = await oidc.authorizationCodeGrant(party.config, answer, {
-    pkceCodeVerifier: begun.verifier,
-    expectedState: begun.state,
-    expectedNonce: begun.nonce,
-  })
+  const tokens = await oidc.authorizationCodeGrant(party.config, answer, begun.checks)
   return { party, browser, tokens, token: tokens.access_token }
 }
 

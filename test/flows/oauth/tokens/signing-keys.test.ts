@@ -74,8 +74,7 @@ test.serial(
       [owner.token, 'insufficient_scope'],
     ] as const) {
       const refused = await api.post(ROTATE, token)
-      t.is(refused.status, 403)
-      t.is(refused.body['error'], error)
+      t.like(refused, { status: 403, body: { error } })
     }
     t.is((await api.post(ROTATE)).status, 401)
     t.is((await loginAt(api, owner, SCOPE)).status, 400)
@@ -150,8 +149,7 @@ test.serial('a key that verifiers may not have yet does not sign', async (t) => 
   // A service of the tests may have had its keys for longer.
   await sql(database, `update signing_keys set created_at = now() where state = 'next'`, [])
   const early = await api.post(ROTATE, token)
-  t.is(early.status, 409)
-  t.is(early.body['error'], 'conflict')
+  t.like(early, { status: 409, body: { error: 'conflict' } })
   const wait = Number(early.headers['retry-after'])
   t.true(wait > 500 && wait <= 600, String(wait))
   t.deepEqual(await keySet(api), before)

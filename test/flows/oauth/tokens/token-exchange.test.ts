@@ -99,11 +99,7 @@ async function plain(
 ) {
   const begun = await journey(party, { scope: SCOPES.join(' '), ...parameters })
   const callback = callbackOf(await authorized(ada.browser, ada.human, begun.url))
-  const tokens = await oidc.authorizationCodeGrant(party.config, callback, {
-    pkceCodeVerifier: begun.verifier,
-    expectedState: begun.state,
-    expectedNonce: begun.nonce,
-  })
+  const tokens = await oidc.authorizationCodeGrant(party.config, callback, begun.checks)
   void api
   return tokens.access_token
 }
@@ -139,8 +135,7 @@ test('an exchanged token is revoked with its delegation, and a revoked one canno
   t.is((await api.get('/api/v1/vault/credentials', narrow)).status, 401)
   for (const token of [delegated.token, narrow]) {
     const refused = await exchange(api, token, {}, a)
-    t.is(refused.status, 400)
-    t.is(refused.body['error'], 'invalid_grant')
+    t.like(refused, { status: 400, body: { error: 'invalid_grant' } })
   }
 })
 
@@ -153,8 +148,7 @@ test('an agent passes a token on to the agent that it named, and to no other', a
   t.deepEqual(claimsIn(named)['may_act'], { sub: b.agentId })
   const token = String(named.body['access_token'])
   const byOther = await exchange(api, token, {}, { agentId: here.agentId, token: here.token })
-  t.is(byOther.status, 403)
-  t.is(byOther.body['error'], 'consent_required')
+  t.like(byOther, { status: 403, body: { error: 'consent_required' } })
   const taken = await exchange(api, token, {}, b)
   t.is(taken.status, 200, JSON.stringify(taken.body))
   t.like(claimsIn(taken), {
@@ -184,8 +178,7 @@ test('an agent passes a token on to the agent that it named, and to no other', a
   }
   const last = await exchange(api, held, { may_act: b.agentId }, a)
   const beyond = await exchange(api, String(last.body['access_token']), {}, b)
-  t.is(beyond.status, 400)
-  t.is(beyond.body['error'], 'invalid_request')
+  t.like(beyond, { status: 400, body: { error: 'invalid_request' } })
 })
 
 test('suspending an agent in the middle of a chain invalidates the chain', async (t) => {
@@ -211,8 +204,7 @@ test('the application of a user token downscopes it, one of its audience too, ot
   t.is(claimsIn(narrow)['act'], undefined)
   t.is(claimsIn(narrow)['sid'], claimsOf(token)['sid'])
   const foreign = await exchange(api, token, { scope: 'openid' }, other)
-  t.is(foreign.status, 403)
-  t.is(foreign.body['error'], 'consent_required')
+  t.like(foreign, { status: 403, body: { error: 'consent_required' } })
   const meant = await plain(t.context, party, { audience: other.audience })
   const theirs = await exchange(api, meant, { audience: other.audience }, other)
   t.is(theirs.status, 200, JSON.stringify(theirs.body))
@@ -251,14 +243,11 @@ test('applications cannot exchange delegated tokens, and clients without the gra
   t.is((await exchange(api, delegated.token, {}, party)).body['error'], 'consent_required')
   const without = await relyingParty(api.at, here, {})
   const refused = await exchange(api, delegated.token, {}, without)
-  t.is(refused.status, 403)
-  t.is(refused.body['error'], 'unauthorized_client')
+  t.like(refused, { status: 403, body: { error: 'unauthorized_client' } })
   const bare = await exchange(api, delegated.token, { client_id: a.agentId })
-  t.is(bare.status, 403)
-  t.is(bare.body['error'], 'unauthorized_client')
+  t.like(bare, { status: 403, body: { error: 'unauthorized_client' } })
   const anonymous = await exchange(api, delegated.token)
-  t.is(anonymous.status, 401)
-  t.is(anonymous.body['error'], 'invalid_client')
+  t.like(anonymous, { status: 401, body: { error: 'invalid_client' } })
 })
 
 test('tokens of another tenant are refused', async (t) => {
@@ -350,8 +339,7 @@ test('an actor token for another API is refused, since that API may have receive
   t.is(claimsOf(delegated.token)['aud'], party.audience)
   for (const subject of [delegated.token, seen.token]) {
     const refused = await exchange(api, subject, { audience: api.at.issuer }, seen)
-    t.is(refused.status, 400)
-    t.is(refused.body['error'], 'invalid_grant')
+    t.like(refused, { status: 400, body: { error: 'invalid_grant' } })
   }
   t.is((await exchange(api, delegated.token, { audience: api.at.issuer }, a)).status, 200)
 })

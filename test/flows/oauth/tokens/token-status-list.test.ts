@@ -21,10 +21,7 @@ test.before(async () => {
   person = await bootstrapped(running)
   api = apiOf(running)
 })
-test.after.always(async () => {
-  await api?.close()
-  await running?.end()
-})
+test.after.always(() => api?.end())
 
 const form = (path: string, fields: Record<string, string>) =>
   fetch(running.baseUrl + path, { method: 'POST', body: new URLSearchParams(fields) })

@@ -47,8 +47,7 @@ test.serial(
       t.is((JSON.parse(out) as Json)['token_type'], 'Bearer')
     }
     t.is((await fetch(String(made['owner_invite_url']))).status, 200)
-    const browser = openBrowser(running)
-    t.teardown(() => browser.close())
+    const browser = openBrowser(running, t)
     const { pathname, search } = new URL(String(made['sign_in_url']))
     const { email, password } = made['test_user'] as Record<string, string>
     const signedIn = await browser.submit(await browser.get(pathname + search), {

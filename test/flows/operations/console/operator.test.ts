@@ -19,10 +19,7 @@ const running = await sharedService('plain')
 const api = apiOf(running)
 const { database } = running.db
 const deps = { clock: systemClock, random: systemRandom(systemClock) }
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const controlPlane = async () =>
   (await sql<{ id: string }>(database, 'select id from tenants where control_plane', []))[0]!.id
@@ -108,8 +105,7 @@ test('a person is appointed by a verified address, and dismissed at once', async
   t.is((await appoint({ email, to: 'appointed', scopes: ['deployment:manage'] })).tag, 'unverified')
   await sql(database, 'update accounts set email_verified = true where email = $1', [email])
   t.is((await appoint({ email, to: 'appointed', scopes: ['deployment:manage'] })).tag, 'appointed')
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const login = await browser.follow(
     await browser.get(`/console?tenant_id=${await controlPlane()}`),
   )

@@ -10,10 +10,7 @@ const running = await sharedService('enterprise')
 const api = apiOf(running)
 const workspace = await api.workspace()
 const { tenantId, token } = workspace
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const userPath = (id: string) => `/api/v1/tenant-users/${id}`
 const rolesOf = async (id: string) => (await api.get(userPath(id), token)).body['roles']

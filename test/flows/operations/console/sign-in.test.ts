@@ -10,10 +10,7 @@ import { sharedService } from '../../../support/service.js'
 
 const running = await sharedService('plain')
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+test.after.always(() => api.end())
 
 const COOKIE = /svc_console=/
 const SECRET = 'the-secret-of-the-harbour'
@@ -21,8 +18,7 @@ const CREATE = '/console/applications/do/create'
 
 test('the console asks for the tenant, and remembers it', async (t) => {
   const { made, person } = await consoleOwner(api)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const asked = await browser.follow(await browser.get('/console'))
   t.is(asked.path, '/console/sign-in?return_to=%2Fconsole')
   const unknown = await browser.submit(asked, { workspace: 'no-such-workspace' })
@@ -43,8 +39,7 @@ test('the console asks for the tenant, and remembers it', async (t) => {
 
 test('the tenant of an address is found by its verified domain only', async (t) => {
   const { made } = await consoleOwner(api)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const domain = `${made.tenantSlug}.example`
   await sql(
     running.db.database,
@@ -60,8 +55,7 @@ test('the tenant of an address is found by its verified domain only', async (t) 
 
 test('the sign-in of another browser is refused', async (t) => {
   const { person, made } = await consoleOwner(api)
-  const other = openBrowser(running)
-  t.teardown(() => other.close())
+  const other = openBrowser(running, t)
   const begun = await person.browser.get(`/console/sign-in?tenant_id=${made.tenantId}`)
   const answered = await person.browser.get(begun.location!)
   t.regex(String(answered.location), /^\/console\/callback\?code=/)
@@ -210,8 +204,7 @@ test('a member sees what members may see, and can do nothing else', async (t) =>
 test('an action that needs a second factor leads there and back, and is done once', async (t) => {
   const workspace = await api.workspace()
   const human = await newFixture(api, workspace)
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   const owner = (await api.list('/api/v1/tenant-users', workspace.token)).rows.find(
     ({ email }) => email === human.email,
   )!
@@ -259,8 +252,7 @@ test('an action that needs a second factor leads there and back, and is done onc
   t.is(reloaded.location, item, 'a reload shows the object')
   t.is((await reveals()).length, before, 'and does nothing again')
   t.notRegex((await openConsole(browser, item)).html, new RegExp(SECRET))
-  const other = openBrowser(running)
-  t.teardown(() => other.close())
+  const other = openBrowser(running, t)
   t.is((await other.get(done.path)).status, 400, 'another browser has no sign-in to complete')
   const now = await browser.submit(await openConsole(browser, path), {}, path)
   t.is(now.status, 200, 'the second factor is still fresh')

@@ -28,10 +28,7 @@ async function started(t: ExecutionContext, environment: Readonly<Record<string,
   t.timeout(300_000)
   const running = await testService({ environment: { ...METRICS, ...environment } })
   const api = apiOf(running)
-  t.teardown(async () => {
-    await api.close()
-    await running.end()
-  })
+  t.teardown(() => api.end())
   return { running, api }
 }
 
@@ -135,8 +132,7 @@ test.serial('tenants sign in while sandboxes hold their half of the password has
       await browser.close()
     }),
   )
-  const browser = openBrowser(running)
-  t.teardown(() => browser.close())
+  const browser = openBrowser(running, t)
   let most = 0
   const look = async () => {
     most = Math.max(most, await inUse(running, 'passwords', 'sandboxes'))

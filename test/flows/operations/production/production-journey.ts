@@ -110,11 +110,11 @@ const page = await authorized(
   { email: String(person['email']), password: String(person['password']) },
   begun.url,
 )
-const tokens = await oidc.authorizationCodeGrant(config, new URL(page.location ?? page.html), {
-  pkceCodeVerifier: begun.verifier,
-  expectedState: begun.state,
-  expectedNonce: begun.nonce,
-})
+const tokens = await oidc.authorizationCodeGrant(
+  config,
+  new URL(page.location ?? page.html),
+  begun.checks,
+)
 await browser.close()
 
 const deadline = Date.now() + 30_000
