@@ -10,7 +10,8 @@ import { refusing } from './faults.js'
 import { tokens } from '../../oauth/tokens/protocol.js'
 import { scim, type ScimProtocol } from './protocol.js'
 import { scimTokens } from './tokens.js'
-import { scimUsers, type ScimUsersNeeds } from './users.js'
+import { scimUsersOf, type ScimUsersNeeds } from './user-changes.js'
+import { createUser, deleteUser, listUsers, patchUser, readUser, replaceUser } from './users.js'
 
 export type ScimNeeds = ScimUsersNeeds & {
   /** The URL of the documentation, or null. */
@@ -30,9 +31,15 @@ export const scimActor = defineActor<ScimProtocol, ScimNeeds>({
   create: (needs) => {
     const { issuer, documentation, maxResults, groups } = needs
     const facts: DocumentFacts = { base: `${issuer}/scim/v2`, documentation, maxResults, groups }
+    const users = scimUsersOf(needs)
     return {
       ...scimTokens(needs),
-      ...scimUsers(needs),
+      createUser: (message, context) => createUser(users, message, context),
+      readUser: (message, context) => readUser(users, message, context),
+      listUsers: (message, context) => listUsers(users, message, context),
+      replaceUser: (message, context) => replaceUser(users, message, context),
+      patchUser: (message, context) => patchUser(users, message, context),
+      deleteUser: (message, context) => deleteUser(users, message, context),
       describe: ({ kind, id }) =>
         refusing(async () => {
           const document =
