@@ -16,7 +16,7 @@ import {
 } from '../tokens/issue/api-resource.js'
 import { knownAudience, readRequestedAudience } from '../tokens/issue/audience.js'
 import { metered } from '../tokens/clients/client-quotas.js'
-import { describeRepeated, type OAuthForm, readForm, readScope } from '../tokens/form.js'
+import { type OAuthForm, readScope } from '../tokens/form.js'
 import type {
   ClientIdentified,
   ClientQuota,
@@ -25,7 +25,7 @@ import type {
   TokenRequest,
   TokensProtocol,
 } from '../tokens/protocol.js'
-import { refuse } from '../tokens/refusals.js'
+import { formOf, refuse } from '../tokens/refusals.js'
 
 export type ClientRequestNeeds = {
   readonly database: Database
@@ -53,9 +53,8 @@ export async function withClientRequest<Outcome extends object>(
   start: (clientRequest: ClientRequest) => Promise<Outcome>,
   context: MessageContext,
 ): Promise<Outcome | OAuthRefused | ProofRefused> {
-  const form = readForm(request.form)
-  if ('repeated' in form)
-    return refuse('invalid_request', describeRepeated(form), 'parameter_repeated')
+  const form = formOf(request.form)
+  if ('tag' in form) return form
   const identified = await needs.tokens.identifyClient({ ...request, quota }, context)
   if (identified.tag !== 'identified') return identified
   const read = await readClientRequest(needs, request, form, identified, grantType, context)

@@ -37,8 +37,3 @@ export function readForm(fields: FormFields): OAuthForm | { readonly repeated: s
 export function readScope(text: string): readonly string[] | null {
   return SCOPE_FORM.test(text) ? [...new Set(text.split(' '))] : null
 }
-
-/** The client chose the name, so the message shows it only if it is a plain word. */
-export function describeRepeated({ repeated: name }: { readonly repeated: string }): string {
-  return /^[a-z_]{1,64}$/.test(name) ? `${name} is repeated` : 'a parameter is repeated'
-}

@@ -8,7 +8,8 @@ import {
   triesBasic,
 } from './clients/client-authentication.js'
 import type { Client, WhyRefused } from './clients/clients.js'
-import type { OAuthError, OAuthRefused } from './protocol.js'
+import { type OAuthForm, readForm } from './form.js'
+import type { FormFields, OAuthError, OAuthRefused } from './protocol.js'
 
 /** @param reason the check that failed: a word of `OAUTH_ERRORS` for this error. */
 export function refuse(
@@ -18,6 +19,14 @@ export function refuse(
   basicTried = false,
 ): OAuthRefused {
   return { tag: 'oauth_refused', error, description, reason, basicTried }
+}
+
+/** The form, or a refusal that shows the name of a repeated parameter if it is a plain word. */
+export function formOf(fields: FormFields): OAuthForm | OAuthRefused {
+  const form = readForm(fields)
+  if (!('repeated' in form)) return form
+  const shown = /^[a-z_]{1,64}$/.test(form.repeated) ? form.repeated : 'a parameter'
+  return refuse('invalid_request', `${shown} is repeated`, 'parameter_repeated')
 }
 
 /** The sender of a token request, as far as it is known at the time of a refusal. */

@@ -1,0 +1,148 @@
+/** POST /oauth/token. */
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
+import { DENIED, PolicyDenied } from '../../access-policies/enforcement.js'
+import { clientOf, provenKey } from '../clients/client-of.js'
+import { identifiesClient, readClientAuthentication } from '../clients/client-authentication.js'
+import { metered } from '../clients/client-quotas.js'
+import type { Client } from '../clients/clients.js'
+import type { OAuthForm } from '../form.js'
+import {
+  GRANT_TYPES,
+  type GrantType,
+  type Issued,
+  type OAuthRefused,
+  PRE_AUTHORIZED_CODE,
+  type ProofRefused,
+  type SecretIssued,
+  TOKEN_EXCHANGE,
+  type TokenRequest,
+} from '../protocol.js'
+import { formOf, refuse, refusedRequester, type Requester, whyOf } from '../refusals.js'
+import { guardedTools, type TokenTools } from '../tools.js'
+import { grantCode } from './authorization-code.js'
+import { grantClientCredentials } from './client-credentials.js'
+import { grantBackchannel } from './device-and-ciba.js'
+import { grantPreAuthorized } from './pre-authorized-code.js'
+import { grantRefresh } from './refresh-token.js'
+import { type ExchangeProof, grantExchange } from './token-exchange.js'
+
+const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
+const CIBA = 'urn:openid:params:grant-type:ciba'
+/** Grants without user interaction, which cannot grant authorization_details. */
+const WITHOUT_DETAILS: ReadonlySet<GrantType> = new Set(['client_credentials', TOKEN_EXCHANGE])
+
+type Outcome = Issued | SecretIssued | OAuthRefused | ProofRefused
+type Grant = (
+  tools: TokenTools,
+  client: Client,
+  form: OAuthForm,
+  proof: ExchangeProof,
+  context: MessageContext,
+) => Promise<Outcome>
+
+const GRANTS: Readonly<Record<GrantType, Grant>> = {
+  authorization_code: grantCode,
+  client_credentials: grantClientCredentials,
+  refresh_token: grantRefresh,
+  [TOKEN_EXCHANGE]: grantExchange,
+  [DEVICE_CODE]: (tools, ...request) => grantBackchannel(tools, DEVICE_CODE, ...request),
+  [CIBA]: (tools, ...request) => grantBackchannel(tools, CIBA, ...request),
+  [PRE_AUTHORIZED_CODE]: (tools, client, form, { jkt }, context) =>
+    grantPreAuthorized(tools, client, form, jkt, context),
+}
+
+export async function issue(tools: TokenTools, request: TokenRequest, context: MessageContext) {
+  const form = formOf(request.form)
+  if ('tag' in form) return form
+  const requester: Requester = { grantType: form.get('grant_type'), client: null }
+  const outcome = await runGrant(tools, request, form, requester, context).catch(asOAuthRefusal)
+  if (outcome.tag !== 'oauth_refused' && outcome.tag !== 'proof_refused') return outcome
+  const presented = readClientAuthentication(request.authorization, form)
+  const sent = refusedRequester(requester, presented)
+  const refused = 'requester' in outcome ? outcome.requester : undefined
+  return { ...outcome, requester: { ...sent, ...(refused && whyOf(refused)) } }
+}
+
+async function runGrant(
+  tools: TokenTools,
+  request: TokenRequest,
+  form: OAuthForm,
+  requester: Requester,
+  context: MessageContext,
+): Promise<Outcome> {
+  const grantType = grantTypeOf(tools, requester)
+  // In a token exchange the actor token alone can identify the agent.
+  const byActor = grantType === TOKEN_EXCHANGE && form.get('actor_token') !== null
+  // OpenID4VCI section 6.1: a wallet may be unknown. Its code is what authorizes it.
+  const mayBeUnknown = byActor || grantType === PRE_AUTHORIZED_CODE || typeof grantType === 'object'
+  const found =
+    mayBeUnknown && !identifiesClient(request.authorization, form)
+      ? null
+      : clientOf(tools, request, form, context)
+  const counted = await tools.quotas.count(
+    found instanceof Promise ? await found : found,
+    { request, form, quota: 'token' },
+    context,
+  )
+  if (counted.tag === 'oauth_refused') return counted
+  const { client, windows } = counted
+  requester.client = client
+  const outcome =
+    typeof grantType === 'object'
+      ? grantType
+      : await runCounted(tools, request, form, { grantType, client }, context)
+  return metered(outcome, windows)
+}
+
+function grantTypeOf(
+  { credentials }: TokenTools,
+  { grantType }: Requester,
+): GrantType | OAuthRefused {
+  if (grantType === null)
+    return refuse('invalid_request', 'grant_type is missing', 'parameter_missing')
+  const isOffered = grantType !== PRE_AUTHORIZED_CODE || credentials
+  if (isGrantType(grantType) && isOffered) return grantType
+  return refuse(
+    'unsupported_grant_type',
+    'this grant type is not supported',
+    'grant_type_unsupported',
+  )
+}
+
+/** A token request after client authentication. */
+async function runCounted(
+  tools: TokenTools,
+  request: TokenRequest,
+  form: OAuthForm,
+  { grantType, client }: { readonly grantType: GrantType; readonly client: Client | null },
+  context: MessageContext,
+): Promise<Outcome> {
+  const { dpopProof, address } = request
+  const refusal = tools.dpopVerifier.missing
+  const needsProof = client?.kind === 'application' && client.row.dpopBoundAccessTokens
+  if (dpopProof === null && needsProof) return refusal('this client needs a DPoP proof')
+  const key = await provenKey(tools, request)
+  if ('tag' in key) return key
+  // RFC 9396 section 6: refuse details that cannot be granted instead of ignoring them.
+  if (WITHOUT_DETAILS.has(grantType) && form.get('authorization_details') !== null)
+    return refuse(
+      'invalid_authorization_details',
+      'this grant does not support authorization_details',
+      'details_unsupported',
+    )
+  const own = guardedTools(tools, address, context)
+  const proof = { ...key, refusal, address }
+  if (client !== null) return GRANTS[grantType](own, client, form, proof, context)
+  return grantType === PRE_AUTHORIZED_CODE
+    ? grantPreAuthorized(own, null, form, key.jkt, context)
+    : grantExchange(own, null, form, proof, context)
+}
+
+function asOAuthRefusal(error: unknown): OAuthRefused {
+  if (!(error instanceof PolicyDenied)) throw error
+  return refuse('policy_denied', DENIED, 'access_policy')
+}
+
+function isGrantType(text: string): text is GrantType {
+  return (GRANT_TYPES as readonly string[]).includes(text)
+}

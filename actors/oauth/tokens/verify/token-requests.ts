@@ -1,0 +1,88 @@
+/** POST /oauth/introspect, /oauth/revoke, and requests of other endpoints that a client authenticates. */
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
+import { countedClient, provenKey } from '../clients/client-of.js'
+import { metered } from '../clients/client-quotas.js'
+import { publicClientId } from '../clients/clients.js'
+import { type ClientQuota, INTROSPECTION_SCOPE, type TokenRequest } from '../protocol.js'
+import { formOf, refuse, refuseScope } from '../refusals.js'
+import type { TokenTools } from '../tools.js'
+import { type Inspector, inspectorOf, introspect } from './introspection.js'
+import { revoke } from './revocation.js'
+
+const ACCESS_SCHEME_NAME = /^(bearer|dpop)( |$)/i
+const ACCESS_SCHEME = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
+
+export async function identifyClient(
+  tools: TokenTools,
+  request: TokenRequest & { readonly quota: ClientQuota },
+  context: MessageContext,
+) {
+  const form = formOf(request.form)
+  if ('tag' in form) return form
+  const counted = await countedClient(tools, request, form, request.quota, context)
+  if (counted.tag === 'oauth_refused') return counted
+  const { client, windows } = counted
+  const proof = await provenKey(tools, request)
+  if ('tag' in proof) return metered(proof, windows)
+  const { kind, confidential, row } = client
+  const documentSha256 = client.kind === 'application' ? client.documentSha256 : undefined
+  const { jkt } = proof
+  const tag = 'identified' as const
+  return metered({ tag, kind, clientId: row.id, confidential, jkt, documentSha256 }, windows)
+}
+
+export async function introspectToken(
+  tools: TokenTools,
+  request: TokenRequest,
+  context: MessageContext,
+) {
+  const form = formOf(request.form)
+  if ('tag' in form) return form
+  const { authorization, dpopProof, httpMethod, httpUrl, address } = request
+  const accessToken = ACCESS_SCHEME.exec(authorization ?? '')
+  let inspector: Inspector | null
+  if (accessToken === null && ACCESS_SCHEME_NAME.test(authorization ?? ''))
+    return {
+      tag: 'refused' as const,
+      error: 'unauthorized' as const,
+      description: 'the Authorization header contains no access token',
+    }
+  if (accessToken === null) {
+    // Resource servers introspect far more often than clients ask for tokens.
+    const counted = await countedClient(tools, request, form, null, context)
+    if (counted.tag === 'oauth_refused') return counted
+    inspector = inspectorOf(counted.client, publicClientId(counted.client))
+    if (inspector === null)
+      return refuse(
+        'invalid_client',
+        'a public client cannot introspect tokens',
+        'client_method_wrong',
+      )
+  } else {
+    const scheme: 'DPoP' | 'Bearer' = accessToken[1]!.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer'
+    const presented = { token: accessToken[2]!, scheme, dpopProof, httpMethod, httpUrl, address }
+    const caller = await tools.verifier.authenticate(presented, context)
+    if (caller.tag === 'refused') return caller
+    if (!caller.principal.scopes.includes(INTROSPECTION_SCOPE))
+      return refuseScope(INTROSPECTION_SCOPE)
+    inspector = { tenantId: caller.principal.tenantId, clientId: null }
+  }
+  const token = form.get('token')
+  if (token === null) return refuse('invalid_request', 'token is missing', 'parameter_missing')
+  return {
+    tag: 'introspected' as const,
+    answer: await introspect(tools, inspector, token, context),
+  }
+}
+
+export async function revokeToken(
+  tools: TokenTools,
+  request: TokenRequest,
+  context: MessageContext,
+) {
+  const form = formOf(request.form)
+  if ('tag' in form) return form
+  const counted = await countedClient(tools, request, form, 'token', context)
+  if (counted.tag === 'oauth_refused') return counted
+  return metered(await revoke(tools, counted.client, form, context), counted.windows)
+}
