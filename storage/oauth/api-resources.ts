@@ -2,7 +2,7 @@
 import { namesUser } from '../../runtime/kernel/text/urls.js'
 import { type ApiResource, apiResource } from '../../actors/domain/entities/api-resource.js'
 import { entityTable } from '../platform/portable/entity-table.js'
-import type { Transaction } from '../platform/sql.js'
+import { allRows, firstRow, type Transaction } from '../platform/sql.js'
 
 const RESOURCE_CHARACTERS_MAX = 512
 
@@ -33,12 +33,11 @@ export async function findResourceByUri(
 ): Promise<ApiResource | undefined> {
   const key = resourceKey(uri)
   if (key === null) return undefined
-  const { rows } = await tx.query<ApiResource>({
+  return firstRow<ApiResource>(tx, {
     name: 'api_resource.by_uri',
     text: `select ${COLUMNS} from api_resources where resource_key = $1`,
     values: [key],
   })
-  return rows[0]
 }
 
 /** The resources of the tenant among these URIs, in any spelling. */
@@ -49,27 +48,20 @@ export async function findResourcesOfTenant(
 ): Promise<ApiResource[]> {
   const keys = uris.map(resourceKey).filter((key) => key !== null)
   if (keys.length === 0) return []
-  const { rows } = await tx.query<ApiResource>({
+  return allRows<ApiResource>(tx, {
     name: 'api_resource.of_tenant',
     text: `select ${COLUMNS} from api_resources where tenant_id = $1 and resource_key = any($2)`,
     values: [tenantId, keys],
   })
-  return rows
 }
 
 /** The resources of the tenant with these ids. */
-export async function findResourcesById(
-  tx: Transaction,
-  tenantId: string,
-  ids: readonly string[],
-): Promise<ApiResource[]> {
-  const { rows } = await tx.query<ApiResource>({
+export const findResourcesById = (tx: Transaction, tenantId: string, ids: readonly string[]) =>
+  allRows<ApiResource>(tx, {
     name: 'api_resource.by_id',
     text: `select ${COLUMNS} from api_resources where tenant_id = $1 and id = any($2)`,
     values: [tenantId, ids],
   })
-  return rows
-}
 
 /** The names of the scopes of the tenant's resources: of all, or of those that are open to any client. */
 export async function resourceScopeNames(
