@@ -11,6 +11,9 @@ const Capabilities = z
   .object({
     interface_version: z.string().meta({ example: INTERFACE_VERSION }),
     issuer: z.string(),
+    egress_url: z
+      .string()
+      .describe('Base URL of the egress proxy: its own address, or the issuer.'),
     capabilities: z.array(z.string()).describe('Names of what is enabled, sorted.'),
     features: z.record(z.string(), z.looseObject({ enabled: z.boolean() })),
   })
@@ -18,6 +21,8 @@ const Capabilities = z
 
 export type CapabilitiesOptions = {
   readonly issuer: string
+  /** `server.egress_url`. */
+  readonly egressUrl: string
   readonly routes: readonly Route[]
   /** Names that settings add, such as oauth.dpop. */
   readonly more?: readonly string[] | undefined
@@ -27,13 +32,14 @@ export type CapabilitiesOptions = {
 
 /** The document. Names come from route declarations and from `more`. */
 export function capabilitiesDocument(options: CapabilitiesOptions) {
-  const { issuer, routes, more = [], details = {} } = options
+  const { issuer, egressUrl, routes, more = [], details = {} } = options
   const names = [
     ...new Set([...routes.flatMap(({ capabilities = [] }) => capabilities), ...more]),
   ].toSorted()
   return {
     interface_version: INTERFACE_VERSION,
     issuer,
+    egress_url: egressUrl,
     capabilities: names,
     features: Object.fromEntries(names.map((name) => [name, { enabled: true, ...details[name] }])),
   }

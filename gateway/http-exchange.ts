@@ -160,6 +160,10 @@ export interface Listener {
   readonly port: number
   /** The transport in use. `tls` is HTTP/2 and HTTP/1.1 by ALPN. */
   readonly transport: 'uws' | 'uws_tls' | 'http1' | 'http1_tls' | 'http2' | 'tls'
+  /** What parses HTTP. HTTP/2 is parsed by node:http2. */
+  readonly parser: 'uwebsockets' | 'node'
+  /** Seconds after which an idle connection is closed. */
+  readonly keepAliveSecs: number
   /** Stops accepting connections. Resolves with true after the last answer, or with false at the deadline. */
   drain(deadlineMs: number): Promise<boolean>
   /** Closes all connections. */

@@ -7,6 +7,7 @@ import {
   flag,
   list,
   notes,
+  optionalCount,
   origin,
   originOrNone,
   readFilePath,
@@ -54,6 +55,9 @@ export const serverSettings = section(
       .max(65_535)
       .default(8080)
       .describe('Port to listen on. 0 picks a free port and requires oidc.issuer_url.'),
+    egress_port: optionalCount(1, 65_535, 8081).describe(
+      'Port of the egress address: a listener of the egress thread on the same host, with HTTP/1.1, over TLS unless the transport is plain_http. It serves the egress proxy and health probes only. Without it the main listener alone serves the proxy.',
+    ),
     transport: z
       .enum(['plain_http', 'tls_http1', 'tls', 'tls_h2_only'])
       .default('plain_http')
@@ -153,6 +157,12 @@ export const serverSettings = section(
         rule: 'need [server.tls] when the transport is tls_http1, tls or tls_h2_only',
         fix: 'set server.tls.cert_pem_path and server.tls.key_pem_path',
       },
+      {
+        keys: ['egress_port', 'port'],
+        holds: ({ egress_port, port }) => egress_port !== port,
+        rule: 'not be the same',
+        fix: 'set server.egress_port to another port, or remove it',
+      },
     ],
   },
 )
@@ -204,6 +214,27 @@ export function localOrigin({
   const scheme = transport === 'plain_http' ? 'http' : 'https'
   const address = `${scheme}://${base_domain}:${port}`
   return URL.canParse(address) ? new URL(address).origin : undefined
+}
+
+/**
+ * The default of `server.egress_url`: the host of the issuer at `server.egress_port`. It is the issuer without that port,
+ * and where something in front of the listener speaks another scheme to clients.
+ */
+export function defaultEgressUrl(
+  issuer: string,
+  { egress_port: port, transport }: Pick<ServerSettings, 'egress_port' | 'transport'>,
+): string {
+  const url = new URL(issuer)
+  const scheme = transport === 'plain_http' ? 'http:' : 'https:'
+  if (port === undefined || url.protocol !== scheme) return issuer
+  url.port = String(port)
+  return url.href.replace(/\/$/, '')
+}
+
+/** `[server]` of the egress address. Its parser is node:http, which holds to RFC 9112 on every network. */
+export function egressListener(server: ServerSettings, port: number): ServerSettings {
+  const transport = server.transport === 'plain_http' ? 'plain_http' : 'tls_http1'
+  return { ...server, port, transport, http1_parser: 'node' }
 }
 
 function isAddressOrCidr(value: string): boolean {

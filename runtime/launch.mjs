@@ -19,7 +19,7 @@ const LOCK_POLL_MS = 250
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const ENTRIES = {
-  serve: ['dist/runtime/main.js', 'serve'],
+  serve: ['dist/runtime/main.js', 'serve', '--egress-beside'],
   migrate: ['dist/runtime/main.js', 'migrate'],
   backup: ['dist/runtime/main.js', 'backup'],
   restore: ['dist/runtime/main.js', 'restore'],

@@ -16,12 +16,17 @@ import { systemClock } from './kernel/clock.js'
 import { createMetrics } from './kernel/metrics/metrics.js'
 import type { Address, Protocol } from './kernel/protocol.js'
 import { systemRandom } from './kernel/random.js'
-import { startSystem, type System } from './kernel/system.js'
-import type { ThreadOptions } from './kernel/threads/thread.js'
+import { startSystem, type System, type SystemOptions } from './kernel/system.js'
 import { settingsReport } from './configuration/effective-settings.js'
 import { type LoadedSettings, loadSettings } from './configuration/load-settings.js'
 import { explainedBy } from './process/which-database.js'
-import { planesOf, placementsWith } from './planes.js'
+import { planesOf, placementsWith, type RunPlane } from './planes.js'
+import {
+  EGRESS_THREAD,
+  egressPortOf,
+  openEgressAddress,
+  portFault,
+} from './process/egress-address.js'
 import { planGatewayThreads, startGatewayThreads } from './process/gateway-threads.js'
 import {
   openBackend,
@@ -46,7 +51,6 @@ import type { ThreadAccess } from './wiring/thread-access.js'
 import type { ThreadData } from './threads/delivery-thread.js'
 import { startTelemetry } from './telemetry/start.js'
 import { egressSettingsOf, senderSettingsOf } from './wiring/egress-settings.js'
-import { createServer } from 'node:net'
 
 export { type StartOptions, StartRefused } from './process/start-context.js'
 
@@ -56,6 +60,8 @@ export interface Service {
   readonly url: string
   /** oidc.issuer_url: the public address. */
   readonly baseUrl: string
+  /** server.egress_url: equal to `baseUrl` where the egress proxy has no address of its own. */
+  readonly egressUrl: string
   /** Undefined when the page is not served. */
   readonly docsUrl: string | undefined
   readonly controlPlaneTenantId: string
@@ -93,7 +99,7 @@ const MENDABLE = new Set([
 
 const steps: readonly Step[] = [
   ['gateway threads', planGatewayThreads],
-  ['port', requireFreePort],
+  ['ports', requireFreePorts],
   ['telemetry', openTraces],
   ['database server', provideDatabase],
   ['database', openPools],
@@ -104,6 +110,7 @@ const steps: readonly Step[] = [
   ['listener', openListener],
   ['signing keys', awaitTenantAndKeys],
   ['changes', listenForChanges],
+  ['egress address', openEgressAddress],
   ['more gateway threads', startGatewayThreads],
   ['open', letIn],
 ]
@@ -204,15 +211,10 @@ async function startActors(context: StartContext): Promise<Undo> {
   }
   const sending = senderSettingsOf(settings)
   const webhooks: ThreadData = { ...access, webhooks: settings.webhooks, sending }
-  const egress: EgressThreadData = {
-    ...access,
-    vault: egressSettingsOf(settings),
-  }
+  const listens = egressPortOf(loaded) !== undefined
+  const egress: EgressThreadData = { ...access, vault: egressSettingsOf(settings), listens }
   const threads: Readonly<
-    Record<
-      string,
-      Pick<ThreadOptions, 'entry' | 'startData' | 'starts' | 'firstUse' | 'resourceLimits'>
-    >
+    Record<string, ReturnType<NonNullable<SystemOptions<RunPlane>['thread']>>>
   > = {
     webhooks: {
       entry: new URL('./threads/delivery-thread.js', import.meta.url),
@@ -222,10 +224,12 @@ async function startActors(context: StartContext): Promise<Undo> {
       // The default of V8 keeps 16 MiB in an idle thread.
       resourceLimits: { maxYoungGenerationSizeMb: 8 },
     },
-    egress: {
+    [EGRESS_THREAD]: {
       entry: new URL('./threads/egress-thread.js', import.meta.url),
       startData: egress,
-      starts: settings.deployment.thread_start,
+      starts: listens ? 'at_start' : settings.deployment.thread_start,
+      listens,
+      asks: listens ? [health] : [],
       // Bodies are allocated outside of the heap and are short-lived. With rare collections they
       // pile up until V8 counts them as memory pressure and marks the whole heap again and again,
       // which doubles the cost of a large body.
@@ -273,6 +277,11 @@ async function startActors(context: StartContext): Promise<Undo> {
     cloneMessages: context.options.cloneMessages,
   })
   context.system = system
+  if (listens) {
+    const { plane } = loaded
+    context.openEgressAddress = (port) =>
+      system.reconfigureThread(EGRESS_THREAD, { ...egress, address: { settings, plane, port } })
+  }
   return (withinMs) => system.drain(withinMs)
 }
 
@@ -351,11 +360,12 @@ async function letIn({
 
 function serviceOf(context: StartContext, stop: () => Promise<boolean>): Service {
   const { loaded, url, controlPlaneTenantId, system } = context
-  const { oidc, openapi, security } = loaded.settings
+  const { oidc, openapi, security, server } = loaded.settings
   return {
     plane: loaded.plane,
     url: url!,
     baseUrl: oidc.issuer_url,
+    egressUrl: server.egress_url,
     mailUrl: context.caughtMail === undefined ? undefined : `${oidc.issuer_url}/dev/mail`,
     isLocal: !security.production,
     docsUrl: openapi.enabled ? oidc.issuer_url + openapi.docs_path : undefined,
@@ -386,22 +396,16 @@ function once(work: () => Promise<boolean>): () => Promise<boolean> {
 }
 
 /**
- * Binds the address and releases it. The listener binds it later, and reports when another process
+ * Binds the ports and releases them. The listeners bind them later, and report when another process
  * was faster.
  * @throws {StartRefused} naming the address.
  */
-async function requireFreePort({ loaded }: StartContext): Promise<void> {
-  const { host, port } = loaded.settings.server
-  if (port === 0) return
-  await new Promise<void>((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', ({ message }) =>
-      reject(new StartRefused(`cannot listen on ${host} port ${port}: ${reasonOf(message)}`)),
-    )
-    probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve()))
-  })
-}
-
-function reasonOf(message: string): string {
-  return message.includes('EADDRINUSE') ? 'it is taken by another program' : message
+async function requireFreePorts({ loaded }: StartContext): Promise<void> {
+  const { host, port: main } = loaded.settings.server
+  for (const port of [main, egressPortOf(loaded) ?? 0]) {
+    const fault = port === 0 ? undefined : await portFault(host, port)
+    if (fault !== undefined) {
+      throw new StartRefused(`cannot listen on ${host} port ${port}: ${fault}`)
+    }
+  }
 }

@@ -49,6 +49,7 @@ try {
   const nginx = await begin(startNginx(upstream.port))
   const peer = await begin(startServer(0, 'http-proxy', String(upstream.port)))
   const svc = await begin(startServer(0, 'svc', String(upstream.port), postgres.url))
+  const address: Relay = { ...svc, port: svc.egressPort! }
   if (wanted('small')) {
     const bare = await begin(startServer(0, 'bare', String(upstream.port)))
     const onThread = await begin(startServer(0, 'bare-thread', String(upstream.port)))
@@ -62,6 +63,7 @@ try {
           relayed('the same on one thread', bare, '/1k', 32),
           relayed('nginx, one worker, unbuffered', nginx, '/1k', 32),
           byCpu(relayed('svc, /v1/proxy/body', svc, '/1k', 32, 0.5)),
+          byCpu(relayed('svc, the egress address', address, '/1k', 32, 0.5)),
         ],
       }),
     )
@@ -70,7 +72,10 @@ try {
         ...small,
         name: 'Egress and http-proxy, 1 KiB answers, wrk -c32',
         reference: relayed('http-proxy', peer, '/1k', 32),
-        contenders: [byCpu(relayed('svc, /v1/proxy/body', svc, '/1k', 32, 1))],
+        contenders: [
+          byCpu(relayed('svc, /v1/proxy/body', svc, '/1k', 32, 1)),
+          byCpu(relayed('svc, the egress address', address, '/1k', 32, 1)),
+        ],
       }),
     )
     if (isInstalled('mitmdump', '--version')) {
@@ -99,7 +104,10 @@ try {
       }),
     )
   }
-  if (wanted('latency')) await latencies(upstream, { nginx, 'http-proxy': peer, svc })
+  if (wanted('latency')) {
+    const named = { nginx, 'http-proxy': peer, svc, 'svc, the egress address': address }
+    await latencies(upstream, named)
+  }
   if (wanted('memory')) {
     for (const readers of READERS) await memory(svc, readers)
   }

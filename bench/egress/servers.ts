@@ -16,12 +16,14 @@ import { runMigrations } from '../../migrations/main.js'
 import { httpClient } from '../../runtime/client/http.js'
 import { silentLogger } from '../../runtime/kernel/log.js'
 import { LOCALHOST_CERT, LOCALHOST_KEY } from '../flows/loopback-tls.js'
-import type { Spent } from '../foreign-program.js'
+import { freePort, type Spent } from '../foreign-program.js'
 import { bootstrap, startWhole } from '../whole-service.js'
 import { bareRelay } from './bare-relay.js'
 
 export type Listening = {
   readonly port: number
+  /** `server.egress_port` of svc. */
+  readonly egressPort?: number
   /** Headers of a call through svc, except the URL. */
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -85,7 +87,9 @@ async function svc(upstreamPort: number, databaseUrl: string): Promise<Listening
   const configFile = join(folder, 'svc.toml')
   await writeFile(configFile, '[vault.egress_dns_overrides]\n"localhost" = "127.0.0.1"\n')
   await runMigrations({ url: databaseUrl, log: silentLogger })
+  const egressPort = await freePort()
   const { service, port } = await startWhole(folder, {
+    SVC_SERVER__EGRESS_PORT: String(egressPort),
     DATABASE_URL: databaseUrl,
     SVC_CONFIG_FILE: configFile,
     SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '7200',
@@ -116,6 +120,7 @@ async function svc(upstreamPort: number, databaseUrl: string): Promise<Listening
   await client.close()
   return {
     port,
+    egressPort,
     headers: {
       authorization: `Bearer ${token}`,
       'x-svc-credential-id': String(id),

@@ -14,11 +14,13 @@ export type RequestOrigin = (
 export type RequestOriginOptions = {
   /** The issuer URL. */
   readonly issuer: URL
+  /** `server.egress_url`. */
+  readonly egress: URL
   /** `server.base_domain`: hosts of tenants have one label in front of it. */
   readonly baseDomain: string
   /** `server.allowed_hosts`: further hosts of the service. */
   readonly allowedHosts: readonly string[]
-  /** `server.port`. */
+  /** The port of the listener. */
   readonly port: number
   readonly addresses: ClientAddresses
 }
@@ -26,16 +28,20 @@ export type RequestOriginOptions = {
 /** Hosts whose origin is kept. A client can send any Host, so the number is bounded. */
 const HOSTS_KEPT_MAX = 1_024
 /** A host of the service other than that of the issuer. */
-type OwnHost = { readonly host: string; readonly isTenant: boolean }
+type OwnHost = {
+  readonly host: string
+  /** Has the scheme, where nothing else says it: the issuer for hosts of tenants. */
+  readonly like: URL | null
+}
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]'])
 
 /**
- * Returns the origin of the issuer, a tenant host or a listed host. Without `allowed_hosts`, which production
+ * Returns the origin of the issuer, the egress proxy, a tenant host or a listed host. Without `allowed_hosts`, which production
  * requires, also of a loopback name with the service's own port. For any other Host it returns the issuer's origin.
  */
 export function requestOrigin(options: RequestOriginOptions): RequestOrigin {
-  const { issuer, allowedHosts, port, addresses } = options
+  const { issuer, egress, allowedHosts, port, addresses } = options
   const listed = new Set(allowedHosts.map((host) => host.toLowerCase()))
   const isTenantHost = tenantHostTest(options.baseDomain)
   const ownPorts = new Set([issuer.port, String(port)])
@@ -58,17 +64,23 @@ export function requestOrigin(options: RequestOriginOptions): RequestOrigin {
   function otherHost(host: string): OwnHost | null {
     const known = kept.get(host)
     if (known !== undefined) return known
-    const own = isHostOf(host, issuer) ? null : ownHost(host)
-    const found = own === null ? null : { host: own, isTenant: isTenantHost(withoutPort(own)) }
+    const found = isHostOf(host, issuer) ? null : foundHost(host)
     if (kept.size >= HOSTS_KEPT_MAX) kept.clear()
     kept.set(host, found)
     return found
   }
 
+  function foundHost(host: string): OwnHost | null {
+    if (isHostOf(host, egress)) return { host: egress.host, like: egress }
+    const own = ownHost(host)
+    if (own === null) return null
+    return { host: own, like: isTenantHost(withoutPort(own)) ? issuer : null }
+  }
+
   return (exchange) => {
     const other = otherHost(exchange.host)
     if (other === null) return origin
-    return `${schemeOf(exchange, addresses, other.isTenant ? issuer : null)}://${other.host}`
+    return `${schemeOf(exchange, addresses, other.like)}://${other.host}`
   }
 }
 
@@ -78,15 +90,15 @@ function portOf(host: string, protocol: string): string {
   return URL.canParse(address) ? new URL(address).port : ''
 }
 
-/** The client's scheme: from TLS, from a trusted proxy, or from the issuer. */
+/** The client's scheme: from TLS, from a trusted proxy, or from the URL that has the host. */
 function schemeOf(
   { secure, headers, peerAddress }: Parameters<RequestOrigin>[0],
   addresses: ClientAddresses,
-  issuer: URL | null,
+  like: URL | null,
 ): string {
   if (secure) return 'https'
   const forwarded = headers.get('x-forwarded-proto')?.trim().toLowerCase()
   if ((forwarded === 'https' || forwarded === 'http') && addresses.trusts(peerAddress))
     return forwarded
-  return issuer === null ? 'http' : issuer.protocol.slice(0, -1)
+  return like === null ? 'http' : like.protocol.slice(0, -1)
 }

@@ -369,6 +369,8 @@ export async function openHttp1(options: ListenOptions): Promise<Listener> {
     url: urlOf('http', host, bound),
     port: bound,
     transport: 'http1',
+    parser: 'node',
+    keepAliveSecs: (options.idleMs ?? IDLE_MS) / 1000,
     drain: (deadlineMs) => parser.drain(deadlineMs),
     close: async () => parser.close(),
   }

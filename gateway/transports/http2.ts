@@ -478,6 +478,8 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
     url: urlOf(tls === null ? 'http' : 'https', host, bound),
     port: bound,
     transport: http1 === undefined ? 'http2' : offersHttp2 ? 'tls' : 'http1_tls',
+    parser: 'node',
+    keepAliveSecs: idleMs / 1000,
     async drain(deadlineMs) {
       unwatch()
       const isFirst = !shared.draining

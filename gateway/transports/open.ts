@@ -25,6 +25,9 @@ export interface ListenOptions {
 /** Default of `server.keep_alive_secs`, longer than load balancers keep connections (60 s). */
 export const IDLE_MS = 75_000
 
+/** uWebSockets closes idle connections after this time, whatever the settings say. */
+export const NATIVE_KEEP_ALIVE_SECS = 10
+
 /** Response fields that may occur more than once (RFC 9110 section 5.3, RFC 6265 section 3). */
 export const REPEATABLE_FIELDS: ReadonlySet<string> = new Set([
   'set-cookie',

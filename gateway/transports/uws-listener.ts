@@ -13,7 +13,14 @@ import {
   watchCertificate,
 } from './certificate.js'
 import type { Uws } from './native.js'
-import { ListenFailed, type ListenOptions, type Listener, OpenExchanges, urlOf } from './open.js'
+import {
+  ListenFailed,
+  type ListenOptions,
+  type Listener,
+  NATIVE_KEEP_ALIVE_SECS,
+  OpenExchanges,
+  urlOf,
+} from './open.js'
 import { PeerNames, type Shared, UwsExchange } from './uws.js'
 
 /** SO_REUSEPORT: the threads of a process, and the apps of two certificates, share the port. */
@@ -75,6 +82,8 @@ export async function openUws(uws: Uws, options: UwsOptions): Promise<Listener> 
     url: urlOf(tls === undefined ? 'http' : 'https', host, bound),
     port: bound,
     transport: tls === undefined ? 'uws' : 'uws_tls',
+    parser: 'uwebsockets',
+    keepAliveSecs: NATIVE_KEEP_ALIVE_SECS,
     async drain(deadlineMs) {
       const from = performance.now()
       unwatch()

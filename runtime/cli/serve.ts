@@ -6,6 +6,7 @@ import { createLogger, type LogLevel } from '../kernel/log.js'
 import { beginYoung } from '../kernel/v8-flags.js'
 import { EXIT_CONFIGURATION } from '../configuration/load-settings.js'
 import type { Settings } from '../configuration/settings.js'
+import { withEgressBeside } from '../process/egress-address.js'
 import { type Service, StartRefused, startService } from '../startup.js'
 import type { TerminalLog } from './terminal-log.js'
 
@@ -29,13 +30,19 @@ export function serveCommand(program: Command): void {
     .command('serve')
     .description('start the service; stop it with Ctrl-C or SIGTERM')
     .addOption(new Option('--log-level <level>', 'log level').choices(LOG_LEVELS).default('info'))
-    .action(async ({ logLevel }: { logLevel: LogLevel }) => {
-      process.exitCode = await serve(logLevel)
+    .option(
+      '--egress-beside',
+      'in a local run, serve the egress proxy at the next port too, if it is free (npm start)',
+    )
+    .action(async ({ logLevel, egressBeside = false }: ServeOptions) => {
+      process.exitCode = await serve(logLevel, egressBeside)
     })
 }
 
+type ServeOptions = { readonly logLevel: LogLevel; readonly egressBeside?: boolean }
+
 /** Runs until a signal. Returns the exit code. */
-async function serve(level: LogLevel): Promise<number> {
+async function serve(level: LogLevel, egressBeside: boolean): Promise<number> {
   beginYoung()
   const terminal = process.stdout.isTTY ? await openTerminalLog() : undefined
   const log = createLogger({ level, destination: terminal })
@@ -56,10 +63,10 @@ async function serve(level: LogLevel): Promise<number> {
   let service: Service
   let off: readonly string[] = []
   try {
+    const place = { environment: readEnvironment(), cwd: process.cwd(), uid: process.getuid?.() }
     service = await startService({
-      environment: readEnvironment(),
-      cwd: process.cwd(),
-      uid: process.getuid?.(),
+      ...place,
+      ...(egressBeside ? { environment: await withEgressBeside(place, log) } : {}),
       log,
       onSettings: (settings) => {
         off = featuresOff(settings)
@@ -111,13 +118,14 @@ function featuresOff(settings: Settings): readonly string[] {
 }
 
 function banner(
-  { baseUrl, docsUrl, mailUrl, controlPlaneTenantId, plane, dataDir, isLocal }: Service,
+  { baseUrl, egressUrl, docsUrl, mailUrl, controlPlaneTenantId, plane, dataDir, isLocal }: Service,
   off: readonly string[],
 ): string {
   const words = `${off.length} features, each on with SVC_NAME__ENABLED=true: ${off.join(', ')}`
   const rows: [string, string | undefined][] = [
     ['svc is ready', plane === 'all' ? undefined : `(plane ${plane})`],
     ['  base URL', baseUrl],
+    ['  egress', egressUrl === baseUrl ? undefined : egressUrl],
     ['  docs', docsUrl],
     ['  discovery', `${baseUrl}/.well-known/openid-configuration`],
     ['  mail', mailUrl],

@@ -1,11 +1,14 @@
 /** `fetch` with a credential of the vault, which the program never sees (docs/guides/vault/egress-proxy.md). */
 import { injectionPoint } from '../../actors/vault/egress/inject/injection.js'
+import { egressAddress } from './egress-address.js'
 import { relayedFields, withoutParameter } from './egress-fields.js'
 import { refusalOf } from './refusal.js'
 
 export type EgressFetchOptions = {
-  /** The service. */
+  /** The service. It names the address of its egress proxy, which is asked for before the first call. */
   readonly baseUrl: string
+  /** The address of the egress proxy (`SVC_EGRESS_URL`). With it the service is not asked. */
+  readonly egressUrl?: string | undefined
   /** The id of the credential, which an active grant or lease gives to the agent or the delegation. */
   readonly credentialId: string
   /** An access token with `vault:read`, of an agent or a delegation. Asked for before each call. */
@@ -29,9 +32,23 @@ export type Fetch = (input: string | URL | Request, init?: RequestInit) => Promi
  * @throws ServiceRefusal (by the returned function) if the service refuses a call. Errors of the upstream are responses.
  */
 export function egressFetch(options: EgressFetchOptions): Fetch {
-  const { baseUrl, credentialId, token, authScheme, stream = true } = options
+  const { baseUrl, egressUrl, credentialId, token, authScheme, stream = true } = options
   const fetch = options.fetch ?? globalThis.fetch
-  const address = new URL('/v1/proxy/body', baseUrl)
+  const home = new URL(baseUrl)
+  const read = async (url: URL) => {
+    const answer = await fetch(url)
+    if (!answer.ok) throw new Error(`${url.href} responded with ${answer.status}`)
+    return answer.json()
+  }
+  /** Asked for once. Asked for again where the service did not answer. */
+  let named =
+    egressUrl === undefined ? undefined : Promise.resolve<URL | undefined>(new URL(egressUrl))
+  const addressNow = async () => {
+    named ??= egressAddress(home, read)
+    const address = await named
+    if (address === undefined) named = undefined
+    return new URL('/v1/proxy/body', address ?? home)
+  }
   const point = authScheme === undefined ? null : injectionPoint(authScheme)
   return async (input, init) => {
     const call = new Request(input, init)
@@ -54,7 +71,7 @@ export function egressFetch(options: EgressFetchOptions): Fetch {
       signal: call.signal,
       ...(streams && body !== null ? { duplex: 'half' } : {}),
     }
-    const response = await fetch(address, sent)
+    const response = await fetch(await addressNow(), sent)
     // The field says whether the upstream or the service wrote the response (RFC 9209).
     const status = response.headers.get('proxy-status')
     if (status !== null && !status.includes('error=')) return response

@@ -1,7 +1,7 @@
 /** How sections depend on each other: fallbacks, and rules across sections. */
 import { isIP } from 'node:net'
 import { hasPhone } from '../../actors/identity/phone/settings.js'
-import { localOrigin } from '../../gateway/settings.js'
+import { defaultEgressUrl, localOrigin } from '../../gateway/settings.js'
 import { assemble, type Fallback } from '../kernel/config/assemble.js'
 import { productionRules } from '../production.js'
 import { sections, type Settings } from './settings.js'
@@ -40,7 +40,7 @@ const databaseFallbacks: readonly Fallback<Settings>[] = [
 ]
 
 /** True for an issuer on the developer's own machine. */
-const isLocal = (issuer: string): boolean => {
+export const isLocal = (issuer: string): boolean => {
   const { hostname } = new URL(issuer)
   return /^(?:(?:[a-z0-9-]+\.)*localhost|127\.[0-9.]+|\[::1\])$/.test(hostname)
 }
@@ -55,7 +55,12 @@ export const assembly = assemble(sections, {
       from: 'server.transport, server.base_domain and server.port, outside production',
       value: ({ server, security }) => (security.production ? undefined : localOrigin(server)),
     },
-    { key: 'server.egress_url', reads: ['oidc.issuer_url'], value: (s) => s.oidc.issuer_url },
+    {
+      key: 'server.egress_url',
+      reads: ['oidc.issuer_url', 'server.egress_port', 'server.transport'],
+      from: 'oidc.issuer_url and server.egress_port',
+      value: (s) => defaultEgressUrl(s.oidc.issuer_url, s.server),
+    },
     { key: 'server.errors_base_url', reads: ['oidc.issuer_url'], value: (s) => s.oidc.issuer_url },
     {
       key: 'server.drain_secs',

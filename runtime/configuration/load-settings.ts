@@ -96,8 +96,16 @@ export function loadSettings(input: LoadSettingsInput): LoadedSettings | Refused
   if (loaded.tag === 'refused' || failures.length > 0 || plane === undefined) {
     return { tag: 'refused', failures }
   }
-  const { settings, sources } = loaded
+  const { sources } = loaded
+  const settings = plane === 'all' ? loaded.settings : ofSplitPlane(loaded.settings, sources)
   return { tag: 'loaded', settings, sources, plane, dataDir, file: file?.path }
+}
+
+/** The processes of the auth plane may be elsewhere, so the address of one is not told unless it is set. */
+function ofSplitPlane(settings: Settings, sources: Sources): Settings {
+  if (sources.get('server.egress_url')?.kind !== 'fallback') return settings
+  const { server, oidc } = settings
+  return { ...settings, server: { ...server, egress_url: oidc.issuer_url } }
 }
 
 /** The production requirements that settings do not meet; empty outside production. */

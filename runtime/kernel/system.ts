@@ -26,10 +26,11 @@ export interface SystemOptions<Plane extends string> {
   readonly actorWirings: readonly ActorWiring[]
   /** How to start a worker thread. `name` is the one in `thread(name)`. */
   readonly thread?:
-    | ((
-        name: string,
-      ) => Pick<ThreadOptions, 'entry'> &
-        Partial<Omit<ThreadOptions, 'name' | 'definitions' | 'offers'>>)
+    | ((name: string) => Pick<ThreadOptions, 'entry'> &
+        Partial<Omit<ThreadOptions, 'name' | 'definitions' | 'offers'>> & {
+          /** Actors that the thread asks for requests from outside, besides those that its actors ask. */
+          readonly asks?: readonly { readonly name: string }[] | undefined
+        })
     | undefined
   /**
    * The reference, where an actor runs elsewhere in the process, such as on the main thread. Undefined: it is started
@@ -52,6 +53,8 @@ export interface System {
   stats(): readonly ActorStats[]
   /** Hands new start data to a running thread. */
   reconfigureThread(name: string, data: unknown): Promise<void>
+  /** Finishes the requests that its threads have accepted from outside of the process. */
+  finishRequests(withinMs: number): Promise<boolean>
   /** Stops askers first and finishes accepted messages. False when `withinMs` was too short. */
   drain(withinMs: number): Promise<boolean>
   stop(): Promise<void>
@@ -148,17 +151,20 @@ class ActorSystem implements System {
   ): Promise<void> {
     const { thread, clock, log, metrics } = options
     invariant(thread !== undefined, `the system knows how to start thread ${name}`)
+    const { asks: more = [], ...own } = thread(name)
     const definitions = placements
       .filter(({ place }) => place.tag === 'thread' && place.name === name)
       .map(({ definition }) => definition)
     const asked = new Set(
-      definitions.flatMap(({ asks }) => Object.values(asks).map((address) => address.name)),
+      [...definitions.flatMap(({ asks }) => Object.values(asks)), ...more].map(
+        (address) => address.name,
+      ),
     )
     const spawned = await spawnThread({
       clock,
       log,
       metrics,
-      ...thread(name),
+      ...own,
       name,
       definitions,
       // Only the actors that its own list in `asks`: a thread cannot reach further than the table
@@ -202,6 +208,12 @@ class ActorSystem implements System {
     const thread = this.#threads.get(name)
     invariant(thread !== undefined, `thread ${name} has been started`)
     await thread.reconfigure(data)
+  }
+
+  async finishRequests(withinMs: number): Promise<boolean> {
+    const threads = [...this.#threads.values()]
+    const finished = await Promise.all(threads.map((thread) => thread.finishRequests(withinMs)))
+    return finished.every(Boolean)
   }
 
   async drain(withinMs: number): Promise<boolean> {

@@ -156,6 +156,7 @@ export async function startGatewayThreads(context: StartContext): Promise<Undo |
     // Together with the main thread: the time of one is the time of all.
     const ends = await Promise.all([
       gateway!.drain(withinMs),
+      system!.finishRequests(withinMs),
       ...running.map((thread) => thread.drain(withinMs)),
     ])
     await here.stop()

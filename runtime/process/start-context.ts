@@ -77,6 +77,8 @@ export interface StartContext {
   caughtMail?: CaughtMail
   system?: System
   gateway?: Gateway
+  /** Has the egress thread listen on a port. Undefined where it does not. */
+  openEgressAddress?: (port: number) => Promise<void>
   url?: string
   /** The port of the listener. */
   port?: number

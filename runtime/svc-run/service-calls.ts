@@ -2,6 +2,7 @@
 import type { Readable } from 'node:stream'
 import { type Dispatcher, request } from 'undici'
 import { serviceAgent } from '../client/connections.js'
+import { egressAddress } from '../client/egress-address.js'
 import { injectionPoint } from '../../actors/vault/egress/inject/injection.js'
 import { type HeaderPairs, relayedFields, withoutParameter } from '../client/egress-fields.js'
 import type { TokenSource } from '../client/token-source.js'
@@ -31,15 +32,15 @@ export interface ServiceCalls {
 export function serviceCalls(baseUrl: string, token: TokenSource): ServiceCalls {
   // Without timeouts, because the service has its own for a call.
   const agent = serviceAgent({ headersTimeout: 0, bodyTimeout: 0 })
-  const home = new URL('/v1/proxy/body', baseUrl)
+  const home = new URL(baseUrl)
   let named: URL | undefined
   return {
     close: () => agent.destroy(),
     async send({ method, url, headers, body, bodyBytes, credential, stream, signal }) {
       const point = injectionPoint(credential.authScheme)
       const own = point?.in === 'header' ? point.name : null
-      named ??= await namedAddress(home, agent)
-      const answer = await request(named ?? home, {
+      named ??= await egressAddress(home, (from) => jsonOf(from, agent))
+      const answer = await request(new URL('/v1/proxy/body', named ?? home), {
         dispatcher: agent,
         method: 'POST',
         signal,
@@ -66,23 +67,9 @@ export function serviceCalls(baseUrl: string, token: TokenSource): ServiceCalls 
   }
 }
 
-/**
- * The URL of the egress proxy. The capabilities of the service name `server.egress_url`. Where that is the issuer, the
- * proxy is used at the address of the service that the caller knows. A token is never sent without TLS to a proxy of a
- * service with TLS. Undefined when the service is unavailable: the call itself reports that.
- */
-async function namedAddress(own: URL, agent: Dispatcher): Promise<URL | undefined> {
-  try {
-    const answer = await request(new URL('/api/v1/capabilities', own), { dispatcher: agent })
-    const { issuer, features } = (await answer.body.json()) as {
-      readonly issuer?: string
-      readonly features?: Readonly<Record<string, { readonly url?: unknown }>>
-    }
-    const url = features?.['vault.egress']?.url
-    if (typeof url !== 'string' || url === issuer || !URL.canParse(url)) return own
-    const named = new URL(own.pathname, url)
-    return own.protocol === 'https:' && named.protocol !== 'https:' ? own : named
-  } catch {
-    return undefined
-  }
+async function jsonOf(url: URL, dispatcher: Dispatcher): Promise<unknown> {
+  const { statusCode, body } = await request(url, { dispatcher })
+  const text = await body.text()
+  if (statusCode !== 200) throw new Error(`${url.href} responded with ${statusCode}`)
+  return JSON.parse(text)
 }

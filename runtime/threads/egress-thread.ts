@@ -1,7 +1,7 @@
 /**
  * Entry of the egress thread, which relays calls with credentials. It unseals secrets, so it shares
  * no memory with other threads. It has its own small connection pool and its own connection to the
- * kms.
+ * kms. With `server.egress_port` it has its own listener too.
  */
 import { egressActor } from '../../actors/vault/egress/actor.js'
 import { createAdmission } from '../../actors/vault/egress/admission/admission.js'
@@ -19,13 +19,22 @@ import { systemRandom } from '../kernel/random.js'
 import { serveThread } from '../kernel/threads/thread-serve.js'
 import { startTelemetry } from '../telemetry/start.js'
 import { kmsOf, smallPool, type ThreadAccess } from '../wiring/thread-access.js'
+import type { EgressAddress, OpenEgressDoor } from './egress-door.js'
 
 /** What the main thread passes to this thread. */
-export type EgressThreadData = ThreadAccess & { readonly vault: VaultSettings & EgressSettings }
+export type EgressThreadData = ThreadAccess & {
+  readonly vault: VaultSettings & EgressSettings
+  /** Set once the service has its keys, so that a restarted thread listens again. */
+  readonly address?: EgressAddress | undefined
+  /** The address follows. */
+  readonly listens?: boolean | undefined
+}
+
+const loadDoor = () => import('./egress-door.js')
 
 serveThread({
-  placements: async ({ data, clock, log, metrics }) => {
-    const { database: settings, urls, kms: access, vault } = data as EgressThreadData
+  placements: async ({ data, clock, log, metrics, ref }) => {
+    const { database: settings, urls, kms: access, vault, listens } = data as EgressThreadData
     const { telemetry, plane: servedPlane } = data as EgressThreadData
     const source = { plane: servedPlane, thread: 'egress' }
     const endTelemetry = await startTelemetry(telemetry, source, metrics.registry)
@@ -67,9 +76,23 @@ serveThread({
       counts: metrics.shares,
       settings: vault,
     }
+    let door: OpenEgressDoor | undefined
+    const openAddress = async ({ address }: EgressThreadData) => {
+      if (address === undefined || door !== undefined) return
+      const { openDoor } = await loadDoor()
+      door = await openDoor(address, { ref, clock, log, metrics, database, kms, sealer, random })
+    }
+    // Its modules load while the process starts.
+    if (listens === true) void loadDoor()
     return {
       actors: [wireActor(egressActor, () => needs)],
+      opened: () => openAddress(data as EgressThreadData),
+      reconfigure: (changed) => openAddress(changed as EgressThreadData),
+      finishRequests: async (withinMs) => (await door?.drain(withinMs)) ?? true,
+      stats: () => door?.stats() ?? [],
+      unready: () => door?.unready() ?? [],
       async close() {
+        await door?.close()
         leave()
         await admission.flushed()
         await managed.settled()

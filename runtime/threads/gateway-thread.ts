@@ -4,8 +4,6 @@
  * backend and LISTEN. Actors that run once in a process are asked on the main thread
  * (docs/concepts/actor-runtime.md).
  */
-import { setTimeout as sleep } from 'node:timers/promises'
-import { signingKeys } from '../../actors/oauth/signing-keys/protocol.js'
 import { tenants } from '../../actors/identity/tenants/protocol.js'
 import type { DevMailbox } from '../../gateway/site/dev-mail.js'
 import { openCoordination } from '../../storage/platform/coordination/open.js'
@@ -17,7 +15,7 @@ import type { Settings } from '../configuration/settings.js'
 import type { ActorRef } from '../kernel/actor.js'
 import type { Metrics } from '../kernel/metrics/metrics.js'
 import { systemRandom } from '../kernel/random.js'
-import { startSystem, type System } from '../kernel/system.js'
+import { startSystem } from '../kernel/system.js'
 import {
   serveThread,
   type ThreadPlacements,
@@ -29,6 +27,7 @@ import { actorWirings } from '../wiring/actors.js'
 import { followChanges } from '../wiring/announcements.js'
 import { gatewayOf } from '../wiring/gateway.js'
 import type { ThreadAccess } from '../wiring/thread-access.js'
+import { awaitKeys } from './await-keys.js'
 import { mainThread, type MainThreadProtocol } from './main-thread.js'
 
 /** What the main thread passes to a gateway thread. `database` is the thread's share of the pools. */
@@ -41,8 +40,6 @@ export type GatewayThreadData = ThreadAccess & {
   readonly cloneMessages: boolean | undefined
 }
 
-const KEYS_WITHIN_MS = 15_000
-const KEYS_RETRY_MS = 250
 /** The end of a drain, for actors and connections. */
 const CLOSE_WITHIN_MS = 1_000
 
@@ -138,15 +135,6 @@ async function opened(
     stats: () => system.stats(),
     unready: () => system.readiness().unready.map((one) => `${name} ${one}`),
     finishRequests: (withinMs) => gateway.drain(withinMs),
-  }
-}
-
-/** The main thread has created the keys by now. This thread reads them before it accepts requests. */
-async function awaitKeys(system: System, clock: ThreadStart['clock']): Promise<void> {
-  const endMs = clock.monotonicMs() + KEYS_WITHIN_MS
-  while (!(await system.ref(signingKeys).state(null)).signing) {
-    if (clock.monotonicMs() > endMs) throw new Error('the signing keys cannot be loaded')
-    await sleep(KEYS_RETRY_MS)
   }
 }
 

@@ -4,8 +4,6 @@ import { commerce } from '../../actors/commerce/payments/protocol.js'
 import { payouts } from '../../actors/commerce/payouts/protocol.js'
 import { x402 } from '../../actors/commerce/x402/protocol.js'
 import { hasPhone } from '../../actors/identity/phone/settings.js'
-import { tokens } from '../../actors/oauth/tokens/protocol.js'
-import { policiesWith } from '../../actors/operations/rate-limits/protocol.js'
 import { type Gateway, type GatewayOptions, openGateway } from '../../gateway/gateway.js'
 import { isForOperators } from '../../gateway/request/administration.js'
 import type { Route } from '../../gateway/route.js'
@@ -19,6 +17,7 @@ import type { Settings } from '../configuration/settings.js'
 import type { ActorRef } from '../kernel/actor.js'
 import type { System } from '../kernel/system.js'
 import { isServed, placementsWith, planesOf } from '../planes.js'
+import { egressSizesOf, frontDoorOptions } from './front-door.js'
 
 export type GatewayParts = Pick<
   GatewayOptions,
@@ -31,7 +30,7 @@ export type GatewayParts = Pick<
 
 /** The gateway of this thread. It does not listen yet. */
 export function gatewayOf({ settings, plane, system, ...parts }: GatewayParts): Gateway {
-  const { server, openapi, oidc, session_cookie, vault, auth, adaptive_mfa } = settings
+  const { openapi, session_cookie, adaptive_mfa } = settings
   const planes = planesOf(plane)
   const placed = placementsWith(settings)
   const refs = new Map<string, ActorRef<never>>(
@@ -40,10 +39,7 @@ export function gatewayOf({ settings, plane, system, ...parts }: GatewayParts): 
       .map(({ definition: { address } }) => [address.name, system.ref(address) as ActorRef<never>]),
   )
   const actors = new Set(placed.map(({ definition }) => definition.address.name))
-  const sized = withEgressSizes(routes, {
-    jsonBytes: vault.egress_json_max_bytes,
-    bodyBytes: vault.egress_body_max_bytes,
-  })
+  const sized = withEgressSizes(routes, egressSizesOf(settings))
   const hasRegistries = registriesIn(settings.chains).length > 0
   const described = withAnchorTypes(sized, hasRegistries).filter(
     (route) =>
@@ -52,20 +48,14 @@ export function gatewayOf({ settings, plane, system, ...parts }: GatewayParts): 
   )
   return openGateway({
     ...parts,
-    server,
+    ...frontDoorOptions(settings, system),
     // Only the control plane describes the operator API (docs/reference/runtime.md).
     openapi: planes.includes('control') ? openapi : { ...openapi, exposure: 'public' },
-    issuer: oidc.issuer_url,
-    policies: policiesWith(auth),
     capabilities: enabledCapabilities(settings),
     featureDetails: featureDetails(settings),
     events: eventTypesOf(settings),
-    i18n: settings.i18n,
-    admin: settings.admin,
-    billing: settings.billing.enabled,
     keepsBrowserCookie: adaptive_mfa.enabled,
     hasDefaultTenant: settings.tenant.default_tenant_slug !== undefined,
-    imageOrigin: assetOrigin(settings),
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     described,
     routes: described.filter(
@@ -73,20 +63,7 @@ export function gatewayOf({ settings, plane, system, ...parts }: GatewayParts): 
     ),
     refs,
     plane,
-    sampleRatio: settings.telemetry.sample_ratio,
-    applicationOrigins: {
-      lists: async (origin, clientId) => {
-        const answer = await system.ref(tokens).originListed({ origin, clientId })
-        return answer.tag === 'listed'
-      },
-    },
   })
-}
-
-/** The origin of the object store's images. Undefined if the service serves them, or if there are none. */
-function assetOrigin({ tenant_assets: assets }: Settings): string | undefined {
-  const { enabled, folder, public_base_url: base } = assets
-  return enabled && folder === undefined && base !== undefined ? new URL(base).origin : undefined
 }
 
 /** Capabilities that depend on settings and not on routes. */

@@ -103,6 +103,7 @@ export function peopleWirings(shared: SharedNeeds): readonly ActorWiring[] {
       tokens: ref(tokens),
       users: ref(users),
       issuer,
+      egressUrl: settings.server.egress_url,
       anchorTypes: [
         'did_key' as const,
         'did_web' as const,

@@ -143,12 +143,14 @@ test('only health probes are without a quota', (t) => {
 })
 
 test('the capabilities are those that routes declare, sorted and once', (t) => {
-  const { capabilities, features, interface_version } = capabilitiesDocument({
+  const { capabilities, egress_url, features, interface_version } = capabilitiesDocument({
     issuer: 'https://id.test',
+    egressUrl: 'https://id.test:8443',
     routes: ROUTES,
     more: ['openapi', 'openapi'],
   })
   t.is(interface_version, '2.4.0')
+  t.is(egress_url, 'https://id.test:8443')
   t.deepEqual(capabilities, [...new Set(capabilities)].toSorted())
   t.true(capabilities.includes('agents.pow_registration'))
   t.deepEqual(features['openapi'], { enabled: true })

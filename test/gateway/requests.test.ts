@@ -37,16 +37,18 @@ type More = {
   readonly port?: number
   readonly secure?: boolean
   readonly forwarded?: string
+  readonly egress?: string
 }
 const origin = (
   issuer: string,
   host: string,
-  { allowedHosts = [], port = 8080, secure = false, forwarded = '' }: More,
+  { allowedHosts = [], port = 8080, secure = false, forwarded = '', egress = issuer }: More,
 ) => {
   const headers = new HeadCheck()
   if (forwarded !== '') headers.add('x-forwarded-proto', forwarded)
   const of = requestOrigin({
     issuer: new URL(issuer),
+    egress: new URL(egress),
     baseDomain: issuer.startsWith('http:') ? 'localhost' : 'tenants.test',
     allowedHosts,
     port,
@@ -67,6 +69,12 @@ const CASES: readonly (readonly [title: string, issuer: string, host: string, ex
   ['a foreign host that a proxy forwards', PUBLIC, 'evil-rs.example', PUBLIC, { forwarded: 'http' }],
   ['another port of the issuer', PUBLIC, 'id.test:8443', PUBLIC, {}],
   ['the name of a backend', PUBLIC, 'svc-0.svc.cluster:8080', PUBLIC, {}],
+  ['the egress address', PUBLIC, 'id.test:8081', 'https://id.test:8081', { egress: 'https://id.test:8081' }],
+  ['the egress address behind a proxy', PUBLIC, 'egress.test', 'https://egress.test', { egress: 'https://egress.test', forwarded: 'https' }],
+  ['the egress address of a local run', LOCAL, 'localhost:8081', 'http://localhost:8081', { egress: 'http://localhost:8081' }],
+  ['the issuer on the egress listener', LOCAL, 'localhost:8080', LOCAL, { egress: 'http://localhost:8081', port: 8081 }],
+  ['a loopback name on the egress listener', LOCAL, '127.0.0.1:8081', 'http://127.0.0.1:8081', { egress: 'http://localhost:8081', port: 8081 }],
+  ['a foreign port of the egress host', PUBLIC, 'egress.test:1', PUBLIC, { egress: 'https://egress.test' }],
   ['a tenant host', PUBLIC, 'acme.tenants.test', 'https://acme.tenants.test', {}],
   ['a tenant host at a foreign port', PUBLIC, 'acme.tenants.test:9999', 'https://acme.tenants.test', {}],
   ['two labels below the base domain', PUBLIC, 'evil.acme.tenants.test', PUBLIC, {}],

@@ -13,6 +13,7 @@ const defaults: Record<string, Record<string, unknown>> = {
   server: {
     host: '127.0.0.1',
     port: 8080,
+    egress_port: undefined,
     transport: 'plain_http',
     base_domain: 'localhost',
     identity_app_origin: '',

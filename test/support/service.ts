@@ -8,7 +8,7 @@ import { sharedMail } from './operations/letters.js'
 import type { TestService, TestServiceOptions } from './service/settings.js'
 import { trust } from './service/trust.js'
 
-export { freePort, TEST_DEFAULTS } from './service/settings.js'
+export { freePort, TEST_DEFAULTS, twoFreePorts } from './service/settings.js'
 export type { TestService, TestServiceOptions, Transport } from './service/settings.js'
 export { DEFAULT_TRANSPORT, REPEATED_OVER, TRANSPORTS } from './fleet/transports.js'
 
@@ -70,7 +70,7 @@ const IS_ALONE =
   process.env['RECORD_EXAMPLES'] !== undefined
 /** Settings with which a test has files, a database or a listener of its own. */
 const OWN =
-  /^(DATABASE_URL|SVC_DATABASE__.*URL|SVC_SERVER__(PORT|HOST|TRANSPORT|TLS__.*)|SVC_RUNTIME_PLANE)$/
+  /^(DATABASE_URL|SVC_DATABASE__.*URL|SVC_SERVER__(PORT|EGRESS_PORT|HOST|TRANSPORT|TLS__.*)|SVC_RUNTIME_PLANE)$/
 
 /** Undefined where it cannot be a service of the runner. */
 async function shared({

@@ -30,6 +30,8 @@ export type WorkspacesNeeds = {
   tokens: ActorRef<TokensProtocol>
   users: ActorRef<UsersProtocol>
   issuer: string
+  /** `server.egress_url`. */
+  egressUrl: string
   /** What the deployment offers. */
   anchorTypes: readonly AnchorType[]
 }
@@ -120,7 +122,7 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
  * logs in by challenge.
  */
 async function issueTokens(
-  { agents, tokens, issuer }: WorkspacesNeeds,
+  { agents, tokens, issuer, egressUrl }: WorkspacesNeeds,
   message: CompleteBootstrap,
   agent: { id: string; tenantId: string; fingerprint: string },
   provisioned: Provisioned,
@@ -153,6 +155,7 @@ async function issueTokens(
   const { organization, tenant, application, clientSecret, fixtureUser, invite } = provisioned
   const environment = {
     issuer,
+    egressUrl,
     tenant: {
       id: tenant.id,
       name: tenant.name,
@@ -212,12 +215,14 @@ export function startSnippet(framework: string): string {
 /** dotenv lines; without SVC_CLIENT_SECRET for a public application. */
 export function envBlock({
   issuer,
+  egressUrl,
   tenant,
   application,
-}: Pick<WorkspaceProvisioned, 'issuer' | 'tenant' | 'application'>): string {
+}: Pick<WorkspaceProvisioned, 'issuer' | 'egressUrl' | 'tenant' | 'application'>): string {
   const { clientId, clientSecret, audience, redirectUris } = application
   const lines: [name: string, value: string | null][] = [
     ['SVC_ISSUER', issuer],
+    ['SVC_EGRESS_URL', egressUrl],
     ['SVC_CLIENT_ID', clientId],
     ['SVC_CLIENT_SECRET', clientSecret],
     ['SVC_TENANT_ID', tenant.id],

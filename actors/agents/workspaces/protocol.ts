@@ -82,6 +82,8 @@ export type WorkspaceProvisioned = {
   envBlock: string
   operatorInvite: { url: string; expiresAt: Date } | null
   issuer: string
+  /** `server.egress_url`. */
+  egressUrl: string
   discoveryUrl: string
 }
 

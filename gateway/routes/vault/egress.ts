@@ -254,10 +254,13 @@ export const egressRoutes: readonly Route[] = [
   }),
 ]
 
+/** `vault.egress_json_max_bytes` and `vault.egress_body_max_bytes`. */
+export type EgressSizes = { readonly jsonBytes: number; readonly bodyBytes: number }
+
 /** The routes with the size limits of a deployment. */
 export function withEgressSizes(
   routes: readonly Route[],
-  { jsonBytes, bodyBytes }: { readonly jsonBytes: number; readonly bodyBytes: number },
+  { jsonBytes, bodyBytes }: EgressSizes,
 ): readonly Route[] {
   return routes.map((each) => {
     if (each.proxy !== true || each.body === undefined) return each

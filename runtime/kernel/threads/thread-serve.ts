@@ -33,6 +33,8 @@ export interface ThreadStart {
 export interface ThreadPlacements {
   /** In the order in which they are started; stopped in reverse. */
   readonly actors: readonly ActorWiring[]
+  /** Called once the actors are started, before the thread counts as started. */
+  readonly opened?: (() => Promise<void>) | undefined
   /** Closes what the actors share, after they have been drained. */
   readonly close?: (() => Promise<void>) | undefined
   readonly reconfigure?: ((data: unknown) => Promise<void>) | undefined
@@ -96,6 +98,7 @@ export function serveThread(options: {
         const spawned = await wiring.spawn(context, { clock: systemClock, log })
         actors.set(wiring.actor, spawned)
       }
+      await placed.opened?.()
       return [...actors.keys()]
     },
     health() {

@@ -90,6 +90,8 @@ export interface SpawnedThread {
   stats(): readonly ActorStats[]
   /** Hands new start data to the thread, now and after each restart. */
   reconfigure(data: unknown): Promise<void>
+  /** Finishes what arrives from outside of the process, without a drain. False when `withinMs` was too short. */
+  finishRequests(withinMs: number): Promise<boolean>
   /**
    * Accepts no more messages, finishes the accepted ones and the streams they opened, and stops.
    */
@@ -371,7 +373,7 @@ class ThreadHost implements SpawnedThread {
     const endMs = this.#clock.monotonicMs() + withinMs
     const leftMs = () => Math.max(0, endMs - this.#clock.monotonicMs())
     // Without requests from outside the actors refuse at once.
-    const finished = this.#options.listens === true ? await this.#finishRequests(withinMs) : true
+    const finished = await this.finishRequests(withinMs)
     const endpoints = [...this.#placements.values()].map(({ endpoint }) => endpoint)
     const drained = await Promise.all(endpoints.map((endpoint) => endpoint.drain(leftMs())))
     const incarnation = this.#now
@@ -389,8 +391,8 @@ class ThreadHost implements SpawnedThread {
     return clean
   }
 
-  async #finishRequests(withinMs: number): Promise<boolean> {
-    if (this.#now === undefined) return true
+  async finishRequests(withinMs: number): Promise<boolean> {
+    if (this.#options.listens !== true || this.#now === undefined) return true
     const finished = this.#now.control.finishRequests(withinMs)
     return within(withinMs + STOP_MS, finished, 'not finished').catch((error: unknown) => {
       this.#log.warn({ err: error }, 'thread did not finish its requests')

@@ -22,7 +22,7 @@ import { apiOf } from '../../support/api.js'
 import { freshDatabase } from '../../support/storage/database.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { testCommands } from '../../support/pages/docs-page.js'
-import { freePort, TEST_DEFAULTS, type TestService } from '../../support/service.js'
+import { freePort, TEST_DEFAULTS, type TestService, twoFreePorts } from '../../support/service.js'
 import { asOrdinaryUser, giveAway, isRoot, processesOf, shown, svc } from '../vault/command.js'
 
 /** A new data directory. Processes that a failed test left in it are ended. */
@@ -39,7 +39,7 @@ function dataDirectory(t: { teardown(end: () => void): void }): string {
 async function local(folder: string, more: Record<string, string> = {}) {
   const port = await freePort()
   const environment = { SVC_DATA_DIR: folder, SVC_SERVER__PORT: String(port), ...more }
-  return { environment, url: `http://localhost:${port}` }
+  return { environment, url: `http://localhost:${environment.SVC_SERVER__PORT}` }
 }
 
 const MAIN = fileURLToPath(new URL('../../../runtime/main.js', import.meta.url))
@@ -62,19 +62,25 @@ test('a first start prints its address, and a second one keeps the data, also af
   const folder = dataDirectory(t)
   // The embedded database is reached without them.
   const { environment, url } = await local(folder, {
+    SVC_SERVER__PORT: String(await twoFreePorts()),
     PGSSLMODE: 'verify-full',
     PGPORT: '1',
     PGHOST: 'db',
   })
-  const first = svc(t, { environment })
+  const first = svc(t, { args: ['serve', '--egress-beside'], environment })
   await first.ready()
   t.is(shown(first.output(), 'base URL'), url)
+  const egress = new URL(url)
+  egress.port = String(Number(egress.port) + 1)
+  t.is(shown(first.output(), 'egress'), egress.origin, 'as npm start does')
+  t.is((await fetch(`${egress.origin}/health/ready`)).status, 200)
   t.is((await fetch(shown(first.output(), 'docs'))).status, 200)
   t.is((await fetch(shown(first.output(), 'discovery'))).status, 200)
   t.is(shown(first.output(), 'data'), folder)
   t.regex(first.output(), /^ {2}off +\d+ features, .*commerce.*wallet.*scim/m)
   const [before = ''] = first.output().split('svc is ready')
-  t.true(before.split('\n').length <= 20, before)
+  // The last one is the empty line of the banner.
+  t.true(before.trimEnd().split('\n').length <= 15, before)
   // On a busy machine the first check of the database can take longer than its limit.
   const lines = before
     .split('\n')

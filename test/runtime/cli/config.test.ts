@@ -53,7 +53,10 @@ test('config show prints every value with its source', (t) => {
   t.regex(out, /^# data directory: \/home\/ann\/.local\/state\/svc$/m)
   t.regex(out, /^server.port = 9000 +# SVC_SERVER__PORT$/m)
   t.regex(out, /^server.host = "127.0.0.1" +# default$/m)
-  t.regex(out, /^server.egress_url = "http:\/\/localhost:9000" +# from oidc.issuer_url$/m)
+  t.regex(
+    out,
+    /^server.egress_url = "http:\/\/localhost:9000" +# from oidc.issuer_url and server.egress_port$/m,
+  )
   t.regex(out, /^kms.socket_path = unset +# default$/m)
 })
 

@@ -41,7 +41,7 @@ export type IdentityOptions = {
 }
 
 const WITHOUT_CHAINS = { registries: [], groups: { of: () => [] } }
-const OFFERED = { issuer: ISSUER, anchorTypes: ['did_key', 'did_web'] as const }
+const OFFERED = { issuer: ISSUER, egressUrl: ISSUER, anchorTypes: ['did_key', 'did_web'] as const }
 
 export async function identityFixture(options: IdentityOptions = {}) {
   const fresh = await freshDatabase()

@@ -100,6 +100,14 @@ export async function freePort(): Promise<number> {
   }
 }
 
+/** The first of two free ports, one behind the other. */
+export async function twoFreePorts(): Promise<number> {
+  for (;;) {
+    const port = await freePort()
+    if ((await freePort()) === port + 1) return port
+  }
+}
+
 function nextPort(): number {
   for (;;) {
     const at = (process.pid + threadId) * PORTS.ofThread + portsTaken++

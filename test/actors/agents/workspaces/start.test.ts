@@ -10,6 +10,7 @@ import { envBlock, startSnippet } from '../../../../actors/agents/workspaces/act
 
 const workspace = {
   issuer: 'https://auth.svc.example',
+  egressUrl: 'https://auth.svc.example:8443',
   tenant: { id: 't', name: 'Acme sandbox', slug: 'acme-sandbox', environment: 'sandbox' as const },
   application: {
     id: 'a',
@@ -24,6 +25,7 @@ const workspace = {
 test('the environment block has every variable of the sample, as dotenv', (t) => {
   t.deepEqual(parseEnv(envBlock(workspace)), {
     SVC_ISSUER: 'https://auth.svc.example',
+    SVC_EGRESS_URL: 'https://auth.svc.example:8443',
     SVC_CLIENT_ID: 'a',
     SVC_CLIENT_SECRET: 'svcs_secret',
     SVC_TENANT_ID: 't',

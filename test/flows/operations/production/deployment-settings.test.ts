@@ -96,7 +96,7 @@ test('clients send egress calls to server.egress_url', async (t) => {
   })
   t.is(answer.statusCode, 200)
   t.is(await answer.body.text(), 'to the front')
-  t.deepEqual(calls, ['/v1/proxy/body'])
+  t.deepEqual(calls, ['/health/live', '/v1/proxy/body'])
 })
 
 test('pages of the apps may call the API, beside server.cors_allowed_origins', async (t) => {
