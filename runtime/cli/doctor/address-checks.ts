@@ -57,6 +57,7 @@ export async function addressChecks(
       cookieCheck(patient),
       ...(await dnsChecks(patient)),
       ...(await certificateChecks(patient)),
+      ...(await egressCheck(patient, agent)),
     ]
   } finally {
     await agent.destroy()
@@ -226,6 +227,23 @@ function judgeForwarded(trusted: readonly string[], client: string, forwarded: u
         `the proxy at ${client} sends X-Forwarded-For and is not trusted: all its clients share one rate limit`,
         `add ${client} to server.trusted_proxies`,
       )
+}
+
+/** The address of the egress proxy, where it is another one than the issuer. */
+async function egressCheck({ settings }: Patient, agent: Agent): Promise<readonly Check[]> {
+  const name = 'egress_url'
+  const issuer = settings.oidc.issuer_url
+  // `npm start` chooses the address, and the service names it.
+  const named = await ask(agent, `${issuer}/api/v1/capabilities`).catch(() => undefined)
+  const url = String(named?.body['egress_url'] ?? settings.server.egress_url)
+  if (url === issuer) return [ok(name, 'the egress proxy is at the issuer')]
+  const fix = `make ${url} reachable from clients, or correct server.egress_url`
+  return guarded(name, fix, async () => {
+    const { status } = await ask(agent, `${url}/health/live`)
+    return status === 200
+      ? ok(name, `${url} answers`)
+      : fail(name, `${url}/health/live answers ${status}`, fix)
+  })
 }
 
 function hostsCheck(patient: Patient): Check {

@@ -16,6 +16,7 @@ import { databaseServer } from '../key-tools.js'
 import { addressChecks } from './address-checks.js'
 import { type Check, fail, ok, type Patient, type Verdict, whyOf } from './checks.js'
 import { databaseChecks } from './database-checks.js'
+import { listenerChecks } from './listener-checks.js'
 import { coordinationChecks, eventSinkChecks, kmsChecks, mailChecks } from './service-checks.js'
 import { output } from '../../process/output.js'
 
@@ -124,7 +125,16 @@ async function examined(loaded: LoadedSettings, ca: string | undefined): Promise
       mailChecks(patient),
       eventSinkChecks(patient),
     ])
-    return [...ofAddress, ...ofDatabase, ...ofCoordination, ...ofKms, ...ofMail, ...ofSinks]
+    const ofListeners = listenerChecks(patient)
+    return [
+      ...ofAddress,
+      ...ofListeners,
+      ...ofDatabase,
+      ...ofCoordination,
+      ...ofKms,
+      ...ofMail,
+      ...ofSinks,
+    ]
   } finally {
     for (const step of undo.toReversed()) await step().catch(() => undefined)
   }

@@ -16,6 +16,7 @@ import {
 } from '../../../runtime/cli/doctor/address-checks.js'
 import type { Check, Verdict } from '../../../runtime/cli/doctor/checks.js'
 import { databaseChecks, judgeClock } from '../../../runtime/cli/doctor/database-checks.js'
+import { listenerChecks } from '../../../runtime/cli/doctor/listener-checks.js'
 import { diagnose, doctorCommand } from '../../../runtime/cli/doctor/doctor.js'
 import { mailChecks } from '../../../runtime/cli/doctor/service-checks.js'
 import { loadSettings } from '../../../runtime/configuration/load-settings.js'
@@ -89,6 +90,9 @@ test('a healthy deployment has no failure, and every check is there', async (t) 
     'cookies',
     'dns',
     'certificate',
+    'egress_url',
+    'listener',
+    'egress_listener',
     'database',
     'database_role',
     'database_time_limits',
@@ -105,8 +109,48 @@ test('a healthy deployment has no failure, and every check is there', async (t) 
     t.true(names.has(name), name)
   found(t, checks, 'proxy', 'ok', /arrive as/)
   found(t, checks, 'listen', 'ok', /arrive/)
+  found(
+    t,
+    checks,
+    'listener',
+    'ok',
+    /^127\.0\.0\.1 port \d+: plain_http, parser uwebsockets, .* 10 s$/,
+  )
+  found(t, checks, 'egress_listener', 'ok', /^not configured/)
+  found(t, checks, 'egress_url', 'ok', /at the issuer/)
   found(t, checks, 'kms', 'ok', /wraps with/)
   found(t, checks, 'database', 'ok', /^PostgreSQL \d+\.\d+ .*at /)
+})
+
+test('what serves the listeners, and the egress address', async (t) => {
+  const loadedWith = (environment: Record<string, string>) => {
+    const loaded = loadSettings({ environment: { ...own, ...environment }, cwd: '/' })
+    if (loaded.tag === 'refused') throw new Error(JSON.stringify(loaded.failures))
+    return loaded
+  }
+  const verified = { tag: 'verified', file: 'uws.node' } as const
+  const tls = {
+    SVC_SERVER__TRANSPORT: 'tls_h2_only',
+    SVC_SERVER__TLS__CERT_PEM_PATH: '/cert.pem',
+    SVC_SERVER__TLS__KEY_PEM_PATH: '/key.pem',
+    SVC_SERVER__EGRESS_PORT: '8444',
+    SVC_SERVER__KEEP_ALIVE_SECS: '30',
+  }
+  const encrypted = listenerChecks(loadedWith(tls), verified)
+  found(t, encrypted, 'listener', 'ok', /tls_h2_only, parser node, .* 30 s$/)
+  found(t, encrypted, 'egress_listener', 'ok', /port 8444: tls_http1, parser node, .* 30 s$/)
+  const kept = listenerChecks(loadedWith({ SVC_SERVER__KEEP_ALIVE_SECS: '30' }), verified)
+  found(t, kept, 'listener', 'warn', /keep_alive_secs has no effect/)
+  const open = { SVC_SERVER__HOST: '0.0.0.0', SVC_SERVER__HTTP1_PARSER: 'uwebsockets' }
+  found(t, listenerChecks(loadedWith(open), verified), 'listener', 'warn', /505/)
+  const refused = { tag: 'refused', reason: 'no pinned hash' } as const
+  const fallen = listenerChecks(loadedWith({}), refused)
+  found(t, fallen, 'listener', 'ok', /parser node, .* 75 s$/)
+  found(t, fallen, 'listener', 'warn', /no pinned hash/)
+  const nowhere = { SVC_SERVER__EGRESS_URL: `http://127.0.0.1:${await freePort()}` }
+  const lost = { ...own, ...nowhere, SVC_OIDC__ISSUER_URL: `http://localhost:${await freePort()}` }
+  const { checks } = await diagnose({ environment: lost, cwd: '/' })
+  found(t, checks, 'egress_url', 'fail', /ECONNREFUSED/)
 })
 
 test('the command prints the shape as JSON, and exits with 1 when a check fails', async (t) => {
