@@ -13,8 +13,6 @@ const PAGE_ROWS = 100
  */
 const PAGES_MAX = 20
 
-export type CardRefunds = ReturnType<typeof cardRefunds>
-
 export function cardRefunds(client: CardClient) {
   return {
     /** Finds the refund that was created under our refund id. */
