@@ -34,7 +34,7 @@ const MEMBERS = {
     test.beforeEach(() => void (globalThis.hooks ??= []).push('first'))
     test('one', (t) => t.deepEqual(globalThis.hooks, ['first']))
     test.after.always(() => void globalThis.hooks.push('over'))`,
-  broken: `throw new Error('not ready')`,
+  broken: `setInterval(() => undefined, 1_000)\n    throw new Error('not ready')`,
   second: `
     await Promise.resolve()
     test.serial('one', (t) => t.deepEqual(globalThis.hooks, ['first', 'over']))
@@ -55,7 +55,12 @@ test('each member has its own hooks and titles, and one that does not load is na
   writeFileSync(room, roomText(paths))
   const ava = ['node_modules/.bin/ava', '--tap', room]
   const env = { ...process.env, TEST_TIMES: times }
-  const { stdout } = spawnSync(process.execPath, ava, { env, encoding: 'utf8' })
+  const { stdout, signal } = spawnSync(process.execPath, ava, {
+    env,
+    encoding: 'utf8',
+    timeout: 120_000,
+  })
+  t.is(signal, null, 'the process of the room ends')
   const points: [string, string, string][] = []
   let detail = ''
   const read = tapReader((point) => {
