@@ -19,7 +19,7 @@ const PER_SECOND = IS_LONG ? 5_000 : 400
 const SECONDS = IS_LONG ? 30 : 4
 const CONNECTIONS = IS_LONG ? 2_000 : 400
 /** Fraction of the rate for a slow machine to have offered at the end. */
-const OFFERED_LEAST = 0.95
+const OFFERED_LEAST = 0.5
 const BITS = 8
 const FLOOD_BITS = 4
 const TRICKLE = 60

@@ -105,8 +105,10 @@ test.serial(
     const file = join(runs, name!, 'certificates.pem')
     t.is(statSync(file).mode & 0o777, 0o600)
     t.is(statSync(join(runs, name!)).mode & 0o777, 0o700)
-    t.deepEqual(readdirSync(join(runs, name!)), ['certificates.pem'])
-    t.false(readFileSync(file, 'utf8').includes('PRIVATE'))
+    t.deepEqual(readdirSync(join(runs, name!)), ['certificates.pem', 'php', 'wgetrc'])
+    for (const left of [file, join(runs, name!, 'wgetrc'), join(runs, name!, 'php', 'svc.ini')]) {
+      t.false(readFileSync(left, 'utf8').includes('PRIVATE'), left)
+    }
     // Another run keeps the folder of a running one.
     t.is((await svcRun.run(named, ['true'])).code, 0)
     t.deepEqual(readdirSync(runs), [name!])

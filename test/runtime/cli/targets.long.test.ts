@@ -82,6 +82,8 @@ const COMMANDS: readonly (readonly [command: string, args: readonly string[], li
     ['--url', AT, '--organization', 'x', '--agent-file', join(folder, 'w.json')],
     OF_URL,
   ],
+  ['login', ['--url', AT, '--client-id', UUID], OF_URL],
+  ['logout', ['--url', AT], OF_URL],
   ['agent login', ['--agent-file', identity], OF_IDENTITY],
   ['agent whoami', ['--agent-file', identity], OF_IDENTITY],
   ['agent token', ['--agent-file', identity], OF_IDENTITY],
