@@ -106,8 +106,8 @@ function withNames(words: string, names: Names): string {
   return filledIn(escaped(words), Object.fromEntries(marked))
 }
 
-/** Controls that use a script: password fields, recovery codes, forms that answer a question. */
-const CONTROLS = / (?:data-(?:reveal|codes)[ =]|class="answers")/
+/** Controls that use a script: password fields, recovery codes, forms that are sent once. */
+const CONTROLS = / (?:data-(?:reveal|codes)[ =]|data-once>|class="answers")/
 
 /** The page on which a tenant may have texts of its own. */
 const SIGN_IN_PAGE = 'login'

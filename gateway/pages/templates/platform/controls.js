@@ -1,7 +1,7 @@
 /**
  * Controls that need a script and are hidden without one. `data-reveal` shows the password of the field that the button
- * controls. `data-codes` copies, saves and prints the recovery codes of the page. Forms that answer a question are sent
- * once.
+ * controls. `data-codes` copies, saves and prints the recovery codes of the page. Answers to a question, and forms with
+ * `data-once`, such as those of a code that works once, are sent once.
  */
 ;(() => {
   for (const button of document.querySelectorAll('[data-reveal]')) {
@@ -16,16 +16,19 @@
     field.form.addEventListener('submit', () => show(false))
   }
 
-  const answers = [...document.querySelectorAll('form.answers')]
-  const enable = (form, enabled) => {
-    for (const button of form.querySelectorAll('button')) button.disabled = !enabled
+  // `answers` is one form or several, of which one is sent.
+  const once = [...document.querySelectorAll('.answers, form[data-once]')]
+  const enable = (group, enabled) => {
+    for (const button of group.querySelectorAll('button')) button.disabled = !enabled
   }
-  for (const form of answers)
+  for (const group of once)
     // A disabled button would not be sent with the form, so it is disabled after the form is made.
-    form.addEventListener('submit', () => setTimeout(enable, 0, form, false))
+    group.addEventListener('submit', (event) =>
+      setTimeout(() => event.defaultPrevented || enable(group, false), 0),
+    )
   // Back shows the page as it was left.
   globalThis.addEventListener('pageshow', () => {
-    for (const form of answers) enable(form, true)
+    for (const group of once) enable(group, true)
   })
 
   const tools = document.querySelector('[data-codes]')
