@@ -16,6 +16,7 @@ import {
   readRecords,
   screenOf,
   slowestTests,
+  startedFor,
   startedLine,
   type TestRecord,
 } from './runner/points.js'
@@ -108,7 +109,8 @@ async function run(options: TestOptions): Promise<number> {
   const started = performance.now()
   const dataDir = join(belongings.folder, 'postgres')
   const ports = join(belongings.folder, 'ports')
-  for (const made of [dataDir, ports]) mkdirSync(made)
+  const assets = join(belongings.folder, 'assets')
+  for (const made of [dataDir, ports, assets]) mkdirSync(made)
   // The pool of services takes ports in this process too.
   process.env['TEST_PORTS'] = ports
   const described = join(dataDir, 'description.json')
@@ -126,6 +128,7 @@ async function run(options: TestOptions): Promise<number> {
       TEST_SERVICES: services.socketPath,
       TEST_MAIL: JSON.stringify(office.places),
       TEST_MARKET: market.url,
+      TEST_ASSETS: assets,
       TEST_STARTED: join(dataDir, 'started'),
     }
     process.env['TEST_STARTED'] = environment.TEST_STARTED
@@ -175,6 +178,7 @@ async function run(options: TestOptions): Promise<number> {
     if (isWholeLong && belongings.interrupted() === undefined) recordRun(verdict, started)
     keepTimes(verdict.times, root, options.flags.has('--keep-times'))
     say(`${startedLine(environment.TEST_STARTED)} were started`)
+    if (options.isWhole) say(`services for: ${startedFor(environment.TEST_STARTED).join(', ')}`)
     report(verdict, (performance.now() - started) / 1000)
     if (options.flags.has('--coverage')) showCoverage()
     const skipsFail = options.flags.has('--fail-on-skip') && verdict.skipped.length > 0

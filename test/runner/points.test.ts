@@ -11,7 +11,7 @@ import {
   rememberLine,
   watchExchanges,
 } from '../support/service/exchanges.js'
-import { readRecords, screenOf, slowestTests, startedLine } from './points.js'
+import { readRecords, screenOf, slowestTests, startedFor, startedLine } from './points.js'
 
 function folder(t: ExecutionContext): string {
   const made = mkdtempSync(join(tmpdir(), 'svc-points-'))
@@ -37,11 +37,15 @@ test('a record that a killed process has not finished is left out', (t) => {
   t.deepEqual(readRecords(path), [whole])
 })
 
-test('what was started is counted by kind', (t) => {
+test('what was started is counted by kind, and services by who needed them', (t) => {
   const path = join(folder(t), 'started')
   t.is(startedLine(path), '0 services, 0 databases, 0 browsers')
-  appendFileSync(path, 'database\nservice\ndatabase\nbrowser\n')
-  t.is(startedLine(path), '1 service, 2 databases, 1 browser')
+  t.deepEqual(startedFor(path), [])
+  const own = '/tree/dist/test/flows/x.test.js'
+  const lines = [`database ${own}`, `service ${own}`, 'service plain', 'service plain', 'browser -']
+  appendFileSync(path, `${lines.join('\n')}\n`)
+  t.is(startedLine(path), '3 services, 1 database, 1 browser')
+  t.deepEqual(startedFor(path), ['2 plain', '1 test/flows/x.test.ts'])
 })
 
 test('the screen of a failure shows the last request, its answer and its log', (t) => {

@@ -45,11 +45,33 @@ export function slowestTests(
 
 /** Such as `12 services, 30 databases, 1 browser`. @param path the lines of countStart. */
 export function startedLine(path: string): string {
-  const kinds = existsSync(path) ? readFileSync(path, 'utf8').split('\n') : []
+  const kinds = startsIn(path).map(({ kind }) => kind)
   return STARTED_KINDS.map((kind) => {
     const count = kinds.filter((one) => one === kind).length
     return `${count} ${kind}${count === 1 ? '' : 's'}`
   }).join(', ')
+}
+
+/** The profiles and test files that services were started for, those with the most first. */
+export function startedFor(path: string): readonly string[] {
+  const counts = new Map<string, number>()
+  for (const { kind, by } of startsIn(path)) {
+    if (kind === 'service') counts.set(by, (counts.get(by) ?? 0) + 1)
+  }
+  return [...counts]
+    .toSorted(([one, many], [other, more]) => more - many || one.localeCompare(other))
+    .map(([by, count]) => `${count} ${by}`)
+}
+
+function startsIn(path: string): readonly { readonly kind: string; readonly by: string }[] {
+  if (!existsSync(path)) return []
+  return readFileSync(path, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .map((line) => {
+      const [kind = '', ...by] = line.split(' ')
+      return { kind, by: by.join(' ').replace(/^.*\/dist\/(.*)\.js$/, '$1.ts') }
+    })
 }
 
 /**

@@ -30,7 +30,12 @@ export async function sharedService(
   profile: Profile,
   options: Pick<TestServiceOptions, 'transport' | 'host' | 'isPair'> = {},
 ): Promise<TestService> {
-  return testService({ ...options, environment: await environmentOf(profile), isShared: true })
+  return testService({
+    ...options,
+    environment: await environmentOf(profile),
+    isShared: true,
+    by: profile,
+  })
 }
 
 /** Two processes of a deployment, which several test files use at the same time. */
@@ -80,11 +85,12 @@ async function shared({
   clock,
   onLog,
   isShared,
+  by = process.env['TEST_FILE'],
   isPair,
 }: TestServiceOptions): Promise<TestService | undefined> {
   if (POOL === undefined || IS_ALONE || clock !== undefined || onLog !== undefined) return undefined
   if (Object.keys(environment).some((name) => OWN.test(name))) return undefined
-  const found = await pooledFleet(POOL, { environment, host, transport, isShared, isPair })
+  const found = await pooledFleet(POOL, { environment, host, transport, isShared, by, isPair })
   if (found.ca !== undefined) trust(found.ca)
   return { ...found, service: partOf<Service>('service', {}), engine: undefined }
 }

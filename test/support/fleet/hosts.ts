@@ -42,9 +42,9 @@ export function openHosts(): Hosts {
     return child
   }
   const launch = (options: ProcessOptions): FleetProcess => {
-    const { name, port, ca, environment, logPath, isWatched = false } = options
+    const { name, by, port, ca, environment, logPath, isWatched = false } = options
     if (logPath === undefined) throw new Error('a process that serves again has a log file')
-    countStart('service')
+    countStart('service', by)
     const child = idle.pop() ?? begin()
     const output = () => readFileSync(logPath, 'utf8')
     const status = () => statusOf(port, ca)

@@ -127,7 +127,7 @@ export async function poolOf(
       return { kept, back: () => track(finish(kept)) }
     }
     // Files that need no second process share the first with those that do.
-    const key = JSON.stringify({ ...wanted, isPair: undefined })
+    const key = JSON.stringify({ ...wanted, by: undefined, isPair: undefined })
     let shared = common.get(key)
     if (shared === undefined) {
       shared = { kept: start(wanted), users: 0 }

@@ -19,6 +19,8 @@ const ASKED_EVERY_MS = 150
 export interface ProcessOptions {
   /** For messages, such as `auth 1`. */
   readonly name: string
+  /** For the count of starts. Default: the test file of this process. */
+  readonly by?: string | undefined
   readonly port: number
   readonly environment: Readonly<Record<string, string>>
   /** The compiled tree. Default: that of the tests. */
@@ -55,7 +57,7 @@ const TREE = new URL('../../../', import.meta.url).pathname
 
 /** Starts it without waiting until it is ready. */
 export function startProcess(options: ProcessOptions): FleetProcess {
-  countStart('service')
+  countStart('service', options.by)
   const { name, port, environment, tree = TREE, ca, onLog, logPath, wrapper = [] } = options
   const [command = '', ...words] = [
     ...wrapper,

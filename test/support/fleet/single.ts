@@ -1,4 +1,5 @@
 /** A service of the runner: one process, as `testService()` starts it in the process of a test, or two. */
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Certificate } from '../service/certificates.js'
 import { freePort, TEST_DEFAULTS } from '../service/settings.js'
@@ -21,6 +22,7 @@ export async function startSingle({
   logFolder,
   start = startProcess,
   certificate,
+  by,
 }: SingleOptions): Promise<Served> {
   if (kms === undefined || logFolder === undefined) throw new Error('the pool has both')
   const isPlain = transport === 'plain_http'
@@ -29,12 +31,16 @@ export async function startSingle({
   const port = await freePort()
   const scheme = isPlain ? 'http' : 'https'
   const baseUrl = `${scheme}://${host}:${port}`
-  const begin = (name: string, at: number) =>
-    start({
+  const begin = (name: string, at: number) => {
+    const logPath = join(logFolder, `${name}.log`)
+    // Another file reads it before the process writes.
+    writeFileSync(logPath, '')
+    return start({
       name,
+      by,
       port: at,
       ca,
-      logPath: join(logFolder, `${name}.log`),
+      logPath,
       isWatched: true,
       environment: {
         ...TEST_DEFAULTS,
@@ -52,6 +58,7 @@ export async function startSingle({
         ...environment,
       },
     })
+  }
   const processes = [begin('service', port)]
   const end = async () => {
     const codes = await Promise.all(processes.map((each) => each.terminate()))

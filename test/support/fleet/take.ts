@@ -26,6 +26,8 @@ export type WantedFleet = {
   readonly transport?: Transport | undefined
   /** Tests with the same wishes use it at the same time. Otherwise it ends with its test. */
   readonly isShared?: boolean | undefined
+  /** A profile or a test file, for the count of starts. */
+  readonly by?: string | undefined
   /** A single service has a second process on the same database. Fleets have several anyway. */
   readonly isPair?: boolean | undefined
 }

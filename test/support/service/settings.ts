@@ -46,6 +46,8 @@ export interface TestServiceOptions {
   readonly onLog?: ((line: string) => void) | undefined
   /** Other test files with the same options use the service and its database too: `sharedService()`. */
   readonly isShared?: boolean | undefined
+  /** For the count of starts: the profile. Default: the test file. */
+  readonly by?: string | undefined
   /** The runner starts a second process beside it. */
   readonly isPair?: boolean | undefined
   /** Another service, whose database this one shares. */
