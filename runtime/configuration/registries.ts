@@ -10,11 +10,13 @@ export type ConfiguredRegistry = {
   readonly identity: string
   readonly reputation: string | null
   readonly confirmations: number
+  readonly readEveryMs: number
 }
 
 export function registriesIn(chains: Settings['chains']): readonly ConfiguredRegistry[] {
   return chains.flatMap((chain) => {
     const { id: network, rpc_url: rpcUrl, identity_registry: identity } = chain
+    const { read_every_ms: readEveryMs } = chain
     const { reputation_registry: reputation, confirmations = REGISTRY_CONFIRMATIONS } = chain
     if (rpcUrl === undefined || identity === undefined) return []
     return [
@@ -24,6 +26,7 @@ export function registriesIn(chains: Settings['chains']): readonly ConfiguredReg
         identity: identity.toLowerCase(),
         reputation: reputation?.toLowerCase() ?? null,
         confirmations,
+        readEveryMs,
       },
     ]
   })

@@ -39,9 +39,10 @@ export function openNodes(
 export function openRegistries(settings: Settings): Opened<readonly Registry[]> {
   const configured = registriesIn(settings.chains)
   const nodes = openNodes(settings, configured)
-  const value = configured.map(({ network, identity, reputation, confirmations }) => {
+  const value = configured.map(({ network, identity, reputation, ...more }) => {
+    const { confirmations, readEveryMs } = more
     const node = nodes.value.get(network)!
-    return { network, identity, reputation, confirmations, node }
+    return { network, identity, reputation, confirmations, readEveryMs, node }
   })
   return { value, close: nodes.close }
 }

@@ -25,6 +25,8 @@ export type Registry = {
   readonly reputation: string | null
   /** Blocks before a log is final. */
   readonly confirmations: number
+  /** How often its logs are read. */
+  readonly readEveryMs: number
   readonly node: ChainNode
 }
 

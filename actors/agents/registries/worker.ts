@@ -29,9 +29,6 @@ import { LogsTooLarge, NodeUnavailable } from '../../platform/evm/node.js'
 import type { RegistryMetrics } from './metrics.js'
 import { type Change, checkChain, readChanges, type Registry, registryName } from './registry.js'
 
-const ROUND_MS = 2_000
-/** Several processes read in turn. */
-const CLAIM_SECS = ROUND_MS / 2_000
 /** Block range of one query that nodes accept. */
 const BLOCKS_MAX = 1_800
 /** Ranges per round and chain. */
@@ -57,9 +54,13 @@ export const registriesWorker = defineWorker<RegistriesNeeds>({
   asks: {},
   run: async (needs, lifecycle) => {
     const loop = lifecycle.loop('rounds')
-    const readers = needs.registries.map((registry) => reader(needs, registry, lifecycle.log))
+    const roundMs = Math.min(...needs.registries.map(({ readEveryMs }) => readEveryMs))
+    const readers = needs.registries.map((registry) =>
+      // Several processes read in turn, so a chain is due before its time is over.
+      reader(needs, registry, registry.readEveryMs - roundMs / 2, lifecycle.log),
+    )
     while (!lifecycle.signal.aborted) {
-      let waitMs = ROUND_MS
+      let waitMs = roundMs
       try {
         await Promise.all(readers.map((read) => read()))
         loop.succeeded()
@@ -76,8 +77,16 @@ export const registriesWorker = defineWorker<RegistriesNeeds>({
 
 const background = { pool: 'background' } as const
 
-/** @returns a function that reads the new blocks of a chain once. It throws only if the database fails. */
-function reader(needs: RegistriesNeeds, registry: Registry, log: Logger): () => Promise<void> {
+/**
+ * @param dueMs after the last reading of any process.
+ * @returns a function that reads the new blocks of a chain once, where it is due. It throws only if the database fails.
+ */
+function reader(
+  needs: RegistriesNeeds,
+  registry: Registry,
+  dueMs: number,
+  log: Logger,
+): () => Promise<void> {
   const { database, clock, metrics } = needs
   const { network, node, confirmations } = registry
   const name = registryName(registry)
@@ -89,7 +98,10 @@ function reader(needs: RegistriesNeeds, registry: Registry, log: Logger): () => 
     log.error({ network, token, block }, 'chain monitor: logs of an agent are too large, skipped')
 
   async function read(): Promise<void> {
-    const isDue = await database.system((tx) => claimReading(tx, network, CLAIM_SECS), background)
+    const isDue = await database.system(
+      (tx) => claimReading(tx, network, dueMs / 1_000),
+      background,
+    )
     if (!isDue) return
     const latest = await node.latestBlock()
     const end = latest - confirmations

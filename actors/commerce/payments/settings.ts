@@ -153,6 +153,9 @@ export const chainsSettings = sectionList(
     reputation_registry: contract()
       .optional()
       .describe('Contract address of the ERC-8004 Reputation Registry, whose logs are events.'),
+    read_every_ms: count(2_000, 100, 3_600_000).describe(
+      'How often the logs of the registries are read, in milliseconds.',
+    ),
     pay_to: text('0x0000000000000000000000000000000000000001')
       .optional()
       .describe('Default payee of the operator tenant. Other tenants set x402_pay_to.'),

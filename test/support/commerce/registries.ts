@@ -19,6 +19,7 @@ export type Owner = { readonly address: Hex; sign(message: string): Promise<Hex>
 export function registryEnvironment(
   { rpcUrl, token, identity, reputation }: Omit<MarketPlaces, 'facilitatorUrl'>,
   confirmations: number,
+  readEveryMs = 2_000,
 ): Record<string, string> {
   const table = {
     id: NETWORK,
@@ -31,7 +32,7 @@ export function registryEnvironment(
   }
   const fields = Object.entries(table).map(([name, value]) => `${name} = "${value}"`)
   return {
-    SVC_CHAINS: `[{ ${fields.join(', ')}, confirmations = ${confirmations} }]`,
+    SVC_CHAINS: `[{ ${fields.join(', ')}, confirmations = ${confirmations}, read_every_ms = ${readEveryMs} }]`,
     SVC_DEPLOYMENT__EMBEDDED_CHAIN_MONITOR: 'true',
   }
 }

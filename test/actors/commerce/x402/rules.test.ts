@@ -61,6 +61,7 @@ test('configured chains come first and replace those built in', (t) => {
     asset_decimals: 2,
     asset_currency: 'EUR',
     confirmations: 5,
+    read_every_ms: 2_000,
     pay_to: `0x${'cc'.repeat(20)}`,
   }
   const assets = knownAssets([chain])
