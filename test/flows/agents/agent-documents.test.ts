@@ -7,7 +7,7 @@ import { bootstrapped, type Workspace } from '../../support/identity/person.js'
 import { tenantAgent, type TenantAgent } from '../../support/identity/tenant-agent.js'
 import { codeOf, DEFAULT_SLUG, makeDefault, post } from '../../support/oauth/documented-client.js'
 import { CLIENT_CALLBACK } from '../../support/oauth/document-server.js'
-import { testService, type TestService } from '../../support/service.js'
+import { sharedService, testService, type TestService } from '../../support/service.js'
 import { reachable } from '../../support/vault/upstream.js'
 
 type Json = Record<string, unknown>
@@ -23,7 +23,7 @@ let agent: TenantAgent
 let way: Awaited<ReturnType<typeof reachable>>
 
 test.before(async () => {
-  home = await testService({ transport: 'tls_h2_only' })
+  home = await sharedService('plain', { transport: 'tls_h2_only' })
   way = await reachable([home.ca!])
   abroad = await testService({
     transport: 'plain_http',

@@ -4,9 +4,9 @@ import { decodeJwt } from 'jose'
 import { createAgentKey, type AgentKey } from '../../../runtime/client/agent.js'
 import type { Answer, Api, Json } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
-import { twoServices } from '../../support/service/two-services.js'
+import { sharedTwo } from '../../support/service/two-services.js'
 
-const { first: api, second, end } = await twoServices()
+const { first: api, second, end } = await sharedTwo()
 test.after.always(end)
 const issuer = api.at.baseUrl
 const { database } = api.at.db

@@ -3,9 +3,9 @@ import test from 'ava'
 import { createAgentKey } from '../../../runtime/client/agent.js'
 import type { Json } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
-import { twoServices } from '../../support/service/two-services.js'
+import { sharedTwo } from '../../support/service/two-services.js'
 
-const { first: api, second, end } = await twoServices()
+const { first: api, second, end } = await sharedTwo()
 test.after.always(end)
 
 const AGENTS = '/api/v1/agents'

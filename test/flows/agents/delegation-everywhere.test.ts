@@ -12,7 +12,7 @@ import {
 } from '../../support/agents/delegation.js'
 import { testWithProgram } from '../../support/service/programs.js'
 import { startMemcached, startRedis } from '../../support/service/servers.js'
-import { twoServices } from '../../support/service/two-services.js'
+import { sharedTwo, twoServices } from '../../support/service/two-services.js'
 import { IS_LONG } from '../../support/runs.js'
 
 const ROUNDS = IS_LONG ? 5 : 2
@@ -74,7 +74,7 @@ async function scene(
 }
 
 test('a delegation ends at once in both of two processes: postgres', async (t) =>
-  scene(t, await twoServices()))
+  scene(t, await sharedTwo()))
 
 if (IS_LONG) {
   testWithProgram(

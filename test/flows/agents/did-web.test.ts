@@ -6,12 +6,12 @@ import type { AddressInfo } from 'node:net'
 import test from 'ava'
 import { type AgentKey, createAgentKey } from '../../../runtime/client/agent.js'
 import { type Api, apiOf, type Json } from '../../support/api.js'
-import { makeCertificate } from '../../support/service/certificates.js'
+import { LOOPBACK } from '../../support/service/loopback.js'
 import { nonceFor } from '../../support/identity/nonce.js'
 import { until } from '../../support/service/watch.js'
 import { sql } from '../../support/storage/sql.js'
-import { notThrough, SERVING_PROCESSES, THROUGH } from '../../support/fleet/through.js'
-import { testService, type TestService } from '../../support/service.js'
+import { notThrough, SERVING_PROCESSES } from '../../support/fleet/through.js'
+import { sharedService, type TestService } from '../../support/service.js'
 
 const REGISTER = '/api/v1/agents/auth/register'
 const BOOTSTRAP = '/api/v1/agents/workspace/bootstrap'
@@ -19,7 +19,6 @@ const BOOTSTRAP = '/api/v1/agents/workspace/bootstrap'
 /** Documents below this path do not come. */
 const SILENT = '/silent/'
 
-const certificate = makeCertificate()
 /** The response of a path: a document, or other text. */
 const served = new Map<string, unknown>()
 const asked: string[] = []
@@ -31,7 +30,7 @@ let controlPlane: string
 let names = 0
 
 test.before(async () => {
-  const options = { key: readFileSync(certificate.keyPath), cert: certificate.pem }
+  const options = { key: readFileSync(LOOPBACK.keyPath), cert: LOOPBACK.pem }
   server = createServer(options, ({ url = '' }, response) => {
     asked.push(url)
     if (url.startsWith(SILENT)) return
@@ -42,14 +41,7 @@ test.before(async () => {
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   port = (server.address() as AddressInfo).port
-  running = await testService({
-    environment: {
-      SVC_VAULT__EGRESS_ALLOW_PRIVATE_NETWORKS: 'true',
-      SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
-      SVC_VAULT__EGRESS_CA_PEM_PATH: certificate.certPath,
-      ...(THROUGH === undefined ? { SVC_SERVER__TRUSTED_PROXIES: '127.0.0.1' } : {}),
-    },
-  })
+  running = await sharedService('hosts')
   api = apiOf(running)
   const { body } = await api.get(BOOTSTRAP)
   controlPlane = String(body['control_plane_tenant_id'])
@@ -58,7 +50,6 @@ test.after.always(async () => {
   await running?.end()
   server?.closeAllConnections()
   server?.close()
-  certificate.remove()
 })
 
 /** An unused DID and the path of its document. */

@@ -4,15 +4,12 @@ import { createAgentKey } from '../../../runtime/client/agent.js'
 import { apiOf } from '../../support/api.js'
 import { fixtureOf, ownToken, present } from '../../support/agents/delegation.js'
 import { nonceFor } from '../../support/identity/nonce.js'
-import { testService } from '../../support/service.js'
+import { sharedService, testService } from '../../support/service.js'
 
 const REGISTER = '/api/v1/agents/auth/register/pow'
 
 test("a host below the base domain names the tenant; another tenant's token is refused there", async (t) => {
-  const running = await testService({
-    transport: 'plain_http',
-    environment: { SVC_SERVER__BASE_DOMAIN: 'svc.example' },
-  })
+  const running = await sharedService('hosts', { transport: 'plain_http' })
   const api = apiOf(running)
   t.teardown(() => api.end())
   const [workspace, other] = [await api.workspace('Here'), await api.workspace('There')]

@@ -7,14 +7,10 @@ import test from 'ava'
 import { apiOf, claimsOf, type Json } from '../../support/api.js'
 import { verifyOffline } from '../../support/operations/audit.js'
 import { fixtureOf, delegate, ownToken, present } from '../../support/agents/delegation.js'
-import {
-  bodyCall,
-  CREDENTIALS,
-  reachableUpstream,
-  UPSTREAM_NAME,
-} from '../../support/vault/egress.js'
+import { bodyCall, CREDENTIALS, UPSTREAM_NAME } from '../../support/vault/egress.js'
 import { startReceiver } from '../../support/webhooks/receiver.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
+import { startUpstream } from '../../actors/vault/egress/upstream.js'
 import { judge } from '../../support/webhooks/webhooks.js'
 
 const AUDIT = '/api/v1/audit-events'
@@ -23,21 +19,14 @@ const SECRET = 'never-seen-by-an-agent'
 test('the whole journey of agents and people, with its audit trail', async (t) => {
   t.timeout(240_000)
   const receiver = await startReceiver()
-  const { upstream, environment, end } = await reachableUpstream()
-  const running = await testService({
-    environment: {
-      ...environment,
-      SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
-      SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
-      SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
-    },
-  })
+  const upstream = await startUpstream({ tls: true })
+  const running = await sharedService('egress')
   const api = apiOf(running)
   t.teardown(async () => {
     await api.close()
     await running.end()
     await receiver.close()
-    await end()
+    await upstream.close()
   })
   const made = async (path: string, token: string, json: Json, status = 201): Promise<Json> => {
     const answer = await api.post(path, token, json)

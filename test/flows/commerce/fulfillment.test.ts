@@ -2,8 +2,8 @@
 import { randomUUID } from 'node:crypto'
 import test from 'ava'
 import { sql } from '../../support/storage/sql.js'
-import { sharedService, testService } from '../../support/service.js'
-import { COMMERCE, openShop, PUBLIC, type Shop } from '../../support/commerce/shop.js'
+import { sharedService } from '../../support/service.js'
+import { openShop, PUBLIC, type Shop } from '../../support/commerce/shop.js'
 
 const running = await sharedService('commerce')
 const shop = await openShop(running)
@@ -108,9 +108,7 @@ test('a secret stored without a hint authorizes it, and gets a hint', async (t) 
 })
 
 test('attempts are rate limited by address', async (t) => {
-  const throttled = await testService({
-    environment: { ...COMMERCE, SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true' },
-  })
+  const throttled = await sharedService('throttled')
   t.teardown(() => throttled.end())
   const statuses: number[] = []
   for (let turn = 0; turn < 61; turn += 1) {

@@ -7,16 +7,9 @@ import { routes } from '../../../gateway/route-table.js'
 import { GUIDES } from '../../../gateway/mcp/guides.js'
 import { callerOf, demand } from '../../support/agents/journey.js'
 import { mcpOf } from '../../support/operations/mcp.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 
-const running = await testService({
-  environment: {
-    SVC_OPENAPI__EXPOSURE: 'public',
-    SVC_COMMERCE__ENABLED: 'true',
-    SVC_COMMERCE__X402_ENABLED: 'true',
-    SVC_COMMERCE__X402_FACILITATOR_URL: 'https://facilitator.example',
-  },
-})
+const running = await sharedService('mcp')
 test.after.always(() => running.end())
 const http = callerOf(running.baseUrl)
 const mcp = mcpOf(running.baseUrl)

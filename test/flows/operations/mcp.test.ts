@@ -2,19 +2,13 @@
 import { connect } from 'node:net'
 import test from 'ava'
 import { callerOf } from '../../support/agents/journey.js'
+import { APP_ORIGINS } from '../../support/fleet/profiles.js'
 import { notThrough } from '../../support/fleet/through.js'
 import { ACCEPT, MODERN, mcpOf, META, type RpcAnswer } from '../../support/operations/mcp.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 
-const DASHBOARD = 'https://dashboard.example'
-const IDENTITY = 'https://identity.example'
-const running = await testService({
-  transport: 'plain_http',
-  environment: {
-    SVC_SERVER__DASHBOARD_APP_ORIGIN: DASHBOARD,
-    SVC_SERVER__IDENTITY_APP_ORIGIN: IDENTITY,
-  },
-})
+const { dashboard: DASHBOARD, identity: IDENTITY } = APP_ORIGINS
+const running = await sharedService('mcp', { transport: 'plain_http' })
 test.after.always(() => running.end())
 const http = callerOf(running.baseUrl)
 const mcp = mcpOf(running.baseUrl)
@@ -314,9 +308,7 @@ test('the id of a request is returned as it was sent', async (t) => {
 })
 
 test('the rate limit mcp has 60 requests a minute for each address', async (t) => {
-  const limited = await testService({
-    environment: { SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true' },
-  })
+  const limited = await sharedService('throttled')
   t.teardown(() => limited.end())
   const { send } = mcpOf(limited.baseUrl)
   const first = await send(PING)

@@ -15,14 +15,15 @@ import {
 const { responseBytes: ANSWER_BYTES, tenantBytes } = EGRESS_LIMITS
 const ANSWERS = Math.floor(tenantBytes / ANSWER_BYTES)
 const houses = new Map<string, EgressHouse>([
+  // The default on loopback is uWebSockets.
+  ['uws', await egressHouse({ transport: 'plain_http' })],
   [
-    'uws',
+    'http1',
     await egressHouse({
       transport: 'plain_http',
-      environment: { ...PROFILES.egress, SVC_SERVER__HTTP1_PARSER: 'uwebsockets' },
+      environment: { ...PROFILES.egress, SVC_SERVER__HTTP1_PARSER: 'node' },
     }),
   ],
-  ['http1', await egressHouse({ transport: 'plain_http' })],
   ['http2', await egressHouse({ transport: 'tls_h2_only' })],
 ])
 test.after.always(async () => {

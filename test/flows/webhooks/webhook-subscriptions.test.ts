@@ -4,19 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { REFUSED_URLS } from '../../actors/platform/outbound-http/address-corpus.js'
 import { startReceiver } from '../../support/webhooks/receiver.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 import { callAt, type Json, tenantAgent } from '../../support/identity/tenant-agent.js'
 import { deliveringService, subscriber } from '../../support/webhooks/webhooks.js'
 
 const receiver = await startReceiver()
 const running = await deliveringService()
 /** It contacts public receivers alone, and does nothing in the background. */
-const strict = await testService({
-  environment: {
-    SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true',
-    SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false',
-  },
-})
+const strict = await sharedService('throttled')
 const { baseUrl } = running
 test.after.always(async () => {
   await running.end()
@@ -48,7 +43,9 @@ const REFUSED = [
 ] as const
 
 test('a subscription that is not valid is refused, with the place of its fault', async (t) => {
-  const { ask } = await world()
+  const plain = await sharedService('plain')
+  t.teardown(() => plain.end())
+  const { ask } = await tenantAgent(plain.baseUrl)
   for (const [title, change, pointer] of REFUSED) {
     const { status, body } = await ask('POST', '/api/v1/webhooks', {
       url: 'https://receiver.example/hook',

@@ -2,10 +2,14 @@
  * Settings of the services that test files share: `sharedService('plain')`. Several files use one at the same time, on one
  * database. Tenants isolate them, so a file makes its own tenants, and its own addresses with `mailbox()`.
  */
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ChainOptions } from '../commerce/market.js'
 import { UPSTREAM_CERT_PATH } from '../../actors/vault/egress/loopback-tls.js'
+import { REACHES_LOOPBACK } from '../service/loopback.js'
 import { REACHES_RECEIVERS } from '../webhooks/receiver.js'
+import { THROUGH } from './through.js'
 
 /** The files share an address too. Tests of these limits have a service of their own. */
 const LIMITS = {
@@ -13,6 +17,9 @@ const LIMITS = {
   SVC_CHALLENGE__POW_TRICKLE_PER_MINUTE: '1000000',
   SVC_DATABASE__MAX_CONNECTIONS: '12',
 }
+
+/** Requests say the address of their client. Behind nginx that one says it (`notBehindNginx()`). */
+const BEHIND_PROXY = THROUGH !== 'nginx' ? { SVC_SERVER__TRUSTED_PROXIES: '127.0.0.1' } : {}
 
 /** Of browser sessions in the profile `people`. */
 export const SESSION = { idleSecs: 1_800, absoluteSecs: 7_200 } as const
@@ -24,6 +31,7 @@ const PEOPLE = {
   // Organizations without a plan have every feature.
   SVC_BILLING__ENABLED: 'true',
   SVC_API_KEYS__ENABLED: 'true',
+  SVC_API_KEYS__MAX_PER_TENANT: '6',
   SVC_EMAIL_OTP__ENABLED: 'true',
   SVC_MAGIC_LINK__ENABLED: 'true',
   SVC_PASSKEY__ENABLED: 'true',
@@ -64,6 +72,12 @@ export const EGRESS_LIMITS = {
   tenantBytes: 48 * 1024 * 1024 + 1_000_000,
 } as const
 
+/** Of the profile `mcp`. */
+export const APP_ORIGINS = {
+  dashboard: 'https://dashboard.example',
+  identity: 'https://identity.example',
+} as const
+
 const ON_CHAIN = {
   ...LIMITS,
   SVC_DATABASE__MAX_CONNECTIONS: '20',
@@ -83,6 +97,17 @@ export const PROFILES = {
     SVC_DEVICE_AUTHORIZATION__INTERVAL_SECS: '1',
     SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '1000',
   },
+  /** Tenants have hosts. Applications register themselves there, and all documents that they name are on loopback. */
+  hosts: {
+    ...LIMITS,
+    ...REACHES_LOOPBACK,
+    ...BEHIND_PROXY,
+    SVC_SERVER__BASE_DOMAIN: 'svc.example',
+    SVC_OIDC__DYNAMIC_REGISTRATION_ENABLED: 'true',
+    SVC_OIDC__REGISTRATION_INITIAL_ACCESS_TOKEN_REQUIRED: 'false',
+    SVC_TENANT_ASSETS__ENABLED: 'true',
+    SVC_TENANT_ASSETS__FOLDER: process.env['TEST_ASSETS'] ?? join(tmpdir(), 'svc-assets-of-tests'),
+  },
   /** Directories, single sign-on and rules of larger tenants. */
   enterprise: {
     ...LIMITS,
@@ -90,7 +115,9 @@ export const PROFILES = {
     SVC_SCIM__GROUPS_ENABLED: 'true',
     SVC_INVITATIONS__ENABLED: 'true',
     SVC_ENTERPRISE_SSO__ENABLED: 'true',
+    ...BEHIND_PROXY,
     SVC_ACCESS_CONTROL__ENABLED: 'true',
+    SVC_ACCESS_CONTROL__MAX_POLICIES_PER_TENANT: '3',
     SVC_VERIFIED_DOMAINS__ENABLED: 'true',
     SVC_API_KEYS__ENABLED: 'true',
     SVC_EMAIL_OTP__ENABLED: 'true',
@@ -100,9 +127,10 @@ export const PROFILES = {
   },
   /** Ways in: people sign up, sign in by mail, passkey and wallet, and guests stay. Guesses are not limited. */
   people: PEOPLE,
-  /** Calls to upstreams on loopback (support/vault/egress.ts), and webhooks to receivers there. */
+  /** Calls to upstreams on loopback (support/vault/egress.ts), webhooks to receivers there, and sales. */
   egress: {
     ...LIMITS,
+    SVC_COMMERCE__ENABLED: 'true',
     ...CALLS_UPSTREAMS,
     ...REACHES_RECEIVERS,
     SVC_WEBHOOKS__RETRY_SCHEDULE_SECS: '[0, 1, 1, 1]',
@@ -116,6 +144,35 @@ export const PROFILES = {
   brief: { ...LIMITS, SVC_DEVICE_AUTHORIZATION__DELEGATION_TTL_SECS: '120' },
   /** Every DPoP proof has a nonce of the service. */
   nonces: { ...LIMITS, SVC_DPOP__REQUIRE_NONCE: 'true' },
+  /** Requests are limited, by the address that they say and by client. Nothing runs in the background. */
+  throttled: {
+    ...LIMITS,
+    ...BEHIND_PROXY,
+    SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true',
+    SVC_AUTH__REGISTRATION_RATE_LIMIT_MAX: '1000',
+    SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false',
+    SVC_SCIM__ENABLED: 'true',
+    SVC_COMMERCE__ENABLED: 'true',
+  },
+  /** What is on by default is off, and there is a default tenant. */
+  off: {
+    ...LIMITS,
+    SVC_CONSOLE__ENABLED: 'false',
+    SVC_ORGANIZATIONS__ENABLED: 'false',
+    SVC_CREDENTIALS__ENABLED: 'false',
+    SVC_EMAIL__DEV_MAILBOX: 'false',
+    SVC_TENANT__DEFAULT_TENANT_SLUG: 'harbour',
+  },
+  /** All of MCP, and applications at two more origins. */
+  mcp: {
+    ...LIMITS,
+    SVC_SERVER__DASHBOARD_APP_ORIGIN: APP_ORIGINS.dashboard,
+    SVC_SERVER__IDENTITY_APP_ORIGIN: APP_ORIGINS.identity,
+    SVC_OPENAPI__EXPOSURE: 'public',
+    SVC_COMMERCE__ENABLED: 'true',
+    SVC_COMMERCE__X402_ENABLED: 'true',
+    SVC_COMMERCE__X402_FACILITATOR_URL: 'https://facilitator.example',
+  },
   passkeys: { ...LIMITS, SVC_PASSKEY__ENABLED: 'true' },
   commerce: {
     ...LIMITS,
@@ -146,4 +203,4 @@ export const CHAINS: Readonly<Partial<Record<Profile, ChainOptions>>> = {
 }
 
 /** Profiles of `sharedPair()`. */
-export type PairProfile = 'people' | 'clients' | 'wallets'
+export type PairProfile = 'people' | 'clients' | 'egress' | 'throttled' | 'wallets'

@@ -46,6 +46,11 @@ export function notThrough(reason: string): void {
   if (THROUGH !== undefined) throw new NotThroughError(reason)
 }
 
+/** @throws {NotThroughError} behind nginx, which says the addresses of clients itself. */
+export function notBehindNginx(): void {
+  if (THROUGH === 'nginx') throw new NotThroughError('it sends what a proxy sends')
+}
+
 /** @throws {NotThroughError} through a proxy whose processes speak HTTP/2 alone: `fetch` of Node.js does not. */
 export function notThroughHttp2(): void {
   if (THROUGH_TRANSPORT === 'tls_h2_only') {
@@ -95,9 +100,7 @@ export async function throughProxy(
     const refused = REFUSED.find(([pattern]) => pattern.test(name))
     if (refused !== undefined) throw new NotThroughError(refused[1])
   }
-  if (THROUGH === 'nginx' && environment['SVC_SERVER__TRUSTED_PROXIES'] !== undefined) {
-    throw new NotThroughError('it sends what a proxy sends')
-  }
+  if (environment['SVC_SERVER__TRUSTED_PROXIES'] !== undefined) notBehindNginx()
   const socketPath = process.env['TEST_FLEETS']
   const fleet =
     socketPath !== undefined && onLog === undefined

@@ -1,10 +1,10 @@
-/** A host of client metadata documents: HTTPS on loopback, with a certificate that only the tests trust. */
+/** A host of client metadata documents: HTTPS on loopback, with a certificate that only tests trust (REACHES_LOOPBACK). */
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { makeCertificate } from '../service/certificates.js'
+import { LOOPBACK } from '../service/loopback.js'
 
 export type Served =
   | {
@@ -18,8 +18,6 @@ export interface DocumentServer {
   readonly origin: string
   /** The paths of the requests, in order. */
   readonly asked: string[]
-  /** Settings with which a service reaches the host. */
-  readonly environment: Readonly<Record<string, string>>
   serve(path: string, served: Served): string
   /** Serves client metadata. @returns its URL. */
   client(more?: Readonly<Record<string, unknown>>, path?: string): string
@@ -29,11 +27,10 @@ export interface DocumentServer {
 export const CLIENT_CALLBACK = 'https://client.example/callback'
 
 export async function documentServer(): Promise<DocumentServer> {
-  const certificate = makeCertificate()
   const served = new Map<string, Served>()
   const asked: string[] = []
-  const key = readFileSync(certificate.keyPath)
-  const server = createServer({ key, cert: certificate.pem }, (request, response) => {
+  const key = readFileSync(LOOPBACK.keyPath)
+  const server = createServer({ key, cert: LOOPBACK.pem }, (request, response) => {
     const path = request.url ?? ''
     asked.push(path)
     const found = served.get(path)
@@ -53,11 +50,6 @@ export async function documentServer(): Promise<DocumentServer> {
   return {
     origin,
     asked,
-    environment: {
-      SVC_VAULT__EGRESS_ALLOW_PRIVATE_NETWORKS: 'true',
-      SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
-      SVC_VAULT__EGRESS_CA_PEM_PATH: certificate.certPath,
-    },
     serve,
     client(more = {}, path = `/client-${(count += 1)}.json`) {
       const document = {
@@ -73,7 +65,6 @@ export async function documentServer(): Promise<DocumentServer> {
     async close() {
       server.closeAllConnections()
       server.close()
-      certificate.remove()
     },
   }
 }

@@ -1,5 +1,6 @@
 /** A client that signs in with the URL of its metadata document, and the browser of its user. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { apiResourceTable } from '../../../storage/oauth/api-resources.js'
 import { insertObservedClient } from '../../../storage/oauth/observed-clients.js'
 import { openBrowser, type Page, type TestBrowser } from '../pages/browser.js'
 import { sql } from '../storage/sql.js'
@@ -15,6 +16,32 @@ export const DEFAULT_SLUG = 'harbour-default'
 export async function makeDefault({ db }: TestService, { tenantId }: Workspace): Promise<void> {
   const text = 'update tenants set slug = $2 where id = $1'
   await sql(db.database, text, [tenantId, DEFAULT_SLUG])
+}
+
+/** A protected resource of the tenant, for any client: a request for it says the tenant. */
+export async function protectedResource(
+  { db }: TestService,
+  tenantId: string,
+  resource = `https://files.example/${randomUUID()}`,
+): Promise<string> {
+  const createdAt = new Date()
+  await db.database.tenant(tenantId, (tx) =>
+    apiResourceTable.insert(tx, {
+      id: randomUUID(),
+      tenantId,
+      resource,
+      name: 'Files',
+      scopes: [{ name: 'files:read', description: 'Read files', kind: 'read' }],
+      allowedClients: 'any',
+      clientIds: [],
+      requireDpop: false,
+      accessTokenLifetimeSecs: null,
+      tokenStatusList: false,
+      createdAt,
+      updatedAt: createdAt,
+    }),
+  )
+  return resource
 }
 
 export type Begun = { readonly path: string; readonly verifier: string }

@@ -3,6 +3,7 @@
  * else.
  */
 import { type Api, apiOf } from '../api.js'
+import type { PairProfile } from '../fleet/profiles.js'
 import { sharedPair, testService, type TestService } from '../service.js'
 
 export type TwoServices = { first: Api; second: Api; end(): Promise<void> }
@@ -19,9 +20,9 @@ export async function twoServices(
   return both(one, await testService({ beside: one, environment }))
 }
 
-/** The pair of the profile `people`, which other test files use too. */
-export async function sharedTwo(): Promise<TwoServices> {
-  return both(...(await sharedPair('people')))
+/** The pair of a profile, which other test files use too. */
+export async function sharedTwo(profile: PairProfile = 'people'): Promise<TwoServices> {
+  return both(...(await sharedPair(profile)))
 }
 
 function both(one: TestService, other: TestService): TwoServices {

@@ -7,28 +7,13 @@ import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import type { Certificate } from '../service/certificates.js'
-
-const fileOf = (name: string) =>
-  fileURLToPath(new URL(`../../../../test/support/webhooks/${name}`, import.meta.url))
-
-/**
- * A throw-away, self-signed certificate for localhost, which only tests trust: a setting of shared services names it. Made
- * with: openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500 -subj /CN=localhost -addext
- * subjectAltName=DNS:localhost,IP:127.0.0.1
- */
-const CERTIFICATE: Certificate = {
-  certPath: fileOf('receiver.pem'),
-  keyPath: fileOf('receiver.key'),
-  pem: readFileSync(fileOf('receiver.pem'), 'utf8'),
-  remove: () => undefined,
-}
+import { LOOPBACK } from '../service/loopback.js'
 
 /** With these settings a service delivers to the receivers of tests. */
 export const REACHES_RECEIVERS = {
   SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
-  SVC_WEBHOOKS__CA_PEM_PATH: CERTIFICATE.certPath,
+  SVC_WEBHOOKS__CA_PEM_PATH: LOOPBACK.certPath,
   SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
 } as const
 
@@ -61,7 +46,7 @@ const WITHIN_MS = 30_000
 
 export async function startReceiver(
   answer: (request: Received) => Answer = () => 200,
-  certificate = CERTIFICATE,
+  certificate = LOOPBACK,
 ): Promise<Receiver> {
   const received: Received[] = []
   const tls = { cert: certificate.pem, key: readFileSync(certificate.keyPath) }

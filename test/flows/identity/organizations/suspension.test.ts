@@ -16,12 +16,7 @@ import {
   ownToken,
   present,
 } from '../../../support/agents/delegation.js'
-import {
-  bodyCall,
-  CREDENTIALS,
-  reachableUpstream,
-  UPSTREAM_NAME,
-} from '../../../support/vault/egress.js'
+import { bodyCall, CREDENTIALS, UPSTREAM_NAME } from '../../../support/vault/egress.js'
 import { sql } from '../../../support/storage/sql.js'
 import {
   loginAtControlPlane,
@@ -36,28 +31,22 @@ import {
   journey,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { COMMERCE, PUBLIC } from '../../../support/commerce/shop.js'
-import { twoServices } from '../../../support/service/two-services.js'
+import { startUpstream } from '../../../actors/vault/egress/upstream.js'
+import { PUBLIC } from '../../../support/commerce/shop.js'
+import { sharedTwo } from '../../../support/service/two-services.js'
 
-const reachable = await reachableUpstream()
+const upstream = await startUpstream({ tls: true })
 const receiver = await startReceiver()
-const { first, second, end } = await twoServices({
-  ...reachable.environment,
-  ...COMMERCE,
-  SVC_JWT__ACCESS_TOKEN_LIFETIME_AGENT_SECS: '3600',
-  SVC_WEBHOOKS__ALLOW_PRIVATE_NETWORKS: 'true',
-  SVC_WEBHOOKS__CA_PEM_PATH: receiver.certificate.certPath,
-  SVC_SECURITY__WEBHOOK_ALLOW_NON_STANDARD_PORTS: 'true',
-})
+const { first, second, end } = await sharedTwo('egress')
 const ops = await operatorOfDeployment(first)
 test.after.always(async () => {
   await end()
   await receiver.close()
-  await reachable.end()
+  await upstream.close()
 })
 
 const ME = '/api/v1/agents/me'
-const { origin } = reachable.upstream
+const { origin } = upstream
 
 async function expected(status: number, answer: ReturnType<Api['get']>): Promise<Json> {
   const { status: found, body } = await answer

@@ -3,16 +3,10 @@ import test from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const CONTROL = '/api/v1/control-plane/organizations'
-const running = await testService({
-  environment: {
-    SVC_CONSOLE__ENABLED: 'false',
-    SVC_ORGANIZATIONS__ENABLED: 'false',
-    SVC_TENANT__DEFAULT_TENANT_SLUG: 'harbour',
-  },
-})
+const running = await sharedService('off')
 const api = apiOf(running)
 test.after.always(() => api.end())
 

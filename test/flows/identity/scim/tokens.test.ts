@@ -5,15 +5,13 @@ import { apiOf, type Json } from '../../../support/api.js'
 import { openDirectory, SCIM_USER } from '../../../support/identity/directory.js'
 import { known } from '../../../support/fleet/through.js'
 import { sql } from '../../../support/storage/sql.js'
-import { sharedService, testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 import { until } from '../../../support/service/watch.js'
 
 const PATH = '/api/v1/scim/tokens'
 const running = await sharedService('enterprise')
 /** Without groups, and with limits of requests. */
-const limited = await testService({
-  environment: { SVC_SCIM__ENABLED: 'true', SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true' },
-})
+const limited = await sharedService('throttled')
 const off = await sharedService('plain')
 const api = apiOf(running)
 const users = apiOf(limited)

@@ -9,15 +9,11 @@ import {
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { testService } from '../../../support/service.js'
+import { notBehindNginx } from '../../../support/fleet/through.js'
+import { sharedService } from '../../../support/service.js'
 
-const running = await testService({
-  environment: {
-    SVC_ACCESS_CONTROL__ENABLED: 'true',
-    SVC_ACCESS_CONTROL__MAX_POLICIES_PER_TENANT: '3',
-    SVC_SERVER__TRUSTED_PROXIES: '127.0.0.1',
-  },
-})
+notBehindNginx()
+const running = await sharedService('enterprise')
 const api = apiOf(running)
 test.after.always(() => api.end())
 

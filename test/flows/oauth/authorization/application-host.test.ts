@@ -3,15 +3,12 @@ import test from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { CIBA_GRANT } from '../../../support/oauth/ciba.js'
 import { CALLBACK, relyingParty } from '../../../support/oauth/relying-party.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 
 test("an application is refused at another tenant's host, and served at all other hosts", async (t) => {
-  const running = await testService({
-    transport: 'plain_http',
-    environment: { SVC_SERVER__BASE_DOMAIN: 'svc.example' },
-  })
+  const running = await sharedService('hosts', { transport: 'plain_http' })
   const api = apiOf(running)
   t.teardown(() => api.end())
   const [workspace, other] = [await api.workspace('Here'), await api.workspace('There')]

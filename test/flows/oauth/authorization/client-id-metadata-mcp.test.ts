@@ -5,14 +5,19 @@ import type { AddressInfo } from 'node:net'
 import { auth, type OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js'
 import type { OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js'
 import test from 'ava'
-import { apiResourceTable } from '../../../../storage/oauth/api-resources.js'
 import { fixtureOf } from '../../../support/agents/delegation.js'
 import { type Api, apiOf, type Json, type Workspace } from '../../../support/api.js'
-import { arrived, begin, codeOf, post } from '../../../support/oauth/documented-client.js'
+import {
+  arrived,
+  begin,
+  codeOf,
+  post,
+  protectedResource,
+} from '../../../support/oauth/documented-client.js'
 import { type DocumentServer, documentServer } from '../../../support/oauth/document-server.js'
 import { isConsent, pathOf } from '../../../support/oauth/relying-party.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 import { until } from '../../../support/service/watch.js'
 
 let host: DocumentServer
@@ -25,7 +30,7 @@ let resource: string
 
 test.before(async () => {
   host = await documentServer()
-  running = await testService({ transport: 'plain_http', environment: host.environment })
+  running = await sharedService('hosts', { transport: 'plain_http' })
   api = apiOf(running)
   mine = await api.workspace('Mine')
   mcp = createServer(({ url }, response) => {
@@ -42,23 +47,7 @@ test.before(async () => {
   mcp.listen(0, '127.0.0.1')
   await once(mcp, 'listening')
   resource = `http://127.0.0.1:${(mcp.address() as AddressInfo).port}/mcp`
-  const createdAt = new Date()
-  await running.db.database.tenant(mine.tenantId, (tx) =>
-    apiResourceTable.insert(tx, {
-      id: crypto.randomUUID(),
-      tenantId: mine.tenantId,
-      resource,
-      name: 'Files',
-      scopes: [{ name: 'files:read', description: 'Read files', kind: 'read' }],
-      allowedClients: 'any',
-      clientIds: [],
-      requireDpop: false,
-      accessTokenLifetimeSecs: null,
-      tokenStatusList: false,
-      createdAt,
-      updatedAt: createdAt,
-    }),
-  )
+  await protectedResource(running, mine.tenantId, resource)
 })
 test.after.always(async () => {
   await api?.close()

@@ -20,6 +20,7 @@ import {
 import { isConsent } from '../../../support/oauth/relying-party.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { SERVING_PROCESSES } from '../../../support/fleet/through.js'
+import { LOOPBACK, REACHES_LOOPBACK } from '../../../support/service/loopback.js'
 import { testService, type TestService } from '../../../support/service.js'
 
 let host: DocumentServer
@@ -42,13 +43,13 @@ test.before(async () => {
   const slug = { SVC_TENANT__DEFAULT_TENANT_SLUG: DEFAULT_SLUG }
   running = await testService({
     transport: 'plain_http',
-    environment: { ...host.environment, ...slug },
+    environment: { ...REACHES_LOOPBACK, ...slug },
   })
   strict = await testService({
     transport: 'plain_http',
     environment: {
       ...slug,
-      SVC_VAULT__EGRESS_CA_PEM_PATH: host.environment['SVC_VAULT__EGRESS_CA_PEM_PATH']!,
+      SVC_VAULT__EGRESS_CA_PEM_PATH: LOOPBACK.certPath,
       SVC_VAULT__EGRESS_DNS_OVERRIDES: `{ ${Object.entries(SPECIAL)
         .map(([name, address]) => `"${name}" = "${address}"`)
         .join(', ')} }`,

@@ -4,30 +4,24 @@
 import test, { type ExecutionContext } from 'ava'
 import sharp from 'sharp'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
-import {
-  arrived,
-  begin,
-  DEFAULT_SLUG,
-  makeDefault,
-} from '../../../support/oauth/documented-client.js'
+import { arrived, begin, protectedResource } from '../../../support/oauth/documented-client.js'
 import {
   type DocumentServer,
   documentServer,
   type Served,
 } from '../../../support/oauth/document-server.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 let host: DocumentServer
 let running: TestService
 let person: Workspace
+let resource: string
 test.before(async () => {
   host = await documentServer()
-  running = await testService({
-    environment: { ...host.environment, SVC_TENANT__DEFAULT_TENANT_SLUG: DEFAULT_SLUG },
-  })
+  running = await sharedService('hosts')
   person = await bootstrapped(running)
-  await makeDefault(running, person)
+  resource = await protectedResource(running, person.tenantId)
 })
 test.after.always(async () => {
   await running?.end()
@@ -42,7 +36,11 @@ const image = (format: 'png' | 'jpeg' | 'webp' | 'gif', side = 32) =>
 /** The consent page of a client with this logo. */
 async function consentOf(t: ExecutionContext, logoUri: string) {
   const browser = openBrowser(running, t)
-  const page = await arrived(browser, person, begin(host.client({ logo_uri: logoUri })).path)
+  const page = await arrived(
+    browser,
+    person,
+    begin(host.client({ logo_uri: logoUri }), { resource }).path,
+  )
   t.true(page.html.includes('data-client-host'), page.html)
   const csp = String(page.headers['content-security-policy'])
   const shown = /<img src="(?<src>[^"]*)" alt="" class="logo large">/.exec(page.html)?.groups?.[

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { type Api, apiOf, type Json } from '../../../support/api.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { sharedService, testService, type TestService } from '../../../support/service.js'
 
 const DOCUMENTS = ['openid-configuration', 'oauth-authorization-server'] as const
 const MEMBER = 'authorization_details_types_supported'
@@ -11,9 +11,7 @@ let running: TestService
 let api: Api
 test.before(async () => {
   // The test sets the Host header, which a client cannot do over HTTP/2.
-  const transport = 'plain_http'
-  const environment = { SVC_SERVER__BASE_DOMAIN: 'svc.example' }
-  running = await testService({ transport, environment })
+  running = await sharedService('hosts', { transport: 'plain_http' })
   api = apiOf(running)
 })
 test.after.always(() => api?.end())

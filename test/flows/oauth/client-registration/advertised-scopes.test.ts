@@ -3,24 +3,17 @@ import test from 'ava'
 import * as oidc from 'openid-client'
 import { fixtureOf } from '../../../support/agents/delegation.js'
 import { apiOf } from '../../../support/api.js'
-import { REGISTRATION, TOKENS } from '../../../support/identity/registering.js'
+import { TOKENS } from '../../../support/identity/registering.js'
 import { CALLBACK, signedIn } from '../../../support/oauth/relying-party.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const DOMAIN = 'svc.example'
 const DOCUMENTS = ['openid-configuration', 'oauth-authorization-server', 'oauth-protected-resource']
 /** Scopes of no self-registered client: of administrators, of operators, unknown ones. */
 const FOREIGN = ['tenant:manage', 'deployment:manage', 'credentials:issue', 'moon', '"', '']
 
-const running = await testService({
-  // The test sets the Host header, which a client cannot do over HTTP/2.
-  transport: 'plain_http',
-  environment: {
-    ...REGISTRATION,
-    SVC_OIDC__REGISTRATION_INITIAL_ACCESS_TOKEN_REQUIRED: 'false',
-    SVC_SERVER__BASE_DOMAIN: DOMAIN,
-  },
-})
+// The test sets the Host header, which a client cannot do over HTTP/2.
+const running = await sharedService('hosts', { transport: 'plain_http' })
 const api = apiOf(running)
 const workspace = await api.workspace()
 const person = fixtureOf(workspace)

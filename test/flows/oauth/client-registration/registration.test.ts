@@ -7,7 +7,7 @@ import test from 'ava'
 import { calculateJwkThumbprint, exportJWK, generateKeyPair } from 'jose'
 import * as oidc from 'openid-client'
 import { REFUSED_URLS } from '../../../actors/platform/outbound-http/address-corpus.js'
-import { makeCertificate } from '../../../support/service/certificates.js'
+import { LOOPBACK } from '../../../support/service/loopback.js'
 import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { authorized, CALLBACK, callbackOf, journey } from '../../../support/oauth/relying-party.js'
@@ -21,21 +21,11 @@ import {
   tenantAgent,
 } from '../../../support/identity/tenant-agent.js'
 
-const certificate = makeCertificate()
-test.after.always(() => certificate.remove())
-
 let running: TestService
 let agent: TenantAgent
 let client: ReturnType<typeof registering>
 test.before(async () => {
-  running = await testService({
-    environment: {
-      ...REGISTRATION,
-      SVC_VAULT__EGRESS_ALLOW_PRIVATE_NETWORKS: 'true',
-      SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
-      SVC_VAULT__EGRESS_CA_PEM_PATH: certificate.certPath,
-    },
-  })
+  running = await sharedService('hosts')
   agent = await tenantAgent(running.baseUrl)
   client = registering(running.baseUrl, agent)
 })
@@ -43,7 +33,7 @@ test.after.always(() => running?.end())
 
 /** Serves documents over TLS on loopback. */
 async function served(documents: Record<string, () => unknown>) {
-  const options = { key: readFileSync(certificate.keyPath), cert: certificate.pem }
+  const options = { key: readFileSync(LOOPBACK.keyPath), cert: LOOPBACK.pem }
   const server: Server = createServer(options, (request, response) => {
     const document = documents[request.url ?? '']
     if (document === undefined) return response.writeHead(404).end()
@@ -296,11 +286,9 @@ test('registration is absent from the API and discovery while it is disabled', a
 })
 
 test('open registration: one tenant, user scopes only, and no address of the service', async (t) => {
-  const first = await testService({ environment: REGISTRATION })
-  t.teardown(() => first.end())
-  const { tenantSlug, tenantId } = await bootstrapped(first)
+  const { tenantSlug, tenantId } = await bootstrapped(running)
   const open = await testService({
-    beside: first,
+    beside: running,
     environment: {
       ...REGISTRATION,
       SVC_OIDC__REGISTRATION_INITIAL_ACCESS_TOKEN_REQUIRED: 'false',

@@ -1,15 +1,15 @@
 /** Hosts of documents that never answer hold few places of registration, and none of other tenants. */
 import test from 'ava'
-import { registering, REGISTRATION } from '../../../support/identity/registering.js'
+import { registering } from '../../../support/identity/registering.js'
 import { tenantAgent } from '../../../support/identity/tenant-agent.js'
 import { documentServer } from '../../../support/oauth/document-server.js'
 import { CALLBACK } from '../../../support/oauth/relying-party.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const CHANGES = 24
 
 const host = await documentServer()
-const running = await testService({ environment: { ...REGISTRATION, ...host.environment } })
+const running = await sharedService('hosts')
 test.after.always(async () => {
   await running.end()
   await host.close()

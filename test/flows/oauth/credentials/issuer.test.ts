@@ -1,9 +1,10 @@
 /** What a credential issuer publishes, the root issuer, the page of an offer, and the switch. */
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as oidc from 'openid-client'
 import test from 'ava'
 import { createRemoteJWKSet, jwtVerify } from 'jose'
-import { apiOf, type Api, type Json } from '../../../support/api.js'
+import { apiOf, type Json } from '../../../support/api.js'
 import { fixtureOf } from '../../../support/agents/delegation.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import {
@@ -14,9 +15,10 @@ import {
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
 import { sharedService, testService } from '../../../support/service.js'
+import { until } from '../../../support/service/watch.js'
+import { sql } from '../../../support/storage/sql.js'
 import {
   credentialsOf,
-  issuing,
   issuingTenant,
   nonceOf,
   offer,
@@ -255,13 +257,27 @@ test.serial('offers and nonces expire', async (t) => {
 })
 
 test.serial('the root issuer issues for the tenant of the root, with its keys', async (t) => {
-  const environment = { SVC_CREDENTIALS__ROOT_TENANT_SLUG: tenant.slug }
+  // The tenant has that slug later.
+  const slug = `root-${randomUUID()}`
+  const environment = { SVC_CREDENTIALS__ROOT_TENANT_SLUG: slug }
   const beside = await testService({ beside: running, environment })
   const rooted = apiOf(beside)
   t.teardown(() => rooted.end())
+  const configurations = async () => {
+    const { body } = await rooted.get(issuerAt(''))
+    return Object.keys(body['credential_configurations_supported'] as Json)
+  }
+  t.deepEqual(await configurations(), [])
+  t.is((await rooted.post('/nonce')).status, 200)
+
+  const tenant = await issuingTenant(api)
+  await sql(running.db.database, 'update tenants set slug = $2 where id = $1', [
+    tenant.tenantId,
+    slug,
+  ])
+  await until('the tenant of the root', async () => (await configurations()).length === 3)
   const { body } = await rooted.get(issuerAt(''))
   t.is(body['credential_issuer'], running.issuer)
-  t.is(Object.keys(body['credential_configurations_supported'] as Json).length, 3)
   const root = { ...tenant, at: '', identifier: running.issuer }
   const { code, body: made } = await offer(rooted, tenant)
   const handle = String(made['credential_offer_uri']).split('/').at(-1)
@@ -272,26 +288,17 @@ test.serial('the root issuer issues for the tenant of the root, with its keys', 
   t.is(partsOf(credential).payload['iss'], running.issuer)
   const metadata = (await rooted.get('/.well-known/jwt-vc-issuer')).body
   t.is(metadata['issuer'], running.issuer)
-  t.is(metadata['jwks_uri'], `${tenant.identifier}/.well-known/jwks.json`)
-})
-
-test.serial('the tenant of the root may be created later', async (t) => {
-  const environment = { SVC_CREDENTIALS__ROOT_TENANT_SLUG: 'made-later' }
-  const beside = await testService({ beside: running, environment })
-  const rooted = apiOf(beside)
-  t.teardown(() => rooted.end())
-  t.deepEqual((await rooted.get(issuerAt(''))).body['credential_configurations_supported'], {})
-  t.is((await rooted.post('/nonce')).status, 200)
+  t.is(metadata['jwks_uri'], `${running.issuer}/credential-issuers/${slug}/.well-known/jwks.json`)
 })
 
 test.serial('a deployment without credentials offers none', async (t) => {
-  const environment = { SVC_CREDENTIALS__ENABLED: 'false' }
-  const beside = await testService({ beside: running, environment })
-  const without: Api = apiOf(beside)
+  const off = await sharedService('off')
+  const without = apiOf(off)
   t.teardown(async () => {
     await without.close()
-    await beside.end()
+    await off.end()
   })
+  const tenant = await issuingTenant(without)
   const { body } = await without.get(issuerAt(tenant.at))
   t.deepEqual(body['credential_configurations_supported'], {})
   const server = (await without.get('/.well-known/oauth-authorization-server')).body
@@ -302,5 +309,4 @@ test.serial('a deployment without credentials offers none', async (t) => {
   t.is((await without.post(`${tenant.at}/nonce`)).status, 404)
   const names = (await without.get('/api/v1/capabilities')).body['capabilities'] as string[]
   t.false(names.includes('credential_issuer'))
-  t.is((await issuing(api, tenant)).identifier, tenant.identifier)
 })

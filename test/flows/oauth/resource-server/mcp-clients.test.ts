@@ -10,6 +10,7 @@ import { sql } from '../../../support/storage/sql.js'
 import { REGISTRATION } from '../../../support/identity/registering.js'
 import { documentServer } from '../../../support/oauth/document-server.js'
 import { exampleServer, loopbackPort, McpClientState } from '../../../support/oauth/mcp-example.js'
+import { REACHES_LOOPBACK } from '../../../support/service/loopback.js'
 import { testService } from '../../../support/service.js'
 
 const documents = await documentServer()
@@ -17,7 +18,7 @@ const SLUG = 'mcp-clients'
 const running = await testService({
   environment: {
     ...REGISTRATION,
-    ...documents.environment,
+    ...REACHES_LOOPBACK,
     SVC_OIDC__REGISTRATION_INITIAL_ACCESS_TOKEN_REQUIRED: 'false',
     SVC_TENANT__DEFAULT_TENANT_SLUG: SLUG,
   },

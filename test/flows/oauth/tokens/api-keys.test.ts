@@ -4,11 +4,9 @@ import { apiOf, type Json, type Workspace } from '../../../support/api.js'
 import { SERVING_PROCESSES } from '../../../support/fleet/through.js'
 import { owned } from '../../../support/identity/owner.js'
 import { sql } from '../../../support/storage/sql.js'
-import { testService } from '../../../support/service.js'
+import { sharedPair, testService } from '../../../support/service.js'
 
-const environment = { SVC_API_KEYS__ENABLED: 'true', SVC_API_KEYS__MAX_PER_TENANT: '6' }
-const running = await testService({ environment })
-const second = await testService({ environment, beside: running })
+const [running, second] = await sharedPair('people')
 const api = apiOf(running)
 const elsewhere = apiOf(second)
 test.after.always(async () => {

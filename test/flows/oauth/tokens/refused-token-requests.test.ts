@@ -3,16 +3,23 @@ import test from 'ava'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { tenantAgent } from '../../../support/identity/tenant-agent.js'
 import { relyingParty } from '../../../support/oauth/relying-party.js'
-import { testService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
+import { linesOf } from '../../../support/service/exchanges.js'
 import { until } from '../../../support/service/watch.js'
 
 type Line = Readonly<Record<string, unknown>>
 
+/** The entry of a request, with all its text. */
+async function entryOf(id: string | null): Promise<Line> {
+  const isEntry = (line: string) => line.includes('"msg":"request"')
+  const entry = () => linesOf(String(id)).find(isEntry)
+  await until('the log entry', () => entry() !== undefined)
+  return JSON.parse(entry()!) as Line
+}
+
 test('a refused token request is logged with error, client, tenant and grant', async (t) => {
-  const lines: Line[] = []
-  const running = await testService({
-    onLog: (line) => void lines.push(JSON.parse(line) as Line),
-  })
+  const asked: string[] = []
+  const running = await sharedService('plain')
   t.teardown(() => running.end())
   const { tenantId } = await bootstrapped(running)
   const { clientId, secret } = await relyingParty(
@@ -28,9 +35,8 @@ test('a refused token request is logged with error, client, tenant and grant', a
     const told = (await answer.json()) as Line
     const id = answer.headers.get('x-request-id')
     t.is(told['request_id'], id, 'the body has it too')
-    const entry = () => lines.find((line) => line['request_id'] === id && line['msg'] === 'request')
-    await until('the log entry', () => entry() !== undefined)
-    const access = entry()!
+    const access = await entryOf(id)
+    asked.push(String(id))
     t.like(access, { status: answer.status, error: told['error'], level: 40 })
     const {
       error,
@@ -79,16 +85,12 @@ test('a refused token request is logged with error, client, tenant and grant', a
     error: 'unsupported_grant_type',
     grant: null,
   })
-  const log = JSON.stringify(lines)
+  const log = asked.flatMap((id) => linesOf(id)).join('\n')
   for (const text of [secret, planted, wrong.client_secret]) t.false(log.includes(text))
 })
 
 test('every refused authority of the API has a reason in the log', async (t) => {
-  const lines: Line[] = []
-  const running = await testService({
-    environment: { SVC_SCIM__ENABLED: 'true' },
-    onLog: (line) => void lines.push(JSON.parse(line) as Line),
-  })
+  const running = await sharedService('enterprise')
   t.teardown(() => running.end())
   const agent = await tenantAgent(running.baseUrl)
   const narrow = String((await agent.login('openid')).body['access_token'])
@@ -106,9 +108,7 @@ test('every refused authority of the API has a reason in the log', async (t) => 
     const answer = await fetch(running.baseUrl + path, { headers })
     t.is(answer.status, status, path)
     t.false((await answer.text()).includes('"reason"'), 'the answer does not tell it')
-    const id = answer.headers.get('x-request-id')
-    const entry = () => lines.find((line) => line['request_id'] === id && line['msg'] === 'request')
-    await until('the log entry', () => entry() !== undefined)
-    t.is(entry()!['reason'], reason, path)
+    const entry = await entryOf(answer.headers.get('x-request-id'))
+    t.is(entry['reason'], reason, path)
   }
 })

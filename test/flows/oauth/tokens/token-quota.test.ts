@@ -10,7 +10,8 @@ import type { Answer, Api } from '../../../support/api.js'
 import { CIBA_GRANT } from '../../../support/oauth/ciba.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
 import { CALLBACK, relyingParty } from '../../../support/oauth/relying-party.js'
-import { twoServices } from '../../../support/service/two-services.js'
+import { notBehindNginx } from '../../../support/fleet/through.js'
+import { sharedTwo } from '../../../support/service/two-services.js'
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
@@ -20,14 +21,12 @@ const FLOOD = 2 * POLICIES.token[0].limit + 1
 type PrivateKey = Awaited<ReturnType<typeof generateKeyPair>>['privateKey']
 type Fields = Record<string, string>
 type Sent = { readonly fields: Fields; readonly headers?: Fields }
-type Scene = Awaited<ReturnType<typeof twoServices>> & { readonly person: Workspace }
+type Scene = Awaited<ReturnType<typeof sharedTwo>> & { readonly person: Workspace }
 const test = anyTest as TestFn<Scene>
 
 test.before(async (t) => {
-  const services = await twoServices({
-    SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true',
-    SVC_SERVER__TRUSTED_PROXIES: '["127.0.0.0/8"]',
-  })
+  notBehindNginx()
+  const services = await sharedTwo('throttled')
   t.context = { ...services, person: await bootstrapped(services.first.at) }
 })
 test.after.always((t) => t.context.end?.())
