@@ -29,6 +29,26 @@ test('rooms have few members of one layer; what changes its process is alone', (
   )
 })
 
+test('files of a profile that few name follow each other', (t) => {
+  const texts: Readonly<Record<string, string>> = {
+    a: "sharedService('plain')",
+    b: "sharedService('hosts'); sharedService('plain')",
+    c: '',
+    d: "sharedPair('strict')",
+    e: 'sharedService("hosts", { transport })',
+    f: "openShop({ profile: 'strict' })",
+    ...Object.fromEntries(
+      Array.from({ length: 16 }, (_, nth) => [`g${nth}`, "sharedTwo('plain')"]),
+    ),
+  }
+  const fileOf = (name: string) => `dist/test/flows/${name}.test.js`
+  const { rooms } = roomsOf(Object.keys(texts).map(fileOf), (file) => {
+    return texts[/(\w+)\.test\.js$/.exec(file)![1]!]!
+  })
+  const [first] = rooms
+  t.deepEqual(first!.members.slice(0, 7), ['a', 'b', 'e', 'c', 'd', 'f', 'g0'].map(fileOf))
+})
+
 const MEMBERS = {
   first: `
     test.beforeEach(() => void (globalThis.hooks ??= []).push('first'))

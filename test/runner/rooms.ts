@@ -14,13 +14,19 @@ const CHANGES_PROCESS =
 
 export type Room = { readonly name: string; readonly members: readonly string[] }
 
+/** A profile of shared services that a file names (test/support/fleet/profiles.ts). */
+const PROFILE = /\b(?:sharedService|sharedPair|sharedTwo)\(['"](\w+)|\bprofile: ['"](\w+)/g
+
 /** The rooms of some test files, and the files that have a process each. @param textOf the text of a compiled file. */
 export function roomsOf(
   files: readonly string[],
   textOf: (file: string) => string,
 ): { readonly rooms: readonly Room[]; readonly others: readonly string[] } {
   const others = files.filter((file) => CHANGES_PROCESS.test(textOf(file)))
-  const members = files.filter((file) => !others.includes(file))
+  const members = byProfile(
+    files.filter((file) => !others.includes(file)),
+    textOf,
+  )
   const layers = [...new Set(members.map(layerOf))]
   const rooms = layers.flatMap((layer) => {
     const all = members.filter((file) => layerOf(file) === layer)
@@ -31,6 +37,33 @@ export function roomsOf(
     })
   })
   return { rooms, others }
+}
+
+/**
+ * Files of a profile that few name follow each other: its service starts once, and waits for no file. The others keep their
+ * order.
+ */
+function byProfile(files: readonly string[], textOf: (file: string) => string): readonly string[] {
+  const named = files.map((file) =>
+    [...textOf(file).matchAll(PROFILE)].map(([, shared, shop]) => (shared ?? shop)!),
+  )
+  const users = new Map<string, number>()
+  for (const profile of named.flatMap((names) => [...new Set(names)])) {
+    users.set(profile, (users.get(profile) ?? 0) + 1)
+  }
+  const usersOf = (profile: string) => users.get(profile)!
+  const rarest = named.map(
+    (names) => names.toSorted((one, other) => usersOf(one) - usersOf(other))[0],
+  )
+  const place = (at: number) => {
+    const profile = rarest[at]
+    const isRare = profile !== undefined && usersOf(profile) <= MEMBERS_MAX
+    return isRare ? rarest.indexOf(profile) : at
+  }
+  return files
+    .map((file, at) => ({ file, at, place: place(at) }))
+    .toSorted((one, other) => one.place - other.place || one.at - other.at)
+    .map(({ file }) => file)
 }
 
 /** The folder below test/. */

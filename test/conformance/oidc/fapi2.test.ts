@@ -12,15 +12,13 @@ import {
   type RelyingParty,
   relyingParty,
 } from '../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../support/service.js'
+import { sharedService, type TestService } from '../../support/service.js'
 
 let running: TestService
 let person: Workspace
 let party: RelyingParty
 test.before(async () => {
-  running = await testService({
-    environment: { SVC_OIDC__PAR_TTL_SECS: '5', SVC_OIDC__CODE_TTL_SECS: '1' },
-  })
+  running = await sharedService('fleeting')
   person = await bootstrapped(running)
   party = await relyingParty(running, person)
 })

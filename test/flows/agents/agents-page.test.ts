@@ -2,14 +2,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { docsPage, testCommands } from '../../support/pages/docs-page.js'
-import { testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 
 testCommands(
   'the commands of docs/guides/agents/agents.md take an agent from a key to a token',
   async (t) => {
-    const running = await testService({
-      environment: { SVC_CHALLENGE__POW_MIN_DURATION_SECS: '1' },
-    })
+    const running = await sharedService('patient')
     t.teardown(() => running.end())
     const page = docsPage(t, 'guides/agents/agents')
     t.is(page.blocks('sh').length, 7)

@@ -10,12 +10,10 @@ import { TENANT_SCOPES } from '../../../actors/domain/scopes.js'
 import { createAgentKey } from '../../../runtime/client/agent.js'
 import { nonceFor } from '../../support/identity/nonce.js'
 import { sql } from '../../support/storage/sql.js'
-import { DEFAULT_TRANSPORT, sharedService, testService } from '../../support/service.js'
+import { DEFAULT_TRANSPORT, sharedService } from '../../support/service.js'
 
 const running = await sharedService('plain')
-const early = await testService({
-  environment: { SVC_CHALLENGE__POW_MIN_DURATION_SECS: '2' },
-})
+const early = await sharedService('patient')
 test.after.always(async () => {
   await running.end()
   await early.end()

@@ -108,7 +108,7 @@ test('a secret stored without a hint authorizes it, and gets a hint', async (t) 
 })
 
 test('attempts are rate limited by address', async (t) => {
-  const throttled = await sharedService('throttled')
+  const throttled = await sharedService('strict')
   t.teardown(() => throttled.end())
   const statuses: number[] = []
   for (let turn = 0; turn < 61; turn += 1) {

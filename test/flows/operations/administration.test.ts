@@ -2,7 +2,7 @@
 import test from 'ava'
 import { apiOf, type Json } from '../../support/api.js'
 import { operatorOfDeployment } from '../../support/oauth/operator.js'
-import { testService } from '../../support/service.js'
+import { sharedService, testService } from '../../support/service.js'
 import { until } from '../../support/service/watch.js'
 
 /** Level of a log line. */
@@ -48,9 +48,7 @@ test('admin.allowed_addresses limits the scopes of operators and no other ones',
 })
 
 test('admin.enabled = false takes the operations of operators away', async (t) => {
-  const running = await testService({
-    environment: { SVC_ADMIN__ENABLED: 'false', SVC_OPENAPI__EXPOSURE: 'internal' },
-  })
+  const running = await sharedService('strict')
   t.teardown(() => running.end())
   const api = apiOf(running)
   t.teardown(() => api.close())

@@ -6,22 +6,15 @@ import { CaughtMail, catchingMailer } from '../../../actors/operations/mail/caug
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { loadSettings } from '../../../runtime/configuration/load-settings.js'
 import { apiOf, type Json } from '../../support/api.js'
-import { openMailServer } from '../../support/operations/mail.js'
-import { testService } from '../../support/service.js'
+import { mailbox } from '../../support/identity/addresses.js'
+import { sharedService, type TestService, testService } from '../../support/service.js'
 
 const PATH = '/dev/mail'
 const TO = 'ada@harbour.test'
 const BROWSER = { accept: 'text/html,*/*;q=0.8' }
 
-async function running(t: ExecutionContext, environment: Record<string, string> = {}) {
-  const service = await testService({
-    transport: 'plain_http',
-    environment: {
-      SVC_OPENAPI__EXPOSURE: 'public',
-      SVC_INVITATIONS__ENABLED: 'true',
-      ...environment,
-    },
-  })
+async function running(t: ExecutionContext, to: string, started: Promise<TestService>) {
+  const service = await started
   const api = apiOf(service)
   t.teardown(() => api.end())
   const read = (path: string, headers: Record<string, string> = {}) =>
@@ -31,10 +24,11 @@ async function running(t: ExecutionContext, environment: Record<string, string> 
     read,
     async invite() {
       const { token } = await api.workspace('Harbour <Works>')
-      const { status } = await api.post('/api/v1/tenant-users', token, { email: TO })
+      const { status } = await api.post('/api/v1/tenant-users', token, { email: to })
       t.is(status, 201)
       for (;;) {
-        const mails = (await (await read(PATH)).json()) as Json[]
+        const all = (await (await read(PATH)).json()) as Json[]
+        const mails = all.filter((mail) => mail['to'] === to)
         if (mails.length > 0) return mails
         await new Promise((resolve) => setTimeout(resolve, 50))
       }
@@ -43,7 +37,10 @@ async function running(t: ExecutionContext, environment: Record<string, string> 
 }
 
 test('the mails of a development service are pages and JSON, and a foreign name that resolves to this machine reads nothing', async (t) => {
-  const { service, read, invite } = await running(t)
+  // No other file has put a mail there.
+  const environment = { SVC_OPENAPI__EXPOSURE: 'public', SVC_INVITATIONS__ENABLED: 'true' }
+  const own = testService({ transport: 'plain_http', environment })
+  const { service, read, invite } = await running(t, TO, own)
   t.regex(await (await read(PATH, BROWSER)).text(), /data-dev-mail-empty/)
   const [mail] = await invite()
   t.is(mail!['to'], TO)
@@ -90,19 +87,14 @@ test('the mails of a development service are pages and JSON, and a foreign name 
 })
 
 test('the mails of a catcher are shown too', async (t) => {
-  const mail = await openMailServer()
-  t.teardown(() => mail.close())
-  const { invite } = await running(t, mail.environment)
-  t.is((await invite())[0]!['to'], TO)
+  const to = mailbox('ada')
+  const { invite } = await running(t, to, sharedService('people'))
+  t.is((await invite())[0]!['to'], to)
 })
 
-test('the page does not exist where it is off, or where mail is delivered', async (t) => {
-  const off = await running(t, { SVC_EMAIL__DEV_MAILBOX: 'false' })
-  t.is((await off.read(PATH)).status, 404)
-  const mail = await openMailServer()
-  t.teardown(() => mail.close())
-  const delivered = await running(t, { ...mail.environment, SVC_EMAIL__SMTP_CATCHER: 'false' })
-  t.is((await delivered.read(PATH)).status, 404)
+test('the page does not exist where it is off', async (t) => {
+  const { read } = await running(t, TO, sharedService('off'))
+  t.is((await read(PATH)).status, 404)
 })
 
 const settingsOf = (environment: Record<string, string>) =>

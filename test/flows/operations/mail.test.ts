@@ -110,6 +110,10 @@ test('a letter goes out over STARTTLS, with an account, as text and as HTML', as
   t.deepEqual(await at.ended(), [{ status: 'sent', error: null, attempts: 1, sealed: false }])
 })
 
+test('where mail is delivered there is no page of caught mails', async (t) => {
+  t.is((await fetch(`${running.baseUrl}/dev/mail`)).status, 404)
+})
+
 test('a message that the server refuses for now is sent later', async (t) => {
   const at = await harbour()
   let refusals = 0

@@ -308,7 +308,7 @@ test('the id of a request is returned as it was sent', async (t) => {
 })
 
 test('the rate limit mcp has 60 requests a minute for each address', async (t) => {
-  const limited = await sharedService('throttled')
+  const limited = await sharedService('strict')
   t.teardown(() => limited.end())
   const { send } = mcpOf(limited.baseUrl)
   const first = await send(PING)

@@ -11,7 +11,7 @@ import { deliveringService, subscriber } from '../../support/webhooks/webhooks.j
 const receiver = await startReceiver()
 const running = await deliveringService()
 /** It contacts public receivers alone, and does nothing in the background. */
-const strict = await sharedService('throttled')
+const strict = await sharedService('strict')
 const { baseUrl } = running
 test.after.always(async () => {
   await running.end()

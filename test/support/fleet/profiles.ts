@@ -144,13 +144,15 @@ export const PROFILES = {
   brief: { ...LIMITS, SVC_DEVICE_AUTHORIZATION__DELEGATION_TTL_SECS: '120' },
   /** Every DPoP proof has a nonce of the service. */
   nonces: { ...LIMITS, SVC_DPOP__REQUIRE_NONCE: 'true' },
-  /** Requests are limited, by the address that they say and by client. Nothing runs in the background. */
-  throttled: {
+  /** Requests are limited, by the address that they say and by client. Operators and background work have nothing to do. */
+  strict: {
     ...LIMITS,
     ...BEHIND_PROXY,
     SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true',
     SVC_AUTH__REGISTRATION_RATE_LIMIT_MAX: '1000',
     SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false',
+    SVC_ADMIN__ENABLED: 'false',
+    SVC_OPENAPI__EXPOSURE: 'internal',
     SVC_SCIM__ENABLED: 'true',
     SVC_COMMERCE__ENABLED: 'true',
   },
@@ -173,6 +175,16 @@ export const PROFILES = {
     SVC_COMMERCE__X402_ENABLED: 'true',
     SVC_COMMERCE__X402_FACILITATOR_URL: 'https://facilitator.example',
   },
+  /** What people and applications get is over within seconds. */
+  fleeting: {
+    ...LIMITS,
+    SVC_OIDC__PAR_TTL_SECS: '5',
+    SVC_OIDC__CODE_TTL_SECS: '1',
+    SVC_SIWE__ENABLED: 'true',
+    SVC_SIWE__MESSAGE_TTL_SECS: '1',
+  },
+  /** A proof of work takes a while. */
+  patient: { ...LIMITS, SVC_CHALLENGE__POW_MIN_DURATION_SECS: '1' },
   passkeys: { ...LIMITS, SVC_PASSKEY__ENABLED: 'true' },
   commerce: {
     ...LIMITS,
@@ -203,4 +215,4 @@ export const CHAINS: Readonly<Partial<Record<Profile, ChainOptions>>> = {
 }
 
 /** Profiles of `sharedPair()`. */
-export type PairProfile = 'people' | 'clients' | 'egress' | 'throttled' | 'wallets'
+export type PairProfile = 'people' | 'clients' | 'egress' | 'strict' | 'wallets'

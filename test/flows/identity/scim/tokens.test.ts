@@ -11,7 +11,7 @@ import { until } from '../../../support/service/watch.js'
 const PATH = '/api/v1/scim/tokens'
 const running = await sharedService('enterprise')
 /** Without groups, and with limits of requests. */
-const limited = await sharedService('throttled')
+const limited = await sharedService('strict')
 const off = await sharedService('plain')
 const api = apiOf(running)
 const users = apiOf(limited)

@@ -10,7 +10,7 @@ import {
 import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, enrolledBrowser, signIn } from '../../../support/identity/person.js'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
-import { sharedService, testService, type TestService } from '../../../support/service.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 async function stage(
   t: ExecutionContext,
@@ -129,8 +129,7 @@ test.serial('every part of the message is checked', async (t) => {
 })
 
 test.serial('a message expires', async (t) => {
-  const environment = { SVC_SIWE__ENABLED: 'true', SVC_SIWE__MESSAGE_TTL_SECS: '1' }
-  const at = await stage(t, testService({ environment }))
+  const at = await stage(t, sharedService('fleeting'))
   const wallet = ethereumWallet()
   await linkWallet(await at.signedIn(), wallet)
   const browser = at.browser()

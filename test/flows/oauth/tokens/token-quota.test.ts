@@ -26,7 +26,7 @@ const test = anyTest as TestFn<Scene>
 
 test.before(async (t) => {
   notBehindNginx()
-  const services = await sharedTwo('throttled')
+  const services = await sharedTwo('strict')
   t.context = { ...services, person: await bootstrapped(services.first.at) }
 })
 test.after.always((t) => t.context.end?.())
