@@ -33,7 +33,7 @@ type Scene = {
 const test = anyTest as TestFn<Scene>
 
 test.before(async (t) => {
-  const api = apiOf(await sharedService('passkeys'))
+  const api = apiOf(await sharedService('people'))
   const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
   const ada = await present(api, fixtureOf(here))
   const bob = await present(api, await newFixture(api, here))

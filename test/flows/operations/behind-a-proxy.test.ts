@@ -1,8 +1,10 @@
 /** Requests through a proxy, and a limit that an operator sets for them. */
 import test from 'ava'
 import { request } from 'undici'
-import { type Answer, BOOTSTRAP, callerOf, demand, start } from '../../support/agents/journey.js'
-import { testService } from '../../support/service.js'
+import { type Answer, BOOTSTRAP, callerOf, demand } from '../../support/agents/journey.js'
+import { REGISTRATIONS } from '../../support/fleet/profiles.js'
+import { notBehindNginx } from '../../support/fleet/through.js'
+import { sharedService, testService } from '../../support/service.js'
 
 test('a form is same-origin even when the proxy adds the default port', async (t) => {
   const running = await testService({
@@ -51,22 +53,22 @@ test('a form is same-origin even when the proxy adds the default port', async (t
 })
 
 test('auth.registration_rate_limit_max and its window set the registration limit', async (t) => {
-  const running = await testService({
-    environment: {
-      SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true',
-      SVC_AUTH__REGISTRATION_RATE_LIMIT_MAX: '2',
-      SVC_AUTH__REGISTRATION_RATE_LIMIT_WINDOW_SECS: '45',
-    },
-  })
+  notBehindNginx()
+  const { max, windowSecs } = REGISTRATIONS
+  const running = await sharedService('strict')
   t.teardown(() => running.end())
   const http = callerOf(running.baseUrl)
   const policy = (answer: Answer) => answer.headers.get('ratelimit-policy')
-  for (let count = 0; count < 2; count += 1) await start(http)
-  const refused = demand(await http.post(`${BOOTSTRAP}/pow`, {}), 429)
-  t.is(policy(refused), '"registration";q=2;w=45, "registration-day";q=100;w=86400')
+  const begin = () => http.post(`${BOOTSTRAP}/pow`, {}, { 'x-forwarded-for': '198.51.100.1' })
+  for (let count = 0; count < max; count += 1) demand(await begin(), 400)
+  const refused = demand(await begin(), 429)
+  t.is(policy(refused), `"registration";q=${max};w=${windowSecs}, "registration-day";q=100;w=86400`)
   t.deepEqual(refused.body['violated-policies'], ['registration'])
-  t.true(Number(refused.headers.get('retry-after')) <= 45)
+  t.true(Number(refused.headers.get('retry-after')) <= windowSecs)
   const { body } = demand(await http.call('/openapi.json'), 200)
   const paths = body['paths'] as Record<string, { post: { description: string } }>
-  t.regex(paths[`${BOOTSTRAP}/pow`]!.post.description, /`registration` 2 per 45 s/)
+  t.regex(
+    paths[`${BOOTSTRAP}/pow`]!.post.description,
+    new RegExp(`\`registration\` ${max} per ${windowSecs} s`),
+  )
 })

@@ -72,6 +72,9 @@ export const EGRESS_LIMITS = {
   tenantBytes: 48 * 1024 * 1024 + 1_000_000,
 } as const
 
+/** Of one address in the profile `strict`: more than its files need together. */
+export const REGISTRATIONS = { max: 40, windowSecs: 45 } as const
+
 /** Of the profile `mcp`. */
 export const APP_ORIGINS = {
   dashboard: 'https://dashboard.example',
@@ -149,7 +152,8 @@ export const PROFILES = {
     ...LIMITS,
     ...BEHIND_PROXY,
     SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'true',
-    SVC_AUTH__REGISTRATION_RATE_LIMIT_MAX: '1000',
+    SVC_AUTH__REGISTRATION_RATE_LIMIT_MAX: String(REGISTRATIONS.max),
+    SVC_AUTH__REGISTRATION_RATE_LIMIT_WINDOW_SECS: String(REGISTRATIONS.windowSecs),
     SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false',
     SVC_ADMIN__ENABLED: 'false',
     SVC_OPENAPI__EXPOSURE: 'internal',
@@ -175,9 +179,10 @@ export const PROFILES = {
     SVC_COMMERCE__X402_ENABLED: 'true',
     SVC_COMMERCE__X402_FACILITATOR_URL: 'https://facilitator.example',
   },
-  /** What people and applications get is over within seconds. */
+  /** What people and applications get is over within seconds. Guesses are limited. */
   fleeting: {
     ...LIMITS,
+    SVC_PASSKEY__ENABLED: 'true',
     SVC_OIDC__PAR_TTL_SECS: '5',
     SVC_OIDC__CODE_TTL_SECS: '1',
     SVC_SIWE__ENABLED: 'true',
@@ -185,7 +190,6 @@ export const PROFILES = {
   },
   /** A proof of work takes a while. */
   patient: { ...LIMITS, SVC_CHALLENGE__POW_MIN_DURATION_SECS: '1' },
-  passkeys: { ...LIMITS, SVC_PASSKEY__ENABLED: 'true' },
   commerce: {
     ...LIMITS,
     SVC_COMMERCE__ENABLED: 'true',

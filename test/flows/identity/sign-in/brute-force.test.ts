@@ -4,14 +4,27 @@
  */
 import test, { type ExecutionContext } from 'ava'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
-import { bootstrapped } from '../../../support/identity/person.js'
-import { testService } from '../../../support/service.js'
+import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
+import { testService, type TestService } from '../../../support/service.js'
 
-async function signInPage(t: ExecutionContext, environment: Record<string, string>) {
-  const running = await testService({ environment })
-  t.teardown(() => running.end())
+const GUESSES = 4
+/** It verifies one password at a time, which takes a while. */
+const slow = await testService({
+  environment: {
+    SVC_AUTH__ARGON2_MEMORY_KIB: '32768',
+    SVC_AUTH__ARGON2_ITERATIONS: '3',
+    SVC_AUTH__ARGON2_MAX_CONCURRENT: '1',
+    SVC_AUTH__ARGON2_WAITING_PER_TENANT_MAX: '2',
+    SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: String(GUESSES),
+    SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
+  },
+})
+test.after.always(() => slow.end())
+
+async function signInPage(t: ExecutionContext, running: TestService) {
   const workspace = await bootstrapped(running)
   const browser = openBrowser(running)
+  t.teardown(() => browser.close())
   const page = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
   return { browser, page, workspace }
 }
@@ -26,15 +39,8 @@ const attempt = (
 
 const ROUNDS_MAX = 10
 
-test('an attempt refused as busy does not reset failures', async (t) => {
-  const { browser, page } = await signInPage(t, {
-    SVC_AUTH__ARGON2_MEMORY_KIB: '32768',
-    SVC_AUTH__ARGON2_ITERATIONS: '3',
-    SVC_AUTH__ARGON2_MAX_CONCURRENT: '1',
-    SVC_AUTH__ARGON2_WAITING_PER_TENANT_MAX: '2',
-    SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '4',
-    SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
-  })
+test.serial('an attempt refused as busy does not reset failures', async (t) => {
+  const { browser, page } = await signInPage(t, slow)
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     const email = `someone.${round}@x.test`
     for (let n = 0; n < 3; n += 1) t.is((await attempt(browser, page, email)).status, 200)
@@ -60,64 +66,71 @@ const firstSentAway = (flood: readonly Promise<Page>[]) =>
     void Promise.all(flood).then(() => resolve())
   })
 
-test('attempts count for their address and for their IPv6 network, unless they are correct', async (t) => {
-  const { browser, page, workspace } = await signInPage(t, {
-    SVC_SERVER__TRUSTED_PROXIES: '["127.0.0.1", "::1"]',
-    SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5',
-    SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '3',
-    SVC_AUTH__BRUTE_FORCE_LOCKOUT_SECS: '60',
-  })
-  const { email, password } = workspace
-  let networks = 0
-  const elsewhere = () => ({ 'x-forwarded-for': `198.51.100.${(networks += 1)}` })
-  const right = () => attempt(browser, page, email, password, elsewhere())
-  const wrong = () => attempt(browser, page, email, undefined, elsewhere())
-  t.is((await wrong()).status, 200)
-  // Several times as many as there are slots. An attempt waits 5 s for one, which is short for many on a busy machine.
-  const together = await Promise.all(Array.from({ length: 12 }, right))
-  t.deepEqual([...new Set(together.map(({ status }) => status))], [303])
-  for (let n = 0; n < 3; n += 1) t.is((await wrong()).status, 200)
-  const locked = await right()
-  t.is(locked.status, 429, 'only its own attempts were given back')
-  t.true(locked.html.includes('Too many attempts. Try again in 1 minute.'))
-  browser.cookies.clear()
-  const german = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}&ui_locales=de`)
-  const again = await attempt(browser, german, email, password, elsewhere())
-  t.true(again.html.includes('Versuchen Sie es in 1 Minute erneut.'))
-
-  const from = async (address: string, n: number) => {
-    const headers = { 'x-forwarded-for': address }
-    return (await attempt(browser, german, `someone.${n}@x.test`, undefined, headers)).status
-  }
-  for (let n = 0; n < 5; n += 1) t.is(await from(`2001:db8:1:2:${n}::${n + 1}`, n), 200)
-  t.is(await from('2001:db8:1:2:ffff::1', 5), 429)
-  t.is(await from('2001:db8:1:3::1', 6), 200, 'another network')
-  t.is(await from('192.0.2.1', 7), 200)
-})
-
-test('guesses of an address count over all tenants, with and without an account', async (t) => {
-  const running = await testService({
-    environment: {
-      SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '2',
-      SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
-    },
-  })
-  t.teardown(() => running.end())
-  const places = await Promise.all(Array.from({ length: 7 }, () => bootstrapped(running)))
-  const browser = openBrowser(running, t)
-  const at = async (place: number, email: string, password?: string) => {
+test.serial(
+  'attempts count for their address and for their IPv6 network, unless they are correct',
+  async (t) => {
+    const running = await testService({
+      environment: {
+        SVC_SERVER__TRUSTED_PROXIES: '["127.0.0.1", "::1"]',
+        SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5',
+        SVC_AUTH__BRUTE_FORCE_MAX_ATTEMPTS: '3',
+        SVC_AUTH__BRUTE_FORCE_LOCKOUT_SECS: '60',
+      },
+    })
+    t.teardown(() => running.end())
+    const { browser, page, workspace } = await signInPage(t, running)
+    const { email, password } = workspace
+    let networks = 0
+    const elsewhere = () => ({ 'x-forwarded-for': `198.51.100.${(networks += 1)}` })
+    const right = () => attempt(browser, page, email, password, elsewhere())
+    const wrong = () => attempt(browser, page, email, undefined, elsewhere())
+    t.is((await wrong()).status, 200)
+    // Several times as many as there are slots. An attempt waits 5 s for one, which is short for many on a busy machine.
+    const together = await Promise.all(Array.from({ length: 12 }, right))
+    t.deepEqual([...new Set(together.map(({ status }) => status))], [303])
+    for (let n = 0; n < 3; n += 1) t.is((await wrong()).status, 200)
+    const locked = await right()
+    t.is(locked.status, 429, 'only its own attempts were given back')
+    t.true(locked.html.includes('Too many attempts. Try again in 1 minute.'))
     browser.cookies.clear()
-    const page = await browser.get(`/auth/login?tenant_slug=${places[place]!.tenantSlug}`)
-    return (await attempt(browser, page, email, password)).status
-  }
-  const { email, password } = places[6]!
-  // Correct passwords are no guesses.
-  for (let n = 0; n < 12; n += 1) t.is(await at(6, email, password), 303)
-  for (const typed of [email, `none.${email}`]) {
-    for (let place = 0; place < 5; place += 1)
-      for (let n = 0; n < 2; n += 1) t.is(await at(place, typed), 200, `${place} ${n}`)
-    t.is(await at(5, typed), 429, 'a tenant without failures')
-    t.is(await at(6, typed, password), 429, 'the right password too')
-  }
-  t.is(await at(5, `other.${email}`), 200)
-})
+    const german = await browser.get(
+      `/auth/login?tenant_slug=${workspace.tenantSlug}&ui_locales=de`,
+    )
+    const again = await attempt(browser, german, email, password, elsewhere())
+    t.true(again.html.includes('Versuchen Sie es in 1 Minute erneut.'))
+
+    const from = async (address: string, n: number) => {
+      const headers = { 'x-forwarded-for': address }
+      return (await attempt(browser, german, `someone.${n}@x.test`, undefined, headers)).status
+    }
+    for (let n = 0; n < 5; n += 1) t.is(await from(`2001:db8:1:2:${n}::${n + 1}`, n), 200)
+    t.is(await from('2001:db8:1:2:ffff::1', 5), 429)
+    t.is(await from('2001:db8:1:3::1', 6), 200, 'another network')
+    t.is(await from('192.0.2.1', 7), 200)
+  },
+)
+
+test.serial(
+  'guesses of an address count over all tenants, with and without an account',
+  async (t) => {
+    const places: Workspace[] = []
+    while (places.length < 7) places.push(await bootstrapped(slow))
+    const browser = openBrowser(slow)
+    t.teardown(() => browser.close())
+    const at = async (place: number, email: string, password?: string) => {
+      browser.cookies.clear()
+      const page = await browser.get(`/auth/login?tenant_slug=${places[place]!.tenantSlug}`)
+      return (await attempt(browser, page, email, password)).status
+    }
+    const { email, password } = places[6]!
+    // Correct passwords are no guesses.
+    for (let n = 0; n < 12; n += 1) t.is(await at(6, email, password), 303)
+    for (const typed of [email, `none.${email}`]) {
+      for (let place = 0; place < 5; place += 1)
+        for (let n = 0; n < GUESSES; n += 1) t.is(await at(place, typed), 200, `${place} ${n}`)
+      t.is(await at(5, typed), 429, 'a tenant without failures')
+      t.is(await at(6, typed, password), 429, 'the right password too')
+    }
+    t.is(await at(5, `other.${email}`), 200)
+  },
+)

@@ -131,7 +131,7 @@ const NEW = '/auth/account/passkeys/new'
 
 async function opened(t: ExecutionContext, path: string, transport: Transport) {
   t.timeout(180_000)
-  const running = await sharedService('passkeys', { transport })
+  const running = await sharedService('people', { transport })
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
   const window = await openChromium(path)

@@ -39,7 +39,7 @@ test('passkey.enabled = false turns passkeys off', async (t) => {
 })
 
 test('wrong responses lock the account’s second factor, also for a correct one', async (t) => {
-  const running = await sharedService('passkeys')
+  const running = await sharedService('fleeting')
   t.teardown(() => running.end())
   const of = { running, workspace: await bootstrapped(running) }
   const { workspace, key } = await withPasskey(t, of)
