@@ -109,8 +109,7 @@ async function run(options: TestOptions): Promise<number> {
   const started = performance.now()
   const dataDir = join(belongings.folder, 'postgres')
   const ports = join(belongings.folder, 'ports')
-  const assets = join(belongings.folder, 'assets')
-  for (const made of [dataDir, ports, assets]) mkdirSync(made)
+  for (const made of [dataDir, ports]) mkdirSync(made)
   // The pool of services takes ports in this process too.
   process.env['TEST_PORTS'] = ports
   const described = join(dataDir, 'description.json')
@@ -128,7 +127,6 @@ async function run(options: TestOptions): Promise<number> {
       TEST_SERVICES: services.socketPath,
       TEST_MAIL: JSON.stringify(office.places),
       TEST_MARKET: market.url,
-      TEST_ASSETS: assets,
       TEST_STARTED: join(dataDir, 'started'),
     }
     process.env['TEST_STARTED'] = environment.TEST_STARTED

@@ -4,7 +4,7 @@ import { createAgentKey } from '../../../runtime/client/agent.js'
 import { apiOf } from '../../support/api.js'
 import { fixtureOf, ownToken, present } from '../../support/agents/delegation.js'
 import { nonceFor } from '../../support/identity/nonce.js'
-import { sharedService, testService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 
 const REGISTER = '/api/v1/agents/auth/register/pow'
 
@@ -66,13 +66,7 @@ test("a host below the base domain names the tenant; another tenant's token is r
 })
 
 test('with a default tenant the host does not count', async (t) => {
-  const running = await testService({
-    transport: 'plain_http',
-    environment: {
-      SVC_SERVER__BASE_DOMAIN: 'svc.example',
-      SVC_TENANT__DEFAULT_TENANT_SLUG: 'control-plane',
-    },
-  })
+  const running = await sharedService('single', { transport: 'plain_http' })
   const api = apiOf(running)
   t.teardown(() => api.end())
   const [here, there] = [await api.workspace('Here'), await api.workspace('There')]

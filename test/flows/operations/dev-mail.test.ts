@@ -93,7 +93,7 @@ test('the mails of a catcher are shown too', async (t) => {
 })
 
 test('the page does not exist where it is off', async (t) => {
-  const { read } = await running(t, TO, sharedService('off'))
+  const { read } = await running(t, TO, sharedService('single'))
   t.is((await read(PATH)).status, 404)
 })
 

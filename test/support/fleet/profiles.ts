@@ -2,8 +2,6 @@
  * Settings of the services that test files share: `sharedService('plain')`. Several files use one at the same time, on one
  * database. Tenants isolate them, so a file makes its own tenants, and its own addresses with `mailbox()`.
  */
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { ChainOptions } from '../commerce/market.js'
 import { UPSTREAM_CERT_PATH } from '../../actors/vault/egress/loopback-tls.js'
@@ -75,6 +73,9 @@ export const EGRESS_LIMITS = {
 /** Of one address in the profile `strict`: more than its files need together. */
 export const REGISTRATIONS = { max: 40, windowSecs: 45 } as const
 
+/** Of the default tenant of the profile `single`. */
+export const ONLY_SLUG = 'harbour'
+
 /** Of the profile `mcp`. */
 export const APP_ORIGINS = {
   dashboard: 'https://dashboard.example',
@@ -108,8 +109,6 @@ export const PROFILES = {
     SVC_SERVER__BASE_DOMAIN: 'svc.example',
     SVC_OIDC__DYNAMIC_REGISTRATION_ENABLED: 'true',
     SVC_OIDC__REGISTRATION_INITIAL_ACCESS_TOKEN_REQUIRED: 'false',
-    SVC_TENANT_ASSETS__ENABLED: 'true',
-    SVC_TENANT_ASSETS__FOLDER: process.env['TEST_ASSETS'] ?? join(tmpdir(), 'svc-assets-of-tests'),
   },
   /** Directories, single sign-on and rules of larger tenants. */
   enterprise: {
@@ -160,14 +159,17 @@ export const PROFILES = {
     SVC_SCIM__ENABLED: 'true',
     SVC_COMMERCE__ENABLED: 'true',
   },
-  /** What is on by default is off, and there is a default tenant. */
-  off: {
+  /** For one tenant (`onlyTenant()`), where applications register themselves, off loopback. What is on by default is off. */
+  single: {
     ...LIMITS,
+    SVC_SERVER__BASE_DOMAIN: 'svc.example',
+    SVC_OIDC__DYNAMIC_REGISTRATION_ENABLED: 'true',
+    SVC_OIDC__REGISTRATION_INITIAL_ACCESS_TOKEN_REQUIRED: 'false',
     SVC_CONSOLE__ENABLED: 'false',
     SVC_ORGANIZATIONS__ENABLED: 'false',
     SVC_CREDENTIALS__ENABLED: 'false',
     SVC_EMAIL__DEV_MAILBOX: 'false',
-    SVC_TENANT__DEFAULT_TENANT_SLUG: 'harbour',
+    SVC_TENANT__DEFAULT_TENANT_SLUG: ONLY_SLUG,
   },
   /** All of MCP, and applications at two more origins. */
   mcp: {

@@ -18,6 +18,8 @@ export interface TestObjectStore {
   readonly url: string
   /** By path: `/<bucket>/<key>`. */
   readonly objects: Map<string, StoredObject>
+  /** Whose signatures it takes. */
+  account: Account
   /** Answers every request with this status. Null: works. */
   failing: number | null
   close(): Promise<void>
@@ -38,7 +40,7 @@ export async function openObjectStore(account: Account): Promise<TestObjectStore
         .end(`<?xml version="1.0"?><Error><Code>${code}</Code></Error>`)
     void bodyOf(request).then((body) => {
       if (store.failing !== null) return fail(store.failing, 'InternalError')
-      const fault = faultOf(request, body, account)
+      const fault = faultOf(request, body, store.account)
       if (fault !== null) return fail(403, fault)
       const path = request.url!
       if (request.method === 'PUT') {
@@ -58,6 +60,7 @@ export async function openObjectStore(account: Account): Promise<TestObjectStore
   const store: TestObjectStore = {
     url: `http://127.0.0.1:${port}`,
     objects,
+    account,
     failing: null,
     close: () =>
       new Promise((resolve) => {

@@ -6,7 +6,7 @@ import { openBrowser } from '../../../support/pages/browser.js'
 import { sharedService } from '../../../support/service.js'
 
 const CONTROL = '/api/v1/control-plane/organizations'
-const running = await sharedService('off')
+const running = await sharedService('single')
 const api = apiOf(running)
 test.after.always(() => api.end())
 

@@ -2,7 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
 import { type Api, apiOf, type Json } from '../../../support/api.js'
-import { sharedService, testService, type TestService } from '../../../support/service.js'
+import { onlyTenant } from '../../../support/identity/only-tenant.js'
+import { relyingParty } from '../../../support/oauth/relying-party.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 
 const DOCUMENTS = ['openid-configuration', 'oauth-authorization-server'] as const
 const MEMBER = 'authorization_details_types_supported'
@@ -25,13 +27,14 @@ const told = async (name: string, host?: string, at = api): Promise<Json> => {
 /** The first document with these types. Each process learns of them within a second. */
 async function soon(
   t: ExecutionContext,
-  host: string,
+  host: string | undefined,
   expected: readonly string[],
   name: string = DOCUMENTS[0],
+  at = api,
 ): Promise<Json> {
   let document: Json = {}
   for (let n = 0; n < 100; n += 1) {
-    document = await told(name, host)
+    document = await told(name, host, at)
     if (JSON.stringify(document[MEMBER]) === JSON.stringify(expected)) break
     await sleep(100)
   }
@@ -76,17 +79,12 @@ test('a tenant’s types of authorization_details are published at its host only
 
 test('with a single tenant they are published on every host', async (t) => {
   t.timeout(60_000)
-  const workspace = await api.workspace('Only')
-  const single = await testService({
-    beside: running,
-    transport: 'plain_http',
-    environment: { SVC_TENANT__DEFAULT_TENANT_SLUG: String(workspace.body['tenant_slug']) },
-  })
+  const single = await sharedService('single', { transport: 'plain_http' })
   const only = apiOf(single)
   t.teardown(() => only.end())
-  const json = { name: 'A', redirect_uris: [], authorization_details_types: ['payment'] }
-  const made = await api.call('POST', '/api/v1/applications', { token: workspace.token, json })
-  t.is(made.status, 201)
+  const types = { authorizationDetailsTypes: ['payment'] }
+  await relyingParty(single, await onlyTenant(single), types)
   for (const name of DOCUMENTS)
-    t.deepEqual((await told(name, undefined, only))[MEMBER], ['payment'])
+    for (const host of [undefined, 'svc.example', 'unknown.svc.example'])
+      await soon(t, host, ['payment'], name, only)
 })

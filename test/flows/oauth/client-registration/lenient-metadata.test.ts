@@ -1,11 +1,12 @@
 /** Metadata as clients send it: empty strings of form libraries, and the private schemes of desktop applications. */
 import test from 'ava'
-import { REGISTRATION, registering } from '../../../support/identity/registering.js'
+import { apiOf } from '../../../support/api.js'
+import { registering } from '../../../support/identity/registering.js'
 import { CALLBACK, isConsent } from '../../../support/oauth/relying-party.js'
 import { dataIn, openBrowser } from '../../../support/pages/browser.js'
 import { bootstrapped } from '../../../support/identity/person.js'
-import { sharedService, testService, type TestService } from '../../../support/service.js'
-import { callAt, type Json, tenantAgent } from '../../../support/identity/tenant-agent.js'
+import { sharedService, type TestService } from '../../../support/service.js'
+import { type Json, tenantAgent } from '../../../support/identity/tenant-agent.js'
 
 let running: TestService
 let client: ReturnType<typeof registering>
@@ -123,30 +124,26 @@ for (const uri of ['https://:@app.example/cb', 'https://@app.example/', 'cursor:
   })
 
 test('the consent page names the private scheme, and PKCE is required', async (t) => {
-  const person = await bootstrapped(running)
-  const open = await testService({
-    beside: running,
-    environment: {
-      ...REGISTRATION,
-      SVC_OIDC__REGISTRATION_INITIAL_ACCESS_TOKEN_REQUIRED: 'false',
-      SVC_TENANT__DEFAULT_TENANT_SLUG: person.tenantSlug,
-    },
+  const open = await sharedService('hosts', { transport: 'plain_http' })
+  const api = apiOf(open)
+  t.teardown(async () => {
+    await api.close()
+    await open.end()
   })
-  t.teardown(() => open.end())
+  const person = await bootstrapped(open)
   const redirect_uri = 'cursor://anysphere.cursor-retrieval/callback'
-  const made = await callAt(open.baseUrl, '/oauth/register', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ ...PUBLIC, redirect_uris: [redirect_uri] }),
+  const made = await api.call('POST', '/oauth/register', {
+    headers: { host: `${person.tenantSlug}.svc.example` },
+    json: { ...PUBLIC, redirect_uris: [redirect_uri] },
   })
-  t.is(made.status, 201, made.text)
+  t.is(made.status, 201, JSON.stringify(made.body))
   const query = new URLSearchParams({
     response_type: 'code',
     client_id: String(made.body['client_id']),
     redirect_uri,
     scope: 'openid',
   })
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(open, t)
   const refused = await browser.get(`/oauth/authorize?${query.toString()}`)
   t.is(refused.location, null)
   t.is(refused.status, 400)

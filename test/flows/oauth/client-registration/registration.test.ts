@@ -12,8 +12,10 @@ import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { authorized, CALLBACK, callbackOf, journey } from '../../../support/oauth/relying-party.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { REGISTRATION, registering } from '../../../support/identity/registering.js'
-import { sharedService, testService, type TestService } from '../../../support/service.js'
+import { ONLY_SLUG } from '../../../support/fleet/profiles.js'
+import { onlyTenant } from '../../../support/identity/only-tenant.js'
+import { registering } from '../../../support/identity/registering.js'
+import { sharedService, type TestService } from '../../../support/service.js'
 import {
   callAt,
   type Json,
@@ -286,16 +288,9 @@ test('registration is absent from the API and discovery while it is disabled', a
 })
 
 test('open registration: one tenant, user scopes only, and no address of the service', async (t) => {
-  const { tenantSlug, tenantId } = await bootstrapped(running)
-  const open = await testService({
-    beside: running,
-    environment: {
-      ...REGISTRATION,
-      SVC_OIDC__REGISTRATION_INITIAL_ACCESS_TOKEN_REQUIRED: 'false',
-      SVC_TENANT__DEFAULT_TENANT_SLUG: tenantSlug,
-    },
-  })
+  const open = await sharedService('single')
   t.teardown(() => open.end())
+  const { tenantId } = await onlyTenant(open)
   const post = (metadata: Json) =>
     callAt(open.baseUrl, '/oauth/register', {
       method: 'POST',
@@ -303,7 +298,7 @@ test('open registration: one tenant, user scopes only, and no address of the ser
       body: JSON.stringify({ redirect_uris: [CALLBACK], ...metadata }),
     })
   const made = await post({})
-  t.like(made, { status: 201, body: { tenant: tenantSlug } })
+  t.like(made, { status: 201, body: { tenant: ONLY_SLUG } })
   t.is((await post({ tenant: tenantId })).status, 201)
   t.is((await post({ tenant: 'control-plane' })).status, 400)
   t.is((await post({ scope: 'openid users:read' })).body['scope'], 'openid')

@@ -292,7 +292,7 @@ test.serial('the root issuer issues for the tenant of the root, with its keys', 
 })
 
 test.serial('a deployment without credentials offers none', async (t) => {
-  const off = await sharedService('off')
+  const off = await sharedService('single')
   const without = apiOf(off)
   t.teardown(async () => {
     await without.close()

@@ -1,5 +1,8 @@
 /** Images of the tenant, sessions of people, planes and actors in the console, and hosts of tenants. */
 import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { stringifyCookie } from 'cookie'
 import test from 'ava'
 import sharp from 'sharp'
@@ -7,15 +10,23 @@ import { ownToken } from '../../../support/agents/delegation.js'
 import { apiOf } from '../../../support/api.js'
 import { consoleOwner, openConsole, type Owner } from '../../../support/identity/console.js'
 import { sql } from '../../../support/storage/sql.js'
-import { sharedService } from '../../../support/service.js'
+import { testService } from '../../../support/service.js'
 
-const running = await sharedService('hosts')
+const folder = await mkdtemp(join(tmpdir(), 'svc-assets-'))
+const running = await testService({
+  environment: {
+    SVC_TENANT_ASSETS__ENABLED: 'true',
+    SVC_TENANT_ASSETS__FOLDER: folder,
+    SVC_SERVER__BASE_DOMAIN: 'svc.example',
+  },
+})
 const api = apiOf(running)
 const owner = await consoleOwner(api)
 test.after.always(async () => {
   await owner.browser.close()
   await api.close()
   await running.end()
+  await rm(folder, { recursive: true, force: true })
 })
 
 const UPLOAD = '/console/assets/logo/do/upload'
