@@ -5,7 +5,7 @@
 import { fileURLToPath } from 'node:url'
 import type { ChainOptions } from '../commerce/market.js'
 import { UPSTREAM_CERT_PATH } from '../../actors/vault/egress/loopback-tls.js'
-import { REACHES_LOOPBACK } from '../service/loopback.js'
+import { REACHES_LOOPBACK } from './loopback.js'
 import { REACHES_RECEIVERS } from '../webhooks/receiver.js'
 import { THROUGH } from './through.js'
 

@@ -18,7 +18,7 @@ export interface TestObjectStore {
   readonly url: string
   /** By path: `/<bucket>/<key>`. */
   readonly objects: Map<string, StoredObject>
-  /** Whose signatures it takes. */
+  /** It takes the signatures of this account. */
   account: Account
   /** Answers every request with this status. Null: works. */
   failing: number | null

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { LOOPBACK } from '../service/loopback.js'
+import { LOOPBACK } from '../fleet/loopback.js'
 
 export type Served =
   | {

@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net'
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Certificate } from '../service/certificates.js'
-import { LOOPBACK } from '../service/loopback.js'
+import { LOOPBACK } from '../fleet/loopback.js'
 
 /** With these settings a service delivers to the receivers of tests. */
 export const REACHES_RECEIVERS = {

@@ -20,7 +20,7 @@ import {
 import { isConsent } from '../../../support/oauth/relying-party.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { SERVING_PROCESSES } from '../../../support/fleet/through.js'
-import { LOOPBACK, REACHES_LOOPBACK } from '../../../support/service/loopback.js'
+import { LOOPBACK, REACHES_LOOPBACK } from '../../../support/fleet/loopback.js'
 import { testService, type TestService } from '../../../support/service.js'
 
 let host: DocumentServer

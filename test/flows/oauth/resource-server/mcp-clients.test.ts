@@ -10,7 +10,7 @@ import { sql } from '../../../support/storage/sql.js'
 import { REGISTRATION } from '../../../support/identity/registering.js'
 import { documentServer } from '../../../support/oauth/document-server.js'
 import { exampleServer, loopbackPort, McpClientState } from '../../../support/oauth/mcp-example.js'
-import { REACHES_LOOPBACK } from '../../../support/service/loopback.js'
+import { REACHES_LOOPBACK } from '../../../support/fleet/loopback.js'
 import { testService } from '../../../support/service.js'
 
 const documents = await documentServer()

@@ -1,10 +1,10 @@
 /** What services of tests call on loopback over TLS, other than upstreams: one certificate, which settings of shared services name. */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { Certificate } from './certificates.js'
+import type { Certificate } from '../service/certificates.js'
 
 const fileOf = (name: string) =>
-  fileURLToPath(new URL(`../../../../test/support/service/${name}`, import.meta.url))
+  fileURLToPath(new URL(`../../../../test/support/fleet/${name}`, import.meta.url))
 
 /**
  * A throw-away, self-signed certificate for localhost, which only tests trust. Made with: openssl req -x509 -newkey ec -pkeyopt
