@@ -59,6 +59,13 @@ export type Handlers<P extends Protocol> = {
   [K in keyof P]: (message: P[K]['message'], context: MessageContext) => Promise<P[K]['reply']>
 }
 
+/** A handler as a function of what its actor needs. */
+export type Handler<Needs, P extends Protocol, K extends keyof P> = (
+  needs: Needs,
+  message: P[K]['message'],
+  context: MessageContext,
+) => Promise<P[K]['reply']>
+
 type AskKind<P extends Protocol> = {
   [K in keyof P]: P[K]['reply'] extends undefined ? never : K
 }[keyof P] &
@@ -156,7 +163,7 @@ export type Asked<Needs> = {
     : never
 }
 
-export interface ActorDefinition<P extends Protocol, Needs> {
+interface ActorFacts<P extends Protocol, Needs> {
   readonly address: Address<P>
   /**
    * Every actor that this one may ask. The type makes the list complete. `startSystem` checks it
@@ -170,10 +177,18 @@ export interface ActorDefinition<P extends Protocol, Needs> {
    * has no lane, nor has a message whose function returns `undefined`.
    */
   readonly lane?: { readonly [K in keyof P]?: (message: P[K]['message']) => string | undefined }
-  /** Creates an instance, at the start and after a restart. */
-  readonly create: (needs: Needs, lifecycle: Lifecycle) => Handlers<P>
   /** The reaction to a failure. `supervisor.ts` has the defaults. */
   readonly supervision?: Partial<SupervisionPolicy>
+}
+
+export interface ActorDefinition<P extends Protocol, Needs> extends ActorFacts<P, Needs> {
+  /** Creates an instance, at the start and after a restart. */
+  readonly create: (needs: Needs, lifecycle: Lifecycle) => Handlers<P>
+}
+
+/** An actor whose handlers are functions of its needs, and that keeps nothing in memory. */
+export interface ActorTable<P extends Protocol, Needs> extends ActorFacts<P, Needs> {
+  readonly handlers: { readonly [K in keyof P]: Handler<Needs, P, K> }
 }
 
 /** The lifetime of an instance, for work that is not the answer to a message. */
@@ -237,7 +252,18 @@ export interface AnyRef {
 }
 
 export function defineActor<P extends Protocol, Needs>(
-  definition: ActorDefinition<P, Needs>,
+  definition: ActorDefinition<P, Needs> | ActorTable<P, Needs>,
 ): ActorDefinition<P, Needs> {
-  return definition
+  if ('create' in definition) return definition
+  const { handlers, ...facts } = definition
+  const bound =
+    <K extends keyof P>(needs: Needs, kind: K): Handlers<P>[K] =>
+    (message, context) =>
+      handlers[kind](needs, message, context)
+  const kinds = Object.keys(handlers) as (keyof P & string)[]
+  return {
+    ...facts,
+    create: (needs) =>
+      Object.fromEntries(kinds.map((kind) => [kind, bound(needs, kind)])) as Handlers<P>,
+  }
 }
