@@ -31,7 +31,7 @@ import { plainAddress } from './addresses.js'
 import { ConnectionBounds, heldBytesOf, Turns } from './bounds.js'
 import { inPieces, isLong, relayTo, UNREAD_MS_MAX } from '../response/relay.js'
 import { droppedBytesMax, linger } from './linger.js'
-import { streamSink } from './node-sink.js'
+import { namesAndValues, streamSink } from './node-sink.js'
 import {
   ListenFailed,
   type ListenOptions,
@@ -39,12 +39,13 @@ import {
   OpenExchanges,
   IDLE_MS,
   REUSE_PORT,
-  REPEATABLE_FIELDS,
   urlOf,
 } from './open.js'
 import { RefusedExchange } from './refused.js'
 
 const HEADERS_MS_MAX = 12_000
+/** Bodies of bytes up to this size are written in one piece with their head. */
+const ONE_WRITE_BYTES_MAX = 16 * 1024
 /** Time for the first byte of a connection. */
 const FIRST_BYTE_MS_MAX = 12_000
 
@@ -205,9 +206,9 @@ class Http1Exchange implements HttpExchange {
       this.shared.open.finish()
       return 'left'
     }
-    this.writeFields(block, headers, answer.close === true)
-    if (bodyBytes !== undefined) response.setHeader('content-length', bodyBytes)
-    response.writeHead(status)
+    const fields = this.answerFields(block, headers, answer.close === true)
+    if (bodyBytes !== undefined) fields.push('content-length', String(bodyBytes))
+    response.writeHead(status, fields)
     response.flushHeaders()
     const sink = streamSink(response, () => response.socket?.destroy())
     const end = await relayTo(sink, body, { bodyBytes, unreadMs: this.shared.unreadMs })
@@ -252,12 +253,19 @@ class Http1Exchange implements HttpExchange {
       void this.relay({ ...answer, body: inPieces(body), bodyBytes: Buffer.byteLength(body) })
       return
     }
-    this.writeFields(block, headers, answer.close === true)
+    const fields = this.answerFields(block, headers, answer.close === true)
     if (status !== 204 && status !== 304) {
-      response.setHeader('content-length', body === null ? 0 : Buffer.byteLength(body))
+      fields.push('content-length', String(body === null ? 0 : Buffer.byteLength(body)))
     }
-    response.writeHead(status)
-    response.end(this.method === 'HEAD' ? undefined : (body ?? undefined))
+    response.writeHead(status, fields)
+    if (body === null || this.method === 'HEAD') response.end()
+    else if (typeof body === 'string' || body.byteLength > ONE_WRITE_BYTES_MAX) response.end(body)
+    // As a text it goes to the socket together with the head.
+    else
+      response.end(
+        Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1'),
+        'latin1',
+      )
     if (response.socket?.writableLength !== 0) {
       this.holdUnsent(answer)
       this.cutUnread()
@@ -285,17 +293,13 @@ class Http1Exchange implements HttpExchange {
     return true
   }
 
-  private writeFields(block: HeaderBlock, headers: readonly HeaderPair[], close: boolean): void {
-    const { response } = this
-    for (const [name, value] of block.pairs) response.setHeader(name, value)
-    for (const [name, value] of headers) {
-      if (REPEATABLE_FIELDS.has(name)) response.appendHeader(name, value)
-      else response.setHeader(name, value)
-    }
+  private answerFields(block: HeaderBlock, headers: readonly HeaderPair[], close: boolean) {
+    const fields = namesAndValues(block, headers)
     const unread = this.receiver !== null && !this.receiver.complete
     if (close || this.shared.draining || unread || this.connection.isLast(this)) {
-      response.setHeader('connection', 'close')
+      fields.push('connection', 'close')
     }
+    return fields
   }
 
   /** Reads on after the answer (`linger`), also where the reader of the body had paused it. */
