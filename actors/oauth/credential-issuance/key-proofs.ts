@@ -1,6 +1,6 @@
 /** Verifies key proofs of the type `jwt` (OpenID4VCI appendix F.1). */
 import type { JsonWebKey } from 'node:crypto'
-import { decodeJwt, hasType, isTime, verifySignature } from '../../platform/jose/jwt.js'
+import { decodeJwt, hasType, isTime, untimely, verifySignature } from '../../platform/jose/jwt.js'
 import { importPublicJwk, type ImportedKey } from '../../platform/jose/jwk.js'
 import { BATCH_SIZE, KEY_PROOF_ALGORITHMS } from '../../domain/credentials/configurations.js'
 
@@ -58,9 +58,10 @@ export function verifyProof(proof: string, demands: ProofDemands): KeyProof | Pr
 }
 
 function faultOfClaims(
-  { iss, aud, iat, nonce }: Readonly<Record<string, unknown>>,
+  claims: Readonly<Record<string, unknown>>,
   { audience, clientId, nowSecs }: ProofDemands,
 ): string | null {
+  const { iss, aud, iat, nonce } = claims
   const audiences = Array.isArray(aud) ? aud : [aud]
   if (audiences.length !== 1 || audiences[0] !== audience)
     return 'the aud of a proof must be the credential issuer identifier'
@@ -72,7 +73,7 @@ function faultOfClaims(
   if (clientId !== null && iss !== undefined && iss !== clientId)
     return 'the iss of a proof must be the client_id'
   if (typeof nonce !== 'string' || nonce === '') return 'a proof has no nonce'
-  return null
+  return untimely(claims, nowSecs, IAT_SECS_MAX)
 }
 
 function hasPrivateMember(jwk: unknown): boolean {

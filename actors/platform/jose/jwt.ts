@@ -211,6 +211,17 @@ export function isTime(value: unknown): value is number {
   return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER
 }
 
+/** Why the optional times of a proof forbid its use now (RFC 7519 sections 4.1.4 and 4.1.5). Null if they permit it. */
+export function untimely(
+  { exp, nbf }: Readonly<Record<string, unknown>>,
+  nowSecs: number,
+  aheadSecsMax: number,
+): 'the proof has expired' | 'the proof is not valid yet' | null {
+  if (exp !== undefined && (!isTime(exp) || exp <= nowSecs)) return 'the proof has expired'
+  const isEarly = nbf !== undefined && (!isTime(nbf) || nbf > nowSecs + aheadSecsMax)
+  return isEarly ? 'the proof is not valid yet' : null
+}
+
 function isAudience(aud: unknown, expected: string): boolean {
   if (typeof aud === 'string') return aud === expected
   return (

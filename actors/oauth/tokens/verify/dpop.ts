@@ -1,7 +1,13 @@
 /** Checks the content of DPoP proofs (RFC 9449 section 4.3). */
 import { createHash } from 'node:crypto'
 import { readPublicJwk } from '../clients/client-key.js'
-import { decodeJwt, hasType, isTime, verifySignature } from '../../../platform/jose/jwt.js'
+import {
+  decodeJwt,
+  hasType,
+  isTime,
+  untimely,
+  verifySignature,
+} from '../../../platform/jose/jwt.js'
 import { CLOCK_STEP_SECS_MAX } from '../../../../runtime/kernel/clock.js'
 
 const ID_LENGTH_MAX = 256
@@ -42,7 +48,7 @@ export function readProof(
   if (key === null) return { fault: 'jwk must be a public P-256 or Ed25519 key' }
   if (!verifySignature(jwt, key)) return { fault: 'the signature does not match alg and jwk' }
 
-  const { jti, htm, htu, iat, nonce, ath, exp, nbf } = jwt.claims
+  const { jti, htm, htu, iat, nonce, ath } = jwt.claims
   if (typeof jti !== 'string' || jti === '' || jti.length > ID_LENGTH_MAX)
     return { fault: 'jti must be a string of 1 to 256 characters' }
   if (htm !== httpMethod) return { fault: 'htm is not the method of the request' }
@@ -51,10 +57,8 @@ export function readProof(
   if (!isTime(iat)) return { fault: 'iat must be a time in seconds' }
   if (iat > nowSecs + AHEAD_SECS_MAX) return { fault: 'iat is in the future' }
   if (iat < nowSecs - ageSecsMax) return { fault: 'the proof is too old' }
-  if (exp !== undefined && (!isTime(exp) || exp <= nowSecs))
-    return { fault: 'the proof has expired' }
-  if (nbf !== undefined && (!isTime(nbf) || nbf > nowSecs + AHEAD_SECS_MAX))
-    return { fault: 'the proof is not valid yet' }
+  const fault = untimely(jwt.claims, nowSecs, AHEAD_SECS_MAX)
+  if (fault !== null) return { fault }
   if (nonce !== undefined && typeof nonce !== 'string') return { fault: 'nonce must be a string' }
   if (accessToken !== null && ath !== accessTokenHash(accessToken))
     return { fault: 'ath is not the hash of the access token' }
