@@ -247,6 +247,6 @@ export function fingerprintOf(bytes: Uint8Array): Uint8Array {
 /** Parses an idempotency-key: 1 to 255 visible ASCII characters, bare or as a quoted string. Null if invalid. */
 export function idempotencyKey(value: string): string | null {
   const bare =
-    /^"((?:[!#-[\]-~]|\\["\\])+)"$/.exec(value)?.[1]?.replaceAll(/\\(["\\])/g, '$1') ?? value
+    /^"((?:[!#-[\]-~]|\\["\\])*)"$/.exec(value)?.[1]?.replaceAll(/\\(["\\])/g, '$1') ?? value
   return /^[!-~]{1,255}$/.test(bare) ? bare : null
 }

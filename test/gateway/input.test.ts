@@ -253,7 +253,7 @@ onEachTransport(test, {}, ({ on, call, postJson }) => {
     }
   })
 
-  for (const key of ['', 'a'.repeat(256), 'with space', '"']) {
+  for (const key of ['', '""', 'a'.repeat(256), 'with space', '"']) {
     test(on(`idempotency key ${JSON.stringify(key.slice(0, 12))} is judged`), async (t) => {
       const { status } = await postJson('/echo', { text: 'a' }, { 'idempotency-key': key })
       t.is(status, key === '"' ? 201 : 400)
