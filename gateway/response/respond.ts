@@ -283,6 +283,7 @@ export class Responder {
       request_id: context.requestId,
     }
     context.error = error
+    if (status === 401 || status === 403) context.logReason ??= context.reason ?? error
     const said = challengeWith(headers ?? {}, description)
     const pairs: HeaderPair[] = [['pragma', 'no-cache'], ...Object.entries(said)]
     this.send(context, status, 'application/json', NO_STORE, pairs, JSON.stringify(body))

@@ -89,6 +89,30 @@ test('a refused token request is logged with error, client, tenant and grant', a
   for (const text of [secret, planted, wrong.client_secret]) t.false(log.includes(text))
 })
 
+test('a refused registration has a reason in the log', async (t) => {
+  const running = await sharedService('clients')
+  t.teardown(() => running.end())
+  const id = '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e'
+  for (const [method, path, authorization] of [
+    ['POST', '/oauth/register', undefined],
+    ['POST', '/oauth/register', 'Bearer unknown'],
+    ['GET', `/oauth/register/${id}`, undefined],
+    ['DELETE', `/oauth/register/${id}`, 'Bearer unknown'],
+  ] as const) {
+    const answer = await fetch(running.baseUrl + path, {
+      method,
+      headers: {
+        'content-type': 'application/json',
+        ...(authorization === undefined ? {} : { authorization }),
+      },
+      ...(method === 'POST' ? { body: '{}' } : {}),
+    })
+    t.is(answer.status, 401, path)
+    const entry = await entryOf(answer.headers.get('x-request-id'))
+    t.is(entry['reason'], 'invalid_token', `${method} ${path}`)
+  }
+})
+
 test('every refused authority of the API has a reason in the log', async (t) => {
   const running = await sharedService('enterprise')
   t.teardown(() => running.end())
