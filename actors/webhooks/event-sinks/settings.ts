@@ -87,7 +87,9 @@ export const eventSinksSettings = section(
           .default('scram-sha-512')
           .describe('How the account authenticates.'),
       })
-      .describe('A broker of the Kafka protocol.'),
+      .describe(
+        'Deprecated, use event_sinks.nats: the next major version removes it. A broker of the Kafka protocol.',
+      ),
   },
   {
     about: 'Events for a message broker.',

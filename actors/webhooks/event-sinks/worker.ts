@@ -59,6 +59,10 @@ export const eventSinksWorker = defineWorker<EventSinksNeeds>({
   asks: {},
   run(needs, lifecycle) {
     const { sinks, ...shared } = needs
+    if (sinks.some(({ name }) => name === 'kafka'))
+      lifecycle.log.warn(
+        'event_sinks.kafka is deprecated and will be removed: use event_sinks.nats',
+      )
     const metrics = sinkMetrics(needs.registry)
     const run = Promise.all(
       sinks.map((sink) => sendUntilStopped({ ...shared, sink, metrics }, lifecycle)),
