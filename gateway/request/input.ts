@@ -39,6 +39,8 @@ export type PartsRead =
 /** Time limit of a body if request_timeout_secs is 0. */
 const BODY_MS_MAX = 600_000
 const NO_BYTES = new Uint8Array(0)
+/** Tags of operations whose protocol has one media type, so that Accept chooses nothing. */
+const PROTOCOLS: ReadonlySet<string> = new Set(['OAuth', 'Verifiable credentials'])
 /**
  * Bytes of a too large body that are read and dropped, so that a client that writes its whole request before it
  * reads gets the answer.
@@ -78,11 +80,11 @@ export class InputReader {
     if (
       accept !== undefined &&
       offers.length > 0 &&
-      // Negotiated routes also answer clients that do not accept HTML, with a redirect or an error. OAuth answers JSON
+      // Negotiated routes also answer clients that do not accept HTML, with a redirect or an error. OAuth and credential issuers answer JSON
       // whatever a client accepts (RFC 6749 section 5.1): many send the Accept of a browser.
       route.errors !== 'negotiated' &&
       route.errors !== 'oauth' &&
-      !route.tags.includes('OAuth') &&
+      !route.tags.some((tag) => PROTOCOLS.has(tag)) &&
       !accepts(accept, offers)
     ) {
       return refused({

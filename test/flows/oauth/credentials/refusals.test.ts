@@ -164,6 +164,21 @@ test('of concurrent uses of one nonce one succeeds', async (t) => {
   t.is(answers.filter(({ body }) => body['error'] === 'invalid_nonce').length, 11)
 })
 
+for (const accept of ['text/html', 'application/jwt', 'application/json;q=0', '*/*;q=0'])
+  test(`a credential issuer answers JSON to Accept: ${accept}`, async (t) => {
+    const post = (path: string, json?: Json) =>
+      api.call('POST', `${tenant.at}${path}`, { token, json, headers: { accept } })
+    const nonce = await post('/nonce')
+    t.is(nonce.status, 200)
+    t.is(nonce.headers['content-type'], 'application/json')
+    const proofs = { jwt: [await proofOf(key, tenant, String(nonce.body['c_nonce']))] }
+    const credential_configuration_id = 'TenantMembership'
+    const issued = await post('/credential', { credential_configuration_id, proofs })
+    t.is(issued.status, 200, JSON.stringify(issued.body))
+    t.is(issued.headers['content-type'], 'application/json')
+    t.is((await post('/credential', {})).body['error'], 'invalid_credential_request')
+  })
+
 test('a body that is no JSON object is refused', async (t) => {
   for (const body of [
     '',
