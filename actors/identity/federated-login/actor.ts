@@ -13,7 +13,7 @@ import { SIGN_INS_MAX } from './fair-client.js'
 import { federatedLogin, type FederatedLoginProtocol } from './protocol.js'
 import { providersOf } from './providers.js'
 import { domainOf } from './rules.js'
-import { sensitive, signInSteps } from './sign-in.js'
+import { callback, link, sensitive, start } from './sign-in.js'
 import type { FederatedLoginNeeds, FederatedLoginTools } from './needs.js'
 
 export const federatedLoginActor = defineActor<FederatedLoginProtocol, FederatedLoginNeeds>({
@@ -30,10 +30,11 @@ export const federatedLoginActor = defineActor<FederatedLoginProtocol, Federated
       providers: providersOf(settings, database, sealer),
     }
     const { providers } = tools
-    const steps = signInSteps(tools)
 
     return {
-      ...steps,
+      start: (message, context) => start(tools, message, context),
+      link: (message, context) => link(tools, message, context),
+      callback: (message, context) => callback(tools, message, context),
 
       async offered({ tenantId, tenantSettings }, context) {
         const tenant = { id: tenantId, deployment: socialOf(tenantSettings).enabled }
