@@ -3,7 +3,7 @@ import { defineActor } from '../../../runtime/kernel/actor.js'
 import { tokens } from '../../oauth/tokens/protocol.js'
 import { passwords } from '../passwords/protocol.js'
 import { fixtures } from './fixtures.js'
-import { members } from './members.js'
+import { create, invite, list, reactivate, read, remove, suspend, update } from './members.js'
 import { openSessions } from './open-sessions.js'
 import { type UsersProtocol, users } from './protocol.js'
 import { resets } from './resets.js'
@@ -29,7 +29,14 @@ export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
   create: (needs) => {
     const fixtureSteps = fixtures(needs)
     return {
-      ...members(needs),
+      list: (message, context) => list(needs, message, context),
+      read: (message, context) => read(needs, message, context),
+      create: (message, context) => create(needs, message, context),
+      invite: (message, context) => invite(needs, message, context),
+      update: (message, context) => update(needs, message, context),
+      suspend: (message, context) => suspend(needs, message, context),
+      reactivate: (message, context) => reactivate(needs, message, context),
+      remove: (message, context) => remove(needs, message, context),
       ...openSessions(needs),
       ...resets(needs),
       prepareFixture: (_message, context) => fixtureSteps.prepare(context),

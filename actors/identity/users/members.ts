@@ -2,7 +2,7 @@
  * Tenant users: invited or pre_provisioned -> active -> suspended -> the state before, removed from any state. The row
  * of a removed user stays. A user who returns keeps the subject.
  */
-import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Handler, MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { voidTickets } from '../../../storage/operations/mail-tickets.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
@@ -27,15 +27,7 @@ import { isStrong } from '../../domain/password-rules.js'
 import { page } from '../../platform/paging.js'
 import type { UsersNeeds } from './needs.js'
 import { isFixtureLimit } from './fixtures.js'
-import type {
-  CreateUser,
-  ListUsers,
-  OneUser,
-  UpdateUser,
-  UserRecord,
-  UsersListed,
-  UsersProtocol,
-} from './protocol.js'
+import type { CreateUser, UserRecord, UsersProtocol } from './protocol.js'
 import { endUser, userEvent } from './ending.js'
 import { MEMBER_CONSTRAINT, provideAccount } from './provisioning.js'
 import { invitationMessages, mailThrottled, type PreparedInvitation } from './invitations.js'
@@ -48,286 +40,283 @@ const ABOVE = { tag: 'owner_above_caller' } as const
 const LAST_OWNER = { tag: 'last_owner' } as const
 const EXISTS = { tag: 'user_exists' } as const
 
-type Outcome<K extends keyof UsersProtocol> = Promise<UsersProtocol[K]['reply']>
+type Handling<K extends keyof UsersProtocol> = Handler<UsersNeeds, UsersProtocol, K>
 
-export function members(needs: UsersNeeds) {
-  const { database, clock, random, passwords } = needs
-  const invitations = invitationMessages(needs)
+async function present(tx: Transaction, { tenantId, id }: TenantUserRow) {
+  const user = await findTenantUser(tx, tenantId, id)
+  if (user === undefined) throw new Error('a tenant user that was found is missing')
+  return { tag: 'found' as const, user: recordOf(user) }
+}
 
-  async function present(tx: Transaction, { tenantId, id }: TenantUserRow) {
-    const user = await findTenantUser(tx, tenantId, id)
-    if (user === undefined) throw new Error('a tenant user that was found is missing')
-    return { tag: 'found' as const, user: recordOf(user) }
+const event = (
+  { random, clock }: UsersNeeds,
+  caller: Caller,
+  user: { readonly tenantId: string; readonly id: string },
+  type: EventType,
+  fields: Readonly<Record<string, unknown>>,
+  { requestId }: MessageContext,
+) => userEvent(random, caller, user, type, fields, clock.now(), requestId)
+
+const endAll = (
+  needs: UsersNeeds,
+  tx: Transaction,
+  caller: Caller,
+  user: TenantUserRow,
+  reason: string,
+  now: Date,
+  { requestId }: MessageContext,
+) => endUser(tx, needs, caller, user, reason, now, requestId)
+
+async function insert(
+  needs: UsersNeeds,
+  tx: Transaction,
+  { caller, email, displayName, profile }: CreateUser,
+  chosenHash: string | null,
+  invitation: PreparedInvitation | null,
+  context: MessageContext,
+) {
+  const { random, clock } = needs
+  const now = clock.now()
+  const { tenantId } = caller.principal
+  const { accountId, status, known } = await provideAccount(
+    tx,
+    needs,
+    {
+      tenantId,
+      email,
+      displayName: displayName ?? '',
+      passwordHash: chosenHash,
+      withoutPassword: false,
+      address: caller.address,
+    },
+    context,
+    now,
+  )
+  if (known !== undefined && known.status !== 'removed') return EXISTS
+  const id = known?.id ?? random.uuid()
+  if (known === undefined) {
+    await insertTenantUser(tx, {
+      tenantId,
+      id,
+      accountId,
+      sub: random.token(SUBJECT_BYTES),
+      status,
+      roles: [],
+      fixture: false,
+      createdAt: now,
+      displayName: displayName ?? null,
+      invitedAs: email,
+      profile,
+    })
+  } else {
+    const shown = { displayName: displayName ?? null, invitedAs: email, profile }
+    const back = { tenantId, id, status, ...shown } as const
+    if (!(await reviveTenantUser(tx, back, now))) return EXISTS
   }
+  const user = await findTenantUser(tx, tenantId, id)
+  if (user === undefined) throw new Error('a tenant user that was inserted is missing')
+  if (status === 'invited' && invitation !== null)
+    await invitationMessages(needs).send(tx, invitation, user)
+  const fields = { email: user.email, status, fixture: false }
+  appendEvents(tx, [
+    event(needs, caller, user, 'admin.user.created', fields, context),
+    ...(status === 'invited'
+      ? [event(needs, caller, user, 'tenant_user.invited', fields, context)]
+      : []),
+  ])
+  return { tag: 'created' as const, user: recordOf(user), replayed: false }
+}
 
-  const event = (
-    caller: Caller,
-    user: { readonly tenantId: string; readonly id: string },
-    type: EventType,
-    fields: Readonly<Record<string, unknown>>,
-    { requestId }: MessageContext,
-  ) => userEvent(random, caller, user, type, fields, clock.now(), requestId)
-
-  const endAll = (
-    tx: Transaction,
-    caller: Caller,
-    user: TenantUserRow,
-    reason: string,
-    now: Date,
-    { requestId }: MessageContext,
-  ) => endUser(tx, needs, caller, user, reason, now, requestId)
-
-  async function insert(
-    tx: Transaction,
-    { caller, email, displayName, profile }: CreateUser,
-    chosenHash: string | null,
-    invitation: PreparedInvitation | null,
-    context: MessageContext,
-  ) {
-    const now = clock.now()
-    const { tenantId } = caller.principal
-    const { accountId, status, known } = await provideAccount(
-      tx,
-      { random },
-      {
-        tenantId,
-        email,
-        displayName: displayName ?? '',
-        passwordHash: chosenHash,
-        withoutPassword: false,
-        address: caller.address,
-      },
-      context,
-      now,
+export const list: Handling<'list'> = async (needs, message, { signal }) => {
+  const { tenantId, order, limit, after, ...filter } = message
+  if (order === null) {
+    const rows = await needs.database.system(
+      (tx) => listTenantUsers(tx, tenantId, filter, limit + 1, after),
+      { signal },
     )
-    if (known !== undefined && known.status !== 'removed') return EXISTS
-    const id = known?.id ?? random.uuid()
-    if (known === undefined) {
-      await insertTenantUser(tx, {
-        tenantId,
-        id,
-        accountId,
-        sub: random.token(SUBJECT_BYTES),
-        status,
-        roles: [],
-        fixture: false,
-        createdAt: now,
-        displayName: displayName ?? null,
-        invitedAs: email,
-        profile,
-      })
-    } else {
-      const shown = { displayName: displayName ?? null, invitedAs: email, profile }
-      const back = { tenantId, id, status, ...shown } as const
-      if (!(await reviveTenantUser(tx, back, now))) return EXISTS
-    }
-    const user = await findTenantUser(tx, tenantId, id)
-    if (user === undefined) throw new Error('a tenant user that was inserted is missing')
-    if (status === 'invited' && invitation !== null) await invitations.send(tx, invitation, user)
-    const fields = { email: user.email, status, fixture: false }
-    appendEvents(tx, [
-      event(caller, user, 'admin.user.created', fields, context),
-      ...(status === 'invited'
-        ? [event(caller, user, 'tenant_user.invited', fields, context)]
-        : []),
-    ])
-    return { tag: 'created' as const, user: recordOf(user), replayed: false }
+    const { items, next } = page(rows, limit)
+    return { tag: 'listed', users: items.map(recordOf), next }
   }
+  const from = after?.key === undefined ? null : { ...after, key: after.key }
+  const rows = await needs.database.system(
+    (tx) => sortTenantUsers(tx, tenantId, filter, order, limit + 1, from),
+    { signal },
+  )
+  const { items, next } = page(rows, limit)
+  const key = items.at(-1)?.sortKey
+  const users = items.map(({ sortKey: _key, ...user }) => recordOf(user))
+  return { tag: 'listed', users, next: next && { ...next, key } }
+}
 
-  return {
-    async list(message: ListUsers, { signal }: MessageContext) {
-      const { tenantId, order, limit, after, ...filter } = message
-      if (order === null) {
-        const rows = await database.system(
-          (tx) => listTenantUsers(tx, tenantId, filter, limit + 1, after),
-          { signal },
-        )
-        const { items, next } = page(rows, limit)
-        return { tag: 'listed', users: items.map(recordOf), next } satisfies UsersListed
-      }
-      const from = after?.key === undefined ? null : { ...after, key: after.key }
-      const rows = await database.system(
-        (tx) => sortTenantUsers(tx, tenantId, filter, order, limit + 1, from),
-        { signal },
-      )
-      const { items, next } = page(rows, limit)
-      const key = items.at(-1)?.sortKey
-      const users = items.map(({ sortKey: _key, ...user }) => recordOf(user))
-      return { tag: 'listed', users, next: next && { ...next, key } } satisfies UsersListed
-    },
+export const read: Handling<'read'> = async (needs, message, { signal }) => {
+  const user = await needs.database.system((tx) => findUser(tx, message), { signal })
+  return user === undefined ? UNKNOWN_USER : { tag: 'found', user: recordOf(user) }
+}
 
-    async read(message: OneUser, { signal }: MessageContext): Outcome<'read'> {
-      const user = await database.system((tx) => findUser(tx, message), { signal })
-      return user === undefined ? UNKNOWN_USER : { tag: 'found', user: recordOf(user) }
-    },
-
-    async create(message: CreateUser, context: MessageContext): Outcome<'create'> {
-      let passwordHash: string | null = null
-      if (message.password !== undefined) {
-        if (!isStrong(message.password, message.email)) return { tag: 'password_unacceptable' }
-        const hashed = await passwords.choose({ password: message.password }, context)
-        if (hashed.tag === 'busy') return hashed
-        if (hashed.tag === 'unchecked') return { tag: 'password_unchecked' }
-        if (hashed.tag === 'common') return { tag: 'password_common' }
-        if (hashed.tag === 'breached') return { tag: 'password_breached' }
-        if (hashed.tag === 'unacceptable') return { tag: 'password_unacceptable' }
-        passwordHash = hashed.phc
-      }
-      const { tenantId } = message.caller.principal
-      const { locale } = message.profile
-      const invited = { email: message.email, locale }
-      const invitation = await invitations.prepare(tenantId, invited, context)
-      try {
-        // The account is global, the membership belongs to the tenant: both or neither.
-        return await database.system(
-          (tx) =>
-            idempotently(
-              tx,
-              message.idempotency,
-              () => insert(tx, message, passwordHash, invitation, context),
-              (outcome) => (outcome.tag === 'created' ? outcome : undefined),
-            ),
-          { signal: context.signal },
-        )
-      } catch (error) {
-        // A concurrent request invited the same user between the query and the insert.
-        if ((error as { constraint?: unknown }).constraint === MEMBER_CONSTRAINT) return EXISTS
-        return mailThrottled(error)
-      }
-    },
-
-    async invite(message: OneUser, context: MessageContext): Outcome<'invite'> {
-      const known = await database.system((tx) => findUser(tx, message), context)
-      if (known === undefined) return UNKNOWN_USER
-      if (known.status !== 'invited') return { tag: 'not_invited' }
-      const { email, profile } = known
-      const invited = { email, locale: profile.locale }
-      const invitation = await invitations.prepare(known.tenantId, invited, context)
-      if (invitation === null) return { tag: 'absent' }
-      if (invitation.sealedMail.refusal === 'sandbox_address') return { tag: 'address_refused' }
-      const sent = database.system(async (tx): Outcome<'invite'> => {
-        const user = await findUser(tx, message)
-        if (user === undefined) return UNKNOWN_USER
-        if (user.status !== 'invited') return { tag: 'not_invited' }
-        // The previous link becomes invalid.
-        await voidTickets(tx, user.accountId, user.tenantId, 'invitation', clock.now())
-        await invitations.send(tx, invitation, user)
-        const fields = { email: user.email, status: user.status, fixture: user.fixture }
-        appendEvents(tx, [event(message.caller, user, 'tenant_user.invited', fields, context)])
-        return { tag: 'found', user: recordOf(user) }
-      }, context)
-      return sent.catch(mailThrottled)
-    },
-
-    async update(message: UpdateUser, context: MessageContext): Outcome<'update'> {
-      const { caller, roles, displayName, metadata, profile } = message
-      return database.system(
-        async (tx) => {
-          // Check the roles being replaced as locked now, not as read before.
-          const user = await holdUser(tx, message)
-          if (user === undefined) return UNKNOWN_USER
-          if (roles !== undefined && !roles.includes('owner') && isAbove(user, caller)) return ABOVE
-          const beyond = rolesBeyond(roles ?? [], user.roles, caller.principal.scopes)
-          if (beyond.length > 0) return { tag: 'roles_beyond_caller', roles: beyond }
-          const isDemoted = roles !== undefined && !roles.includes('owner')
-          if (isDemoted && !(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
-          const now = clock.now()
-          const change = { displayName, roles: roles && [...new Set(roles)], metadata, profile }
-          if (!(await updateTenantUser(tx, user.tenantId, user.id, change, now)))
-            return UNKNOWN_USER
-          // Existing tokens carry the old roles' scopes and would be refreshed with them.
-          if (roles !== undefined && holdsLess(roles, user.roles)) {
-            appendEvents(tx, await endAll(tx, caller, user, 'roles_narrowed', now, context))
-          }
-          appendAudit(tx, [
-            audited(caller, {
-              id: random.uuid(),
-              tenantId: user.tenantId,
-              type: 'admin.user.updated',
-              occurredAt: now,
-              resource: { type: 'tenant_user', id: user.id },
-              requestId: context.requestId,
-              data: {
-                changed: Object.entries({ display_name: displayName, roles, metadata, ...profile })
-                  .filter(([, value]) => value !== undefined)
-                  .map(([name]) => name),
-                ...(roles === undefined ? {} : { roles, roles_before: user.roles }),
-              },
-            }),
-          ])
-          return present(tx, user)
-        },
-        { signal: context.signal },
-      )
-    },
-
-    // Not cancelled with the request: a suspension must not depend on the caller's connection.
-    suspend: (message: OneUser, context: MessageContext): Outcome<'suspend'> =>
-      database.system(async (tx) => {
-        const user = await holdUser(tx, message)
-        if (user === undefined) return UNKNOWN_USER
-        if (isAbove(user, message.caller)) return ABOVE
-        // The operator of the deployment may suspend every user.
-        const isOperator = message.caller.principal.scopes.includes('deployment:manage')
-        if (!isOperator && !(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
-        const now = clock.now()
-        const events = await endAll(tx, message.caller, user, 'user_suspended', now, context)
-        if (await suspendTenantUser(tx, user.tenantId, user.id, now)) {
-          const fields = { status: 'suspended', fixture: user.fixture }
-          appendEvents(tx, [
-            ...events,
-            event(message.caller, user, 'tenant_user.suspended', fields, context),
-          ])
-        }
-        return present(tx, user)
-      }),
-
-    async reactivate(message: OneUser, context: MessageContext): Outcome<'reactivate'> {
-      try {
-        return await database.system(
-          async (tx) => {
-            const user = await holdUser(tx, message)
-            if (user === undefined) return UNKNOWN_USER
-            if (isAbove(user, message.caller)) return ABOVE
-            if (!user.accountActive) return { tag: 'account_suspended' as const }
-            const changed = await reactivateTenantUser(tx, user.tenantId, user.id, clock.now())
-            const presented = await present(tx, user)
-            if (changed) {
-              const fields = { status: presented.user.status, fixture: user.fixture }
-              appendEvents(tx, [
-                event(message.caller, user, 'tenant_user.activated', fields, context),
-              ])
-            }
-            return presented
-          },
-          { signal: context.signal },
-        )
-      } catch (error) {
-        if (isFixtureLimit(error)) return { tag: 'fixture_user_limit' }
-        throw error
-      }
-    },
-
-    remove: (message: OneUser, context: MessageContext): Outcome<'remove'> =>
-      database.system(async (tx) => {
-        const user = await holdUser(tx, message)
-        if (user === undefined) return UNKNOWN_USER
-        if (isAbove(user, message.caller)) return ABOVE
-        if (!(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
-        const now = clock.now()
-        const events = await endAll(tx, message.caller, user, 'user_removed', now, context)
-        if (!(await removeTenantUser(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
-        // A later invitation sends a new message.
-        await voidTickets(tx, user.accountId, user.tenantId, 'invitation', now)
-        const fields = { status: 'removed', fixture: user.fixture }
-        appendEvents(tx, [
-          ...events,
-          event(message.caller, user, 'tenant_user.removed', fields, context),
-        ])
-        return { tag: 'removed' }
-      }),
+export const create: Handling<'create'> = async (needs, message, context) => {
+  let passwordHash: string | null = null
+  if (message.password !== undefined) {
+    if (!isStrong(message.password, message.email)) return { tag: 'password_unacceptable' }
+    const hashed = await needs.passwords.choose({ password: message.password }, context)
+    if (hashed.tag === 'busy') return hashed
+    if (hashed.tag === 'unchecked') return { tag: 'password_unchecked' }
+    if (hashed.tag === 'common') return { tag: 'password_common' }
+    if (hashed.tag === 'breached') return { tag: 'password_breached' }
+    if (hashed.tag === 'unacceptable') return { tag: 'password_unacceptable' }
+    passwordHash = hashed.phc
+  }
+  const { tenantId } = message.caller.principal
+  const { locale } = message.profile
+  const invited = { email: message.email, locale }
+  const invitation = await invitationMessages(needs).prepare(tenantId, invited, context)
+  try {
+    // The account is global, the membership belongs to the tenant: both or neither.
+    return await needs.database.system(
+      (tx) =>
+        idempotently(
+          tx,
+          message.idempotency,
+          () => insert(needs, tx, message, passwordHash, invitation, context),
+          (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+        ),
+      { signal: context.signal },
+    )
+  } catch (error) {
+    // A concurrent request invited the same user between the query and the insert.
+    if ((error as { constraint?: unknown }).constraint === MEMBER_CONSTRAINT) return EXISTS
+    return mailThrottled(error)
   }
 }
+
+export const invite: Handling<'invite'> = async (needs, message, context) => {
+  const known = await needs.database.system((tx) => findUser(tx, message), context)
+  if (known === undefined) return UNKNOWN_USER
+  if (known.status !== 'invited') return { tag: 'not_invited' }
+  const { email, profile } = known
+  const invited = { email, locale: profile.locale }
+  const invitation = await invitationMessages(needs).prepare(known.tenantId, invited, context)
+  if (invitation === null) return { tag: 'absent' }
+  if (invitation.sealedMail.refusal === 'sandbox_address') return { tag: 'address_refused' }
+  const sent = needs.database.system(async (tx): Promise<UsersProtocol['invite']['reply']> => {
+    const user = await findUser(tx, message)
+    if (user === undefined) return UNKNOWN_USER
+    if (user.status !== 'invited') return { tag: 'not_invited' }
+    // The previous link becomes invalid.
+    await voidTickets(tx, user.accountId, user.tenantId, 'invitation', needs.clock.now())
+    await invitationMessages(needs).send(tx, invitation, user)
+    const fields = { email: user.email, status: user.status, fixture: user.fixture }
+    appendEvents(tx, [event(needs, message.caller, user, 'tenant_user.invited', fields, context)])
+    return { tag: 'found', user: recordOf(user) }
+  }, context)
+  return sent.catch(mailThrottled)
+}
+
+export const update: Handling<'update'> = async (needs, message, context) => {
+  const { caller, roles, displayName, metadata, profile } = message
+  return needs.database.system(
+    async (tx) => {
+      // Check the roles being replaced as locked now, not as read before.
+      const user = await holdUser(tx, message)
+      if (user === undefined) return UNKNOWN_USER
+      if (roles !== undefined && !roles.includes('owner') && isAbove(user, caller)) return ABOVE
+      const beyond = rolesBeyond(roles ?? [], user.roles, caller.principal.scopes)
+      if (beyond.length > 0) return { tag: 'roles_beyond_caller', roles: beyond }
+      const isDemoted = roles !== undefined && !roles.includes('owner')
+      if (isDemoted && !(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
+      const now = needs.clock.now()
+      const change = { displayName, roles: roles && [...new Set(roles)], metadata, profile }
+      if (!(await updateTenantUser(tx, user.tenantId, user.id, change, now))) return UNKNOWN_USER
+      // Existing tokens carry the old roles' scopes and would be refreshed with them.
+      if (roles !== undefined && holdsLess(roles, user.roles)) {
+        appendEvents(tx, await endAll(needs, tx, caller, user, 'roles_narrowed', now, context))
+      }
+      appendAudit(tx, [
+        audited(caller, {
+          id: needs.random.uuid(),
+          tenantId: user.tenantId,
+          type: 'admin.user.updated',
+          occurredAt: now,
+          resource: { type: 'tenant_user', id: user.id },
+          requestId: context.requestId,
+          data: {
+            changed: Object.entries({ display_name: displayName, roles, metadata, ...profile })
+              .filter(([, value]) => value !== undefined)
+              .map(([name]) => name),
+            ...(roles === undefined ? {} : { roles, roles_before: user.roles }),
+          },
+        }),
+      ])
+      return present(tx, user)
+    },
+    { signal: context.signal },
+  )
+}
+
+// Not cancelled with the request: a suspension must not depend on the caller's connection.
+export const suspend: Handling<'suspend'> = (needs, message, context) =>
+  needs.database.system(async (tx) => {
+    const user = await holdUser(tx, message)
+    if (user === undefined) return UNKNOWN_USER
+    if (isAbove(user, message.caller)) return ABOVE
+    // The operator of the deployment may suspend every user.
+    const isOperator = message.caller.principal.scopes.includes('deployment:manage')
+    if (!isOperator && !(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
+    const now = needs.clock.now()
+    const events = await endAll(needs, tx, message.caller, user, 'user_suspended', now, context)
+    if (await suspendTenantUser(tx, user.tenantId, user.id, now)) {
+      const fields = { status: 'suspended', fixture: user.fixture }
+      appendEvents(tx, [
+        ...events,
+        event(needs, message.caller, user, 'tenant_user.suspended', fields, context),
+      ])
+    }
+    return present(tx, user)
+  })
+
+export const reactivate: Handling<'reactivate'> = async (needs, message, context) => {
+  try {
+    return await needs.database.system(
+      async (tx) => {
+        const user = await holdUser(tx, message)
+        if (user === undefined) return UNKNOWN_USER
+        if (isAbove(user, message.caller)) return ABOVE
+        if (!user.accountActive) return { tag: 'account_suspended' as const }
+        const changed = await reactivateTenantUser(tx, user.tenantId, user.id, needs.clock.now())
+        const presented = await present(tx, user)
+        if (changed) {
+          const fields = { status: presented.user.status, fixture: user.fixture }
+          appendEvents(tx, [
+            event(needs, message.caller, user, 'tenant_user.activated', fields, context),
+          ])
+        }
+        return presented
+      },
+      { signal: context.signal },
+    )
+  } catch (error) {
+    if (isFixtureLimit(error)) return { tag: 'fixture_user_limit' }
+    throw error
+  }
+}
+
+export const remove: Handling<'remove'> = (needs, message, context) =>
+  needs.database.system(async (tx) => {
+    const user = await holdUser(tx, message)
+    if (user === undefined) return UNKNOWN_USER
+    if (isAbove(user, message.caller)) return ABOVE
+    if (!(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
+    const now = needs.clock.now()
+    const events = await endAll(needs, tx, message.caller, user, 'user_removed', now, context)
+    if (!(await removeTenantUser(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
+    // A later invitation sends a new message.
+    await voidTickets(tx, user.accountId, user.tenantId, 'invitation', now)
+    const fields = { status: 'removed', fixture: user.fixture }
+    appendEvents(tx, [
+      ...events,
+      event(needs, message.caller, user, 'tenant_user.removed', fields, context),
+    ])
+    return { tag: 'removed' }
+  })
 
 function recordOf({
   accountId: _account,
