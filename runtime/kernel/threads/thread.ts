@@ -373,7 +373,7 @@ class ThreadHost implements SpawnedThread {
     const endMs = this.#clock.monotonicMs() + withinMs
     const leftMs = () => Math.max(0, endMs - this.#clock.monotonicMs())
     // Without requests from outside the actors refuse at once.
-    const finished = await this.finishRequests(withinMs)
+    const finished = this.#options.listens === true ? await this.finishRequests(withinMs) : true
     const endpoints = [...this.#placements.values()].map(({ endpoint }) => endpoint)
     const drained = await Promise.all(endpoints.map((endpoint) => endpoint.drain(leftMs())))
     const incarnation = this.#now
