@@ -190,7 +190,8 @@ export async function isExplained(t: ExecutionContext<Scene>, answer: Answer): P
   const uri = new URL(String(body['error_uri']))
   const told = uri.hash.slice(1)
   // Only the log says whether the client exists.
-  const logged = told === 'client_authentication_failed' ? FINER : [told]
+  const own = [401, 403].includes(answer.status) ? String(body['error']) : ''
+  const logged = told === 'client_authentication_failed' ? FINER : [told || own]
   t.true(logged.includes(String(line['reason'] ?? '')), String(line['reason']))
   const page = await callerOf(running.baseUrl).call(uri.pathname)
   t.is(page.status, 200)
