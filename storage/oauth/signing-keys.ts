@@ -44,11 +44,8 @@ export type TenantSigningKeyRow = Omit<SigningKeyRow, 'publicJwk' | 'privateSeal
 }
 
 /** The keys of all tenants, without those of the service. Crosses tenants. */
-export async function listTenantSigningKeys(
-  tx: Transaction,
-  serviceTenantId: string,
-): Promise<TenantSigningKeyRow[]> {
-  const { rows } = await tx.query<TenantSigningKeyRow>({
+export const listTenantSigningKeys = (tx: Transaction, serviceTenantId: string) =>
+  allRows<TenantSigningKeyRow>(tx, {
     name: 'signing_key.of_tenants',
     text: `select k.tenant_id as "tenantId", t.slug as "tenantSlug", k.kid, k.algorithm, k.state,
              k.created_at as "createdAt", k.current_since as "currentSince",
@@ -59,8 +56,6 @@ export async function listTenantSigningKeys(
              k.created_at desc, k.kid`,
     values: [serviceTenantId],
   })
-  return rows
-}
 
 /** False if the algorithm already has a key in that state. */
 export const insertSigningKey = (tx: Transaction, tenantId: string, key: SigningKeyRow) =>
