@@ -8,7 +8,7 @@ import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, signIn, type Workspace } from '../../../support/identity/person.js'
 import { expire, lengthen } from '../../../support/oauth/ciba.js'
 import { type RelyingParty, relyingParty } from '../../../support/oauth/relying-party.js'
-import { sharedPair, sharedService, type TestService } from '../../../support/service.js'
+import { sharedPair, testService, type TestService } from '../../../support/service.js'
 import { RACERS, ROUNDS } from '../../../support/racers.js'
 
 const GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
@@ -242,7 +242,7 @@ test('a code is found in every spelling that users type', async (t) => {
 
 test('guessing codes is stopped, for correct codes too', async (t) => {
   // Guesses count by address, which the files of a shared service share.
-  const strict = await sharedService('plain')
+  const strict = await testService()
   t.teardown(() => strict.end())
   const tv = await relyingParty(strict, await bootstrapped(strict), {
     clientType: 'public',
