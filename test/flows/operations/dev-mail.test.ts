@@ -6,15 +6,23 @@ import { CaughtMail, catchingMailer } from '../../../actors/operations/mail/caug
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { loadSettings } from '../../../runtime/configuration/load-settings.js'
 import { apiOf, type Json } from '../../support/api.js'
-import { mailbox } from '../../support/identity/addresses.js'
-import { sharedService, type TestService, testService } from '../../support/service.js'
+import { openMailServer } from '../../support/operations/mail.js'
+import { testService } from '../../support/service.js'
+import { until } from '../../support/service/watch.js'
 
 const PATH = '/dev/mail'
 const TO = 'ada@harbour.test'
 const BROWSER = { accept: 'text/html,*/*;q=0.8' }
 
-async function running(t: ExecutionContext, to: string, started: Promise<TestService>) {
-  const service = await started
+async function running(t: ExecutionContext, environment: Record<string, string> = {}) {
+  const service = await testService({
+    transport: 'plain_http',
+    environment: {
+      SVC_OPENAPI__EXPOSURE: 'public',
+      SVC_INVITATIONS__ENABLED: 'true',
+      ...environment,
+    },
+  })
   const api = apiOf(service)
   t.teardown(() => api.end())
   const read = (path: string, headers: Record<string, string> = {}) =>
@@ -24,23 +32,20 @@ async function running(t: ExecutionContext, to: string, started: Promise<TestSer
     read,
     async invite() {
       const { token } = await api.workspace('Harbour <Works>')
-      const { status } = await api.post('/api/v1/tenant-users', token, { email: to })
+      const { status } = await api.post('/api/v1/tenant-users', token, { email: TO })
       t.is(status, 201)
-      for (;;) {
-        const all = (await (await read(PATH)).json()) as Json[]
-        const mails = all.filter((mail) => mail['to'] === to)
-        if (mails.length > 0) return mails
-        await new Promise((resolve) => setTimeout(resolve, 50))
-      }
+      let mails: Json[] = []
+      await until('the mail', async () => {
+        mails = (await (await read(PATH)).json()) as Json[]
+        return mails.length > 0
+      })
+      return mails
     },
   }
 }
 
 test('the mails of a development service are pages and JSON, and a foreign name that resolves to this machine reads nothing', async (t) => {
-  // No other file has put a mail there.
-  const environment = { SVC_OPENAPI__EXPOSURE: 'public', SVC_INVITATIONS__ENABLED: 'true' }
-  const own = testService({ transport: 'plain_http', environment })
-  const { service, read, invite } = await running(t, TO, own)
+  const { service, read, invite } = await running(t)
   t.regex(await (await read(PATH, BROWSER)).text(), /data-dev-mail-empty/)
   const [mail] = await invite()
   t.is(mail!['to'], TO)
@@ -87,14 +92,19 @@ test('the mails of a development service are pages and JSON, and a foreign name 
 })
 
 test('the mails of a catcher are shown too', async (t) => {
-  const to = mailbox('ada')
-  const { invite } = await running(t, to, sharedService('people'))
-  t.is((await invite())[0]!['to'], to)
+  const mail = await openMailServer()
+  t.teardown(() => mail.close())
+  const { invite } = await running(t, mail.environment)
+  t.is((await invite())[0]!['to'], TO)
 })
 
-test('the page does not exist where it is off', async (t) => {
-  const { read } = await running(t, TO, sharedService('single'))
-  t.is((await read(PATH)).status, 404)
+test('the page does not exist where it is off, or where mail is delivered', async (t) => {
+  const off = await running(t, { SVC_EMAIL__DEV_MAILBOX: 'false' })
+  t.is((await off.read(PATH)).status, 404)
+  const mail = await openMailServer()
+  t.teardown(() => mail.close())
+  const delivered = await running(t, { ...mail.environment, SVC_EMAIL__SMTP_CATCHER: 'false' })
+  t.is((await delivered.read(PATH)).status, 404)
 })
 
 const settingsOf = (environment: Record<string, string>) =>
