@@ -294,6 +294,10 @@ test('two processes in turn use a byte budget up to its last response', async (t
     })
   }
   await call(one, setting, path).catch(() => undefined)
+  await until('the call that was cut is recorded', async () => {
+    const { bytes, heldBytes } = await usageOf(setting)
+    return bytes - heldBytes === 2 * 1024 * 1024
+  })
   for (const house of houses) t.is(await call(house, setting, '/echo'), 429)
   t.is((await usageOf(setting)).bytes, 2 * 1024 * 1024)
 })
