@@ -133,7 +133,7 @@ export const removeOldSpends = (tx: Transaction, before: Date, limit: number) =>
   })
 
 /** A page of what a wallet has signed, newest first. */
-export const listWalletSignatures = (
+export const signatureRows = (
   tx: Transaction,
   tenantId: string,
   walletId: string,

@@ -25,11 +25,12 @@ export const checkoutActor = defineActor<CheckoutProtocol, CheckoutNeeds>({
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const opening = checkouts(needs)
-    const { checkout, subscribe, checkoutLink } = opening
+    const { createCheckoutSession, createSubscriptionCheckoutSession, checkoutPaymentLink } =
+      opening
     return {
-      checkout,
-      subscribe,
-      checkoutLink,
+      createCheckoutSession,
+      createSubscriptionCheckoutSession,
+      checkoutPaymentLink,
       ...payments(needs, opening),
       ...fulfillments(needs),
       ...cardEvents(needs),

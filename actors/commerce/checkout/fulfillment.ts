@@ -63,7 +63,7 @@ export function fulfillments({ database, sealer }: CheckoutNeeds) {
   }
 
   return {
-    async fulfillment(
+    async getFulfillment(
       { chargeId, secret }: AskFulfillment,
       { signal }: MessageContext,
     ): Promise<FulfillmentFound | FulfillmentRefused | ChargeUnknown> {

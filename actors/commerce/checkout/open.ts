@@ -145,7 +145,7 @@ export function checkouts(needs: CheckoutNeeds) {
   }
 
   return {
-    async checkout(
+    async createCheckoutSession(
       message: Checkout,
       context: MessageContext,
     ): Promise<CheckoutOpened | CheckoutRefused> {
@@ -158,7 +158,7 @@ export function checkouts(needs: CheckoutNeeds) {
       return (await opened(merchant, message, order, context)) as CheckoutOpened | CheckoutRefused
     },
 
-    async subscribe(
+    async createSubscriptionCheckoutSession(
       message: Subscribe,
       context: MessageContext,
     ): Promise<SubscriptionOpened | CheckoutRefused> {
@@ -178,7 +178,7 @@ export function checkouts(needs: CheckoutNeeds) {
 
     linkOffer,
 
-    async checkoutLink(
+    async checkoutPaymentLink(
       message: CheckoutLink,
       context: MessageContext,
     ): Promise<CheckoutOpened | CheckoutRefused | LinkUnknown> {

@@ -67,7 +67,7 @@ type Seen = {
 /** The provider page to redirect the buyer to, or null when there is none. */
 type StartedPayment = { readonly sendTo: string | null }
 
-export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Checkouts) {
+export function payments(needs: CheckoutNeeds, { linkOffer, checkoutPaymentLink }: Checkouts) {
   const { database, clock, providers, baseUrl } = needs
   const hasOwnPage = (rail: string | null) => (providers.get(rail ?? '')?.leadsTo.length ?? 0) > 0
   const processing = chargeProcessing(needs)
@@ -251,7 +251,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
     token: string,
     context: MessageContext,
   ): Promise<PaySent | LinkUnpayable | PayUnknown> {
-    const opened = await checkoutLink({ ...NO_DETAILS, token }, context)
+    const opened = await checkoutPaymentLink({ ...NO_DETAILS, token }, context)
     if (opened.tag === 'no_way_to_pay') {
       const shown = await showLink(token, context.signal)
       return shown.tag === 'link_page' ? { ...shown, tag: 'link_unpayable' } : shown
@@ -260,7 +260,7 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutLink }: Chec
   }
 
   return {
-    async show(
+    async showPayment(
       { token }: { readonly token: string },
       context: MessageContext,
     ): Promise<PayShown | LinkShown | PayEnded | PayUnknown> {

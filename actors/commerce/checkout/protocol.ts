@@ -8,13 +8,13 @@ import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 
 export type CheckoutProtocol = {
-  checkout: Ask<Checkout, CheckoutOpened | CheckoutRefused>
-  subscribe: Ask<Subscribe, SubscriptionOpened | CheckoutRefused>
-  checkoutLink: Ask<CheckoutLink, CheckoutOpened | CheckoutRefused | LinkUnknown>
+  createCheckoutSession: Ask<Checkout, CheckoutOpened | CheckoutRefused>
+  createSubscriptionCheckoutSession: Ask<Subscribe, SubscriptionOpened | CheckoutRefused>
+  checkoutPaymentLink: Ask<CheckoutLink, CheckoutOpened | CheckoutRefused | LinkUnknown>
   /** Shows the payment page, or the page of a payment link. */
-  show: Ask<{ readonly token: string }, PayShown | LinkShown | PayEnded | PayUnknown>
+  showPayment: Ask<{ readonly token: string }, PayShown | LinkShown | PayEnded | PayUnknown>
   pay: Ask<Pay, PaySent | PayAgain | PayFull | LinkUnpayable | PayEnded | PayUnknown>
-  fulfillment: Ask<AskFulfillment, FulfillmentFound | FulfillmentRefused | ChargeUnknown>
+  getFulfillment: Ask<AskFulfillment, FulfillmentFound | FulfillmentRefused | ChargeUnknown>
   /** Receives a webhook of the card provider. */
   receiveCardEvent: Ask<CardEvent, CardEventReceived | CardEventRefused | NoCardProvider>
 }
@@ -188,4 +188,4 @@ export type CardEventRefused = {
 /** `commerce.card.provider` is `none`. */
 export type NoCardProvider = { readonly tag: 'no_provider' }
 
-export const checkout = address<CheckoutProtocol>('checkout', ['show', 'fulfillment'])
+export const checkout = address<CheckoutProtocol>('checkout', ['showPayment', 'getFulfillment'])

@@ -36,7 +36,7 @@ export const commerceActor = defineActor<CommerceProtocol, CommerceNeeds>({
           { signal },
         ),
 
-      async readCharge({ tenantId, id }, { signal }) {
+      async getCharge({ tenantId, id }, { signal }) {
         if (!isUuid(id)) return { tag: 'unknown' }
         const row = await database.tenant(tenantId, (tx) => findCharge(tx, tenantId, id), {
           signal,

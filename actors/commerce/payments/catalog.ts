@@ -165,9 +165,9 @@ export function catalog({ database, clock, random }: CommerceNeeds) {
     },
     listProducts: (message: ListOf, context: MessageContext) =>
       list(message, context, listProducts, productOf),
-    readProduct: (message: Named, context: MessageContext) =>
+    getProduct: (message: Named, context: MessageContext) =>
       read(message, context, findProduct, productOf),
-    activateProduct: (message: Activate, context: MessageContext) =>
+    changeProduct: (message: Activate, context: MessageContext) =>
       activate(message, 'product', context, activateProduct, productOf),
 
     async createPrice(message: CreatePrice, context: MessageContext) {
@@ -191,9 +191,9 @@ export function catalog({ database, clock, random }: CommerceNeeds) {
     },
     listPrices: (message: ListOf, context: MessageContext) =>
       list(message, context, listPrices, priceOf),
-    readPrice: (message: Named, context: MessageContext) =>
+    getPrice: (message: Named, context: MessageContext) =>
       read(message, context, findPrice, priceOf),
-    activatePrice: (message: Activate, context: MessageContext) =>
+    changePrice: (message: Activate, context: MessageContext) =>
       activate(message, 'price', context, activatePrice, priceOf),
 
     async createPaymentLink(message: CreatePaymentLink, context: MessageContext) {
@@ -230,9 +230,9 @@ export function catalog({ database, clock, random }: CommerceNeeds) {
     },
     listPaymentLinks: (message: ListOf, context: MessageContext) =>
       list(message, context, listPaymentLinks, linkOf),
-    readPaymentLink: (message: Named, context: MessageContext) =>
+    getPaymentLink: (message: Named, context: MessageContext) =>
       read(message, context, findOwnPaymentLink, linkOf),
-    activatePaymentLink: (message: Activate, context: MessageContext) =>
+    changePaymentLink: (message: Activate, context: MessageContext) =>
       activate(message, 'payment_link', context, activatePaymentLink, linkOf),
   }
 }

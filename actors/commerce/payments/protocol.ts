@@ -10,22 +10,22 @@ import type { ListCursor } from '../../domain/paging.js'
 export type CommerceProtocol = {
   createProduct: Ask<CreateProduct, Created<Product> | GoodsRefused>
   listProducts: Ask<ListOf, Listed<Product>>
-  readProduct: Ask<Named, Found<Product> | Unknown>
-  activateProduct: Ask<Activate, Changed<Product> | Unknown>
+  getProduct: Ask<Named, Found<Product> | Unknown>
+  changeProduct: Ask<Activate, Changed<Product> | Unknown>
   createPrice: Ask<CreatePrice, Created<Price> | GoodsRefused>
   listPrices: Ask<ListOf, Listed<Price>>
-  readPrice: Ask<Named, Found<Price> | Unknown>
-  activatePrice: Ask<Activate, Changed<Price> | Unknown>
+  getPrice: Ask<Named, Found<Price> | Unknown>
+  changePrice: Ask<Activate, Changed<Price> | Unknown>
   createPaymentLink: Ask<CreatePaymentLink, Created<PaymentLink> | GoodsRefused>
   listPaymentLinks: Ask<ListOf, Listed<PaymentLink>>
-  readPaymentLink: Ask<Named, Found<PaymentLink> | Unknown>
-  activatePaymentLink: Ask<Activate, Changed<PaymentLink> | Unknown>
+  getPaymentLink: Ask<Named, Found<PaymentLink> | Unknown>
+  changePaymentLink: Ask<Activate, Changed<PaymentLink> | Unknown>
   listCharges: Ask<ListOf, Listed<Charge>>
-  readCharge: Ask<Named, Found<Charge> | Unknown>
+  getCharge: Ask<Named, Found<Charge> | Unknown>
   refundCharge: Ask<RefundCharge, RefundOutcome>
   listRefunds: Ask<Named, RefundsListed | Unknown>
   listSubscriptions: Ask<ListOf, Listed<Subscription>>
-  readSubscription: Ask<Named, Found<Subscription> | Unknown>
+  getSubscription: Ask<Named, Found<Subscription> | Unknown>
   cancelSubscription: Ask<CancelSubscription, Changed<Subscription> | Unknown | NotOpen>
   simulateRenewal: Ask<SimulateRenewal, Changed<Subscription> | Unknown | NotOpen>
 }
@@ -221,17 +221,17 @@ export type NotOpen = { readonly tag: 'not_open'; readonly detail: string }
 
 export const commerce = address<CommerceProtocol>('commerce', [
   'listProducts',
-  'readProduct',
-  'activateProduct',
+  'getProduct',
+  'changeProduct',
   'listPrices',
-  'readPrice',
-  'activatePrice',
+  'getPrice',
+  'changePrice',
   'listPaymentLinks',
-  'readPaymentLink',
-  'activatePaymentLink',
+  'getPaymentLink',
+  'changePaymentLink',
   'listCharges',
-  'readCharge',
+  'getCharge',
   'listRefunds',
   'listSubscriptions',
-  'readSubscription',
+  'getSubscription',
 ])

@@ -84,7 +84,7 @@ export function subscriptions({ database, clock, random }: CommerceNeeds) {
         { signal },
       ),
 
-    async readSubscription({ tenantId, id }: Named, { signal }: MessageContext) {
+    async getSubscription({ tenantId, id }: Named, { signal }: MessageContext) {
       if (!isUuid(id)) return UNKNOWN
       const row = await database.tenant(tenantId, (tx) => findSubscription(tx, tenantId, id), {
         signal,

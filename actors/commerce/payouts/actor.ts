@@ -154,9 +154,9 @@ export const payoutsActor = defineActor<PayoutsProtocol, PayoutsNeeds>({
       listSettlements: list(listSettlements, settlementOf),
       listDisputes: list(listDisputes, disputeOf),
       listPayouts: list(listPayouts, payoutOf),
-      readPayout: read(findPayout, payoutOf),
+      getPayout: read(findPayout, payoutOf),
       listStatements: list(listStatements, statementOf),
-      readStatement: read(findStatement, statementOf),
+      getStatement: read(findStatement, statementOf),
 
       async listBalances({ tenantId }, { signal }) {
         const rows = await database.tenant(tenantId, (tx) => listBalances(tx, tenantId), { signal })

@@ -23,11 +23,11 @@ export type PayoutsProtocol = {
   listDisputes: Ask<ListOf, Listed<Dispute>>
   closeDispute: Ask<CloseDispute, Changed<Dispute> | Unknown | Closed | NotSandbox>
   listPayouts: Ask<ListOf, Listed<Payout>>
-  readPayout: Ask<Named, Found<Payout> | Unknown>
+  getPayout: Ask<Named, Found<Payout> | Unknown>
   createPayout: Ask<CreatePayout, Created<Payout> | Invalid | IdempotencyRefused>
   listBalances: Ask<{ readonly tenantId: TenantId }, BalancesListed>
   listStatements: Ask<ListOf, Listed<Statement>>
-  readStatement: Ask<Named, Found<Statement> | Unknown>
+  getStatement: Ask<Named, Found<Statement> | Unknown>
   createStatement: Ask<CreateStatement, Created<Statement> | Invalid | IdempotencyRefused>
 }
 
@@ -108,8 +108,8 @@ export const payouts = address<PayoutsProtocol>('settlement', [
   'listSettlements',
   'listDisputes',
   'listPayouts',
-  'readPayout',
+  'getPayout',
   'listBalances',
   'listStatements',
-  'readStatement',
+  'getStatement',
 ])

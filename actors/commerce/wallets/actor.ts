@@ -5,10 +5,10 @@
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { PoolOptions } from '../../../runtime/kernel/threads/pool.js'
 import type { WalletsNeeds } from './find.js'
-import { assign, create, freeze, unfreeze, update } from './manage.js'
+import { assignWallet, createWallet, freezeWallet, unfreezeWallet, updateWallet } from './manage.js'
 import { type WalletsProtocol, wallets } from './protocol.js'
-import { list, listSignatures, read, readOwn } from './read.js'
-import { pay, transact } from './sign.js'
+import { listWalletSignatures, listWallets, readOwnWallet, readWallet } from './read.js'
+import { signWalletTransaction, signX402Payment } from './sign.js'
 
 /** A signature takes about two milliseconds. */
 const BATCH_MAX = 8
@@ -31,21 +31,21 @@ export const walletsActor = defineActor<WalletsProtocol, WalletsNeeds>({
   mailbox: { capacity: 1024, inflightMax: 128 },
   // The requests of one agent wait here, and not with connections at the lock of its wallet.
   lane: {
-    pay: ({ caller }) => caller.principal.subject,
-    transact: ({ caller }) => caller.principal.subject,
+    signX402Payment: ({ caller }) => caller.principal.subject,
+    signWalletTransaction: ({ caller }) => caller.principal.subject,
   },
   supervision: { onFailure: 'resume' },
   handlers: {
-    list,
-    create,
-    read,
-    readOwn,
-    update,
-    freeze,
-    unfreeze,
-    assign,
-    listSignatures,
-    pay,
-    transact,
+    listWallets,
+    createWallet,
+    readWallet,
+    readOwnWallet,
+    updateWallet,
+    freezeWallet,
+    unfreezeWallet,
+    assignWallet,
+    listWalletSignatures,
+    signX402Payment,
+    signWalletTransaction,
   },
 })

@@ -1,7 +1,7 @@
 /** Creates wallets, and changes their policy, status and agent. */
 import type { Handler, MessageContext } from '../../../runtime/kernel/actor.js'
 import {
-  assignWallet,
+  moveWallet,
   findWallet,
   findWalletById,
   insertAgentWallet,
@@ -33,7 +33,7 @@ const KEY_BYTES = 32
 
 type Handling<K extends keyof WalletsProtocol> = Handler<WalletsNeeds, WalletsProtocol, K>
 
-export const create: Handling<'create'> = async (needs, message, context) => {
+export const createWallet: Handling<'createWallet'> = async (needs, message, context) => {
   const { database, sealer, compute, clock, random, settings } = needs
   const { caller, agentId, policy, idempotency } = message
   const { signal } = context
@@ -79,7 +79,7 @@ export const create: Handling<'create'> = async (needs, message, context) => {
   }
 }
 
-export const update: Handling<'update'> = async (needs, message, context) => {
+export const updateWallet: Handling<'updateWallet'> = async (needs, message, context) => {
   const { database, clock } = needs
   const { caller, agentId, change: given } = message
   const { signal } = context
@@ -111,13 +111,13 @@ export const update: Handling<'update'> = async (needs, message, context) => {
   })
 }
 
-export const freeze: Handling<'freeze'> = (needs, message, context) =>
+export const freezeWallet: Handling<'freezeWallet'> = (needs, message, context) =>
   change(needs, message, context, async (tx, { tenantId, id }) => {
     if (await setWalletStatus(tx, tenantId, id, 'frozen', needs.clock.now()))
       record(needs, tx, message, 'admin.wallet.frozen', id, context)
   })
 
-export const unfreeze: Handling<'unfreeze'> = async (needs, message, context) => {
+export const unfreezeWallet: Handling<'unfreezeWallet'> = async (needs, message, context) => {
   const { database, clock } = needs
   const { tenantId } = message.caller.principal
   const { signal } = context
@@ -133,7 +133,7 @@ export const unfreeze: Handling<'unfreeze'> = async (needs, message, context) =>
   })
 }
 
-export const assign: Handling<'assign'> = async (needs, message, context) => {
+export const assignWallet: Handling<'assignWallet'> = async (needs, message, context) => {
   const { caller, agentId, walletId } = message
   const { tenantId } = caller.principal
   return needs.database.tenant(
@@ -148,7 +148,7 @@ export const assign: Handling<'assign'> = async (needs, message, context) => {
       if (!isKnown) return UNKNOWN_AGENT
       const refused = managerRefusal(needs, message)
       if (refused !== undefined) return refused
-      if (!(await assignWallet(tx, tenantId, walletId, agentId, now))) {
+      if (!(await moveWallet(tx, tenantId, walletId, agentId, now))) {
         const own = await findWallet(tx, tenantId, agentId, now)
         return { tag: own === undefined || own.id === walletId ? 'in_use' : 'exists' }
       }

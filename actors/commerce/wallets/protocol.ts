@@ -5,9 +5,9 @@ import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { ListCursor, Page } from '../../domain/paging.js'
 
 export type WalletsProtocol = {
-  list: Ask<{ readonly caller: Caller } & Page, WalletsListed>
+  listWallets: Ask<{ readonly caller: Caller } & Page, WalletsListed>
   /** Creates the key and the policy of an agent's wallet. */
-  create: Ask<
+  createWallet: Ask<
     CreateWallet,
     | WalletCreated
     | UnknownAgent
@@ -17,19 +17,19 @@ export type WalletsProtocol = {
     | { readonly tag: 'exists' }
     | { readonly tag: 'full'; readonly most: number }
   >
-  read: Ask<OneWallet, WalletFound | UnknownAgent | NotProvisioned>
+  readWallet: Ask<OneWallet, WalletFound | UnknownAgent | NotProvisioned>
   /** The wallet of the calling agent. */
-  readOwn: Ask<{ readonly caller: Caller }, WalletFound | NotProvisioned>
+  readOwnWallet: Ask<{ readonly caller: Caller }, WalletFound | NotProvisioned>
   /** Absent members stay unchanged. */
-  update: Ask<
+  updateWallet: Ask<
     UpdateWallet,
     WalletFound | UnknownAgent | NotProvisioned | PolicyInvalid | ManagerRefused
   >
   /** In force at the commit: no signature is recorded afterwards, and only recorded ones leave the service. */
-  freeze: Ask<OneWallet, WalletFound | UnknownAgent | NotProvisioned>
-  unfreeze: Ask<OneWallet, WalletFound | UnknownAgent | NotProvisioned | ManagerRefused>
+  freezeWallet: Ask<OneWallet, WalletFound | UnknownAgent | NotProvisioned>
+  unfreezeWallet: Ask<OneWallet, WalletFound | UnknownAgent | NotProvisioned | ManagerRefused>
   /** Gives the wallet of an agent that has left the tenant to another agent. The wallet is frozen then. */
-  assign: Ask<
+  assignWallet: Ask<
     AssignWallet,
     | WalletFound
     | { readonly tag: 'unknown_wallet' }
@@ -39,14 +39,14 @@ export type WalletsProtocol = {
     /** The agent of the wallet belongs to the tenant. */
     | { readonly tag: 'in_use' }
   >
-  listSignatures: Ask<OneWallet & Page, SignaturesListed | UnknownAgent | NotProvisioned>
+  listWalletSignatures: Ask<OneWallet & Page, SignaturesListed | UnknownAgent | NotProvisioned>
   /** Signs an x402 payment with the wallet of the calling agent. */
-  pay: Ask<
+  signX402Payment: Ask<
     PayByWallet,
     PaymentSigned | SigningRefused | NotProvisioned | KeyRefused | RequestInvalid
   >
   /** Signs an EIP-1559 transaction with the wallet of the calling agent. */
-  transact: Ask<
+  signWalletTransaction: Ask<
     TransactByWallet,
     TransactionSigned | SigningRefused | NotProvisioned | KeyRefused | RequestInvalid
   >
@@ -244,8 +244,8 @@ export type KeyRefused =
   | { readonly tag: 'idempotency_in_progress' }
 
 export const wallets = address<WalletsProtocol>('wallets', [
-  'list',
-  'read',
-  'readOwn',
-  'listSignatures',
+  'listWallets',
+  'readWallet',
+  'readOwnWallet',
+  'listWalletSignatures',
 ])

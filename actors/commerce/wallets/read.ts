@@ -1,32 +1,44 @@
 /** Reads wallets and signatures. */
 import type { Handler } from '../../../runtime/kernel/actor.js'
-import { listWalletSignatures } from '../../../storage/commerce/wallet-signatures.js'
-import { findWallet, listWallets } from '../../../storage/commerce/wallets.js'
+import { signatureRows } from '../../../storage/commerce/wallet-signatures.js'
+import { findWallet, walletRows } from '../../../storage/commerce/wallets.js'
 import { page } from '../../platform/paging.js'
 import { NOT_PROVISIONED, ofAgent, walletOf, type WalletsNeeds } from './find.js'
 import type { WalletsProtocol } from './protocol.js'
 
 type Handling<K extends keyof WalletsProtocol> = Handler<WalletsNeeds, WalletsProtocol, K>
 
-export const list: Handling<'list'> = async (needs, { caller, limit, after }, { signal }) => {
+export const listWallets: Handling<'listWallets'> = async (
+  needs,
+  { caller, limit, after },
+  { signal },
+) => {
   const { database, clock } = needs
   const { tenantId } = caller.principal
   const rows = await database.tenant(
     tenantId,
-    (tx) => listWallets(tx, tenantId, clock.now(), limit + 1, after),
+    (tx) => walletRows(tx, tenantId, clock.now(), limit + 1, after),
     { signal },
   )
   const { items, next } = page(rows, limit)
   return { tag: 'listed', wallets: items.map(walletOf), next }
 }
 
-export const read: Handling<'read'> = async ({ database, clock }, message, { signal }) => {
+export const readWallet: Handling<'readWallet'> = async (
+  { database, clock },
+  message,
+  { signal },
+) => {
   const { tenantId } = message.caller.principal
   const row = await database.tenant(tenantId, (tx) => ofAgent(tx, message, clock.now()), { signal })
   return 'tag' in row ? row : { tag: 'found', wallet: walletOf(row) }
 }
 
-export const readOwn: Handling<'readOwn'> = async ({ database, clock }, { caller }, { signal }) => {
+export const readOwnWallet: Handling<'readOwnWallet'> = async (
+  { database, clock },
+  { caller },
+  { signal },
+) => {
   const { tenantId, subject } = caller.principal
   const row = await database.tenant(
     tenantId,
@@ -36,7 +48,11 @@ export const readOwn: Handling<'readOwn'> = async ({ database, clock }, { caller
   return row === undefined ? NOT_PROVISIONED : { tag: 'found', wallet: walletOf(row) }
 }
 
-export const listSignatures: Handling<'listSignatures'> = async (needs, message, { signal }) => {
+export const listWalletSignatures: Handling<'listWalletSignatures'> = async (
+  needs,
+  message,
+  { signal },
+) => {
   const { database, clock } = needs
   const { caller, limit, after } = message
   const { tenantId } = caller.principal
@@ -45,7 +61,7 @@ export const listSignatures: Handling<'listSignatures'> = async (needs, message,
     async (tx) => {
       const row = await ofAgent(tx, message, clock.now())
       if ('tag' in row) return row
-      const rows = await listWalletSignatures(tx, tenantId, row.id, limit + 1, after)
+      const rows = await signatureRows(tx, tenantId, row.id, limit + 1, after)
       const { items, next } = page(rows, limit)
       return { tag: 'listed' as const, signatures: items, next }
     },

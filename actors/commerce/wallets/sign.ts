@@ -8,7 +8,7 @@ import { transactionDraft } from './transaction.js'
 
 type Handling<K extends keyof WalletsProtocol> = Handler<WalletsNeeds, WalletsProtocol, K>
 
-export const pay: Handling<'pay'> = async (needs, message, context) => {
+export const signX402Payment: Handling<'signX402Payment'> = async (needs, message, context) => {
   const { assets, compute, random, settings } = needs
   const maxAuthorizationSecs = settings.max_authorization_secs
   const options = { required: message.required, assets, maxAuthorizationSecs, compute, random }
@@ -21,7 +21,11 @@ export const pay: Handling<'pay'> = async (needs, message, context) => {
   return { tag: 'signed', payment: outcome.answer, replayed: outcome.replayed }
 }
 
-export const transact: Handling<'transact'> = async (needs, message, context) => {
+export const signWalletTransaction: Handling<'signWalletTransaction'> = async (
+  needs,
+  message,
+  context,
+) => {
   const { assets, compute } = needs
   const options = { terms: message.transaction, assets, compute }
   const outcome = await signing(needs)(

@@ -67,7 +67,7 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
   address: x402,
   asks: {},
   mailbox: { capacity: CAPACITY, inflightMax: INFLIGHT_MAX },
-  lane: { resolvePayment: ({ id }) => id },
+  lane: { resolveX402Payment: ({ id }) => id },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, clock, compute, facilitator, metrics, v1 } = needs
@@ -165,14 +165,14 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
     return {
       ...resolutions(needs),
 
-      async challenge(order, { signal }) {
+      async getX402Challenge(order, { signal }) {
         const found = await ordered(order, signal)
         const sale = found === undefined ? UNKNOWN : saleOf(found, order, settings())
         if ('tag' in sale) return sale
         return { tag: 'payment_required', challenge: challenge(PROOF_MISSING, sale) }
       },
 
-      async pay(order, { signal, requestId, log }) {
+      async payByX402(order, { signal, requestId, log }) {
         const found = await ordered(order, signal)
         if (found === undefined) return UNKNOWN
         const sale = saleOf(found, order, settings())

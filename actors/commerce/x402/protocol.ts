@@ -8,13 +8,13 @@ import type { Caller } from '../../domain/audit.js'
 
 export type X402Protocol = {
   /** The price of a link or session, and how to pay it. */
-  challenge: Ask<X402Order, ChallengeOutcome>
+  getX402Challenge: Ask<X402Order, ChallengeOutcome>
   /** Submits a payment proof, or none. */
-  pay: Ask<PayOrder, PayOutcome>
+  payByX402: Ask<PayOrder, PayOutcome>
   /** Lists the payments of a merchant. */
-  listPayments: Ask<ListPayments, Listed<X402Payment>>
+  listX402Payments: Ask<ListPayments, Listed<X402Payment>>
   /** Ends a payment whose outcome neither the chain nor the facilitator reveals. */
-  resolvePayment: Ask<ResolvePayment, Changed<X402Payment> | ResolutionRefused | Unknown>
+  resolveX402Payment: Ask<ResolvePayment, Changed<X402Payment> | ResolutionRefused | Unknown>
 }
 
 /** The target as named in the request. */

@@ -117,7 +117,7 @@ export function resolutions(needs: X402Needs) {
   }
 
   return {
-    async listPayments(
+    async listX402Payments(
       { tenantId, limit, after, state }: ListPayments,
       { signal }: MessageContext,
     ) {
@@ -129,7 +129,7 @@ export function resolutions(needs: X402Needs) {
       return listedOf(rows, limit, paymentOf)
     },
 
-    async resolvePayment(message: ResolvePayment, { signal, requestId, log }: MessageContext) {
+    async resolveX402Payment(message: ResolvePayment, { signal, requestId, log }: MessageContext) {
       const { caller, id, resolution } = message
       const { tenantId } = caller.principal
       if (!isUuid(id)) return UNKNOWN

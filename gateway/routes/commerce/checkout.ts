@@ -176,7 +176,7 @@ const payGone = page(410, payEndedPage)
 const payUnknown = page(404, payUnknownPage)
 
 export const checkoutRoutes: readonly Route[] = [
-  route(checkout, 'checkout', {
+  route(checkout, 'createCheckoutSession', {
     ...shared,
     method: 'POST',
     path: `${AT}/checkout-sessions`,
@@ -192,7 +192,7 @@ export const checkoutRoutes: readonly Route[] = [
     }),
     replies: { opened, ...refusals },
   }),
-  route(checkout, 'subscribe', {
+  route(checkout, 'createSubscriptionCheckoutSession', {
     ...shared,
     method: 'POST',
     path: `${AT}/subscription-checkout-sessions`,
@@ -217,7 +217,7 @@ export const checkoutRoutes: readonly Route[] = [
       ...refusals,
     },
   }),
-  route(checkout, 'checkoutLink', {
+  route(checkout, 'checkoutPaymentLink', {
     ...shared,
     method: 'POST',
     path: `${AT}/payment-links/{payment_link_token}/checkout`,
@@ -240,7 +240,7 @@ export const checkoutRoutes: readonly Route[] = [
       unknown_link: problem(404, 'not-found', { detail: 'The payment link does not exist.' }),
     },
   }),
-  route(checkout, 'fulfillment', {
+  route(checkout, 'getFulfillment', {
     ...shared,
     method: 'GET',
     path: `${AT}/fulfillment/{charge_id}`,
@@ -298,7 +298,7 @@ export const checkoutRoutes: readonly Route[] = [
       no_provider: problem(404, 'not-found', { detail: 'No card provider is configured.' }),
     },
   }),
-  route(checkout, 'show', {
+  route(checkout, 'showPayment', {
     ...hosted,
     method: 'GET',
     path: '/pay/{token}',

@@ -110,7 +110,7 @@ export const commerceRoutes: readonly Route[] = [
     message: ({ query, principal }) => ({ tenantId: principal.tenantId, ...readPage(query) }),
     replies: { listed: product.listed },
   }),
-  route(commerce, 'readProduct', {
+  route(commerce, 'getProduct', {
     ...shared,
     method: 'GET',
     security: readers,
@@ -121,7 +121,7 @@ export const commerceRoutes: readonly Route[] = [
     message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
     replies: { found: reply(200, ProductRecord, ({ row }) => productRecord(row)), unknown },
   }),
-  route(commerce, 'activateProduct', {
+  route(commerce, 'changeProduct', {
     ...shared,
     method: 'PATCH',
     path: `${AT}/products/{id}`,
@@ -184,7 +184,7 @@ export const commerceRoutes: readonly Route[] = [
     message: ({ query, principal }) => ({ tenantId: principal.tenantId, ...readPage(query) }),
     replies: { listed: price.listed },
   }),
-  route(commerce, 'readPrice', {
+  route(commerce, 'getPrice', {
     ...shared,
     method: 'GET',
     security: readers,
@@ -195,7 +195,7 @@ export const commerceRoutes: readonly Route[] = [
     message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
     replies: { found: reply(200, PriceRecord, ({ row }) => priceRecord(row)), unknown },
   }),
-  route(commerce, 'activatePrice', {
+  route(commerce, 'changePrice', {
     ...shared,
     method: 'PATCH',
     path: `${AT}/prices/{id}`,
@@ -250,7 +250,7 @@ export const commerceRoutes: readonly Route[] = [
     message: ({ query, principal }) => ({ tenantId: principal.tenantId, ...readPage(query) }),
     replies: { listed: link.listed },
   }),
-  route(commerce, 'readPaymentLink', {
+  route(commerce, 'getPaymentLink', {
     ...shared,
     method: 'GET',
     security: readers,
@@ -264,7 +264,7 @@ export const commerceRoutes: readonly Route[] = [
       unknown,
     },
   }),
-  route(commerce, 'activatePaymentLink', {
+  route(commerce, 'changePaymentLink', {
     ...shared,
     method: 'PATCH',
     path: `${AT}/payment-links/{id}`,
@@ -298,7 +298,7 @@ export const commerceRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(commerce, 'readCharge', {
+  route(commerce, 'getCharge', {
     ...shared,
     method: 'GET',
     path: `${AT}/charges/{id}`,

@@ -155,7 +155,7 @@ export const settlementRoutes: readonly Route[] = [
     message: pageOf,
     replies: { listed: listed(SubscriptionRecord, subscriptionRecord) },
   }),
-  route(commerce, 'readSubscription', {
+  route(commerce, 'getSubscription', {
     ...reading,
     path: `${AT}/subscriptions/{id}`,
     operationId: 'getSubscription',
@@ -259,7 +259,7 @@ export const settlementRoutes: readonly Route[] = [
     message: pageOf,
     replies: { listed: listed(PayoutRecord, payoutRecord) },
   }),
-  route(payouts, 'readPayout', {
+  route(payouts, 'getPayout', {
     ...reading,
     path: `${AT}/payouts/{id}`,
     operationId: 'getPayout',
@@ -315,7 +315,7 @@ export const settlementRoutes: readonly Route[] = [
     message: pageOf,
     replies: { listed: listed(StatementRecord, statementRecord) },
   }),
-  route(payouts, 'readStatement', {
+  route(payouts, 'getStatement', {
     ...reading,
     path: `${AT}/statements/{id}`,
     operationId: 'getStatement',

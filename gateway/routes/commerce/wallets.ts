@@ -108,7 +108,7 @@ const REFUSALS =
   'window has left. A refusal counts against no budget. Use an idempotency key: a retry then gets the same signature.'
 
 export const walletRoutes: readonly Route[] = [
-  route(wallets, 'readOwn', {
+  route(wallets, 'readOwnWallet', {
     ...signing,
     method: 'GET',
     path: OWN,
@@ -117,7 +117,7 @@ export const walletRoutes: readonly Route[] = [
     message: (request) => ({ caller: callerOf(request) }),
     replies: { found, not_provisioned },
   }),
-  route(wallets, 'pay', {
+  route(wallets, 'signX402Payment', {
     ...signing,
     method: 'POST',
     path: `${OWN}/x402-payments`,
@@ -138,7 +138,7 @@ export const walletRoutes: readonly Route[] = [
       ...signingRefusals,
     },
   }),
-  route(wallets, 'transact', {
+  route(wallets, 'signWalletTransaction', {
     ...signing,
     method: 'POST',
     path: `${OWN}/transactions`,
@@ -169,7 +169,7 @@ export const walletRoutes: readonly Route[] = [
       ...signingRefusals,
     },
   }),
-  route(wallets, 'list', {
+  route(wallets, 'listWallets', {
     ...reading,
     method: 'GET',
     path: '/api/v1/wallets',
@@ -187,7 +187,7 @@ export const walletRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(wallets, 'create', {
+  route(wallets, 'createWallet', {
     ...managing,
     method: 'POST',
     path: WALLET,
@@ -222,7 +222,7 @@ export const walletRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(wallets, 'read', {
+  route(wallets, 'readWallet', {
     ...reading,
     method: 'GET',
     path: WALLET,
@@ -232,7 +232,7 @@ export const walletRoutes: readonly Route[] = [
     message: (request) => ({ caller: callerOf(request), agentId: request.params.agent_id }),
     replies: { found, unknown_agent, not_provisioned },
   }),
-  route(wallets, 'update', {
+  route(wallets, 'updateWallet', {
     ...managing,
     method: 'PATCH',
     path: WALLET,
@@ -251,7 +251,7 @@ export const walletRoutes: readonly Route[] = [
     }),
     replies: { found, unknown_agent, not_provisioned, invalid, ...managerRefusals },
   }),
-  route(wallets, 'freeze', {
+  route(wallets, 'freezeWallet', {
     ...managing,
     method: 'POST',
     path: `${WALLET}/freeze`,
@@ -263,7 +263,7 @@ export const walletRoutes: readonly Route[] = [
     message: (request) => ({ caller: callerOf(request), agentId: request.params.agent_id }),
     replies: { found, unknown_agent, not_provisioned },
   }),
-  route(wallets, 'unfreeze', {
+  route(wallets, 'unfreezeWallet', {
     ...managing,
     method: 'POST',
     path: `${WALLET}/unfreeze`,
@@ -276,7 +276,7 @@ export const walletRoutes: readonly Route[] = [
     message: (request) => ({ caller: callerOf(request), agentId: request.params.agent_id }),
     replies: { found, unknown_agent, not_provisioned, ...managerRefusals },
   }),
-  route(wallets, 'assign', {
+  route(wallets, 'assignWallet', {
     ...managing,
     method: 'POST',
     path: '/api/v1/wallets/{wallet_id}/assign',
@@ -304,7 +304,7 @@ export const walletRoutes: readonly Route[] = [
       }),
     },
   }),
-  route(wallets, 'listSignatures', {
+  route(wallets, 'listWalletSignatures', {
     ...reading,
     method: 'GET',
     path: `${WALLET}/signatures`,

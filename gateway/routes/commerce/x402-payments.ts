@@ -70,7 +70,7 @@ const Resolution = z
   .meta({ id: 'X402Resolution' })
 
 export const x402PaymentRoutes: readonly Route[] = [
-  route(x402, 'listPayments', {
+  route(x402, 'listX402Payments', {
     ...shared,
     method: 'GET',
     path: AT,
@@ -92,7 +92,7 @@ export const x402PaymentRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(x402, 'resolvePayment', {
+  route(x402, 'resolveX402Payment', {
     ...shared,
     method: 'POST',
     path: `${AT}/{id}/resolve`,

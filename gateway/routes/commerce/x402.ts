@@ -195,7 +195,7 @@ const PAY =
   'While the outcome is unknown, 503 with the charge: send the same proof again.'
 
 export const x402Routes: readonly Route[] = [
-  route(x402, 'challenge', {
+  route(x402, 'getX402Challenge', {
     ...shared,
     method: 'GET',
     path: LINK_PATH,
@@ -212,7 +212,7 @@ export const x402Routes: readonly Route[] = [
     }),
     replies: challenged,
   }),
-  route(x402, 'pay', {
+  route(x402, 'payByX402', {
     ...shared,
     method: 'POST',
     path: LINK_PATH,
@@ -230,7 +230,7 @@ export const x402Routes: readonly Route[] = [
     }),
     replies: answered,
   }),
-  route(x402, 'challenge', {
+  route(x402, 'getX402Challenge', {
     ...shared,
     method: 'GET',
     path: SESSION_PATH,
@@ -247,7 +247,7 @@ export const x402Routes: readonly Route[] = [
     }),
     replies: challenged,
   }),
-  route(x402, 'pay', {
+  route(x402, 'payByX402', {
     ...shared,
     method: 'POST',
     path: SESSION_PATH,

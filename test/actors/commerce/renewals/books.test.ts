@@ -62,7 +62,11 @@ test('accounts sum to zero, match their lines, and match the books of the provid
           async function make(one: Move): Promise<void> {
             if (one.do === 'buy') {
               const { quantity, outcome } = one
-              const opened = await fixture.checkout.checkout({ ...BUYER, priceId, quantity })
+              const opened = await fixture.checkout.createCheckoutSession({
+                ...BUYER,
+                priceId,
+                quantity,
+              })
               if (opened.tag !== 'opened') throw new Error(opened.tag)
               const token = opened.token!
               const form = { token, rail: 'sandbox', outcome, customerEmail: '' }

@@ -29,7 +29,10 @@ async function subscribed(next?: () => Mishap) {
   let broken = false
   const fixture = openCheckoutFixture(database, () => (broken ? (next?.() ?? 'none') : 'none'))
   const merchant = await merchantIn(database, { interval: 'day' })
-  const opened = await fixture.checkout.subscribe({ ...BUYER, priceId: merchant.priceId })
+  const opened = await fixture.checkout.createSubscriptionCheckoutSession({
+    ...BUYER,
+    priceId: merchant.priceId,
+  })
   if (opened.tag !== 'subscription_opened') throw new Error(opened.tag)
   const { token, subscriptionId: id } = opened
   await fixture.checkout.pay({
@@ -41,7 +44,7 @@ async function subscribed(next?: () => Mishap) {
   broken = true
   const { tenantId } = merchant
   const read = async () => {
-    const found = await fixture.commerce.readSubscription({ tenantId, id })
+    const found = await fixture.commerce.getSubscription({ tenantId, id })
     if (found.tag !== 'found') throw new Error(found.tag)
     return found.row
   }
