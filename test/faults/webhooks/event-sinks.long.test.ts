@@ -136,7 +136,13 @@ function auditOnly(tenantId: string) {
 async function createStream({ port }: Server): Promise<void> {
   const connection = await connect({ servers: `127.0.0.1:${port}` })
   const manager = await jetstreamManager(connection)
-  await manager.streams.add({ name: STREAM, subjects: ['svc.events.>'] })
+  // The broker forgets ids after two minutes, and a busy machine may need longer to start a killed process.
+  const window = 3_600_000_000_000
+  await manager.streams.add({
+    name: STREAM,
+    subjects: ['svc.events.>'],
+    duplicate_window: window,
+  })
   await connection.close()
 }
 

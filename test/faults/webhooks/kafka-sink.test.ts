@@ -36,7 +36,7 @@ testWithProgram('kcat', 'of the events for Kafka none is lost to kills', async (
   kafka.freeze()
   await write(EVENTS / 3)
   await until('lag', async () => (await lag()) > 0)
-  t.is(await backlog(), EVENTS / 3)
+  await until('waiting', async () => (await backlog()) === EVENTS / 3)
   t.is((await stage.call('/health/ready', {})).status, 200)
   await stage.kill()
   kafka.thaw()

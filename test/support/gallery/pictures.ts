@@ -56,6 +56,7 @@ const LIST = [
   shown('enrolment-device', 'enrolment for aal3', 'enroll'),
   shown('accounts', 'choice of an account', 'accounts'),
   shown('consent', 'consent'),
+  shown('answered-before', 'a consent that was given before'),
   shown('consent-details', 'consent with authorization_details', 'consent'),
   shown('authorize-refused', 'an invalid authorization request', 'refused'),
   shown('credential-offer', 'credential offer with a transaction code'),

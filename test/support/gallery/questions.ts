@@ -61,13 +61,21 @@ export async function answering(scene: Scene, { page, context }: Window, see: Se
         name: 'Tide Tables',
         authorizationDetailsTypes: ['payment'],
       })
-      await page.goto(await journeyTo(party, { scope: 'openid profile email offline_access' }))
+      const asked = await journey(party, { scope: 'openid profile email offline_access' })
+      await page.goto(asked.url.href)
       await page.waitForSelector('button[value=allow]')
+      const form = await page.evaluate('document.querySelector("form").outerHTML')
       await see('consent')
       // The application does not exist, so its response is simulated.
       await page.route('https://app.example/**', (route) => route.fulfill({ body: 'back' }))
       await page.click('button[value=allow]')
       await page.waitForURL('https://app.example/**')
+      await oidc.authorizationCodeGrant(party.config, new URL(page.url()), asked.checks)
+      await to('/')
+      const again = `document.body.innerHTML = ${JSON.stringify(form)}`
+      await page.evaluate(`${again}; document.querySelector('button[value=allow]').click()`)
+      await page.waitForSelector('[data-answered-before]')
+      await see('answered-before')
       idToken = await idTokenOf(party)
       await page.goto(await journeyTo(party, { prompt: 'select_account' }))
       await page.waitForSelector('[data-account]')

@@ -142,7 +142,7 @@ testWithProgram(
     await until('Create')
     await page.keyboard.press('Enter')
     await page.locator('[data-secret="client_secret"]').waitFor()
-    const listed = await api.list('/api/v1/applications', tenant.workspace.token)
-    t.true(listed.rows.some(({ name }) => name === 'Ferry by keyboard'))
+    await page.goto(`${running.baseUrl}/console/applications`)
+    t.is(await page.getByRole('link', { name: 'Ferry by keyboard' }).count(), 1)
   },
 )
