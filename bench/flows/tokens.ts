@@ -163,7 +163,7 @@ async function run(url: string): Promise<void> {
   }
   const issue = async () =>
     must(
-      await tokens.ref.issue(form({ grant_type: 'client_credentials', ...secretFields })),
+      await tokens.ref.issueToken(form({ grant_type: 'client_credentials', ...secretFields })),
       'issued',
     )
   const login = async () => {
@@ -203,7 +203,7 @@ async function run(url: string): Promise<void> {
   )
   /** Each of the chains rotates its own family, over and over. */
   const refresh = async (chain: number) => {
-    const outcome = await tokens.ref.issue(
+    const outcome = await tokens.ref.issueToken(
       form({
         grant_type: 'refresh_token',
         client_id: agentId,
@@ -214,7 +214,10 @@ async function run(url: string): Promise<void> {
     refreshTokens[chain] = outcome.refreshToken!
   }
   const introspect = async () =>
-    must(await tokens.ref.introspect(form({ token: accessToken, ...secretFields })), 'introspected')
+    must(
+      await tokens.ref.introspectToken(form({ token: accessToken, ...secretFields })),
+      'introspected',
+    )
   const authenticate = async () =>
     must(
       await tokens.ref.authenticate({

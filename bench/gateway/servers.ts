@@ -54,7 +54,7 @@ const discoveryActor = defineActor<DiscoveryProtocol, Record<string, never>>({
     document: async () => ({ tag: 'published', body: KEY_SET, etag: '"k1"', maxAgeSecs: 300 }),
     documentAtPath: async () => ({ tag: 'not_enabled' }),
     tenantDocument: async () => ({ tag: 'not_enabled' }),
-    issuerMetadata: async () => ({ tag: 'not_enabled' }),
+    getCredentialIssuerMetadata: async () => ({ tag: 'not_enabled' }),
   }),
 })
 

@@ -163,7 +163,7 @@ export const accessPoliciesActor = defineActor<AccessPoliciesProtocol, AccessPol
         return isRemoved ? { tag: 'removed' } : UNKNOWN
       },
 
-      async evaluate({ caller, ...question }, { signal }) {
+      async evaluateAccessPolicies({ caller, ...question }, { signal }) {
         const { tenantId } = caller.principal
         const policies = await database.tenant(
           tenantId,

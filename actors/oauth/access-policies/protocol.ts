@@ -15,7 +15,7 @@ export type AccessPoliciesProtocol = {
   update: Ask<UpdatePolicy, PolicyFound | PolicyRefused | PolicyUnknown>
   remove: Ask<OnePolicy, { readonly tag: 'removed' } | PolicyUnknown>
   /** What the policies say to a question, without any effect. */
-  evaluate: Ask<EvaluatePolicies, PoliciesEvaluated>
+  evaluateAccessPolicies: Ask<EvaluatePolicies, PoliciesEvaluated>
 }
 
 export type PolicyMembers = {
@@ -100,5 +100,5 @@ export type KeyRefused =
 export const accessPolicies = address<AccessPoliciesProtocol>('access-policies', [
   'list',
   'read',
-  'evaluate',
+  'evaluateAccessPolicies',
 ])

@@ -141,7 +141,7 @@ export const apiKeysActor = defineActor<ApiKeysProtocol, ApiKeysNeeds>({
     }
 
     return {
-      async list({ caller, limit, after }, { signal }) {
+      async listApiKeys({ caller, limit, after }, { signal }) {
         const { tenantId } = caller.principal
         const rows = await database.tenant(
           tenantId,
@@ -153,7 +153,7 @@ export const apiKeysActor = defineActor<ApiKeysProtocol, ApiKeysNeeds>({
         return { tag: 'listed', keys: items.map((row) => recordOf(row, now)), next }
       },
 
-      async read({ caller, keyId }, { signal }) {
+      async readApiKey({ caller, keyId }, { signal }) {
         const { tenantId } = caller.principal
         if (!isUuid(keyId)) return UNKNOWN
         const row = await database.tenant(tenantId, (tx) => findApiKey(tx, tenantId, keyId), {
@@ -162,7 +162,7 @@ export const apiKeysActor = defineActor<ApiKeysProtocol, ApiKeysNeeds>({
         return row === undefined ? UNKNOWN : { tag: 'found', key: recordOf(row, clock.now()) }
       },
 
-      async create(message, context) {
+      async createApiKey(message, context) {
         const { tenantId } = message.caller.principal
         return database.tenant(
           tenantId,
@@ -177,7 +177,7 @@ export const apiKeysActor = defineActor<ApiKeysProtocol, ApiKeysNeeds>({
         )
       },
 
-      async rotate({ caller, keyId, overlapSecs, expiresInSecs }, context) {
+      async rotateApiKey({ caller, keyId, overlapSecs, expiresInSecs }, context) {
         const { tenantId } = caller.principal
         if (!isUuid(keyId)) return UNKNOWN
         const outcome = await database.tenant(
@@ -213,7 +213,7 @@ export const apiKeysActor = defineActor<ApiKeysProtocol, ApiKeysNeeds>({
         return outcome
       },
 
-      async remove({ caller, keyId }, context) {
+      async deleteApiKey({ caller, keyId }, context) {
         const { tenantId } = caller.principal
         if (!isUuid(keyId)) return UNKNOWN
         const isRemoved = await database.tenant(

@@ -23,11 +23,11 @@ export const API_KEY_SCOPES: readonly Scope[] = TENANT_SCOPES.filter(
 )
 
 export type ApiKeysProtocol = {
-  list: Ask<{ readonly caller: Caller } & Page, ApiKeysListed>
-  read: Ask<OneApiKey, ApiKeyFound | ApiKeyUnknown>
-  create: Ask<CreateApiKey, ApiKeyCreated | ApiKeyRefused | ApiKeysFull | IdempotencyRefused>
+  listApiKeys: Ask<{ readonly caller: Caller } & Page, ApiKeysListed>
+  readApiKey: Ask<OneApiKey, ApiKeyFound | ApiKeyUnknown>
+  createApiKey: Ask<CreateApiKey, ApiKeyCreated | ApiKeyRefused | ApiKeysFull | IdempotencyRefused>
   /** Replaces the secret. The old one is accepted for a while. */
-  rotate: Ask<
+  rotateApiKey: Ask<
     RotateApiKey,
     | ApiKeyRotated
     | ApiKeyUnknown
@@ -38,7 +38,7 @@ export type ApiKeysProtocol = {
     | { readonly tag: 'not_own_key' }
   >
   /** Deletes a key and every key that it made. Both are refused within a second in all processes. */
-  remove: Ask<OneApiKey, { readonly tag: 'removed' } | ApiKeyUnknown>
+  deleteApiKey: Ask<OneApiKey, { readonly tag: 'removed' } | ApiKeyUnknown>
 }
 
 export type ApiKeyRecord = {
@@ -113,4 +113,4 @@ export type IdempotencyRefused =
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }
 
-export const apiKeys = address<ApiKeysProtocol>('api-keys', ['list', 'read'])
+export const apiKeys = address<ApiKeysProtocol>('api-keys', ['listApiKeys', 'readApiKey'])

@@ -56,7 +56,7 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
     })
     return {
       ...handlers,
-      async describe(message, context) {
+      async getApiResourceMetadata(message, context) {
         const read = await handlers.read(message, context)
         return read.tag === 'found'
           ? { tag: 'described', row: read.row, issuer: needs.issuer }

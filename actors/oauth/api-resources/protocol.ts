@@ -10,7 +10,7 @@ import type {
 
 export type ApiResourcesProtocol = EntityProtocol<ApiResourceMembers, ResourceRefused> & {
   /** The facts of the metadata document of the resource (RFC 9728). */
-  describe: Ask<OneRow, ResourceDescribed | RowUnknown>
+  getApiResourceMetadata: Ask<OneRow, ResourceDescribed | RowUnknown>
 }
 
 export type ResourceDescribed = {
@@ -32,5 +32,5 @@ export type ResourceRefused = MemberInvalid | AudienceRefused
 export const apiResources = address<ApiResourcesProtocol>('api-resources', [
   'list',
   'read',
-  'describe',
+  'getApiResourceMetadata',
 ])

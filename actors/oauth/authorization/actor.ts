@@ -24,7 +24,7 @@ import {
   type Refused,
   REQUEST_URI_PREFIX,
 } from './protocol.js'
-import { push } from './push.js'
+import { pushAuthorizationRequest } from './push.js'
 import {
   continuePushed,
   continueStored,
@@ -33,7 +33,7 @@ import {
   notPending,
 } from './stored-request.js'
 import { targetOf } from './target.js'
-import { userinfo } from './userinfo.js'
+import { getUserinfo } from './userinfo.js'
 import { validateRequest } from './validate-request.js'
 
 type Handling<K extends keyof AuthorizationProtocol> = Handler<
@@ -42,7 +42,7 @@ type Handling<K extends keyof AuthorizationProtocol> = Handler<
   K
 >
 
-const begin: Handling<'begin'> = async (needs, message, context) => {
+const authorize: Handling<'authorize'> = async (needs, message, context) => {
   const form = readForm(message.parameters)
   if ('repeated' in form) return refused('invalid_request', 'a parameter is repeated')
   const outcome = await beginRequest(needs, form, message, context).catch(refuseDeletedClient)
@@ -56,7 +56,7 @@ const chooseAccount: Handling<'chooseAccount'> = async (needs, message, context)
   return continueStored(needs, message, null, context, choice)
 }
 
-const decide: Handling<'decide'> = async (needs, message, context) => {
+const decideAuthorization: Handling<'decideAuthorization'> = async (needs, message, context) => {
   const { handle, sessionToken, sessionId, scopes } = message
   if (message.action === 'allow')
     return continueStored(needs, message, { sessionId, scopes }, context)
@@ -134,19 +134,19 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
   mailbox: { capacity: 4096, inflightMax: 512 },
   lane: {
     // Concurrent answers to one request are serialised here. Across processes the row decides.
-    resume: ({ handle }) => handle,
-    decide: ({ handle }) => handle,
+    resumeAuthorization: ({ handle }) => handle,
+    decideAuthorization: ({ handle }) => handle,
     chooseAccount: ({ handle }) => handle,
   },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   handlers: {
-    begin,
-    resume: (needs, message, context) => continueStored(needs, message, null, context),
+    authorize,
+    resumeAuthorization: (needs, message, context) => continueStored(needs, message, null, context),
     chooseAccount,
-    decide,
-    push: (needs, message, context) =>
-      push(
+    decideAuthorization,
+    pushAuthorizationRequest: (needs, message, context) =>
+      pushAuthorizationRequest(
         { ...needs, clientOf: (id, context) => clientOf(needs, id, context) },
         message,
         context,
@@ -158,7 +158,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
       return { tag: 'listed', consents: rows }
     },
     withdrawConsent: withdraw,
-    userinfo,
+    getUserinfo,
     endSession,
   },
 })

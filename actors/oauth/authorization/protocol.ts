@@ -14,15 +14,18 @@ import type {
 
 export type AuthorizationProtocol = {
   /** A request at the authorization endpoint, by parameters or by request_uri. */
-  begin: Ask<BeginAuthorization, Answered | AccountsShown | Interaction | ConsentAsked | Refused>
+  authorize: Ask<
+    BeginAuthorization,
+    Answered | AccountsShown | Interaction | ConsentAsked | Refused
+  >
   /** The browser returns from sign-in, or reloads the consent page. */
-  resume: Ask<ResumeAuthorization, StoredOutcome>
+  resumeAuthorization: Ask<ResumeAuthorization, StoredOutcome>
   /** The user chose an account, or another sign-in. */
   chooseAccount: Ask<ChooseAccount, StoredOutcome>
   /** The user allowed or denied the request. */
-  decide: Ask<DecideAuthorization, StoredOutcome>
+  decideAuthorization: Ask<DecideAuthorization, StoredOutcome>
   /** Pushed authorization request (RFC 9126). */
-  push: Ask<TokenRequest, Pushed | PushRefused | OAuthRefused | ProofRefused>
+  pushAuthorizationRequest: Ask<TokenRequest, Pushed | PushRefused | OAuthRefused | ProofRefused>
   /** The consents of a user, the newest first. */
   listConsents: Ask<PersonOfTenant, ConsentsListed>
   /** Withdraws a consent and revokes the tokens that depend on it. */
@@ -31,7 +34,7 @@ export type AuthorizationProtocol = {
     { readonly tag: 'withdrawn' } | { readonly tag: 'unknown_consent' }
   >
   /** UserInfo for an access token with the scope openid (OpenID Connect Core section 5.3). */
-  userinfo: Ask<
+  getUserinfo: Ask<
     UserinfoRequest,
     Userinfo | NoToken | TokenMisplaced | UserinfoRefused | Unauthenticated
   >
@@ -260,5 +263,5 @@ export type SessionEnded = {
 
 export const authorization = address<AuthorizationProtocol>('authorization', [
   'listConsents',
-  'userinfo',
+  'getUserinfo',
 ])

@@ -46,7 +46,7 @@ export type PushNeeds = {
   ) => Promise<AuthorizingClientRow | null>
 }
 
-export async function push(
+export async function pushAuthorizationRequest(
   needs: PushNeeds,
   message: TokenRequest,
   context: MessageContext,

@@ -41,7 +41,7 @@ const FOR_ANOTHER: Unauthenticated = {
   description: 'the token is for another audience than this service or its client',
 }
 
-export async function userinfo(
+export async function getUserinfo(
   { database, tokens, tenants, issuer }: UserinfoNeeds,
   { authorization, form: fields, host, ...request }: UserinfoRequest,
   context: MessageContext,

@@ -28,7 +28,7 @@ export const observedClientsActor = defineActor<ObservedClientsProtocol, Observe
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: ({ database, clock, random, tokens }) => ({
-    async list({ tenantId, limit, after }, { signal }) {
+    async listObservedClients({ tenantId, limit, after }, { signal }) {
       const rows = await database.tenant(
         tenantId,
         (tx) => listObservedClients(tx, tenantId, limit + 1, after, clock.now()),
@@ -38,7 +38,7 @@ export const observedClientsActor = defineActor<ObservedClientsProtocol, Observe
       return { tag: 'listed', clients: items, next }
     },
 
-    async remove({ caller, id }, { requestId }) {
+    async deleteObservedClient({ caller, id }, { requestId }) {
       if (!isUuid(id)) return { tag: 'unknown' }
       const { tenantId } = caller.principal
       // Ignores the request's abort signal: a client that disconnects must not prevent the revocation.

@@ -5,9 +5,9 @@ import type { TenantId } from '../../domain/ids.js'
 import type { ListCursor } from '../../domain/paging.js'
 
 export type ObservedClientsProtocol = {
-  list: Ask<ListObservedClients, ObservedClientsListed>
+  listObservedClients: Ask<ListObservedClients, ObservedClientsListed>
   /** Ends the grants and tokens of the client. It may come again. */
-  remove: Ask<
+  deleteObservedClient: Ask<
     { readonly caller: Caller; readonly id: string },
     { readonly tag: 'removed' } | { readonly tag: 'unknown' }
   >
@@ -35,4 +35,6 @@ export type ObservedClientsListed = {
   readonly next: ListCursor | null
 }
 
-export const observedClients = address<ObservedClientsProtocol>('observed-clients', ['list'])
+export const observedClients = address<ObservedClientsProtocol>('observed-clients', [
+  'listObservedClients',
+])

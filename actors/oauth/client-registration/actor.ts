@@ -39,7 +39,7 @@ import {
 } from '../../platform/outbound-http/fair-documents.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
 import { admit, type AdmissionNeeds, denied, authorizeManagement, sha256 } from './admission.js'
-import { createToken, type InitialTokenNeeds, TOKEN_BYTES } from './initial-tokens.js'
+import { createRegistrationToken, type InitialTokenNeeds, TOKEN_BYTES } from './initial-tokens.js'
 import { validateMetadata, type ValidateMetadataNeeds } from './validate-metadata.js'
 import { metadataOf, refused } from './metadata.js'
 import {
@@ -137,7 +137,7 @@ export const clientRegistrationActor = defineActor<
     }
 
     return {
-      async register({ metadata, authorization, host, address }, context) {
+      async registerClient({ metadata, authorization, host, address }, context) {
         const admitted = await admit(needs, authorization, host, context)
         if (admitted.tag !== 'admitted') return admitted
         const { tenantId, tenantSlug, bounds, tokenId } = admitted
@@ -191,7 +191,7 @@ export const clientRegistrationActor = defineActor<
         }
       },
 
-      async read({ clientId, authorization }, context) {
+      async readRegistration({ clientId, authorization }, context) {
         const found = await authorizeManagement(needs, clientId, authorization, context)
         if (found.tag !== 'managed') return found
         const { tenantId, tenantSlug, handedOn } = found.row
@@ -207,7 +207,7 @@ export const clientRegistrationActor = defineActor<
         }
       },
 
-      async replace({ clientId, metadata, authorization, address }, context) {
+      async replaceRegistration({ clientId, metadata, authorization, address }, context) {
         const found = await authorizeManagement(needs, clientId, authorization, context)
         if (found.tag !== 'managed') return found
         const { tenantId, tenantSlug, bounds, name } = found.row
@@ -259,7 +259,7 @@ export const clientRegistrationActor = defineActor<
         return 'tag' in outcome ? outcome : { tag: 'found', registration: outcome }
       },
 
-      async remove({ clientId, authorization, address }, context) {
+      async deleteRegistration({ clientId, authorization, address }, context) {
         const found = await authorizeManagement(needs, clientId, authorization, context)
         if (found.tag !== 'managed') return found
         const { tenantId } = found.row
@@ -279,7 +279,8 @@ export const clientRegistrationActor = defineActor<
         return removed ? { tag: 'removed' } : denied('the client was deleted')
       },
 
-      createToken: (message, context) => createToken(needs, message, context),
+      createRegistrationToken: (message, context) =>
+        createRegistrationToken(needs, message, context),
     }
   },
 })

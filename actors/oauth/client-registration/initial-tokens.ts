@@ -21,7 +21,7 @@ export type InitialTokenNeeds = {
   readonly random: Random
 }
 
-export async function createToken(
+export async function createRegistrationToken(
   { database, clock, random }: InitialTokenNeeds,
   { principal, address, expiresInSecs, maxUses, scopes: requested, idempotency }: CreateToken,
   context: MessageContext,

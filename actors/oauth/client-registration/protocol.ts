@@ -4,12 +4,12 @@ import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { Principal } from '../../domain/principal.js'
 
 export type ClientRegistrationProtocol = {
-  register: Ask<Register, Registered | MetadataRefused | TokenRefused>
-  read: Ask<ManageRegistration, RegistrationFound | TokenRefused>
-  replace: Ask<ReplaceRegistration, RegistrationFound | MetadataRefused | TokenRefused>
-  remove: Ask<ManageRegistration, { readonly tag: 'removed' } | TokenRefused>
+  registerClient: Ask<Register, Registered | MetadataRefused | TokenRefused>
+  readRegistration: Ask<ManageRegistration, RegistrationFound | TokenRefused>
+  replaceRegistration: Ask<ReplaceRegistration, RegistrationFound | MetadataRefused | TokenRefused>
+  deleteRegistration: Ask<ManageRegistration, { readonly tag: 'removed' } | TokenRefused>
   /** Creates an initial access token. */
-  createToken: Ask<CreateToken, TokenCreated | ScopesRefused | IdempotencyRefused>
+  createRegistrationToken: Ask<CreateToken, TokenCreated | ScopesRefused | IdempotencyRefused>
 }
 
 /** The metadata as sent. Unknown members are ignored (RFC 7591 section 2). */
@@ -78,4 +78,6 @@ export type IdempotencyRefused =
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }
 
-export const clientRegistration = address<ClientRegistrationProtocol>('registration', ['read'])
+export const clientRegistration = address<ClientRegistrationProtocol>('registration', [
+  'readRegistration',
+])

@@ -188,7 +188,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
     }
 
     return {
-      async list({ principal, limit, after }, context) {
+      async listApplications({ principal, limit, after }, context) {
         const { tenantId } = principal
         const rows = await database.tenant(
           tenantId,
@@ -199,7 +199,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         return { tag: 'listed', applications: items.map(toApplication), next }
       },
 
-      async read({ principal, applicationId }, context) {
+      async getApplication({ principal, applicationId }, context) {
         const { tenantId } = principal
         if (!isUuid(applicationId)) return { tag: 'unknown' }
         const row = await database.tenant(
@@ -211,7 +211,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         return { tag: 'found', application: toApplication(row) }
       },
 
-      async create(message, context) {
+      async createApplication(message, context) {
         const { caller, draft, idempotency } = message
         const { principal } = caller
         const { tenantId } = principal
@@ -243,7 +243,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         )
       },
 
-      async replace(message, context) {
+      async replaceApplication(message, context) {
         const { caller, applicationId, draft } = message
         const { principal } = caller
         const { tenantId } = principal
@@ -263,7 +263,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         )
       },
 
-      async remove({ caller, applicationId }, context) {
+      async deleteApplication({ caller, applicationId }, context) {
         const { principal } = caller
         return changing(
           principal.tenantId,
@@ -279,7 +279,7 @@ export const applicationsActor = defineActor<ApplicationsProtocol, ApplicationsN
         )
       },
 
-      async rotateSecret({ caller, applicationId, overlapSecs }, context) {
+      async rotateApplicationSecret({ caller, applicationId, overlapSecs }, context) {
         const { principal } = caller
         return changing(principal.tenantId, applicationId, context.signal, async (tx, row) => {
           if (!needsSecret(row)) return { tag: 'no_secret' }

@@ -8,9 +8,9 @@ import type { AudienceRefused } from '../api-resources/protocol.js'
 import type { ListCursor } from '../../domain/paging.js'
 
 export type ApplicationsProtocol = {
-  list: Ask<ListApplications, ApplicationsListed>
-  read: Ask<ReadApplication, ApplicationFound | ApplicationUnknown>
-  create: Ask<
+  listApplications: Ask<ListApplications, ApplicationsListed>
+  getApplication: Ask<ReadApplication, ApplicationFound | ApplicationUnknown>
+  createApplication: Ask<
     CreateApplication,
     | ApplicationCreated
     | ApplicationInvalid
@@ -19,7 +19,7 @@ export type ApplicationsProtocol = {
     | IdempotencyRefused
   >
   /** Replaces the application completely: absent members get their defaults. */
-  replace: Ask<
+  replaceApplication: Ask<
     ReplaceApplication,
     | ApplicationReplaced
     | ApplicationInvalid
@@ -27,9 +27,9 @@ export type ApplicationsProtocol = {
     | ApplicationUnknown
     | ApplicationRefused
   >
-  remove: Ask<RemoveApplication, ApplicationRemoved | ApplicationUnknown>
+  deleteApplication: Ask<RemoveApplication, ApplicationRemoved | ApplicationUnknown>
   /** Creates a new secret. The old ones may stay valid for a while. */
-  rotateSecret: Ask<
+  rotateApplicationSecret: Ask<
     RotateSecret,
     SecretRotated | NoSecretToRotate | ApplicationForbidden | ApplicationUnknown
   >
@@ -194,4 +194,7 @@ export type IdempotencyRefused =
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }
 
-export const applications = address<ApplicationsProtocol>('applications', ['list', 'read'])
+export const applications = address<ApplicationsProtocol>('applications', [
+  'listApplications',
+  'getApplication',
+])

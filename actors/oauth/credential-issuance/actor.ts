@@ -138,7 +138,7 @@ export const credentialIssuanceActor = defineActor<
         issuerOfTenant: issuers.byTenant,
       }),
 
-      async listIssued({ caller, limit, after }, { signal }) {
+      async listIssuedCredentials({ caller, limit, after }, { signal }) {
         const { tenantId } = caller.principal
         const rows = await database.tenant(
           tenantId,
@@ -149,7 +149,7 @@ export const credentialIssuanceActor = defineActor<
         return { tag: 'listed', credentials: items.map(issuedRecord), next }
       },
 
-      async revokeIssued({ caller, credentialId }, { signal, requestId }) {
+      async revokeIssuedCredential({ caller, credentialId }, { signal, requestId }) {
         const { tenantId } = caller.principal
         if (!isUuid(credentialId)) return { tag: 'unknown' }
         const row = await database.tenant(
@@ -180,13 +180,13 @@ export const credentialIssuanceActor = defineActor<
         return row === undefined ? { tag: 'unknown' } : { tag: 'found', record: issuedRecord(row) }
       },
 
-      async nonce({ tenantSlug }, context) {
+      async createCredentialNonce({ tenantSlug }, context) {
         const issuer = await issuers.bySlug(tenantSlug, context)
         if (issuer === null && tenantSlug !== null) return { tag: 'not_enabled' }
         return { tag: 'made', nonce: await nonces.make(issuer?.identifier ?? baseUrl) }
       },
 
-      async credential(request, context) {
+      async requestCredential(request, context) {
         const issuer = await issuers.bySlug(request.tenantSlug, context)
         if (issuer === null)
           return request.tenantSlug === null
@@ -213,7 +213,7 @@ export const credentialIssuanceActor = defineActor<
         return outcome
       },
 
-      async notification(request, context) {
+      async notifyRootCredentialIssuer(request, context) {
         const issuer = await issuers.bySlug(request.tenantSlug, context)
         if (issuer === null) return { tag: 'not_enabled' }
         const token = await walletToken(tokenNeeds, issuer, request, context)
@@ -248,7 +248,7 @@ export const credentialIssuanceActor = defineActor<
         return known ? { tag: 'notified' } : UNKNOWN_NOTIFICATION
       },
 
-      async typeMetadata({ id }) {
+      async getCredentialTypeMetadata({ id }) {
         if (!isCredentialConfiguration(id)) return { tag: 'unknown' }
         const { body } = typeMetadata(baseUrl, id)
         const hash = createHash('sha256').update(body).digest('base64url').slice(0, 22)

@@ -156,7 +156,7 @@ export function credentialOffers(needs: OffersNeeds) {
   }
 
   return {
-    async createOffer(message: CreateOffer, context: MessageContext) {
+    async createCredentialOffer(message: CreateOffer, context: MessageContext) {
       const { principal } = message.caller
       const issuer = await needs.issuerOfTenant(principal.tenantId, context)
       if (issuer === null) return { tag: 'issuance_off' } as const
@@ -175,7 +175,7 @@ export function credentialOffers(needs: OffersNeeds) {
       )
     },
 
-    async listOffers({ caller, limit, after }: ListPage, { signal }: MessageContext) {
+    async listCredentialOffers({ caller, limit, after }: ListPage, { signal }: MessageContext) {
       const { tenantId } = caller.principal
       const rows = await database.tenant(
         tenantId,
@@ -186,7 +186,7 @@ export function credentialOffers(needs: OffersNeeds) {
       return { tag: 'listed', offers: items.map(record), next } satisfies OffersListed
     },
 
-    async readOffer(
+    async getCredentialOffer(
       { caller, offerId }: OneOffer,
       { signal }: MessageContext,
     ): Promise<OfferFound | OfferUnknown> {
@@ -200,7 +200,10 @@ export function credentialOffers(needs: OffersNeeds) {
       return row === undefined ? { tag: 'unknown' } : { tag: 'found', record: record(row) }
     },
 
-    async deleteOffer({ caller, offerId }: OneOffer, { requestId, signal }: MessageContext) {
+    async deleteCredentialOffer(
+      { caller, offerId }: OneOffer,
+      { requestId, signal }: MessageContext,
+    ) {
       const { tenantId } = caller.principal
       if (!isUuid(offerId)) return { tag: 'unknown' } as const
       return database.tenant(
@@ -215,7 +218,7 @@ export function credentialOffers(needs: OffersNeeds) {
       )
     },
 
-    async presentOffer(
+    async showCredentialOffer(
       { tenantSlug, handle }: PresentOffer,
       { signal }: MessageContext,
     ): Promise<OfferPresented | OfferUnknown> {

@@ -8,19 +8,19 @@ import type { PageTenant } from '../../domain/tenants/branding.js'
 import type { Unauthenticated } from '../tokens/protocol.js'
 
 export type CredentialIssuanceProtocol = {
-  createOffer: Ask<CreateOffer, OfferCreated | OfferRefused | IdempotencyRefused>
-  listOffers: Ask<ListPage, OffersListed>
-  readOffer: Ask<OneOffer, OfferFound | OfferUnknown>
+  createCredentialOffer: Ask<CreateOffer, OfferCreated | OfferRefused | IdempotencyRefused>
+  listCredentialOffers: Ask<ListPage, OffersListed>
+  getCredentialOffer: Ask<OneOffer, OfferFound | OfferUnknown>
   /** Withdraws an offer. Its code and the tokens from it request nothing any more. */
-  deleteOffer: Ask<OneOffer, { readonly tag: 'deleted' } | OfferUnknown>
+  deleteCredentialOffer: Ask<OneOffer, { readonly tag: 'deleted' } | OfferUnknown>
   /** The offer at its `credential_offer_uri` (OpenID4VCI section 4.1.3). Anonymous: the URL is the secret. */
-  presentOffer: Ask<PresentOffer, OfferPresented | OfferUnknown>
-  listIssued: Ask<ListPage, IssuedListed>
-  revokeIssued: Ask<OneIssued, IssuedFound | IssuedUnknown>
+  showCredentialOffer: Ask<PresentOffer, OfferPresented | OfferUnknown>
+  listIssuedCredentials: Ask<ListPage, IssuedListed>
+  revokeIssuedCredential: Ask<OneIssued, IssuedFound | IssuedUnknown>
   /** The nonce endpoint (OpenID4VCI section 7). */
-  nonce: Ask<OfIssuer, NonceMade | IssuerNotEnabled>
+  createCredentialNonce: Ask<OfIssuer, NonceMade | IssuerNotEnabled>
   /** The credential endpoint (OpenID4VCI section 8). */
-  credential: Ask<
+  requestCredential: Ask<
     WalletRequest,
     | CredentialsIssued
     | CredentialRefused
@@ -30,12 +30,12 @@ export type CredentialIssuanceProtocol = {
     | IssuerNotEnabled
   >
   /** The notification endpoint (OpenID4VCI section 11). */
-  notification: Ask<
+  notifyRootCredentialIssuer: Ask<
     WalletRequest,
     Notified | NotificationRefused | NoToken | Unauthenticated | IssuerNotEnabled
   >
   /** The document at a `vct` (SD-JWT VC section 6). */
-  typeMetadata: Ask<{ readonly id: string }, TypeMetadataFound | TypeUnknown>
+  getCredentialTypeMetadata: Ask<{ readonly id: string }, TypeMetadataFound | TypeUnknown>
 }
 
 export type OfferGrantType = 'pre-authorized_code' | 'authorization_code'
@@ -206,10 +206,10 @@ export type IdempotencyRefused =
   | { readonly tag: 'idempotency_in_progress' }
 
 export const credentialIssuance = address<CredentialIssuanceProtocol>('credential-issuance', [
-  'listOffers',
-  'readOffer',
-  'presentOffer',
-  'listIssued',
-  'nonce',
-  'typeMetadata',
+  'listCredentialOffers',
+  'getCredentialOffer',
+  'showCredentialOffer',
+  'listIssuedCredentials',
+  'createCredentialNonce',
+  'getCredentialTypeMetadata',
 ])

@@ -6,9 +6,21 @@ import { signingKeys } from '../signing-keys/protocol.js'
 import { tenants } from '../../identity/tenants/protocol.js'
 import { tokens } from '../tokens/protocol.js'
 import { refuseGone } from '../tokens/refusals.js'
-import { type CibaNeeds, startCiba } from './ciba.js'
-import { decideDevice, type DeviceNeeds, showDevice, startDevice } from './device.js'
-import { answerInbox, decideInInbox, type InboxNeeds, listFor, showInbox } from './inbox.js'
+import { type CibaNeeds, authorizeBackchannel } from './ciba.js'
+import {
+  verifyDevice,
+  type DeviceNeeds,
+  showDeviceVerification,
+  authorizeDevice,
+} from './device.js'
+import {
+  answerInbox,
+  approveBackchannelRequest,
+  denyBackchannelRequest,
+  type InboxNeeds,
+  listBackchannelRequests,
+  showInbox,
+} from './inbox.js'
 import { backchannelMetrics } from './metrics.js'
 import { backchannel, type BackchannelProtocol } from './protocol.js'
 
@@ -21,7 +33,8 @@ export const backchannelActor = defineActor<BackchannelProtocol, BackchannelNeed
   asks: { sessions: browserSessions, tenants, tokens, keys: signingKeys },
   mailbox: { capacity: 2048, inflightMax: 256 },
   lane: {
-    decideInInbox: ({ requestId }) => requestId,
+    approveBackchannelRequest: ({ requestId }) => requestId,
+    denyBackchannelRequest: ({ requestId }) => requestId,
     answerInbox: ({ requestId }) => requestId,
   },
   // The actor has no state that a restart would repair.
@@ -29,16 +42,17 @@ export const backchannelActor = defineActor<BackchannelProtocol, BackchannelNeed
   create: ({ registry, ...rest }) => {
     const needs = { ...rest, metrics: backchannelMetrics(registry) }
     return {
-      startDevice: (message, context) =>
-        startDevice(needs, message, context).catch((error) => refuseGone(error, message)),
-      showDevice: (message, context) => showDevice(needs, message, context),
-      decideDevice: (message, context) => decideDevice(needs, message, context),
-      startCiba: (message, context) =>
-        startCiba(needs, message, context).catch((error) => refuseGone(error, message)),
-      listInbox({ person }, context) {
-        return listFor(needs, person, context)
-      },
-      decideInInbox: (message, context) => decideInInbox(needs, message, context),
+      authorizeDevice: (message, context) =>
+        authorizeDevice(needs, message, context).catch((error) => refuseGone(error, message)),
+      showDeviceVerification: (message, context) => showDeviceVerification(needs, message, context),
+      verifyDevice: (message, context) => verifyDevice(needs, message, context),
+      authorizeBackchannel: (message, context) =>
+        authorizeBackchannel(needs, message, context).catch((error) => refuseGone(error, message)),
+      listBackchannelRequests: (message, context) =>
+        listBackchannelRequests(needs, message, context),
+      approveBackchannelRequest: (message, context) =>
+        approveBackchannelRequest(needs, message, context),
+      denyBackchannelRequest: (message, context) => denyBackchannelRequest(needs, message, context),
       showInbox: (message, context) => showInbox(needs, message, context),
       answerInbox: (message, context) => answerInbox(needs, message, context),
     }

@@ -34,7 +34,7 @@ export type CibaNeeds = ClientRequestNeeds &
     readonly metrics: BackchannelMetrics
   }
 
-export function startCiba(
+export function authorizeBackchannel(
   needs: CibaNeeds,
   request: TokenRequest,
   context: MessageContext,

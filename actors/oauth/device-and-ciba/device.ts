@@ -50,7 +50,7 @@ export type DeviceNeeds = ClientRequestNeeds &
     readonly metrics: BackchannelMetrics
   }
 
-export function startDevice(
+export function authorizeDevice(
   needs: DeviceNeeds,
   request: TokenRequest,
   context: MessageContext,
@@ -106,7 +106,7 @@ async function startFor(
   throw new Error('no free user code was found')
 }
 
-export async function showDevice(
+export async function showDeviceVerification(
   needs: DeviceNeeds,
   message: ShowDevice,
   context: MessageContext,
@@ -120,7 +120,7 @@ export async function showDevice(
   return { tag: 'asked', ...consentPageOf(found, session, uiLocales) }
 }
 
-export async function decideDevice(
+export async function verifyDevice(
   needs: DeviceNeeds,
   message: DecideDevice,
   context: MessageContext,

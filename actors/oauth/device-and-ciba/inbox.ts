@@ -4,7 +4,7 @@
  * factor. See docs/reference/oauth.md.
  */
 import { highestRole } from '../../domain/scopes.js'
-import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, Handler, MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   findInInbox,
   type InboxRequest,
@@ -25,7 +25,8 @@ import { decide, decidedBefore, type Decider, type DecisionNeeds, grantable } fr
 import type { BackchannelMetrics } from './metrics.js'
 import type {
   AnswerInbox,
-  DecideInInbox,
+  BackchannelProtocol,
+  DecideRequest,
   InboxAnswered,
   InboxDecided,
   InboxEntry,
@@ -52,9 +53,9 @@ type TenantDecider = Decider & { readonly tenantId: string }
 const TOKEN_DEMAND = { level: 2, maxAgeSecs: null } as const
 
 /** The pending requests of a user. `step_up_needed` if the sign-in of the token was too weak. */
-export async function listFor(
+export async function listBackchannelRequests(
   needs: InboxNeeds,
-  person: InboxPerson,
+  { person }: { readonly person: InboxPerson },
   context: MessageContext,
 ): Promise<InboxListed | StepUpNeeded> {
   const who = await deciderOf(needs, person, context)
@@ -97,12 +98,27 @@ function entryOf(row: InboxRequest, who: Decider): InboxEntry {
 const levelOf = ({ levelAsked }: Pick<PendingBackchannelRequest, 'levelAsked'>): 2 | 3 =>
   levelAsked === 3 ? 3 : 2
 
-export async function decideInInbox(
+type Handling<K extends keyof BackchannelProtocol> = Handler<InboxNeeds, BackchannelProtocol, K>
+
+export const approveBackchannelRequest: Handling<'approveBackchannelRequest'> = (
+  needs,
+  message,
+  context,
+) => decideInInbox(needs, message, { approve: true }, context)
+
+export const denyBackchannelRequest: Handling<'denyBackchannelRequest'> = (
+  needs,
+  message,
+  context,
+) => decideInInbox(needs, message, { approve: false }, context)
+
+/** `shown`: the scopes that the page showed. Others are not granted. Absent: all grantable scopes. */
+async function decideInInbox(
   needs: InboxNeeds,
-  message: DecideInInbox,
+  { person, requestId, address }: DecideRequest<InboxPerson>,
+  { approve, shown }: { readonly approve: boolean; readonly shown?: readonly string[] },
   context: MessageContext,
 ): Promise<InboxDecided | InboxRefused> {
-  const { person, requestId, approve, shown, address } = message
   const { database, clock, settings, metrics } = needs
   const who = await deciderOf(needs, person, context)
   if (who === null || !isUuid(requestId)) return { tag: 'unknown_request' }
@@ -183,8 +199,8 @@ export async function answerInbox(
   context: MessageContext,
 ): Promise<InboxAnswered> {
   const person = { by: 'session', session } as const
-  const message = { person, requestId, approve, shown, address }
-  const outcome = await decideInInbox(needs, message, context)
+  const message = { person, requestId, address }
+  const outcome = await decideInInbox(needs, message, { approve, shown }, context)
   switch (outcome.tag) {
     case 'decided':
       return { ...outcome, tenant: await tenantOf(needs, session, context) }

@@ -11,16 +11,21 @@ import type { OAuthRefused, ProofRefused, TokenRequest } from '../tokens/protoco
 
 export type BackchannelProtocol = {
   /** RFC 8628 section 3.1. */
-  startDevice: Ask<TokenRequest, DeviceStarted | OAuthRefused | ProofRefused>
+  authorizeDevice: Ask<TokenRequest, DeviceStarted | OAuthRefused | ProofRefused>
   /** The verification page: asks for the code, then for consent (RFC 8628 section 3.3). */
-  showDevice: Ask<ShowDevice, DevicePage>
+  showDeviceVerification: Ask<ShowDevice, DevicePage>
   /** The user approved or denied the device. */
-  decideDevice: Ask<DecideDevice, DevicePage | DeviceDecided>
+  verifyDevice: Ask<DecideDevice, DevicePage | DeviceDecided>
   /** CIBA section 7.1. */
-  startCiba: Ask<TokenRequest, CibaStarted | CibaRefused | OAuthRefused | ProofRefused>
+  authorizeBackchannel: Ask<TokenRequest, CibaStarted | CibaRefused | OAuthRefused | ProofRefused>
   /** The pending requests of a user, the newest first. */
-  listInbox: Ask<{ readonly person: InboxPerson }, InboxListed | StepUpNeeded>
-  decideInInbox: Ask<DecideInInbox, InboxDecided | InboxRefused>
+  listBackchannelRequests: Ask<{ readonly person: InboxPerson }, InboxListed | StepUpNeeded>
+  /**
+   * An access token can only deny: an approval gives the user's authority to another application, which no application
+   * may trigger with its own token.
+   */
+  approveBackchannelRequest: Ask<DecideRequest<SignedInPerson>, InboxDecided | InboxRefused>
+  denyBackchannelRequest: Ask<DecideRequest<InboxPerson>, InboxDecided | InboxRefused>
   /** The same for the page, which redirects to a stronger sign-in if needed. */
   showInbox: Ask<{ readonly session: BrowserSession }, InboxSeen>
   answerInbox: Ask<AnswerInbox, InboxAnswered>
@@ -148,20 +153,12 @@ export type InboxEntry = {
 }
 export type InboxListed = { readonly tag: 'listed'; readonly requests: readonly InboxEntry[] }
 
-/**
- * The answer to one request. An access token can only deny: an approval gives the user's authority to
- * another application, which no application may trigger with its own token.
- */
-export type DecideInInbox = {
+export type DecideRequest<Person> = {
   readonly requestId: string
-  /** The scopes that the page showed. Others are not granted. Absent: all grantable scopes. */
-  readonly shown?: readonly string[] | undefined
+  readonly person: Person
   /** Client address of the user, with trusted proxies resolved. */
   readonly address: string
-} & (
-  | { readonly approve: boolean; readonly person: SignedInPerson }
-  | { readonly approve: false; readonly person: InboxPerson }
-)
+}
 export type InboxDecided = {
   readonly tag: 'decided'
   readonly approved: boolean
@@ -200,4 +197,7 @@ export type InboxAnswered =
   | { readonly tag: 'nothing_to_grant' }
   | { readonly tag: 'interaction'; readonly location: string }
 
-export const backchannel = address<BackchannelProtocol>('backchannel', ['listInbox', 'showInbox'])
+export const backchannel = address<BackchannelProtocol>('backchannel', [
+  'listBackchannelRequests',
+  'showInbox',
+])

@@ -143,7 +143,7 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
           ? documentOf(message, context)
           : { tag: 'not_enabled' },
 
-      async issuerMetadata({ tenantSlug, signed }, context) {
+      async getCredentialIssuerMetadata({ tenantSlug, signed }, context) {
         const tenant =
           tenantSlug === null ? await rootTenant(context) : await issuing(tenantSlug, context)
         let document = rootIssuer(tenant)

@@ -6,7 +6,7 @@ export type DiscoveryProtocol = {
   /** The metadata at the addresses of an issuer with a path (RFC 8414 section 3.1). */
   documentAtPath: Ask<DocumentAtPath, PublishedDocument | IssuerNotEnabled | KeysUnavailable>
   /** The metadata of a credential issuer, as JSON or signed (OpenID4VCI section 12.2.2). */
-  issuerMetadata: Ask<
+  getCredentialIssuerMetadata: Ask<
     IssuerMetadataQuery,
     PublishedDocument | SignedMetadata | IssuerNotEnabled | KeysUnavailable
   >
@@ -60,6 +60,6 @@ export type IssuerNotEnabled = { readonly tag: 'not_enabled' }
 export const discovery = address<DiscoveryProtocol>('discovery', [
   'document',
   'documentAtPath',
-  'issuerMetadata',
+  'getCredentialIssuerMetadata',
   'tenantDocument',
 ])

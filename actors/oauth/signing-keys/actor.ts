@@ -47,7 +47,7 @@ export const signingKeysActor = defineActor<SigningKeysProtocol, SigningKeysNeed
   asks: {},
   mailbox: { capacity: 16_384, inflightMax: 1_024 },
   lane: {
-    rotate: () => 'rotation',
+    rotateSigningKeys: () => 'rotation',
     maintain: () => 'rotation',
   },
   create: (needs, { log }) => {
@@ -75,7 +75,7 @@ export const signingKeysActor = defineActor<SigningKeysProtocol, SigningKeysNeed
         if (ring === undefined) return UNAVAILABLE
         return ring.verification.get(kid) ?? { tag: 'unknown' }
       },
-      async rotate(demand, context) {
+      async rotateSigningKeys(demand, context) {
         const { caller } = demand
         const by = caller === undefined ? null : { caller, requestId: context.requestId }
         const plan = (rows: readonly KeyRow[]) => planRotation(rows, clock.now(), demand)

@@ -17,7 +17,7 @@ export type SigningKeysProtocol = {
     VerificationKeyFound | KeyUnknown | KeysUnavailable
   >
   /** Replaces current keys before their time. Existing tokens stay verifiable. */
-  rotate: Ask<RotateKeys, Rotated | RotatedTooRecently | KeysUnavailable>
+  rotateSigningKeys: Ask<RotateKeys, Rotated | RotatedTooRecently | KeysUnavailable>
   /** Creates missing keys, rotates old ones and deletes expired ones. */
   maintain: Ask<null, Maintained | KeysUnavailable>
   /** For readiness: whether tokens can be signed, and whether a restart could load its keys. */

@@ -179,7 +179,7 @@ export const statusListsActor = defineActor<StatusListsProtocol, StatusListsNeed
     }
 
     return {
-      async list({ listId, time, gzip: wantsGzip }, context) {
+      async getStatusList({ listId, time, gzip: wantsGzip }, context) {
         if (time !== null) return { tag: 'no_history' }
         if (!isUuid(listId)) return { tag: 'unknown' }
         const found = await current(listId, context)
@@ -191,7 +191,7 @@ export const statusListsActor = defineActor<StatusListsProtocol, StatusListsNeed
         return { tag: 'found', body, gzip: compressed, etag, maxAgeSecs: found.maxAgeSecs }
       },
 
-      async aggregation(_message, { signal }) {
+      async listStatusLists(_message, { signal }) {
         // All lists of the deployment: an id tells nothing about its tenant.
         const ids = await aggregations.get('all', [], () =>
           database.system((tx) => statusListIds(tx, LISTS_AGGREGATED_MAX), { signal }),

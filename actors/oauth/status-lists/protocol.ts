@@ -3,9 +3,9 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
 export type StatusListsProtocol = {
   /** The current token of a list. Anonymous: the URL of a list is in every token that it covers. */
-  list: Ask<ReadStatusList, StatusListFound | StatusListUnknown | HistoryNotOffered>
+  getStatusList: Ask<ReadStatusList, StatusListFound | StatusListUnknown | HistoryNotOffered>
   /** The URLs of the lists, for verifiers that fetch them in advance (section 9). */
-  aggregation: Ask<null, StatusListsAggregated>
+  listStatusLists: Ask<null, StatusListsAggregated>
 }
 
 export type ReadStatusList = {
@@ -31,4 +31,7 @@ export type HistoryNotOffered = { readonly tag: 'no_history' }
 /** URLs, newest first. */
 export type StatusListsAggregated = { readonly tag: 'aggregated'; readonly uris: readonly string[] }
 
-export const statusLists = address<StatusListsProtocol>('status-lists', ['list', 'aggregation'])
+export const statusLists = address<StatusListsProtocol>('status-lists', [
+  'getStatusList',
+  'listStatusLists',
+])

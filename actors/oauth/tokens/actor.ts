@@ -6,7 +6,7 @@ import { PolicyDenied } from '../access-policies/enforcement.js'
 import { signingKeys } from '../signing-keys/protocol.js'
 import { grantAgent } from './grants/agent-login.js'
 import { grantDelegated } from './grants/delegation.js'
-import { issue } from './grants/issue.js'
+import { issueToken } from './grants/issue.js'
 import { grantOrganization } from './grants/organization-token.js'
 import { type PolicyRefusal, type TokensProtocol, tokens } from './protocol.js'
 import { guardedTools, type TokensNeeds, tokenTools } from './tools.js'
@@ -28,7 +28,7 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
   lane: {
     grantDelegated: ({ delegationId }) => delegationId,
     // Concurrent uses of one refresh token or code are serialised here. Across processes the row decides.
-    issue: ({ form }) => form.find(([name]) => SINGLE_USE.has(name))?.[1],
+    issueToken: ({ form }) => form.find(([name]) => SINGLE_USE.has(name))?.[1],
   },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
@@ -47,10 +47,10 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
         grantDelegated(guardedTools(tools, message.address, context), message, context).catch(
           asRefusal,
         ),
-      issue: (message, context) => issue(tools, message, context),
+      issueToken: (message, context) => issueToken(tools, message, context),
       identifyClient: (message, context) => identifyClient(tools, message, context),
-      introspect: (message, context) => introspectToken(tools, message, context),
-      revoke: (message, context) => revokeToken(tools, message, context),
+      introspectToken: (message, context) => introspectToken(tools, message, context),
+      revokeToken: (message, context) => revokeToken(tools, message, context),
       originListed: async ({ origin, clientId }) => ({
         tag: (await clients.lists(origin, clientId)) ? 'listed' : 'not_listed',
       }),

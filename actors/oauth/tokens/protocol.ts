@@ -26,14 +26,17 @@ export type TokensProtocol = {
   /** Redeems an approved delegation once. The caller has authenticated the agent. */
   grantDelegated: Ask<GrantDelegated, DelegatedGranted | PolicyRefusal | { readonly tag: 'gone' }>
   /** Handles a token request of any grant type. */
-  issue: Ask<TokenRequest, Issued | SecretIssued | ProofRefused | OAuthRefused>
+  issueToken: Ask<TokenRequest, Issued | SecretIssued | ProofRefused | OAuthRefused>
   /** Authenticates the client of a request to another endpoint, such as PAR. */
   identifyClient: Ask<IdentifyClient, ClientIdentified | ProofRefused | OAuthRefused>
-  introspect: Ask<IntrospectRequest, Introspected | ProofRefused | OAuthRefused | Unauthenticated>
+  introspectToken: Ask<
+    IntrospectRequest,
+    Introspected | ProofRefused | OAuthRefused | Unauthenticated
+  >
   /** Whether CORS allows a web origin to read responses of the token endpoint. */
   originListed: Ask<OriginListed, { readonly tag: 'listed' } | { readonly tag: 'not_listed' }>
   /** Revokes a token of the requesting client, and its refresh family (RFC 7009). */
-  revoke: Ask<TokenRequest, Revoked | OAuthRefused>
+  revokeToken: Ask<TokenRequest, Revoked | OAuthRefused>
   /** Drops cached token status and clients of these ids, after a revocation or suspension. */
   invalidate: Send<Invalidate>
 }
@@ -330,6 +333,6 @@ export type Invalidate = {
 
 export const tokens = address<TokensProtocol>('tokens', [
   'authenticate',
-  'introspect',
+  'introspectToken',
   'originListed',
 ])

@@ -186,7 +186,7 @@ export const accessPolicyRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(accessPolicies, 'evaluate', {
+  route(accessPolicies, 'evaluateAccessPolicies', {
     method: 'POST',
     path: `${POLICIES}/evaluate`,
     operationId: 'evaluateAccessPolicies',

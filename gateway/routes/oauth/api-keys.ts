@@ -110,7 +110,7 @@ const refusals = {
 }
 
 export const apiKeyRoutes: readonly Route[] = [
-  route(apiKeys, 'list', {
+  route(apiKeys, 'listApiKeys', {
     method: 'GET',
     path: KEYS,
     operationId: 'listApiKeys',
@@ -130,7 +130,7 @@ export const apiKeyRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(apiKeys, 'create', {
+  route(apiKeys, 'createApiKey', {
     method: 'POST',
     path: KEYS,
     operationId: 'createApiKey',
@@ -175,7 +175,7 @@ export const apiKeyRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(apiKeys, 'read', {
+  route(apiKeys, 'readApiKey', {
     method: 'GET',
     path: KEY,
     operationId: 'readApiKey',
@@ -187,7 +187,7 @@ export const apiKeyRoutes: readonly Route[] = [
     message: oneOf,
     replies: { found: reply(200, ApiKey, ({ key }) => keyJson(key)), unknown },
   }),
-  route(apiKeys, 'rotate', {
+  route(apiKeys, 'rotateApiKey', {
     method: 'POST',
     path: `${KEY}/rotate`,
     operationId: 'rotateApiKey',
@@ -215,7 +215,7 @@ export const apiKeyRoutes: readonly Route[] = [
       }),
     },
   }),
-  route(apiKeys, 'remove', {
+  route(apiKeys, 'deleteApiKey', {
     method: 'DELETE',
     path: KEY,
     operationId: 'deleteApiKey',

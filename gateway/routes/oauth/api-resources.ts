@@ -73,7 +73,7 @@ export const apiResourceRoutes: readonly Route[] = [
       }),
     },
   }),
-  route(apiResources, 'describe', {
+  route(apiResources, 'getApiResourceMetadata', {
     method: 'GET',
     path: `${RESOURCES}/{id}/protected-resource-metadata`,
     operationId: 'getApiResourceMetadata',

@@ -179,7 +179,7 @@ const foreign = { scheme: 'browser', forms: 'foreign' } as const
 const Handle = z.object({ handle: z.string().max(64) })
 
 export const authorizeRoutes: readonly Route[] = [
-  route(authorization, 'begin', {
+  route(authorization, 'authorize', {
     ...shared,
     method: 'GET',
     path: '/oauth/authorize',
@@ -200,7 +200,7 @@ export const authorizeRoutes: readonly Route[] = [
     }),
     replies,
   }),
-  route(authorization, 'begin', {
+  route(authorization, 'authorize', {
     ...shared,
     method: 'POST',
     path: '/oauth/authorize',
@@ -217,7 +217,7 @@ export const authorizeRoutes: readonly Route[] = [
     }),
     replies,
   }),
-  route(authorization, 'resume', {
+  route(authorization, 'resumeAuthorization', {
     ...shared,
     exposure: 'internal',
     method: 'GET',
@@ -233,7 +233,7 @@ export const authorizeRoutes: readonly Route[] = [
     }),
     replies: storedReplies,
   }),
-  route(authorization, 'decide', {
+  route(authorization, 'decideAuthorization', {
     ...shared,
     exposure: 'internal',
     method: 'POST',

@@ -83,7 +83,7 @@ const CibaResponse = z
 
 const describe = ({ description }: CibaRefused) => ({ description })
 
-const start = route(backchannel, 'startCiba', {
+const start = route(backchannel, 'authorizeBackchannel', {
   method: 'POST',
   path: '/bc-authorize',
   operationId: 'authorizeBackchannel',
@@ -162,7 +162,7 @@ function personOf(request: {
   throw new Error('the route has no authenticated caller')
 }
 
-const list = route(backchannel, 'listInbox', {
+const list = route(backchannel, 'listBackchannelRequests', {
   method: 'GET',
   path: REQUESTS,
   operationId: 'listBackchannelRequests',
@@ -204,7 +204,7 @@ const answers = {
 
 const decision = { method: 'POST', tags: TAGS, exposure: 'public', params: One } as const
 
-const approve = route(backchannel, 'decideInInbox', {
+const approve = route(backchannel, 'approveBackchannelRequest', {
   ...decision,
   security: page_call,
   path: `${REQUESTS}/{id}/approve`,
@@ -214,13 +214,12 @@ const approve = route(backchannel, 'decideInInbox', {
   message: ({ session, params, clientAddress }) => ({
     person: { by: 'session' as const, session },
     requestId: params.id,
-    approve: true as const,
     address: clientAddress,
   }),
   replies: answers,
 })
 
-const deny = route(backchannel, 'decideInInbox', {
+const deny = route(backchannel, 'denyBackchannelRequest', {
   ...decision,
   security: person,
   path: `${REQUESTS}/{id}/deny`,
@@ -230,7 +229,6 @@ const deny = route(backchannel, 'decideInInbox', {
   message: (request) => ({
     person: personOf(request),
     requestId: request.params.id,
-    approve: false as const,
     address: request.clientAddress,
   }),
   replies: answers,

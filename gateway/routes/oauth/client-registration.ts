@@ -143,7 +143,7 @@ const shared = {
 const Client = z.object({ client_id: z.string().max(64) })
 
 export const registrationRoutes: readonly Route[] = [
-  route(clientRegistration, 'register', {
+  route(clientRegistration, 'registerClient', {
     ...shared,
     method: 'POST',
     path: '/oauth/register',
@@ -165,7 +165,7 @@ export const registrationRoutes: readonly Route[] = [
     }),
     replies: { registered: reply(201, Information, information), refused, token_refused },
   }),
-  route(clientRegistration, 'read', {
+  route(clientRegistration, 'readRegistration', {
     ...shared,
     method: 'GET',
     path: PATH,
@@ -180,7 +180,7 @@ export const registrationRoutes: readonly Route[] = [
     }),
     replies: { found, token_refused },
   }),
-  route(clientRegistration, 'replace', {
+  route(clientRegistration, 'replaceRegistration', {
     ...shared,
     method: 'PUT',
     path: PATH,
@@ -197,7 +197,7 @@ export const registrationRoutes: readonly Route[] = [
     }),
     replies: { found, refused, token_refused },
   }),
-  route(clientRegistration, 'remove', {
+  route(clientRegistration, 'deleteRegistration', {
     ...shared,
     method: 'DELETE',
     path: PATH,
@@ -212,7 +212,7 @@ export const registrationRoutes: readonly Route[] = [
     }),
     replies: { removed: empty(204), token_refused },
   }),
-  route(clientRegistration, 'createToken', {
+  route(clientRegistration, 'createRegistrationToken', {
     method: 'POST',
     path: '/api/v1/oauth/registration-tokens',
     operationId: 'createRegistrationToken',

@@ -163,7 +163,7 @@ const domainNotVerified = problem(
 const unknown = problem(404, 'not-found', { detail: 'The application does not exist.' })
 
 export const applicationRoutes: readonly Route[] = [
-  route(applications, 'list', {
+  route(applications, 'listApplications', {
     method: 'GET',
     path: '/api/v1/applications',
     operationId: 'listApplications',
@@ -182,7 +182,7 @@ export const applicationRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(applications, 'create', {
+  route(applications, 'createApplication', {
     method: 'POST',
     path: '/api/v1/applications',
     operationId: 'createApplication',
@@ -231,7 +231,7 @@ export const applicationRoutes: readonly Route[] = [
       }),
     },
   }),
-  route(applications, 'read', {
+  route(applications, 'getApplication', {
     method: 'GET',
     path: '/api/v1/applications/{application_id}',
     operationId: 'getApplication',
@@ -249,7 +249,7 @@ export const applicationRoutes: readonly Route[] = [
       unknown,
     },
   }),
-  route(applications, 'replace', {
+  route(applications, 'replaceApplication', {
     method: 'PUT',
     path: '/api/v1/applications/{application_id}',
     operationId: 'replaceApplication',
@@ -281,7 +281,7 @@ export const applicationRoutes: readonly Route[] = [
       unknown,
     },
   }),
-  route(applications, 'remove', {
+  route(applications, 'deleteApplication', {
     method: 'DELETE',
     path: '/api/v1/applications/{application_id}',
     operationId: 'deleteApplication',
@@ -297,7 +297,7 @@ export const applicationRoutes: readonly Route[] = [
     }),
     replies: { removed: empty(204), unknown },
   }),
-  route(applications, 'rotateSecret', {
+  route(applications, 'rotateApplicationSecret', {
     method: 'POST',
     path: '/api/v1/applications/{application_id}/rotate-secret',
     operationId: 'rotateApplicationSecret',

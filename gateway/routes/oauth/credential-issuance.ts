@@ -206,21 +206,21 @@ const AT = '/credential-issuers/{tenant_slug}'
 const OfferParams = z.object({ offer_handle: z.string().max(64) })
 
 export const credentialIssuanceRoutes: readonly Route[] = [
-  route(credentialIssuance, 'presentOffer', {
+  route(credentialIssuance, 'showCredentialOffer', {
     ...offer,
     path: '/credential-offers/{offer_handle}',
     operationId: 'readRootCredentialOffer',
     params: OfferParams,
     message: ({ params }) => ({ tenantSlug: null, handle: params.offer_handle }),
   }),
-  route(credentialIssuance, 'presentOffer', {
+  route(credentialIssuance, 'showCredentialOffer', {
     ...offer,
     path: `${AT}/credential-offers/{offer_handle}`,
     operationId: 'readTenantCredentialOffer',
     params: ofTenant.extend(OfferParams.shape),
     message: ({ params }) => ({ tenantSlug: params.tenant_slug, handle: params.offer_handle }),
   }),
-  route(credentialIssuance, 'presentOffer', {
+  route(credentialIssuance, 'showCredentialOffer', {
     ...wallet,
     method: 'GET',
     path: '/credential-offers/{offer_handle}/page',
@@ -233,14 +233,14 @@ export const credentialIssuanceRoutes: readonly Route[] = [
     message: ({ params }) => ({ tenantSlug: undefined, handle: params.offer_handle }),
     replies: { presented: page(200, offerPage), unknown: page(404, offerEndedPage) },
   }),
-  route(credentialIssuance, 'nonce', {
+  route(credentialIssuance, 'createCredentialNonce', {
     ...nonce,
     path: '/nonce',
     operationId: 'createCredentialNonce',
     summary: 'Get a nonce for key proofs to the root issuer',
     message: () => ({ tenantSlug: null }),
   }),
-  route(credentialIssuance, 'nonce', {
+  route(credentialIssuance, 'createCredentialNonce', {
     ...nonce,
     path: `${AT}/nonce`,
     operationId: 'createTenantCredentialNonce',
@@ -248,14 +248,14 @@ export const credentialIssuanceRoutes: readonly Route[] = [
     params: ofTenant,
     message: ({ params }) => ({ tenantSlug: params.tenant_slug }),
   }),
-  route(credentialIssuance, 'credential', {
+  route(credentialIssuance, 'requestCredential', {
     ...credential,
     path: '/credential',
     operationId: 'requestCredential',
     summary: 'Request a credential of the root issuer',
     message: (request) => walletRequest(request, null),
   }),
-  route(credentialIssuance, 'credential', {
+  route(credentialIssuance, 'requestCredential', {
     ...credential,
     path: `${AT}/credential`,
     operationId: 'requestTenantCredential',
@@ -263,14 +263,14 @@ export const credentialIssuanceRoutes: readonly Route[] = [
     params: ofTenant,
     message: (request) => walletRequest(request, request.params.tenant_slug),
   }),
-  route(credentialIssuance, 'notification', {
+  route(credentialIssuance, 'notifyRootCredentialIssuer', {
     ...notification,
     path: '/notification',
     operationId: 'notifyRootCredentialIssuer',
     summary: 'Report to the root issuer what became of credentials',
     message: (request) => walletRequest(request, null),
   }),
-  route(credentialIssuance, 'notification', {
+  route(credentialIssuance, 'notifyRootCredentialIssuer', {
     ...notification,
     path: `${AT}/notification`,
     operationId: 'notifyTenantCredentialIssuer',
@@ -278,7 +278,7 @@ export const credentialIssuanceRoutes: readonly Route[] = [
     params: ofTenant,
     message: (request) => walletRequest(request, request.params.tenant_slug),
   }),
-  route(credentialIssuance, 'typeMetadata', {
+  route(credentialIssuance, 'getCredentialTypeMetadata', {
     ...wallet,
     method: 'GET',
     path: '/credential-types/{credential_type}',

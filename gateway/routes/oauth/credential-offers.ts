@@ -131,7 +131,7 @@ const IssuedParams = z.object({ issued_credential_id: z.string().max(64) })
 const unknownOffer = problem(404, 'not-found', { detail: 'The credential offer does not exist.' })
 
 export const credentialOfferRoutes: readonly Route[] = [
-  route(credentialIssuance, 'createOffer', {
+  route(credentialIssuance, 'createCredentialOffer', {
     ...facts,
     method: 'POST',
     path: OFFERS,
@@ -177,7 +177,7 @@ export const credentialOfferRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(credentialIssuance, 'listOffers', {
+  route(credentialIssuance, 'listCredentialOffers', {
     ...facts,
     method: 'GET',
     path: OFFERS,
@@ -194,7 +194,7 @@ export const credentialOfferRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(credentialIssuance, 'readOffer', {
+  route(credentialIssuance, 'getCredentialOffer', {
     ...facts,
     method: 'GET',
     path: `${OFFERS}/{credential_offer_id}`,
@@ -210,7 +210,7 @@ export const credentialOfferRoutes: readonly Route[] = [
       unknown: unknownOffer,
     },
   }),
-  route(credentialIssuance, 'deleteOffer', {
+  route(credentialIssuance, 'deleteCredentialOffer', {
     ...facts,
     method: 'DELETE',
     path: `${OFFERS}/{credential_offer_id}`,
@@ -225,7 +225,7 @@ export const credentialOfferRoutes: readonly Route[] = [
     }),
     replies: { deleted: empty(204), unknown: unknownOffer },
   }),
-  route(credentialIssuance, 'listIssued', {
+  route(credentialIssuance, 'listIssuedCredentials', {
     ...facts,
     method: 'GET',
     path: ISSUED,
@@ -243,7 +243,7 @@ export const credentialOfferRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(credentialIssuance, 'revokeIssued', {
+  route(credentialIssuance, 'revokeIssuedCredential', {
     ...facts,
     method: 'POST',
     path: `${ISSUED}/{issued_credential_id}/revoke`,

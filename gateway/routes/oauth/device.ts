@@ -39,7 +39,7 @@ const DeviceResponse = z
   })
   .meta({ id: 'DeviceAuthorizationResponse' })
 
-const start = route(backchannel, 'startDevice', {
+const start = route(backchannel, 'authorizeDevice', {
   method: 'POST',
   path: '/oauth/device/code',
   operationId: 'authorizeDevice',
@@ -88,7 +88,7 @@ const replies = {
   busy: page(503, busyPage),
 }
 
-const show = route(backchannel, 'showDevice', {
+const show = route(backchannel, 'showDeviceVerification', {
   ...shared,
   method: 'GET',
   path: DEVICE_PAGE,
@@ -108,7 +108,7 @@ const show = route(backchannel, 'showDevice', {
   replies,
 })
 
-const send = route(backchannel, 'decideDevice', {
+const send = route(backchannel, 'verifyDevice', {
   ...shared,
   method: 'POST',
   path: DEVICE_PAGE,

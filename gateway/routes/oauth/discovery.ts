@@ -129,7 +129,7 @@ const issuerFacts = {
   replies: issuerReplies,
 } as const
 
-const rootIssuer = route(discovery, 'issuerMetadata', {
+const rootIssuer = route(discovery, 'getCredentialIssuerMetadata', {
   ...issuerFacts,
   path: '/.well-known/openid-credential-issuer',
   operationId: 'getCredentialIssuerMetadata',
@@ -137,7 +137,7 @@ const rootIssuer = route(discovery, 'issuerMetadata', {
   message: ({ headers }) => ({ tenantSlug: null, signed: prefersSigned(headers.accept) }),
 })
 
-const tenantIssuer = route(discovery, 'issuerMetadata', {
+const tenantIssuer = route(discovery, 'getCredentialIssuerMetadata', {
   ...issuerFacts,
   path: '/.well-known/openid-credential-issuer/credential-issuers/{tenant_slug}',
   operationId: 'getTenantCredentialIssuerMetadata',

@@ -272,7 +272,7 @@ export const tokenRequest = ({
 }): TokenRequest => ({ form: body, ...credentials, address: clientAddress })
 
 export const oauthRoutes: readonly Route[] = [
-  route(tokens, 'issue', {
+  route(tokens, 'issueToken', {
     method: 'POST',
     path: '/oauth/token',
     operationId: 'issueToken',
@@ -309,7 +309,7 @@ export const oauthRoutes: readonly Route[] = [
       oauth_refused: oauthRefused,
     },
   }),
-  route(tokens, 'introspect', {
+  route(tokens, 'introspectToken', {
     method: 'POST',
     path: '/oauth/introspect',
     operationId: 'introspectToken',
@@ -330,7 +330,7 @@ export const oauthRoutes: readonly Route[] = [
       refused: bearerRefused,
     },
   }),
-  route(tokens, 'revoke', {
+  route(tokens, 'revokeToken', {
     method: 'POST',
     path: '/oauth/revoke',
     operationId: 'revokeToken',

@@ -27,7 +27,7 @@ const ObservedClient = z
   .meta({ id: 'ObservedClient' })
 
 export const observedClientRoutes: readonly Route[] = [
-  route(observedClients, 'list', {
+  route(observedClients, 'listObservedClients', {
     method: 'GET',
     path: PATH,
     operationId: 'listObservedClients',
@@ -61,7 +61,7 @@ export const observedClientRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(observedClients, 'remove', {
+  route(observedClients, 'deleteObservedClient', {
     method: 'DELETE',
     path: `${PATH}/{id}`,
     operationId: 'deleteObservedClient',

@@ -22,7 +22,7 @@ const Rotated = z
   .meta({ id: 'SigningKeysRotated' })
 
 export const signingKeyRoutes: readonly Route[] = [
-  route(signingKeys, 'rotate', {
+  route(signingKeys, 'rotateSigningKeys', {
     method: 'POST',
     path: '/api/v1/signing-keys/rotate',
     operationId: 'rotateSigningKeys',

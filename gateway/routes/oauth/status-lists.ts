@@ -22,7 +22,7 @@ const takesGzip = (acceptEncoding: string | undefined): boolean =>
   new Negotiator({ headers: { 'accept-encoding': acceptEncoding } }).encodings(['gzip']).length > 0
 
 export const statusListRoutes: readonly Route[] = [
-  route(statusLists, 'list', {
+  route(statusLists, 'getStatusList', {
     ...facts,
     path: '/status-lists/{status_list_id}',
     operationId: 'getStatusList',
@@ -61,7 +61,7 @@ export const statusListRoutes: readonly Route[] = [
       }),
     },
   }),
-  route(statusLists, 'aggregation', {
+  route(statusLists, 'listStatusLists', {
     ...facts,
     path: '/status-lists',
     operationId: 'listStatusLists',

@@ -114,7 +114,7 @@ const userinfoReplies = {
 }
 
 export const userinfoRoutes: readonly Route[] = [
-  route(authorization, 'push', {
+  route(authorization, 'pushAuthorizationRequest', {
     method: 'POST',
     path: '/oauth/par',
     operationId: 'pushAuthorizationRequest',
@@ -141,7 +141,7 @@ export const userinfoRoutes: readonly Route[] = [
       oauth_refused: oauthRefused,
     },
   }),
-  route(authorization, 'userinfo', {
+  route(authorization, 'getUserinfo', {
     method: 'GET',
     path: '/userinfo',
     operationId: 'getUserinfo',
@@ -158,7 +158,7 @@ export const userinfoRoutes: readonly Route[] = [
     message: ({ credentials, host }) => ({ form: [], host, ...credentials }),
     replies: userinfoReplies,
   }),
-  route(authorization, 'userinfo', {
+  route(authorization, 'getUserinfo', {
     method: 'POST',
     path: '/userinfo',
     operationId: 'postUserinfo',

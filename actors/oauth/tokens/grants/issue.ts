@@ -51,7 +51,11 @@ const GRANTS: Readonly<Record<GrantType, Grant>> = {
     grantPreAuthorized(tools, client, form, jkt, context),
 }
 
-export async function issue(tools: TokenTools, request: TokenRequest, context: MessageContext) {
+export async function issueToken(
+  tools: TokenTools,
+  request: TokenRequest,
+  context: MessageContext,
+) {
   const form = formOf(request.form)
   if ('tag' in form) return form
   const requester: Requester = { grantType: form.get('grant_type'), client: null }

@@ -59,7 +59,7 @@ const draft = (more: Partial<ApplicationDraft> = {}): ApplicationDraft => ({
   ...more,
 })
 const create = (more: Partial<ApplicationDraft> = {}) =>
-  actor.ref.create({ caller: caller(), draft: draft(more), idempotency: null })
+  actor.ref.createApplication({ caller: caller(), draft: draft(more), idempotency: null })
 
 test.serial('absent members get the documented defaults', async (t) => {
   const created = await create()
@@ -93,7 +93,7 @@ test.serial('absent members get the documented defaults', async (t) => {
     metadataUrl: null,
     authorizationDetailsTypes: [],
   })
-  t.like(await actor.ref.read({ principal: principal(), applicationId: id }), {
+  t.like(await actor.ref.getApplication({ principal: principal(), applicationId: id }), {
     tag: 'found',
     application: { id },
   })
@@ -104,7 +104,7 @@ test.serial(
   async (t) => {
     const created = await create({ grantTypes: ['client_credentials'], scopes: ['users:read'] })
     if (created.tag !== 'created') return t.fail(JSON.stringify(created))
-    const outcome = await fixture.tokens.issue(
+    const outcome = await fixture.tokens.issueToken(
       request({
         grant_type: 'client_credentials',
         client_id: created.application.id,
@@ -121,7 +121,8 @@ test.serial(
 
 test.serial('the same idempotency key creates once and shows the secret once', async (t) => {
   const idempotency = { scope: 's', key: 'k', fingerprint: new Uint8Array(32) }
-  const attempt = () => actor.ref.create({ caller: caller(), draft: draft(), idempotency })
+  const attempt = () =>
+    actor.ref.createApplication({ caller: caller(), draft: draft(), idempotency })
   const outcomes = await Promise.all(Array.from({ length: 50 }, attempt))
   const created = outcomes.filter((outcome) => outcome.tag === 'created')
   t.is(created.length, 50)
@@ -129,9 +130,12 @@ test.serial('the same idempotency key creates once and shows the secret once', a
   t.is(created.filter(({ clientSecret }) => clientSecret !== null).length, 1)
   t.is(created.filter(({ replayed }) => !replayed).length, 1)
   const other = { ...idempotency, fingerprint: new Uint8Array(32).fill(1) }
-  t.like(await actor.ref.create({ caller: caller(), draft: draft(), idempotency: other }), {
-    tag: 'idempotency_mismatch',
-  })
+  t.like(
+    await actor.ref.createApplication({ caller: caller(), draft: draft(), idempotency: other }),
+    {
+      tag: 'idempotency_mismatch',
+    },
+  )
 })
 
 test.serial('an application cannot be created with more scopes than its creator has', async (t) => {
@@ -148,10 +152,13 @@ test.serial('an audience belongs to one application', async (t) => {
 
 test.serial('an application of another tenant is unknown', async (t) => {
   const foreign = await fixture.application(await fixture.tenant('foreign-applications'))
-  t.deepEqual(await actor.ref.read({ principal: principal(), applicationId: foreign.id }), {
-    tag: 'unknown',
-  })
-  t.deepEqual(await actor.ref.read({ principal: principal(), applicationId: 'x' }), {
+  t.deepEqual(
+    await actor.ref.getApplication({ principal: principal(), applicationId: foreign.id }),
+    {
+      tag: 'unknown',
+    },
+  )
+  t.deepEqual(await actor.ref.getApplication({ principal: principal(), applicationId: 'x' }), {
     tag: 'unknown',
   })
 })
@@ -168,7 +175,7 @@ test.serial('pages follow each other without gaps or repetitions', async (t) => 
   let after: { createdAt: Date; id: string } | null = null
   for (let page = 0; page < 4; page += 1) {
     const asked = { principal: principal(own), limit: 2, after }
-    const listed = (await actor.ref.list(asked)) as ApplicationsListed
+    const listed = (await actor.ref.listApplications(asked)) as ApplicationsListed
     seen.push(...listed.applications.map(({ id }) => id))
     after = listed.next
     t.is(after === null, page === 3)
@@ -177,7 +184,7 @@ test.serial('pages follow each other without gaps or repetitions', async (t) => 
 })
 
 const manage = (applicationId: string, more: Partial<ApplicationDraft> = {}, tenant = tenantId) =>
-  actor.ref.replace({ caller: caller(tenant), applicationId, draft: draft(more) })
+  actor.ref.replaceApplication({ caller: caller(tenant), applicationId, draft: draft(more) })
 
 test.serial('a replacement resets absent members to their defaults', async (t) => {
   const created = await create({
@@ -223,7 +230,7 @@ test.serial(
     )
     t.is(rows.length, 0)
     t.deepEqual(
-      await actor.ref.rotateSecret({
+      await actor.ref.rotateApplicationSecret({
         caller: caller(),
         applicationId: id,
         overlapSecs: 0,
@@ -240,9 +247,9 @@ test.serial(
     const unknown = { tag: 'unknown' } as const
     for (const applicationId of [foreign.id, fixture.random.uuid(), 'x']) {
       t.deepEqual(await manage(applicationId), unknown)
-      t.deepEqual(await actor.ref.remove({ caller: caller(), applicationId }), unknown)
+      t.deepEqual(await actor.ref.deleteApplication({ caller: caller(), applicationId }), unknown)
       const rotation = { caller: caller(), applicationId, overlapSecs: 0 }
-      t.deepEqual(await actor.ref.rotateSecret(rotation), unknown)
+      t.deepEqual(await actor.ref.rotateApplicationSecret(rotation), unknown)
     }
   },
 )
@@ -252,7 +259,7 @@ test.serial(
   async (t) => {
     const strong = await fixture.application(tenantId, { scopes: ['openid', 'vault:manage'] })
     t.deepEqual(
-      await actor.ref.rotateSecret({
+      await actor.ref.rotateApplicationSecret({
         caller: caller(),
         applicationId: strong.id,
         overlapSecs: 0,
@@ -267,7 +274,7 @@ test.serial(
   async (t) => {
     const app = await fixture.application(tenantId, { scopes: ['openid'] })
     const rotate = async (overlapSecs: number) => {
-      const rotated = await actor.ref.rotateSecret({
+      const rotated = await actor.ref.rotateApplicationSecret({
         caller: caller(),
         applicationId: app.id,
         overlapSecs,
@@ -277,7 +284,7 @@ test.serial(
     }
     const works = async (secret: string) => {
       fixture.tokens.send('invalidate', { ids: [app.id] })
-      const outcome = await fixture.tokens.issue(
+      const outcome = await fixture.tokens.issueToken(
         request({ grant_type: 'client_credentials', client_id: app.id, client_secret: secret }),
       )
       return outcome.tag === 'issued'
@@ -299,7 +306,7 @@ test.serial(
 test.serial('parallel rotations leave one secret that does not expire', async (t) => {
   const app = await fixture.application(tenantId, { scopes: ['openid'] })
   const rotation = { caller: caller(), applicationId: app.id, overlapSecs: 60 }
-  await Promise.all(Array.from({ length: 10 }, () => actor.ref.rotateSecret(rotation)))
+  await Promise.all(Array.from({ length: 10 }, () => actor.ref.rotateApplicationSecret(rotation)))
   const { rows } = await fixture.sql(
     'select 1 from application_secrets where application_id = $1::uuid and expires_at is null',
     [app.id],

@@ -41,7 +41,9 @@ test.serial('a token is verified with nothing but the discovery document', async
   t.is(metadata['jwks_uri'], `${ISSUER}/.well-known/jwks.json`)
   const keySet = createLocalJWKSet((await document('jwks')) as never)
   const app = await fixture.application(await fixture.tenant('discovered'))
-  const outcome = await fixture.tokens.issue(request({ grant_type: 'client_credentials' }, app))
+  const outcome = await fixture.tokens.issueToken(
+    request({ grant_type: 'client_credentials' }, app),
+  )
   if (outcome.tag !== 'issued') return t.fail(outcome.tag)
   const { payload } = await jwtVerify(outcome.accessToken, keySet, {
     issuer: metadata['issuer'] as string,
@@ -79,7 +81,7 @@ test.serial(
   async (t) => {
     const app = await fixture.application(await fixture.tenant('grants'))
     for (const grant_type of [...GRANT_TYPES, 'password', 'implicit']) {
-      const outcome = await fixture.tokens.issue(request({ grant_type }, app))
+      const outcome = await fixture.tokens.issueToken(request({ grant_type }, app))
       const known = !(outcome.tag === 'oauth_refused' && outcome.error === 'unsupported_grant_type')
       t.is(known, (GRANT_TYPES as readonly string[]).includes(grant_type), grant_type)
     }

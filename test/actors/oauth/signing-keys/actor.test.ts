@@ -239,7 +239,9 @@ test.serial('of concurrent rotations one succeeds, the others are too early', as
   const all = Array.from({ length: 5 }, () => keysOf(t, process))
   await all[0]!.maintain(null)
   process.clock.advance(700_000)
-  const outcomes = await Promise.all(all.map((keys) => keys.rotate({ compromised: false })))
+  const outcomes = await Promise.all(
+    all.map((keys) => keys.rotateSigningKeys({ compromised: false })),
+  )
   const tags = outcomes.map(({ tag }) => tag).toSorted()
   t.deepEqual(tags, ['rotated', ...Array.from({ length: 4 }, () => 'rotated_too_recently')])
 })
@@ -251,14 +253,14 @@ test.serial(
     const keys = keysOf(t, process)
     await keys.maintain(null)
     const first = await signed(keys)
-    t.like(await keys.rotate({ compromised: false }), { tag: 'rotated_too_recently' })
+    t.like(await keys.rotateSigningKeys({ compromised: false }), { tag: 'rotated_too_recently' })
     process.clock.advance(600_000)
-    const rotated = await keys.rotate({ compromised: false, algorithm: 'ES256' })
+    const rotated = await keys.rotateSigningKeys({ compromised: false, algorithm: 'ES256' })
     t.true(rotated.tag === 'rotated' && rotated.current.length === 2)
     const second = await signed(keys)
     t.not(second.kid, first.kid)
     t.true((await published(keys)).kids.includes(first.kid))
-    t.is((await keys.rotate({ compromised: true, algorithm: 'ES256' })).tag, 'rotated')
+    t.is((await keys.rotateSigningKeys({ compromised: true, algorithm: 'ES256' })).tag, 'rotated')
     const { kids } = await published(keys)
     t.false(kids.includes(second.kid), 'the compromised key is gone at once')
     t.not((await signed(keys)).kid, second.kid)
@@ -281,7 +283,7 @@ test.serial(
     })
     t.teardown(async () => unlisten())
     process.clock.advance(601_000)
-    await here.rotate({ compromised: false })
+    await here.rotateSigningKeys({ compromised: false })
     await eventually(async () => (await signed(there)).kid !== before.kid)
     await eventually(async () => told > 0)
     t.true(told > 0)
@@ -294,7 +296,7 @@ test.serial('without a notification the limit of 30 s applies', async (t) => {
   await here.maintain(null)
   process.clock.advance(601_000)
   const before = await signed(there)
-  await here.rotate({ compromised: false })
+  await here.rotateSigningKeys({ compromised: false })
   process.clock.advance(29_000)
   t.is((await signed(there)).kid, before.kid, 'what was seen 29 s ago is not looked at again')
   process.clock.advance(2_000)
@@ -321,7 +323,7 @@ test.serial('without the kms loaded keys still sign, and the state reports it', 
     kms: 'down',
     reason: 'away',
   })
-  t.is((await keys.rotate({ compromised: false })).tag, 'keys_unavailable')
+  t.is((await keys.rotateSigningKeys({ compromised: false })).tag, 'keys_unavailable')
 })
 
 test.serial(

@@ -32,7 +32,7 @@ const present = (token: string, more: Partial<Authenticate> = {}): Authenticate 
 
 async function serviceToken(fields: Record<string, string> = {}) {
   const app = await fixture.application(tenantId)
-  const outcome = await fixture.tokens.issue(
+  const outcome = await fixture.tokens.issueToken(
     request({ grant_type: 'client_credentials', ...fields }, app),
   )
   if (outcome.tag !== 'issued') throw new Error(outcome.tag)
@@ -227,7 +227,7 @@ test.serial('a deployment without DPoP refuses proofs', async (t) => {
 const inspect = (
   fields: Record<string, string>,
   more: { authorization?: string; dpopProof?: string } = {},
-) => fixture.tokens.introspect({ ...request(fields), httpUrl: INTROSPECT_URL, ...more })
+) => fixture.tokens.introspectToken({ ...request(fields), httpUrl: INTROSPECT_URL, ...more })
 
 test.serial(
   'introspection returns all claims to a client of the tenant, until the token expires',
@@ -277,7 +277,7 @@ test.serial('refresh tokens can be introspected, rotated ones are inactive', asy
   t.like(await inspect({ token: refreshToken, token_type_hint: 'access_token' }, asker), {
     answer: { active: true, tokenType: 'refresh_token', clientId: agent.id, sessionId },
   })
-  await fixture.tokens.issue(
+  await fixture.tokens.issueToken(
     request({ grant_type: 'refresh_token', client_id: agent.id, refresh_token: refreshToken }),
   )
   t.like(await inspect({ token: refreshToken }, asker), { answer: { active: false } })
@@ -308,7 +308,9 @@ test.serial('which clients can introspect', async (t) => {
   t.like(await inspect({ token, ...byAssertion(signed) }), { answer: { active: true } }, 'agent')
   const reader = await fixture.application(tenantId, { scopes: ['tokens:introspect'] })
   const bearerOf = async (app: typeof reader) => {
-    const outcome = await fixture.tokens.issue(request({ grant_type: 'client_credentials' }, app))
+    const outcome = await fixture.tokens.issueToken(
+      request({ grant_type: 'client_credentials' }, app),
+    )
     return outcome.tag === 'issued' ? `Bearer ${outcome.accessToken}` : ''
   }
   const authorization = await bearerOf(reader)

@@ -39,7 +39,7 @@ async function keyed() {
 
 test.serial('a service token has exactly the documented claims', async (t) => {
   const app = await fixture.application(tenantId)
-  const outcome = await fixture.tokens.issue(request(GRANT, app))
+  const outcome = await fixture.tokens.issueToken(request(GRANT, app))
   if (outcome.tag !== 'issued') return t.fail(outcome.tag)
   t.is(outcome.refreshToken, null)
   t.is(outcome.tokenType, 'Bearer')
@@ -94,7 +94,7 @@ test.serial(
     const own = await fixture.tenant('events')
     const app = await fixture.application(own)
     const outcomes = await Promise.all(
-      Array.from({ length: 40 }, () => fixture.tokens.issue(request(GRANT, app))),
+      Array.from({ length: 40 }, () => fixture.tokens.issueToken(request(GRANT, app))),
     )
     const ids = outcomes.map((outcome) =>
       outcome.tag === 'issued' ? claimsOf(outcome.accessToken)['jti'] : outcome.tag,
@@ -152,7 +152,9 @@ for (const [title, attempt, expected] of matrix) {
   test.serial(`client_credentials with ${title} is ${expected}`, async (t) => {
     const app = await fixture.application(tenantId)
     const { fields = {}, authorization = null } = attempt(app)
-    const outcome = await fixture.tokens.issue(request({ ...GRANT, ...fields }, { authorization }))
+    const outcome = await fixture.tokens.issueToken(
+      request({ ...GRANT, ...fields }, { authorization }),
+    )
     t.is('error' in outcome ? outcome.error : outcome.tag, expected as never)
     if (outcome.tag === 'oauth_refused' && expected === 'invalid_client')
       t.is(outcome.basicTried, authorization !== null)
@@ -190,7 +192,7 @@ for (const [title, change, head, expected] of assertions) {
       ]),
     )
     const signed = await fixture.assertion(app.clientId, app.privateKey, moved, head)
-    const outcome = await fixture.tokens.issue(request({ ...GRANT, ...byAssertion(signed) }))
+    const outcome = await fixture.tokens.issueToken(request({ ...GRANT, ...byAssertion(signed) }))
     t.is('error' in outcome ? outcome.error : outcome.tag, expected as never)
   })
 }
@@ -201,7 +203,9 @@ test.serial('an assertion is used once, in any process', async (t) => {
   const signed = await fixture.assertion(app.clientId, app.privateKey)
   const outcomes = await Promise.all(
     Array.from({ length: 20 }, (_, i) =>
-      (i % 2 ? fixture.tokens : other.ref).issue(request({ ...GRANT, ...byAssertion(signed) })),
+      (i % 2 ? fixture.tokens : other.ref).issueToken(
+        request({ ...GRANT, ...byAssertion(signed) }),
+      ),
     ),
   )
   await other.stop()
@@ -215,11 +219,11 @@ test.serial(
     const foreign = freshKeyPair('P-256')
     const jti = fixture.random.uuid()
     const forged = await fixture.assertion(app.clientId, foreign.privateKey, { jti })
-    t.like(await fixture.tokens.issue(request({ ...GRANT, ...byAssertion(forged) })), {
+    t.like(await fixture.tokens.issueToken(request({ ...GRANT, ...byAssertion(forged) })), {
       error: 'invalid_client',
     })
     const right = await fixture.assertion(app.clientId, app.privateKey, { jti })
-    const outcome = await fixture.tokens.issue(request({ ...GRANT, ...byAssertion(right) }))
+    const outcome = await fixture.tokens.issueToken(request({ ...GRANT, ...byAssertion(right) }))
     t.is(outcome.tag, 'issued')
   },
 )
@@ -231,12 +235,12 @@ test.serial(
     const withKey = await fixture.application(tenantId, {
       tokenEndpointAuthMethod: 'private_key_jwt',
     })
-    t.like(await fixture.tokens.issue(request(GRANT, withKey)), { error: 'invalid_client' })
+    t.like(await fixture.tokens.issueToken(request(GRANT, withKey)), { error: 'invalid_client' })
     const pair = freshKeyPair('P-256')
     const jwks = { keys: [await exportJWK(pair.publicKey)] }
     const withSecret = await fixture.application(tenantId, { jwks } as never)
     const signed = await fixture.assertion(withSecret.clientId, pair.privateKey)
-    t.like(await fixture.tokens.issue(request({ ...GRANT, ...byAssertion(signed) })), {
+    t.like(await fixture.tokens.issueToken(request({ ...GRANT, ...byAssertion(signed) })), {
       error: 'invalid_client',
     })
   },
@@ -251,7 +255,7 @@ test.serial(
       app.id,
       end,
     ])
-    const attempt = () => fixture.tokens.issue(request(GRANT, app))
+    const attempt = () => fixture.tokens.issueToken(request(GRANT, app))
     t.is((await attempt()).tag, 'issued')
     fixture.clock.advance(59_999)
     t.is((await attempt()).tag, 'issued')
@@ -262,7 +266,7 @@ test.serial(
 
 test.serial('a client without the grant gets unauthorized_client', async (t) => {
   const without = await fixture.application(tenantId, { grantTypes: ['refresh_token'] })
-  t.like(await fixture.tokens.issue(request(GRANT, without)), {
+  t.like(await fixture.tokens.issueToken(request(GRANT, without)), {
     error: 'unauthorized_client',
   })
   const open = await fixture.application(tenantId, {
@@ -270,11 +274,11 @@ test.serial('a client without the grant gets unauthorized_client', async (t) => 
     tokenEndpointAuthMethod: 'none',
     secretSha256: null,
   })
-  t.like(await fixture.tokens.issue(request({ ...GRANT, client_id: open.clientId })), {
+  t.like(await fixture.tokens.issueToken(request({ ...GRANT, client_id: open.clientId })), {
     error: 'unauthorized_client',
   })
   const agent = await fixture.agent(tenantId)
-  t.like(await fixture.tokens.issue(request({ ...GRANT, client_id: agent.id })), {
+  t.like(await fixture.tokens.issueToken(request({ ...GRANT, client_id: agent.id })), {
     error: 'unauthorized_client',
   })
 })
@@ -294,7 +298,7 @@ for (const [fields, error] of [
 ] as [Record<string, string>, string][]) {
   test.serial(`the form ${new URLSearchParams(fields)} is refused with ${error}`, async (t) => {
     const app = await fixture.application(tenantId)
-    t.like(await fixture.tokens.issue(request(fields, app)), {
+    t.like(await fixture.tokens.issueToken(request(fields, app)), {
       tag: 'oauth_refused',
       error,
     } as never)
@@ -304,7 +308,7 @@ for (const [fields, error] of [
 test.serial('a repeated parameter is refused before any other check', async (t) => {
   const app = await fixture.application(tenantId)
   const twice = request(GRANT, app)
-  const outcome = await fixture.tokens.issue({
+  const outcome = await fixture.tokens.issueToken({
     ...twice,
     form: [...twice.form, ['grant_type', 'client_credentials']],
   })
@@ -316,7 +320,7 @@ test.serial('a token has the requested audience, if the tenant knows it', async 
   const other = await fixture.application(tenantId, { audience: 'https://api.example' })
   const foreign = await fixture.application(await fixture.tenant('foreign'))
   const audienceOf = async (fields: Record<string, string>) => {
-    const outcome = await fixture.tokens.issue(request({ ...GRANT, ...fields }, app))
+    const outcome = await fixture.tokens.issueToken(request({ ...GRANT, ...fields }, app))
     return outcome.tag === 'issued' ? claimsOf(outcome.accessToken)['aud'] : outcome
   }
   t.is(await audienceOf({ scope: 'openid' }), app.audience)
@@ -329,24 +333,24 @@ test.serial('a token has the requested audience, if the tenant knows it', async 
 test.serial('disabled applications and those of suspended tenants get no token', async (t) => {
   const own = await fixture.tenant('suspended')
   const app = await fixture.application(own)
-  t.is((await fixture.tokens.issue(request(GRANT, app))).tag, 'issued')
+  t.is((await fixture.tokens.issueToken(request(GRANT, app))).tag, 'issued')
   await fixture.sql(`update tenants set status = 'suspended' where id = $1`, [own])
   fixture.clock.advance(1000)
-  t.like(await fixture.tokens.issue(request(GRANT, app)), { error: 'invalid_client' })
+  t.like(await fixture.tokens.issueToken(request(GRANT, app)), { error: 'invalid_client' })
   const disabled = await fixture.application(tenantId)
   await fixture.sql(`update applications set status = 'disabled' where id = $1`, [disabled.id])
-  t.like(await fixture.tokens.issue(request(GRANT, disabled)), { error: 'invalid_client' })
+  t.like(await fixture.tokens.issueToken(request(GRANT, disabled)), { error: 'invalid_client' })
 })
 
 test.serial('an application with bound tokens needs a DPoP proof', async (t) => {
   const app = await fixture.application(tenantId, { dpopBoundAccessTokens: true })
-  t.like(await fixture.tokens.issue(request(GRANT, app)), {
+  t.like(await fixture.tokens.issueToken(request(GRANT, app)), {
     tag: 'proof_refused',
     error: 'invalid_dpop_proof',
   })
   const pair = freshKeyPair('ed25519')
   const dpopProof = await fixture.proof(pair)
-  const outcome = await fixture.tokens.issue({ ...request(GRANT, app), dpopProof })
+  const outcome = await fixture.tokens.issueToken({ ...request(GRANT, app), dpopProof })
   t.like(outcome, { tag: 'issued', tokenType: 'DPoP' })
 })
 

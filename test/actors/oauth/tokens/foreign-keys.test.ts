@@ -31,7 +31,7 @@ async function keyed(tenantId: string, kid: string) {
 
 async function exchanged(clientId: string, by: Awaited<ReturnType<typeof keyed>>, kid: string) {
   const assertion = await fixture.assertion(clientId, by.privateKey, {}, { kid })
-  const outcome = await fixture.tokens.issue(request({ ...GRANT, ...byAssertion(assertion) }))
+  const outcome = await fixture.tokens.issueToken(request({ ...GRANT, ...byAssertion(assertion) }))
   return 'error' in outcome ? outcome.error : outcome.tag
 }
 
@@ -99,7 +99,7 @@ test.serial(
       await fixture.login(tenantId, agent),
     ]
     t.is((await presented(judged.accessToken)).tag, 'authenticated')
-    const rotated = await fixture.keys.rotate({ compromised: true })
+    const rotated = await fixture.keys.rotateSigningKeys({ compromised: true })
     t.is(rotated.tag, 'rotated')
     for (const { accessToken } of [judged, fresh])
       t.like(await presented(accessToken), { tag: 'refused', error: 'unauthorized' })

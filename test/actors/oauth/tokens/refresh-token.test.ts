@@ -104,7 +104,7 @@ for (const [title, change, clientId, jkt, verdict] of [
 test.serial('a refresh returns a new pair that works, with the claims of the login', async (t) => {
   const agent = await fixture.agent(tenantId)
   const first = await fixture.login(tenantId, agent)
-  const second = await fixture.tokens.issue(refresh(agent.id, first.refreshToken))
+  const second = await fixture.tokens.issueToken(refresh(agent.id, first.refreshToken))
   t.is(second.tag, 'issued')
   if (second.tag !== 'issued') return
   t.not(second.refreshToken, first.refreshToken)
@@ -122,7 +122,7 @@ test.serial('a refresh returns a new pair that works, with the claims of the log
     tag: 'authenticated',
     principal: { subject: agent.id, subjectType: 'agent', tenantId, sessionId: first.sessionId },
   })
-  const third = await fixture.tokens.issue(refresh(agent.id, second.refreshToken!))
+  const third = await fixture.tokens.issueToken(refresh(agent.id, second.refreshToken!))
   t.is(third.tag, 'issued')
 })
 
@@ -133,7 +133,7 @@ test.serial(
       const agent = await fixture.agent(tenantId, kind)
       const { refreshToken } = await fixture.login(tenantId, agent)
       const signed = await fixture.assertion(agent.id, agent.privateKey)
-      const outcome = await fixture.tokens.issue(
+      const outcome = await fixture.tokens.issueToken(
         request({
           grant_type: 'refresh_token',
           refresh_token: refreshToken,
@@ -152,7 +152,7 @@ test.serial('of 50 parallel refreshes one rotates, and all get the same response
   const processes = Array.from({ length: 5 }, () => fixture.spawnTokens())
   const outcomes = await Promise.all(
     Array.from({ length: 50 }, (_, i) =>
-      processes[i % 5]!.ref.issue(refresh(agent.id, refreshToken)),
+      processes[i % 5]!.ref.issueToken(refresh(agent.id, refreshToken)),
     ),
   )
   await Promise.all(processes.map((process) => process.stop()))
@@ -174,13 +174,13 @@ test.serial(
   async (t) => {
     const agent = await fixture.agent(tenantId)
     const first = await fixture.login(tenantId, agent)
-    const second = await fixture.tokens.issue(refresh(agent.id, first.refreshToken))
+    const second = await fixture.tokens.issueToken(refresh(agent.id, first.refreshToken))
     t.is(second.tag, 'issued')
     if (second.tag !== 'issued') return
     fixture.clock.advance(10_001)
-    const replay = await fixture.tokens.issue(refresh(agent.id, first.refreshToken))
+    const replay = await fixture.tokens.issueToken(refresh(agent.id, first.refreshToken))
     t.like(replay, { tag: 'oauth_refused', error: 'invalid_grant' })
-    const successor = await fixture.tokens.issue(refresh(agent.id, second.refreshToken!))
+    const successor = await fixture.tokens.issueToken(refresh(agent.id, second.refreshToken!))
     t.like(successor, { tag: 'oauth_refused', error: 'invalid_grant' })
     const judged = await fixture.tokens.authenticate({
       token: second.accessToken,
@@ -201,13 +201,13 @@ test.serial(
   async (t) => {
     const agent = await fixture.agent(tenantId)
     const first = await fixture.login(tenantId, agent)
-    const second = await fixture.tokens.issue(refresh(agent.id, first.refreshToken))
+    const second = await fixture.tokens.issueToken(refresh(agent.id, first.refreshToken))
     if (second.tag !== 'issued') return t.fail(second.tag)
-    const third = await fixture.tokens.issue(refresh(agent.id, second.refreshToken!))
+    const third = await fixture.tokens.issueToken(refresh(agent.id, second.refreshToken!))
     if (third.tag !== 'issued') return t.fail(third.tag)
-    const replay = await fixture.tokens.issue(refresh(agent.id, first.refreshToken))
+    const replay = await fixture.tokens.issueToken(refresh(agent.id, first.refreshToken))
     t.like(replay, { error: 'invalid_grant' })
-    const last = await fixture.tokens.issue(refresh(agent.id, third.refreshToken!))
+    const last = await fixture.tokens.issueToken(refresh(agent.id, third.refreshToken!))
     t.like(last, { error: 'invalid_grant' })
     t.is((await reuses(first.sessionId)).length, 1)
   },
@@ -217,12 +217,12 @@ test.serial('scopes are downscoped for one token and never grow', async (t) => {
   const agent = await fixture.agent(tenantId)
   const first = await fixture.login(tenantId, agent)
   const wider = refresh(agent.id, first.refreshToken, { scope: 'vault:read tenant:manage' })
-  t.like(await fixture.tokens.issue(wider), { error: 'invalid_scope' })
+  t.like(await fixture.tokens.issueToken(wider), { error: 'invalid_scope' })
   const narrow = refresh(agent.id, first.refreshToken, { scope: 'vault:read' })
-  const second = await fixture.tokens.issue(narrow)
+  const second = await fixture.tokens.issueToken(narrow)
   t.like(second, { tag: 'issued', scopes: ['vault:read'] })
   if (second.tag !== 'issued') return
-  const third = await fixture.tokens.issue(refresh(agent.id, second.refreshToken!))
+  const third = await fixture.tokens.issueToken(refresh(agent.id, second.refreshToken!))
   t.like(third, { tag: 'issued', scopes: ['vault:list', 'vault:read'] })
 })
 
@@ -230,21 +230,21 @@ test.serial('only the audience of the grant can be requested', async (t) => {
   const agent = await fixture.agent(tenantId)
   const first = await fixture.login(tenantId, agent)
   const foreign = refresh(agent.id, first.refreshToken, { resource: 'https://other.example' })
-  t.like(await fixture.tokens.issue(foreign), { error: 'invalid_target' })
+  t.like(await fixture.tokens.issueToken(foreign), { error: 'invalid_target' })
   const same = refresh(agent.id, first.refreshToken, { resource: 'https://auth.svc.example' })
-  t.is((await fixture.tokens.issue(same)).tag, 'issued')
+  t.is((await fixture.tokens.issueToken(same)).tag, 'issued')
 })
 
 test.serial('the lifetime of a family is fixed', async (t) => {
   const agent = await fixture.agent(tenantId)
   let { refreshToken } = await fixture.login(tenantId, agent)
   for (let hour = 0; hour < 24; hour += 6) {
-    const outcome = await fixture.tokens.issue(refresh(agent.id, refreshToken))
+    const outcome = await fixture.tokens.issueToken(refresh(agent.id, refreshToken))
     if (outcome.tag !== 'issued') return t.fail(`after ${hour} hours`)
     refreshToken = outcome.refreshToken!
     fixture.clock.advance(6 * 3600_000)
   }
-  t.like(await fixture.tokens.issue(refresh(agent.id, refreshToken)), {
+  t.like(await fixture.tokens.issueToken(refresh(agent.id, refreshToken)), {
     error: 'invalid_grant',
   })
 })
@@ -253,17 +253,17 @@ test.serial('another agent cannot use a refresh token, and it stays valid', asyn
   const agent = await fixture.agent(tenantId)
   const thief = await fixture.agent(tenantId)
   const { refreshToken } = await fixture.login(tenantId, agent)
-  t.like(await fixture.tokens.issue(refresh(thief.id, refreshToken)), {
+  t.like(await fixture.tokens.issueToken(refresh(thief.id, refreshToken)), {
     error: 'invalid_grant',
   })
-  t.is((await fixture.tokens.issue(refresh(agent.id, refreshToken))).tag, 'issued')
+  t.is((await fixture.tokens.issueToken(refresh(agent.id, refreshToken))).tag, 'issued')
 })
 
 test.serial('a suspended agent cannot refresh', async (t) => {
   const agent = await fixture.agent(tenantId)
   const { refreshToken } = await fixture.login(tenantId, agent)
   await fixture.sql(`update agents set status = 'suspended' where id = $1`, [agent.id])
-  t.like(await fixture.tokens.issue(refresh(agent.id, refreshToken)), {
+  t.like(await fixture.tokens.issueToken(refresh(agent.id, refreshToken)), {
     error: 'invalid_client',
   })
 })
@@ -274,20 +274,20 @@ test.serial(
     const agent = await fixture.agent(tenantId)
     const jkt = agent.fingerprint
     const { refreshToken } = await fixture.login(tenantId, agent, jkt)
-    const bare = await fixture.tokens.issue(refresh(agent.id, refreshToken))
+    const bare = await fixture.tokens.issueToken(refresh(agent.id, refreshToken))
     t.like(bare, { tag: 'proof_refused', error: 'invalid_dpop_proof' })
     const other = await fixture.agent(tenantId, 'es256')
     const wrong = { ...refresh(agent.id, refreshToken), dpopProof: await fixture.proof(other) }
-    t.like(await fixture.tokens.issue(wrong), { error: 'invalid_dpop_proof' })
+    t.like(await fixture.tokens.issueToken(wrong), { error: 'invalid_dpop_proof' })
     const right = { ...refresh(agent.id, refreshToken), dpopProof: await fixture.proof(agent) }
-    t.like(await fixture.tokens.issue(right), { tag: 'issued', tokenType: 'DPoP' })
+    t.like(await fixture.tokens.issueToken(right), { tag: 'issued', tokenType: 'DPoP' })
   },
 )
 
 test.serial('an unknown token and a missing one get different errors', async (t) => {
   const agent = await fixture.agent(tenantId)
   const unknown = refresh(agent.id, 'A'.repeat(43))
-  t.like(await fixture.tokens.issue(unknown), { error: 'invalid_grant' })
+  t.like(await fixture.tokens.issueToken(unknown), { error: 'invalid_grant' })
   const missing = request({ grant_type: 'refresh_token', client_id: agent.id })
-  t.like(await fixture.tokens.issue(missing), { error: 'invalid_request' })
+  t.like(await fixture.tokens.issueToken(missing), { error: 'invalid_request' })
 })

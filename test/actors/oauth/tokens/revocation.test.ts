@@ -28,14 +28,14 @@ const authenticates = async (token: string, process = fixture.tokens) => {
   return judged.tag === 'refused' ? judged.error : judged.tag
 }
 const tokenOf = async (app: App) => {
-  const outcome = await fixture.tokens.issue(
+  const outcome = await fixture.tokens.issueToken(
     request({ grant_type: 'client_credentials' }, { authorization: app.authorization }),
   )
   if (outcome.tag !== 'issued') throw new Error(outcome.tag)
   return outcome.accessToken
 }
 const revoke = (token: string, who: Record<string, string>) =>
-  fixture.tokens.revoke(request({ token, ...who }))
+  fixture.tokens.revokeToken(request({ token, ...who }))
 const secretOf = (app: App) => ({ client_id: app.clientId, client_secret: app.secret })
 const DONE = { tag: 'revoked' } as const
 
@@ -75,7 +75,7 @@ test.serial(
 test.serial('a refresh token revokes its family and its access tokens', async (t) => {
   const agent = await fixture.agent(tenantId)
   const login = await fixture.login(tenantId, agent)
-  const refreshed = await fixture.tokens.issue(
+  const refreshed = await fixture.tokens.issueToken(
     request({
       grant_type: 'refresh_token',
       refresh_token: login.refreshToken,
@@ -87,7 +87,7 @@ test.serial('a refresh token revokes its family and its access tokens', async (t
   t.is(await authenticates(login.accessToken), 'token_revoked')
   t.is(await authenticates(refreshed.accessToken), 'token_revoked')
   t.like(
-    await fixture.tokens.issue(
+    await fixture.tokens.issueToken(
       request({
         grant_type: 'refresh_token',
         refresh_token: refreshed.refreshToken!,
@@ -116,7 +116,7 @@ test.serial('an unknown token gets the response of a revoked one', async (t) => 
   for (const unknown of ['x', 'a.b.c', '...', forged, 'ä', '\0', 'x'.repeat(16_384)])
     t.deepEqual(await revoke(unknown, secretOf(app)), DONE)
   t.is(await authenticates(token), 'authenticated')
-  t.like(await fixture.tokens.revoke(request(secretOf(app))), { error: 'invalid_request' })
+  t.like(await fixture.tokens.revokeToken(request(secretOf(app))), { error: 'invalid_request' })
   t.like(await revoke(token, { client_id: app.clientId, client_secret: 'wrong' }), {
     error: 'invalid_client',
   })

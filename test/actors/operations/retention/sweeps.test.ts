@@ -31,7 +31,7 @@ test.serial('a round removes what ran out and leaves what did not', async (t) =>
   const agent = await fixture.agent(tenantId)
   const old = await fixture.login(tenantId, agent)
   const refresh = (refresh_token: string) =>
-    fixture.tokens.issue(
+    fixture.tokens.issueToken(
       request({ grant_type: 'refresh_token', client_id: agent.id, refresh_token }),
     )
   await refresh(old.refreshToken)
