@@ -256,14 +256,18 @@ export function defineActor<P extends Protocol, Needs>(
 ): ActorDefinition<P, Needs> {
   if ('create' in definition) return definition
   const { handlers, ...facts } = definition
+  return { ...facts, create: (needs) => boundHandlers(handlers, needs) }
+}
+
+/** The handlers of a table with what they need: for an actor that makes some of it in `create`. */
+export function boundHandlers<P extends Protocol, Needs>(
+  handlers: ActorTable<P, Needs>['handlers'],
+  needs: Needs,
+): Handlers<P> {
   const bound =
-    <K extends keyof P>(needs: Needs, kind: K): Handlers<P>[K] =>
+    <K extends keyof P>(kind: K): Handlers<P>[K] =>
     (message, context) =>
       handlers[kind](needs, message, context)
   const kinds = Object.keys(handlers) as (keyof P & string)[]
-  return {
-    ...facts,
-    create: (needs) =>
-      Object.fromEntries(kinds.map((kind) => [kind, bound(needs, kind)])) as Handlers<P>,
-  }
+  return Object.fromEntries(kinds.map((kind) => [kind, bound(kind)])) as Handlers<P>
 }

@@ -1,6 +1,6 @@
 /** The device grant (RFC 8628) and CIBA: requests that the user decides on another device. */
 import type { Registry } from 'prom-client'
-import { defineActor } from '../../../runtime/kernel/actor.js'
+import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
 import { browserSessions } from '../../identity/sessions/protocol.js'
 import { signingKeys } from '../signing-keys/protocol.js'
 import { tenants } from '../../identity/tenants/protocol.js'
@@ -39,22 +39,23 @@ export const backchannelActor = defineActor<BackchannelProtocol, BackchannelNeed
   },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
-  create: ({ registry, ...rest }) => {
-    const needs = { ...rest, metrics: backchannelMetrics(registry) }
-    return {
-      authorizeDevice: (message, context) =>
-        authorizeDevice(needs, message, context).catch((error) => refuseGone(error, message)),
-      showDeviceVerification: (message, context) => showDeviceVerification(needs, message, context),
-      verifyDevice: (message, context) => verifyDevice(needs, message, context),
-      authorizeBackchannel: (message, context) =>
-        authorizeBackchannel(needs, message, context).catch((error) => refuseGone(error, message)),
-      listBackchannelRequests: (message, context) =>
-        listBackchannelRequests(needs, message, context),
-      approveBackchannelRequest: (message, context) =>
-        approveBackchannelRequest(needs, message, context),
-      denyBackchannelRequest: (message, context) => denyBackchannelRequest(needs, message, context),
-      showInbox: (message, context) => showInbox(needs, message, context),
-      answerInbox: (message, context) => answerInbox(needs, message, context),
-    }
-  },
+  create: ({ registry, ...rest }) =>
+    boundHandlers<BackchannelProtocol, DeviceNeeds & CibaNeeds & InboxNeeds>(
+      {
+        authorizeDevice: (needs, message, context) =>
+          authorizeDevice(needs, message, context).catch((error) => refuseGone(error, message)),
+        showDeviceVerification,
+        verifyDevice,
+        authorizeBackchannel: (needs, message, context) =>
+          authorizeBackchannel(needs, message, context).catch((error) =>
+            refuseGone(error, message),
+          ),
+        listBackchannelRequests,
+        approveBackchannelRequest,
+        denyBackchannelRequest,
+        showInbox,
+        answerInbox,
+      },
+      { ...rest, metrics: backchannelMetrics(registry) },
+    ),
 })

@@ -1,5 +1,5 @@
 /** Issues, verifies, introspects and revokes tokens. See docs/concepts/tokens.md. */
-import { defineActor } from '../../../runtime/kernel/actor.js'
+import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
 import { tenants } from '../../identity/tenants/protocol.js'
 import { rateLimits } from '../../operations/rate-limits/protocol.js'
 import { PolicyDenied } from '../access-policies/enforcement.js'
@@ -9,7 +9,7 @@ import { grantDelegated } from './grants/delegation.js'
 import { issueToken } from './grants/issue.js'
 import { grantOrganization } from './grants/organization-token.js'
 import { type PolicyRefusal, type TokensProtocol, tokens } from './protocol.js'
-import { guardedTools, type TokensNeeds, tokenTools } from './tools.js'
+import { guardedTools, type TokensNeeds, type TokenTools, tokenTools } from './tools.js'
 import { identifyClient, introspectToken, revokeToken } from './verify/token-requests.js'
 
 /** Parameters whose values can be used only once. */
@@ -32,31 +32,32 @@ export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
   },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
-  create: (needs) => {
-    const tools = tokenTools(needs)
-    const { verifier, dpopVerifier, clients } = tools
-    return {
-      authenticate: (message, context) => verifier.authenticate(message, context),
-      proveKey: (proof) => dpopVerifier.verify({ accessToken: null, boundTo: null, ...proof }),
-      grantAgent: (message, context) =>
-        grantAgent(guardedTools(tools, message.address, context), message, context).catch(
-          asRefusal,
-        ),
-      grantOrganization: (message, context) => grantOrganization(tools, message, context),
-      grantDelegated: (message, context) =>
-        grantDelegated(guardedTools(tools, message.address, context), message, context).catch(
-          asRefusal,
-        ),
-      issueToken: (message, context) => issueToken(tools, message, context),
-      identifyClient: (message, context) => identifyClient(tools, message, context),
-      introspectToken: (message, context) => introspectToken(tools, message, context),
-      revokeToken: (message, context) => revokeToken(tools, message, context),
-      originListed: async ({ origin, clientId }) => ({
-        tag: (await clients.lists(origin, clientId)) ? 'listed' : 'not_listed',
-      }),
-      invalidate: async ({ ids }) => tools.invalidate(ids),
-    }
-  },
+  create: (needs) =>
+    boundHandlers<TokensProtocol, TokenTools>(
+      {
+        authenticate: ({ verifier }, message, context) => verifier.authenticate(message, context),
+        proveKey: ({ dpopVerifier }, proof) =>
+          dpopVerifier.verify({ accessToken: null, boundTo: null, ...proof }),
+        grantAgent: (tools, message, context) =>
+          grantAgent(guardedTools(tools, message.address, context), message, context).catch(
+            asRefusal,
+          ),
+        grantOrganization,
+        grantDelegated: (tools, message, context) =>
+          grantDelegated(guardedTools(tools, message.address, context), message, context).catch(
+            asRefusal,
+          ),
+        issueToken,
+        identifyClient,
+        introspectToken,
+        revokeToken,
+        originListed: async ({ clients }, { origin, clientId }) => ({
+          tag: (await clients.lists(origin, clientId)) ? 'listed' : 'not_listed',
+        }),
+        invalidate: async (tools, { ids }) => tools.invalidate(ids),
+      },
+      tokenTools(needs),
+    ),
 })
 
 /** @throws any other error unchanged. */
