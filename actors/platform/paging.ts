@@ -1,5 +1,26 @@
 /** Cuts a page out of the rows of a list statement. */
-import type { ListCursor } from '../domain/paging.js'
+import type { MessageContext } from '../../runtime/kernel/actor.js'
+import type { Database, Transaction } from '../../storage/platform/sql.js'
+import type { ListCursor, Page } from '../domain/paging.js'
+
+/** A page of what a tenant has. `list` is the statement. */
+export async function pageOf<Row extends ListCursor>(
+  { database }: { readonly database: Database },
+  tenantId: string,
+  { limit, after }: Page,
+  { signal }: MessageContext,
+  list: (
+    tx: Transaction,
+    tenantId: string,
+    limit: number,
+    after: ListCursor | null,
+  ) => Promise<readonly Row[]>,
+) {
+  const rows = await database.tenant(tenantId, (tx) => list(tx, tenantId, limit + 1, after), {
+    signal,
+  })
+  return page(rows, limit)
+}
 
 /**
  * @param rows up to `limit + 1` rows: the one above the limit shows that another page follows.

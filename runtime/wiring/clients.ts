@@ -139,7 +139,6 @@ export function clientWirings(shared: SharedNeeds): readonly ActorWiring[] {
       documents,
       groups,
       counts: metrics.shares,
-      issuer,
       tokenRequired: settings.oidc.registration_initial_access_token_required,
     })),
   ]

@@ -129,7 +129,7 @@ export function issuingWirings(shared: SharedNeeds): readonly ActorWiring[] {
       keys: ref(signingKeys),
       tenants: ref(tenants),
       tokens: ref(tokens),
-      issuer,
+      baseUrl: issuer,
       rootTenantSlug: settings.credentials.root_tenant_slug,
       settings: settings.credentials,
     })),

@@ -62,7 +62,7 @@ export async function insertApiKey(
 }
 
 /** A page of a tenant's keys, newest first, also expired ones. */
-export const listApiKeys = (
+export const apiKeysOfTenant = (
   tx: Transaction,
   tenantId: string,
   limit: number,
@@ -98,7 +98,7 @@ export const findApiKeyOfSecret = (tx: Transaction, tokenSha256: Uint8Array) =>
   })
 
 /** Replaces the secret of a key that is not expired. The secret before the present one ends. */
-export const rotateApiKey = (
+export const replaceApiKeySecret = (
   tx: Transaction,
   tenantId: string,
   id: string,
@@ -119,7 +119,7 @@ export const rotateApiKey = (
   })
 
 /** Deletes a key and every key that it made. @returns the deleted key, or undefined. */
-export const deleteApiKey = (tx: Transaction, tenantId: string, id: string) =>
+export const removeApiKey = (tx: Transaction, tenantId: string, id: string) =>
   firstRow<ApiKeyRow>(tx, {
     name: 'api_key.delete',
     text: `delete from api_keys k where k.tenant_id = $1 and k.id = $2 returning ${COLUMNS}`,

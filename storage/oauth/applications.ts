@@ -164,7 +164,7 @@ export type ReplacedApplication = Pick<
   Partial<Omit<ApplicationRow, 'createdAt' | 'metadataUrl'>> & { readonly updatedAt: Date }
 
 /** Returns the stored row. @throws an error of `isAudienceTaken`, unless the audience is that of `before`. */
-export async function replaceApplication(
+export async function updateApplication(
   tx: Transaction,
   application: ReplacedApplication,
   before: Pick<ApplicationRow, 'audience'>,
@@ -207,7 +207,7 @@ export async function noteMisplacedSecret(
 }
 
 /** Deletes the application with its secrets. Its tokens become invalid. */
-export const deleteApplication = (tx: Transaction, tenantId: string, applicationId: string) =>
+export const removeApplication = (tx: Transaction, tenantId: string, applicationId: string) =>
   isChanged(tx, {
     name: 'application.delete',
     text: 'delete from applications where tenant_id = $1 and id = $2',
@@ -225,7 +225,7 @@ export type SecretRotation = {
 }
 
 /** Adds a secret and sets the expiry of the previous ones. The application must be locked. */
-export async function rotateApplicationSecret(
+export async function addApplicationSecret(
   tx: Transaction,
   rotation: SecretRotation,
 ): Promise<void> {
@@ -266,7 +266,7 @@ export const findApplication = (tx: Transaction, tenantId: string, applicationId
   })
 
 /** One page, newest first, after the row of `createdAt` and `id`. */
-export const listApplications = (
+export const applicationsOfTenant = (
   tx: Transaction,
   tenantId: string,
   limit: number,

@@ -152,7 +152,7 @@ const ISSUED = `id, tenant_id as "tenantId", offer_id as "offerId", user_id as "
   revoked_reason as "revokedReason"`
 
 /** A page of a tenant's issued credentials, newest first. */
-export const listIssuedCredentials = (
+export const issuedCredentialsOfTenant = (
   tx: Transaction,
   tenantId: string,
   limit: number,
@@ -175,7 +175,7 @@ export const findIssuedCredential = (tx: Transaction, tenantId: string, id: stri
   })
 
 /** Revokes a credential once. A trigger sets its status entry. Undefined if it is unknown or revoked. */
-export const revokeIssuedCredential = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+export const endIssuedCredential = (tx: Transaction, tenantId: string, id: string, now: Date) =>
   firstRow<IssuedCredentialRow>(tx, {
     name: 'issued_credential.revoke',
     text: `update issued_credentials set revoked_at = $3, revoked_reason = 'revoked'

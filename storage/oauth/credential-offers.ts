@@ -62,7 +62,7 @@ export async function insertCredentialOffer(
 }
 
 /** A page of a tenant's offers, newest first. */
-export const listCredentialOffers = (
+export const credentialOffersOfTenant = (
   tx: Transaction,
   tenantId: string,
   limit: number,
@@ -85,7 +85,7 @@ export const findCredentialOffer = (tx: Transaction, tenantId: string, id: strin
   })
 
 /** Withdraws an offer: its code and the tokens from it request nothing any more. */
-export const deleteCredentialOffer = (tx: Transaction, tenantId: string, id: string) =>
+export const removeCredentialOffer = (tx: Transaction, tenantId: string, id: string) =>
   firstRow<CredentialOfferRow>(tx, {
     name: 'credential_offer.delete',
     text: `delete from credential_offers where tenant_id = $1 and id = $2 returning ${COLUMNS}`,

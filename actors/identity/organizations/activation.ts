@@ -14,7 +14,7 @@ import {
   lockFixtures,
   revokeServiceTokens,
 } from '../../../storage/identity/activation.js'
-import { newClientSecret, rotateApplicationSecret } from '../../../storage/oauth/applications.js'
+import { newClientSecret, addApplicationSecret } from '../../../storage/oauth/applications.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { endDelegations } from '../../../storage/agents/delegations.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
@@ -157,7 +157,7 @@ export function activation({ database, clock, random, tokens }: ActivationNeeds)
       const { secret: clientSecret, sha256 } = newClientSecret(random)
       const secretId = random.uuid()
       const rotation = { tenantId, applicationId, secretId, sha256, now, othersUntil: now }
-      await rotateApplicationSecret(tx, rotation)
+      await addApplicationSecret(tx, rotation)
       rotated.push({ applicationId, clientSecret })
     }
     return rotated

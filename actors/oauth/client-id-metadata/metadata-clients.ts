@@ -94,199 +94,213 @@ export type MetadataClientsNeeds = {
   readonly grantSecsMax: number
 }
 
+type Means = MetadataClientsNeeds & { readonly urls: MetadataUrls }
+
 export function createMetadataClients(needs: MetadataClientsNeeds): MetadataClients {
-  const { database, clock, random, tenants, remote, issuer, enabled } = needs
-  const urls: MetadataUrls = metadataUrls(issuer)
-  const read = (clientId: string, document: unknown): ReadDocument =>
-    readClientDocument(clientId, document, (url) => linkFault(needs, urls, url))
-
-  async function policyOf(tenantId: string, context: MessageContext) {
-    const found = await tenants.readSettings({ tenantId }, context)
-    return found.tag === 'found' ? found.settings.clientIdMetadata : null
-  }
-
-  /** The fault of the URL or of the tenant's policy, which are judged before any fetch. */
-  async function refusedUnfetched(clientId: string, tenantId: string, context: MessageContext) {
-    const fault = clientIdFault(clientId)
-    if (fault !== null) return { refused: faulty(fault) }
-    const policy = await policyOf(tenantId, context)
-    if (policy === null || !admitsHost(policy, clientId))
-      return { refused: faulty('this tenant does not admit clients of this host') }
-    return { policy }
-  }
-
-  async function currentDocument(
-    clientId: string,
-    tenantId: string,
-    live: boolean,
-  ): Promise<ReadDocument | NotAdmitted> {
-    const own = urls.agentOf(clientId)
-    if (own !== null) {
-      if (own.name !== 'client') return faulty('client_id does not name a metadata document')
-      // The agent may be of any tenant.
-      const agent = await database.system(
-        (tx) => findAgentProfile<AgentProfile>(tx, own.agentId, tenantId),
-        { pool: 'identity' },
-      )
-      if (agent === undefined) return faulty('the agent does not exist or is not active')
-      return read(clientId, agentClientDocument(issuer, agent))
-    }
-    const found = await remote.get({
-      kind: 'client',
-      url: clientId,
-      stale: live,
-      check: (document) => {
-        const verdict = read(clientId, document)
-        return verdict.tag === 'faulty' ? verdict.fault : null
-      },
-    })
-    if (found.tag === 'found') return read(clientId, found.document)
-    if (found.tag === 'faulty') return faulty(found.fault)
-    return {
-      tag: 'not_admitted',
-      why: 'unreachable',
-      description: `the metadata document cannot be fetched: ${found.fault}`,
-    }
-  }
-
-  /** Writes the document to the tenant. Null if the tenant saw too many new clients in the last hour. */
-  async function observe(
-    tx: Transaction,
-    observation: Observation,
-    newPerHourMax: number,
-    requestId: string | undefined,
-  ): Promise<{ readonly id: string } | { readonly fullSince: Date }> {
-    const { tenantId, clientId, now } = observation
-    let known = await findObservedClient(tx, tenantId, clientId)
-    if (known === undefined) {
-      await lockNewClients(tx, tenantId)
-      known = await findObservedClient(tx, tenantId, clientId)
-    }
-    if (known === undefined) {
-      const full = await fullSince(tx, tenantId, newPerHourMax, now)
-      if (full !== null) return { fullSince: full }
-      await insertObservedClient(tx, observation)
-      return { id: observation.id }
-    }
-    const of = { ...observation, id: known.id }
-    if (known.documentSha256 !== observation.documentSha256) {
-      const change = await updateObservedClient(tx, of)
-      if (change?.decisive === true) {
-        const party = { type: 'client', id: clientId }
-        appendEvents(tx, [
-          {
-            id: random.uuid(),
-            tenantId,
-            type: 'security.client.metadata_changed',
-            occurredAt: now,
-            data: eventData(
-              { actor: party, resource: party, requestId },
-              {
-                client_id: clientId,
-                document_sha256: observation.documentSha256,
-                previous_document_sha256: change.previousSha256,
-              },
-            ),
-          },
-        ])
-      }
-    } else if (now.getTime() - known.lastSeenAt.getTime() > SEEN_MS) {
-      await touchObservedClient(tx, of)
-    }
-    return { id: known.id }
-  }
-
+  const urls = metadataUrls(needs.issuer)
+  const means = { ...needs, urls }
   return {
-    isUrl: (clientId) => enabled && urls.isUrl(clientId),
-
-    async admit(clientId, tenantId, live, context) {
-      const judged = await refusedUnfetched(clientId, tenantId, context)
-      if ('refused' in judged) return judged.refused
-      const { policy } = judged
-      const now = clock.now()
-      const { signal } = context
-      // A new client is counted before its host is asked, and again when it is stored.
-      const before = await database.tenant(
-        tenantId,
-        async (tx) =>
-          (await findObservedClient(tx, tenantId, clientId)) === undefined
-            ? fullSince(tx, tenantId, policy.maxNewClientsPerHour, now)
-            : null,
-        { signal },
-      )
-      if (before !== null) return tooMany(before, now)
-      const document = await currentDocument(clientId, tenantId, live)
-      if (document.tag === 'not_admitted') return document
-      if (document.tag === 'faulty') return faulty(document.fault)
-      if (policy.requireAuth && document.members.tokenEndpointAuthMethod === 'none')
-        return faulty('this tenant admits only clients that authenticate with private_key_jwt')
-      const observation: Observation = {
-        tenantId,
-        id: random.uuid(),
-        clientId,
-        clientName: document.clientName,
-        members: document.members,
-        document: document.document,
-        documentSha256: document.sha256,
-        decisionSha256: document.decisionSha256,
-        now,
-        grantsUntil: new Date(now.getTime() + needs.grantSecsMax * 1000),
-      }
-      const observed = await database.tenant(
-        tenantId,
-        (tx) => observe(tx, observation, policy.maxNewClientsPerHour, context.requestId),
-        { signal },
-      )
-      if ('fullSince' in observed) return tooMany(observed.fullSince, now)
-      return { tag: 'admitted', id: observed.id, document }
-    },
-
-    async admitAs(clientId, { tenantId, id, documentSha256 }, context) {
-      const judged = await refusedUnfetched(clientId, tenantId, context)
-      if ('refused' in judged) return judged.refused
-      const stored = await database.tenant(
-        tenantId,
-        (tx) => findObservedDocument(tx, tenantId, id, documentSha256),
-        { signal: context.signal },
-      )
-      if (stored === undefined) return null
-      const document = read(clientId, stored)
-      if (document.tag === 'faulty') return faulty(document.fault)
-      return { tag: 'admitted', id, document }
-    },
-
-    async keysAt(jwksUri, refresh) {
-      const own = urls.agentOf(jwksUri)
-      if (own !== null) {
-        // The agent may be of any tenant.
-        const agent = await database.system(
-          (tx) => findAgentProfile<AgentProfile>(tx, own.agentId),
-          {
-            pool: 'identity',
-          },
-        )
-        return agent === undefined ? [] : agentKeySet(agent).keys
-      }
-      const found = await remote.get({
-        kind: 'keys',
-        url: jwksUri,
-        stale: true,
-        refresh,
-        check: (document) =>
-          Array.isArray((document as { keys?: unknown } | null)?.keys) ? null : 'not a JWK Set',
-      })
-      if (found.tag === 'unreachable') return null
-      return found.tag === 'found' ? (found.document['keys'] as readonly unknown[]) : []
-    },
+    isUrl: (clientId) => needs.enabled && urls.isUrl(clientId),
+    admit: (...asked) => admit(means, ...asked),
+    admitAs: (...asked) => admitAs(means, ...asked),
+    keysAt: (...asked) => keysAt(means, ...asked),
   }
 }
 
+async function admit(
+  means: Means,
+  ...[clientId, tenantId, live, context]: Parameters<MetadataClients['admit']>
+): Promise<Admitted | NotAdmitted> {
+  const { database, clock, random, grantSecsMax } = means
+  const judged = await refusedUnfetched(means, clientId, tenantId, context)
+  if ('refused' in judged) return judged.refused
+  const { policy } = judged
+  const now = clock.now()
+  const { signal } = context
+  // A new client is counted before its host is asked, and again when it is stored.
+  const before = await database.tenant(
+    tenantId,
+    async (tx) =>
+      (await findObservedClient(tx, tenantId, clientId)) === undefined
+        ? fullSince(tx, tenantId, policy.maxNewClientsPerHour, now)
+        : null,
+    { signal },
+  )
+  if (before !== null) return tooMany(before, now)
+  const document = await currentDocument(means, clientId, tenantId, live)
+  if (document.tag === 'not_admitted') return document
+  if (document.tag === 'faulty') return faulty(document.fault)
+  if (policy.requireAuth && document.members.tokenEndpointAuthMethod === 'none')
+    return faulty('this tenant admits only clients that authenticate with private_key_jwt')
+  const observation: Observation = {
+    tenantId,
+    id: random.uuid(),
+    clientId,
+    clientName: document.clientName,
+    members: document.members,
+    document: document.document,
+    documentSha256: document.sha256,
+    decisionSha256: document.decisionSha256,
+    now,
+    grantsUntil: new Date(now.getTime() + grantSecsMax * 1000),
+  }
+  const observed = await database.tenant(
+    tenantId,
+    (tx) => observe(random, tx, observation, policy.maxNewClientsPerHour, context.requestId),
+    { signal },
+  )
+  if ('fullSince' in observed) return tooMany(observed.fullSince, now)
+  return { tag: 'admitted', id: observed.id, document }
+}
+
+async function admitAs(
+  means: Means,
+  ...[clientId, { tenantId, id, documentSha256 }, context]: Parameters<MetadataClients['admitAs']>
+): Promise<Admitted | NotAdmitted | null> {
+  const judged = await refusedUnfetched(means, clientId, tenantId, context)
+  if ('refused' in judged) return judged.refused
+  const stored = await means.database.tenant(
+    tenantId,
+    (tx) => findObservedDocument(tx, tenantId, id, documentSha256),
+    { signal: context.signal },
+  )
+  if (stored === undefined) return null
+  const document = readDocument(means, clientId, stored)
+  if (document.tag === 'faulty') return faulty(document.fault)
+  return { tag: 'admitted', id, document }
+}
+
+async function keysAt(
+  { database, remote, urls }: Means,
+  jwksUri: string,
+  refresh: boolean,
+): Promise<readonly unknown[] | null> {
+  const own = urls.agentOf(jwksUri)
+  if (own !== null) {
+    // The agent may be of any tenant.
+    const agent = await database.system((tx) => findAgentProfile<AgentProfile>(tx, own.agentId), {
+      pool: 'identity',
+    })
+    return agent === undefined ? [] : agentKeySet(agent).keys
+  }
+  const found = await remote.get({
+    kind: 'keys',
+    url: jwksUri,
+    stale: true,
+    refresh,
+    check: (document) =>
+      Array.isArray((document as { keys?: unknown } | null)?.keys) ? null : 'not a JWK Set',
+  })
+  if (found.tag === 'unreachable') return null
+  return found.tag === 'found' ? (found.document['keys'] as readonly unknown[]) : []
+}
+
+/** The fault of the URL or of the tenant's policy, which are judged before any fetch. */
+async function refusedUnfetched(
+  { tenants }: Means,
+  clientId: string,
+  tenantId: string,
+  context: MessageContext,
+) {
+  const fault = clientIdFault(clientId)
+  if (fault !== null) return { refused: faulty(fault) }
+  const found = await tenants.readSettings({ tenantId }, context)
+  const policy = found.tag === 'found' ? found.settings.clientIdMetadata : null
+  if (policy === null || !admitsHost(policy, clientId))
+    return { refused: faulty('this tenant does not admit clients of this host') }
+  return { policy }
+}
+
+async function currentDocument(
+  means: Means,
+  clientId: string,
+  tenantId: string,
+  live: boolean,
+): Promise<ReadDocument | NotAdmitted> {
+  const { database, remote, urls, issuer } = means
+  const own = urls.agentOf(clientId)
+  if (own !== null) {
+    if (own.name !== 'client') return faulty('client_id does not name a metadata document')
+    // The agent may be of any tenant.
+    const agent = await database.system(
+      (tx) => findAgentProfile<AgentProfile>(tx, own.agentId, tenantId),
+      { pool: 'identity' },
+    )
+    if (agent === undefined) return faulty('the agent does not exist or is not active')
+    return readDocument(means, clientId, agentClientDocument(issuer, agent))
+  }
+  const found = await remote.get({
+    kind: 'client',
+    url: clientId,
+    stale: live,
+    check: (document) => {
+      const verdict = readDocument(means, clientId, document)
+      return verdict.tag === 'faulty' ? verdict.fault : null
+    },
+  })
+  if (found.tag === 'found') return readDocument(means, clientId, found.document)
+  if (found.tag === 'faulty') return faulty(found.fault)
+  return {
+    tag: 'not_admitted',
+    why: 'unreachable',
+    description: `the metadata document cannot be fetched: ${found.fault}`,
+  }
+}
+
+/** Writes the document to the tenant. `fullSince` if it saw too many new clients in the last hour. */
+async function observe(
+  random: Random,
+  tx: Transaction,
+  observation: Observation,
+  newPerHourMax: number,
+  requestId: string | undefined,
+): Promise<{ readonly id: string } | { readonly fullSince: Date }> {
+  const { tenantId, clientId, now } = observation
+  let known = await findObservedClient(tx, tenantId, clientId)
+  if (known === undefined) {
+    await lockNewClients(tx, tenantId)
+    known = await findObservedClient(tx, tenantId, clientId)
+  }
+  if (known === undefined) {
+    const full = await fullSince(tx, tenantId, newPerHourMax, now)
+    if (full !== null) return { fullSince: full }
+    await insertObservedClient(tx, observation)
+    return { id: observation.id }
+  }
+  const of = { ...observation, id: known.id }
+  if (known.documentSha256 !== observation.documentSha256) {
+    const change = await updateObservedClient(tx, of)
+    if (change?.decisive === true) {
+      const party = { type: 'client', id: clientId }
+      appendEvents(tx, [
+        {
+          id: random.uuid(),
+          tenantId,
+          type: 'security.client.metadata_changed',
+          occurredAt: now,
+          data: eventData(
+            { actor: party, resource: party, requestId },
+            {
+              client_id: clientId,
+              document_sha256: observation.documentSha256,
+              previous_document_sha256: change.previousSha256,
+            },
+          ),
+        },
+      ])
+    }
+  } else if (now.getTime() - known.lastSeenAt.getTime() > SEEN_MS) {
+    await touchObservedClient(tx, of)
+  }
+  return { id: known.id }
+}
+
+function readDocument(means: Means, clientId: string, document: unknown): ReadDocument {
+  return readClientDocument(clientId, document, (url) => linkFault(means, url))
+}
+
 /** What is wrong with a URL inside of a document, as the rest of a sentence. */
-function linkFault(
-  { documents, issuer }: MetadataClientsNeeds,
-  urls: MetadataUrls,
-  url: string,
-): string | null {
+function linkFault({ documents, issuer, urls }: Means, url: string): string | null {
   if (urls.agentOf(url) !== null || url === issuer) return null
   if (!/^https:\/\//i.test(url)) return 'is not an https URL'
   const fault = documents.faultOf(url)

@@ -1,33 +1,42 @@
 /** Validates client metadata: members, scopes and referenced documents. */
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { ScopeBounds } from '../../../storage/oauth/client-registration.js'
-import type { ApplicationDraft } from '../clients/protocol.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import { resourceScopesFor } from '../clients/resource-scopes.js'
 import { draftFault, registrableScopes } from '../clients/rules.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
+import type { Sender } from '../../platform/outbound-http/fair-documents.js'
 import { SHARE_EXHAUSTED } from '../../platform/outbound-http/site-places.js'
 import { type ReadMetadata, readMetadata, refused } from './metadata.js'
 import type { ClientMetadata, MetadataRefused } from './protocol.js'
 
 export type ValidateMetadataNeeds = {
-  readonly documents: Pick<Documents, 'fetch' | 'faultOf'>
-  readonly issuer: string
+  readonly database: Database
+  readonly documents: Pick<Documents, 'faultOf'>
+  /** Fetches documents in the share of the tenant. */
+  readonly documentsOf: (sender: Sender) => Pick<Documents, 'fetch'>
 }
 
 /**
  * Returns the metadata with the scopes that the client may have, or the first fault. The sector identifier document
- * counts too.
+ * counts too. `name` is the stored one.
  */
 export async function validateMetadata(
-  needs: ValidateMetadataNeeds & {
-    /** The scopes of API resources that are open to any client. */
-    readonly resourceScopes: (draft: ApplicationDraft) => Promise<readonly string[]>
-  },
+  { database, documents, documentsOf }: ValidateMetadataNeeds,
   metadata: ClientMetadata,
-  bounds: ScopeBounds,
-  nameBefore?: string,
+  of: { readonly tenantId: string; readonly bounds: ScopeBounds; readonly name?: string },
+  { signal }: MessageContext,
 ): Promise<ReadMetadata | MetadataRefused> {
-  const requested = readMetadata(metadata, nameBefore)
+  const { tenantId, bounds, name } = of
+  const requested = readMetadata(metadata, name)
   if (requested.tag === 'refused') return requested
-  const resourceScopes = await needs.resourceScopes(requested.draft)
+  const resourceScopes = await resourceScopesFor(
+    database,
+    tenantId,
+    requested.draft,
+    'open',
+    signal,
+  )
   const { sectorIdentifierUri } = requested
   const draft = {
     ...requested.draft,
@@ -39,16 +48,16 @@ export async function validateMetadata(
     const error = fault.error === 'invalid_redirect_uri' ? fault.error : 'invalid_client_metadata'
     return refused(`${fault.pointer.slice(1)}: ${fault.detail}`, error)
   }
-  const unreachable = draft.jwksUri === undefined ? null : needs.documents.faultOf(draft.jwksUri)
+  const unreachable = draft.jwksUri === undefined ? null : documents.faultOf(draft.jwksUri)
   if (unreachable !== null) return refused(`jwks_uri: ${unreachable}`)
   return sectorIdentifierUri === null
     ? read
-    : checkSectorIdentifier(needs, read, sectorIdentifierUri)
+    : checkSectorIdentifier(documentsOf({ tenantId }), read, sectorIdentifierUri)
 }
 
 /** OpenID Connect Registration section 5: the document must list every redirect URI. */
 async function checkSectorIdentifier(
-  { documents }: ValidateMetadataNeeds,
+  documents: Pick<Documents, 'fetch'>,
   read: ReadMetadata,
   uri: string,
 ): Promise<ReadMetadata | MetadataRefused> {

@@ -1,14 +1,12 @@
 /** Credential offers, as a tenant makes them and as a wallet reads them (OpenID4VCI section 4). */
-import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
   type CredentialOfferRow,
-  deleteCredentialOffer,
+  credentialOffersOfTenant,
   findCredentialOffer,
   findOfferByHandle,
   insertCredentialOffer,
-  listCredentialOffers,
+  removeCredentialOffer,
 } from '../../../storage/oauth/credential-offers.js'
 import {
   holdCredentialDelegation,
@@ -16,8 +14,8 @@ import {
 } from '../../../storage/oauth/credential-issuance.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
-import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import { audited, type Caller } from '../../domain/audit.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { audited } from '../../domain/audit.js'
 import {
   codeOfOffer,
   isOfferHandle,
@@ -31,234 +29,221 @@ import {
 } from '../../domain/credentials/catalogue.js'
 import { isUuid } from '../../domain/ids.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import { page } from '../../platform/paging.js'
+import { pageOf } from '../../platform/paging.js'
 import { PRE_AUTHORIZED_CODE } from '../tokens/protocol.js'
 import type { Issuer } from './issuers.js'
 import type {
   CreateOffer,
-  ListPage,
   OfferCreated,
-  OfferFound,
-  OfferPresented,
   OfferRecord,
   OfferRefused,
   OfferSecrets,
-  OffersListed,
-  OfferUnknown,
-  OneOffer,
-  PresentOffer,
 } from './protocol.js'
+import type { Handling, IssuanceTools } from './tools.js'
 
 const TX_CODE_DIGITS = 6
 const TX_CODE_TEXT = 'The code that you got with the offer by another way.'
-
-export type OffersNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
-  /** Public base URL, without a trailing slash. */
-  readonly baseUrl: string
-  readonly rootTenantSlug: string | undefined
-  readonly offerTtlSecs: number
-  /** The issuer of a tenant, or null if it issues no credentials. */
-  readonly issuerOfTenant: (tenantId: string, context: MessageContext) => Promise<Issuer | null>
-}
+const UNKNOWN = { tag: 'unknown' } as const
 
 type Subject = { readonly userId: string; readonly subject: string }
 
-export function credentialOffers(needs: OffersNeeds) {
-  const { database, clock, random, baseUrl } = needs
+export const createCredentialOffer: Handling<'createCredentialOffer'> = async (
+  tools,
+  message,
+  context,
+) => {
+  const issuer = await tools.issuers.byTenant(message.caller.principal.tenantId, context)
+  if (issuer === null) return { tag: 'issuance_off' }
+  const fault = faultOf(message)
+  if (fault !== null) return fault
+  // Accounts are global, so the transaction crosses tenants. Every statement names the tenant.
+  return tools.database.system(
+    (tx) =>
+      idempotently<OfferCreated | OfferRefused, OfferCreated>(
+        tx,
+        message.idempotency,
+        () => insert(tools, tx, message, issuer, context.requestId),
+        (made) => (made.tag === 'created' ? { ...made, secrets: null } : undefined),
+      ),
+    { signal: context.signal },
+  )
+}
 
-  function record(row: CredentialOfferRow): OfferRecord {
-    const isOver = row.expiresAt <= clock.now() && row.status === 'offered'
-    return {
-      id: row.id,
-      tenantId: row.tenantId,
-      configurationId: row.configurationId,
-      userId: row.userId,
-      delegationId: row.delegationId,
-      grant: row.grantType,
-      status: isOver || row.status === 'burned' ? 'expired' : row.status,
-      createdAt: row.createdAt,
-      expiresAt: row.expiresAt,
-    }
-  }
+export const listCredentialOffers: Handling<'listCredentialOffers'> = async (
+  tools,
+  message,
+  context,
+) => {
+  const { tenantId } = message.caller.principal
+  const { items, next } = await pageOf(tools, tenantId, message, context, credentialOffersOfTenant)
+  const now = tools.clock.now()
+  return { tag: 'listed', offers: items.map((row) => recordOf(row, now)), next }
+}
 
-  /** The person that the credential will be about. */
-  async function subjectOf(
-    tx: Transaction,
-    tenantId: string,
-    { configurationId, userId, delegationId }: CreateOffer,
-  ): Promise<Subject | OfferRefused> {
-    if (configurationId === 'AgentDelegation') {
-      const delegation = await holdCredentialDelegation(tx, tenantId, delegationId!, clock.now())
-      const person =
-        delegation &&
-        (await holdCredentialPerson(tx, tenantId, { userId: null, subject: delegation.subject }))
-      if (person === undefined || (userId !== null && userId !== person.userId))
-        return { tag: 'unknown_subject', detail: 'The delegation does not exist or has ended.' }
-      return person
-    }
-    const person = await holdCredentialPerson(tx, tenantId, { userId, subject: null })
-    if (person === undefined)
-      return { tag: 'unknown_subject', detail: 'The user does not exist or is not active.' }
-    return configurationId === 'VerifiedEmail' && !person.emailVerified
-      ? { tag: 'email_not_verified' }
-      : person
-  }
+export const getCredentialOffer: Handling<'getCredentialOffer'> = async (
+  { database, clock },
+  { caller, offerId },
+  { signal },
+) => {
+  const { tenantId } = caller.principal
+  if (!isUuid(offerId)) return UNKNOWN
+  const row = await database.tenant(tenantId, (tx) => findCredentialOffer(tx, tenantId, offerId), {
+    signal,
+  })
+  return row === undefined ? UNKNOWN : { tag: 'found', record: recordOf(row, clock.now()) }
+}
 
-  async function insert(
-    tx: Transaction,
-    message: CreateOffer,
-    issuer: Issuer,
-    requestId: string | undefined,
-  ): Promise<OfferCreated | OfferRefused> {
-    const { caller, configurationId, grant } = message
-    const { tenantId } = caller.principal
-    const subject = await subjectOf(tx, tenantId, message)
-    if ('tag' in subject) return subject
-    const id = random.uuid()
-    const handle = random.token(OFFER_HANDLE_BYTES)
-    const txCode = message.txCode ? digits(random) : null
-    const now = clock.now()
-    const offer = {
-      tenantId,
-      id,
-      issuer: issuer.identifier,
-      configurationId,
-      userId: subject.userId,
-      subject: subject.subject,
-      delegationId: configurationId === 'AgentDelegation' ? message.delegationId : null,
-      grantType: grant,
-      txCodeSha256: txCode === null ? null : txCodeSha256(id, txCode),
-      createdAt: now,
-      expiresAt: new Date(now.getTime() + needs.offerTtlSecs * 1000),
-    }
-    await insertCredentialOffer(tx, {
-      ...offer,
-      handleSha256: offerSecretSha256(handle),
-      codeSha256: offerSecretSha256(codeOfOffer(grant, handle)),
-    })
-    appendAudit(tx, [
-      audited(caller, {
-        id: random.uuid(),
-        tenantId,
-        type: 'admin.credential_offer.created',
-        occurredAt: now,
-        resource: { type: 'credential_offer', id },
-        requestId,
-        data: { credential_configuration_id: configurationId, user_id: subject.userId, grant },
-      }),
-    ])
-    const secrets = { ...secretsOf(baseUrl, offer, handle), txCode }
-    const row = { ...offer, status: 'offered' as const }
-    return { tag: 'created', record: record(row), secrets, replayed: false }
-  }
+export const deleteCredentialOffer: Handling<'deleteCredentialOffer'> = async (
+  { database, clock, random },
+  { caller, offerId },
+  { requestId, signal },
+) => {
+  const { tenantId } = caller.principal
+  if (!isUuid(offerId)) return UNKNOWN
+  return database.tenant(
+    tenantId,
+    async (tx) => {
+      const row = await removeCredentialOffer(tx, tenantId, offerId)
+      if (row === undefined) return UNKNOWN
+      appendAudit(tx, [
+        audited(caller, {
+          id: random.uuid(),
+          tenantId,
+          type: 'admin.credential_offer.deleted',
+          occurredAt: clock.now(),
+          resource: { type: 'credential_offer', id: row.id },
+          requestId,
+          data: { credential_configuration_id: row.configurationId, user_id: row.userId },
+        }),
+      ])
+      return { tag: 'deleted' } as const
+    },
+    { signal },
+  )
+}
 
+export const showCredentialOffer: Handling<'showCredentialOffer'> = async (
+  tools,
+  { tenantSlug, handle },
+  { signal },
+) => {
+  const { database, clock, baseUrl } = tools
+  if (!isOfferHandle(handle)) return UNKNOWN
+  const row = await database.system(
+    (tx) => findOfferByHandle(tx, offerSecretSha256(handle), clock.now()),
+    { signal },
+  )
+  if (row === undefined || !isOfIssuer(tools, row, tenantSlug)) return UNKNOWN
+  const { offer, deepLink } = secretsOf(baseUrl, row, handle)
   return {
-    async createCredentialOffer(message: CreateOffer, context: MessageContext) {
-      const { principal } = message.caller
-      const issuer = await needs.issuerOfTenant(principal.tenantId, context)
-      if (issuer === null) return { tag: 'issuance_off' } as const
-      const fault = faultOf(message)
-      if (fault !== null) return fault
-      // Accounts are global, so the transaction crosses tenants. Every statement names the tenant.
-      return database.system(
-        (tx) =>
-          idempotently<OfferCreated | OfferRefused, OfferCreated>(
-            tx,
-            message.idempotency,
-            () => insert(tx, message, issuer, context.requestId),
-            (made) => (made.tag === 'created' ? { ...made, secrets: null } : undefined),
-          ),
-        { signal: context.signal },
-      )
-    },
-
-    async listCredentialOffers({ caller, limit, after }: ListPage, { signal }: MessageContext) {
-      const { tenantId } = caller.principal
-      const rows = await database.tenant(
-        tenantId,
-        (tx) => listCredentialOffers(tx, tenantId, limit + 1, after),
-        { signal },
-      )
-      const { items, next } = page(rows, limit)
-      return { tag: 'listed', offers: items.map(record), next } satisfies OffersListed
-    },
-
-    async getCredentialOffer(
-      { caller, offerId }: OneOffer,
-      { signal }: MessageContext,
-    ): Promise<OfferFound | OfferUnknown> {
-      const { tenantId } = caller.principal
-      if (!isUuid(offerId)) return { tag: 'unknown' }
-      const row = await database.tenant(
-        tenantId,
-        (tx) => findCredentialOffer(tx, tenantId, offerId),
-        { signal },
-      )
-      return row === undefined ? { tag: 'unknown' } : { tag: 'found', record: record(row) }
-    },
-
-    async deleteCredentialOffer(
-      { caller, offerId }: OneOffer,
-      { requestId, signal }: MessageContext,
-    ) {
-      const { tenantId } = caller.principal
-      if (!isUuid(offerId)) return { tag: 'unknown' } as const
-      return database.tenant(
-        tenantId,
-        async (tx) => {
-          const row = await deleteCredentialOffer(tx, tenantId, offerId)
-          if (row === undefined) return { tag: 'unknown' } as const
-          appendAudit(tx, [deletion(caller, row, requestId)])
-          return { tag: 'deleted' } as const
-        },
-        { signal },
-      )
-    },
-
-    async showCredentialOffer(
-      { tenantSlug, handle }: PresentOffer,
-      { signal }: MessageContext,
-    ): Promise<OfferPresented | OfferUnknown> {
-      if (!isOfferHandle(handle)) return { tag: 'unknown' }
-      const row = await database.system(
-        (tx) => findOfferByHandle(tx, offerSecretSha256(handle), clock.now()),
-        { signal },
-      )
-      if (row === undefined || !isOf(row, tenantSlug)) return { tag: 'unknown' }
-      const { offer, deepLink } = secretsOf(baseUrl, row, handle)
-      return {
-        tag: 'presented',
-        offer,
-        deepLink,
-        needsTxCode: row.txCodeSha256 !== null,
-        configurationId: row.configurationId as CredentialConfigurationId,
-        tenant: brandingOf(row.tenantId, row.tenantName, row.tenantSettings),
-      }
-    },
+    tag: 'presented',
+    offer,
+    deepLink,
+    needsTxCode: row.txCodeSha256 !== null,
+    configurationId: row.configurationId as CredentialConfigurationId,
+    tenant: brandingOf(row.tenantId, row.tenantName, row.tenantSettings),
   }
+}
 
-  /** True if the URL is that of the offer's issuer. The page belongs to no issuer. */
-  function isOf({ issuer }: CredentialOfferRow, slug: string | null | undefined): boolean {
-    if (slug === undefined) return true
-    const of = slug ?? needs.rootTenantSlug
-    if (of === undefined) return false
-    return credentialIssuersOf(baseUrl, of, needs.rootTenantSlug).includes(issuer)
+/** True if the URL is that of the offer's issuer. The page belongs to no issuer. */
+function isOfIssuer(
+  { baseUrl, rootTenantSlug }: IssuanceTools,
+  { issuer }: CredentialOfferRow,
+  slug: string | null | undefined,
+): boolean {
+  if (slug === undefined) return true
+  const of = slug ?? rootTenantSlug
+  return of !== undefined && credentialIssuersOf(baseUrl, of, rootTenantSlug).includes(issuer)
+}
+
+function recordOf(row: CredentialOfferRow, now: Date): OfferRecord {
+  const { id, tenantId, configurationId, userId, delegationId, grantType, status } = row
+  const isOver = row.expiresAt <= now && status === 'offered'
+  return {
+    id,
+    tenantId,
+    configurationId,
+    userId,
+    delegationId,
+    grant: grantType,
+    status: isOver || status === 'burned' ? 'expired' : status,
+    createdAt: row.createdAt,
+    expiresAt: row.expiresAt,
   }
+}
 
-  function deletion(caller: Caller, row: CredentialOfferRow, requestId: string | undefined) {
-    return audited(caller, {
+/** The person that the credential will be about. */
+async function subjectOf(
+  { clock }: IssuanceTools,
+  tx: Transaction,
+  tenantId: string,
+  { configurationId, userId, delegationId }: CreateOffer,
+): Promise<Subject | OfferRefused> {
+  if (configurationId === 'AgentDelegation') {
+    const delegation = await holdCredentialDelegation(tx, tenantId, delegationId!, clock.now())
+    const person =
+      delegation &&
+      (await holdCredentialPerson(tx, tenantId, { userId: null, subject: delegation.subject }))
+    if (person === undefined || (userId !== null && userId !== person.userId))
+      return { tag: 'unknown_subject', detail: 'The delegation does not exist or has ended.' }
+    return person
+  }
+  const person = await holdCredentialPerson(tx, tenantId, { userId, subject: null })
+  if (person === undefined)
+    return { tag: 'unknown_subject', detail: 'The user does not exist or is not active.' }
+  return configurationId === 'VerifiedEmail' && !person.emailVerified
+    ? { tag: 'email_not_verified' }
+    : person
+}
+
+async function insert(
+  tools: IssuanceTools,
+  tx: Transaction,
+  message: CreateOffer,
+  issuer: Issuer,
+  requestId: string | undefined,
+): Promise<OfferCreated | OfferRefused> {
+  const { clock, random, baseUrl, settings } = tools
+  const { caller, configurationId, grant } = message
+  const { tenantId } = caller.principal
+  const subject = await subjectOf(tools, tx, tenantId, message)
+  if ('tag' in subject) return subject
+  const id = random.uuid()
+  const handle = random.token(OFFER_HANDLE_BYTES)
+  const txCode = message.txCode ? digits(random) : null
+  const now = clock.now()
+  const offer = {
+    tenantId,
+    id,
+    issuer: issuer.identifier,
+    configurationId,
+    userId: subject.userId,
+    subject: subject.subject,
+    delegationId: configurationId === 'AgentDelegation' ? message.delegationId : null,
+    grantType: grant,
+    txCodeSha256: txCode === null ? null : txCodeSha256(id, txCode),
+    createdAt: now,
+    expiresAt: new Date(now.getTime() + settings.offer_ttl_secs * 1000),
+  }
+  await insertCredentialOffer(tx, {
+    ...offer,
+    handleSha256: offerSecretSha256(handle),
+    codeSha256: offerSecretSha256(codeOfOffer(grant, handle)),
+  })
+  appendAudit(tx, [
+    audited(caller, {
       id: random.uuid(),
-      tenantId: row.tenantId,
-      type: 'admin.credential_offer.deleted',
-      occurredAt: clock.now(),
-      resource: { type: 'credential_offer', id: row.id },
+      tenantId,
+      type: 'admin.credential_offer.created',
+      occurredAt: now,
+      resource: { type: 'credential_offer', id },
       requestId,
-      data: { credential_configuration_id: row.configurationId, user_id: row.userId },
-    })
-  }
+      data: { credential_configuration_id: configurationId, user_id: subject.userId, grant },
+    }),
+  ])
+  const secrets = { ...secretsOf(baseUrl, offer, handle), txCode }
+  const row = { ...offer, status: 'offered' as const }
+  return { tag: 'created', record: recordOf(row, now), secrets, replayed: false }
 }
 
 /** The first fault of a request. */

@@ -34,9 +34,8 @@ export type WalletToken = {
 
 export type WalletTokenNeeds = {
   readonly tokens: ActorRef<TokensProtocol>
+  /** `oidc.issuer_url`, exactly as in tokens: the authorization server, and the public base URL. */
   readonly baseUrl: string
-  /** `oidc.issuer_url`, exactly as in tokens. */
-  readonly authorizationServer: string
   readonly rootTenantSlug: string | undefined
 }
 
@@ -94,14 +93,11 @@ export async function walletToken(
   request: WalletRequest,
   context: MessageContext,
 ): Promise<WalletToken | NoToken | Unauthenticated> {
-  const { baseUrl, authorizationServer, rootTenantSlug } = needs
+  const { baseUrl, rootTenantSlug } = needs
   const presented = await presentedToken(needs, request, context)
   if (presented.tag !== 'presented') return presented
   const { token, principal } = presented
-  const audiences = [
-    authorizationServer,
-    ...credentialIssuersOf(baseUrl, tenant.slug, rootTenantSlug),
-  ]
+  const audiences = [baseUrl, ...credentialIssuersOf(baseUrl, tenant.slug, rootTenantSlug)]
   const isOurs =
     principal.tenantId === tenant.id &&
     // The user consented to scopes of an API resource by the descriptions of its tenant.

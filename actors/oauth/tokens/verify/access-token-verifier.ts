@@ -1,8 +1,6 @@
 /** Verifies presented access tokens: signature, lifetime, status and binding (RFC 9068 section 4). */
-import { createPublicKey, hash, type JsonWebKey, type KeyObject } from 'node:crypto'
 import type { ActorRef, MessageContext } from '../../../../runtime/kernel/actor.js'
 import { type Clock, CLOCK_STEP_SECS_MAX } from '../../../../runtime/kernel/clock.js'
-import { DependencyUnavailable } from '../../../../runtime/kernel/dependency.js'
 import { together } from '../../../../runtime/kernel/batched-asks.js'
 import { isDelegationExpired } from '../../../../storage/agents/delegations.js'
 import {
@@ -12,19 +10,13 @@ import {
 } from '../../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import type { Principal } from '../../../domain/principal.js'
-import { tokenStatusQuery } from '../../../domain/token-status.js'
-import type { SigningKeysProtocol, VerificationKeyFound } from '../../signing-keys/protocol.js'
-import { ACCESS_TOKEN_TYPE, type ReadToken, readAccessClaims } from '../issue/access-token.js'
+import type { SigningKeysProtocol } from '../../signing-keys/protocol.js'
+import type { ReadToken } from '../issue/access-token.js'
 import type { TtlCache } from '../../../platform/batching/ttl-cache.js'
-import {
-  decodeJwt,
-  hasType,
-  type VerificationKey,
-  verifySignature,
-} from '../../../platform/jose/jwt.js'
 import type { DpopVerifier } from './dpop-verifier.js'
 import type { Authenticate, Authenticated, Unauthenticated } from '../protocol.js'
 import type { ApiKeyVerifier } from './api-key-verifier.js'
+import { createVerifiedTokens, type VerifiedToken } from './verified-tokens.js'
 import { API_KEY_PREFIX } from '../../api-keys/secret.js'
 
 /** Tolerance for clocks of other processes that run ahead. `exp` has no tolerance. */
@@ -34,8 +26,6 @@ const AHEAD_SECS_MAX = 10
  * tokens, so this time is never a forgery.
  */
 const ISSUED_AHEAD_SECS_MAX = CLOCK_STEP_SECS_MAX + AHEAD_SECS_MAX
-const VERIFIED_MAX = 20_000
-const KEYS_MAX = 64
 
 export type TokenState =
   | { readonly state: 'active' | 'expired' | 'revoked'; readonly token: ReadToken }
@@ -64,92 +54,12 @@ export type AccessTokenVerifierNeeds = {
   readonly statuses: TtlCache<TokenStatus>
 }
 
-/** A verified token and the ids that its status depends on, computed once. */
-type VerifiedToken = {
-  readonly kid: string
-  readonly token: ReadToken
-  readonly query: TokenStatusQuery
-  readonly ids: readonly string[]
-}
-
-export function createAccessTokenVerifier({
-  apiKeys,
-  keys,
-  database,
-  clock,
-  issuer,
-  dpopVerifier,
-  statuses,
-}: AccessTokenVerifierNeeds): AccessTokenVerifier {
-  /** Verified tokens by hash: each process verifies a signature once per token. */
-  const verifiedTokens = new Map<string, VerifiedToken>()
-  const publicKeys = new Map<string, KeyObject>()
-
+export function createAccessTokenVerifier(needs: AccessTokenVerifierNeeds): AccessTokenVerifier {
+  const { apiKeys, keys, database, clock, issuer, dpopVerifier, statuses } = needs
+  const verifyOnce = createVerifiedTokens(keys, issuer)
   const readFresh = together((queries: readonly TokenStatusQuery[]) =>
     readTokenStatusBatch(database, queries),
   )
-
-  /** Keys of this event loop turn, so that all tokens of one turn share one look-up. */
-  const keysNow = new Map<string, VerificationKey | null>()
-
-  /** Looked up once per turn even for a verified token: a withdrawn key invalidates its tokens. */
-  async function keyOf(kid: string, context: MessageContext): Promise<VerificationKey | null> {
-    const found = await keys.verificationKey({ kid }, context)
-    if (found.tag === 'keys_unavailable') {
-      throw new DependencyUnavailable('no verification keys are available')
-    }
-    const key = found.tag === 'unknown' ? null : importKey(found)
-    if (keysNow.size === 0) setImmediate(() => keysNow.clear())
-    if (keysNow.size < KEYS_MAX) keysNow.set(kid, key)
-    return key
-  }
-
-  function importKey({ kid, algorithm, jwk }: VerificationKeyFound): VerificationKey {
-    let publicKey = publicKeys.get(kid)
-    if (publicKey === undefined) {
-      publicKey = createPublicKey({ key: { ...jwk } as JsonWebKey, format: 'jwk' })
-      if (publicKeys.size >= KEYS_MAX) publicKeys.clear()
-      publicKeys.set(kid, publicKey)
-    }
-    return { algorithm, publicKey }
-  }
-
-  function verifyOnce(
-    token: string,
-    context: MessageContext,
-  ): VerifiedToken | null | Promise<VerifiedToken | null> {
-    const digest = hash('sha256', token, 'base64url')
-    const known = verifiedTokens.get(digest)
-    if (known === undefined) return verify(token, digest, context)
-    const key = keysNow.get(known.kid)
-    if (key === undefined) return keyOf(known.kid, context).then((found) => found && known)
-    return key && known
-  }
-
-  async function verify(
-    token: string,
-    digest: string,
-    context: MessageContext,
-  ): Promise<VerifiedToken | null> {
-    const decoded = decodeJwt(token)
-    if (decoded.tag === 'refused') return null
-    const { jwt } = decoded
-    const { kid } = jwt.header
-    if (kid === undefined || !hasType(jwt.header, ACCESS_TOKEN_TYPE)) return null
-    const key = await keyOf(kid, context)
-    if (key === null || !verifySignature(jwt, key)) return null
-    const readToken = readAccessClaims(jwt.claims, issuer)
-    if (readToken === null) return null
-    const query: TokenStatusQuery = tokenStatusQuery(readToken.principal)
-    const ids = Object.values(query)
-      .flat()
-      .filter((id) => id !== null)
-    const verified = { kid, token: readToken, query, ids }
-    if (verifiedTokens.size >= VERIFIED_MAX)
-      verifiedTokens.delete(verifiedTokens.keys().next().value!)
-    verifiedTokens.set(digest, verified)
-    return verified
-  }
 
   function readStatus(
     { query, ids }: VerifiedToken,
@@ -182,48 +92,6 @@ export function createAccessTokenVerifier({
     return { state: inForce ? 'active' : 'revoked', token: found }
   }
 
-  /** True if the expired token cannot be renewed because its delegation has expired too. */
-  async function isDelegationOver({ principal }: ReadToken): Promise<boolean> {
-    const { tenantId, delegationId } = principal
-    if (delegationId === null) return false
-    // Token times are whole seconds, so the last token ends up to two seconds before its delegation.
-    const end = new Date(clock.now().getTime() + 2_000)
-    return database.tenant(tenantId, (tx) => isDelegationExpired(tx, tenantId, delegationId, end))
-  }
-
-  async function refuseExpired(token: ReadToken): Promise<Unauthenticated> {
-    return (await isDelegationOver(token))
-      ? refused('delegation_expired', 'the delegation has expired: request a new one')
-      : refused('token_expired', 'the token has expired')
-  }
-
-  /** False for a token of an application's own API, which is not valid here (RFC 9068 section 4). */
-  function hasAudience({ anyAudience }: Authenticate, { audience }: Principal): boolean {
-    return anyAudience === true || audience.includes(issuer)
-  }
-
-  /** Checks the DPoP proof of a bound token (RFC 9449 section 7). */
-  async function checkProof(
-    { token, scheme, dpopProof, httpMethod, httpUrl }: Authenticate,
-    principal: Principal,
-    jkt: string,
-  ): Promise<Authenticated | Unauthenticated> {
-    const checked =
-      scheme === 'Bearer' || dpopProof === null
-        ? await dpopVerifier.missing(
-            'the token is bound to a key: use the DPoP scheme with a proof',
-          )
-        : await dpopVerifier.verify({
-            proof: dpopProof,
-            httpMethod,
-            httpUrl,
-            accessToken: token,
-            boundTo: jkt,
-          })
-    if (checked.tag === 'proven') return { tag: 'authenticated', principal }
-    return { ...checked, tag: 'refused' }
-  }
-
   return {
     read: async (token, context) => (await verifyOnce(token, context))?.token ?? null,
     inspect,
@@ -232,17 +100,60 @@ export function createAccessTokenVerifier({
         return apiKeys.authenticate(request, context)
       const found = await inspect(request.token, context, 'cached')
       if (found.state === 'invalid') return refused('unauthorized', 'the token is not valid')
-      if (found.state === 'expired') return refuseExpired(found.token)
+      if (found.state === 'expired') return refuseExpired(needs, found.token)
       if (found.state === 'revoked') return refused('token_revoked', 'the token was revoked')
       const { principal } = found.token
-      if (!hasAudience(request, principal))
+      // A token of an application's own API is not valid here (RFC 9068 section 4).
+      if (request.anyAudience !== true && !principal.audience.includes(issuer))
         return refused('unauthorized', 'the token is for another audience')
-      if (principal.jkt !== null) return checkProof(request, principal, principal.jkt)
+      if (principal.jkt !== null) return checkProof(dpopVerifier, request, principal, principal.jkt)
       if (request.scheme !== 'Bearer')
         return refused('unauthorized', 'the token is not bound to a key: use the Bearer scheme')
       return { tag: 'authenticated', principal }
     },
   }
+}
+
+/** True if the expired token cannot be renewed because its delegation has expired too. */
+async function isDelegationOver(
+  { database, clock }: AccessTokenVerifierNeeds,
+  { principal }: ReadToken,
+): Promise<boolean> {
+  const { tenantId, delegationId } = principal
+  if (delegationId === null) return false
+  // Token times are whole seconds, so the last token ends up to two seconds before its delegation.
+  const end = new Date(clock.now().getTime() + 2_000)
+  return database.tenant(tenantId, (tx) => isDelegationExpired(tx, tenantId, delegationId, end))
+}
+
+async function refuseExpired(
+  needs: AccessTokenVerifierNeeds,
+  token: ReadToken,
+): Promise<Unauthenticated> {
+  return (await isDelegationOver(needs, token))
+    ? refused('delegation_expired', 'the delegation has expired: request a new one')
+    : refused('token_expired', 'the token has expired')
+}
+
+/** Checks the DPoP proof of a bound token (RFC 9449 section 7). */
+async function checkProof(
+  dpopVerifier: DpopVerifier,
+  { token, scheme, dpopProof, httpMethod, httpUrl }: Authenticate,
+  principal: Principal,
+  jkt: string,
+): Promise<Authenticated | Unauthenticated> {
+  const checked =
+    scheme === 'Bearer' || dpopProof === null
+      ? await dpopVerifier.missing('the token is bound to a key: use the DPoP scheme with a proof')
+      : await dpopVerifier.verify({
+          proof: dpopProof,
+          httpMethod,
+          httpUrl,
+          accessToken: token,
+          boundTo: jkt,
+        })
+  if (checked.tag === 'proven') return { tag: 'authenticated', principal }
+  return { ...checked, tag: 'refused' }
 }
 
 function refused(error: Unauthenticated['error'], description: string): Unauthenticated {

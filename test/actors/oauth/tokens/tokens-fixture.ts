@@ -9,10 +9,10 @@ import { tokensActor } from '../../../../actors/oauth/tokens/actor.js'
 import { LOCALES } from '../../../../actors/domain/i18n/locales.js'
 import { readPublicJwk } from '../../../../actors/oauth/tokens/clients/client-key.js'
 import type { FormFields, TokenRequest } from '../../../../actors/oauth/tokens/protocol.js'
-import { heldClock } from '../../../support/held-clock.js'
+import { type HeldClock, heldClock } from '../../../support/held-clock.js'
 import { tenantsActor } from '../../../../actors/identity/tenants/actor.js'
 import { spawnInline } from '../../../../runtime/kernel/inline.js'
-import { systemRandom } from '../../../../runtime/kernel/random.js'
+import { type Random, systemRandom } from '../../../../runtime/kernel/random.js'
 import { registerAgent } from '../../../../storage/agents/agents.js'
 import {
   insertApplication,
@@ -24,7 +24,7 @@ import { memoryKms } from '../../../../storage/platform/kms/memory.js'
 import { insertOrganization } from '../../../../storage/identity/organizations.js'
 import { createSealer } from '../../../../storage/platform/sealing/seal.js'
 import { insertTenant } from '../../../../storage/identity/tenants.js'
-import { freshDatabase } from '../../../support/storage/database.js'
+import { type FreshDatabase, freshDatabase } from '../../../support/storage/database.js'
 import { numberAll } from '../../../support/storage/numbered.js'
 
 export const ISSUER = 'https://auth.svc.example'
@@ -58,9 +58,45 @@ export type KeyPair = { publicKey: KeyObject; privateKey: KeyObject }
 
 export async function buildTokensFixture() {
   const fresh = await freshDatabase()
-  const { database } = fresh
   const clock = heldClock(new Date(Math.floor(Date.now() / 1000) * 1000))
-  const random = systemRandom(clock)
+  const base = { fresh, database: fresh.database, clock, random: systemRandom(clock) }
+  const { tokens, keys, ...actors } = await startActors(base)
+  const login = async (
+    tenantId: string,
+    agent: { id: string; fingerprint: string },
+    jkt: string | null = null,
+  ) => {
+    const granted = await tokens.ref.grantAgent({
+      tenantId,
+      organizationId: null,
+      agentId: agent.id,
+      scopes: ['vault:list', 'vault:read'],
+      keyFingerprint: agent.fingerprint,
+      jkt,
+      challengeId: null,
+      address: null,
+    })
+    if (granted.tag !== 'granted') throw new Error(granted.tag)
+    return granted
+  }
+
+  const close = async () => {
+    await tokens.stop()
+    await keys.stop()
+    await fresh.drop()
+  }
+  const refs = { ...actors, keys: keys.ref, tokens: tokens.ref }
+  return { ...base, ...refs, ...rowsIn(base), ...signaturesOf(base), login, close }
+}
+
+type Base = {
+  readonly database: FreshDatabase['database']
+  readonly clock: HeldClock
+  readonly random: Random
+}
+
+/** The actors of one process. */
+async function startActors({ database, clock, random }: Base) {
   const kms = memoryKms({ random })
   const sealer = createSealer({ database, kms, random, clock })
   const keys = spawnInline(signingKeysActor, {
@@ -112,7 +148,11 @@ export async function buildTokensFixture() {
       { cloneMessages: true },
     )
   const tokens = spawnTokens()
+  return { tenants: tenants.ref, registry, sealer, keys, tokens, spawnTokens }
+}
 
+/** Writes rows without the actors that have the rules for them. */
+function rowsIn({ database, clock, random }: Base) {
   async function tenant(slug: string): Promise<string> {
     const id = random.uuid()
     const organizationId = random.uuid()
@@ -181,25 +221,18 @@ export async function buildTokensFixture() {
     return { id, fingerprint, ...pair }
   }
 
-  const login = async (
-    tenantId: string,
-    agent: { id: string; fingerprint: string },
-    jkt: string | null = null,
-  ) => {
-    const granted = await tokens.ref.grantAgent({
-      tenantId,
-      organizationId: null,
-      agentId: agent.id,
-      scopes: ['vault:list', 'vault:read'],
-      keyFingerprint: agent.fingerprint,
-      jkt,
-      challengeId: null,
-      address: null,
-    })
-    if (granted.tag !== 'granted') throw new Error(granted.tag)
-    return granted
+  /** Runs a statement like the operator: across tenants. */
+  const sql = async (text: string, values: unknown[] = []) => {
+    if (/\b(?:all_|audit_)?events\b/.test(text)) await numberAll(database)
+    const name = `test.${createHash('md5').update(text).digest('hex')}`
+    return database.system((tx) => tx.query({ name, text, values }))
   }
 
+  return { tenant, application, agent, sql }
+}
+
+/** What clients sign. */
+function signaturesOf({ clock, random }: Base) {
   const assertion = (
     clientId: string,
     privateKey: KeyObject,
@@ -227,38 +260,7 @@ export async function buildTokensFixture() {
       .sign(privateKey)
   }
 
-  /** Runs a statement like the operator: across tenants. */
-  const sql = async (text: string, values: unknown[] = []) => {
-    if (/\b(?:all_|audit_)?events\b/.test(text)) await numberAll(database)
-    const name = `test.${createHash('md5').update(text).digest('hex')}`
-    return database.system((tx) => tx.query({ name, text, values }))
-  }
-
-  const close = async () => {
-    await tokens.stop()
-    await keys.stop()
-    await fresh.drop()
-  }
-  return {
-    tenants: tenants.ref,
-    fresh,
-    database,
-    clock,
-    random,
-    registry,
-    keys: keys.ref,
-    tokens: tokens.ref,
-    sealer,
-    spawnTokens,
-    tenant,
-    application,
-    agent,
-    login,
-    assertion,
-    proof,
-    sql,
-    close,
-  }
+  return { assertion, proof }
 }
 
 /** Actors for tenants and discovery. */
