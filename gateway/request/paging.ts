@@ -1,7 +1,7 @@
 /** Pages of lists: `limit`, `cursor_ts` with `cursor_id`, and a Link to the next page (docs/reference/http.md). */
 import { z } from 'zod'
 import type { ListCursor } from '../../actors/domain/paging.js'
-import type { ReplyContext } from '../route.js'
+import { reply, type ReplyContext, type ReplyRule } from '../response/replies.js'
 
 const PAGE_SIZE_DEFAULT = 50
 const PAGE_SIZE_MAX = 200
@@ -57,4 +57,13 @@ export function nextLink(
   parameters.set('cursor_id', next.id)
   if (next.key !== undefined) parameters.set('cursor_key', next.key)
   return { link: `<${baseUrl}${path}?${parameters}>; rel="next"` }
+}
+
+/** A page of a list, with a link to the next one. */
+export function pageReply<
+  Outcome extends { readonly next: Parameters<typeof nextLink>[0] },
+  Schema extends z.ZodType,
+>(schema: Schema, items: (outcome: Outcome) => z.input<Schema>[]): ReplyRule<Outcome> {
+  const list = (outcome: Outcome) => items(outcome) as z.input<z.ZodArray<Schema>>
+  return reply(200, z.array(schema), list, ({ next }, context) => nextLink(next, context))
 }

@@ -9,7 +9,7 @@ import { ChangedName, ChosenName } from './names.js'
 export type Members = Readonly<Record<string, z.ZodType>>
 
 /** `allowed_clients` as `allowedClients`. */
-type Camel<Name> = Name extends `${infer Head}_${infer Tail}`
+export type Camel<Name> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<Camel<Tail>>}`
   : Name
 
@@ -38,7 +38,7 @@ export type Row<M extends Members> = Draft<M> & {
 type Wire<M extends Members> = { [K in keyof M]: z.output<M[K]> }
 type Answer<M extends Members> = Wire<M> & {
   id: string
-  tenant_id: string
+  tenant_id?: string
   created_at: string
   updated_at: string
 }
@@ -52,6 +52,10 @@ type Stated<M extends Members> = {
   readonly members: M
   /** Members that an answer leaves out while they are null. */
   readonly omitted?: readonly (keyof M & string)[]
+  /** Members of requests that are not stored. */
+  readonly unstored?: readonly (keyof M & string)[]
+  /** `as requested`: answers name no tenant, and their schema has the bounds of requests. */
+  readonly answers?: 'as requested'
 }
 
 export type Entity<M extends Members> = Stated<M> & {
@@ -65,13 +69,14 @@ export type Entity<M extends Members> = Stated<M> & {
 /** Derives the schemas of an entity from its members. */
 export function entity<const M extends Members>(stated: Stated<M>): Entity<M> {
   const { schema, members, omitted = [] } = stated
-  const stored = mapped(members, (member, name) => {
-    const type = typeOf(member)
+  const isAsRequested = stated.answers === 'as requested'
+  const stored = mapped(storedMembers(stated), (member, name) => {
+    const type = isAsRequested ? withoutDefault(member) : typeOf(member)
     return omitted.includes(name) ? (type as z.ZodNullable<z.ZodType>).unwrap().optional() : type
   })
   const answer = z.object({
     id: z.uuid(),
-    tenant_id: z.uuid(),
+    ...(isAsRequested ? {} : { tenant_id: z.uuid() }),
     ...stored,
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
@@ -92,6 +97,14 @@ export function camelCase(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
+/** A body in the names of TypeScript. */
+export function camelMembers<Body extends object>(
+  body: Body,
+): { [K in keyof Body as Camel<K>]: Body[K] } {
+  const named = Object.entries(body).map(([name, value]) => [camelCase(name), value])
+  return Object.fromEntries(named) as { [K in keyof Body as Camel<K>]: Body[K] }
+}
+
 /** The members of a body, in the names of TypeScript. Absent members are undefined. */
 export function draftOf<M extends Members>(entity: Entity<M>, body: Wire<M>): Draft<M>
 export function draftOf<M extends Members>(entity: Entity<M>, body: Partial<Wire<M>>): Change<M>
@@ -100,16 +113,21 @@ export function draftOf<M extends Members>({ members }: Entity<M>, body: Partial
   return Object.fromEntries(named) as Draft<M>
 }
 
+/** The members with a column, or with an expression to read them. */
+export function storedMembers<M extends Members>({ members, unstored = [] }: Stated<M>): Members {
+  return Object.fromEntries(Object.entries(members).filter(([name]) => !unstored.includes(name)))
+}
+
 /** The answer that describes a row. */
 export function answerOf<M extends Members>(entity: Entity<M>, row: Row<M>): Answer<M> {
-  const { members, omitted = [] } = entity
+  const { omitted = [], answers } = entity
   const values = row as Readonly<Record<string, unknown>>
-  const shown = Object.keys(members)
+  const shown = Object.keys(storedMembers(entity))
     .map((name): [string, unknown] => [name, values[camelCase(name)]])
     .filter(([name, value]) => value !== null || !omitted.includes(name))
   return {
     id: row.id,
-    tenant_id: row.tenantId,
+    ...(answers === 'as requested' ? {} : { tenant_id: row.tenantId }),
     ...(Object.fromEntries(shown) as Wire<M>),
     created_at: row.createdAt.toISOString(),
     updated_at: row.updatedAt.toISOString(),
@@ -118,13 +136,15 @@ export function answerOf<M extends Members>(entity: Entity<M>, row: Row<M>): Ans
 
 /** The names of the members in which two rows differ. */
 export function changedMembers<M extends Members>(
-  { members }: Entity<M>,
+  entity: Entity<M>,
   before: Row<M>,
   after: Row<M>,
 ): readonly string[] {
   const textOf = (row: Row<M>, name: string) =>
     JSON.stringify((row as Readonly<Record<string, unknown>>)[camelCase(name)])
-  return Object.keys(members).filter((name) => textOf(before, name) !== textOf(after, name))
+  return Object.keys(storedMembers(entity)).filter(
+    (name) => textOf(before, name) !== textOf(after, name),
+  )
 }
 
 function mapped(
@@ -137,7 +157,10 @@ function mapped(
 }
 
 function changed(member: z.ZodType): z.ZodType {
-  if (member === ChosenName) return ChangedName
+  return member === ChosenName ? ChangedName : withoutDefault(member)
+}
+
+function withoutDefault(member: z.ZodType): z.ZodType {
   return member instanceof z.ZodDefault ? (member.unwrap() as z.ZodType) : member
 }
 

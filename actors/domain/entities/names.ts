@@ -1,6 +1,6 @@
 /** Names that a tenant chooses and other people read. */
 import { z } from 'zod'
-import { chosenName, NAME_RULE } from '../shown-names.js'
+import { chosenName, NAME_RULE, SHOWN_NAME } from '../shown-names.js'
 
 const RULE =
   '1 to 120 characters, without control and bidirectional formatting characters, and no address (`://`, `www.`, ' +
@@ -16,6 +16,11 @@ export const ChosenName = z
     message: NAME_RULE,
   })
   .meta({ description: RULE })
+
+/** A name that is stored as it is sent. */
+export const DisplayName = z.string().regex(SHOWN_NAME).meta({
+  description: '1 to 120 characters, without control and bidirectional formatting characters',
+})
 
 /** The name in a change. The actor holds new names to the rule, and lets the stored one pass (`changedName`). */
 export const ChangedName = z

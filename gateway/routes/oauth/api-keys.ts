@@ -6,9 +6,10 @@ import {
   apiKeys,
 } from '../../../actors/oauth/api-keys/protocol.js'
 import { callerOf } from '../../request/caller.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { presenter } from '../../response/presenter.js'
+import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
-import { DisplayName } from '../agents/agent-shapes.js'
+import { DisplayName } from '../../../actors/domain/entities/names.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import { applicationManagers, applicationReaders } from './clients.js'
 
@@ -45,6 +46,9 @@ const ApiKey = z
     last_used_at: z.iso.datetime().nullable().meta({ description: 'To within five minutes' }),
   })
   .meta({ id: 'ApiKey' })
+const present = presenter(ApiKey)
+const keyJson = (key: ApiKeyRecord) =>
+  present({ ...key, previousSecretExpiresAt: key.previousExpiresAt })
 const NewApiKey = ApiKey.extend({
   secret: z.string().optional().meta({ description: 'Shown once; absent in a replay' }),
 }).meta({ id: 'NewApiKey' })
@@ -122,12 +126,7 @@ export const apiKeyRoutes: readonly Route[] = [
     query: PageQuery,
     message: (request) => ({ caller: callerOf(request), ...readPage(request.query) }),
     replies: {
-      listed: reply(
-        200,
-        z.array(ApiKey),
-        ({ keys }) => keys.map(keyJson),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(ApiKey, ({ keys }) => keys.map(keyJson)),
     },
   }),
   route(apiKeys, 'createApiKey', {
@@ -229,20 +228,3 @@ export const apiKeyRoutes: readonly Route[] = [
     replies: { removed: empty(204), unknown },
   }),
 ]
-
-function keyJson(key: ApiKeyRecord): z.input<typeof ApiKey> {
-  return {
-    id: key.id,
-    name: key.name,
-    scopes: [...key.scopes],
-    allowed_addresses: [...key.allowedAddresses],
-    created_by: key.createdBy,
-    parent_id: key.parentId,
-    status: key.status,
-    created_at: key.createdAt.toISOString(),
-    expires_at: key.expiresAt.toISOString(),
-    rotated_at: key.rotatedAt?.toISOString() ?? null,
-    previous_secret_expires_at: key.previousExpiresAt?.toISOString() ?? null,
-    last_used_at: key.lastUsedAt?.toISOString() ?? null,
-  }
-}

@@ -1,15 +1,16 @@
 /** The applications (OAuth clients) of a tenant. */
 import { z } from 'zod'
 import {
-  type Application,
   type ApplicationDraft,
   type ApplicationInvalid,
   applications,
 } from '../../../actors/oauth/clients/protocol.js'
 import { scopeChallenge } from '../../request/authenticate.js'
 import { callerOf } from '../../request/caller.js'
+import { presenter } from '../../response/presenter.js'
+import { camelMembers } from '../../../actors/domain/entities/entity.js'
 import { ChangedName, ChosenName } from '../../../actors/domain/entities/names.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { choice, empty, json, problem, type Route, reply, route } from '../../route.js'
 
 const LIST_MAX = 50
@@ -49,6 +50,7 @@ const ApplicationRecord = z
     updated_at: z.iso.datetime(),
   })
   .meta({ id: 'Application' })
+const record = presenter(ApplicationRecord)
 
 const CreateApplication = z
   .object({
@@ -174,12 +176,7 @@ export const applicationRoutes: readonly Route[] = [
     query: PageQuery,
     message: ({ query, principal }) => ({ principal, ...readPage(query) }),
     replies: {
-      listed: reply(
-        200,
-        z.array(ApplicationRecord),
-        (listed) => listed.applications.map(record),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(ApplicationRecord, (listed) => listed.applications.map(record)),
     },
   }),
   route(applications, 'createApplication', {
@@ -332,30 +329,8 @@ export const applicationRoutes: readonly Route[] = [
 ]
 
 /** The draft of an application, from a body. */
-export function draftOf(body: z.output<typeof CreateApplication>): ApplicationDraft {
-  return {
-    name: body.name,
-    redirectUris: body.redirect_uris,
-    clientType: body.client_type,
-    tokenEndpointAuthMethod: body.token_endpoint_auth_method,
-    audience: body.audience,
-    postLogoutRedirectUris: body.post_logout_redirect_uris,
-    allowedOrigins: body.allowed_origins,
-    grantTypes: body.grant_types,
-    responseTypes: body.response_types,
-    scopes: body.scopes,
-    defaultScopes: body.default_scopes,
-    jwks: body.jwks,
-    jwksUri: body.jwks_uri,
-    dpopBoundAccessTokens: body.dpop_bound_access_tokens,
-    requirePushedAuthorizationRequests: body.require_pushed_authorization_requests,
-    idTokenSignedResponseAlg: body.id_token_signed_response_alg,
-    logoUri: body.logo_uri,
-    requirePkce: body.require_pkce,
-    loopbackAnyPort: body.loopback_any_port,
-    authorizationDetailsTypes: body.authorization_details_types,
-  }
-}
+export const draftOf = (body: z.output<typeof CreateApplication>): ApplicationDraft =>
+  camelMembers(body)
 
 function invalidDetails({
   error,
@@ -367,37 +342,4 @@ function invalidDetails({
   detail: string
 }) {
   return { error, detail, errors: [{ pointer: `#${pointer}`, detail }] }
-}
-
-/** Absent optional members are omitted. */
-function record(application: Application): z.input<typeof ApplicationRecord> {
-  const { defaultScopes, jwks, jwksUri, logoUri } = application
-  return {
-    id: application.id,
-    client_id: application.clientId,
-    tenant_id: application.tenantId,
-    name: application.name,
-    status: application.status,
-    client_type: application.clientType,
-    token_endpoint_auth_method: application.tokenEndpointAuthMethod,
-    audience: application.audience,
-    redirect_uris: [...application.redirectUris],
-    post_logout_redirect_uris: [...application.postLogoutRedirectUris],
-    allowed_origins: [...application.allowedOrigins],
-    grant_types: [...application.grantTypes],
-    response_types: [...application.responseTypes],
-    scopes: [...application.scopes],
-    ...(defaultScopes === null ? {} : { default_scopes: [...defaultScopes] }),
-    ...(jwks === null ? {} : { jwks: { keys: jwks.keys.map((key) => ({ ...key })) } }),
-    ...(jwksUri === null ? {} : { jwks_uri: jwksUri }),
-    dpop_bound_access_tokens: application.dpopBoundAccessTokens,
-    require_pushed_authorization_requests: application.requirePushedAuthorizationRequests,
-    id_token_signed_response_alg: application.idTokenSignedResponseAlg,
-    ...(logoUri === null ? {} : { logo_uri: logoUri }),
-    require_pkce: application.requirePkce,
-    loopback_any_port: application.loopbackAnyPort,
-    authorization_details_types: [...application.authorizationDetailsTypes],
-    created_at: application.createdAt.toISOString(),
-    updated_at: application.updatedAt.toISOString(),
-  }
 }

@@ -8,8 +8,9 @@ import {
   type OfferSecrets,
 } from '../../../actors/oauth/credential-issuance/protocol.js'
 import { callerOf } from '../../request/caller.js'
+import { presenter } from '../../response/presenter.js'
 import { idText } from '../../request/ids.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 
@@ -91,40 +92,20 @@ const Issued = z
   })
   .meta({ id: 'IssuedCredential' })
 
-const offerJson = (record: OfferRecord, secrets: OfferSecrets | null = null) => ({
-  id: record.id,
-  tenant_id: record.tenantId,
-  credential_configuration_id: record.configurationId as z.output<typeof ConfigurationId>,
-  user_id: record.userId,
-  delegation_id: record.delegationId,
-  grant: record.grant,
-  status: record.status,
-  ...(secrets === null
-    ? {}
-    : {
-        credential_offer_uri: secrets.uri,
-        credential_offer: { ...secrets.offer },
-        deep_link: secrets.deepLink,
-        page_url: secrets.pageUrl,
-        ...(secrets.txCode === null ? {} : { tx_code: secrets.txCode }),
-      }),
-  created_at: record.createdAt.toISOString(),
-  expires_at: record.expiresAt.toISOString(),
-})
-
-const issuedJson = (record: IssuedRecord) => ({
-  id: record.id,
-  offer_id: record.offerId,
-  user_id: record.userId,
-  delegation_id: record.delegationId,
-  credential_configuration_id: record.configurationId as z.output<typeof ConfigurationId>,
-  status: record.status,
-  status_list: { ...record.statusList },
-  issued_at: record.issuedAt.toISOString(),
-  expires_at: record.expiresAt.toISOString(),
-  revoked_at: record.revokedAt?.toISOString() ?? null,
-  revoked_reason: record.revokedReason,
-})
+const presentOffer = presenter(Offer)
+const offerJson = (record: OfferRecord, secrets: OfferSecrets | null = null) =>
+  presentOffer({
+    ...record,
+    credentialConfigurationId: record.configurationId,
+    credentialOfferUri: secrets?.uri,
+    credentialOffer: secrets?.offer,
+    deepLink: secrets?.deepLink,
+    pageUrl: secrets?.pageUrl,
+    txCode: secrets?.txCode,
+  })
+const presentIssued = presenter(Issued)
+const issuedJson = (record: IssuedRecord) =>
+  presentIssued({ ...record, credentialConfigurationId: record.configurationId })
 
 const OfferParams = z.object({ credential_offer_id: z.string().max(64) })
 const IssuedParams = z.object({ issued_credential_id: z.string().max(64) })
@@ -186,12 +167,7 @@ export const credentialOfferRoutes: readonly Route[] = [
     query: PageQuery,
     message: (request) => ({ caller: callerOf(request), ...readPage(request.query) }),
     replies: {
-      listed: reply(
-        200,
-        z.array(Offer),
-        ({ offers }) => offers.map((record) => offerJson(record)),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(Offer, ({ offers }) => offers.map((record) => offerJson(record))),
     },
   }),
   route(credentialIssuance, 'getCredentialOffer', {
@@ -235,12 +211,7 @@ export const credentialOfferRoutes: readonly Route[] = [
     query: PageQuery,
     message: (request) => ({ caller: callerOf(request), ...readPage(request.query) }),
     replies: {
-      listed: reply(
-        200,
-        z.array(Issued),
-        ({ credentials }) => credentials.map(issuedJson),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(Issued, ({ credentials }) => credentials.map(issuedJson)),
     },
   }),
   route(credentialIssuance, 'revokeIssuedCredential', {

@@ -2,8 +2,9 @@
 import { z } from 'zod'
 import { observedClients } from '../../../actors/oauth/client-id-metadata/protocol.js'
 import { callerOf } from '../../request/caller.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
-import { empty, problem, type Route, reply, route } from '../../route.js'
+import { presenter } from '../../response/presenter.js'
+import { PageQuery, pageReply, readPage } from '../../request/paging.js'
+import { empty, problem, type Route, route } from '../../route.js'
 import { applicationReaders } from './clients.js'
 
 const PATH = '/api/v1/observed-clients'
@@ -25,6 +26,7 @@ const ObservedClient = z
     live_grants: z.int().min(0),
   })
   .meta({ id: 'ObservedClient' })
+const present = presenter(ObservedClient)
 
 export const observedClientRoutes: readonly Route[] = [
   route(observedClients, 'listObservedClients', {
@@ -44,20 +46,10 @@ export const observedClientRoutes: readonly Route[] = [
       ...readPage(request.query),
     }),
     replies: {
-      listed: reply(
-        200,
-        z.array(ObservedClient),
-        ({ clients }) =>
-          clients.map((client) => ({
-            id: client.id,
-            client_id: client.clientId,
-            client_name: client.clientName ?? new URL(client.clientId).host,
-            document_sha256: client.documentSha256,
-            first_seen_at: client.firstSeenAt.toISOString(),
-            last_seen_at: client.lastSeenAt.toISOString(),
-            live_grants: client.liveGrants,
-          })),
-        ({ next }, context) => nextLink(next, context),
+      listed: pageReply(ObservedClient, ({ clients }) =>
+        clients.map((client) =>
+          present({ ...client, clientName: client.clientName ?? new URL(client.clientId).host }),
+        ),
       ),
     },
   }),
