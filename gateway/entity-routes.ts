@@ -4,7 +4,7 @@ import { answerOf, draftOf, type Entity, type Members } from '../actors/domain/e
 import type { EntityProtocol, RowsFull } from '../actors/domain/entities/messages.js'
 import type { Address } from '../runtime/kernel/protocol.js'
 import { callerOf } from './request/caller.js'
-import { nextLink, PageQuery, readPage } from './request/paging.js'
+import { PageQuery, pageReply, readPage } from './request/paging.js'
 import { empty, json, problem, type Route, reply, type ReplyRule, route } from './route.js'
 import { idempotencyRefusals } from './routes/operations/idempotency-refusals.js'
 
@@ -26,6 +26,8 @@ export type EntityOperations<M extends Members, Refused extends { readonly tag: 
     readonly create: Text
     readonly update: Pick<Text, 'description'>
     readonly remove: Pick<Text, 'description'>
+    /** Default: a tenant can have at most so many. */
+    readonly full?: (most: number) => string
   }
   readonly capabilities: readonly string[]
   readonly readers: Bearer
@@ -53,7 +55,7 @@ export function entityRoutes<M extends Members, Refused extends { readonly tag: 
   )
   const unknown = unknownRow(noun.one)
   const full = problem(409, 'conflict', ({ most }: RowsFull) => ({
-    detail: `A tenant can have at most ${most} ${noun.many}.`,
+    detail: texts.full?.(most) ?? `A tenant can have at most ${most} ${noun.many}.`,
   }))
   const shared = { tags: [capitalized(noun.many)], exposure: 'public' } as const
   const single = { ...shared, path: `${path}/{id}`, params: MemberPath }
@@ -68,12 +70,7 @@ export function entityRoutes<M extends Members, Refused extends { readonly tag: 
       query: PageQuery,
       message: (request) => ({ caller: callerOf(request), ...readPage(request.query) }),
       replies: {
-        listed: reply(
-          200,
-          z.array(entity.answer),
-          ({ rows }) => rows.map((row) => answerOf(entity, row)),
-          ({ next }, context) => nextLink(next, context),
-        ),
+        listed: pageReply(entity.answer, ({ rows }) => rows.map((row) => answerOf(entity, row))),
       },
     }),
     route(address, 'create', {

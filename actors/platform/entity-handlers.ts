@@ -18,14 +18,14 @@ import {
   type Members,
   type Row,
 } from '../domain/entities/entity.js'
-import type { EntityProtocol } from '../domain/entities/messages.js'
+import type { EntityProtocol, RowCreated } from '../domain/entities/messages.js'
 import { ChosenName } from '../domain/entities/names.js'
 import { isUuid } from '../domain/ids.js'
 import { changedName, refusedName } from '../domain/shown-names.js'
 import { page } from './paging.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
-const CONFLICT = { tag: 'conflict' } as const
+type Conflict = { readonly tag: 'conflict' }
 
 type Needs = { readonly database: Database; readonly clock: Clock; readonly random: Random }
 
@@ -35,7 +35,7 @@ export type EntityRules<M extends Members, Refused> = {
   /** Of a tenant. */
   readonly most: number
   /** What the schema cannot see: the first fault of a new or changed row. */
-  readonly faultOf: (draft: Draft<M>) => Refused | null
+  readonly faultOf: (draft: Draft<M>, caller: Caller) => Refused | null
   /** A fault that only a look at other data shows, before the write. Members of a change can be undefined or invalid. */
   readonly foreignFault?: (
     change: Change<M>,
@@ -45,12 +45,14 @@ export type EntityRules<M extends Members, Refused> = {
   /** Runs in the transaction of a write, after it. `before` is null for a new row. */
   readonly written?: (tx: Transaction, row: Row<M>, before: Row<M> | null) => Promise<void>
   /** Tests whether a write failed because another row has what is unique. */
-  readonly isConflict: (error: unknown) => boolean
+  readonly isConflict?: Conflict extends Refused ? (error: unknown) => boolean : never
   /** What each audit event says of the row, and what those of a creation and a change add. */
   readonly auditOf: (row: Row<M>) => Readonly<Record<string, unknown>>
-  readonly powersOf: (row: Row<M>) => Readonly<Record<string, unknown>>
-  /** After the commit of a change or deletion. */
-  readonly changed?: (id: string) => void
+  readonly powersOf?: (row: Row<M>) => Readonly<Record<string, unknown>>
+  /** What the audit event of a change says. Default: the row, and the names of the members that changed. */
+  readonly auditOfChange?: (before: Row<M>, row: Row<M>) => Readonly<Record<string, unknown>>
+  /** After the commit of a write. */
+  readonly changed?: (id: string, tenantId: string) => void
 }
 
 type Handlers<M extends Members, Refused extends { readonly tag: string }> = {
@@ -64,8 +66,10 @@ type Handlers<M extends Members, Refused extends { readonly tag: string }> = {
 export function entityHandlers<M extends Members, Refused extends { readonly tag: string }>(
   needs: Needs,
   rules: EntityRules<M, Refused>,
-): Handlers<M, Refused | typeof CONFLICT | ReturnType<typeof refusedName>> {
-  const { table, most, faultOf } = rules
+): Handlers<M, Refused> {
+  const { entity, table, most, faultOf } = rules
+  const record = recorderOf(needs, rules)
+  const orConflict = conflictOf(rules)
 
   const inTenant = <T>(
     { principal }: Caller,
@@ -73,13 +77,6 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
     work: (tx: Transaction, tenantId: string) => Promise<T>,
   ): Promise<T> =>
     needs.database.tenant(principal.tenantId, (tx) => work(tx, principal.tenantId), { signal })
-
-  const record = (
-    tx: Transaction,
-    caller: Caller,
-    { requestId }: MessageContext,
-    event: Parameters<typeof eventOf<M>>[2],
-  ) => appendAudit(tx, [audited(caller, { ...eventOf(needs, rules, event), requestId })])
 
   return {
     async list({ caller, limit, after }, context) {
@@ -99,7 +96,8 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
     async create({ caller, draft, idempotency }, context) {
       const { tenantId } = caller.principal
       const fault =
-        faultOf(draft) ?? (await rules.foreignFault?.(draft as Change<M>, tenantId, context))
+        faultOf(draft, caller) ??
+        (await rules.foreignFault?.(draft as Change<M>, tenantId, context))
       if (fault) return fault
       const insert = async (tx: Transaction) => {
         if (!(await table.hasRoom(tx, tenantId, most))) return { tag: 'full', most } as const
@@ -108,14 +106,16 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
         const row: Row<M> = { ...draft, id: needs.random.uuid(), tenantId, ...times }
         await table.insert(tx, row)
         await rules.written?.(tx, row, null)
-        record(tx, caller, context, ['created', row, rules.powersOf(row)])
+        record(tx, caller, context, row, null)
         return { tag: 'created', row, replayed: false } as const
       }
       const keep = (outcome: Awaited<ReturnType<typeof insert>>) =>
         outcome.tag === 'created' ? outcome : undefined
-      return inTenant(caller, context, (tx) =>
+      const outcome = await inTenant(caller, context, (tx) =>
         idempotently(tx, idempotency, () => insert(tx), keep),
       ).catch(orConflict)
+      if (outcome.tag === 'created') rules.changed?.((outcome as RowCreated<M>).row.id, tenantId)
+      return outcome
     },
 
     async update({ caller, id, change }, context) {
@@ -125,18 +125,18 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
         const before = await table.lock(tx, tenantId, id)
         if (before === undefined) return UNKNOWN
         const row = { ...before, ...stated(change), updatedAt: needs.clock.now() }
-        const name = storedName(rules.entity, row, before)
-        if (name === null) return refusedName('/name')
+        const name = storedName(entity, row, before)
+        // An entity with a chosen name has this refusal.
+        if (name === null) return refusedName('/name') as unknown as Refused
         Object.assign(row, name)
-        const fault = faultOf(row) ?? foreign
+        const fault = faultOf(row, caller) ?? foreign
         if (fault) return fault
         await table.update(tx, row)
         await rules.written?.(tx, row, before)
-        const changed = changedMembers(rules.entity, before, row)
-        record(tx, caller, context, ['updated', row, { changed, ...rules.powersOf(row) }])
+        record(tx, caller, context, row, before)
         return { tag: 'found', row } as const
       }).catch(orConflict)
-      if (updated.tag === 'found') rules.changed?.(id)
+      if (updated.tag === 'found') rules.changed?.(id, caller.principal.tenantId)
       return updated
     },
 
@@ -146,36 +146,51 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
         const row = await table.lock(tx, tenantId, id)
         if (row === undefined) return UNKNOWN
         await table.remove(tx, tenantId, id)
-        record(tx, caller, context, ['deleted', row, {}])
+        record(tx, caller, context, null, row)
         return { tag: 'removed' } as const
       })
-      rules.changed?.(id)
+      rules.changed?.(id, caller.principal.tenantId)
       return removed
     },
   }
-
-  /** The unique index decides between concurrent writes. */
-  function orConflict(error: unknown): typeof CONFLICT {
-    if (!rules.isConflict(error)) throw error
-    return CONFLICT
-  }
 }
 
-/** The audit event of a write. */
-function eventOf<M extends Members>(
+/** Writes the audit event of a write: `before` is null for a new row, `row` for a deleted one. */
+function recorderOf<M extends Members, Refused>(
   { clock, random }: Needs,
-  { entity, auditOf }: Pick<EntityRules<M, never>, 'entity' | 'auditOf'>,
-  [verb, row, data]: readonly [string, Row<M>, Readonly<Record<string, unknown>>],
+  { entity, auditOf, powersOf = () => ({}), auditOfChange }: EntityRules<M, Refused>,
 ) {
-  return {
-    id: random.uuid(),
-    tenantId: row.tenantId,
-    type: `admin.${entity.name}.${verb}` as AuditOnlyType,
-    occurredAt: clock.now(),
-    resource: { type: entity.name, id: row.id },
-    data: { ...auditOf(row), ...data },
+  const eventOf = (row: Row<M> | null, before: Row<M> | null) => {
+    if (row === null) return ['deleted', auditOf(before!)] as const
+    if (before === null) return ['created', { ...auditOf(row), ...powersOf(row) }] as const
+    const changed = changedMembers(entity, before, row)
+    const data = auditOfChange?.(before, row) ?? { ...auditOf(row), changed, ...powersOf(row) }
+    return ['updated', data] as const
+  }
+  return (
+    tx: Transaction,
+    caller: Caller,
+    { requestId }: MessageContext,
+    row: Row<M> | null,
+    before: Row<M> | null,
+  ) => {
+    const [verb, data] = eventOf(row, before)
+    const { tenantId, id } = (row ?? before)!
+    const type = `admin.${entity.name}.${verb}` as AuditOnlyType
+    const resource = { type: entity.name, id }
+    const event = { id: random.uuid(), tenantId, type, occurredAt: clock.now(), resource }
+    appendAudit(tx, [audited(caller, { ...event, requestId, data })])
   }
 }
+
+/** The unique index decides between concurrent writes. */
+const conflictOf =
+  <M extends Members, Refused>({ isConflict }: EntityRules<M, Refused>) =>
+  (error: unknown): Refused => {
+    if (isConflict?.(error) !== true) throw error
+    const conflict: Conflict = { tag: 'conflict' }
+    return conflict as unknown as Refused
+  }
 
 /** The name of a changed row as it is stored. Null if it may not be one. Empty for an entity without a name. */
 function storedName<M extends Members>({ members }: Entity<M>, row: object, before: object) {

@@ -4,12 +4,10 @@
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
-import {
-  type AccessPolicyRow,
-  accessPoliciesInForce,
-} from '../../../storage/oauth/access-policies.js'
+import { accessPoliciesInForce } from '../../../storage/oauth/access-policies.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import type { Database } from '../../../storage/platform/sql.js'
+import type { AccessPolicy } from '../../domain/entities/access-policy.js'
 import { ttlCache } from '../../platform/batching/ttl-cache.js'
 import type { AccessGrant } from '../tokens/issue/access-token.js'
 import type { TokenSigner } from '../tokens/issue/token-signer.js'
@@ -31,7 +29,7 @@ export const DENIED = 'an access policy of the tenant refuses this request'
 
 export interface AccessPolicies {
   /** The policies of a tenant, remembered for less than a second. */
-  inForce(tenantId: string): Promise<readonly AccessPolicyRow[]>
+  inForce(tenantId: string): Promise<readonly AccessPolicy[]>
   /** A signer that refuses what the policies refuse. `address` is that of the client. */
   guard(signer: TokenSigner, address: string | null, requestId: string | undefined): TokenSigner
   /** Writes the audit event of a refusal. */
@@ -59,7 +57,7 @@ export function createAccessPolicies({
   clock,
   random,
 }: AccessPoliciesNeeds): AccessPolicies {
-  const known = ttlCache<readonly AccessPolicyRow[]>(clock)
+  const known = ttlCache<readonly AccessPolicy[]>(clock)
 
   const inForce = (tenantId: string) =>
     known.get(tenantId, [tenantId], () =>

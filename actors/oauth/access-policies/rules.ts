@@ -1,10 +1,11 @@
 /** Evaluates the access policies of a tenant. Every policy that applies must permit. Pure functions. */
-import type { AccessPolicyRow, PolicyAction } from '../../../storage/oauth/access-policies.js'
 import { isAddressWithin } from '../../domain/commerce/networks.js'
+import { type AccessPolicy, levelOf } from '../../domain/entities/access-policy.js'
+import type { DenialReason } from './protocol.js'
 
 /** What a person, an agent or an application wants to do. */
 export type AccessQuestion = {
-  readonly action: PolicyAction
+  readonly action: 'sign_in' | 'token'
   /** The application or agent. */
   readonly clientId: string
   readonly scopes: readonly string[]
@@ -14,25 +15,12 @@ export type AccessQuestion = {
   readonly level: number | null
 }
 
-export type DenialReason = 'network_denied' | 'network_not_allowed' | 'level_too_low'
-
 export type PolicyVerdict = {
-  readonly policy: Pick<AccessPolicyRow, 'id' | 'name'>
+  readonly policy: Pick<AccessPolicy, 'id' | 'name'>
   readonly reason: DenialReason
 }
 
-type Conditions = Pick<
-  AccessPolicyRow,
-  | 'id'
-  | 'name'
-  | 'enabled'
-  | 'actions'
-  | 'clientIds'
-  | 'scopes'
-  | 'allowedNetworks'
-  | 'deniedNetworks'
-  | 'requiredLevel'
->
+type Conditions = Omit<AccessPolicy, 'tenantId' | 'createdAt' | 'updatedAt' | 'force'>
 
 /** The policies that refuse, each with its first reason, in the order of the policies. */
 export function denials(
@@ -52,7 +40,7 @@ export function requiredLevel(
 ): number {
   const levels = policies
     .filter((policy) => applies(policy, question))
-    .map((policy) => policy.requiredLevel ?? 1)
+    .map((policy) => levelOf(policy.requiredAal) ?? 1)
   return Math.max(1, ...levels)
 }
 
@@ -69,7 +57,7 @@ function applies(
 }
 
 function denialOf(
-  { allowedNetworks, deniedNetworks, requiredLevel: required }: Conditions,
+  { allowedNetworks, deniedNetworks, requiredAal }: Conditions,
   { address, level }: AccessQuestion,
 ): DenialReason | null {
   if (deniedNetworks.length > 0 && (address === null || isAddressWithin(address, deniedNetworks)))
@@ -79,5 +67,6 @@ function denialOf(
     (address === null || !isAddressWithin(address, allowedNetworks))
   )
     return 'network_not_allowed'
+  const required = levelOf(requiredAal)
   return required !== null && level !== null && level < required ? 'level_too_low' : null
 }

@@ -9,7 +9,6 @@ import type {
   RegistrationStarted,
   StartRefused,
 } from '../../../actors/agents/agents/protocol.js'
-import { SHOWN_NAME } from '../../../actors/domain/shown-names.js'
 import { OWNERSHIP_DESCRIPTION } from '../../../actors/domain/signed-strings.js'
 import type { TenantSelector } from '../../../actors/domain/tenants/tenancy.js'
 import { uuid } from '../../request/ids.js'
@@ -21,10 +20,6 @@ export const DID_TYPES = ['did_key', 'did_web'] as const
 export const ANCHOR_TYPES = [...DID_TYPES, 'erc8004'] as const
 
 const UINT64_END = 2n ** 64n
-
-export const DisplayName = z.string().regex(SHOWN_NAME).meta({
-  description: '1 to 120 characters, without control and bidirectional formatting characters',
-})
 
 const Timestamp = z.iso.datetime().meta({ description: 'RFC 3339, UTC, milliseconds' })
 

@@ -7,7 +7,7 @@ import {
   profileValue,
 } from '../../../actors/domain/people/profile-claims.js'
 import type { ProfileUpdate, UserRecord } from '../../../actors/identity/users/protocol.js'
-import { DisplayName } from '../agents/agent-shapes.js'
+import { DisplayName } from '../../../actors/domain/entities/names.js'
 
 /** A text claim of a profile. Values are stored in their canonical form. */
 const claim = (name: ProfileText, description: string, example: string) =>

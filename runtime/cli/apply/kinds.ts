@@ -9,7 +9,7 @@ import { EVENT_TYPES } from '../../../actors/domain/events.js'
 import { CreateProvider } from '../../../gateway/routes/identity/identity-provider-shapes.js'
 import { PolicyChange } from '../../../gateway/routes/identity/organization/transfers.js'
 import { ChangeTenantSettings } from '../../../gateway/routes/identity/tenants.js'
-import { CreateAccessPolicy } from '../../../gateway/routes/oauth/access-policies.js'
+import { accessPolicy } from '../../../actors/domain/entities/access-policy.js'
 import {
   draftOf as applicationDraft,
   ReplaceApplication,
@@ -108,7 +108,7 @@ export const KINDS: readonly Kind[] = [
   {
     section: 'access_policies',
     key: 'name',
-    schema: CreateAccessPolicy,
+    schema: accessPolicy.create,
     collection: '/api/v1/access-policies',
     update: 'PATCH',
     fixed: false,

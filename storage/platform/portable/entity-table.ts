@@ -5,6 +5,7 @@ import {
   type Entity,
   type Members,
   type Row,
+  storedMembers,
 } from '../../../actors/domain/entities/entity.js'
 import type { Transaction } from '../sql.js'
 
@@ -32,13 +33,21 @@ export type EntityTable<M extends Members> = {
   remove: (tx: Transaction, tenantId: string, id: string) => Promise<void>
 }
 
-/** Writes the statements of an entity. Their names begin with that of the entity: `api_resource.find`. */
+/**
+ * Writes the statements of an entity. Their names begin with that of the entity: `api_resource.find`. A member without a
+ * column has an expression in `read`.
+ */
 export function entityTable<M extends Members>(
-  { name, table, members }: Entity<M>,
+  entity: Entity<M>,
   derived: Derived<M> = {},
+  read: Readonly<Record<string, string>> = {},
 ): EntityTable<M> {
-  const own = Object.keys(members)
-  const columns = ['id', 'tenant_id', ...own, 'created_at', 'updated_at'].map(selected).join(', ')
+  const { name, table, members } = entity
+  const stored = Object.keys(storedMembers(entity))
+  const own = stored.filter((member) => read[member] === undefined)
+  const columns = ['id', 'tenant_id', ...stored, 'created_at', 'updated_at']
+    .map((member) => selected(member, read[member]))
+    .join(', ')
   const written = [...own, ...Object.keys(derived)]
   const valuesOf = (row: Row<M>) => [
     row.tenantId,
@@ -113,8 +122,8 @@ export function entityTable<M extends Members>(
   }
 }
 
-function selected(column: string): string {
-  return camelCase(column) === column ? column : `${column} as "${camelCase(column)}"`
+function selected(member: string, expression = member): string {
+  return camelCase(member) === expression ? member : `${expression} as "${camelCase(member)}"`
 }
 
 /** Objects, and lists of them, are JSON. A list of other values is an array of PostgreSQL. */

@@ -10,7 +10,7 @@ import { callerOf } from '../../../request/caller.js'
 import { uuid } from '../../../request/ids.js'
 import { nextLink, PageQuery, readPage } from '../../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../../route.js'
-import { DisplayName } from '../../agents/agent-shapes.js'
+import { DisplayName } from '../../../../actors/domain/entities/names.js'
 import { idempotencyRefusals } from '../../operations/idempotency-refusals.js'
 import { deployment } from '../organization-records.js'
 import {
