@@ -288,86 +288,6 @@ exception
 end
 $function$;
 
-CREATE OR REPLACE FUNCTION public.svc_credential_revoked()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  update status_entries set invalid_at = new.revoked_at
-  where tenant_id = new.tenant_id and list_id = new.list_id and idx = new.idx and invalid_at is null;
-  return null;
-end
-$function$;
-
-CREATE OR REPLACE FUNCTION public.svc_end_delegations_in_tenant()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  update delegations set revoked_at = now(), revoked_reason = 'agent_suspended'
-  where tenant_id = new.tenant_id and agent_id = new.agent_id and revoked_at is null;
-  return null;
-end
-$function$;
-
-CREATE OR REPLACE FUNCTION public.svc_end_delegations_of_agent()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  update delegations set revoked_at = now(),
-    revoked_reason = case tg_op when 'DELETE' then 'agent_deleted' else 'agent_suspended' end
-  where agent_id = old.id and revoked_at is null;
-  return null;
-end
-$function$;
-
-CREATE OR REPLACE FUNCTION public.svc_end_delegations_of_person()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  update delegations set revoked_at = now(), revoked_reason = 'user_' || new.status
-  where tenant_id = new.tenant_id and subject = new.sub and revoked_at is null;
-  return null;
-end
-$function$;
-
-CREATE OR REPLACE FUNCTION public.svc_end_tokens_of_delegation()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  update sessions set ended_at = new.revoked_at, ended_reason = new.revoked_reason
-  where tenant_id = new.tenant_id and id = new.id and ended_at is null;
-  perform svc_announce('svc_standing', new.id::text);
-  return null;
-end
-$function$;
-
-CREATE OR REPLACE FUNCTION public.svc_end_tokens_of_session()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  with recursive earlier (id) as (
-    select new.id
-    union
-    select b.id from earlier e join browser_sessions b on b.replaced_by = e.id
-    where b.tenant_id = new.tenant_id
-  )
-  update sessions set ended_at = new.ended_at, ended_reason = new.ended_reason
-  where tenant_id = new.tenant_id and ended_at is null and id in (
-    select id from earlier
-    union
-    select f.session_id from earlier e
-      join refresh_families f on f.browser_session_id = e.id and f.tenant_id = new.tenant_id
-    where exists (select from tenants t where t.id = new.tenant_id
-      and t.settings -> 'logout_revokes_offline' = 'true'));
-  return null;
-end
-$function$;
-
 CREATE OR REPLACE FUNCTION public.svc_event_about(data jsonb)
  RETURNS jsonb
  LANGUAGE sql
@@ -787,66 +707,22 @@ begin
 end
 $function$;
 
-CREATE OR REPLACE FUNCTION public.svc_revoke_credentials_of_delegation()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  update issued_credentials set revoked_at = new.revoked_at, revoked_reason = 'delegation_ended'
-  where tenant_id = new.tenant_id and delegation_id = new.id and revoked_at is null;
-  return null;
-end
-$function$;
-
 CREATE OR REPLACE FUNCTION public.svc_revoke_credentials_of_email()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-  update issued_credentials c set revoked_at = now(), revoked_reason = 'email_changed'
-  from tenant_users u
-  where u.account_id = new.id and c.tenant_id = u.tenant_id and c.subject = u.sub
-    and c.configuration_id = 'VerifiedEmail' and c.revoked_at is null;
+  with revoked as (
+    update issued_credentials c set revoked_at = now(), revoked_reason = 'email_changed'
+    from tenant_users u
+    where u.account_id = new.id and c.tenant_id = u.tenant_id and c.subject = u.sub
+      and c.configuration_id = 'VerifiedEmail' and c.revoked_at is null
+    returning c.tenant_id, c.list_id, c.idx, c.revoked_at)
+  update status_entries e set invalid_at = r.revoked_at
+  from revoked r
+  where e.tenant_id = r.tenant_id and e.list_id = r.list_id and e.idx = r.idx and e.invalid_at is null;
   return null;
-end
-$function$;
-
-CREATE OR REPLACE FUNCTION public.svc_revoke_credentials_of_person()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  update issued_credentials set revoked_at = now(),
-    revoked_reason = case
-      when tg_op = 'DELETE' then 'user_removed'
-      when new.status in ('removed', 'suspended') then 'user_' || new.status
-      else 'user_suspended' end
-  where tenant_id = old.tenant_id and subject = old.sub and revoked_at is null;
-  return null;
-end
-$function$;
-
-CREATE OR REPLACE FUNCTION public.svc_revoke_credentials_of_role()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  update issued_credentials set revoked_at = now(), revoked_reason = 'role_lost'
-  where tenant_id = new.tenant_id and subject = new.sub and revoked_at is null
-    and not roles <@ new.roles;
-  return null;
-end
-$function$;
-
-CREATE OR REPLACE FUNCTION public.svc_scim_user_removed()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  delete from scim_users where tenant_id = new.tenant_id and user_id = new.id;
-  return null;
-end
-$function$;
+end $function$;
 
 CREATE OR REPLACE FUNCTION public.svc_sinks_due()
  RETURNS trigger
@@ -3743,10 +3619,7 @@ CREATE TRIGGER access_policies_standing AFTER INSERT OR DELETE OR UPDATE ON publ
 CREATE TRIGGER accounts_credentials AFTER UPDATE OF email_key, email_verified ON public.accounts FOR EACH ROW WHEN (((old.email_key <> new.email_key) OR (old.email_verified AND (NOT new.email_verified)))) EXECUTE FUNCTION svc_revoke_credentials_of_email();
 CREATE TRIGGER accounts_tenant_users AFTER UPDATE OF status ON public.accounts FOR EACH ROW EXECUTE FUNCTION svc_tenant_users_follow();
 CREATE TRIGGER agent_keys_standing AFTER INSERT OR DELETE OR UPDATE OF status ON public.agent_keys FOR EACH ROW EXECUTE FUNCTION svc_announce_agent();
-CREATE TRIGGER agent_suspensions_delegations AFTER INSERT ON public.agent_suspensions FOR EACH ROW EXECUTE FUNCTION svc_end_delegations_in_tenant();
 CREATE TRIGGER agent_suspensions_standing AFTER INSERT OR DELETE ON public.agent_suspensions FOR EACH ROW EXECUTE FUNCTION svc_announce_agent();
-CREATE TRIGGER agents_delegations_deleted AFTER DELETE ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_end_delegations_of_agent();
-CREATE TRIGGER agents_delegations_suspended AFTER UPDATE OF status ON public.agents FOR EACH ROW WHEN ((new.status <> 'active'::text)) EXECUTE FUNCTION svc_end_delegations_of_agent();
 CREATE TRIGGER agents_standing AFTER DELETE OR UPDATE OF status ON public.agents FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER api_keys_standing AFTER DELETE OR UPDATE OF token_sha256, previous_expires_at ON public.api_keys FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER api_resources_standing AFTER DELETE OR UPDATE ON public.api_resources FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
@@ -3758,11 +3631,8 @@ CREATE TRIGGER audit_events_kept BEFORE DELETE OR UPDATE ON public.audit_events 
 CREATE TRIGGER audit_events_never_emptied BEFORE TRUNCATE ON public.audit_events FOR EACH STATEMENT EXECUTE FUNCTION svc_refuse_audit_change();
 CREATE TRIGGER billing_plans_tenants AFTER UPDATE OF features ON public.billing_plans FOR EACH ROW EXECUTE FUNCTION svc_plan_follows();
 CREATE TRIGGER browser_sessions_confine BEFORE INSERT ON public.browser_sessions FOR EACH ROW WHEN (((new.provider IS NOT NULL) AND (NOT new.confined))) EXECUTE FUNCTION browser_sessions_confine();
-CREATE TRIGGER browser_sessions_tokens AFTER UPDATE OF ended_at ON public.browser_sessions FOR EACH ROW WHEN (((new.ended_at IS NOT NULL) AND (old.ended_at IS NULL) AND (new.ended_reason <> 'replaced'::text))) EXECUTE FUNCTION svc_end_tokens_of_session();
-CREATE TRIGGER delegations_credentials AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_revoke_credentials_of_delegation();
-CREATE TRIGGER delegations_standing AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_end_tokens_of_delegation();
+CREATE TRIGGER delegations_standing AFTER UPDATE OF revoked_at ON public.delegations FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER event_sequences_sinks AFTER UPDATE OF last ON public.event_sequences FOR EACH ROW WHEN ((new.last > old.last)) EXECUTE FUNCTION svc_sinks_due();
-CREATE TRIGGER issued_credentials_status AFTER UPDATE OF revoked_at ON public.issued_credentials FOR EACH ROW WHEN (((new.revoked_at IS NOT NULL) AND (old.revoked_at IS NULL))) EXECUTE FUNCTION svc_credential_revoked();
 CREATE CONSTRAINT TRIGGER ledger_entries_balanced AFTER INSERT ON public.ledger_entries DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION svc_ledger_balanced();
 CREATE TRIGGER ledger_entries_kept BEFORE DELETE OR UPDATE ON public.ledger_entries FOR EACH ROW EXECUTE FUNCTION svc_ledger_kept();
 CREATE TRIGGER ledger_balance AFTER INSERT ON public.ledger_lines FOR EACH ROW EXECUTE FUNCTION svc_ledger_balance();
@@ -3775,13 +3645,8 @@ CREATE TRIGGER refresh_families_standing AFTER UPDATE OF revoked_at ON public.re
 CREATE TRIGGER revoked_tokens_standing AFTER INSERT ON public.revoked_tokens FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER sessions_standing AFTER UPDATE OF ended_at ON public.sessions FOR EACH ROW EXECUTE FUNCTION svc_announce_standing();
 CREATE TRIGGER announce AFTER INSERT OR DELETE OR UPDATE ON public.signing_keys FOR EACH STATEMENT EXECUTE FUNCTION svc_announce_signing_keys();
-CREATE TRIGGER tenant_users_credentials_deleted AFTER DELETE ON public.tenant_users FOR EACH ROW EXECUTE FUNCTION svc_revoke_credentials_of_person();
-CREATE TRIGGER tenant_users_credentials_ended AFTER UPDATE OF status, account_active ON public.tenant_users FOR EACH ROW WHEN ((((new.status = ANY (ARRAY['removed'::text, 'suspended'::text])) AND (old.status <> new.status)) OR (old.account_active AND (NOT new.account_active)))) EXECUTE FUNCTION svc_revoke_credentials_of_person();
-CREATE TRIGGER tenant_users_credentials_roles AFTER UPDATE OF roles ON public.tenant_users FOR EACH ROW WHEN ((NOT (old.roles <@ new.roles))) EXECUTE FUNCTION svc_revoke_credentials_of_role();
-CREATE TRIGGER tenant_users_delegations AFTER UPDATE OF status ON public.tenant_users FOR EACH ROW WHEN (((old.status = 'active'::text) AND (new.status <> 'active'::text))) EXECUTE FUNCTION svc_end_delegations_of_person();
 CREATE TRIGGER tenant_users_fixture_limit BEFORE INSERT OR UPDATE OF status, fixture ON public.tenant_users FOR EACH ROW WHEN ((new.fixture AND (new.status = 'active'::text))) EXECUTE FUNCTION svc_limit_fixtures();
 CREATE TRIGGER tenant_users_inherit BEFORE INSERT ON public.tenant_users FOR EACH ROW EXECUTE FUNCTION svc_tenant_user_inherits();
-CREATE TRIGGER tenant_users_scim AFTER UPDATE OF status ON public.tenant_users FOR EACH ROW WHEN (((new.status = 'removed'::text) AND (old.status <> 'removed'::text))) EXECUTE FUNCTION svc_scim_user_removed();
 CREATE TRIGGER tenant_users_standing AFTER DELETE OR UPDATE OF status, account_active ON public.tenant_users FOR EACH ROW EXECUTE FUNCTION svc_announce_person();
 CREATE TRIGGER tenants_announced AFTER INSERT OR DELETE OR UPDATE ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_announce_tenant();
 CREATE TRIGGER tenants_billing BEFORE INSERT OR UPDATE OF organization_id ON public.tenants FOR EACH ROW EXECUTE FUNCTION svc_tenant_billing();

@@ -1,7 +1,7 @@
 /**
  * The events of revoked delegations (docs/reference/agents.md). Every use case that ends delegations
- * composes its `admin.delegation.revoked` events here. The tokens and sessions of a delegation end by
- * triggers of the database.
+ * composes its `admin.delegation.revoked` events here. What ends with a delegation stands in
+ * docs/concepts/ends.md.
  */
 import type { Random } from '../../runtime/kernel/random.js'
 import { actorOf, byPerson, type Caller, doneBy } from './audit.js'

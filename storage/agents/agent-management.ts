@@ -4,6 +4,7 @@
  */
 import type { KeyAlgorithm } from './agents.js'
 import type { JoinedMember } from '../identity/organization-members.js'
+import { ending } from '../platform/ends/ending.js'
 import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 /** An agent that a tenant may see. */
@@ -71,14 +72,14 @@ export const findVisibleAgent = (tx: Transaction, tenantId: string, agentId: str
     values: [tenantId, agentId],
   })
 
-/** Sets the status in the home tenant; false when it is unchanged. */
+/** Sets the status in the home tenant. A suspension ends what depends on the agent. False when it is unchanged. */
 export const setAgentStatus = (
   tx: Transaction,
   agentId: string,
   status: 'active' | 'suspended',
   now: Date,
 ) =>
-  isChanged(tx, {
+  isChanged(ending(tx, 'agent.suspended', [{ tenantId: null, id: agentId }]), {
     name: 'agent.set_status',
     text: `update agents set status = $2, updated_at = $3 where id = $1 and status <> $2`,
     values: [agentId, status, now],
@@ -91,7 +92,7 @@ export const insertAgentSuspension = (
   agentId: string,
   now: Date,
 ) =>
-  isChanged(tx, {
+  isChanged(ending(tx, 'agent.suspended_in_tenant', [{ tenantId, id: agentId }]), {
     name: 'agent_suspension.insert',
     text: `insert into agent_suspensions (tenant_id, agent_id, created_at) values ($1, $2, $3)
            on conflict do nothing`,
@@ -125,7 +126,7 @@ export async function setAgentScopes(
 
 /** Deletes an agent with its keys, anchors and challenges. @returns its memberships, which end. */
 export const deleteAgent = (tx: Transaction, agentId: string) =>
-  allRows<JoinedMember>(tx, {
+  allRows<JoinedMember>(ending(tx, 'agent.deleted', [{ tenantId: null, id: agentId }]), {
     name: 'agent.delete',
     text: `with left_organizations as (
              delete from organization_members where member_type = 'agent' and member_id = $1

@@ -1,4 +1,5 @@
 /** Delegations: the authority of agents to act for people. */
+import { ending } from '../platform/ends/ending.js'
 import { allRows, changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type DelegationRow = {
@@ -209,7 +210,7 @@ export async function redeemDelegation(tx: Transaction, redemption: Redemption):
   })
 }
 
-/** Revokes a delegation; a trigger ends its session. Undefined when it was revoked already. */
+/** Revokes a delegation, with what ends with it. Undefined when it was revoked already. */
 export const revokeDelegation = (
   tx: Transaction,
   tenantId: string,
@@ -217,7 +218,7 @@ export const revokeDelegation = (
   reason: string,
   now: Date,
 ) =>
-  firstRow<DelegationRow>(tx, {
+  firstRow<DelegationRow>(ending(tx, 'delegation.ended', [{ tenantId, id }]), {
     name: 'delegation.revoke',
     text: `update delegations set revoked_at = $4, revoked_reason = $3
            where tenant_id = $1 and id = $2 and revoked_at is null returning ${COLUMNS}`,
@@ -236,14 +237,14 @@ export type DelegationsToEnd = {
   readonly accountId?: string | undefined
 }
 
-/** Revokes delegations; triggers end their sessions. @returns those that this call revoked. */
+/** Revokes delegations, with what ends with them. @returns those that this call revoked. */
 export const endDelegations = (
   tx: Transaction,
   { tenantId, agentId, subject, fingerprint, accountId }: DelegationsToEnd,
   reason: string,
   now: Date,
 ) =>
-  allRows<DelegationRow>(tx, {
+  allRows<DelegationRow>(ending(tx, 'delegation.ended'), {
     name: 'delegation.end',
     text: `update delegations set revoked_at = $6, revoked_reason = $5
            where revoked_at is null and expires_at > $6

@@ -1,5 +1,6 @@
 /** Browser sessions of users. Only the hash of a cookie is stored. */
 import { endBackchannelApprovals } from '../oauth/backchannel-requests.js'
+import { ending } from '../platform/ends/ending.js'
 import { allRows, changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type NewBrowserSession = {
@@ -166,7 +167,7 @@ export const raiseBrowserSession = (tx: Transaction, raise: Raise) =>
     ],
   })
 
-/** Ends a session once. Returns its user to the call that ended it. */
+/** Ends a session once, with its tokens. Returns its user to the call that ended it. */
 export const endBrowserSession = (
   tx: Transaction,
   tenantId: string,
@@ -174,7 +175,7 @@ export const endBrowserSession = (
   reason: string,
   now: Date,
 ) =>
-  firstRow<{ readonly sub: string }>(tx, {
+  firstRow<{ readonly sub: string }>(ending(tx, 'browser_session.ended', [{ tenantId, id }]), {
     name: 'browser_session.end',
     text: `update browser_sessions set ended_at = $4, ended_reason = $3
            where tenant_id = $1 and id = $2 and ended_at is null
@@ -193,12 +194,12 @@ export const endOtherBrowserSessions = (
   reason: string,
   now: Date,
 ) =>
-  allRows<{ readonly id: string; readonly sub: string }>(tx, {
+  allRows<{ readonly id: string; readonly sub: string }>(ending(tx, 'browser_session.ended'), {
     name: 'browser_session.end_others',
     text: `update browser_sessions b set ended_at = $5, ended_reason = $4 from tenant_users u
            where b.tenant_id = $1 and b.account_id = $2 and b.id <> $3 and b.ended_at is null
              and u.tenant_id = $1 and u.account_id = $2
-           returning b.id, u.sub`,
+           returning b.tenant_id as "tenantId", b.id, u.sub`,
     values: [person.tenantId, person.accountId, person.exceptId, reason, now],
   })
 
@@ -283,7 +284,7 @@ export type Renewal = Pick<Raise, 'tenantId' | 'id' | 'tokenSha256' | 'newTokenS
  * applications bind their tokens to the new one.
  */
 export const renewBrowserSession = (tx: Transaction, renewal: Renewal, now: Date) =>
-  isChanged(tx, {
+  isChanged(ending(tx, 'browser_session.ended', [renewal]), {
     name: 'browser_session.renew',
     text: `with old as (
              update browser_sessions set ended_at = $5, ended_reason = 'password_changed'
@@ -317,19 +318,25 @@ export async function endAccountSessions(
   now: Date,
 ): Promise<void> {
   const sessions = () =>
-    tx.query({
-      name: 'browser_session.end_of_account',
-      text: `with browsers as (
-               update browser_sessions b set ended_at = $4, ended_reason = $3
+    Promise.all([
+      ending(tx, 'browser_session.ended').query({
+        name: 'browser_session.end_of_account',
+        text: `update browser_sessions b set ended_at = $4, ended_reason = $3
                from tenant_users m
                where m.account_id = $1 and b.tenant_id = m.tenant_id and b.account_id = $1
-                 and b.ended_at is null and b.id is distinct from $2::uuid)
-             update sessions s set ended_at = $4, ended_reason = $3
-             from tenant_users u
-             where u.account_id = $1 and s.tenant_id = u.tenant_id and s.subject = u.sub
-               and s.subject_type = 'human' and s.ended_at is null`,
-      values: [accountId, exceptId, reason, now],
-    })
+                 and b.ended_at is null and b.id is distinct from $2::uuid
+               returning b.tenant_id as "tenantId", b.id`,
+        values: [accountId, exceptId, reason, now],
+      }),
+      tx.query({
+        name: 'session.end_of_account',
+        text: `update sessions s set ended_at = $3, ended_reason = $2
+               from tenant_users u
+               where u.account_id = $1 and s.tenant_id = u.tenant_id and s.subject = u.sub
+                 and s.subject_type = 'human' and s.ended_at is null`,
+        values: [accountId, reason, now],
+      }),
+    ])
   await sessions()
   await endBackchannelApprovals(tx, { accountId }, now)
   // Again, for approvals fetched concurrently.

@@ -1,4 +1,5 @@
 /** Identity providers of a tenant. The client secret is already sealed. */
+import { ending } from '../platform/ends/ending.js'
 import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type IdentityProviderRow = {
@@ -133,21 +134,25 @@ export const offeredIdentityProviders = (tx: Transaction, tenantId: string) =>
   })
 
 /**
- * Deletes a provider with the identities linked through it; false when it does not exist. Identities are visible only
- * to a transaction that crosses tenants.
+ * Deletes a provider with the identities linked through it, and ends the sessions that it opened. Identities are visible
+ * only to a transaction that crosses tenants.
  */
-export const deleteIdentityProvider = (tx: Transaction, tenantId: string, id: string, now: Date) =>
-  isChanged(tx, {
+export async function deleteIdentityProvider(
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+): Promise<void> {
+  await ending(tx, 'browser_session.ended').query({
     name: 'sso_provider.delete',
     text: `with gone as (
              delete from sso_providers where tenant_id = $1 and id = $2 returning id),
            identities as (
              delete from upstream_identities
-             where tenant_id = $1 and provider in (select id::text from gone)),
-           sessions as (
-             update browser_sessions set ended_at = $3, ended_reason = 'provider_removed'
-             where tenant_id = $1 and provider in (select id::text from gone)
-               and ended_at is null)
-           select from gone`,
+             where tenant_id = $1 and provider in (select id::text from gone))
+           update browser_sessions set ended_at = $3, ended_reason = 'provider_removed'
+           where tenant_id = $1 and provider in (select id::text from gone) and ended_at is null
+           returning tenant_id as "tenantId", id`,
     values: [tenantId, id, now],
   })
+}

@@ -1,4 +1,5 @@
 /** SCIM groups: the roles of a tenant by the names that a directory has for them. The members are the users with the role. */
+import { ending } from '../platform/ends/ending.js'
 import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type ScimGroupRow = {
@@ -127,7 +128,7 @@ export const giveRole = (
     values: [tenantId, role, userIds, now],
   })
 
-/** Takes a role from users. Returns those who had it. */
+/** Takes a role from users, with the credentials that name it. Returns those who had it. */
 export const takeRole = (
   tx: Transaction,
   tenantId: string,
@@ -135,7 +136,7 @@ export const takeRole = (
   userIds: readonly string[],
   now: Date,
 ) =>
-  allRows<RoleChanged>(tx, {
+  allRows<RoleChanged>(ending(tx, 'user.role_lost'), {
     name: 'scim_group.take_role',
     text: `update tenant_users set roles = array_remove(roles, $2::text), updated_at = $4
            where tenant_id = $1 and id = any ($3::uuid[]) and $2 = any (roles)

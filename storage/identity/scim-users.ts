@@ -7,6 +7,7 @@ import { keysIn } from './email-keys.js'
 import { EMAILS, LAST_MODIFIED, type ScimCondition, scimConditionSql } from './scim-filter.js'
 import type { ProfileClaims } from './profiles.js'
 import { SHOWN_EMAIL, SHOWN_STATUS, type TenantUserStatus } from './tenant-users.js'
+import { ending } from '../platform/ends/ending.js'
 import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type ScimUserRow = {
@@ -157,7 +158,7 @@ export const moveTenantUser = (
   },
   now: Date,
 ) =>
-  isChanged(tx, {
+  isChanged(ending(tx, 'user.ended', [{ tenantId, id }]), {
     name: 'scim_user.move',
     text: `update tenant_users u set account_id = $3, invited_as = $5, updated_at = $6,
              account_active = (select b.status = 'active' from accounts b where b.id = $3),

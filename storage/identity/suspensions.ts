@@ -2,6 +2,7 @@
  * Suspension of organizations, tenants and accounts by an operator of the deployment. Queries refuse suspended rows by
  * conditions (storage/platform/in-force.ts). Nothing is deleted, so reactivation restores everything.
  */
+import { ending } from '../platform/ends/ending.js'
 import { allRows, type Transaction } from '../platform/sql.js'
 
 export type Standing = 'active' | 'suspended'
@@ -65,7 +66,7 @@ export async function switchTenant(
   return { changed: true }
 }
 
-/** Suspends or reactivates an account. Its users in all tenants follow. */
+/** Suspends or reactivates an account. Its users in all tenants follow, and a suspension ends their credentials. */
 export async function switchAccount(
   tx: Transaction,
   id: string,
@@ -79,7 +80,7 @@ export async function switchAccount(
   })
   if (rows[0] === undefined) return undefined
   if (rows[0].status === to) return { changed: false }
-  await tx.query({
+  await ending(tx, 'account.suspended', [{ tenantId: null, id }]).query({
     name: 'account.switch',
     text: 'update accounts set status = $2, updated_at = $3 where id = $1',
     values: [id, to, now],

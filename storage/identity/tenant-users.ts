@@ -12,6 +12,7 @@ import {
 } from './profiles.js'
 import { hasKeyIn } from './ways/ways-in.js'
 import { endBackchannelApprovals } from '../oauth/backchannel-requests.js'
+import { ending } from '../platform/ends/ending.js'
 import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type TenantUserStatus = 'invited' | 'pre_provisioned' | 'active' | 'suspended' | 'removed'
@@ -298,7 +299,7 @@ export type TenantUserChange = {
   readonly profile?: ProfileChange | undefined
 }
 
-/** Updates the given members; false when the user does not exist or is removed. */
+/** Updates the given members. A lost role ends credentials. False when the user does not exist or is removed. */
 export const updateTenantUser = (
   tx: Transaction,
   tenantId: string,
@@ -306,7 +307,7 @@ export const updateTenantUser = (
   { displayName, roles, metadata, profile }: TenantUserChange,
   now: Date,
 ) =>
-  isChanged(tx, {
+  isChanged(ending(tx, 'user.role_lost', roles === undefined ? [] : [{ tenantId, id }]), {
     name: 'tenant_user.update',
     text: `update tenant_users set
              display_name = case when $3 then $4 else display_name end,
@@ -325,9 +326,9 @@ export const updateTenantUser = (
     ],
   })
 
-/** invited, pre_provisioned or active -> suspended. */
+/** invited, pre_provisioned or active -> suspended. What depends on the user ends. */
 export const suspendTenantUser = (tx: Transaction, tenantId: string, id: string, now: Date) =>
-  isChanged(tx, {
+  isChanged(ending(tx, 'user.ended', [{ tenantId, id }]), {
     name: 'tenant_user.suspend',
     text: `update tenant_users set status = 'suspended', suspended_from = status, updated_at = $3
            where tenant_id = $1 and id = $2 and status in ('invited', 'pre_provisioned', 'active')`,
@@ -344,9 +345,9 @@ export const reactivateTenantUser = (tx: Transaction, tenantId: string, id: stri
     values: [tenantId, id, now],
   })
 
-/** Any status -> removed. The row and the subject stay. */
+/** Any status -> removed. The row and the subject stay, what depends on the user ends. */
 export const removeTenantUser = (tx: Transaction, tenantId: string, id: string, now: Date) =>
-  isChanged(tx, {
+  isChanged(ending(tx, 'user.ended', [{ tenantId, id }]), {
     name: 'tenant_user.remove',
     text: `update tenant_users set status = 'removed', suspended_from = null, updated_at = $3
            where tenant_id = $1 and id = $2 and status <> 'removed'`,
@@ -364,16 +365,22 @@ export async function endHumanSessions(
   now: Date,
 ): Promise<void> {
   const sessions = () =>
-    tx.query({
-      name: 'session.end_of_human',
-      text: `with browsers as (
-               update browser_sessions set ended_at = $5, ended_reason = $4
-               where tenant_id = $1 and account_id = $3 and ended_at is null)
-             update sessions set ended_at = $5, ended_reason = $4
-             where tenant_id = $1 and subject = $2 and subject_type = 'human' and agent_id is null
-               and ended_at is null`,
-      values: [tenantId, sub, accountId, reason, now],
-    })
+    Promise.all([
+      ending(tx, 'browser_session.ended').query({
+        name: 'browser_session.end_of_human',
+        text: `update browser_sessions set ended_at = $4, ended_reason = $3
+               where tenant_id = $1 and account_id = $2 and ended_at is null
+               returning tenant_id as "tenantId", id`,
+        values: [tenantId, accountId, reason, now],
+      }),
+      tx.query({
+        name: 'session.end_of_human',
+        text: `update sessions set ended_at = $4, ended_reason = $3
+               where tenant_id = $1 and subject = $2 and subject_type = 'human' and agent_id is null
+                 and ended_at is null`,
+        values: [tenantId, sub, reason, now],
+      }),
+    ])
   await sessions()
   await endBackchannelApprovals(tx, { tenantId, subject: sub }, now)
   // Again, for approvals fetched concurrently.

@@ -1,6 +1,7 @@
 /** Identities of accounts at identity providers. Global, so every transaction here crosses tenants. */
 import { lookedUp } from './email-keys.js'
 import type { JoinedMember } from './organization-members.js'
+import { ending } from '../platform/ends/ending.js'
 import { lockUntilEnd } from '../platform/portable/locks.js'
 import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 import { HAS_FACTOR, judgeRemoval } from './ways/ways-in.js'
@@ -202,14 +203,15 @@ export async function removeIdentity(
 ): Promise<'removed' | 'last' | 'unknown'> {
   const verdict = await judgeRemoval(tx, accountId, { kind: 'federated', id, tenantId })
   if (verdict !== 'removable') return verdict
-  await tx.query({
+  await ending(tx, 'browser_session.ended').query({
     name: 'upstream_identity.remove',
     text: `with gone as (
              delete from upstream_identities where account_id = $1 and id = $2 returning provider)
            update browser_sessions b set ended_at = $3, ended_reason = 'unlinked'
            from tenant_users u
            where u.account_id = $1 and b.tenant_id = u.tenant_id and b.account_id = $1
-             and b.provider in (select provider from gone) and b.ended_at is null`,
+             and b.provider in (select provider from gone) and b.ended_at is null
+           returning b.tenant_id as "tenantId", b.id`,
     values: [accountId, id, now],
   })
   return 'removed'

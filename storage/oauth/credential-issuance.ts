@@ -1,4 +1,5 @@
 /** Issued credentials, and the facts that they state. Claims are not stored. */
+import { ending } from '../platform/ends/ending.js'
 import { allRows, changedRows, firstRow, type Transaction } from '../platform/sql.js'
 
 /** What a credential may state about a person. */
@@ -174,9 +175,9 @@ export const findIssuedCredential = (tx: Transaction, tenantId: string, id: stri
     values: [tenantId, id],
   })
 
-/** Revokes a credential once. A trigger sets its status entry. Undefined if it is unknown or revoked. */
+/** Revokes a credential once, with its status entry. Undefined if it is unknown or revoked. */
 export const endIssuedCredential = (tx: Transaction, tenantId: string, id: string, now: Date) =>
-  firstRow<IssuedCredentialRow>(tx, {
+  firstRow<IssuedCredentialRow>(ending(tx, 'credential.revoked', [{ tenantId, id }]), {
     name: 'issued_credential.revoke',
     text: `update issued_credentials set revoked_at = $3, revoked_reason = 'revoked'
            where tenant_id = $1 and id = $2 and revoked_at is null returning ${ISSUED}`,

@@ -1,5 +1,6 @@
 /** Guests: accounts without a mailbox, until the person proves one. Every transaction here crosses tenants. */
 import { endHumanSessions } from '../tenant-users.js'
+import { ending } from '../../platform/ends/ending.js'
 import type { Transaction } from '../../platform/sql.js'
 
 /** Marks a new account as a guest. */
@@ -73,7 +74,8 @@ export async function removeOldGuests(
   })
   for (const guest of rows) await endHumanSessions(tx, guest, 'guest_expired', now)
   if (rows.length > 0) {
-    await tx.query({
+    const keys = rows.map(({ tenantId, sub }) => ({ tenantId, id: sub }))
+    await ending(tx, 'user.deleted', keys).query({
       name: 'guest.remove',
       text: 'delete from accounts where id = any ($1) and guest_since is not null',
       values: [rows.map(({ accountId }) => accountId)],

@@ -25,7 +25,6 @@ const LARGE_ROWS = 20_000
 const NOT_COLLECTED: ReadonlySet<string> = new Set([
   'agent_anchor.lock',
   'passkey.remove',
-  'upstream_identity.remove',
   'phone.remove',
   'wallet.remove',
   'status_entry.allocate',

@@ -9,6 +9,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { findLoginCandidates } from '../../../storage/agents/agent-challenges.js'
 import { setOperatorScopes } from '../../../storage/identity/console/operators.js'
 import { findAccountRecord } from '../../../storage/identity/suspensions.js'
+import { removeIdentity } from '../../../storage/identity/upstream-identities.js'
 import { findResourceByUri } from '../../../storage/oauth/api-resources.js'
 import { returnToAuthority, takeFromAuthority } from '../../../storage/vault/egress-authorities.js'
 import { takeForBlock } from '../../../storage/vault/egress-blocks.js'
@@ -85,6 +86,10 @@ function databaseOf(found: Found, { rows }: Stage): unknown {
 const lease = { kind: 'lease', id: '1' } as const
 const part = { requests: 1, bytes: 1 }
 const now = new Date()
+const WAYS_IN = [
+  { kind: 'federated', id: '1', tenantId: null },
+  { kind: 'passkey', id: '2', tenantId: null },
+]
 /** Statements of functions that need arguments of a certain kind. */
 const ANY_USER = { status: null, email: null, q: null, role: null }
 const WITH_ARGUMENTS = () => [
@@ -103,6 +108,7 @@ const WITH_ARGUMENTS = () => [
     sortTenantUsers(at, '1', ANY_USER, { by: 'created_at', descending: false }, 1, null),
   ),
   statementOf((at) => insertVaultCredential(at, { secret: null } as never, 0)),
+  statementOf((at) => removeIdentity(at, '1', '1', '1', now), [[], WAYS_IN]),
 ]
 
 /** All statements that the functions of `storage/` send, by name. One name can have several texts. */
@@ -154,12 +160,17 @@ async function run(exported: Run, found: Found, stage: Stage): Promise<void> {
   }
 }
 
-/** The first statement that `send` sends. */
+/** The first statement that `send` sends, after those that get the rows of `answers`. */
 export async function statementOf(
   send: (at: Transaction & Database) => Promise<unknown>,
+  answers: readonly (readonly unknown[])[] = [],
 ): Promise<Statement> {
   let sent: Statement | undefined
+  let answered = 0
   const stop = (statement: Statement) => {
+    const rows = answers[answered]
+    answered += 1
+    if (rows !== undefined) return { rows, rowCount: rows.length }
     sent = statement
     throw new Error('seen')
   }
