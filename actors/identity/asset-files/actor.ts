@@ -17,7 +17,7 @@ export const assetFilesActor = defineActor<AssetFilesProtocol, AssetFilesNeeds>(
   asks: {},
   mailbox: { capacity: 1024, inflightMax: 64 },
   create: ({ folder }) => ({
-    async read({ tenantId, file }) {
+    async getAssetFile({ tenantId, file }) {
       // Both are parts of a path.
       if (!isUuid(tenantId) || !ASSET_FILE.test(file)) return UNKNOWN
       try {

@@ -3,7 +3,7 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
 export type AssetFilesProtocol = {
   /** The bytes of a file. Its name is the hash of its content, so that they never change. */
-  read: Ask<ReadAssetFile, AssetFileFound | AssetFileUnknown>
+  getAssetFile: Ask<ReadAssetFile, AssetFileFound | AssetFileUnknown>
 }
 
 export type ReadAssetFile = {
@@ -17,4 +17,4 @@ export type AssetFileUnknown = { readonly tag: 'unknown' }
 /** The SHA-256 of the content and the extension of its type. */
 export const ASSET_FILE = /^[0-9a-f]{64}\.(?:webp|png)$/
 
-export const assetFiles = address<AssetFilesProtocol>('asset-files', ['read'])
+export const assetFiles = address<AssetFilesProtocol>('asset-files', ['getAssetFile'])

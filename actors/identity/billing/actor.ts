@@ -45,7 +45,7 @@ export const billingActor = defineActor<BillingProtocol, BillingNeeds>({
   address: billingPlans,
   asks: { tenants, organizations },
   // A month of a large organization is a long statement: one at a time for each.
-  lane: { usage: ({ organizationId }) => organizationId },
+  lane: { readOrganizationUsage: ({ organizationId }) => organizationId },
   mailbox: { capacity: 256, inflightMax: 16 },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
@@ -68,20 +68,20 @@ export const billingActor = defineActor<BillingProtocol, BillingNeeds>({
     }
 
     return {
-      async listPlans({ limit, after }, context) {
+      async listBillingPlans({ limit, after }, context) {
         const rows = await crossing((tx) => listPlans(tx, limit + 1, after), context)
         const { items, next } = page(rows, limit)
         return { tag: 'listed', plans: items, next }
       },
 
-      async readPlan({ planId }, context) {
+      async readBillingPlan({ planId }, context) {
         const plan = isUuid(planId)
           ? await crossing((tx) => findPlan(tx, planId), context)
           : undefined
         return plan === undefined ? UNKNOWN_PLAN : { tag: 'found', plan }
       },
 
-      async createPlan({ caller, idempotency, ...members }, context) {
+      async createBillingPlan({ caller, idempotency, ...members }, context) {
         return crossing(
           (tx) =>
             idempotently(
@@ -101,7 +101,7 @@ export const billingActor = defineActor<BillingProtocol, BillingNeeds>({
         )
       },
 
-      async replacePlan({ caller, planId, ...members }, context) {
+      async replaceBillingPlan({ caller, planId, ...members }, context) {
         if (!isUuid(planId)) return UNKNOWN_PLAN
         const outcome = await crossing(async (tx) => {
           const plan = await updatePlan(tx, { ...members, id: planId, updatedAt: clock.now() })
@@ -115,7 +115,7 @@ export const billingActor = defineActor<BillingProtocol, BillingNeeds>({
         return outcome
       },
 
-      async deletePlan({ caller, planId }, context) {
+      async deleteBillingPlan({ caller, planId }, context) {
         if (!isUuid(planId)) return UNKNOWN_PLAN
         return crossing(async (tx) => {
           const plan = await deletePlan(tx, planId)
@@ -127,14 +127,14 @@ export const billingActor = defineActor<BillingProtocol, BillingNeeds>({
         }, context)
       },
 
-      async read({ organizationId }, context) {
+      async readOrganizationBilling({ organizationId }, context) {
         const billing = isUuid(organizationId)
           ? await crossing((tx) => findBilling(tx, organizationId), context)
           : undefined
         return billing === undefined ? UNKNOWN_ORGANIZATION : { tag: 'billing', billing }
       },
 
-      async assign({ caller, organizationId, planId, suspended }, context) {
+      async assignOrganizationBilling({ caller, organizationId, planId, suspended }, context) {
         if (!isUuid(organizationId)) return UNKNOWN_ORGANIZATION
         let changed: readonly string[] = []
         const outcome = await crossing(async (tx) => {
@@ -166,9 +166,9 @@ export const billingActor = defineActor<BillingProtocol, BillingNeeds>({
         return outcome
       },
 
-      async usage({ caller, organizationId, month: wanted }, context) {
+      async readOrganizationUsage({ caller, organizationId, month: wanted }, context) {
         // The limits of an organization have the same readers.
-        const readable = await organizations.readPolicy(
+        const readable = await organizations.readOrganizationPolicy(
           { caller, organizationId },
           { signal: context.signal },
         )

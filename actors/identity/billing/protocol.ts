@@ -24,25 +24,28 @@ export const BILLED_FEATURES = [
 export type BilledFeature = (typeof BILLED_FEATURES)[number]
 
 export type BillingProtocol = {
-  listPlans: Ask<Page, PlansListed>
-  readPlan: Ask<{ readonly planId: string }, PlanFound | PlanUnknown>
-  createPlan: Ask<
+  listBillingPlans: Ask<Page, PlansListed>
+  readBillingPlan: Ask<{ readonly planId: string }, PlanFound | PlanUnknown>
+  createBillingPlan: Ask<
     PlanMembers & { readonly caller: Caller; readonly idempotency: IdempotencyClaim | null },
     PlanCreated | NameTaken | KeyRefused
   >
   /** Replaces a plan. Its organizations follow at once. */
-  replacePlan: Ask<
+  replaceBillingPlan: Ask<
     PlanMembers & { readonly caller: Caller; readonly planId: string },
     PlanFound | PlanUnknown | NameTaken
   >
-  deletePlan: Ask<
+  deleteBillingPlan: Ask<
     { readonly caller: Caller; readonly planId: string },
     { readonly tag: 'deleted' } | PlanUnknown | { readonly tag: 'in_use' }
   >
-  read: Ask<{ readonly organizationId: string }, BillingFound | UnknownOrganization>
-  assign: Ask<AssignPlan, BillingFound | UnknownOrganization | PlanUnknown>
+  readOrganizationBilling: Ask<
+    { readonly organizationId: string },
+    BillingFound | UnknownOrganization
+  >
+  assignOrganizationBilling: Ask<AssignPlan, BillingFound | UnknownOrganization | PlanUnknown>
   /** Counts a month, from the audit logs of the organization's tenants. */
-  usage: Ask<
+  readOrganizationUsage: Ask<
     { readonly caller: Caller; readonly organizationId: string; readonly month: string | null },
     UsageFound | UnknownOrganization | NotOperator | RoleTooLow
   >
@@ -110,8 +113,8 @@ export type KeyRefused =
   | { readonly tag: 'idempotency_in_progress' }
 
 export const billingPlans = address<BillingProtocol>('billing-plans', [
-  'listPlans',
-  'readPlan',
-  'read',
-  'usage',
+  'listBillingPlans',
+  'readBillingPlan',
+  'readOrganizationBilling',
+  'readOrganizationUsage',
 ])

@@ -13,8 +13,8 @@ export const identityProvidersActor = defineActor<
   asks: {},
   mailbox: { capacity: 512, inflightMax: 64 },
   lane: {
-    updateProvider: ({ id }) => id,
-    deleteProvider: ({ id }) => id,
+    updateSsoProvider: ({ id }) => id,
+    deleteSsoProvider: ({ id }) => id,
     updateDomain: ({ id }) => id,
     verifyDomain: ({ id }) => id,
     deleteDomain: ({ id }) => id,

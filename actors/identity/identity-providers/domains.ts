@@ -39,7 +39,7 @@ export function domainSteps(
   needs: IdentityProvidersNeeds,
 ): Pick<
   Handlers<IdentityProvidersProtocol>,
-  'listDomains' | 'createDomain' | 'readDomain' | 'updateDomain' | 'verifyDomain' | 'deleteDomain'
+  'listDomains' | 'createDomain' | 'getDomain' | 'updateDomain' | 'verifyDomain' | 'deleteDomain'
 > {
   const { database, clock, random, domains: settings, txt, groups, counts } = needs
   const levels = [{ name: 'tenant', max: LOOK_UPS_PER_TENANT_MAX }]
@@ -129,7 +129,7 @@ export function domainSteps(
       )
     },
 
-    async readDomain({ tenantId, id }, { signal }) {
+    async getDomain({ tenantId, id }, { signal }) {
       if (!settings.enabled) return OFF
       if (!isUuid(id)) return UNKNOWN
       const row = await database.tenant(tenantId, (tx) => findVerifiedDomain(tx, tenantId, id), {

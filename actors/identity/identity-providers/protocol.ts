@@ -6,17 +6,20 @@ import type { TenantId } from '../../domain/ids.js'
 import type { ListCursor, Page } from '../../domain/paging.js'
 
 export type IdentityProvidersProtocol = {
-  listProviders: Ask<Page & InTenant, ProvidersListed | Off>
-  createProvider: Ask<CreateProvider, ProviderCreated | Invalid | Full | IdempotencyRefused | Off>
-  readProvider: Ask<Named, ProviderFound | Unknown | Off>
-  updateProvider: Ask<UpdateProvider, ProviderFound | Invalid | Unknown | Off>
-  deleteProvider: Ask<NamedBy, { tag: 'deleted' } | Unknown | Off>
+  listSsoProviders: Ask<Page & InTenant, ProvidersListed | Off>
+  createSsoProvider: Ask<
+    CreateProvider,
+    ProviderCreated | Invalid | Full | IdempotencyRefused | Off
+  >
+  getSsoProvider: Ask<Named, ProviderFound | Unknown | Off>
+  updateSsoProvider: Ask<UpdateProvider, ProviderFound | Invalid | Unknown | Off>
+  deleteSsoProvider: Ask<NamedBy, { tag: 'deleted' } | Unknown | Off>
   listDomains: Ask<Page & InTenant, DomainsListed | Off>
   createDomain: Ask<
     CreateDomain,
     DomainCreated | Invalid | Full | DomainPresent | NoOrganization | IdempotencyRefused | Off
   >
-  readDomain: Ask<Named, DomainFound | Unknown | Off>
+  getDomain: Ask<Named, DomainFound | Unknown | Off>
   updateDomain: Ask<UpdateDomain, DomainFound | Invalid | Unknown | Off>
   /** Looks up the TXT record. Safe to repeat. */
   verifyDomain: Ask<
@@ -151,8 +154,8 @@ export type DomainTaken = { readonly tag: 'taken' }
 export type ResolverSilent = { readonly tag: 'resolver_silent' }
 
 export const identityProviders = address<IdentityProvidersProtocol>('federation', [
-  'listProviders',
-  'readProvider',
+  'listSsoProviders',
+  'getSsoProvider',
   'listDomains',
-  'readDomain',
+  'getDomain',
 ])

@@ -35,7 +35,11 @@ export function providerSteps(
   needs: IdentityProvidersNeeds,
 ): Pick<
   Handlers<IdentityProvidersProtocol>,
-  'listProviders' | 'createProvider' | 'readProvider' | 'updateProvider' | 'deleteProvider'
+  | 'listSsoProviders'
+  | 'createSsoProvider'
+  | 'getSsoProvider'
+  | 'updateSsoProvider'
+  | 'deleteSsoProvider'
 > {
   const { database, sealer, clock, random, settings, urlRules, callbackOf } = needs
   const recordOf = (row: IdentityProviderRow): ProviderRecord => {
@@ -72,7 +76,7 @@ export function providerSteps(
   }
 
   return {
-    async listProviders({ tenantId, limit, after }, { signal }) {
+    async listSsoProviders({ tenantId, limit, after }, { signal }) {
       if (!settings.enabled) return OFF
       const rows = await database.tenant(
         tenantId,
@@ -83,7 +87,7 @@ export function providerSteps(
       return { tag: 'listed', providers: items.map(recordOf), next }
     },
 
-    async createProvider({ caller, draft, idempotency }, { signal, requestId }) {
+    async createSsoProvider({ caller, draft, idempotency }, { signal, requestId }) {
       if (!settings.enabled) return OFF
       const fault = draftFault({ ...draft, hasSecret: draft.clientSecret !== null }, urlRules)
       if (fault !== null) return fault
@@ -119,7 +123,7 @@ export function providerSteps(
       )
     },
 
-    async readProvider({ tenantId, id }, { signal }) {
+    async getSsoProvider({ tenantId, id }, { signal }) {
       if (!settings.enabled) return OFF
       if (!isUuid(id)) return UNKNOWN
       const row = await database.tenant(tenantId, (tx) => findIdentityProvider(tx, tenantId, id), {
@@ -128,7 +132,7 @@ export function providerSteps(
       return row === undefined ? UNKNOWN : { tag: 'found', provider: recordOf(row) }
     },
 
-    async updateProvider({ caller, id, change }, { signal, requestId }) {
+    async updateSsoProvider({ caller, id, change }, { signal, requestId }) {
       if (!settings.enabled) return OFF
       if (!isUuid(id)) return UNKNOWN
       const { tenantId } = caller.principal
@@ -163,7 +167,7 @@ export function providerSteps(
       )
     },
 
-    async deleteProvider({ caller, id }, { signal, requestId }) {
+    async deleteSsoProvider({ caller, id }, { signal, requestId }) {
       if (!settings.enabled) return OFF
       if (!isUuid(id)) return UNKNOWN
       const { tenantId } = caller.principal

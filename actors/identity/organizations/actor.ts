@@ -61,19 +61,22 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
   asks: { tenants, tokens },
   mailbox: { capacity: 1024, inflightMax: 64 },
   lane: {
-    update: ({ organizationId }) => organizationId,
+    updateOrganization: ({ organizationId }) => organizationId,
     updateTenant: ({ tenantId }) => tenantId,
-    switchOrganization: ({ id }) => id,
-    switchTenant: ({ id }) => id,
-    switchAccount: ({ id }) => id,
-    addMember: ({ organizationId }) => organizationId,
-    updateMember: ({ organizationId }) => organizationId,
-    removeMember: ({ organizationId }) => organizationId,
-    updatePolicy: ({ organizationId }) => organizationId,
-    startTransfer: ({ tenantId }) => tenantId,
-    acceptTransfer: ({ organizationId }) => organizationId,
-    closeTransfer: ({ organizationId }) => organizationId,
-    activate: ({ caller }) => caller.principal.tenantId,
+    suspendOrganization: ({ id }) => id,
+    reactivateOrganization: ({ id }) => id,
+    suspendTenant: ({ id }) => id,
+    reactivateTenant: ({ id }) => id,
+    suspendAccount: ({ id }) => id,
+    reactivateAccount: ({ id }) => id,
+    addOrganizationMember: ({ organizationId }) => organizationId,
+    updateOrganizationMember: ({ organizationId }) => organizationId,
+    removeOrganizationMember: ({ organizationId }) => organizationId,
+    updateOrganizationPolicy: ({ organizationId }) => organizationId,
+    startTenantTransfer: ({ tenantId }) => tenantId,
+    acceptTenantTransfer: ({ organizationId }) => organizationId,
+    closeTenantTransfer: ({ organizationId }) => organizationId,
+    activateTenant: ({ caller }) => caller.principal.tenantId,
   },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
@@ -192,7 +195,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
       ...policies({ clock, random, access, limits }),
       ...transfers({ database, clock, random, access, limits, refuseOff, changed }),
 
-      async list({ caller, limit, after }, context) {
+      async listOrganizations({ caller, limit, after }, context) {
         const fault = await refuse(caller, context)
         if (fault !== undefined) return fault
         const rows = await crossing((tx) => memberships(tx, caller, limit + 1, after), context)
@@ -200,7 +203,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
         return { tag: 'listed', organizations: items, next }
       },
 
-      async create(message, context) {
+      async createOrganization(message, context) {
         const fault =
           refuseOff(message.caller) ??
           (await refuse(message.caller, context, { unbound: true })) ??
@@ -222,7 +225,7 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
         )
       },
 
-      async token({ caller, organizationId }, context) {
+      async issueOrganizationToken({ caller, organizationId }, context) {
         const fault = await refuse(caller, context, { unbound: true })
         if (fault !== undefined) return fault
         const found = await crossing((tx) => membership(tx, caller, organizationId), context)
@@ -278,14 +281,14 @@ export const organizationsActor = defineActor<OrganizationsProtocol, Organizatio
         }, context)
       },
 
-      async activate(message, context) {
+      async activateTenant(message, context) {
         const outcome = await activate(message, context)
         // Other processes are notified by the commit.
         tenants.send('forget', { tenantId: message.caller.principal.tenantId })
         return outcome
       },
 
-      async switch({ caller, organizationId, tenantId }, context) {
+      async switchTenant({ caller, organizationId, tenantId }, context) {
         const fault = await refuse(caller, context)
         if (fault !== undefined) return fault
         const found = await crossing(async (tx) => {

@@ -100,10 +100,10 @@ export function members({ clock, random, tokens, access, limits, refuseOff }: Me
   }
 
   return {
-    async listMembers(
+    async listOrganizationMembers(
       message: OfOrganization & Page,
       context: MessageContext,
-    ): Outcome<'listMembers'> {
+    ): Outcome<'listOrganizationMembers'> {
       const { organizationId, limit, after } = message
       return asOwner(message, context, async (tx) => {
         const rows = await listMembers(tx, organizationId, limit + 1, after)
@@ -112,10 +112,10 @@ export function members({ clock, random, tokens, access, limits, refuseOff }: Me
       })
     },
 
-    async listEvents(
+    async listOrganizationEvents(
       message: OfOrganization & { readonly after: number; readonly limit: number },
       context: MessageContext,
-    ): Outcome<'listEvents'> {
+    ): Outcome<'listOrganizationEvents'> {
       const { organizationId, after, limit } = message
       return asOwner(message, context, async (tx) => {
         const events = await organizationEventsAfter(tx, organizationId, after, limit)
@@ -123,7 +123,10 @@ export function members({ clock, random, tokens, access, limits, refuseOff }: Me
       })
     },
 
-    async addMember(message: AddMember, context: MessageContext): Outcome<'addMember'> {
+    async addOrganizationMember(
+      message: AddMember,
+      context: MessageContext,
+    ): Outcome<'addOrganizationMember'> {
       const { caller, organizationId, who, role, idempotency } = message
       const off = refuseOff(caller)
       if (off !== undefined) return off
@@ -156,10 +159,10 @@ export function members({ clock, random, tokens, access, limits, refuseOff }: Me
       )
     },
 
-    async updateMember(
+    async updateOrganizationMember(
       message: OfMember & { role: MemberRow['role'] },
       context: MessageContext,
-    ): Outcome<'updateMember'> {
+    ): Outcome<'updateOrganizationMember'> {
       const { caller, organizationId, memberId, role } = message
       const outcome = await asOwner(message, context, async (tx) => {
         await lockMembers(tx, organizationId)
@@ -183,7 +186,10 @@ export function members({ clock, random, tokens, access, limits, refuseOff }: Me
       return outcome
     },
 
-    async removeMember(message: OfMember, context: MessageContext): Outcome<'removeMember'> {
+    async removeOrganizationMember(
+      message: OfMember,
+      context: MessageContext,
+    ): Outcome<'removeOrganizationMember'> {
       const { caller, organizationId, memberId } = message
       let gone: MemberRow | undefined
       const outcome = await asOwner(message, context, async (tx) => {

@@ -44,20 +44,20 @@ export function policies({ clock, random, access, limits }: PoliciesNeeds) {
   }
 
   return {
-    async readPolicy(
+    async readOrganizationPolicy(
       { caller, organizationId }: OfOrganization,
       context: MessageContext,
-    ): Outcome<'readPolicy'> {
+    ): Outcome<'readOrganizationPolicy'> {
       return access.inOrganization(caller, organizationId, READERS, context, async (tx) => ({
         tag: 'policy' as const,
         policy: await policyOf(tx, organizationId),
       }))
     },
 
-    async updatePolicy(
+    async updateOrganizationPolicy(
       { caller, organizationId, ...change }: OfOrganization & PolicyChange,
       context: MessageContext,
-    ): Outcome<'updatePolicy'> {
+    ): Outcome<'updateOrganizationPolicy'> {
       return access.inOrganization(caller, organizationId, OWNERS, context, async (tx) => {
         const tooHigh = isOperatorOfDeployment(caller) ? undefined : above(change, limits)
         if (tooHigh !== undefined) return tooHigh

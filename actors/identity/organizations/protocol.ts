@@ -12,13 +12,13 @@ import type { ListCursor, Page } from '../../domain/paging.js'
 import type { NameRefused } from '../../domain/shown-names.js'
 
 export type OrganizationsProtocol = {
-  list: Ask<ListOrganizations, OrganizationsListed | NotOperator>
-  create: Ask<
+  listOrganizations: Ask<ListOrganizations, OrganizationsListed | NotOperator>
+  createOrganization: Ask<
     CreateOrganization,
     OrganizationCreated | NotOperator | SlugRefused | IdempotencyRefused | OrganizationsOff
   >
   /** A control-plane token bound to one organization. */
-  token: Ask<
+  issueOrganizationToken: Ask<
     OfOrganization,
     OrganizationToken | NotOperator | UnknownOrganization | Suspended | PolicyRefusal
   >
@@ -36,9 +36,12 @@ export type OrganizationsProtocol = {
     | IdempotencyRefused
   >
   /** Turns a sandbox into a production environment, once. Its fixture users and secrets end. */
-  activate: Ask<ActivateTenant, TenantActivated | ActivationRefused | IdempotencyRefused>
-  read: Ask<OfOrganization, OrganizationFound | NotOperator | UnknownOrganization | RoleTooLow>
-  update: Ask<
+  activateTenant: Ask<ActivateTenant, TenantActivated | ActivationRefused | IdempotencyRefused>
+  readOrganization: Ask<
+    OfOrganization,
+    OrganizationFound | NotOperator | UnknownOrganization | RoleTooLow
+  >
+  updateOrganization: Ask<
     OfOrganization & RecordChange,
     OrganizationFound | NameRefused | NotOperator | UnknownOrganization | RoleTooLow
   >
@@ -48,25 +51,28 @@ export type OrganizationsProtocol = {
     TenantFound | NameRefused | NotOperator | UnknownTenant | RoleTooLow
   >
 
-  /** Suspends or reactivates an organization with everything in it. For operators of the deployment. */
-  switchOrganization: Ask<Switch, OrganizationFound | UnknownOrganization>
-  switchTenant: Ask<Switch, TenantFound | UnknownTenant>
-  switchAccount: Ask<Switch, AccountFound | UnknownAccount>
+  /** An organization is suspended with everything in it. For operators of the deployment. */
+  suspendOrganization: Ask<ById, OrganizationFound | UnknownOrganization>
+  reactivateOrganization: Ask<ById, OrganizationFound | UnknownOrganization>
+  suspendTenant: Ask<ById, TenantFound | UnknownTenant>
+  reactivateTenant: Ask<ById, TenantFound | UnknownTenant>
+  suspendAccount: Ask<ById, AccountFound | UnknownAccount>
+  reactivateAccount: Ask<ById, AccountFound | UnknownAccount>
   /** All organizations and environments of the deployment. For its operators. */
-  listDeployment: Ask<Page, DeploymentListed>
-  listEnvironments: Ask<Page, TenantsListed>
+  listDeploymentOrganizations: Ask<Page, DeploymentListed>
+  listDeploymentTenants: Ask<Page, TenantsListed>
   findAccounts: Ask<{ readonly email: string }, AccountsListed>
   readAccount: Ask<{ readonly accountId: string }, AccountFound | UnknownAccount>
-  listMembers: Ask<
+  listOrganizationMembers: Ask<
     OfOrganization & Page,
     MembersListed | NotOperator | UnknownOrganization | RoleTooLow
   >
   /** The events of the organization after a number, in order. */
-  listEvents: Ask<
+  listOrganizationEvents: Ask<
     OfOrganization & { readonly after: number; readonly limit: number },
     OrganizationEventsListed | NotOperator | UnknownOrganization | RoleTooLow
   >
-  addMember: Ask<
+  addOrganizationMember: Ask<
     AddMember,
     | MemberFound
     | NotOperator
@@ -78,11 +84,11 @@ export type OrganizationsProtocol = {
     | OrganizationsOff
     | IdempotencyRefused
   >
-  updateMember: Ask<
+  updateOrganizationMember: Ask<
     OfMember & { readonly role: OrganizationRole },
     MemberFound | NotOperator | UnknownOrganization | UnknownMember | RoleTooLow | LastOwner
   >
-  removeMember: Ask<
+  removeOrganizationMember: Ask<
     OfMember,
     | { readonly tag: 'removed' }
     | NotOperator
@@ -92,13 +98,16 @@ export type OrganizationsProtocol = {
     | LastOwner
   >
   /** The limits of an organization, and how much of them is used. */
-  readPolicy: Ask<OfOrganization, PolicyFound | NotOperator | UnknownOrganization | RoleTooLow>
-  updatePolicy: Ask<
+  readOrganizationPolicy: Ask<
+    OfOrganization,
+    PolicyFound | NotOperator | UnknownOrganization | RoleTooLow
+  >
+  updateOrganizationPolicy: Ask<
     OfOrganization & PolicyChange,
     PolicyFound | NotOperator | UnknownOrganization | RoleTooLow | LimitTooHigh
   >
   /** Offers a tenant to another organization of the caller. It moves when an owner there accepts. */
-  startTransfer: Ask<
+  startTenantTransfer: Ask<
     StartTransfer,
     | TransferFound
     | NotOperator
@@ -110,18 +119,18 @@ export type OrganizationsProtocol = {
     | OrganizationsOff
     | IdempotencyRefused
   >
-  listTransfers: Ask<
+  listTenantTransfers: Ask<
     OfOrganization & Page,
     TransfersListed | NotOperator | UnknownOrganization | RoleTooLow
   >
-  acceptTransfer: Ask<
+  acceptTenantTransfer: Ask<
     OfTransfer,
     TransferFound | TransferRefused | LimitReached | Suspended | OrganizationsOff
   >
   /** Cancels a transfer from the organization, or declines one to it. */
-  closeTransfer: Ask<OfTransfer, { readonly tag: 'closed' } | TransferRefused>
+  closeTenantTransfer: Ask<OfTransfer, { readonly tag: 'closed' } | TransferRefused>
   /** A token of one of the organization's tenants, with the caller's rights there. */
-  switch: Ask<
+  switchTenant: Ask<
     OfOrganization & { readonly tenantId: string },
     | TenantToken
     | NotOperator
@@ -259,12 +268,8 @@ export type OrganizationFound = { readonly tag: 'found'; readonly organization: 
 export type OfTenant = { readonly caller: Caller; readonly tenantId: string }
 export type TenantFound = { readonly tag: 'found'; readonly tenant: TenantRecord }
 
-/** Suspends or reactivates by the id of an organization, a tenant or an account. */
-export type Switch = {
-  readonly caller: Caller
-  readonly id: string
-  readonly to: 'active' | 'suspended'
-}
+/** Names an organization, a tenant or an account. */
+export type ById = { readonly caller: Caller; readonly id: string }
 
 export type AccountRecord = {
   readonly id: string
@@ -415,16 +420,16 @@ export type IdempotencyRefused =
   | { readonly tag: 'idempotency_in_progress' }
 
 export const organizations = address<OrganizationsProtocol>('organizations', [
-  'list',
+  'listOrganizations',
   'listTenants',
-  'read',
+  'readOrganization',
   'readTenant',
-  'listDeployment',
-  'listEnvironments',
+  'listDeploymentOrganizations',
+  'listDeploymentTenants',
   'findAccounts',
   'readAccount',
-  'listMembers',
-  'listEvents',
-  'readPolicy',
-  'listTransfers',
+  'listOrganizationMembers',
+  'listOrganizationEvents',
+  'readOrganizationPolicy',
+  'listTenantTransfers',
 ])

@@ -74,10 +74,10 @@ export function records({ database, clock, random, access, changed }: RecordsNee
   }
 
   return {
-    async read(
+    async readOrganization(
       { caller, organizationId }: OfOrganization,
       context: MessageContext,
-    ): Outcome<'read'> {
+    ): Outcome<'readOrganization'> {
       return access.inOrganization(
         caller,
         organizationId,
@@ -87,10 +87,10 @@ export function records({ database, clock, random, access, changed }: RecordsNee
       )
     },
 
-    async update(
+    async updateOrganization(
       { caller, organizationId, name, supportContact }: OfOrganization & RecordChange,
       context: MessageContext,
-    ): Outcome<'update'> {
+    ): Outcome<'updateOrganization'> {
       return access.inOrganization(caller, organizationId, READERS, context, async (tx, before) => {
         const kept = nameIn(name, before.name)
         if (kept === null) return refusedName('/name')

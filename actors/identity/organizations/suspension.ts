@@ -28,7 +28,7 @@ import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
 import { tenantRecord } from './creation.js'
 import { page } from '../../platform/paging.js'
 import type { Page } from '../../domain/paging.js'
-import type { OrganizationsProtocol, Switch } from './protocol.js'
+import type { ById, OrganizationsProtocol } from './protocol.js'
 import {
   appendOrganizationEvent,
   DEPLOYMENT,
@@ -39,6 +39,8 @@ const UNKNOWN_ORGANIZATION = { tag: 'unknown_organization' } as const
 const UNKNOWN_TENANT = { tag: 'unknown_tenant' } as const
 const UNKNOWN_ACCOUNT = { tag: 'unknown_account' } as const
 
+type Status = 'active' | 'suspended'
+
 /** Event types per kind: one for suspension, one for reactivation. */
 const AUDITED = {
   organization: {
@@ -47,7 +49,7 @@ const AUDITED = {
   },
   tenant: { suspended: 'admin.tenant.suspended', active: 'admin.tenant.reactivated' },
   account: { suspended: 'admin.account.suspended', active: 'admin.account.reactivated' },
-} as const satisfies Record<string, Record<Switch['to'], AuditOnlyType>>
+} as const satisfies Record<string, Record<Status, AuditOnlyType>>
 
 export type SuspensionNeeds = {
   readonly database: Database
@@ -68,7 +70,8 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
 
   function record(
     tx: Transaction,
-    { caller, id, to }: Switch,
+    { caller, id }: ById,
+    to: Status,
     kind: keyof typeof AUDITED,
     now: Date,
     { requestId }: MessageContext,
@@ -85,90 +88,112 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
     ])
   }
 
+  // Not cancelled with the request: a suspension must not depend on the operator's connection.
+  async function switchOrganizationTo(
+    message: ById,
+    to: Status,
+    context: MessageContext,
+  ): Outcome<'suspendOrganization'> {
+    const { id } = message
+    if (!isUuid(id)) return UNKNOWN_ORGANIZATION
+    const now = clock.now()
+    const done = await database.system(async (tx) => {
+      const switched = await switchOrganization(tx, id, to, now)
+      if (switched === undefined) return undefined
+      const tenantIds = await tenantIdsOf(tx, id, NOTIFIED_TENANTS_MAX)
+      if (switched.changed) {
+        record(tx, message, to, 'organization', now, context)
+        const type = to === 'suspended' ? 'org.suspended' : 'org.reactivated'
+        const { requestId } = context
+        const event = {
+          type,
+          organizationId: id,
+          fields: {},
+          by: null,
+          now,
+          requestId,
+        } as const
+        await appendOrganizationEvent(tx, random, event)
+      }
+      return { tenantIds, organization: await findOrganization(tx, id) }
+    })
+    if (done?.organization === undefined) return UNKNOWN_ORGANIZATION
+    forget([id], done.tenantIds)
+    return { tag: 'found', organization: { ...done.organization, role: null } }
+  }
+
+  async function switchTenantTo(
+    message: ById,
+    to: Status,
+    context: MessageContext,
+  ): Outcome<'suspendTenant'> {
+    const { id } = message
+    if (!isUuid(id)) return UNKNOWN_TENANT
+    const now = clock.now()
+    const tenant = await database.system(async (tx) => {
+      const switched = await switchTenant(tx, id, to, now)
+      if (switched === undefined) return undefined
+      if (switched.changed) {
+        record(tx, message, to, 'tenant', now, context)
+        const resource = { type: 'tenant', id }
+        const type = to === 'suspended' ? 'org.tenant.suspended' : 'org.tenant.reactivated'
+        const data = eventData({ actor: DEPLOYMENT, resource, requestId: context.requestId }, {})
+        appendEvents(tx, [{ id: random.uuid(), tenantId: id, type, occurredAt: now, data }])
+      }
+      return findTenant(tx, id)
+    })
+    if (tenant === undefined) return UNKNOWN_TENANT
+    forget([], [id])
+    return { tag: 'found', tenant: tenantRecord(tenant) }
+  }
+
+  async function switchAccountTo(
+    message: ById,
+    to: Status,
+    context: MessageContext,
+  ): Outcome<'suspendAccount'> {
+    const { id } = message
+    if (!isUuid(id)) return UNKNOWN_ACCOUNT
+    const now = clock.now()
+    const done = await database.system(async (tx) => {
+      const switched = await switchAccount(tx, id, to, now)
+      if (switched === undefined) return undefined
+      const users = await usersOfAccount(tx, id, NOTIFIED_TENANTS_MAX)
+      if (switched.changed) {
+        record(tx, message, to, 'account', now, context)
+        appendEvents(
+          tx,
+          users.map((user) => userEvent(random, user, to, now, context)),
+        )
+      }
+      return { users, account: await findAccountRecord(tx, { id }) }
+    })
+    if (done?.account === undefined) return UNKNOWN_ACCOUNT
+    forget(
+      done.users.map(({ sub }) => sub),
+      [],
+    )
+    return { tag: 'found', account: done.account }
+  }
+
   return {
-    // Not cancelled with the request: a suspension must not depend on the operator's connection.
-    async switchOrganization(
-      message: Switch,
-      context: MessageContext,
-    ): Outcome<'switchOrganization'> {
-      const { id, to } = message
-      if (!isUuid(id)) return UNKNOWN_ORGANIZATION
-      const now = clock.now()
-      const done = await database.system(async (tx) => {
-        const switched = await switchOrganization(tx, id, to, now)
-        if (switched === undefined) return undefined
-        const tenantIds = await tenantIdsOf(tx, id, NOTIFIED_TENANTS_MAX)
-        if (switched.changed) {
-          record(tx, message, 'organization', now, context)
-          const type = to === 'suspended' ? 'org.suspended' : 'org.reactivated'
-          const { requestId } = context
-          const event = {
-            type,
-            organizationId: id,
-            fields: {},
-            by: null,
-            now,
-            requestId,
-          } as const
-          await appendOrganizationEvent(tx, random, event)
-        }
-        return { tenantIds, organization: await findOrganization(tx, id) }
-      })
-      if (done?.organization === undefined) return UNKNOWN_ORGANIZATION
-      forget([id], done.tenantIds)
-      return { tag: 'found', organization: { ...done.organization, role: null } }
-    },
+    suspendOrganization: (message: ById, context: MessageContext) =>
+      switchOrganizationTo(message, 'suspended', context),
+    reactivateOrganization: (message: ById, context: MessageContext) =>
+      switchOrganizationTo(message, 'active', context),
+    suspendTenant: (message: ById, context: MessageContext) =>
+      switchTenantTo(message, 'suspended', context),
+    reactivateTenant: (message: ById, context: MessageContext) =>
+      switchTenantTo(message, 'active', context),
+    suspendAccount: (message: ById, context: MessageContext) =>
+      switchAccountTo(message, 'suspended', context),
+    reactivateAccount: (message: ById, context: MessageContext) =>
+      switchAccountTo(message, 'active', context),
 
-    async switchTenant(message: Switch, context: MessageContext): Outcome<'switchTenant'> {
-      const { id, to } = message
-      if (!isUuid(id)) return UNKNOWN_TENANT
-      const now = clock.now()
-      const tenant = await database.system(async (tx) => {
-        const switched = await switchTenant(tx, id, to, now)
-        if (switched === undefined) return undefined
-        if (switched.changed) {
-          record(tx, message, 'tenant', now, context)
-          const resource = { type: 'tenant', id }
-          const type = to === 'suspended' ? 'org.tenant.suspended' : 'org.tenant.reactivated'
-          const data = eventData({ actor: DEPLOYMENT, resource, requestId: context.requestId }, {})
-          appendEvents(tx, [{ id: random.uuid(), tenantId: id, type, occurredAt: now, data }])
-        }
-        return findTenant(tx, id)
-      })
-      if (tenant === undefined) return UNKNOWN_TENANT
-      forget([], [id])
-      return { tag: 'found', tenant: tenantRecord(tenant) }
-    },
-
-    async switchAccount(message: Switch, context: MessageContext): Outcome<'switchAccount'> {
-      const { id, to } = message
-      if (!isUuid(id)) return UNKNOWN_ACCOUNT
-      const now = clock.now()
-      const done = await database.system(async (tx) => {
-        const switched = await switchAccount(tx, id, to, now)
-        if (switched === undefined) return undefined
-        const users = await usersOfAccount(tx, id, NOTIFIED_TENANTS_MAX)
-        if (switched.changed) {
-          record(tx, message, 'account', now, context)
-          appendEvents(
-            tx,
-            users.map((user) => userEvent(random, user, to, now, context)),
-          )
-        }
-        return { users, account: await findAccountRecord(tx, { id }) }
-      })
-      if (done?.account === undefined) return UNKNOWN_ACCOUNT
-      forget(
-        done.users.map(({ sub }) => sub),
-        [],
-      )
-      return { tag: 'found', account: done.account }
-    },
-
-    async listDeployment(
+    async listDeploymentOrganizations(
       { limit, after }: Page,
       { signal }: MessageContext,
-    ): Outcome<'listDeployment'> {
+    ): Outcome<'listDeploymentOrganizations'> {
       const rows = await database.system((tx) => listOrganizations(tx, limit + 1, after), {
         signal,
       })
@@ -177,10 +202,10 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
       return { tag: 'listed', organizations, next }
     },
 
-    async listEnvironments(
+    async listDeploymentTenants(
       { limit, after }: Page,
       { signal }: MessageContext,
-    ): Outcome<'listEnvironments'> {
+    ): Outcome<'listDeploymentTenants'> {
       const rows = await database.system((tx) => listEnvironments(tx, limit + 1, after), { signal })
       const { items, next } = page(rows, limit)
       return { tag: 'listed', tenants: items.map(tenantRecord), next }
@@ -211,7 +236,7 @@ export function suspension({ database, clock, random, tenants, tokens }: Suspens
 function userEvent(
   random: Random,
   user: Awaited<ReturnType<typeof usersOfAccount>>[number],
-  to: Switch['to'],
+  to: Status,
   now: Date,
   { requestId }: MessageContext,
 ): NewEvent {

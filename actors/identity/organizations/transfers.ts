@@ -101,7 +101,10 @@ export function transfers(needs: TransfersNeeds) {
     })
 
   return {
-    async startTransfer(message: StartTransfer, context: MessageContext): Outcome<'startTransfer'> {
+    async startTenantTransfer(
+      message: StartTransfer,
+      context: MessageContext,
+    ): Outcome<'startTenantTransfer'> {
       const { caller, tenantId, organizationId, idempotency } = message
       const { signal } = context
       const off = refuseOff(caller)
@@ -145,10 +148,10 @@ export function transfers(needs: TransfersNeeds) {
       )
     },
 
-    async listTransfers(
+    async listTenantTransfers(
       { caller, organizationId, limit, after }: OfOrganization & Page,
       context: MessageContext,
-    ): Outcome<'listTransfers'> {
+    ): Outcome<'listTenantTransfers'> {
       return access.inOrganization(caller, organizationId, OWNERS, context, async (tx) => {
         const rows = await listTransfers(tx, organizationId, clock.now(), limit + 1, after)
         const { items, next } = page(rows, limit)
@@ -156,7 +159,10 @@ export function transfers(needs: TransfersNeeds) {
       })
     },
 
-    async acceptTransfer(message: OfTransfer, context: MessageContext): Outcome<'acceptTransfer'> {
+    async acceptTenantTransfer(
+      message: OfTransfer,
+      context: MessageContext,
+    ): Outcome<'acceptTenantTransfer'> {
       const off = refuseOff(message.caller)
       if (off !== undefined) return off
       const outcome = await onTransfer(message, context, async (tx, found) => {
@@ -183,7 +189,10 @@ export function transfers(needs: TransfersNeeds) {
       return outcome
     },
 
-    async closeTransfer(message: OfTransfer, context: MessageContext): Outcome<'closeTransfer'> {
+    async closeTenantTransfer(
+      message: OfTransfer,
+      context: MessageContext,
+    ): Outcome<'closeTenantTransfer'> {
       return onTransfer(message, context, async (tx, found) => {
         const status =
           found.toOrganizationId === message.organizationId

@@ -58,9 +58,9 @@ export const scimGroupsActor = defineActor<ScimGroupsProtocol, ScimGroupsNeeds>(
   asks: { tokens },
   mailbox: { capacity: 1024, inflightMax: 32 },
   lane: {
-    replaceGroup: ({ groupId }) => groupId,
-    patchGroup: ({ groupId }) => groupId,
-    deleteGroup: ({ groupId }) => groupId,
+    replaceScimGroup: ({ groupId }) => groupId,
+    patchScimGroup: ({ groupId }) => groupId,
+    deleteScimGroup: ({ groupId }) => groupId,
   },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
@@ -192,7 +192,7 @@ export const scimGroupsActor = defineActor<ScimGroupsProtocol, ScimGroupsNeeds>(
       })
 
     return {
-      createGroup: (message, context) =>
+      createScimGroup: (message, context) =>
         changing(async (tx) => {
           const { caller, body } = message
           const { displayName, externalId, members } = readGroup(body)
@@ -217,10 +217,10 @@ export const scimGroupsActor = defineActor<ScimGroupsProtocol, ScimGroupsNeeds>(
           return { ...(await shown(tx, { ...message, groupId: row.id })), tag: 'created' as const }
         }),
 
-      readGroup: (message, { signal }) =>
+      readScimGroup: (message, { signal }) =>
         refusing(() => database.system((tx) => shown(tx, message), { signal })),
 
-      listGroups: (message, { signal }) =>
+      listScimGroups: (message, { signal }) =>
         refusing(async () => {
           const { filter: text, caller } = message
           const { tenantId } = caller.principal
@@ -252,12 +252,13 @@ export const scimGroupsActor = defineActor<ScimGroupsProtocol, ScimGroupsNeeds>(
           )
         }),
 
-      replaceGroup: (message, context) => write(message, () => readGroup(message.body), context),
+      replaceScimGroup: (message, context) =>
+        write(message, () => readGroup(message.body), context),
 
-      patchGroup: (message, context) =>
+      patchScimGroup: (message, context) =>
         write(message, (before) => patchedGroup(before, message.body), context),
 
-      deleteGroup: (message, context) =>
+      deleteScimGroup: (message, context) =>
         changing(async (tx) => {
           const { caller } = message
           const { row, members } = await found(tx, message, message.ifMatch)

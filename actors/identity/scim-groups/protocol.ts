@@ -10,15 +10,21 @@ import type {
 } from '../scim/protocol.js'
 
 export type ScimGroupsProtocol = {
-  createGroup: Ask<
+  createScimGroup: Ask<
     WriteGroup & AskedAttributes,
     (Omit<GroupFound, 'tag'> & { readonly tag: 'created' }) | ScimRefusal
   >
-  readGroup: Ask<OneGroup & AskedAttributes, GroupFound | ScimRefusal>
-  listGroups: Ask<ListGroups & AskedAttributes, ScimUsersListed | ScimRefusal>
-  replaceGroup: Ask<OneGroup & WriteGroup & Conditional & AskedAttributes, GroupFound | ScimRefusal>
-  patchGroup: Ask<OneGroup & WriteGroup & Conditional & AskedAttributes, GroupFound | ScimRefusal>
-  deleteGroup: Ask<OneGroup & Conditional, { readonly tag: 'deleted' } | ScimRefusal>
+  readScimGroup: Ask<OneGroup & AskedAttributes, GroupFound | ScimRefusal>
+  listScimGroups: Ask<ListGroups & AskedAttributes, ScimUsersListed | ScimRefusal>
+  replaceScimGroup: Ask<
+    OneGroup & WriteGroup & Conditional & AskedAttributes,
+    GroupFound | ScimRefusal
+  >
+  patchScimGroup: Ask<
+    OneGroup & WriteGroup & Conditional & AskedAttributes,
+    GroupFound | ScimRefusal
+  >
+  deleteScimGroup: Ask<OneGroup & Conditional, { readonly tag: 'deleted' } | ScimRefusal>
 }
 
 export type OneGroup = { readonly caller: Caller; readonly groupId: string }
@@ -39,4 +45,7 @@ export type GroupFound = {
   readonly version: string
 }
 
-export const scimGroups = address<ScimGroupsProtocol>('scim-groups', ['readGroup', 'listGroups'])
+export const scimGroups = address<ScimGroupsProtocol>('scim-groups', [
+  'readScimGroup',
+  'listScimGroups',
+])

@@ -11,7 +11,14 @@ import { tokens } from '../../oauth/tokens/protocol.js'
 import { scim, type ScimProtocol } from './protocol.js'
 import { scimTokens } from './tokens.js'
 import { scimUsersOf, type ScimUsersNeeds } from './user-changes.js'
-import { createUser, deleteUser, listUsers, patchUser, readUser, replaceUser } from './users.js'
+import {
+  createScimUser,
+  deleteScimUser,
+  listScimUsers,
+  patchScimUser,
+  readScimUser,
+  replaceScimUser,
+} from './users.js'
 
 export type ScimNeeds = ScimUsersNeeds & {
   /** The URL of the documentation, or null. */
@@ -23,9 +30,9 @@ export const scimActor = defineActor<ScimProtocol, ScimNeeds>({
   asks: { tokens },
   mailbox: { capacity: 1024, inflightMax: 128 },
   lane: {
-    replaceUser: ({ userId }) => userId,
-    patchUser: ({ userId }) => userId,
-    deleteUser: ({ userId }) => userId,
+    replaceScimUser: ({ userId }) => userId,
+    patchScimUser: ({ userId }) => userId,
+    deleteScimUser: ({ userId }) => userId,
   },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
@@ -34,12 +41,12 @@ export const scimActor = defineActor<ScimProtocol, ScimNeeds>({
     const users = scimUsersOf(needs)
     return {
       ...scimTokens(needs),
-      createUser: (message, context) => createUser(users, message, context),
-      readUser: (message, context) => readUser(users, message, context),
-      listUsers: (message, context) => listUsers(users, message, context),
-      replaceUser: (message, context) => replaceUser(users, message, context),
-      patchUser: (message, context) => patchUser(users, message, context),
-      deleteUser: (message, context) => deleteUser(users, message, context),
+      createScimUser: (message, context) => createScimUser(users, message, context),
+      readScimUser: (message, context) => readScimUser(users, message, context),
+      listScimUsers: (message, context) => listScimUsers(users, message, context),
+      replaceScimUser: (message, context) => replaceScimUser(users, message, context),
+      patchScimUser: (message, context) => patchScimUser(users, message, context),
+      deleteScimUser: (message, context) => deleteScimUser(users, message, context),
       describe: ({ kind, id }) =>
         refusing(async () => {
           const document =
@@ -50,7 +57,7 @@ export const scimActor = defineActor<ScimProtocol, ScimNeeds>({
                 : resourceTypeDocument(facts, id)
           return { tag: 'described' as const, document }
         }),
-      bulk: async () => ({ tag: 'not_implemented' as const }),
+      bulkScim: async () => ({ tag: 'not_implemented' as const }),
     }
   },
 })

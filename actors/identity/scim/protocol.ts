@@ -8,12 +8,12 @@ import type { Principal } from '../../domain/principal.js'
 export type ScimProtocol = {
   /** Verifies a bearer token of a directory. Access tokens of applications are unknown here. */
   authenticate: Ask<{ readonly token: string }, ScimAuthenticated | { readonly tag: 'unknown' }>
-  createToken: Ask<
+  createScimToken: Ask<
     CreateScimToken,
     ScimTokenCreated | UnknownOrganization | RolesBeyond | Expired | KeyRefused
   >
-  listTokens: Ask<ListScimTokens, ScimTokensListed>
-  deleteToken: Ask<
+  listScimTokens: Ask<ListScimTokens, ScimTokensListed>
+  deleteScimToken: Ask<
     { readonly caller: Caller; readonly tokenId: string },
     { readonly tag: 'deleted' } | { readonly tag: 'unknown_token' }
   >
@@ -22,20 +22,20 @@ export type ScimProtocol = {
     { readonly kind: 'config' | 'schemas' | 'resource_types'; readonly id: string | null },
     Described | ScimRefusal
   >
-  createUser: Ask<WriteUser & AskedAttributes, ScimUserCreated | ScimRefusal>
-  readUser: Ask<OneScimUser & AskedAttributes, ScimUserFound | ScimRefusal>
-  listUsers: Ask<ListScimUsers & AskedAttributes, ScimUsersListed | ScimRefusal>
-  replaceUser: Ask<
+  createScimUser: Ask<WriteUser & AskedAttributes, ScimUserCreated | ScimRefusal>
+  readScimUser: Ask<OneScimUser & AskedAttributes, ScimUserFound | ScimRefusal>
+  listScimUsers: Ask<ListScimUsers & AskedAttributes, ScimUsersListed | ScimRefusal>
+  replaceScimUser: Ask<
     OneScimUser & WriteUser & Conditional & AskedAttributes,
     ScimUserFound | ScimRefusal
   >
-  patchUser: Ask<
+  patchScimUser: Ask<
     OneScimUser & WriteUser & Conditional & AskedAttributes,
     ScimUserFound | ScimRefusal
   >
-  deleteUser: Ask<OneScimUser & Conditional, { readonly tag: 'deleted' } | ScimRefusal>
+  deleteScimUser: Ask<OneScimUser & Conditional, { readonly tag: 'deleted' } | ScimRefusal>
   /** Operations that this service does not have. */
-  bulk: Ask<Record<never, never>, { readonly tag: 'not_implemented' }>
+  bulkScim: Ask<Record<never, never>, { readonly tag: 'not_implemented' }>
 }
 
 /** The values of `scimType` that this service sends (RFC 7644, table 9). */
@@ -149,8 +149,8 @@ export type ScimUsersListed = {
 
 export const scim = address<ScimProtocol>('scim', [
   'authenticate',
-  'listTokens',
+  'listScimTokens',
   'describe',
-  'readUser',
-  'listUsers',
+  'readScimUser',
+  'listScimUsers',
 ])

@@ -83,7 +83,10 @@ export function scimTokens({ database, clock, random }: ScimTokensNeeds) {
       return { tag: 'authenticated', principal: principalOf(found) }
     },
 
-    async createToken(message: CreateScimToken, context: MessageContext): Outcome<'createToken'> {
+    async createScimToken(
+      message: CreateScimToken,
+      context: MessageContext,
+    ): Outcome<'createScimToken'> {
       const { caller, organizationId, expiresAt, description, idempotency } = message
       const { tenantId, scopes } = caller.principal
       const now = clock.now()
@@ -133,7 +136,7 @@ export function scimTokens({ database, clock, random }: ScimTokensNeeds) {
       )
     },
 
-    async listTokens({ caller, limit, after }: ListScimTokens, { signal }: MessageContext) {
+    async listScimTokens({ caller, limit, after }: ListScimTokens, { signal }: MessageContext) {
       const { tenantId } = caller.principal
       const rows = await database.tenant(
         tenantId,
@@ -144,10 +147,10 @@ export function scimTokens({ database, clock, random }: ScimTokensNeeds) {
       return { tag: 'listed', tokens: items.map(recordOf), next } satisfies ScimTokensListed
     },
 
-    async deleteToken(
+    async deleteScimToken(
       { caller, tokenId }: { readonly caller: Caller; readonly tokenId: string },
       context: MessageContext,
-    ): Outcome<'deleteToken'> {
+    ): Outcome<'deleteScimToken'> {
       const { tenantId } = caller.principal
       const isDeleted = await database.tenant(tenantId, async (tx) => {
         if (!isUuid(tokenId) || !(await deleteScimToken(tx, tenantId, tokenId))) return false

@@ -4,7 +4,7 @@
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
-  listScimUsers,
+  listScimUsers as matchingPage,
   type ScimUserRow,
   scimUserPage,
 } from '../../../storage/identity/scim-users.js'
@@ -60,11 +60,11 @@ async function shown(
   return { tag: 'found' as const, id: message.userId, resource: project(resource), version }
 }
 
-export const createUser = (
+export const createScimUser = (
   needs: ScimUsers,
   message: WriteUser & AskedAttributes,
   context: MessageContext,
-): Outcome<'createUser'> =>
+): Outcome<'createScimUser'> =>
   refusing(async () => {
     const { caller } = message
     const person = personOf(readResource(message.body))
@@ -103,13 +103,13 @@ export const createUser = (
     }
   })
 
-export const readUser = (
+export const readScimUser = (
   needs: ScimUsers,
   message: OneScimUser & AskedAttributes,
   { signal }: MessageContext,
 ) => refusing(() => needs.database.system((tx) => shown(needs, tx, message), { signal }))
 
-export const listUsers = (
+export const listScimUsers = (
   { base, groups, clock, database, maxResults }: ScimUsers,
   message: ListScimUsers & AskedAttributes,
   { signal }: MessageContext,
@@ -130,7 +130,7 @@ export const listUsers = (
           return searched(page, clock, rest, shownOf, (batch) =>
             scimUserPage(tx, tenantId, condition, batch),
           )
-        const { rows, total } = await listScimUsers(tx, tenantId, condition, page)
+        const { rows, total } = await matchingPage(tx, tenantId, condition, page)
         return { found: rows.map(shownOf), total }
       },
       { signal },
@@ -151,7 +151,7 @@ const changedTo = (
     return shown(needs, change.tx, message)
   })
 
-export const replaceUser = (needs: ScimUsers, message: ChangeUser, context: MessageContext) =>
+export const replaceScimUser = (needs: ScimUsers, message: ChangeUser, context: MessageContext) =>
   changedTo(needs, message, context, (row) => {
     const given = readResource(message.body)
     const members = membersOf(message.body)
@@ -162,13 +162,13 @@ export const replaceUser = (needs: ScimUsers, message: ChangeUser, context: Mess
     return given
   })
 
-export const patchUser = (needs: ScimUsers, message: ChangeUser, context: MessageContext) =>
+export const patchScimUser = (needs: ScimUsers, message: ChangeUser, context: MessageContext) =>
   changedTo(needs, message, context, (row) => {
     const { id: _id, ...after } = patched({ ...resourceOf(row), id: row.id }, message.body)
     return after
   })
 
-export const deleteUser = (
+export const deleteScimUser = (
   needs: ScimUsers,
   message: OneScimUser & Conditional,
   context: MessageContext,

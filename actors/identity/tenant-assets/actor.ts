@@ -92,8 +92,8 @@ export const tenantAssetsActor = defineActor<TenantAssetsProtocol, TenantAssetsN
   mailbox: { capacity: 256, inflightMax: 32 },
   // The last of two uploads is shown, in the order of their arrival.
   lane: {
-    put: ({ caller }) => caller.principal.tenantId,
-    remove: ({ caller }) => caller.principal.tenantId,
+    uploadTenantAsset: ({ caller }) => caller.principal.tenantId,
+    deleteTenantAsset: ({ caller }) => caller.principal.tenantId,
   },
   supervision: { onFailure: 'resume' },
   create: ({ database, clock, random, compute, store, base, issuer, count }) => {
@@ -162,14 +162,14 @@ export const tenantAssetsActor = defineActor<TenantAssetsProtocol, TenantAssetsN
     }
 
     return {
-      async list({ tenantId }, context) {
+      async listTenantAssets({ tenantId }, context) {
         const slots = await slotsOf(tenantId, context)
         return slots === null ? NO_ENVIRONMENT : { tag: 'listed', slots }
       },
 
-      read: ({ tenantId, kind }, context) => found(kind, tenantId, context),
+      readTenantAsset: ({ tenantId, kind }, context) => found(kind, tenantId, context),
 
-      async put({ caller, kind, bytes }, context) {
+      async uploadTenantAsset({ caller, kind, bytes }, context) {
         const { tenantId } = caller.principal
         const { signal, requestId } = context
         if ((await slotsOf(tenantId, context)) === null) return NO_ENVIRONMENT
@@ -213,7 +213,7 @@ export const tenantAssetsActor = defineActor<TenantAssetsProtocol, TenantAssetsN
         return found(kind, tenantId, context)
       },
 
-      async remove({ caller, kind }, context) {
+      async deleteTenantAsset({ caller, kind }, context) {
         const { tenantId } = caller.principal
         const { signal, requestId } = context
         if ((await slotsOf(tenantId, context)) === null) return NO_ENVIRONMENT

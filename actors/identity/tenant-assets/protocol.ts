@@ -16,15 +16,18 @@ export const ASSETS_MAX = 200
 
 export type TenantAssetsProtocol = {
   /** One entry for each kind. */
-  list: Ask<{ readonly tenantId: TenantId }, AssetsListed | NoEnvironment>
-  read: Ask<{ readonly tenantId: TenantId; readonly kind: AssetKind }, AssetFound | NoEnvironment>
+  listTenantAssets: Ask<{ readonly tenantId: TenantId }, AssetsListed | NoEnvironment>
+  readTenantAsset: Ask<
+    { readonly tenantId: TenantId; readonly kind: AssetKind },
+    AssetFound | NoEnvironment
+  >
   /**
    * Decodes an image, encodes it anew and shows it on the pages of the tenant. The previous one of the kind is retired.
    * The same image again changes nothing.
    */
-  put: Ask<PutAsset, AssetFound | AssetInvalid | AssetsFull | NoEnvironment>
+  uploadTenantAsset: Ask<PutAsset, AssetFound | AssetInvalid | AssetsFull | NoEnvironment>
   /** Retires the image of a kind. */
-  remove: Ask<RemoveAsset, { readonly tag: 'removed' } | AssetAbsent | NoEnvironment>
+  deleteTenantAsset: Ask<RemoveAsset, { readonly tag: 'removed' } | AssetAbsent | NoEnvironment>
 }
 
 export type PutAsset = {
@@ -58,4 +61,7 @@ export type AssetInvalid = {
 export type AssetsFull = { readonly tag: 'full'; readonly most: number }
 export type AssetAbsent = { readonly tag: 'absent' }
 
-export const tenantAssets = address<TenantAssetsProtocol>('tenant-assets', ['list', 'read'])
+export const tenantAssets = address<TenantAssetsProtocol>('tenant-assets', [
+  'listTenantAssets',
+  'readTenantAsset',
+])

@@ -31,7 +31,7 @@ export const tenantsActor = defineActor<TenantsProtocol, TenantsNeeds>({
   mailbox: { capacity: 4096, inflightMax: 256 },
   lane: {
     ensureControlPlane: () => 'control_plane',
-    changeSettings: ({ caller }) => caller.principal.tenantId,
+    changeTenantSettings: ({ caller }) => caller.principal.tenantId,
   },
   create: ({ database, clock, random, settings }) => {
     const cache = tenantCache(clock)

@@ -13,8 +13,8 @@ export type TenantsProtocol = {
   /** Creates the control-plane tenant at the very first start. Later only reads it. */
   ensureControlPlane: Ask<Record<never, never>, { tag: 'control_plane'; tenant: Tenant }>
   /** The settings that administrators of a tenant control. The control plane has none. */
-  readSettings: Ask<{ readonly tenantId: TenantId }, SettingsFound | NoEnvironment>
-  changeSettings: Ask<ChangeSettings, SettingsFound | SettingInvalid | NoEnvironment>
+  readTenantSettings: Ask<{ readonly tenantId: TenantId }, SettingsFound | NoEnvironment>
+  changeTenantSettings: Ask<ChangeSettings, SettingsFound | SettingInvalid | NoEnvironment>
   /** Invalidates the cache of a changed tenant; null: of all tenants. */
   forget: Send<{ tenantId: string | null }>
 }
@@ -125,5 +125,5 @@ export const TENANTS_CHANNEL = 'svc_tenants'
 export const tenants = address<TenantsProtocol>('tenants', [
   'resolve',
   'ensureControlPlane',
-  'readSettings',
+  'readTenantSettings',
 ])

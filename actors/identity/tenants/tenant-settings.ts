@@ -44,7 +44,7 @@ export type TenantSettingsNeeds = {
 
 export function tenantSettings({ database, clock, random, changed }: TenantSettingsNeeds) {
   return {
-    async readSettings(
+    async readTenantSettings(
       { tenantId }: { readonly tenantId: string },
       { signal }: MessageContext,
     ): Promise<SettingsFound | NoEnvironment> {
@@ -56,7 +56,7 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
         : { tag: 'found', settings: settingsOf(row) }
     },
 
-    async changeSettings(
+    async changeTenantSettings(
       { caller, change }: ChangeSettings,
       { signal, requestId }: MessageContext,
     ): Promise<SettingsFound | SettingInvalid | NoEnvironment> {

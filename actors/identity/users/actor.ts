@@ -3,7 +3,16 @@ import { defineActor } from '../../../runtime/kernel/actor.js'
 import { tokens } from '../../oauth/tokens/protocol.js'
 import { passwords } from '../passwords/protocol.js'
 import { fixtures } from './fixtures.js'
-import { create, invite, list, reactivate, read, remove, suspend, update } from './members.js'
+import {
+  createTenantUser,
+  listTenantUsers,
+  reactivateTenantUser,
+  readTenantUser,
+  removeTenantUser,
+  sendTenantUserInvitation,
+  suspendTenantUser,
+  updateTenantUser,
+} from './members.js'
 import { openSessions } from './open-sessions.js'
 import { type UsersProtocol, users } from './protocol.js'
 import { resets } from './resets.js'
@@ -15,33 +24,34 @@ export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
   mailbox: { capacity: 1024, inflightMax: 64 },
   // One mint per tenant at a time, so that concurrent requests do not hash passwords for one free place.
   lane: {
-    mintFixture: ({ caller }) => caller.principal.tenantId,
-    rotateFixture: ({ caller }) => caller.principal.tenantId,
-    invite: ({ userId }) => userId,
-    update: ({ userId }) => userId,
-    suspend: ({ userId }) => userId,
-    reactivate: ({ userId }) => userId,
-    remove: ({ userId }) => userId,
-    resetPassword: ({ userId }) => userId,
-    resetFactors: ({ userId }) => userId,
+    mintFixtureUser: ({ caller }) => caller.principal.tenantId,
+    rotateFixtureUserPassword: ({ caller }) => caller.principal.tenantId,
+    sendTenantUserInvitation: ({ userId }) => userId,
+    updateTenantUser: ({ userId }) => userId,
+    suspendTenantUser: ({ userId }) => userId,
+    reactivateTenantUser: ({ userId }) => userId,
+    removeTenantUser: ({ userId }) => userId,
+    resetTenantUserPassword: ({ userId }) => userId,
+    resetTenantUserFactors: ({ userId }) => userId,
   },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const fixtureSteps = fixtures(needs)
     return {
-      list: (message, context) => list(needs, message, context),
-      read: (message, context) => read(needs, message, context),
-      create: (message, context) => create(needs, message, context),
-      invite: (message, context) => invite(needs, message, context),
-      update: (message, context) => update(needs, message, context),
-      suspend: (message, context) => suspend(needs, message, context),
-      reactivate: (message, context) => reactivate(needs, message, context),
-      remove: (message, context) => remove(needs, message, context),
+      listTenantUsers: (message, context) => listTenantUsers(needs, message, context),
+      readTenantUser: (message, context) => readTenantUser(needs, message, context),
+      createTenantUser: (message, context) => createTenantUser(needs, message, context),
+      sendTenantUserInvitation: (message, context) =>
+        sendTenantUserInvitation(needs, message, context),
+      updateTenantUser: (message, context) => updateTenantUser(needs, message, context),
+      suspendTenantUser: (message, context) => suspendTenantUser(needs, message, context),
+      reactivateTenantUser: (message, context) => reactivateTenantUser(needs, message, context),
+      removeTenantUser: (message, context) => removeTenantUser(needs, message, context),
       ...openSessions(needs),
       ...resets(needs),
       prepareFixture: (_message, context) => fixtureSteps.prepare(context),
-      mintFixture: fixtureSteps.mint,
-      rotateFixture: fixtureSteps.rotate,
+      mintFixtureUser: fixtureSteps.mint,
+      rotateFixtureUserPassword: fixtureSteps.rotate,
     }
   },
 })

@@ -12,14 +12,14 @@ import {
   findTenantUser,
   insertTenantUser,
   keepsOwner,
-  listTenantUsers,
-  reactivateTenantUser,
-  removeTenantUser,
+  listTenantUsers as listRows,
+  reactivateTenantUser as reactivateRow,
+  removeTenantUser as removeRow,
   reviveTenantUser,
   sortTenantUsers,
-  suspendTenantUser,
+  suspendTenantUser as suspendRow,
   type TenantUserRow,
-  updateTenantUser,
+  updateTenantUser as updateRow,
 } from '../../../storage/identity/tenant-users.js'
 import { audited, type Caller } from '../../domain/audit.js'
 import type { EventType } from '../../domain/events.js'
@@ -127,11 +127,11 @@ async function insert(
   return { tag: 'created' as const, user: recordOf(user), replayed: false }
 }
 
-export const list: Handling<'list'> = async (needs, message, { signal }) => {
+export const listTenantUsers: Handling<'listTenantUsers'> = async (needs, message, { signal }) => {
   const { tenantId, order, limit, after, ...filter } = message
   if (order === null) {
     const rows = await needs.database.system(
-      (tx) => listTenantUsers(tx, tenantId, filter, limit + 1, after),
+      (tx) => listRows(tx, tenantId, filter, limit + 1, after),
       { signal },
     )
     const { items, next } = page(rows, limit)
@@ -148,12 +148,12 @@ export const list: Handling<'list'> = async (needs, message, { signal }) => {
   return { tag: 'listed', users, next: next && { ...next, key } }
 }
 
-export const read: Handling<'read'> = async (needs, message, { signal }) => {
+export const readTenantUser: Handling<'readTenantUser'> = async (needs, message, { signal }) => {
   const user = await needs.database.system((tx) => findUser(tx, message), { signal })
   return user === undefined ? UNKNOWN_USER : { tag: 'found', user: recordOf(user) }
 }
 
-export const create: Handling<'create'> = async (needs, message, context) => {
+export const createTenantUser: Handling<'createTenantUser'> = async (needs, message, context) => {
   let passwordHash: string | null = null
   if (message.password !== undefined) {
     if (!isStrong(message.password, message.email)) return { tag: 'password_unacceptable' }
@@ -188,7 +188,11 @@ export const create: Handling<'create'> = async (needs, message, context) => {
   }
 }
 
-export const invite: Handling<'invite'> = async (needs, message, context) => {
+export const sendTenantUserInvitation: Handling<'sendTenantUserInvitation'> = async (
+  needs,
+  message,
+  context,
+) => {
   const known = await needs.database.system((tx) => findUser(tx, message), context)
   if (known === undefined) return UNKNOWN_USER
   if (known.status !== 'invited') return { tag: 'not_invited' }
@@ -197,21 +201,24 @@ export const invite: Handling<'invite'> = async (needs, message, context) => {
   const invitation = await invitationMessages(needs).prepare(known.tenantId, invited, context)
   if (invitation === null) return { tag: 'absent' }
   if (invitation.sealedMail.refusal === 'sandbox_address') return { tag: 'address_refused' }
-  const sent = needs.database.system(async (tx): Promise<UsersProtocol['invite']['reply']> => {
-    const user = await findUser(tx, message)
-    if (user === undefined) return UNKNOWN_USER
-    if (user.status !== 'invited') return { tag: 'not_invited' }
-    // The previous link becomes invalid.
-    await voidTickets(tx, user.accountId, user.tenantId, 'invitation', needs.clock.now())
-    await invitationMessages(needs).send(tx, invitation, user)
-    const fields = { email: user.email, status: user.status, fixture: user.fixture }
-    appendEvents(tx, [event(needs, message.caller, user, 'tenant_user.invited', fields, context)])
-    return { tag: 'found', user: recordOf(user) }
-  }, context)
+  const sent = needs.database.system(
+    async (tx): Promise<UsersProtocol['sendTenantUserInvitation']['reply']> => {
+      const user = await findUser(tx, message)
+      if (user === undefined) return UNKNOWN_USER
+      if (user.status !== 'invited') return { tag: 'not_invited' }
+      // The previous link becomes invalid.
+      await voidTickets(tx, user.accountId, user.tenantId, 'invitation', needs.clock.now())
+      await invitationMessages(needs).send(tx, invitation, user)
+      const fields = { email: user.email, status: user.status, fixture: user.fixture }
+      appendEvents(tx, [event(needs, message.caller, user, 'tenant_user.invited', fields, context)])
+      return { tag: 'found', user: recordOf(user) }
+    },
+    context,
+  )
   return sent.catch(mailThrottled)
 }
 
-export const update: Handling<'update'> = async (needs, message, context) => {
+export const updateTenantUser: Handling<'updateTenantUser'> = async (needs, message, context) => {
   const { caller, roles, displayName, metadata, profile } = message
   return needs.database.system(
     async (tx) => {
@@ -225,7 +232,7 @@ export const update: Handling<'update'> = async (needs, message, context) => {
       if (isDemoted && !(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
       const now = needs.clock.now()
       const change = { displayName, roles: roles && [...new Set(roles)], metadata, profile }
-      if (!(await updateTenantUser(tx, user.tenantId, user.id, change, now))) return UNKNOWN_USER
+      if (!(await updateRow(tx, user.tenantId, user.id, change, now))) return UNKNOWN_USER
       // Existing tokens carry the old roles' scopes and would be refreshed with them.
       if (roles !== undefined && holdsLess(roles, user.roles)) {
         appendEvents(tx, await endAll(needs, tx, caller, user, 'roles_narrowed', now, context))
@@ -253,7 +260,7 @@ export const update: Handling<'update'> = async (needs, message, context) => {
 }
 
 // Not cancelled with the request: a suspension must not depend on the caller's connection.
-export const suspend: Handling<'suspend'> = (needs, message, context) =>
+export const suspendTenantUser: Handling<'suspendTenantUser'> = (needs, message, context) =>
   needs.database.system(async (tx) => {
     const user = await holdUser(tx, message)
     if (user === undefined) return UNKNOWN_USER
@@ -263,7 +270,7 @@ export const suspend: Handling<'suspend'> = (needs, message, context) =>
     if (!isOperator && !(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
     const now = needs.clock.now()
     const events = await endAll(needs, tx, message.caller, user, 'user_suspended', now, context)
-    if (await suspendTenantUser(tx, user.tenantId, user.id, now)) {
+    if (await suspendRow(tx, user.tenantId, user.id, now)) {
       const fields = { status: 'suspended', fixture: user.fixture }
       appendEvents(tx, [
         ...events,
@@ -273,7 +280,11 @@ export const suspend: Handling<'suspend'> = (needs, message, context) =>
     return present(tx, user)
   })
 
-export const reactivate: Handling<'reactivate'> = async (needs, message, context) => {
+export const reactivateTenantUser: Handling<'reactivateTenantUser'> = async (
+  needs,
+  message,
+  context,
+) => {
   try {
     return await needs.database.system(
       async (tx) => {
@@ -281,7 +292,7 @@ export const reactivate: Handling<'reactivate'> = async (needs, message, context
         if (user === undefined) return UNKNOWN_USER
         if (isAbove(user, message.caller)) return ABOVE
         if (!user.accountActive) return { tag: 'account_suspended' as const }
-        const changed = await reactivateTenantUser(tx, user.tenantId, user.id, needs.clock.now())
+        const changed = await reactivateRow(tx, user.tenantId, user.id, needs.clock.now())
         const presented = await present(tx, user)
         if (changed) {
           const fields = { status: presented.user.status, fixture: user.fixture }
@@ -299,7 +310,7 @@ export const reactivate: Handling<'reactivate'> = async (needs, message, context
   }
 }
 
-export const remove: Handling<'remove'> = (needs, message, context) =>
+export const removeTenantUser: Handling<'removeTenantUser'> = (needs, message, context) =>
   needs.database.system(async (tx) => {
     const user = await holdUser(tx, message)
     if (user === undefined) return UNKNOWN_USER
@@ -307,7 +318,7 @@ export const remove: Handling<'remove'> = (needs, message, context) =>
     if (!(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
     const now = needs.clock.now()
     const events = await endAll(needs, tx, message.caller, user, 'user_removed', now, context)
-    if (!(await removeTenantUser(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
+    if (!(await removeRow(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
     // A later invitation sends a new message.
     await voidTickets(tx, user.accountId, user.tenantId, 'invitation', now)
     const fields = { status: 'removed', fixture: user.fixture }

@@ -23,10 +23,10 @@ export function openSessions(needs: UsersNeeds) {
 
   return {
     // The list reads accounts, so both transactions cross tenants. The user is of the tenant of the caller.
-    listSessions: (
+    listTenantUserSessions: (
       message: OneUser,
       { signal }: MessageContext,
-    ): Promise<UsersProtocol['listSessions']['reply']> =>
+    ): Promise<UsersProtocol['listTenantUserSessions']['reply']> =>
       database.system(
         async (tx) => {
           const user = await findUser(tx, message)
@@ -40,10 +40,10 @@ export function openSessions(needs: UsersNeeds) {
         { signal },
       ),
 
-    endSession: (
+    revokeTenantUserSession: (
       message: EndUserSession,
       { signal, requestId }: MessageContext,
-    ): Promise<UsersProtocol['endSession']['reply']> =>
+    ): Promise<UsersProtocol['revokeTenantUserSession']['reply']> =>
       database.system(
         async (tx) => {
           const { caller, sessionId } = message

@@ -15,12 +15,15 @@ export type UsersProtocol = {
    */
   prepareFixture: Ask<Record<never, never>, FixturePrepared | Busy>
   /** Mints another fixture user of a sandbox; at most five are active. */
-  mintFixture: Ask<MintFixture, FixtureMinted | NotSandbox | FixtureLimit | Busy | KeyRefused>
+  mintFixtureUser: Ask<MintFixture, FixtureMinted | NotSandbox | FixtureLimit | Busy | KeyRefused>
   /** Sets a new password for a fixture user; without an id, for the oldest active one. */
-  rotateFixture: Ask<RotateFixture, FixtureRotated | UnknownUser | RolesBeyondCaller | Busy>
-  list: Ask<ListUsers, UsersListed>
-  read: Ask<OneUser, UserFound | UnknownUser>
-  create: Ask<
+  rotateFixtureUserPassword: Ask<
+    RotateFixture,
+    FixtureRotated | UnknownUser | RolesBeyondCaller | Busy
+  >
+  listTenantUsers: Ask<ListUsers, UsersListed>
+  readTenantUser: Ask<OneUser, UserFound | UnknownUser>
+  createTenantUser: Ask<
     CreateUser,
     | UserCreated
     | UserExists
@@ -31,7 +34,7 @@ export type UsersProtocol = {
     | MailThrottled
   >
   /** Resends the invitation of a user who has not accepted yet. */
-  invite: Ask<
+  sendTenantUserInvitation: Ask<
     OneUser,
     | UserFound
     | UnknownUser
@@ -40,10 +43,13 @@ export type UsersProtocol = {
     | AddressRefused
     | MailThrottled
   >
-  update: Ask<UpdateUser, UserFound | UnknownUser | RolesBeyondCaller | OwnerAbove | LastOwner>
+  updateTenantUser: Ask<
+    UpdateUser,
+    UserFound | UnknownUser | RolesBeyondCaller | OwnerAbove | LastOwner
+  >
   /** Ends the user's sessions in the tenant at once. */
-  suspend: Ask<OneUser, UserFound | UnknownUser | OwnerAbove | LastOwner>
-  reactivate: Ask<
+  suspendTenantUser: Ask<OneUser, UserFound | UnknownUser | OwnerAbove | LastOwner>
+  reactivateTenantUser: Ask<
     OneUser,
     | UserFound
     | UnknownUser
@@ -52,15 +58,15 @@ export type UsersProtocol = {
     /** An operator of the deployment suspended the account. The tenant cannot lift that. */
     | { readonly tag: 'account_suspended' }
   >
-  remove: Ask<OneUser, { tag: 'removed' } | UnknownUser | OwnerAbove | LastOwner>
+  removeTenantUser: Ask<OneUser, { tag: 'removed' } | UnknownUser | OwnerAbove | LastOwner>
   /** Ends the sessions in the tenant, makes the password unusable and mails a link that sets a new one. */
-  resetPassword: Ask<OneUser, UserReset | UnknownUser | ResetRefused>
+  resetTenantUserPassword: Ask<OneUser, UserReset | UnknownUser | ResetRefused>
   /** Ends the sessions in the tenant and removes passkeys, authenticator app and recovery codes. */
-  resetFactors: Ask<OneUser, UserReset | UnknownUser | ResetRefused>
+  resetTenantUserFactors: Ask<OneUser, UserReset | UnknownUser | ResetRefused>
   /** The open browser sessions of the user in the tenant, most recently used first. */
-  listSessions: Ask<OneUser, UserSessions | UnknownUser>
+  listTenantUserSessions: Ask<OneUser, UserSessions | UnknownUser>
   /** Ends one of them. Tokens that were issued in it end too. */
-  endSession: Ask<
+  revokeTenantUserSession: Ask<
     EndUserSession,
     | { readonly tag: 'session_ended' }
     | UnknownUser
@@ -244,7 +250,7 @@ export function fixtureEmail(mailbox: string, tenantSlug: string): string {
 
 export const users = address<UsersProtocol>('users', [
   'prepareFixture',
-  'list',
-  'read',
-  'listSessions',
+  'listTenantUsers',
+  'readTenantUser',
+  'listTenantUserSessions',
 ])

@@ -138,9 +138,10 @@ export function resets(needs: UsersNeeds) {
   }
 
   return {
-    resetPassword: (message: OneUser, context: MessageContext) =>
+    resetTenantUserPassword: (message: OneUser, context: MessageContext) =>
       reset('password', message, context),
-    resetFactors: (message: OneUser, context: MessageContext) => reset('factors', message, context),
+    resetTenantUserFactors: (message: OneUser, context: MessageContext) =>
+      reset('factors', message, context),
   }
 }
 

@@ -204,7 +204,7 @@ async function refusedUnfetched(
 ) {
   const fault = clientIdFault(clientId)
   if (fault !== null) return { refused: faulty(fault) }
-  const found = await tenants.readSettings({ tenantId }, context)
+  const found = await tenants.readTenantSettings({ tenantId }, context)
   const policy = found.tag === 'found' ? found.settings.clientIdMetadata : null
   if (policy === null || !admitsHost(policy, clientId))
     return { refused: faulty('this tenant does not admit clients of this host') }

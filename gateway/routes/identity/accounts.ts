@@ -46,7 +46,7 @@ export const accountOperatorRoutes: readonly Route[] = [
     replies: { found: accountFound, unknown_account: unknownAccount },
   }),
   ...(['suspend', 'reactivate'] as const).map((verb) =>
-    route(organizations, 'switchAccount', {
+    route(organizations, `${verb}Account`, {
       ...facts,
       method: 'POST',
       path: `${ACCOUNT}/${verb}`,
@@ -59,7 +59,6 @@ export const accountOperatorRoutes: readonly Route[] = [
       message: (request) => ({
         caller: callerOf(request),
         id: request.params.account_id,
-        to: verb === 'suspend' ? ('suspended' as const) : ('active' as const),
       }),
       replies: { found: accountFound, unknown_account: unknownAccount },
     }),

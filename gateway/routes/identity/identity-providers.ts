@@ -53,7 +53,7 @@ const foundDomain = reply(200, Domain, (found: { domain: DomainRecord }) =>
 )
 
 export const identityProviderRoutes: readonly Route[] = [
-  route(identityProviders, 'listProviders', {
+  route(identityProviders, 'listSsoProviders', {
     ...providers,
     method: 'GET',
     path: PROVIDERS,
@@ -71,7 +71,7 @@ export const identityProviderRoutes: readonly Route[] = [
       off,
     },
   }),
-  route(identityProviders, 'createProvider', {
+  route(identityProviders, 'createSsoProvider', {
     ...providers,
     method: 'POST',
     path: PROVIDERS,
@@ -97,7 +97,7 @@ export const identityProviderRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(identityProviders, 'readProvider', {
+  route(identityProviders, 'getSsoProvider', {
     ...providers,
     method: 'GET',
     path: `${PROVIDERS}/{id}`,
@@ -107,7 +107,7 @@ export const identityProviderRoutes: readonly Route[] = [
     message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
     replies: { found: foundProvider, unknown, off },
   }),
-  route(identityProviders, 'updateProvider', {
+  route(identityProviders, 'updateSsoProvider', {
     ...providers,
     method: 'PATCH',
     path: `${PROVIDERS}/{id}`,
@@ -125,7 +125,7 @@ export const identityProviderRoutes: readonly Route[] = [
     }),
     replies: { found: foundProvider, invalid, unknown, off },
   }),
-  route(identityProviders, 'deleteProvider', {
+  route(identityProviders, 'deleteSsoProvider', {
     ...providers,
     method: 'DELETE',
     path: `${PROVIDERS}/{id}`,
@@ -183,7 +183,7 @@ export const identityProviderRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(identityProviders, 'readDomain', {
+  route(identityProviders, 'getDomain', {
     ...domains,
     method: 'GET',
     path: `${DOMAINS}/{id}`,

@@ -76,7 +76,7 @@ const lastOwner = problem(409, 'conflict', {
 })
 
 export const organizationMemberRoutes: readonly Route[] = [
-  route(organizations, 'listMembers', {
+  route(organizations, 'listOrganizationMembers', {
     ...facts,
     method: 'GET',
     path: MEMBERS,
@@ -100,7 +100,7 @@ export const organizationMemberRoutes: readonly Route[] = [
       ...refusals,
     },
   }),
-  route(organizations, 'listEvents', {
+  route(organizations, 'listOrganizationEvents', {
     ...facts,
     method: 'GET',
     path: '/api/v1/organizations/{organization_id}/events',
@@ -129,7 +129,7 @@ export const organizationMemberRoutes: readonly Route[] = [
       ...refusals,
     },
   }),
-  route(organizations, 'addMember', {
+  route(organizations, 'addOrganizationMember', {
     ...facts,
     method: 'POST',
     path: MEMBERS,
@@ -162,7 +162,7 @@ export const organizationMemberRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(organizations, 'updateMember', {
+  route(organizations, 'updateOrganizationMember', {
     ...facts,
     method: 'PATCH',
     path: MEMBER,
@@ -185,7 +185,7 @@ export const organizationMemberRoutes: readonly Route[] = [
       last_owner: lastOwner,
     },
   }),
-  route(organizations, 'removeMember', {
+  route(organizations, 'removeOrganizationMember', {
     ...facts,
     method: 'DELETE',
     path: MEMBER,

@@ -79,7 +79,7 @@ const SUSPENDED =
   'everything. Repeating the request changes nothing.'
 
 export const organizationRecordRoutes: readonly Route[] = [
-  route(organizations, 'read', {
+  route(organizations, 'readOrganization', {
     method: 'GET',
     path: ORGANIZATION,
     operationId: 'readOrganization',
@@ -95,7 +95,7 @@ export const organizationRecordRoutes: readonly Route[] = [
     }),
     replies: ofOrganization,
   }),
-  route(organizations, 'update', {
+  route(organizations, 'updateOrganization', {
     method: 'PATCH',
     path: ORGANIZATION,
     operationId: 'updateOrganization',
@@ -149,7 +149,7 @@ export const organizationRecordRoutes: readonly Route[] = [
     }),
     replies: { ...ofTenant, invalid },
   }),
-  route(organizations, 'listDeployment', {
+  route(organizations, 'listDeploymentOrganizations', {
     method: 'GET',
     path: '/api/v1/organizations',
     operationId: 'listDeploymentOrganizations',
@@ -169,7 +169,7 @@ export const organizationRecordRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(organizations, 'listEnvironments', {
+  route(organizations, 'listDeploymentTenants', {
     method: 'GET',
     path: '/api/v1/tenants',
     operationId: 'listDeploymentTenants',
@@ -190,11 +190,10 @@ export const organizationRecordRoutes: readonly Route[] = [
     },
   }),
   ...(['suspend', 'reactivate'] as const).flatMap((verb) => {
-    const to = verb === 'suspend' ? ('suspended' as const) : ('active' as const)
     const word = verb === 'suspend' ? 'Suspend' : 'Reactivate'
     const facts = { method: 'POST', tags, exposure: 'internal', security: deployment } as const
     return [
-      route(organizations, 'switchOrganization', {
+      route(organizations, `${verb}Organization`, {
         ...facts,
         path: `${ORGANIZATION}/${verb}`,
         operationId: `${verb}Organization`,
@@ -204,11 +203,10 @@ export const organizationRecordRoutes: readonly Route[] = [
         message: (request) => ({
           caller: callerOf(request),
           id: request.params.organization_id,
-          to,
         }),
         replies: { found: organizationFound, unknown_organization: unknownOrganization },
       }),
-      route(organizations, 'switchTenant', {
+      route(organizations, `${verb}Tenant`, {
         ...facts,
         path: `${TENANT}/${verb}`,
         operationId: `${verb}Tenant`,
@@ -218,7 +216,6 @@ export const organizationRecordRoutes: readonly Route[] = [
         message: (request) => ({
           caller: callerOf(request),
           id: request.params.tenant_id,
-          to,
         }),
         replies: { found: tenantFound, unknown_tenant: unknownTenant },
       }),

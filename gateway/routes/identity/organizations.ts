@@ -93,7 +93,7 @@ const slugRefusals = {
 }
 
 export const organizationRoutes: readonly Route[] = [
-  route(organizations, 'list', {
+  route(organizations, 'listOrganizations', {
     method: 'GET',
     path: '/api/v1/control-plane/organizations',
     operationId: 'listOrganizations',
@@ -119,7 +119,7 @@ export const organizationRoutes: readonly Route[] = [
       not_operator: notOperator,
     },
   }),
-  route(organizations, 'create', {
+  route(organizations, 'createOrganization', {
     method: 'POST',
     path: '/api/v1/control-plane/organizations',
     operationId: 'createOrganization',
@@ -152,7 +152,7 @@ export const organizationRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(organizations, 'token', {
+  route(organizations, 'issueOrganizationToken', {
     method: 'POST',
     path: '/api/v1/control-plane/organizations/{organization_id}/token',
     operationId: 'issueOrganizationToken',
@@ -256,7 +256,7 @@ export const organizationRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(organizations, 'switch', {
+  route(organizations, 'switchTenant', {
     method: 'POST',
     path: '/api/v1/control-plane/organizations/{organization_id}/tenants/{tenant_id}/switch',
     operationId: 'switchTenant',

@@ -24,7 +24,7 @@ const found = scimResource(200, ScimGroup)
 const refused = scimRefused([400, 403, 404, 409, 412])
 
 export const scimGroupRoutes: readonly Route[] = [
-  route(scimGroups, 'listGroups', {
+  route(scimGroups, 'listScimGroups', {
     ...scimRoute,
     method: 'GET',
     path: GROUPS,
@@ -41,7 +41,7 @@ export const scimGroupRoutes: readonly Route[] = [
     }),
     replies: { listed, refused: scimRefused([400]) },
   }),
-  route(scimGroups, 'createGroup', {
+  route(scimGroups, 'createScimGroup', {
     ...scimRoute,
     method: 'POST',
     path: GROUPS,
@@ -63,7 +63,7 @@ export const scimGroupRoutes: readonly Route[] = [
       refused: scimRefused([400, 403, 409]),
     },
   }),
-  route(scimGroups, 'readGroup', {
+  route(scimGroups, 'readScimGroup', {
     ...scimRoute,
     method: 'GET',
     path: GROUP,
@@ -78,7 +78,7 @@ export const scimGroupRoutes: readonly Route[] = [
     }),
     replies: { found, refused: scimRefused([400, 404]) },
   }),
-  route(scimGroups, 'replaceGroup', {
+  route(scimGroups, 'replaceScimGroup', {
     ...scimRoute,
     method: 'PUT',
     path: GROUP,
@@ -98,7 +98,7 @@ export const scimGroupRoutes: readonly Route[] = [
     }),
     replies: { found, refused },
   }),
-  route(scimGroups, 'patchGroup', {
+  route(scimGroups, 'patchScimGroup', {
     ...scimRoute,
     method: 'PATCH',
     path: GROUP,
@@ -117,7 +117,7 @@ export const scimGroupRoutes: readonly Route[] = [
     }),
     replies: { found, refused },
   }),
-  route(scimGroups, 'deleteGroup', {
+  route(scimGroups, 'deleteScimGroup', {
     ...scimRoute,
     method: 'DELETE',
     path: GROUP,

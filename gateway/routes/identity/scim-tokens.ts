@@ -62,7 +62,7 @@ function tokenJson(token: ScimTokenRecord): z.input<typeof ScimToken> {
 }
 
 export const scimTokenRoutes: readonly Route[] = [
-  route(scim, 'listTokens', {
+  route(scim, 'listScimTokens', {
     method: 'GET',
     path: TOKENS,
     operationId: 'listScimTokens',
@@ -81,7 +81,7 @@ export const scimTokenRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(scim, 'createToken', {
+  route(scim, 'createScimToken', {
     method: 'POST',
     path: TOKENS,
     operationId: 'createScimToken',
@@ -125,7 +125,7 @@ export const scimTokenRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(scim, 'deleteToken', {
+  route(scim, 'deleteScimToken', {
     method: 'DELETE',
     path: `${TOKENS}/{token_id}`,
     operationId: 'deleteScimToken',

@@ -37,7 +37,7 @@ const memberOf = (body: JsonObject, name: string): string | null => {
 }
 
 export const scimRoutes: readonly Route[] = [
-  route(scim, 'listUsers', {
+  route(scim, 'listScimUsers', {
     ...scimRoute,
     method: 'GET',
     path: USERS,
@@ -54,7 +54,7 @@ export const scimRoutes: readonly Route[] = [
     }),
     replies: { listed, refused: scimRefused([400]) },
   }),
-  route(scim, 'listUsers', {
+  route(scim, 'listScimUsers', {
     ...scimRoute,
     method: 'POST',
     path: `${USERS}/.search`,
@@ -71,7 +71,7 @@ export const scimRoutes: readonly Route[] = [
     }),
     replies: { listed, refused: scimRefused([400]) },
   }),
-  route(scim, 'createUser', {
+  route(scim, 'createScimUser', {
     ...scimRoute,
     method: 'POST',
     path: USERS,
@@ -93,7 +93,7 @@ export const scimRoutes: readonly Route[] = [
       refused: scimRefused([400, 403, 409]),
     },
   }),
-  route(scim, 'readUser', {
+  route(scim, 'readScimUser', {
     ...scimRoute,
     method: 'GET',
     path: USER,
@@ -108,7 +108,7 @@ export const scimRoutes: readonly Route[] = [
     }),
     replies: { found, refused: scimRefused([400, 404]) },
   }),
-  route(scim, 'replaceUser', {
+  route(scim, 'replaceScimUser', {
     ...scimRoute,
     method: 'PUT',
     path: USER,
@@ -128,7 +128,7 @@ export const scimRoutes: readonly Route[] = [
     }),
     replies: { found, refused: scimRefused([400, 403, 404, 409, 412]) },
   }),
-  route(scim, 'patchUser', {
+  route(scim, 'patchScimUser', {
     ...scimRoute,
     method: 'PATCH',
     path: USER,
@@ -149,7 +149,7 @@ export const scimRoutes: readonly Route[] = [
     }),
     replies: { found, refused: scimRefused([400, 403, 404, 409, 412]) },
   }),
-  route(scim, 'deleteUser', {
+  route(scim, 'deleteScimUser', {
     ...scimRoute,
     method: 'DELETE',
     path: USER,
@@ -212,7 +212,7 @@ export const scimRoutes: readonly Route[] = [
     message: ({ params }) => ({ kind: 'resource_types' as const, id: params.name }),
     replies: { described: described(ScimDocument), refused: scimRefused([404]) },
   }),
-  route(scim, 'bulk', {
+  route(scim, 'bulkScim', {
     ...scimRoute,
     method: 'POST',
     path: '/scim/v2/Bulk',

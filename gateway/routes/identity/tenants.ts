@@ -244,7 +244,7 @@ const ActivatedTenant = Tenant.extend({
 }).meta({ id: 'ActivatedTenant' })
 
 export const tenantRoutes: readonly Route[] = [
-  route(organizations, 'activate', {
+  route(organizations, 'activateTenant', {
     method: 'POST',
     path: '/api/v1/tenant/activate',
     operationId: 'activateTenant',
@@ -295,7 +295,7 @@ export const tenantRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(tenants, 'readSettings', {
+  route(tenants, 'readTenantSettings', {
     method: 'GET',
     path: PATH,
     operationId: 'readTenantSettings',
@@ -306,7 +306,7 @@ export const tenantRoutes: readonly Route[] = [
     message: ({ principal }) => ({ tenantId: principal.tenantId }),
     replies: { found, no_environment: noEnvironment },
   }),
-  route(tenants, 'changeSettings', {
+  route(tenants, 'changeTenantSettings', {
     method: 'PATCH',
     path: PATH,
     operationId: 'changeTenantSettings',

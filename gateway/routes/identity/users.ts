@@ -179,7 +179,7 @@ const resetReplies = {
 }
 
 export const userRoutes: readonly Route[] = [
-  route(users, 'mintFixture', {
+  route(users, 'mintFixtureUser', {
     method: 'POST',
     path: '/api/v1/sandbox/fixture-users',
     operationId: 'mintFixtureUser',
@@ -215,7 +215,7 @@ export const userRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(users, 'rotateFixture', {
+  route(users, 'rotateFixtureUserPassword', {
     method: 'POST',
     path: '/api/v1/sandbox/fixture-users/{user_id}/rotate-password',
     operationId: 'rotateFixtureUserPassword',
@@ -231,7 +231,7 @@ export const userRoutes: readonly Route[] = [
     }),
     replies: { rotated, unknown_user: unknownUser, roles_beyond_caller: fixtureBeyond, busy },
   }),
-  route(users, 'rotateFixture', {
+  route(users, 'rotateFixtureUserPassword', {
     method: 'POST',
     path: '/api/v1/sandbox/fixture-user/rotate-password',
     operationId: 'recoverFixtureUserPassword',
@@ -253,7 +253,7 @@ export const userRoutes: readonly Route[] = [
     }),
     replies: { rotated, unknown_user: unknownUser, roles_beyond_caller: fixtureBeyond, busy },
   }),
-  route(users, 'list', {
+  route(users, 'listTenantUsers', {
     method: 'GET',
     path: USERS,
     operationId: 'listTenantUsers',
@@ -284,7 +284,7 @@ export const userRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(users, 'create', {
+  route(users, 'createTenantUser', {
     method: 'POST',
     path: USERS,
     operationId: 'createTenantUser',
@@ -337,7 +337,7 @@ export const userRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(users, 'invite', {
+  route(users, 'sendTenantUserInvitation', {
     method: 'POST',
     path: `${USER}/invitation`,
     operationId: 'sendTenantUserInvitation',
@@ -364,7 +364,7 @@ export const userRoutes: readonly Route[] = [
       mail_throttled: mailThrottled,
     },
   }),
-  route(users, 'read', {
+  route(users, 'readTenantUser', {
     method: 'GET',
     path: USER,
     operationId: 'readTenantUser',
@@ -379,7 +379,7 @@ export const userRoutes: readonly Route[] = [
     }),
     replies: { found, unknown_user: unknownUser },
   }),
-  route(users, 'update', {
+  route(users, 'updateTenantUser', {
     method: 'PATCH',
     path: USER,
     operationId: 'updateTenantUser',
@@ -408,7 +408,7 @@ export const userRoutes: readonly Route[] = [
       last_owner,
     },
   }),
-  route(users, 'remove', {
+  route(users, 'removeTenantUser', {
     method: 'DELETE',
     path: USER,
     operationId: 'removeTenantUser',
@@ -425,7 +425,7 @@ export const userRoutes: readonly Route[] = [
     }),
     replies: { removed: empty(204), unknown_user: unknownUser, owner_above_caller, last_owner },
   }),
-  route(users, 'suspend', {
+  route(users, 'suspendTenantUser', {
     method: 'POST',
     path: `${USER}/suspend`,
     operationId: 'suspendTenantUser',
@@ -441,7 +441,7 @@ export const userRoutes: readonly Route[] = [
     }),
     replies: { found, unknown_user: unknownUser, owner_above_caller, last_owner },
   }),
-  route(users, 'reactivate', {
+  route(users, 'reactivateTenantUser', {
     method: 'POST',
     path: `${USER}/reactivate`,
     operationId: 'reactivateTenantUser',
@@ -465,7 +465,7 @@ export const userRoutes: readonly Route[] = [
       }),
     },
   }),
-  route(users, 'resetPassword', {
+  route(users, 'resetTenantUserPassword', {
     method: 'POST',
     path: `${USER}/reset-password`,
     operationId: 'resetTenantUserPassword',
@@ -480,7 +480,7 @@ export const userRoutes: readonly Route[] = [
     message: (request) => ({ caller: callerOf(request), userId: request.params.user_id }),
     replies: resetReplies,
   }),
-  route(users, 'resetFactors', {
+  route(users, 'resetTenantUserFactors', {
     method: 'POST',
     path: `${USER}/reset-factors`,
     operationId: 'resetTenantUserFactors',
@@ -496,7 +496,7 @@ export const userRoutes: readonly Route[] = [
     message: (request) => ({ caller: callerOf(request), userId: request.params.user_id }),
     replies: resetReplies,
   }),
-  route(users, 'listSessions', {
+  route(users, 'listTenantUserSessions', {
     method: 'GET',
     path: SESSIONS,
     operationId: 'listTenantUserSessions',
@@ -512,7 +512,7 @@ export const userRoutes: readonly Route[] = [
       unknown_user: unknownUser,
     },
   }),
-  route(users, 'endSession', {
+  route(users, 'revokeTenantUserSession', {
     method: 'DELETE',
     path: `${SESSIONS}/{session_id}`,
     operationId: 'revokeTenantUserSession',

@@ -68,7 +68,7 @@ const noEnvironment = problem(403, 'forbidden', {
 const shared = { tags, exposure: 'internal', security } as const
 
 export const tenantAssetRoutes: readonly Route[] = [
-  route(tenantAssets, 'list', {
+  route(tenantAssets, 'listTenantAssets', {
     ...shared,
     method: 'GET',
     path: PATH,
@@ -80,7 +80,7 @@ export const tenantAssetRoutes: readonly Route[] = [
       no_environment: noEnvironment,
     },
   }),
-  route(tenantAssets, 'read', {
+  route(tenantAssets, 'readTenantAsset', {
     ...shared,
     method: 'GET',
     path: ONE,
@@ -93,7 +93,7 @@ export const tenantAssetRoutes: readonly Route[] = [
       no_environment: noEnvironment,
     },
   }),
-  route(tenantAssets, 'put', {
+  route(tenantAssets, 'uploadTenantAsset', {
     ...shared,
     method: 'PUT',
     path: ONE,
@@ -127,7 +127,7 @@ export const tenantAssetRoutes: readonly Route[] = [
       no_environment: noEnvironment,
     },
   }),
-  route(tenantAssets, 'remove', {
+  route(tenantAssets, 'deleteTenantAsset', {
     ...shared,
     method: 'DELETE',
     path: ONE,
@@ -142,7 +142,7 @@ export const tenantAssetRoutes: readonly Route[] = [
       no_environment: noEnvironment,
     },
   }),
-  route(assetFiles, 'read', {
+  route(assetFiles, 'getAssetFile', {
     method: 'GET',
     path: '/assets/{tenant_id}/{file}',
     operationId: 'getAssetFile',

@@ -107,7 +107,7 @@ const membersOf = (body: z.output<typeof PlanMembers>) => ({
 })
 
 export const billingRoutes: readonly Route[] = [
-  route(billingPlans, 'listPlans', {
+  route(billingPlans, 'listBillingPlans', {
     ...facts,
     method: 'GET',
     path: PLANS,
@@ -125,7 +125,7 @@ export const billingRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(billingPlans, 'createPlan', {
+  route(billingPlans, 'createBillingPlan', {
     ...facts,
     method: 'POST',
     path: PLANS,
@@ -149,7 +149,7 @@ export const billingRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(billingPlans, 'readPlan', {
+  route(billingPlans, 'readBillingPlan', {
     ...facts,
     method: 'GET',
     path: PLAN,
@@ -159,7 +159,7 @@ export const billingRoutes: readonly Route[] = [
     message: ({ params }) => ({ planId: params.plan_id }),
     replies: { found: planFound, unknown_plan: unknownPlan },
   }),
-  route(billingPlans, 'replacePlan', {
+  route(billingPlans, 'replaceBillingPlan', {
     ...facts,
     method: 'PUT',
     path: PLAN,
@@ -175,7 +175,7 @@ export const billingRoutes: readonly Route[] = [
     }),
     replies: { found: planFound, unknown_plan: unknownPlan, name_taken: nameTaken },
   }),
-  route(billingPlans, 'deletePlan', {
+  route(billingPlans, 'deleteBillingPlan', {
     ...facts,
     method: 'DELETE',
     path: PLAN,
@@ -189,7 +189,7 @@ export const billingRoutes: readonly Route[] = [
       in_use: problem(409, 'conflict', { detail: 'Organizations have this plan.' }),
     },
   }),
-  route(billingPlans, 'read', {
+  route(billingPlans, 'readOrganizationBilling', {
     ...facts,
     method: 'GET',
     path: BILLING,
@@ -199,7 +199,7 @@ export const billingRoutes: readonly Route[] = [
     message: ({ params }) => ({ organizationId: params.organization_id }),
     replies: { billing: billingFound, unknown_organization: unknownOrganization },
   }),
-  route(billingPlans, 'assign', {
+  route(billingPlans, 'assignOrganizationBilling', {
     ...facts,
     method: 'PUT',
     path: BILLING,
@@ -223,7 +223,7 @@ export const billingRoutes: readonly Route[] = [
       unknown_plan: unknownPlan,
     },
   }),
-  route(billingPlans, 'usage', {
+  route(billingPlans, 'readOrganizationUsage', {
     tags: ['Billing'],
     exposure: 'internal',
     // Owners see what they use. All other operations are for operators of the deployment.

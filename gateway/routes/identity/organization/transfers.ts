@@ -111,7 +111,7 @@ const policyFound = reply(200, Policy, ({ policy }: { readonly policy: Organizat
 }))
 
 export const organizationTransferRoutes: readonly Route[] = [
-  route(organizations, 'readPolicy', {
+  route(organizations, 'readOrganizationPolicy', {
     method: 'GET',
     path: `${ORGANIZATION}/policy`,
     operationId: 'readOrganizationPolicy',
@@ -127,7 +127,7 @@ export const organizationTransferRoutes: readonly Route[] = [
     }),
     replies: { policy: policyFound, ...refusals, role_too_low: roleTooLow('owners and admins') },
   }),
-  route(organizations, 'updatePolicy', {
+  route(organizations, 'updateOrganizationPolicy', {
     method: 'PATCH',
     path: `${ORGANIZATION}/policy`,
     operationId: 'updateOrganizationPolicy',
@@ -160,7 +160,7 @@ export const organizationTransferRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(organizations, 'startTransfer', {
+  route(organizations, 'startTenantTransfer', {
     method: 'POST',
     path: '/api/v1/tenants/{tenant_id}/transfers',
     operationId: 'startTenantTransfer',
@@ -199,7 +199,7 @@ export const organizationTransferRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(organizations, 'listTransfers', {
+  route(organizations, 'listTenantTransfers', {
     method: 'GET',
     path: TRANSFERS,
     operationId: 'listTenantTransfers',
@@ -225,7 +225,7 @@ export const organizationTransferRoutes: readonly Route[] = [
       ...refusals,
     },
   }),
-  route(organizations, 'acceptTransfer', {
+  route(organizations, 'acceptTenantTransfer', {
     method: 'POST',
     path: `${TRANSFER}/accept`,
     operationId: 'acceptTenantTransfer',
@@ -250,7 +250,7 @@ export const organizationTransferRoutes: readonly Route[] = [
       organizations_off: organizationsOff,
     },
   }),
-  route(organizations, 'closeTransfer', {
+  route(organizations, 'closeTenantTransfer', {
     method: 'DELETE',
     path: TRANSFER,
     operationId: 'closeTenantTransfer',
