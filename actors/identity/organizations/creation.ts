@@ -1,8 +1,7 @@
 /** Creates organizations and environments, each in one transaction with its event. */
-import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { findAccountEmail } from '../../../storage/identity/accounts.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
 import {
   insertOrganization,
   insertOrganizationMember,
@@ -10,19 +9,23 @@ import {
   type OrganizationRow,
 } from '../../../storage/identity/organizations.js'
 import { fullOfTenants } from '../../../storage/identity/organization/policies.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { insertTenantUser } from '../../../storage/identity/tenant-users.js'
 import { insertTenant, type TenantRow } from '../../../storage/identity/tenants.js'
-import { audited } from '../../domain/audit.js'
 import { eventData } from '../../domain/events.js'
 import { slugCandidates } from '../../domain/tenants/slugs.js'
-import { isOperatorOfDeployment } from './access.js'
+import { isOperatorOfDeployment, memberOf, membershipOf, offFault, tokenFault } from './access.js'
+import { recordAction } from '../../platform/recorded-action.js'
 import { appendOrganizationEvent, beginFeed, doerOf } from '../../platform/organization-events.js'
+import type { Handling, OrganizationsTools } from './needs.js'
+import { mayCreateTenant, slugFault } from './rules.js'
 import type {
   CreateOrganization,
   CreateTenant,
   LimitReached,
+  NotOperator,
   OrganizationCreated,
   TenantCreated,
   TenantRecord,
@@ -31,19 +34,46 @@ import type {
 const SLUG_SUFFIX_BYTES = 4
 const SUBJECT_BYTES = 24
 const SLUG_TAKEN = { tag: 'slug_taken' } as const
+const NO_ACCOUNT: NotOperator = { tag: 'not_operator', detail: 'The caller has no account.' }
 
-type Deps = { readonly clock: Clock; readonly random: Random }
+export const createOrganization: Handling<'createOrganization'> = async (
+  needs,
+  message,
+  context,
+) => {
+  const { caller } = message
+  const fault =
+    offFault(needs, caller) ??
+    (await tokenFault(needs, caller, context, { unbound: true })) ??
+    slugFault(message.slug)
+  if (fault !== undefined) return fault
+  return needs.database.system(
+    (tx) =>
+      idempotently(
+        tx,
+        message.idempotency,
+        async () => {
+          const member = await memberOf(tx, caller.principal)
+          return member === undefined
+            ? NO_ACCOUNT
+            : openOrganization(needs, tx, message, member, context)
+        },
+        (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+      ),
+    context,
+  )
+}
 
 /**
  * The caller becomes the owner. The event is written to the tenant of the caller's token (the control plane, or the
  * tenant of a user), because the organization has no tenant yet.
  */
-export async function createOrganization(
+async function openOrganization(
+  { clock, random }: OrganizationsTools,
   tx: Transaction,
   { caller, name, slug: wished, network: from }: CreateOrganization,
   member: Member,
-  { clock, random }: Deps,
-  requestId: string | undefined,
+  { requestId }: MessageContext,
 ): Promise<OrganizationCreated | typeof SLUG_TAKEN> {
   const now = clock.now()
   const { tenantId } = caller.principal
@@ -55,16 +85,12 @@ export async function createOrganization(
     insertOrganization(tx, { ...made, id: random.uuid(), slug }),
   )
   if (organization === undefined) return SLUG_TAKEN
-  const { id, slug } = organization
+  const { id: organizationId, slug } = organization
   const role = 'owner' as const
-  const memberId = await insertOrganizationMember(tx, {
-    ...member,
-    organizationId: id,
-    role,
-    createdAt: now,
-  })
+  const owner = { ...member, organizationId, role, createdAt: now }
+  const memberId = await insertOrganizationMember(tx, owner)
   const by = doerOf(caller)
-  const event = { organizationId: id, by, now, requestId }
+  const event = { organizationId, by, now, requestId }
   await appendOrganizationEvent(tx, random, {
     ...event,
     type: 'org.created',
@@ -77,23 +103,42 @@ export async function createOrganization(
     // Names a user by their subject in this tenant. The account id is never shown.
     namedFields: { member: by.actor },
   })
-  return { tag: 'created', organization: { ...organization, role: 'owner' }, replayed: false }
+  return { tag: 'created', organization: { ...organization, role }, replayed: false }
+}
+
+export const createTenant: Handling<'createTenant'> = async (needs, message, context) => {
+  const { caller } = message
+  const fault =
+    offFault(needs, caller) ?? (await tokenFault(needs, caller, context)) ?? slugFault(message.slug)
+  if (fault !== undefined) return fault
+  return needs.database.system(async (tx) => {
+    const found = await membershipOf(tx, message)
+    if (found === undefined) return { tag: 'unknown_organization' }
+    if (!mayCreateTenant(found.role)) return { tag: 'role_too_low', role: found.role }
+    if (found.status !== 'active') return { tag: 'suspended', what: 'organization' }
+    return idempotently(
+      tx,
+      message.idempotency,
+      async () => openTenant(needs, tx, message, found, context),
+      (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+    )
+  }, context)
 }
 
 /**
  * The feed of the new tenant begins with the creation of its organization. A user who creates the tenant becomes its first user with the role
  * owner. An agent logs in by its membership of the organization.
  */
-export async function createTenant(
+async function openTenant(
+  { clock, random, limits }: OrganizationsTools,
   tx: Transaction,
   { caller, name, slug: wished, environment, supportContact }: CreateTenant,
   organization: OrganizationRow,
-  member: Member | undefined,
-  { clock, random, maxTenants }: Deps & { readonly maxTenants: number },
-  requestId: string | undefined,
+  context: MessageContext,
 ): Promise<TenantCreated | LimitReached | typeof SLUG_TAKEN> {
   const organizationId = organization.id
-  const most = await fullOfTenants(tx, organizationId, maxTenants)
+  const member = await memberOf(tx, caller.principal)
+  const most = await fullOfTenants(tx, organizationId, limits.max_tenants)
   if (most !== undefined) return { tag: 'limit_reached', what: 'environments', most }
   const now = clock.now()
   const suffix = environment === 'sandbox' ? '-sandbox' : ''
@@ -115,23 +160,16 @@ export async function createTenant(
   // The new tenant gets its own pairwise subject for the user.
   const subject = member?.memberType === 'account' ? random.token(SUBJECT_BYTES) : undefined
   const principal = { ...caller.principal, ...(subject === undefined ? {} : { subject }) }
-  appendAudit(tx, [
-    audited(
-      { ...caller, principal },
-      {
-        id: random.uuid(),
-        tenantId: tenant.id,
-        type: 'org.tenant.created',
-        occurredAt: now,
-        resource: { type: 'tenant', id: tenant.id },
-        requestId,
-        data: { organization_id: organizationId, name, slug: tenant.slug, environment },
-      },
-    ),
-  ])
+  const as = { ...caller, principal }
+  recordAction({ clock, random }, tx, as, context, {
+    tenantId: tenant.id,
+    type: 'org.tenant.created',
+    resource: { type: 'tenant', id: tenant.id },
+    data: { organization_id: organizationId, name, slug: tenant.slug, environment },
+  })
   if (member !== undefined && subject !== undefined) {
     const owner = { tenantId: tenant.id, accountId: member.memberId, sub: subject }
-    await admitOwner(tx, owner, { random, now, requestId })
+    await admitOwner(tx, owner, { random, now, requestId: context.requestId })
   }
   return { tag: 'created', tenant: tenantRecord(tenant), replayed: false }
 }

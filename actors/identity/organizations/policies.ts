@@ -1,84 +1,58 @@
 /** Limits of an organization: those of the deployment, unless the organization has its own. */
-import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Random } from '../../../runtime/kernel/random.js'
 import {
   findOrganizationPolicy,
-  updateOrganizationPolicy,
+  updateOrganizationPolicy as updatePolicyRow,
 } from '../../../storage/identity/organization/policies.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { audited } from '../../domain/audit.js'
+import { recordAction } from '../../platform/recorded-action.js'
+import { ADMINS, inOrganization, isOperatorOfDeployment, OWNERS } from './access.js'
+import type { Handling, OrganizationsTools } from './needs.js'
+import type { LimitTooHigh, OrganizationPolicy, PolicyChange } from './protocol.js'
 import type { OrganizationsSettings } from './settings.js'
-import { type Access, isOperatorOfDeployment } from './access.js'
-import type {
-  LimitTooHigh,
-  OfOrganization,
-  OrganizationPolicy,
-  OrganizationsProtocol,
-  PolicyChange,
-} from './protocol.js'
 
-const READERS = ['owner', 'admin'] as const
-const OWNERS = ['owner'] as const
+export const readOrganizationPolicy: Handling<'readOrganizationPolicy'> = (
+  needs,
+  message,
+  context,
+) =>
+  inOrganization(needs, message, ADMINS, context, async (tx, { id }) => ({
+    tag: 'policy',
+    policy: await policyOf(needs, tx, id),
+  }))
 
-export type PoliciesNeeds = {
-  readonly clock: Clock
-  readonly random: Random
-  readonly access: Access
-  readonly limits: OrganizationsSettings
-}
+export const updateOrganizationPolicy: Handling<'updateOrganizationPolicy'> = (
+  needs,
+  message,
+  context,
+) =>
+  inOrganization(needs, message, OWNERS, context, async (tx, { id }) => {
+    const { caller, organizationId: _, ...change } = message
+    const tooHigh = isOperatorOfDeployment(caller) ? undefined : above(change, needs.limits)
+    if (tooHigh !== undefined) return tooHigh
+    const before = await policyOf(needs, tx, id)
+    await updatePolicyRow(tx, id, change, needs.clock.now())
+    const policy = await policyOf(needs, tx, id)
+    recordAction(needs, tx, caller, context, {
+      type: 'org.policy.changed',
+      resource: { type: 'organization', id },
+      data: { before: wire(before), after: wire(policy) },
+    })
+    return { tag: 'policy', policy }
+  })
 
-type Outcome<K extends keyof OrganizationsProtocol> = Promise<OrganizationsProtocol[K]['reply']>
-
-export function policies({ clock, random, access, limits }: PoliciesNeeds) {
-  async function policyOf(tx: Transaction, organizationId: string): Promise<OrganizationPolicy> {
-    const row = await findOrganizationPolicy(tx, organizationId, clock.now())
-    return {
-      maxMembers: least(row.maxMembers ?? limits.max_members, row.planMembers),
-      maxTenants: least(row.maxTenants ?? limits.max_tenants, row.planTenants),
-      invitationTtlSecs: row.invitationTtlSecs ?? limits.invitation_ttl_secs,
-      members: row.members,
-      tenants: row.tenants,
-    }
-  }
-
+/** The limits in force. */
+export async function policyOf(
+  { clock, limits }: OrganizationsTools,
+  tx: Transaction,
+  organizationId: string,
+): Promise<OrganizationPolicy> {
+  const row = await findOrganizationPolicy(tx, organizationId, clock.now())
   return {
-    async readOrganizationPolicy(
-      { caller, organizationId }: OfOrganization,
-      context: MessageContext,
-    ): Outcome<'readOrganizationPolicy'> {
-      return access.inOrganization(caller, organizationId, READERS, context, async (tx) => ({
-        tag: 'policy' as const,
-        policy: await policyOf(tx, organizationId),
-      }))
-    },
-
-    async updateOrganizationPolicy(
-      { caller, organizationId, ...change }: OfOrganization & PolicyChange,
-      context: MessageContext,
-    ): Outcome<'updateOrganizationPolicy'> {
-      return access.inOrganization(caller, organizationId, OWNERS, context, async (tx) => {
-        const tooHigh = isOperatorOfDeployment(caller) ? undefined : above(change, limits)
-        if (tooHigh !== undefined) return tooHigh
-        const now = clock.now()
-        const before = await policyOf(tx, organizationId)
-        await updateOrganizationPolicy(tx, organizationId, change, now)
-        const policy = await policyOf(tx, organizationId)
-        appendAudit(tx, [
-          audited(caller, {
-            id: random.uuid(),
-            tenantId: caller.principal.tenantId,
-            type: 'org.policy.changed',
-            occurredAt: now,
-            resource: { type: 'organization', id: organizationId },
-            requestId: context.requestId,
-            data: { before: wire(before), after: wire(policy) },
-          }),
-        ])
-        return { tag: 'policy' as const, policy }
-      })
-    },
+    maxMembers: least(row.maxMembers ?? limits.max_members, row.planMembers),
+    maxTenants: least(row.maxTenants ?? limits.max_tenants, row.planTenants),
+    invitationTtlSecs: row.invitationTtlSecs ?? limits.invitation_ttl_secs,
+    members: row.members,
+    tenants: row.tenants,
   }
 }
 

@@ -1,148 +1,141 @@
-/** Name and support contact of organizations and environments. */
+/** Organizations and environments as their members see them, and their name and support contact. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Random } from '../../../runtime/kernel/random.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
-import { updateOrganization } from '../../../storage/identity/organizations.js'
-import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import { findTenant, type TenantRow, updateTenant } from '../../../storage/identity/tenants.js'
-import { type AuditOnlyType, audited, type Caller } from '../../domain/audit.js'
+import {
+  listMemberships,
+  listPersonOrganizations,
+  updateOrganization as updateOrganizationRow,
+} from '../../../storage/identity/organizations.js'
+import {
+  findTenant,
+  listTenants as listTenantRows,
+  type TenantRow,
+  updateTenant as updateTenantRow,
+} from '../../../storage/identity/tenants.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
+import type { ListCursor } from '../../domain/paging.js'
 import { changedName, type NameRefused, refusedName } from '../../domain/shown-names.js'
-import type { Access } from './access.js'
+import { page } from '../../platform/paging.js'
+import { recordAction } from '../../platform/recorded-action.js'
+import { ADMINS, inOrganization, memberOf, membershipOf, tokenFault } from './access.js'
 import { tenantRecord } from './creation.js'
-import type { OfOrganization, OfTenant, OrganizationsProtocol, RecordChange } from './protocol.js'
+import type { Handling, OrganizationsTools } from './needs.js'
+import type { OfTenant, OrganizationsProtocol, RecordChange } from './protocol.js'
+import { boundTo } from './rules.js'
 
 const UNKNOWN_TENANT = { tag: 'unknown_tenant' } as const
-const READERS = ['owner', 'admin'] as const
 
-export type RecordsNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
-  readonly access: Access
-  /** Drops this process's cache of a tenant. */
-  readonly changed: (tenantId: string) => void
+export const listOrganizations: Handling<'listOrganizations'> = async (needs, message, context) => {
+  const { caller, limit, after } = message
+  const fault = await tokenFault(needs, caller, context)
+  if (fault !== undefined) return fault
+  const rows = await needs.database.system(
+    (tx) => memberships(tx, caller, limit + 1, after),
+    context,
+  )
+  const { items, next } = page(rows, limit)
+  return { tag: 'listed', organizations: items, next }
 }
 
-type Outcome<K extends keyof OrganizationsProtocol> = Promise<OrganizationsProtocol[K]['reply']>
-
-export function records({ database, clock, random, access, changed }: RecordsNeeds) {
-  /** The tenant as members of its organization see it. */
-  async function inTenant<R extends NameRefused>(
-    { caller, tenantId }: OfTenant,
-    context: MessageContext,
-    work: (tx: Transaction, tenant: TenantRow) => Promise<TenantRow | R>,
-  ): Promise<R | Awaited<Outcome<'readTenant'>>> {
-    const named = isUuid(tenantId)
-      ? await database.system((tx) => findTenant(tx, tenantId), { signal: context.signal })
-      : undefined
-    const organizationId = named?.organizationId ?? null
-    if (named === undefined || organizationId === null) return UNKNOWN_TENANT
-    const outcome = await access.inOrganization(
-      caller,
-      organizationId,
-      READERS,
-      context,
-      async (tx) => {
-        const done = await work(tx, named)
-        return 'tag' in done ? done : { tag: 'found' as const, tenant: tenantRecord(done) }
-      },
-    )
-    return outcome.tag === 'unknown_organization' ? UNKNOWN_TENANT : outcome
-  }
-
-  function record(
-    tx: Transaction,
-    caller: Caller,
-    type: AuditOnlyType,
-    resource: { readonly type: string; readonly id: string },
-    data: Readonly<Record<string, unknown>>,
-    { requestId }: MessageContext,
-  ): void {
-    appendAudit(tx, [
-      audited(caller, {
-        id: random.uuid(),
-        tenantId: caller.principal.tenantId,
-        type,
-        occurredAt: clock.now(),
-        resource,
-        requestId,
-        data,
-      }),
-    ])
-  }
-
-  return {
-    async readOrganization(
-      { caller, organizationId }: OfOrganization,
-      context: MessageContext,
-    ): Outcome<'readOrganization'> {
-      return access.inOrganization(
-        caller,
-        organizationId,
-        READERS,
-        context,
-        async (_tx, organization) => ({ tag: 'found' as const, organization }),
-      )
-    },
-
-    async updateOrganization(
-      { caller, organizationId, name, supportContact }: OfOrganization & RecordChange,
-      context: MessageContext,
-    ): Outcome<'updateOrganization'> {
-      return access.inOrganization(caller, organizationId, READERS, context, async (tx, before) => {
-        const kept = nameIn(name, before.name)
-        if (kept === null) return refusedName('/name')
-        const change = { name: kept, supportContact }
-        const now = clock.now()
-        await updateOrganization(tx, organizationId, change, now)
-        const after = { ...before, ...changesOf(change), updatedAt: now }
-        const resource = { type: 'organization', id: organizationId }
-        record(
-          tx,
-          caller,
-          'org.updated',
-          resource,
-          { before: wire(before), after: wire(after) },
-          context,
-        )
-        return { tag: 'found' as const, organization: after }
-      })
-    },
-
-    readTenant: (message: OfTenant, context: MessageContext): Outcome<'readTenant'> =>
-      inTenant<never>(message, context, async (_tx, tenant) => tenant),
-
-    async updateTenant(
-      message: OfTenant & RecordChange,
-      context: MessageContext,
-    ): Outcome<'updateTenant'> {
-      const { caller, tenantId, name, supportContact } = message
-      const outcome = await inTenant<NameRefused>(message, context, async (tx, before) => {
-        const kept = nameIn(name, before.name)
-        if (kept === null) return refusedName('/name')
-        const change = { name: kept, supportContact }
-        const now = clock.now()
-        await updateTenant(tx, tenantId, change, now)
-        const after = { ...before, ...changesOf(change), updatedAt: now }
-        const resource = { type: 'tenant', id: tenantId }
-        const data = { before: wire(before), after: wire(after) }
-        record(tx, caller, 'org.tenant.updated', resource, data, context)
-        return after
-      })
-      if (outcome.tag === 'found') changed(tenantId)
-      return outcome
-    },
-  }
+async function memberships(
+  tx: Transaction,
+  { principal }: Caller,
+  limit: number,
+  after: ListCursor | null,
+) {
+  const organizationId = boundTo(principal)
+  const member = await memberOf(tx, principal)
+  if (member === undefined) return []
+  if (member.memberType === 'agent')
+    return listMemberships(tx, member, organizationId, limit, after)
+  const within = { accountId: member.memberId, tenantId: principal.tenantId, organizationId }
+  return listPersonOrganizations(tx, within, limit, after)
 }
 
-/** Undefined: the name does not change. Null: it may not be one. */
-function nameIn(name: string | undefined, before: string): string | undefined | null {
-  return name === undefined ? undefined : changedName(name, before)
+export const listTenants: Handling<'listTenants'> = async (needs, message, context) => {
+  const { caller, organizationId, limit, after } = message
+  const fault = await tokenFault(needs, caller, context)
+  if (fault !== undefined) return fault
+  return needs.database.system(async (tx) => {
+    if ((await membershipOf(tx, message)) === undefined) return { tag: 'unknown_organization' }
+    const { items, next } = page(await listTenantRows(tx, organizationId, limit + 1, after), limit)
+    return { tag: 'listed', tenants: items.map(tenantRecord), next }
+  }, context)
 }
 
-function changesOf({ name, supportContact }: RecordChange) {
+export const readOrganization: Handling<'readOrganization'> = (needs, message, context) =>
+  inOrganization(needs, message, ADMINS, context, async (_tx, organization) => ({
+    tag: 'found',
+    organization,
+  }))
+
+export const updateOrganization: Handling<'updateOrganization'> = (needs, message, context) =>
+  inOrganization(needs, message, ADMINS, context, async (tx, before) => {
+    const change = changeOf(message, before)
+    if ('tag' in change) return change
+    const now = needs.clock.now()
+    await updateOrganizationRow(tx, before.id, change, now)
+    const organization = { ...before, ...stated(change), updatedAt: now }
+    recordAction(needs, tx, message.caller, context, {
+      type: 'org.updated',
+      resource: { type: 'organization', id: before.id },
+      data: { before: wire(before), after: wire(organization) },
+    })
+    return { tag: 'found', organization }
+  })
+
+export const readTenant: Handling<'readTenant'> = (needs, message, context) =>
+  inTenant<never>(needs, message, context, async (_tx, tenant) => tenant)
+
+export const updateTenant: Handling<'updateTenant'> = async (needs, message, context) => {
+  const outcome = await inTenant<NameRefused>(needs, message, context, async (tx, before) => {
+    const change = changeOf(message, before)
+    if ('tag' in change) return change
+    const now = needs.clock.now()
+    await updateTenantRow(tx, before.id, change, now)
+    const tenant = { ...before, ...stated(change), updatedAt: now }
+    recordAction(needs, tx, message.caller, context, {
+      type: 'org.tenant.updated',
+      resource: { type: 'tenant', id: before.id },
+      data: { before: wire(before), after: wire(tenant) },
+    })
+    return tenant
+  })
+  if (outcome.tag === 'found') needs.tenants.send('forget', { tenantId: message.tenantId })
+  return outcome
+}
+
+/** The tenant as members of its organization see it. */
+async function inTenant<R extends NameRefused>(
+  needs: OrganizationsTools,
+  { caller, tenantId }: OfTenant,
+  context: MessageContext,
+  work: (tx: Transaction, tenant: TenantRow) => Promise<TenantRow | R>,
+): Promise<R | OrganizationsProtocol['readTenant']['reply']> {
+  const named = isUuid(tenantId)
+    ? await needs.database.system((tx) => findTenant(tx, tenantId), context)
+    : undefined
+  const organizationId = named?.organizationId ?? null
+  if (named === undefined || organizationId === null) return UNKNOWN_TENANT
+  const within = { caller, organizationId }
+  const outcome = await inOrganization(needs, within, ADMINS, context, async (tx) => {
+    const done = await work(tx, named)
+    return 'tag' in done ? done : { tag: 'found' as const, tenant: tenantRecord(done) }
+  })
+  return outcome.tag === 'unknown_organization' ? UNKNOWN_TENANT : outcome
+}
+
+/** The change with the name as it is stored. */
+function changeOf(
+  { name, supportContact }: RecordChange,
+  before: { readonly name: string },
+): RecordChange | NameRefused {
+  const kept = name === undefined ? undefined : changedName(name, before.name)
+  return kept === null ? refusedName('/name') : { name: kept, supportContact }
+}
+
+function stated({ name, supportContact }: RecordChange) {
   return {
     ...(name === undefined ? {} : { name }),
     ...(supportContact === undefined ? {} : { supportContact }),

@@ -2,7 +2,7 @@
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { tokens } from '../../oauth/tokens/protocol.js'
 import { passwords } from '../passwords/protocol.js'
-import { fixtures } from './fixtures.js'
+import { mintFixtureUser, prepareFixture, rotateFixtureUserPassword } from './fixtures.js'
 import {
   createTenantUser,
   listTenantUsers,
@@ -13,10 +13,10 @@ import {
   suspendTenantUser,
   updateTenantUser,
 } from './members.js'
-import { openSessions } from './open-sessions.js'
-import { type UsersProtocol, users } from './protocol.js'
-import { resets } from './resets.js'
 import type { UsersNeeds } from './needs.js'
+import { listTenantUserSessions, revokeTenantUserSession } from './open-sessions.js'
+import { type UsersProtocol, users } from './protocol.js'
+import { resetTenantUserFactors, resetTenantUserPassword } from './resets.js'
 
 export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
   address: users,
@@ -35,23 +35,21 @@ export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
     resetTenantUserFactors: ({ userId }) => userId,
   },
   supervision: { onFailure: 'resume' },
-  create: (needs) => {
-    const fixtureSteps = fixtures(needs)
-    return {
-      listTenantUsers: (message, context) => listTenantUsers(needs, message, context),
-      readTenantUser: (message, context) => readTenantUser(needs, message, context),
-      createTenantUser: (message, context) => createTenantUser(needs, message, context),
-      sendTenantUserInvitation: (message, context) =>
-        sendTenantUserInvitation(needs, message, context),
-      updateTenantUser: (message, context) => updateTenantUser(needs, message, context),
-      suspendTenantUser: (message, context) => suspendTenantUser(needs, message, context),
-      reactivateTenantUser: (message, context) => reactivateTenantUser(needs, message, context),
-      removeTenantUser: (message, context) => removeTenantUser(needs, message, context),
-      ...openSessions(needs),
-      ...resets(needs),
-      prepareFixture: (_message, context) => fixtureSteps.prepare(context),
-      mintFixtureUser: fixtureSteps.mint,
-      rotateFixtureUserPassword: fixtureSteps.rotate,
-    }
+  handlers: {
+    listTenantUsers,
+    readTenantUser,
+    createTenantUser,
+    sendTenantUserInvitation,
+    updateTenantUser,
+    suspendTenantUser,
+    reactivateTenantUser,
+    removeTenantUser,
+    listTenantUserSessions,
+    revokeTenantUserSession,
+    resetTenantUserPassword,
+    resetTenantUserFactors,
+    prepareFixture,
+    mintFixtureUser,
+    rotateFixtureUserPassword,
   },
 })

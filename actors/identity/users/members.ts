@@ -2,8 +2,7 @@
  * Tenant users: invited or pre_provisioned -> active -> suspended -> the state before, removed from any state. The row
  * of a removed user stays. A user who returns keeps the subject.
  */
-import type { Handler, MessageContext } from '../../../runtime/kernel/actor.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { voidTickets } from '../../../storage/operations/mail-tickets.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
@@ -21,11 +20,12 @@ import {
   type TenantUserRow,
   updateTenantUser as updateRow,
 } from '../../../storage/identity/tenant-users.js'
-import { audited, type Caller } from '../../domain/audit.js'
+import type { Caller } from '../../domain/audit.js'
 import type { EventType } from '../../domain/events.js'
 import { isStrong } from '../../domain/password-rules.js'
 import { page } from '../../platform/paging.js'
-import type { UsersNeeds } from './needs.js'
+import { recordAction } from '../../platform/recorded-action.js'
+import type { Handling, UsersNeeds } from './needs.js'
 import { isFixtureLimit } from './fixtures.js'
 import type { CreateUser, UserRecord, UsersProtocol } from './protocol.js'
 import { endUser, userEvent } from './ending.js'
@@ -39,8 +39,6 @@ const UNKNOWN_USER = { tag: 'unknown_user' } as const
 const ABOVE = { tag: 'owner_above_caller' } as const
 const LAST_OWNER = { tag: 'last_owner' } as const
 const EXISTS = { tag: 'user_exists' } as const
-
-type Handling<K extends keyof UsersProtocol> = Handler<UsersNeeds, UsersProtocol, K>
 
 async function present(tx: Transaction, { tenantId, id }: TenantUserRow) {
   const user = await findTenantUser(tx, tenantId, id)
@@ -127,12 +125,12 @@ async function insert(
   return { tag: 'created' as const, user: recordOf(user), replayed: false }
 }
 
-export const listTenantUsers: Handling<'listTenantUsers'> = async (needs, message, { signal }) => {
+export const listTenantUsers: Handling<'listTenantUsers'> = async (needs, message, context) => {
   const { tenantId, order, limit, after, ...filter } = message
   if (order === null) {
     const rows = await needs.database.system(
       (tx) => listRows(tx, tenantId, filter, limit + 1, after),
-      { signal },
+      context,
     )
     const { items, next } = page(rows, limit)
     return { tag: 'listed', users: items.map(recordOf), next }
@@ -140,7 +138,7 @@ export const listTenantUsers: Handling<'listTenantUsers'> = async (needs, messag
   const from = after?.key === undefined ? null : { ...after, key: after.key }
   const rows = await needs.database.system(
     (tx) => sortTenantUsers(tx, tenantId, filter, order, limit + 1, from),
-    { signal },
+    context,
   )
   const { items, next } = page(rows, limit)
   const key = items.at(-1)?.sortKey
@@ -148,8 +146,8 @@ export const listTenantUsers: Handling<'listTenantUsers'> = async (needs, messag
   return { tag: 'listed', users, next: next && { ...next, key } }
 }
 
-export const readTenantUser: Handling<'readTenantUser'> = async (needs, message, { signal }) => {
-  const user = await needs.database.system((tx) => findUser(tx, message), { signal })
+export const readTenantUser: Handling<'readTenantUser'> = async (needs, message, context) => {
+  const user = await needs.database.system((tx) => findUser(tx, message), context)
   return user === undefined ? UNKNOWN_USER : { tag: 'found', user: recordOf(user) }
 }
 
@@ -179,7 +177,7 @@ export const createTenantUser: Handling<'createTenantUser'> = async (needs, mess
           () => insert(needs, tx, message, passwordHash, invitation, context),
           (outcome) => (outcome.tag === 'created' ? outcome : undefined),
         ),
-      { signal: context.signal },
+      context,
     )
   } catch (error) {
     // A concurrent request invited the same user between the query and the insert.
@@ -220,43 +218,35 @@ export const sendTenantUserInvitation: Handling<'sendTenantUserInvitation'> = as
 
 export const updateTenantUser: Handling<'updateTenantUser'> = async (needs, message, context) => {
   const { caller, roles, displayName, metadata, profile } = message
-  return needs.database.system(
-    async (tx) => {
-      // Check the roles being replaced as locked now, not as read before.
-      const user = await holdUser(tx, message)
-      if (user === undefined) return UNKNOWN_USER
-      if (roles !== undefined && !roles.includes('owner') && isAbove(user, caller)) return ABOVE
-      const beyond = rolesBeyond(roles ?? [], user.roles, caller.principal.scopes)
-      if (beyond.length > 0) return { tag: 'roles_beyond_caller', roles: beyond }
-      const isDemoted = roles !== undefined && !roles.includes('owner')
-      if (isDemoted && !(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
-      const now = needs.clock.now()
-      const change = { displayName, roles: roles && [...new Set(roles)], metadata, profile }
-      if (!(await updateRow(tx, user.tenantId, user.id, change, now))) return UNKNOWN_USER
-      // Existing tokens carry the old roles' scopes and would be refreshed with them.
-      if (roles !== undefined && holdsLess(roles, user.roles)) {
-        appendEvents(tx, await endAll(needs, tx, caller, user, 'roles_narrowed', now, context))
-      }
-      appendAudit(tx, [
-        audited(caller, {
-          id: needs.random.uuid(),
-          tenantId: user.tenantId,
-          type: 'admin.user.updated',
-          occurredAt: now,
-          resource: { type: 'tenant_user', id: user.id },
-          requestId: context.requestId,
-          data: {
-            changed: Object.entries({ display_name: displayName, roles, metadata, ...profile })
-              .filter(([, value]) => value !== undefined)
-              .map(([name]) => name),
-            ...(roles === undefined ? {} : { roles, roles_before: user.roles }),
-          },
-        }),
-      ])
-      return present(tx, user)
-    },
-    { signal: context.signal },
-  )
+  return needs.database.system(async (tx) => {
+    // Check the roles being replaced as locked now, not as read before.
+    const user = await holdUser(tx, message)
+    if (user === undefined) return UNKNOWN_USER
+    if (roles !== undefined && !roles.includes('owner') && isAbove(user, caller)) return ABOVE
+    const beyond = rolesBeyond(roles ?? [], user.roles, caller.principal.scopes)
+    if (beyond.length > 0) return { tag: 'roles_beyond_caller', roles: beyond }
+    const isDemoted = roles !== undefined && !roles.includes('owner')
+    if (isDemoted && !(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
+    const now = needs.clock.now()
+    const change = { displayName, roles: roles && [...new Set(roles)], metadata, profile }
+    if (!(await updateRow(tx, user.tenantId, user.id, change, now))) return UNKNOWN_USER
+    // Existing tokens carry the old roles' scopes and would be refreshed with them.
+    if (roles !== undefined && holdsLess(roles, user.roles)) {
+      appendEvents(tx, await endAll(needs, tx, caller, user, 'roles_narrowed', now, context))
+    }
+    const changed = { display_name: displayName, roles, metadata, ...profile }
+    recordAction(needs, tx, caller, context, {
+      type: 'admin.user.updated',
+      resource: { type: 'tenant_user', id: user.id },
+      data: {
+        changed: Object.entries(changed)
+          .filter(([, value]) => value !== undefined)
+          .map(([name]) => name),
+        ...(roles === undefined ? {} : { roles, roles_before: user.roles }),
+      },
+    })
+    return present(tx, user)
+  }, context)
 }
 
 // Not cancelled with the request: a suspension must not depend on the caller's connection.
@@ -286,24 +276,21 @@ export const reactivateTenantUser: Handling<'reactivateTenantUser'> = async (
   context,
 ) => {
   try {
-    return await needs.database.system(
-      async (tx) => {
-        const user = await holdUser(tx, message)
-        if (user === undefined) return UNKNOWN_USER
-        if (isAbove(user, message.caller)) return ABOVE
-        if (!user.accountActive) return { tag: 'account_suspended' as const }
-        const changed = await reactivateRow(tx, user.tenantId, user.id, needs.clock.now())
-        const presented = await present(tx, user)
-        if (changed) {
-          const fields = { status: presented.user.status, fixture: user.fixture }
-          appendEvents(tx, [
-            event(needs, message.caller, user, 'tenant_user.activated', fields, context),
-          ])
-        }
-        return presented
-      },
-      { signal: context.signal },
-    )
+    return await needs.database.system(async (tx) => {
+      const user = await holdUser(tx, message)
+      if (user === undefined) return UNKNOWN_USER
+      if (isAbove(user, message.caller)) return ABOVE
+      if (!user.accountActive) return { tag: 'account_suspended' as const }
+      const changed = await reactivateRow(tx, user.tenantId, user.id, needs.clock.now())
+      const presented = await present(tx, user)
+      if (changed) {
+        const fields = { status: presented.user.status, fixture: user.fixture }
+        appendEvents(tx, [
+          event(needs, message.caller, user, 'tenant_user.activated', fields, context),
+        ])
+      }
+      return presented
+    }, context)
   } catch (error) {
     if (isFixtureLimit(error)) return { tag: 'fixture_user_limit' }
     throw error

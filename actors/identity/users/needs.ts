@@ -1,11 +1,12 @@
 /** Dependencies of the user handlers. */
-import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, Handler } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { InvitationsSettings } from '../sign-in/settings.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
 import type { EndingNeeds } from './ending.js'
+import type { UsersProtocol } from './protocol.js'
 
 export type UsersNeeds = EndingNeeds & {
   readonly database: Database
@@ -18,3 +19,5 @@ export type UsersNeeds = EndingNeeds & {
   /** `oidc.issuer_url`. */
   readonly issuer: string
 }
+
+export type Handling<K extends keyof UsersProtocol> = Handler<UsersNeeds, UsersProtocol, K>

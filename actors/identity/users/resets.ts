@@ -10,18 +10,18 @@ import type { TenantUserRow } from '../../../storage/identity/tenant-users.js'
 import { hasVerifiedDomain } from '../../../storage/identity/verified-domains.js'
 import { findAccountReach } from '../../../storage/identity/ways/account-reach.js'
 import { listWaysIn } from '../../../storage/identity/ways/ways-in.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
 import { voidTickets } from '../../../storage/operations/mail-tickets.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { FRESH_FACTORS_SECS, hasFreshFactors } from '../../domain/assurance.js'
-import { audited, type Caller } from '../../domain/audit.js'
+import type { Caller } from '../../domain/audit.js'
 import { sendWithTicket } from '../../platform/mail/with-ticket.js'
+import { recordAction } from '../../platform/recorded-action.js'
 import { domainOf } from '../federated-login/rules.js'
 import { endUser, userEvent } from './ending.js'
 import { findUser, holdUser, isAbove } from './finding.js'
 import { mailThrottled } from './invitations.js'
-import type { UsersNeeds } from './needs.js'
+import type { Handling, UsersNeeds } from './needs.js'
 import { type Letters, sealLetters, type What } from './reset-letters.js'
 import type { OneUser, ResetRefused, UnknownUser, UserReset } from './protocol.js'
 
@@ -29,120 +29,117 @@ const UNKNOWN_USER = { tag: 'unknown_user' } as const
 
 type Outcome = UserReset | UnknownUser | ResetRefused
 
-export function resets(needs: UsersNeeds) {
-  const { database, clock, random, mail } = needs
+export const resetTenantUserPassword: Handling<'resetTenantUserPassword'> = (...asked) =>
+  reset('password', ...asked)
+export const resetTenantUserFactors: Handling<'resetTenantUserFactors'> = (...asked) =>
+  reset('factors', ...asked)
 
-  /** Null: the caller may reset the user. */
-  async function judge(
-    tx: Transaction,
-    caller: Caller,
-    user: TenantUserRow,
-  ): Promise<ResetRefused | null> {
-    if (isAbove(user, caller)) return { tag: 'owner_above_caller' }
-    // Before the account is looked at: the tenant sees nothing of an invited person's account.
-    if (user.status !== 'active' && user.status !== 'pre_provisioned')
-      return { tag: 'user_not_active', status: user.status }
-    const { tenantId, accountId, email } = user
-    const reach = await findAccountReach(tx, tenantId, accountId, caller.principal.subject)
-    const domain = domainOf(email)
-    const isShared =
-      reach.isForeign ||
-      (reach.isElsewhere &&
-        (domain === undefined || !(await hasVerifiedDomain(tx, tenantId, domain))))
-    if (isShared) return { tag: 'account_shared' }
-    return reach.ownsMore ? { tag: 'owner_above_caller' } : null
-  }
+async function reset(
+  what: What,
+  needs: UsersNeeds,
+  message: OneUser,
+  context: MessageContext,
+): Promise<Outcome> {
+  const { database, clock } = needs
+  const { caller } = message
+  const known = await database.system((tx) => findUser(tx, message), context)
+  if (known === undefined) return UNKNOWN_USER
+  const nowSecs = Math.floor(clock.now().getTime() / 1000)
+  if (!hasFreshFactors(caller.principal, nowSecs))
+    return { tag: 'step_up', maxAgeSecs: FRESH_FACTORS_SECS }
+  const letters = await sealLetters(needs, what, known, context)
+  // Not cancelled with the request: a reset must not depend on the caller's connection.
+  const done = database.system(async (tx): Promise<Outcome> => {
+    // The account first, as a sign-in does: a concurrent one opens its session before this ends it, or fails.
+    await lockAccount(tx, known.accountId)
+    const user = await holdUser(tx, message)
+    // SCIM or a guest's first address may give the user another account or address.
+    if (user?.accountId !== known.accountId || user.email !== known.email) return UNKNOWN_USER
+    const refusal = await judge(tx, caller, user)
+    if (refusal?.tag === 'account_shared')
+      await refuse(needs, tx, what, caller, user, letters, context)
+    return refusal ?? apply(needs, tx, what, caller, user, letters, context)
+  })
+  return done.catch((error: unknown) => {
+    if (error instanceof AddressRefused) return { tag: 'address_refused' }
+    return mailThrottled(error)
+  })
+}
 
-  async function apply(
-    tx: Transaction,
-    what: What,
-    caller: Caller,
-    user: TenantUserRow,
-    letters: Letters,
-    { requestId }: MessageContext,
-  ): Promise<Outcome> {
-    const { tenantId, accountId, email } = user
-    const now = clock.now()
-    const removed =
-      what === 'factors' ? await removeFactors(tx, accountId, { phones: false }) : undefined
-    if (what === 'password') await clearAccountPassword(tx, accountId, now)
-    if (what === 'password' || !(await hasKey(tx, user))) {
-      // Without the message the person cannot sign in: the transaction is undone.
-      if (!letters.linked.sendable) throw new AddressRefused()
-      for (const purpose of ['password_reset', 'sign_in'] as const)
-        await voidTickets(tx, accountId, tenantId, purpose, now)
-      const { linkSha256, expiresAt } = letters
-      const link = { tenantId, accountId, email, linkSha256, createdAt: now, expiresAt }
-      await sendWithTicket(tx, needs, { ...link, purpose: 'password_reset' }, letters.linked)
-    } else {
-      await mail.queue(tx, letters.notice)
-    }
-    const reason = `${what}_reset`
-    const ended = await endUser(tx, needs, caller, user, reason, now, requestId)
-    const fields =
-      removed === undefined
-        ? { email }
-        : { email, passkeys: removed.passkeys, authenticators: removed.authenticators }
-    const type = `admin.user.${what}_reset` as const
-    appendEvents(tx, [...ended, userEvent(random, caller, user, type, fields, now, requestId)])
-    return { tag: 'reset' }
-  }
+/** Null: the caller may reset the user. */
+async function judge(
+  tx: Transaction,
+  caller: Caller,
+  user: TenantUserRow,
+): Promise<ResetRefused | null> {
+  if (isAbove(user, caller)) return { tag: 'owner_above_caller' }
+  // Before the account is looked at: the tenant sees nothing of an invited person's account.
+  if (user.status !== 'active' && user.status !== 'pre_provisioned')
+    return { tag: 'user_not_active', status: user.status }
+  const { tenantId, accountId, email } = user
+  const reach = await findAccountReach(tx, tenantId, accountId, caller.principal.subject)
+  const domain = domainOf(email)
+  const isShared =
+    reach.isForeign ||
+    (reach.isElsewhere &&
+      (domain === undefined || !(await hasVerifiedDomain(tx, tenantId, domain))))
+  if (isShared) return { tag: 'account_shared' }
+  return reach.ownsMore ? { tag: 'owner_above_caller' } : null
+}
 
-  /** The person and the auditors of the tenant see the attempt. */
-  async function refuse(
-    tx: Transaction,
-    what: What,
-    caller: Caller,
-    user: TenantUserRow,
-    letters: Letters,
-    { requestId }: MessageContext,
-  ): Promise<void> {
-    await mail.queue(tx, letters.refused)
-    appendAudit(tx, [
-      audited(caller, {
-        id: random.uuid(),
-        tenantId: user.tenantId,
-        type: 'admin.user.reset_refused',
-        occurredAt: clock.now(),
-        resource: { type: 'tenant_user', id: user.id },
-        requestId,
-        outcome: 'denied',
-        data: { reset: what, reason: 'account_shared' },
-      }),
-    ])
+async function apply(
+  needs: UsersNeeds,
+  tx: Transaction,
+  what: What,
+  caller: Caller,
+  user: TenantUserRow,
+  letters: Letters,
+  { requestId }: MessageContext,
+): Promise<Outcome> {
+  const { tenantId, accountId, email } = user
+  const now = needs.clock.now()
+  const removed =
+    what === 'factors' ? await removeFactors(tx, accountId, { phones: false }) : undefined
+  if (what === 'password') await clearAccountPassword(tx, accountId, now)
+  if (what === 'password' || !(await hasKey(tx, user))) {
+    // Without the message the person cannot sign in: the transaction is undone.
+    if (!letters.linked.sendable) throw new AddressRefused()
+    for (const purpose of ['password_reset', 'sign_in'] as const)
+      await voidTickets(tx, accountId, tenantId, purpose, now)
+    const { linkSha256, expiresAt } = letters
+    const link = { tenantId, accountId, email, linkSha256, createdAt: now, expiresAt }
+    await sendWithTicket(tx, needs, { ...link, purpose: 'password_reset' }, letters.linked)
+  } else {
+    await needs.mail.queue(tx, letters.notice)
   }
+  const reason = `${what}_reset`
+  const ended = await endUser(tx, needs, caller, user, reason, now, requestId)
+  const fields =
+    removed === undefined
+      ? { email }
+      : { email, passkeys: removed.passkeys, authenticators: removed.authenticators }
+  const type = `admin.user.${what}_reset` as const
+  appendEvents(tx, [...ended, userEvent(needs.random, caller, user, type, fields, now, requestId)])
+  return { tag: 'reset' }
+}
 
-  async function reset(what: What, message: OneUser, context: MessageContext): Promise<Outcome> {
-    const { caller } = message
-    const known = await database.system((tx) => findUser(tx, message), context)
-    if (known === undefined) return UNKNOWN_USER
-    const nowSecs = Math.floor(clock.now().getTime() / 1000)
-    if (!hasFreshFactors(caller.principal, nowSecs))
-      return { tag: 'step_up', maxAgeSecs: FRESH_FACTORS_SECS }
-    const letters = await sealLetters(needs, what, known, context)
-    // Not cancelled with the request: a reset must not depend on the caller's connection.
-    const done = database.system(async (tx): Promise<Outcome> => {
-      // The account first, as a sign-in does: a concurrent one opens its session before this ends it, or fails.
-      await lockAccount(tx, known.accountId)
-      const user = await holdUser(tx, message)
-      // SCIM or a guest's first address may give the user another account or address.
-      if (user?.accountId !== known.accountId || user.email !== known.email) return UNKNOWN_USER
-      const refusal = await judge(tx, caller, user)
-      if (refusal?.tag === 'account_shared') await refuse(tx, what, caller, user, letters, context)
-      return refusal ?? apply(tx, what, caller, user, letters, context)
-    })
-    return done.catch((error: unknown) => {
-      if (error instanceof AddressRefused) return { tag: 'address_refused' }
-      return mailThrottled(error)
-    })
-  }
-
-  return {
-    resetTenantUserPassword: (message: OneUser, context: MessageContext) =>
-      reset('password', message, context),
-    resetTenantUserFactors: (message: OneUser, context: MessageContext) =>
-      reset('factors', message, context),
-  }
+/** The person and the auditors of the tenant see the attempt. */
+async function refuse(
+  needs: UsersNeeds,
+  tx: Transaction,
+  what: What,
+  caller: Caller,
+  user: TenantUserRow,
+  letters: Letters,
+  context: MessageContext,
+): Promise<void> {
+  await needs.mail.queue(tx, letters.refused)
+  recordAction(needs, tx, caller, context, {
+    type: 'admin.user.reset_refused',
+    resource: { type: 'tenant_user', id: user.id },
+    outcome: 'denied',
+    data: { reset: what, reason: 'account_shared' },
+  })
 }
 
 /** True if the person can sign in to the tenant without the mailbox. */

@@ -1,0 +1,46 @@
+/** Organizations, environments and accounts of the deployment, as its operators see them. */
+import { lookedUp } from '../../../storage/identity/email-keys.js'
+import { listOrganizations } from '../../../storage/identity/organizations.js'
+import { findAccountRecord } from '../../../storage/identity/suspensions.js'
+import { listEnvironments } from '../../../storage/identity/tenants.js'
+import { isUuid } from '../../domain/ids.js'
+import { page } from '../../platform/paging.js'
+import { tenantRecord } from './creation.js'
+import type { Handling } from './needs.js'
+
+export const listDeploymentOrganizations: Handling<'listDeploymentOrganizations'> = async (
+  { database },
+  { limit, after },
+  context,
+) => {
+  const rows = await database.system((tx) => listOrganizations(tx, limit + 1, after), context)
+  const { items, next } = page(rows, limit)
+  return { tag: 'listed', organizations: items.map((one) => ({ ...one, role: null })), next }
+}
+
+export const listDeploymentTenants: Handling<'listDeploymentTenants'> = async (
+  { database },
+  { limit, after },
+  context,
+) => {
+  const rows = await database.system((tx) => listEnvironments(tx, limit + 1, after), context)
+  const { items, next } = page(rows, limit)
+  return { tag: 'listed', tenants: items.map(tenantRecord), next }
+}
+
+export const findAccounts: Handling<'findAccounts'> = async ({ database }, { email }, context) => {
+  const emailKey = lookedUp(email)
+  const found = await database.system((tx) => findAccountRecord(tx, { emailKey }), context)
+  return { tag: 'listed', accounts: found === undefined ? [] : [found] }
+}
+
+export const readAccount: Handling<'readAccount'> = async (
+  { database },
+  { accountId: id },
+  context,
+) => {
+  const account = isUuid(id)
+    ? await database.system((tx) => findAccountRecord(tx, { id }), context)
+    : undefined
+  return account === undefined ? { tag: 'unknown_account' } : { tag: 'found', account }
+}
