@@ -9,6 +9,10 @@ export type IdempotencyClaim = {
   readonly fingerprint: Uint8Array
 }
 
+export type IdempotencyRefused =
+  /** The key came with another body before. */
+  { readonly tag: 'idempotency_mismatch' } | { readonly tag: 'idempotency_in_progress' }
+
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const HEX_CHARS_MIN = 32
 const BASE64URL_CHARS_MIN = 22

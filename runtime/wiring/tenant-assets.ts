@@ -1,11 +1,8 @@
 /** The images of tenants: their store, and the removal of retired ones. */
 import { assetFilesActor } from '../../actors/identity/asset-files/actor.js'
-import {
-  checkImageEngine,
-  type ImageCompute,
-  tenantAssetsActor,
-  type TenantAssetsNeeds,
-} from '../../actors/identity/tenant-assets/actor.js'
+import { tenantAssetsActor } from '../../actors/identity/tenant-assets/actor.js'
+import type { TenantAssetsNeeds } from '../../actors/identity/tenant-assets/needs.js'
+import { checkImageEngine, type ImageCompute } from '../../actors/identity/tenant-assets/pool.js'
 import { assetRetirement } from '../../actors/identity/tenant-assets/retirement.js'
 import { s3Store } from '../../actors/identity/tenant-assets/s3-store.js'
 import {

@@ -10,7 +10,7 @@ import {
 } from '../../actors/vault/ssh-certificates/actor.js'
 import { sshCertificatesMetrics } from '../../actors/vault/ssh-certificates/metrics.js'
 import { sshCertificates } from '../../actors/vault/ssh-certificates/protocol.js'
-import { type ImageModule, imagePool } from '../../actors/identity/tenant-assets/actor.js'
+import { type ImageModule, imagePool } from '../../actors/identity/tenant-assets/pool.js'
 import {
   closeLostCalls,
   recordUnknownCalls,

@@ -4,22 +4,12 @@
  */
 import { createHash } from 'node:crypto'
 import { pack, unpack } from 'msgpackr'
+import type { IdempotencyClaim, IdempotencyRefused } from '../../actors/domain/idempotency.js'
 import { changedRows, onlyRow, type Transaction } from './sql.js'
 
 const LIFETIME_SECS = 24 * 60 * 60
 /** The tenant of requests without a tenant. Only transactions that cross tenants see it. */
 const NO_TENANT = '00000000-0000-0000-0000-000000000000'
-
-export interface IdempotencyClaim {
-  /** Tenant, caller, method and path. Keys of different scopes are independent. */
-  readonly scope: string
-  readonly key: string
-  /** SHA-256 of the request body. */
-  readonly fingerprint: Uint8Array
-}
-
-export type IdempotencyMismatch = { readonly tag: 'idempotency_mismatch' }
-export type IdempotencyInProgress = { readonly tag: 'idempotency_in_progress' }
 
 interface Claimed {
   readonly state: 'fresh' | 'replay' | 'mismatch' | 'in_progress'
@@ -40,9 +30,7 @@ export async function idempotently<
   claim: IdempotencyClaim | null,
   run: () => Promise<Outcome>,
   keep: (outcome: Outcome) => Kept | undefined,
-): Promise<
-  Outcome | (Kept & { readonly replayed: true }) | IdempotencyMismatch | IdempotencyInProgress
-> {
+): Promise<Outcome | (Kept & { readonly replayed: true }) | IdempotencyRefused> {
   if (claim === null) return run()
   const tenantId = tx.tenantId ?? NO_TENANT
   const key = createHash('sha256').update(`${claim.scope}\n${claim.key}`).digest()
@@ -58,6 +46,12 @@ export async function idempotently<
   if (answer === undefined) await forget(tx, tenantId, key)
   else await store(tx, tenantId, key, pack(answer))
   return outcome
+}
+
+/** Keeps outcomes with the tag. */
+export function kept<Tag extends string>(tag: Tag) {
+  return <Outcome extends { readonly tag: string }>(outcome: Outcome) =>
+    outcome.tag === tag ? (outcome as Extract<Outcome, { readonly tag: Tag }>) : undefined
 }
 
 const take = (tx: Transaction, tenantId: string, key: Uint8Array, fingerprint: Uint8Array) =>

@@ -1,7 +1,7 @@
 /** The messages of an entity. Its actor handles them with `entityHandlers`, and `entityRoutes` declares its operations. */
 import type { Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../audit.js'
-import type { IdempotencyClaim } from '../idempotency.js'
+import type { IdempotencyClaim, IdempotencyRefused } from '../idempotency.js'
 import type { ListCursor, Page } from '../paging.js'
 import type { Change, Draft, Members, Row } from './entity.js'
 
@@ -38,10 +38,6 @@ export type RowCreated<M extends Members> = {
 }
 /** The tenant has as many as it may have. */
 export type RowsFull = { readonly tag: 'full'; readonly most: number }
-export type IdempotencyRefused =
-  | { readonly tag: 'idempotency_mismatch' }
-  | { readonly tag: 'idempotency_in_progress' }
-
 /** One member of a draft is invalid. */
 export type MemberInvalid = {
   readonly tag: 'invalid'

@@ -8,7 +8,7 @@ import {
   type PlanRow,
   updatePlan,
 } from '../../../storage/identity/organization/billing.js'
-import { idempotently } from '../../../storage/platform/idempotency.js'
+import { idempotently, kept } from '../../../storage/platform/idempotency.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
@@ -50,13 +50,7 @@ export const createBillingPlan: Handling<'createBillingPlan'> = (needs, message,
     return { tag: 'created', plan, replayed: false } as const
   }
   return needs.database.system(
-    (tx) =>
-      idempotently(
-        tx,
-        idempotency,
-        () => insert(tx),
-        (outcome) => (outcome.tag === 'created' ? outcome : undefined),
-      ),
+    (tx) => idempotently(tx, idempotency, () => insert(tx), kept('created')),
     context,
   )
 }

@@ -4,7 +4,7 @@
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
-import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { ListCursor, Page } from '../../domain/paging.js'
 import type { NotOperator, RoleTooLow } from '../organizations/protocol.js'
 
@@ -28,7 +28,7 @@ export type BillingProtocol = {
   readBillingPlan: Ask<{ readonly planId: string }, PlanFound | PlanUnknown>
   createBillingPlan: Ask<
     PlanMembers & { readonly caller: Caller; readonly idempotency: IdempotencyClaim | null },
-    PlanCreated | NameTaken | KeyRefused
+    PlanCreated | NameTaken | IdempotencyRefused
   >
   /** Replaces a plan. Its organizations follow at once. */
   replaceBillingPlan: Ask<
@@ -108,10 +108,6 @@ export type UsageFound = {
   readonly usage: readonly Usage[]
 }
 export type BillingFound = { readonly tag: 'billing'; readonly billing: BillingRecord }
-export type KeyRefused =
-  | { readonly tag: 'idempotency_mismatch' }
-  | { readonly tag: 'idempotency_in_progress' }
-
 export const billingPlans = address<BillingProtocol>('billing-plans', [
   'listBillingPlans',
   'readBillingPlan',

@@ -1,9 +1,26 @@
 /** A tenant's identity providers and verified domains. */
-import { defineActor } from '../../../runtime/kernel/actor.js'
-import { domainSteps } from './domains.js'
+import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
+import {
+  createDomain,
+  deleteDomain,
+  getDomain,
+  listDomains,
+  updateDomain,
+  verifyDomain,
+} from './domains.js'
+import {
+  type IdentityProvidersNeeds,
+  type IdentityProvidersTools,
+  identityProvidersTools,
+} from './needs.js'
 import { identityProviders, type IdentityProvidersProtocol } from './protocol.js'
-import { providerSteps } from './providers.js'
-import type { IdentityProvidersNeeds } from './needs.js'
+import {
+  createSsoProvider,
+  deleteSsoProvider,
+  getSsoProvider,
+  listSsoProviders,
+  updateSsoProvider,
+} from './providers.js'
 
 export const identityProvidersActor = defineActor<
   IdentityProvidersProtocol,
@@ -20,5 +37,21 @@ export const identityProvidersActor = defineActor<
     deleteDomain: ({ id }) => id,
   },
   supervision: { onFailure: 'resume' },
-  create: (needs) => ({ ...providerSteps(needs), ...domainSteps(needs) }),
+  create: (needs) =>
+    boundHandlers<IdentityProvidersProtocol, IdentityProvidersTools>(
+      {
+        listSsoProviders,
+        createSsoProvider,
+        getSsoProvider,
+        updateSsoProvider,
+        deleteSsoProvider,
+        listDomains,
+        createDomain,
+        getDomain,
+        updateDomain,
+        verifyDomain,
+        deleteDomain,
+      },
+      identityProvidersTools(needs),
+    ),
 })

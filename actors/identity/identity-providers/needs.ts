@@ -1,13 +1,19 @@
-/** Dependencies of the identity-provider and domain handlers. */
+/** What the handlers of identity providers and domains get. */
+import type { Handler } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
+import { FairShare, type ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import type { TenantGroups } from '../../platform/tenant-groups.js'
 import type { TargetRules } from '../../platform/outbound-http/targets.js'
+import type { TenantGroups } from '../../platform/tenant-groups.js'
 import type { EnterpriseSsoSettings, VerifiedDomainsSettings } from '../federated-login/settings.js'
+import type { IdentityProvidersProtocol } from './protocol.js'
 import type { TxtLookup } from './txt-records.js'
+
+/** Proofs that are looked up at the same time. Name servers that never answer hold so many of the actor's places. */
+const LOOK_UPS_MAX = 32
+const LOOK_UPS_PER_TENANT_MAX = 2
 
 export type IdentityProvidersNeeds = {
   readonly database: Database
@@ -22,4 +28,19 @@ export type IdentityProvidersNeeds = {
   readonly urlRules: TargetRules
   /** Builds the redirect URI of a provider. */
   readonly callbackOf: (provider: string) => string
+}
+
+export type IdentityProvidersTools = IdentityProvidersNeeds & { readonly lookUps: FairShare }
+
+export type Handling<K extends keyof IdentityProvidersProtocol> = Handler<
+  IdentityProvidersTools,
+  IdentityProvidersProtocol,
+  K
+>
+
+export function identityProvidersTools(needs: IdentityProvidersNeeds): IdentityProvidersTools {
+  const levels = [{ name: 'tenant', max: LOOK_UPS_PER_TENANT_MAX }]
+  const { counts } = needs
+  const lookUps = new FairShare({ resource: 'domain_proofs', total: LOOK_UPS_MAX, levels, counts })
+  return { ...needs, lookUps }
 }

@@ -1,7 +1,7 @@
 /** What a tenant configures for enterprise SSO: its identity providers, and the domains of its organization. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
-import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { ListCursor, Page } from '../../domain/paging.js'
 
@@ -40,10 +40,6 @@ export type Invalid = {
 }
 export type Full = { readonly tag: 'full'; readonly most: number }
 export type NoOrganization = { readonly tag: 'no_organization' }
-export type IdempotencyRefused =
-  | { readonly tag: 'idempotency_mismatch' }
-  | { readonly tag: 'idempotency_in_progress' }
-
 export type InTenant = { readonly tenantId: TenantId }
 export type Named = InTenant & { readonly id: string }
 export type NamedBy = { readonly caller: Caller; readonly id: string }

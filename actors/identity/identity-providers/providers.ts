@@ -1,7 +1,8 @@
 /** A tenant's identity providers. Their client secrets are sealed and never shown again. */
-import type { Handlers } from '../../../runtime/kernel/actor.js'
-import { idempotently } from '../../../storage/platform/idempotency.js'
-import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import { idempotently, kept } from '../../../storage/platform/idempotency.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
 import {
   deleteIdentityProvider,
   findIdentityProvider,
@@ -18,177 +19,169 @@ import { isUuid } from '../../domain/ids.js'
 import { changedName, refusedName } from '../../domain/shown-names.js'
 import { page } from '../../platform/paging.js'
 import { judgeTarget, type TargetRules, URL_FAULTS } from '../../platform/outbound-http/targets.js'
-import type { IdentityProvidersNeeds } from './needs.js'
-import type {
-  IdentityProvidersProtocol,
-  Invalid,
-  ProviderDraft,
-  ProviderRecord,
-} from './protocol.js'
+import type { Handling, IdentityProvidersTools } from './needs.js'
+import type { Invalid, ProviderDraft, ProviderRecord } from './protocol.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
 const OFF = { tag: 'off' } as const
 
 type CheckedDraft = ProviderDraft & { readonly hasSecret: boolean }
 
-export function providerSteps(
-  needs: IdentityProvidersNeeds,
-): Pick<
-  Handlers<IdentityProvidersProtocol>,
-  | 'listSsoProviders'
-  | 'createSsoProvider'
-  | 'getSsoProvider'
-  | 'updateSsoProvider'
-  | 'deleteSsoProvider'
-> {
-  const { database, sealer, clock, random, settings, urlRules, callbackOf } = needs
-  const recordOf = (row: IdentityProviderRow): ProviderRecord => {
-    const { clientSecretSealed, ...rest } = row
-    return {
-      ...rest,
-      hasClientSecret: clientSecretSealed !== null,
-      redirectUri: callbackOf(row.id),
-    }
-  }
-  const seal = async (tenantId: string, id: string, secret: string | null) =>
-    secret === null
-      ? null
-      : sealer.seal(tenantId, providerSecretContext(id), Buffer.from(secret, 'utf8'))
+export const listSsoProviders: Handling<'listSsoProviders'> = async (
+  needs,
+  { tenantId, limit, after },
+  context,
+) => {
+  if (!needs.settings.enabled) return OFF
+  const rows = await needs.database.tenant(
+    tenantId,
+    (tx) => listIdentityProviders(tx, tenantId, limit + 1, after),
+    context,
+  )
+  const { items, next } = page(rows, limit)
+  return { tag: 'listed', providers: items.map((row) => recordOf(needs, row)), next }
+}
 
-  function configured(
-    caller: Caller,
-    row: Pick<IdentityProviderRow, 'id' | 'name' | 'issuer' | 'active'>,
-    change: 'created' | 'changed' | 'deleted',
-    now: Date,
-    requestId: string | undefined,
-  ): NewEvent {
-    const resource = { type: 'sso_provider', id: row.id }
-    const { name, issuer, active } = row
-    const subject = { actor: actorOf(caller), resource, requestId }
-    return {
+export const createSsoProvider: Handling<'createSsoProvider'> = async (
+  needs,
+  { caller, draft, idempotency },
+  context,
+) => {
+  const { settings, random, clock, urlRules } = needs
+  if (!settings.enabled) return OFF
+  const fault = draftFault({ ...draft, hasSecret: draft.clientSecret !== null }, urlRules)
+  if (fault !== null) return fault
+  const { tenantId } = caller.principal
+  const id = random.uuid()
+  const clientSecretSealed = await seal(needs, tenantId, id, draft.clientSecret)
+  const now = clock.now()
+  const { clientSecret: _, ...configuration } = draft
+  const times = { createdAt: now, updatedAt: now }
+  const row = { ...configuration, tenantId, id, clientSecretSealed, ...times }
+  const most = settings.max_providers_per_tenant
+  const insert = async (tx: Transaction) => {
+    if (!(await insertIdentityProvider(tx, row, most))) return { tag: 'full', most } as const
+    appendConfigured(needs, tx, caller, row, 'created', context)
+    return { tag: 'created', provider: recordOf(needs, row), replayed: false } as const
+  }
+  return needs.database.tenant(
+    tenantId,
+    (tx) => idempotently(tx, idempotency, () => insert(tx), kept('created')),
+    context,
+  )
+}
+
+export const getSsoProvider: Handling<'getSsoProvider'> = async (
+  needs,
+  { tenantId, id },
+  context,
+) => {
+  if (!needs.settings.enabled) return OFF
+  if (!isUuid(id)) return UNKNOWN
+  const row = await needs.database.tenant(
+    tenantId,
+    (tx) => findIdentityProvider(tx, tenantId, id),
+    context,
+  )
+  return row === undefined ? UNKNOWN : { tag: 'found', provider: recordOf(needs, row) }
+}
+
+export const updateSsoProvider: Handling<'updateSsoProvider'> = async (
+  needs,
+  { caller, id, change },
+  context,
+) => {
+  if (!needs.settings.enabled) return OFF
+  if (!isUuid(id)) return UNKNOWN
+  const { tenantId } = caller.principal
+  const { clientSecret, ...rest } = change
+  const fresh = await seal(needs, tenantId, id, clientSecret ?? null)
+  const stated = Object.fromEntries(
+    Object.entries(rest).filter(([, value]) => value !== undefined),
+  ) as Partial<Omit<ProviderDraft, 'clientSecret'>>
+  return needs.database.tenant(
+    tenantId,
+    async (tx) => {
+      const before = await lockIdentityProvider(tx, tenantId, id)
+      if (before === undefined) return UNKNOWN
+      const name = changedName(stated.name ?? before.name, before.name)
+      if (name === null) return refusedName('/name')
+      const method = stated.tokenEndpointAuthMethod ?? before.tokenEndpointAuthMethod
+      const kept = clientSecret === undefined ? before.clientSecretSealed : fresh
+      // A client without authentication needs no secret, so none is stored.
+      const clientSecretSealed = method === 'none' && clientSecret == null ? null : kept
+      const updatedAt = needs.clock.now()
+      const row = { ...before, ...stated, name, clientSecretSealed, updatedAt }
+      const secret = { clientSecret: clientSecret ?? null, hasSecret: clientSecretSealed !== null }
+      const fault = draftFault({ ...row, ...secret }, needs.urlRules)
+      if (fault !== null) return fault
+      await updateIdentityProvider(tx, row)
+      appendConfigured(needs, tx, caller, row, 'changed', context)
+      return { tag: 'found', provider: recordOf(needs, row) }
+    },
+    context,
+  )
+}
+
+/** Removes linked identities as well. They belong to accounts, so the transaction crosses tenants. */
+export const deleteSsoProvider: Handling<'deleteSsoProvider'> = async (
+  needs,
+  { caller, id },
+  context,
+) => {
+  if (!needs.settings.enabled) return OFF
+  if (!isUuid(id)) return UNKNOWN
+  const { tenantId } = caller.principal
+  return needs.database.system(async (tx) => {
+    const row = await lockIdentityProvider(tx, tenantId, id)
+    if (row === undefined) return UNKNOWN
+    await deleteIdentityProvider(tx, tenantId, id, needs.clock.now())
+    appendConfigured(needs, tx, caller, row, 'deleted', context)
+    return { tag: 'deleted' }
+  }, context)
+}
+
+function recordOf(
+  { callbackOf }: IdentityProvidersTools,
+  { clientSecretSealed, ...rest }: IdentityProviderRow,
+): ProviderRecord {
+  const hasClientSecret = clientSecretSealed !== null
+  return { ...rest, hasClientSecret, redirectUri: callbackOf(rest.id) }
+}
+
+async function seal(
+  { sealer }: IdentityProvidersTools,
+  tenantId: string,
+  id: string,
+  secret: string | null,
+): Promise<Uint8Array | null> {
+  if (secret === null) return null
+  return sealer.seal(tenantId, providerSecretContext(id), Buffer.from(secret, 'utf8'))
+}
+
+function appendConfigured(
+  { clock, random }: IdentityProvidersTools,
+  tx: Transaction,
+  caller: Caller,
+  { id, name, issuer, active }: IdentityProviderRow,
+  change: 'created' | 'changed' | 'deleted',
+  { requestId }: MessageContext,
+): void {
+  const about = { actor: actorOf(caller), resource: { type: 'sso_provider', id }, requestId }
+  appendEvents(tx, [
+    {
       id: random.uuid(),
       tenantId: caller.principal.tenantId,
       type: 'sso.configured',
-      occurredAt: now,
-      data: eventData(subject, { change, name, issuer, active }),
+      occurredAt: clock.now(),
+      data: eventData(about, { change, name, issuer, active }),
       audit: doneBy(caller),
-    }
-  }
-
-  return {
-    async listSsoProviders({ tenantId, limit, after }, { signal }) {
-      if (!settings.enabled) return OFF
-      const rows = await database.tenant(
-        tenantId,
-        (tx) => listIdentityProviders(tx, tenantId, limit + 1, after),
-        { signal },
-      )
-      const { items, next } = page(rows, limit)
-      return { tag: 'listed', providers: items.map(recordOf), next }
     },
-
-    async createSsoProvider({ caller, draft, idempotency }, { signal, requestId }) {
-      if (!settings.enabled) return OFF
-      const fault = draftFault({ ...draft, hasSecret: draft.clientSecret !== null }, urlRules)
-      if (fault !== null) return fault
-      const { tenantId } = caller.principal
-      const id = random.uuid()
-      const clientSecretSealed = await seal(tenantId, id, draft.clientSecret)
-      const now = clock.now()
-      const { clientSecret: _, ...configuration } = draft
-      const row = {
-        ...configuration,
-        tenantId,
-        id,
-        clientSecretSealed,
-        createdAt: now,
-        updatedAt: now,
-      }
-      return database.tenant(
-        tenantId,
-        (tx) =>
-          idempotently(
-            tx,
-            idempotency,
-            async () => {
-              const most = settings.max_providers_per_tenant
-              if (!(await insertIdentityProvider(tx, row, most)))
-                return { tag: 'full', most } as const
-              appendEvents(tx, [configured(caller, row, 'created', now, requestId)])
-              return { tag: 'created', provider: recordOf(row), replayed: false } as const
-            },
-            (outcome) => (outcome.tag === 'created' ? outcome : undefined),
-          ),
-        { signal },
-      )
-    },
-
-    async getSsoProvider({ tenantId, id }, { signal }) {
-      if (!settings.enabled) return OFF
-      if (!isUuid(id)) return UNKNOWN
-      const row = await database.tenant(tenantId, (tx) => findIdentityProvider(tx, tenantId, id), {
-        signal,
-      })
-      return row === undefined ? UNKNOWN : { tag: 'found', provider: recordOf(row) }
-    },
-
-    async updateSsoProvider({ caller, id, change }, { signal, requestId }) {
-      if (!settings.enabled) return OFF
-      if (!isUuid(id)) return UNKNOWN
-      const { tenantId } = caller.principal
-      const { clientSecret, ...rest } = change
-      const fresh = await seal(tenantId, id, clientSecret ?? null)
-      const stated = Object.fromEntries(
-        Object.entries(rest).filter(([, value]) => value !== undefined),
-      ) as Partial<Omit<ProviderDraft, 'clientSecret'>>
-      return database.tenant(
-        tenantId,
-        async (tx) => {
-          const before = await lockIdentityProvider(tx, tenantId, id)
-          if (before === undefined) return UNKNOWN
-          const name = changedName(stated.name ?? before.name, before.name)
-          if (name === null) return refusedName('/name')
-          const now = clock.now()
-          const method = stated.tokenEndpointAuthMethod ?? before.tokenEndpointAuthMethod
-          const kept = clientSecret === undefined ? before.clientSecretSealed : fresh
-          // A client without authentication needs no secret, so none is stored.
-          const sealed = method === 'none' && clientSecret == null ? null : kept
-          const row = { ...before, ...stated, name, clientSecretSealed: sealed, updatedAt: now }
-          const fault = draftFault(
-            { ...row, clientSecret: clientSecret ?? null, hasSecret: sealed !== null },
-            urlRules,
-          )
-          if (fault !== null) return fault
-          await updateIdentityProvider(tx, row)
-          appendEvents(tx, [configured(caller, row, 'changed', now, requestId)])
-          return { tag: 'found', provider: recordOf(row) } as const
-        },
-        { signal },
-      )
-    },
-
-    async deleteSsoProvider({ caller, id }, { signal, requestId }) {
-      if (!settings.enabled) return OFF
-      if (!isUuid(id)) return UNKNOWN
-      const { tenantId } = caller.principal
-      // Removes linked identities as well. They belong to accounts, so the transaction crosses tenants.
-      return database.system(
-        async (tx) => {
-          const row = await lockIdentityProvider(tx, tenantId, id)
-          if (row === undefined) return UNKNOWN
-          const now = clock.now()
-          await deleteIdentityProvider(tx, tenantId, id, now)
-          appendEvents(tx, [configured(caller, row, 'deleted', now, requestId)])
-          return { tag: 'deleted' } as const
-        },
-        { signal },
-      )
-    },
-  }
+  ])
 }
 
 /** Returns null when the configuration is valid. */
-export function draftFault(draft: CheckedDraft, rules: TargetRules): Invalid | null {
+function draftFault(draft: CheckedDraft, rules: TargetRules): Invalid | null {
   const addresses = [
     ['/issuer', draft.issuer],
     ['/authorization_endpoint', draft.authorizationEndpoint],

@@ -9,7 +9,7 @@ import {
   type OrganizationRow,
 } from '../../../storage/identity/organizations.js'
 import { fullOfTenants } from '../../../storage/identity/organization/policies.js'
-import { idempotently } from '../../../storage/platform/idempotency.js'
+import { idempotently, kept } from '../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { insertTenantUser } from '../../../storage/identity/tenant-users.js'
@@ -58,7 +58,7 @@ export const createOrganization: Handling<'createOrganization'> = async (
             ? NO_ACCOUNT
             : openOrganization(needs, tx, message, member, context)
         },
-        (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+        kept('created'),
       ),
     context,
   )
@@ -120,7 +120,7 @@ export const createTenant: Handling<'createTenant'> = async (needs, message, con
       tx,
       message.idempotency,
       async () => openTenant(needs, tx, message, found, context),
-      (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+      kept('created'),
     )
   }, context)
 }

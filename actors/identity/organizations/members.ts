@@ -17,7 +17,7 @@ import {
   setMemberRole,
 } from '../../../storage/identity/organization-members.js'
 import { organizationEventsAfter } from '../../../storage/identity/organization/events.js'
-import { idempotently } from '../../../storage/platform/idempotency.js'
+import { idempotently, kept } from '../../../storage/platform/idempotency.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
 import type { EventType } from '../../domain/events.js'
@@ -62,12 +62,7 @@ export const addOrganizationMember: Handling<'addOrganizationMember'> = async (
   const off = offFault(needs, message.caller)
   if (off !== undefined) return off
   return inOrganization(needs, message, OWNERS, context, (tx) =>
-    idempotently(
-      tx,
-      message.idempotency,
-      () => add(needs, tx, message, context),
-      (outcome) => (outcome.tag === 'member' ? outcome : undefined),
-    ),
+    idempotently(tx, message.idempotency, () => add(needs, tx, message, context), kept('member')),
   )
 }
 

@@ -4,7 +4,7 @@
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
-import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { OrganizationId, TenantId } from '../../domain/ids.js'
 import type { OrganizationRole } from '../../domain/scopes.js'
 import type { Environment } from '../../domain/tenants/tenancy.js'
@@ -415,10 +415,6 @@ export type RoleTooLow = { readonly tag: 'role_too_low'; readonly role: Organiza
 export type SlugRefused =
   | { readonly tag: 'slug_taken' }
   | { readonly tag: 'slug_invalid'; readonly detail: string }
-export type IdempotencyRefused =
-  | { readonly tag: 'idempotency_mismatch' }
-  | { readonly tag: 'idempotency_in_progress' }
-
 export const organizations = address<OrganizationsProtocol>('organizations', [
   'listOrganizations',
   'listTenants',

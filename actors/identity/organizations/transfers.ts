@@ -15,7 +15,7 @@ import {
   type TransferRow,
 } from '../../../storage/identity/organization/policies.js'
 import { findTenant } from '../../../storage/identity/tenants.js'
-import { idempotently } from '../../../storage/platform/idempotency.js'
+import { idempotently, kept } from '../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
@@ -60,7 +60,7 @@ export const startTenantTransfer: Handling<'startTenantTransfer'> = async (
       tx,
       message.idempotency,
       () => offer(needs, tx, message, from, context),
-      (done) => (done.tag === 'transfer' ? done : undefined),
+      kept('transfer'),
     ),
   )
 }

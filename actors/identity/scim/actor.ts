@@ -1,16 +1,10 @@
 /** Provisioning by directories: tokens, users, and the documents that describe the service. */
-import { defineActor } from '../../../runtime/kernel/actor.js'
-import {
-  type DocumentFacts,
-  providerConfig,
-  resourceTypeDocument,
-  schemaDocument,
-} from './documents.js'
-import { refusing } from './faults.js'
+import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
 import { tokens } from '../../oauth/tokens/protocol.js'
+import { readScimResourceType, readScimSchema, readScimServiceProviderConfig } from './documents.js'
+import { type ScimNeeds, type ScimTools, scimTools } from './needs.js'
 import { scim, type ScimProtocol } from './protocol.js'
-import { scimTokens } from './tokens.js'
-import { scimUsersOf, type ScimUsersNeeds } from './user-changes.js'
+import { authenticate, createScimToken, deleteScimToken, listScimTokens } from './tokens.js'
 import {
   createScimUser,
   deleteScimUser,
@@ -19,11 +13,6 @@ import {
   readScimUser,
   replaceScimUser,
 } from './users.js'
-
-export type ScimNeeds = ScimUsersNeeds & {
-  /** The URL of the documentation, or null. */
-  readonly documentation: string | null
-}
 
 export const scimActor = defineActor<ScimProtocol, ScimNeeds>({
   address: scim,
@@ -35,29 +24,24 @@ export const scimActor = defineActor<ScimProtocol, ScimNeeds>({
     deleteScimUser: ({ userId }) => userId,
   },
   supervision: { onFailure: 'resume' },
-  create: (needs) => {
-    const { issuer, documentation, maxResults, groups } = needs
-    const facts: DocumentFacts = { base: `${issuer}/scim/v2`, documentation, maxResults, groups }
-    const users = scimUsersOf(needs)
-    return {
-      ...scimTokens(needs),
-      createScimUser: (message, context) => createScimUser(users, message, context),
-      readScimUser: (message, context) => readScimUser(users, message, context),
-      listScimUsers: (message, context) => listScimUsers(users, message, context),
-      replaceScimUser: (message, context) => replaceScimUser(users, message, context),
-      patchScimUser: (message, context) => patchScimUser(users, message, context),
-      deleteScimUser: (message, context) => deleteScimUser(users, message, context),
-      describe: ({ kind, id }) =>
-        refusing(async () => {
-          const document =
-            kind === 'config'
-              ? providerConfig(facts)
-              : kind === 'schemas'
-                ? schemaDocument(facts, id)
-                : resourceTypeDocument(facts, id)
-          return { tag: 'described' as const, document }
-        }),
-      bulkScim: async () => ({ tag: 'not_implemented' as const }),
-    }
-  },
+  create: (needs) =>
+    boundHandlers<ScimProtocol, ScimTools>(
+      {
+        authenticate,
+        createScimToken,
+        listScimTokens,
+        deleteScimToken,
+        createScimUser,
+        readScimUser,
+        listScimUsers,
+        replaceScimUser,
+        patchScimUser,
+        deleteScimUser,
+        readScimServiceProviderConfig,
+        readScimSchema,
+        readScimResourceType,
+        bulkScim: async () => ({ tag: 'not_implemented' }),
+      },
+      scimTools(needs),
+    ),
 })

@@ -1,6 +1,7 @@
 /** ServiceProviderConfig, Schemas and ResourceTypes (RFC 7643 sections 5 to 7, RFC 7644 section 4). */
 import { ScimFault } from './faults.js'
-import type { JsonObject } from './resource.js'
+import type { Handling } from './needs.js'
+import type { Described, JsonObject, ScimRefusal } from './protocol.js'
 import { ENTERPRISE_SCHEMA, GROUP_SCHEMA, SCHEMAS, USER_SCHEMA } from './schema.js'
 
 export const LIST_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
@@ -8,18 +9,15 @@ const CONFIG_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConf
 const TYPE_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:ResourceType'
 const SCHEMA_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:Schema'
 
-export type DocumentFacts = {
-  /** The public URL of `/scim/v2`. */
-  readonly base: string
-  readonly documentation: string | null
-  readonly maxResults: number
-  readonly groups: boolean
-}
-
 const supported = (is: boolean) => ({ supported: is })
 
-export function providerConfig({ base, documentation, maxResults }: DocumentFacts): JsonObject {
-  return {
+export const readScimServiceProviderConfig: Handling<'readScimServiceProviderConfig'> = async ({
+  base,
+  documentation,
+  maxResults,
+}) => ({
+  tag: 'described',
+  document: {
     schemas: [CONFIG_SCHEMA],
     ...(documentation === null ? {} : { documentationUri: documentation }),
     patch: supported(true),
@@ -38,11 +36,11 @@ export function providerConfig({ base, documentation, maxResults }: DocumentFact
       },
     ],
     meta: { resourceType: 'ServiceProviderConfig', location: `${base}/ServiceProviderConfig` },
-  }
-}
+  },
+})
 
-/** One schema, or all of them as a list. @throws {ScimFault} 404 */
-export function schemaDocument({ base, groups }: DocumentFacts, id: string | null): JsonObject {
+/** One schema, or all of them as a list. */
+export const readScimSchema: Handling<'readScimSchema'> = async ({ base, groups }, { id }) => {
   const all = SCHEMAS.filter((schema) => groups || schema.id !== GROUP_SCHEMA).map((schema) => ({
     schemas: [SCHEMA_SCHEMA],
     ...schema,
@@ -51,11 +49,11 @@ export function schemaDocument({ base, groups }: DocumentFacts, id: string | nul
   return oneOf(all, id, ({ id: own }) => own)
 }
 
-/** One resource type, or all of them as a list. @throws {ScimFault} 404 */
-export function resourceTypeDocument(
-  { base, groups }: DocumentFacts,
-  id: string | null,
-): JsonObject {
+/** One resource type, or all of them as a list. */
+export const readScimResourceType: Handling<'readScimResourceType'> = async (
+  { base, groups },
+  { id },
+) => {
   const type = (name: string, endpoint: string, schema: string, more: JsonObject) => ({
     schemas: [TYPE_SCHEMA],
     id: name,
@@ -77,11 +75,12 @@ function oneOf<T extends JsonObject>(
   all: readonly T[],
   id: string | null,
   keyOf: (one: T) => string,
-): JsonObject {
-  if (id === null) return listOf(all, all.length, 1)
-  const found = all.find((one) => keyOf(one).toLowerCase() === id.toLowerCase())
-  if (found === undefined) throw new ScimFault(404, null, 'The resource does not exist.')
-  return found
+): Described | ScimRefusal {
+  if (id === null) return { tag: 'described', document: listOf(all, all.length, 1) }
+  const document = all.find((one) => keyOf(one).toLowerCase() === id.toLowerCase())
+  return document === undefined
+    ? new ScimFault(404, null, 'The resource does not exist.').refusal
+    : { tag: 'described', document }
 }
 
 /** A ListResponse (RFC 7644 section 3.4.2). */

@@ -1,7 +1,7 @@
 /** Provisioning of tenant users by directories (RFC 7643, RFC 7644, docs/reference/identity.md, SCIM). */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
-import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { ListCursor } from '../../domain/paging.js'
 import type { Principal } from '../../domain/principal.js'
 
@@ -10,18 +10,17 @@ export type ScimProtocol = {
   authenticate: Ask<{ readonly token: string }, ScimAuthenticated | { readonly tag: 'unknown' }>
   createScimToken: Ask<
     CreateScimToken,
-    ScimTokenCreated | UnknownOrganization | RolesBeyond | Expired | KeyRefused
+    ScimTokenCreated | UnknownOrganization | RolesBeyond | Expired | IdempotencyRefused
   >
   listScimTokens: Ask<ListScimTokens, ScimTokensListed>
   deleteScimToken: Ask<
     { readonly caller: Caller; readonly tokenId: string },
     { readonly tag: 'deleted' } | { readonly tag: 'unknown_token' }
   >
-  /** ServiceProviderConfig, Schemas and ResourceTypes. Null: all of a kind. */
-  describe: Ask<
-    { readonly kind: 'config' | 'schemas' | 'resource_types'; readonly id: string | null },
-    Described | ScimRefusal
-  >
+  readScimServiceProviderConfig: Ask<Record<never, never>, Described | ScimRefusal>
+  /** A schema by its URI, or a resource type by its name. Null: all of them. */
+  readScimSchema: Ask<{ readonly id: string | null }, Described | ScimRefusal>
+  readScimResourceType: Ask<{ readonly id: string | null }, Described | ScimRefusal>
   createScimUser: Ask<WriteUser & AskedAttributes, ScimUserCreated | ScimRefusal>
   readScimUser: Ask<OneScimUser & AskedAttributes, ScimUserFound | ScimRefusal>
   listScimUsers: Ask<ListScimUsers & AskedAttributes, ScimUsersListed | ScimRefusal>
@@ -96,10 +95,6 @@ export type RolesBeyond = {
 }
 /** `expires_at` is not in the future. */
 export type Expired = { readonly tag: 'expired' }
-export type KeyRefused =
-  | { readonly tag: 'idempotency_mismatch' }
-  | { readonly tag: 'idempotency_in_progress' }
-
 export type ListScimTokens = {
   readonly caller: Caller
   readonly limit: number
@@ -150,7 +145,9 @@ export type ScimUsersListed = {
 export const scim = address<ScimProtocol>('scim', [
   'authenticate',
   'listScimTokens',
-  'describe',
+  'readScimServiceProviderConfig',
+  'readScimSchema',
+  'readScimResourceType',
   'readScimUser',
   'listScimUsers',
 ])

@@ -1,6 +1,5 @@
 /** The statements and events of a change of a user. Everything here runs in the transaction of its request. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
 import {
   findScimUser,
   moveTenantUser,
@@ -16,25 +15,23 @@ import {
   suspendTenantUser,
   updateTenantUser,
 } from '../../../storage/identity/tenant-users.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
 import { voidTickets } from '../../../storage/operations/mail-tickets.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
-import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import { audited, type Caller } from '../../domain/audit.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import type { Caller } from '../../domain/audit.js'
 import type { EventType, NewEvent } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
-import type { MailQueue } from '../../platform/mail/mail-queue.js'
-import type { InvitationsSettings } from '../sign-in/settings.js'
-import { endUser, type EndingNeeds, userEvent } from '../users/ending.js'
+import { recordAction } from '../../platform/recorded-action.js'
+import { endUser, userEvent } from '../users/ending.js'
 import { isFixtureLimit } from '../users/fixtures.js'
-import { invitationMessages, type PreparedInvitation } from '../users/invitations.js'
+import type { PreparedInvitation } from '../users/invitations.js'
 import { MEMBER_CONSTRAINT, provideAccount } from '../users/provisioning.js'
 import { holdsLess, isProtectedOwner, rolesBeyond } from '../users/rules.js'
 import { refusing, ScimFault } from './faults.js'
+import type { ScimTools } from './needs.js'
 import { type Person, personOf, presentedUser, resourceOf } from './person.js'
 import { isMatch } from './precondition.js'
 import type { Conditional, OneScimUser } from './protocol.js'
-import { scimProvisioning } from './provisioning.js'
 import type { Resource } from './resource.js'
 
 const SUBJECT_BYTES = 24
@@ -42,31 +39,9 @@ const SUBJECT_BYTES = 24
 const NO_MAILBOX = 'scim.invalid'
 const USER_NAME_CONSTRAINT = 'scim_users_user_name'
 
-export type ScimUsersNeeds = EndingNeeds & {
-  readonly database: Database
-  readonly clock: Clock
-  readonly mail: MailQueue
-  readonly invitations: InvitationsSettings
-  /** `oidc.issuer_url`. */
-  readonly issuer: string
-  /** `scim.max_results`. */
-  readonly maxResults: number
-  /** `scim.groups_enabled`. */
-  readonly groups: boolean
-}
-
-export type ScimUsers = ReturnType<typeof scimUsersOf>
-
-export const scimUsersOf = (needs: ScimUsersNeeds) => ({
-  ...needs,
-  base: `${needs.issuer}/scim/v2`,
-  messages: invitationMessages(needs),
-  provisioning: scimProvisioning(needs),
-})
-
 /** A request of a directory in its transaction. */
 export type Change = {
-  readonly needs: ScimUsers
+  readonly needs: ScimTools
   readonly tx: Transaction
   readonly caller: Caller
   readonly context: MessageContext
@@ -84,7 +59,7 @@ const protectedOwner = () =>
  * @param signal undefined: a suspension must not depend on the caller's connection.
  */
 export const changing = <T>(
-  needs: ScimUsers,
+  needs: ScimTools,
   caller: Caller,
   context: MessageContext,
   work: (change: Change) => Promise<T>,
@@ -262,17 +237,11 @@ export async function storeUser(change: Change, row: ScimUserRow, after: Resourc
   events.push(...(await setActive(change, row, person.active)))
   if (changed.length > 0) {
     const roles = { roles: person.roles, roles_before: row.roles }
-    appendAudit(tx, [
-      audited(caller, {
-        id: needs.random.uuid(),
-        tenantId,
-        type: 'admin.user.updated',
-        occurredAt: now,
-        resource: { type: 'tenant_user', id },
-        requestId: context.requestId,
-        data: { changed, ...(has('roles') ? roles : {}) },
-      }),
-    ])
+    recordAction(needs, tx, caller, context, {
+      type: 'admin.user.updated',
+      resource: { type: 'tenant_user', id },
+      data: { changed, ...(has('roles') ? roles : {}) },
+    })
   }
   if (events.length > 0) appendEvents(tx, events)
 }

@@ -19,16 +19,10 @@ import { refusing } from './faults.js'
 import { parseFilter } from './filter.js'
 import { patched } from './patch.js'
 import { pageOf } from './paging.js'
+import type { Handling, ScimTools } from './needs.js'
 import { personOf, presentedUser, resourceOf } from './person.js'
 import { projection } from './projection.js'
-import type {
-  AskedAttributes,
-  Conditional,
-  ListScimUsers,
-  OneScimUser,
-  ScimProtocol,
-  WriteUser,
-} from './protocol.js'
+import type { AskedAttributes, Conditional, OneScimUser, WriteUser } from './protocol.js'
 import { membersOf, readResource, type Resource } from './resource.js'
 import { USER_RESOURCE } from './schema.js'
 import { searched } from './search.js'
@@ -42,16 +36,14 @@ import {
   InvitationNeeded,
   lockedUser,
   provisionedEvent,
-  type ScimUsers,
   storeUser,
   unknownUser,
 } from './user-changes.js'
 
-type Outcome<K extends keyof ScimProtocol> = Promise<ScimProtocol[K]['reply']>
 type ChangeUser = OneScimUser & WriteUser & Conditional & AskedAttributes
 
 async function shown(
-  { base, groups }: ScimUsers,
+  { base, groups }: ScimTools,
   tx: Transaction,
   message: OneScimUser & AskedAttributes,
 ) {
@@ -60,11 +52,7 @@ async function shown(
   return { tag: 'found' as const, id: message.userId, resource: project(resource), version }
 }
 
-export const createScimUser = (
-  needs: ScimUsers,
-  message: WriteUser & AskedAttributes,
-  context: MessageContext,
-): Outcome<'createScimUser'> =>
+export const createScimUser: Handling<'createScimUser'> = (needs, message, context) =>
   refusing(async () => {
     const { caller } = message
     const person = personOf(readResource(message.body))
@@ -103,16 +91,13 @@ export const createScimUser = (
     }
   })
 
-export const readScimUser = (
-  needs: ScimUsers,
-  message: OneScimUser & AskedAttributes,
-  { signal }: MessageContext,
-) => refusing(() => needs.database.system((tx) => shown(needs, tx, message), { signal }))
+export const readScimUser: Handling<'readScimUser'> = (needs, message, context) =>
+  refusing(() => needs.database.system((tx) => shown(needs, tx, message), context))
 
-export const listScimUsers = (
-  { base, groups, clock, database, maxResults }: ScimUsers,
-  message: ListScimUsers & AskedAttributes,
-  { signal }: MessageContext,
+export const listScimUsers: Handling<'listScimUsers'> = (
+  { base, groups, clock, database, maxResults },
+  message,
+  context,
 ) =>
   refusing(async () => {
     const { filter, caller } = message
@@ -124,23 +109,20 @@ export const listScimUsers = (
     const page = pageOf(message, maxResults)
     const { tenantId } = caller.principal
     const shownOf = (row: ScimUserRow) => presentedUser(row, base, groups).resource
-    const { found, total } = await database.system(
-      async (tx) => {
-        if (rest !== null)
-          return searched(page, clock, rest, shownOf, (batch) =>
-            scimUserPage(tx, tenantId, condition, batch),
-          )
-        const { rows, total } = await matchingPage(tx, tenantId, condition, page)
-        return { found: rows.map(shownOf), total }
-      },
-      { signal },
-    )
+    const { found, total } = await database.system(async (tx) => {
+      if (rest !== null)
+        return searched(page, clock, rest, shownOf, (batch) =>
+          scimUserPage(tx, tenantId, condition, batch),
+        )
+      const { rows, total } = await matchingPage(tx, tenantId, condition, page)
+      return { found: rows.map(shownOf), total }
+    }, context)
     const resources = found.map(project)
     return { tag: 'listed' as const, total, startIndex: page.offset + 1, resources }
   })
 
 const changedTo = (
-  needs: ScimUsers,
+  needs: ScimTools,
   message: ChangeUser,
   context: MessageContext,
   afterOf: (row: ScimUserRow) => Resource,
@@ -151,7 +133,7 @@ const changedTo = (
     return shown(needs, change.tx, message)
   })
 
-export const replaceScimUser = (needs: ScimUsers, message: ChangeUser, context: MessageContext) =>
+export const replaceScimUser: Handling<'replaceScimUser'> = (needs, message, context) =>
   changedTo(needs, message, context, (row) => {
     const given = readResource(message.body)
     const members = membersOf(message.body)
@@ -162,17 +144,13 @@ export const replaceScimUser = (needs: ScimUsers, message: ChangeUser, context: 
     return given
   })
 
-export const patchScimUser = (needs: ScimUsers, message: ChangeUser, context: MessageContext) =>
+export const patchScimUser: Handling<'patchScimUser'> = (needs, message, context) =>
   changedTo(needs, message, context, (row) => {
     const { id: _id, ...after } = patched({ ...resourceOf(row), id: row.id }, message.body)
     return after
   })
 
-export const deleteScimUser = (
-  needs: ScimUsers,
-  message: OneScimUser & Conditional,
-  context: MessageContext,
-) =>
+export const deleteScimUser: Handling<'deleteScimUser'> = (needs, message, context) =>
   changing(needs, message.caller, context, async (change) => {
     const { tx, now } = change
     const user = await lockedUser(change, message)

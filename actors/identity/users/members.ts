@@ -4,7 +4,7 @@
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { voidTickets } from '../../../storage/operations/mail-tickets.js'
-import { idempotently } from '../../../storage/platform/idempotency.js'
+import { idempotently, kept } from '../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import {
@@ -175,7 +175,7 @@ export const createTenantUser: Handling<'createTenantUser'> = async (needs, mess
           tx,
           message.idempotency,
           () => insert(needs, tx, message, passwordHash, invitation, context),
-          (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+          kept('created'),
         ),
       context,
     )

@@ -4,7 +4,7 @@
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
-import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { OrganizationId, TenantId } from '../../domain/ids.js'
 import type { ListCursor } from '../../domain/paging.js'
 import type { Profile } from '../../domain/people/profile-claims.js'
@@ -15,7 +15,10 @@ export type UsersProtocol = {
    */
   prepareFixture: Ask<Record<never, never>, FixturePrepared | Busy>
   /** Mints another fixture user of a sandbox; at most five are active. */
-  mintFixtureUser: Ask<MintFixture, FixtureMinted | NotSandbox | FixtureLimit | Busy | KeyRefused>
+  mintFixtureUser: Ask<
+    MintFixture,
+    FixtureMinted | NotSandbox | FixtureLimit | Busy | IdempotencyRefused
+  >
   /** Sets a new password for a fixture user; without an id, for the oldest active one. */
   rotateFixtureUserPassword: Ask<
     RotateFixture,
@@ -30,7 +33,7 @@ export type UsersProtocol = {
     | PasswordUnacceptable
     | PasswordRefused
     | Busy
-    | KeyRefused
+    | IdempotencyRefused
     | MailThrottled
   >
   /** Resends the invitation of a user who has not accepted yet. */
@@ -104,10 +107,6 @@ export type FixtureMinted = {
 }
 export type NotSandbox = { readonly tag: 'not_sandbox' }
 export type FixtureLimit = { readonly tag: 'fixture_user_limit' }
-export type KeyRefused =
-  | { readonly tag: 'idempotency_mismatch' }
-  | { readonly tag: 'idempotency_in_progress' }
-
 export type RotateFixture = { readonly caller: Caller; readonly userId: string | null }
 export type FixtureRotated = {
   readonly tag: 'rotated'

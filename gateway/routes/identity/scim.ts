@@ -165,51 +165,51 @@ export const scimRoutes: readonly Route[] = [
     }),
     replies: { deleted: empty(204), refused: scimRefused([403, 404, 409, 412]) },
   }),
-  route(scim, 'describe', {
+  route(scim, 'readScimServiceProviderConfig', {
     ...scimRoute,
     method: 'GET',
     path: '/scim/v2/ServiceProviderConfig',
     operationId: 'readScimServiceProviderConfig',
     summary: 'Read what the service supports',
-    message: () => ({ kind: 'config' as const, id: null }),
+    message: () => ({}),
     replies: { described: described(ScimDocument), refused: scimRefused([404]) },
   }),
-  route(scim, 'describe', {
+  route(scim, 'readScimSchema', {
     ...scimRoute,
     method: 'GET',
     path: '/scim/v2/Schemas',
     operationId: 'listScimSchemas',
     summary: 'List the schemas',
-    message: () => ({ kind: 'schemas' as const, id: null }),
+    message: () => ({ id: null }),
     replies: { described: described(ScimList), refused: scimRefused([404]) },
   }),
-  route(scim, 'describe', {
+  route(scim, 'readScimSchema', {
     ...scimRoute,
     method: 'GET',
     path: '/scim/v2/Schemas/{schema_uri}',
     operationId: 'readScimSchema',
     summary: 'Read a schema',
     params: z.object({ schema_uri: z.string().max(256) }),
-    message: ({ params }) => ({ kind: 'schemas' as const, id: params.schema_uri }),
+    message: ({ params }) => ({ id: params.schema_uri }),
     replies: { described: described(ScimDocument), refused: scimRefused([404]) },
   }),
-  route(scim, 'describe', {
+  route(scim, 'readScimResourceType', {
     ...scimRoute,
     method: 'GET',
     path: '/scim/v2/ResourceTypes',
     operationId: 'listScimResourceTypes',
     summary: 'List the resource types',
-    message: () => ({ kind: 'resource_types' as const, id: null }),
+    message: () => ({ id: null }),
     replies: { described: described(ScimList), refused: scimRefused([404]) },
   }),
-  route(scim, 'describe', {
+  route(scim, 'readScimResourceType', {
     ...scimRoute,
     method: 'GET',
     path: '/scim/v2/ResourceTypes/{name}',
     operationId: 'readScimResourceType',
     summary: 'Read a resource type',
     params: z.object({ name: z.string().max(64) }),
-    message: ({ params }) => ({ kind: 'resource_types' as const, id: params.name }),
+    message: ({ params }) => ({ id: params.name }),
     replies: { described: described(ScimDocument), refused: scimRefused([404]) },
   }),
   route(scim, 'bulkScim', {

@@ -1,11 +1,8 @@
 import { createHash } from 'node:crypto'
 import test from 'ava'
 import { Client } from 'pg'
-import {
-  type IdempotencyClaim,
-  idempotently,
-  sweepIdempotencyKeys,
-} from '../../../storage/platform/idempotency.js'
+import type { IdempotencyClaim } from '../../../actors/domain/idempotency.js'
+import { idempotently, sweepIdempotencyKeys } from '../../../storage/platform/idempotency.js'
 import { type FreshDatabase, freshDatabase } from '../../support/storage/database.js'
 
 const A = '018f0000-0000-7000-8000-00000000000a'
