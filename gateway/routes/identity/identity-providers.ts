@@ -6,7 +6,7 @@ import {
   type ProviderRecord,
 } from '../../../actors/identity/identity-providers/protocol.js'
 import { callerOf } from '../../request/caller.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import {
   changeOf,
@@ -62,12 +62,7 @@ export const identityProviderRoutes: readonly Route[] = [
     query: PageQuery,
     message: ({ query, principal }) => ({ tenantId: principal.tenantId, ...readPage(query) }),
     replies: {
-      listed: reply(
-        200,
-        z.array(Provider),
-        (listed) => listed.providers.map(providerJson),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(Provider, (listed) => listed.providers.map(providerJson)),
       off,
     },
   }),
@@ -144,12 +139,7 @@ export const identityProviderRoutes: readonly Route[] = [
     query: PageQuery,
     message: ({ query, principal }) => ({ tenantId: principal.tenantId, ...readPage(query) }),
     replies: {
-      listed: reply(
-        200,
-        z.array(Domain),
-        (listed) => listed.domains.map(domainJson),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(Domain, (listed) => listed.domains.map(domainJson)),
       off,
     },
   }),

@@ -4,8 +4,7 @@ import {
   type OrganizationEventRecord,
   organizations,
 } from '../../../actors/identity/organizations/protocol.js'
-import { callerOf } from '../../request/caller.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import { uuid } from '../../request/ids.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
@@ -14,6 +13,7 @@ import {
   Member,
   memberJson,
   notOperator,
+  ofOrganization,
   OrganizationId,
   organizationsOff,
   Role,
@@ -86,17 +86,11 @@ export const organizationMemberRoutes: readonly Route[] = [
     params: OrganizationId,
     query: PageQuery,
     message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
+      ...ofOrganization(request),
       ...readPage(request.query),
     }),
     replies: {
-      listed: reply(
-        200,
-        z.array(Member),
-        (listed) => listed.members.map(memberJson),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(Member, (listed) => listed.members.map(memberJson)),
       ...refusals,
     },
   }),
@@ -115,8 +109,7 @@ export const organizationMemberRoutes: readonly Route[] = [
     params: OrganizationId,
     query: eventsQuery('`next_after` of the last answer; 0, the default, is the oldest.'),
     message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
+      ...ofOrganization(request),
       after: request.query.after ?? 0,
       limit: request.query.limit ?? EVENTS_MAX,
     }),
@@ -143,8 +136,7 @@ export const organizationMemberRoutes: readonly Route[] = [
     params: OrganizationId,
     body: json(AddMember),
     message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
+      ...ofOrganization(request),
       who:
         request.body.agent_id === undefined
           ? { email: request.body.email }
@@ -173,8 +165,7 @@ export const organizationMemberRoutes: readonly Route[] = [
     params: MemberParams,
     body: json(z.object({ role: Role }).meta({ id: 'OrganizationMemberChange' })),
     message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
+      ...ofOrganization(request),
       memberId: request.params.member_id,
       role: request.body.role,
     }),
@@ -196,8 +187,7 @@ export const organizationMemberRoutes: readonly Route[] = [
       'tenants where they have one.',
     params: MemberParams,
     message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
+      ...ofOrganization(request),
       memberId: request.params.member_id,
     }),
     replies: {

@@ -1,12 +1,12 @@
 /** Name, support contact and suspension of organizations and tenants. */
-import { z } from 'zod'
 import type { NameRefused } from '../../../actors/domain/shown-names.js'
 import { organizations } from '../../../actors/identity/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { json, type Route, reply, route, problem } from '../../route.js'
 import {
   notOperator,
+  ofOrganization,
   OrganizationId,
   organizationFound,
   OrganizationRecord,
@@ -49,7 +49,7 @@ const ACCESS =
   'For owners and admins of the organization, with a control-plane token or a user token, and ' +
   'for operators of the deployment (deployment:manage).'
 
-const ofOrganization = {
+const organizationReplies = {
   found: organizationFound,
   not_operator: notOperator,
   unknown_organization: unknownOrganization,
@@ -89,11 +89,8 @@ export const organizationRecordRoutes: readonly Route[] = [
     exposure: 'public',
     security: readers,
     params: OrganizationId,
-    message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
-    }),
-    replies: ofOrganization,
+    message: ofOrganization,
+    replies: organizationReplies,
   }),
   route(organizations, 'updateOrganization', {
     method: 'PATCH',
@@ -107,12 +104,11 @@ export const organizationRecordRoutes: readonly Route[] = [
     params: OrganizationId,
     body: json(RecordChange),
     message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
+      ...ofOrganization(request),
       name: request.body.name,
       supportContact: request.body.support_contact,
     }),
-    replies: { ...ofOrganization, invalid },
+    replies: { ...organizationReplies, invalid },
   }),
   route(organizations, 'readTenant', {
     method: 'GET',
@@ -161,11 +157,8 @@ export const organizationRecordRoutes: readonly Route[] = [
     query: PageQuery,
     message: ({ query }) => readPage(query),
     replies: {
-      listed: reply(
-        200,
-        z.array(OrganizationRecord),
-        (listed) => listed.organizations.map(organizationRecordJson),
-        ({ next }, context) => nextLink(next, context),
+      listed: pageReply(OrganizationRecord, (listed) =>
+        listed.organizations.map(organizationRecordJson),
       ),
     },
   }),
@@ -181,12 +174,7 @@ export const organizationRecordRoutes: readonly Route[] = [
     query: PageQuery,
     message: ({ query }) => readPage(query),
     replies: {
-      listed: reply(
-        200,
-        z.array(Tenant),
-        (listed) => listed.tenants.map(tenantJson),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(Tenant, (listed) => listed.tenants.map(tenantJson)),
     },
   }),
   ...(['suspend', 'reactivate'] as const).flatMap((verb) => {

@@ -5,6 +5,7 @@ import type {
   FoundOrganization,
   MemberRecord,
 } from '../../../actors/identity/organizations/protocol.js'
+import { callerOf } from '../../request/caller.js'
 import { problem, reply } from '../../route.js'
 import { ChangedName } from '../../../actors/domain/entities/names.js'
 
@@ -15,6 +16,12 @@ const Id = z.string().max(64)
 export const OrganizationId = z.object({ organization_id: Id })
 export const TenantId = z.object({ tenant_id: Id })
 export const AccountId = z.object({ account_id: Id })
+
+export const ofOrganization = (
+  request: Parameters<typeof callerOf>[0] & {
+    readonly params: { readonly organization_id: string }
+  },
+) => ({ caller: callerOf(request), organizationId: request.params.organization_id })
 
 export const SupportContact = z
   .string()

@@ -7,13 +7,15 @@ import {
   type TenantRecord,
 } from '../../../actors/identity/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 import { ChosenName } from '../../../actors/domain/entities/names.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import {
   limitReached,
   notOperator,
+  ofOrganization,
+  OrganizationId,
   organizationsOff,
   SupportContact,
   suspended,
@@ -79,8 +81,6 @@ const TenantTokenBody = z
   .object({ ...tokenMembers, tenant_id: z.uuid(), tenant_slug: z.string() })
   .meta({ id: 'TenantToken' })
 
-const OrganizationParams = z.object({ organization_id: z.string().max(64) })
-
 const policyDenied = problem(403, 'policy-denied', {
   detail: 'An access policy of the tenant refuses this token.',
 })
@@ -110,12 +110,7 @@ export const organizationRoutes: readonly Route[] = [
       ...readPage(request.query),
     }),
     replies: {
-      listed: reply(
-        200,
-        z.array(Organization),
-        (listed) => listed.organizations.map(organizationJson),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(Organization, (listed) => listed.organizations.map(organizationJson)),
       not_operator: notOperator,
     },
   }),
@@ -173,11 +168,8 @@ export const organizationRoutes: readonly Route[] = [
       ...bound,
     },
     onceOnly: true,
-    params: OrganizationParams,
-    message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
-    }),
+    params: OrganizationId,
+    message: ofOrganization,
     replies: {
       issued: reply(200, BoundToken, tokenJson),
       not_operator: notOperator,
@@ -194,20 +186,14 @@ export const organizationRoutes: readonly Route[] = [
     tags,
     exposure: 'public',
     security: { scheme: 'bearer', controlPlaneTokens: 'owner', scopes: ['org:read'], ...bound },
-    params: OrganizationParams,
+    params: OrganizationId,
     query: PageQuery,
     message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
+      ...ofOrganization(request),
       ...readPage(request.query),
     }),
     replies: {
-      listed: reply(
-        200,
-        z.array(Tenant),
-        (listed) => listed.tenants.map(tenantJson),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(Tenant, (listed) => listed.tenants.map(tenantJson)),
       not_operator: notOperator,
       unknown_organization: unknownOrganization,
     },
@@ -231,11 +217,10 @@ export const organizationRoutes: readonly Route[] = [
       ...bound,
     },
     idempotent: true,
-    params: OrganizationParams,
+    params: OrganizationId,
     body: json(CreateTenant),
     message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
+      ...ofOrganization(request),
       name: request.body.name,
       slug: request.body.slug,
       environment: request.body.environment,
@@ -276,10 +261,9 @@ export const organizationRoutes: readonly Route[] = [
       ...bound,
     },
     onceOnly: true,
-    params: OrganizationParams.extend({ tenant_id: z.string().max(64) }),
+    params: OrganizationId.extend({ tenant_id: z.string().max(64) }),
     message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
+      ...ofOrganization(request),
       tenantId: request.params.tenant_id,
     }),
     replies: {

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { scim, type ScimTokenRecord } from '../../../actors/identity/scim/protocol.js'
 import { callerOf } from '../../request/caller.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 
@@ -73,12 +73,7 @@ export const scimTokenRoutes: readonly Route[] = [
     query: PageQuery,
     message: (request) => ({ caller: callerOf(request), ...readPage(request.query) }),
     replies: {
-      listed: reply(
-        200,
-        z.array(ScimToken),
-        ({ tokens }) => tokens.map(tokenJson),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(ScimToken, ({ tokens }) => tokens.map(tokenJson)),
     },
   }),
   route(scim, 'createScimToken', {

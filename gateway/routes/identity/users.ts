@@ -8,7 +8,7 @@ import {
   users,
 } from '../../../actors/identity/users/protocol.js'
 import { callerOf } from '../../request/caller.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import { stepUpNeeded } from '../operations/step-up.js'
@@ -28,7 +28,6 @@ const USERS = '/api/v1/tenant-users'
 const USER = `${USERS}/{user_id}`
 
 const tags = ['Tenant users'] as const
-const sandboxTags = ['Sandbox'] as const
 const readers = {
   scheme: 'bearer',
   controlPlaneTokens: 'operator',
@@ -42,7 +41,11 @@ const managers = {
 /** A person acts, by a recent sign-in with two factors. */
 const resetters = { ...managers, subjects: ['human'], direct: 'required' } as const
 /** The control plane is no sandbox. */
-const environmentManagers = { ...managers, controlPlaneTokens: 'refused' } as const
+const ofSandbox = {
+  tags: ['Sandbox'],
+  exposure: 'public',
+  security: { ...managers, controlPlaneTokens: 'refused' },
+} as const
 
 const SESSIONS = `${USER}/sessions`
 const UserSession = z
@@ -98,6 +101,11 @@ function cursorOf(query: z.output<typeof ListQuery>): ListUsers['after'] {
 }
 
 const UserParams = z.object({ user_id: z.string().max(64) })
+const managed = { tags, exposure: 'internal', security: managers, params: UserParams } as const
+
+const ofUser = (
+  request: Parameters<typeof callerOf>[0] & { readonly params: { readonly user_id: string } },
+) => ({ caller: callerOf(request), userId: request.params.user_id })
 
 const unknownUser = problem(404, 'not-found', { detail: 'The user does not exist.' })
 const found = reply(200, TenantUser, ({ user }: { user: UserRecord }) => userJson(user))
@@ -141,6 +149,12 @@ const rotated = reply(
     rotated_at: user.rotatedAt.toISOString(),
   }),
 )
+const rotatedReplies = {
+  rotated,
+  unknown_user: unknownUser,
+  roles_beyond_caller: fixtureBeyond,
+  busy,
+}
 
 const mailThrottled = problem(
   429,
@@ -185,9 +199,7 @@ export const userRoutes: readonly Route[] = [
     operationId: 'mintFixtureUser',
     summary: 'Mint another fixture user of a sandbox',
     description: 'At most five are active at a time. The password is shown once.',
-    tags: sandboxTags,
-    exposure: 'public',
-    security: environmentManagers,
+    ...ofSandbox,
     idempotent: true,
     onceOnly: true,
     message: (request) => ({
@@ -220,16 +232,11 @@ export const userRoutes: readonly Route[] = [
     path: '/api/v1/sandbox/fixture-users/{user_id}/rotate-password',
     operationId: 'rotateFixtureUserPassword',
     summary: 'Set a new password for a fixture user; its sessions end',
-    tags: sandboxTags,
-    exposure: 'public',
-    security: environmentManagers,
+    ...ofSandbox,
     onceOnly: true,
     params: UserParams,
-    message: (request) => ({
-      caller: callerOf(request),
-      userId: request.params.user_id,
-    }),
-    replies: { rotated, unknown_user: unknownUser, roles_beyond_caller: fixtureBeyond, busy },
+    message: ofUser,
+    replies: rotatedReplies,
   }),
   route(users, 'rotateFixtureUserPassword', {
     method: 'POST',
@@ -243,15 +250,13 @@ export const userRoutes: readonly Route[] = [
       link: '/documentation/reference/http.md#versions-and-deprecation',
       instead: 'rotateFixtureUserPassword',
     },
-    tags: sandboxTags,
-    exposure: 'public',
-    security: environmentManagers,
+    ...ofSandbox,
     onceOnly: true,
     message: (request) => ({
       caller: callerOf(request),
       userId: null,
     }),
-    replies: { rotated, unknown_user: unknownUser, roles_beyond_caller: fixtureBeyond, busy },
+    replies: rotatedReplies,
   }),
   route(users, 'listTenantUsers', {
     method: 'GET',
@@ -276,12 +281,7 @@ export const userRoutes: readonly Route[] = [
       after: cursorOf(query),
     }),
     replies: {
-      listed: reply(
-        200,
-        z.array(TenantUser),
-        (listed) => listed.users.map(userJson),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(TenantUser, (listed) => listed.users.map(userJson)),
     },
   }),
   route(users, 'createTenantUser', {
@@ -345,14 +345,8 @@ export const userRoutes: readonly Route[] = [
     description:
       'The previous link becomes invalid. 429 with Retry-After when the invitation limit of the address or the ' +
       'tenant is reached; 403 when a sandbox may not send mail to the address.',
-    tags,
-    exposure: 'internal',
-    security: managers,
-    params: UserParams,
-    message: (request) => ({
-      caller: callerOf(request),
-      userId: request.params.user_id,
-    }),
+    ...managed,
+    message: ofUser,
     replies: {
       found,
       unknown_user: unknownUser,
@@ -369,14 +363,9 @@ export const userRoutes: readonly Route[] = [
     path: USER,
     operationId: 'readTenantUser',
     summary: 'Read a user',
-    tags,
-    exposure: 'internal',
+    ...managed,
     security: readers,
-    params: UserParams,
-    message: (request) => ({
-      caller: callerOf(request),
-      userId: request.params.user_id,
-    }),
+    message: ofUser,
     replies: { found, unknown_user: unknownUser },
   }),
   route(users, 'updateTenantUser', {
@@ -387,14 +376,10 @@ export const userRoutes: readonly Route[] = [
     description:
       'Values of the tenant win over those of the account in this tenant only. The user cannot change them on the ' +
       'account page; null returns the claim to the user.',
-    tags,
-    exposure: 'internal',
-    security: managers,
-    params: UserParams,
+    ...managed,
     body: json(ChangeTenantUser),
     message: (request) => ({
-      caller: callerOf(request),
-      userId: request.params.user_id,
+      ...ofUser(request),
       displayName: request.body.display_name,
       profile: profileOf(request.body),
       roles: request.body.roles,
@@ -415,14 +400,8 @@ export const userRoutes: readonly Route[] = [
     summary: 'Remove a user from the tenant; their sessions here end at once',
     description:
       'The record stays, listed with status=removed. A new invitation restores the same sub.',
-    tags,
-    exposure: 'internal',
-    security: managers,
-    params: UserParams,
-    message: (request) => ({
-      caller: callerOf(request),
-      userId: request.params.user_id,
-    }),
+    ...managed,
+    message: ofUser,
     replies: { removed: empty(204), unknown_user: unknownUser, owner_above_caller, last_owner },
   }),
   route(users, 'suspendTenantUser', {
@@ -431,14 +410,8 @@ export const userRoutes: readonly Route[] = [
     operationId: 'suspendTenantUser',
     summary: 'Suspend a user; their sessions here end at once',
     description: 'Repeating the request changes nothing.',
-    tags,
-    exposure: 'internal',
-    security: managers,
-    params: UserParams,
-    message: (request) => ({
-      caller: callerOf(request),
-      userId: request.params.user_id,
-    }),
+    ...managed,
+    message: ofUser,
     replies: { found, unknown_user: unknownUser, owner_above_caller, last_owner },
   }),
   route(users, 'reactivateTenantUser', {
@@ -447,14 +420,8 @@ export const userRoutes: readonly Route[] = [
     operationId: 'reactivateTenantUser',
     summary: 'Lift a suspension: restores the previous status of the user',
     description: 'Repeating the request changes nothing.',
-    tags,
-    exposure: 'internal',
-    security: managers,
-    params: UserParams,
-    message: (request) => ({
-      caller: callerOf(request),
-      userId: request.params.user_id,
-    }),
+    ...managed,
+    message: ofUser,
     replies: {
       found,
       unknown_user: unknownUser,
@@ -473,11 +440,9 @@ export const userRoutes: readonly Route[] = [
     description:
       'The old password stops working and the sessions in this tenant end at once; sessions in other tenants stay ' +
       `until the link is used. ${RESET_RULE}`,
-    tags,
-    exposure: 'internal',
+    ...managed,
     security: resetters,
-    params: UserParams,
-    message: (request) => ({ caller: callerOf(request), userId: request.params.user_id }),
+    message: ofUser,
     replies: resetReplies,
   }),
   route(users, 'resetTenantUserFactors', {
@@ -489,11 +454,9 @@ export const userRoutes: readonly Route[] = [
       'Passkeys, authenticator app and recovery codes are removed and the sessions in this tenant end at once; ' +
       'password, phone and linked identities stay. The person gets a message, with a link that sets a password ' +
       `where no other way to sign in is left. ${RESET_RULE}`,
-    tags,
-    exposure: 'internal',
+    ...managed,
     security: resetters,
-    params: UserParams,
-    message: (request) => ({ caller: callerOf(request), userId: request.params.user_id }),
+    message: ofUser,
     replies: resetReplies,
   }),
   route(users, 'listTenantUserSessions', {
@@ -502,11 +465,8 @@ export const userRoutes: readonly Route[] = [
     operationId: 'listTenantUserSessions',
     summary: 'List where a user is signed in to the tenant',
     description: 'The open browser sessions, most recently used first, at most 100.',
-    tags,
-    exposure: 'internal',
-    security: managers,
-    params: UserParams,
-    message: (request) => ({ caller: callerOf(request), userId: request.params.user_id }),
+    ...managed,
+    message: ofUser,
     replies: {
       sessions: reply(200, z.array(UserSession), ({ sessions }) => sessions.map(sessionJson)),
       unknown_user: unknownUser,
@@ -517,13 +477,10 @@ export const userRoutes: readonly Route[] = [
     path: `${SESSIONS}/{session_id}`,
     operationId: 'revokeTenantUserSession',
     summary: 'Sign a user out of one browser; tokens of that sign-in end at once',
-    tags,
-    exposure: 'internal',
-    security: managers,
+    ...managed,
     params: UserParams.extend({ session_id: z.string().max(64) }),
     message: (request) => ({
-      caller: callerOf(request),
-      userId: request.params.user_id,
+      ...ofUser(request),
       sessionId: request.params.session_id,
     }),
     replies: {

@@ -8,13 +8,14 @@ import {
 } from '../../../../actors/identity/billing/protocol.js'
 import { callerOf } from '../../../request/caller.js'
 import { uuid } from '../../../request/ids.js'
-import { nextLink, PageQuery, readPage } from '../../../request/paging.js'
+import { PageQuery, pageReply, readPage } from '../../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../../route.js'
 import { DisplayName } from '../../../../actors/domain/entities/names.js'
 import { idempotencyRefusals } from '../../operations/idempotency-refusals.js'
 import { deployment } from '../organization-records.js'
 import {
   notOperator,
+  ofOrganization,
   OrganizationId,
   roleTooLow,
   unknownOrganization,
@@ -117,12 +118,7 @@ export const billingRoutes: readonly Route[] = [
     query: PageQuery,
     message: ({ query }) => readPage(query),
     replies: {
-      listed: reply(
-        200,
-        z.array(Plan),
-        ({ plans }) => plans.map(planJson),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(Plan, ({ plans }) => plans.map(planJson)),
     },
   }),
   route(billingPlans, 'createBillingPlan', {
@@ -212,8 +208,7 @@ export const billingRoutes: readonly Route[] = [
     params: OrganizationId,
     body: json(AssignBilling),
     message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
+      ...ofOrganization(request),
       planId: request.body.plan_id,
       suspended: request.body.suspended,
     }),
@@ -250,8 +245,7 @@ export const billingRoutes: readonly Route[] = [
         .meta({ description: 'YYYY-MM, in UTC. Default: the present month', example: '2026-11' }),
     }),
     message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
+      ...ofOrganization(request),
       month: request.query.month ?? null,
     }),
     replies: {

@@ -7,12 +7,13 @@ import {
 } from '../../../../actors/identity/organizations/protocol.js'
 import { callerOf } from '../../../request/caller.js'
 import { uuid } from '../../../request/ids.js'
-import { nextLink, PageQuery, readPage } from '../../../request/paging.js'
+import { PageQuery, pageReply, readPage } from '../../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../../route.js'
 import { idempotencyRefusals } from '../../operations/idempotency-refusals.js'
 import {
   limitReached,
   notOperator,
+  ofOrganization,
   OrganizationId,
   organizationsOff,
   roleTooLow,
@@ -121,10 +122,7 @@ export const organizationTransferRoutes: readonly Route[] = [
     exposure: 'public',
     security: readers,
     params: OrganizationId,
-    message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
-    }),
+    message: ofOrganization,
     replies: { policy: policyFound, ...refusals, role_too_low: roleTooLow('owners and admins') },
   }),
   route(organizations, 'updateOrganizationPolicy', {
@@ -141,8 +139,7 @@ export const organizationTransferRoutes: readonly Route[] = [
     params: OrganizationId,
     body: json(PolicyChange),
     message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
+      ...ofOrganization(request),
       maxMembers: request.body.max_members,
       maxTenants: request.body.max_tenants,
       invitationTtlSecs: request.body.invitation_ttl_secs,
@@ -211,17 +208,11 @@ export const organizationTransferRoutes: readonly Route[] = [
     params: OrganizationId,
     query: PageQuery,
     message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
+      ...ofOrganization(request),
       ...readPage(request.query),
     }),
     replies: {
-      listed: reply(
-        200,
-        z.array(Transfer),
-        (listed) => listed.transfers.map(transferJson),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(Transfer, (listed) => listed.transfers.map(transferJson)),
       ...refusals,
     },
   }),
@@ -238,8 +229,7 @@ export const organizationTransferRoutes: readonly Route[] = [
     security: managers,
     params: TransferParams,
     message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
+      ...ofOrganization(request),
       transferId: request.params.transfer_id,
     }),
     replies: {
@@ -260,8 +250,7 @@ export const organizationTransferRoutes: readonly Route[] = [
     security: managers,
     params: TransferParams,
     message: (request) => ({
-      caller: callerOf(request),
-      organizationId: request.params.organization_id,
+      ...ofOrganization(request),
       transferId: request.params.transfer_id,
     }),
     replies: { closed: empty(204), ...transferRefusals },
