@@ -5,6 +5,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe } from 'node:diagnostics_channel'
 import { readFileSync } from 'node:fs'
+import { getGlobalDispatcher } from 'undici'
 
 export type Exchange = {
   readonly method: string
@@ -85,6 +86,8 @@ export function linesOf(requestId: string): readonly string[] {
 export function keepExchanges(): void {
   if (isKeeping) return
   isKeeping = true
+  // The client that is loaded first serves all, and the one of Node 20 does not announce the bodies of answers.
+  getGlobalDispatcher()
   subscribe('undici:request:create', (message) => {
     const { request } = message as Sent
     const exchanges = ofTest.getStore()
