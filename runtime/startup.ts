@@ -352,7 +352,7 @@ async function letIn({
   if (options.isWarm === true) gateway!.warm()
   state.started = true
   gateway!.started()
-  const fit = async () => (await system!.ref(health).ready(null)).tag === 'ok'
+  const fit = async () => (await system!.ref(health).healthReady(null)).tag === 'ok'
   const endMs = clock.monotonicMs() + FIT_WITHIN_MS
   while (!(await fit()) && clock.monotonicMs() < endMs) await sleep(FIT_RETRY_MS)
   log.info({ plane: loaded.plane }, 'ready')

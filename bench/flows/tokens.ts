@@ -18,7 +18,7 @@ import { systemClock } from '../../runtime/kernel/clock.js'
 import { spawnInline } from '../../runtime/kernel/inline.js'
 import { silentLogger } from '../../runtime/kernel/log.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
-import { registerAgent } from '../../storage/agents/agents.js'
+import { insertAgent } from '../../storage/agents/agents.js'
 import { insertApplication, newClientSecret } from '../../storage/oauth/applications.js'
 import { postgresCoordination } from '../../storage/platform/coordination/postgres.js'
 import { openDatabase } from '../../storage/platform/database.js'
@@ -130,7 +130,7 @@ async function run(url: string): Promise<void> {
       grantTypes: ['client_credentials'],
       scopes: ['applications:read'],
     })
-    await registerAgent(tx, {
+    await insertAgent(tx, {
       id: agentId,
       tenantId,
       name: 'bench',

@@ -32,12 +32,12 @@ const healthActor = defineActor<HealthProtocol, Record<string, never>>({
   asks: {},
   mailbox: { capacity: 4096, inflightMax: 256 },
   create: () => ({
-    live: async () => ({ tag: 'ok' }),
-    describeRequest: async () => ({ tag: 'not_admitted' }),
-    startup: async () => ({ tag: 'ok' }),
-    ready: async () => ({ tag: 'ok' }),
-    planes: async () => ({ tag: 'planes', planes: [] }),
-    actors: async () => ({ tag: 'actors', actors: [] }),
+    healthLive: async () => ({ tag: 'ok' }),
+    healthRequest: async () => ({ tag: 'not_admitted' }),
+    healthStartup: async () => ({ tag: 'ok' }),
+    healthReady: async () => ({ tag: 'ok' }),
+    listDeploymentPlanes: async () => ({ tag: 'planes', planes: [] }),
+    listDeploymentActors: async () => ({ tag: 'actors', actors: [] }),
   }),
 })
 
@@ -58,12 +58,15 @@ const discoveryActor = defineActor<DiscoveryProtocol, Record<string, never>>({
   }),
 })
 
-const workspacesActor = defineActor<Pick<WorkspacesProtocol, 'metadata'>, Record<string, never>>({
+const workspacesActor = defineActor<
+  Pick<WorkspacesProtocol, 'readWorkspaceBootstrap'>,
+  Record<string, never>
+>({
   address: { ...workspaces, idempotent: [] } as never,
   asks: {},
   mailbox: { capacity: 4096, inflightMax: 256 },
   create: () => ({
-    metadata: async () => ({
+    readWorkspaceBootstrap: async () => ({
       tag: 'metadata',
       issuer: '',
       controlPlaneTenantId: '' as TenantId,

@@ -4,11 +4,9 @@ import { hasSinks } from '../../actors/webhooks/event-sinks/settings.js'
 import { eventSinksWorker, sinksOf } from '../../actors/webhooks/event-sinks/worker.js'
 import { signingKeys } from '../../actors/oauth/signing-keys/protocol.js'
 import { mailWorker } from '../../actors/operations/mail/worker.js'
-import {
-  sshCertificatesActor,
-  sshCertificatesPool,
-} from '../../actors/vault/ssh-certificates/actor.js'
+import { sshCertificatesActor } from '../../actors/vault/ssh-certificates/actor.js'
 import { sshCertificatesMetrics } from '../../actors/vault/ssh-certificates/metrics.js'
+import { sshCertificatesPool } from '../../actors/vault/ssh-certificates/needs.js'
 import { sshCertificates } from '../../actors/vault/ssh-certificates/protocol.js'
 import { type ImageModule, imagePool } from '../../actors/identity/tenant-assets/pool.js'
 import {

@@ -125,7 +125,7 @@ export async function setAgentScopes(
 }
 
 /** Deletes an agent with its keys, anchors and challenges. @returns its memberships, which end. */
-export const deleteAgent = (tx: Transaction, agentId: string) =>
+export const deleteAgentRows = (tx: Transaction, agentId: string) =>
   allRows<JoinedMember>(ending(tx, 'agent.deleted', [{ tenantId: null, id: agentId }]), {
     name: 'agent.delete',
     text: `with left_organizations as (
@@ -190,7 +190,7 @@ export const findKeyStatuses = (tx: Transaction, agentId: string) =>
   })
 
 /** active -> deprecated. */
-export async function deprecateAgentKey(
+export async function markKeyDeprecated(
   tx: Transaction,
   agentId: string,
   fingerprint: string,
@@ -205,7 +205,7 @@ export async function deprecateAgentKey(
 }
 
 /** active or deprecated -> revoked, with its anchors. */
-export async function revokeAgentKey(
+export async function markKeyRevoked(
   tx: Transaction,
   agentId: string,
   fingerprint: string,

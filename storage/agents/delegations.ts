@@ -73,7 +73,7 @@ export const findDelegation = (
   })
 
 /** A page of a tenant's delegations, newest first, ended ones included. */
-export const listDelegations = (
+export const selectDelegations = (
   tx: Transaction,
   tenantId: string,
   { agentId, subject }: DelegationsOf,
@@ -211,7 +211,7 @@ export async function redeemDelegation(tx: Transaction, redemption: Redemption):
 }
 
 /** Revokes a delegation, with what ends with it. Undefined when it was revoked already. */
-export const revokeDelegation = (
+export const markDelegationRevoked = (
   tx: Transaction,
   tenantId: string,
   id: string,

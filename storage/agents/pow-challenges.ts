@@ -10,7 +10,7 @@ import {
   type KeyAlgorithm,
   type NewAgent,
   type Registered,
-  registerAgent,
+  insertAgent,
 } from './agents.js'
 import { onChainAgent, type OnChainAgent, onChainName } from './chain-anchors.js'
 import { UNHURRIED } from '../platform/durability.js'
@@ -149,7 +149,7 @@ export async function redeemPowChallenge(
   agent: NewAgent,
 ): Promise<Redemption> {
   if (!(await holdPowChallenge(tx, id))) return 'closed'
-  const registered = await registerAgent(tx, agent)
+  const registered = await insertAgent(tx, agent)
   if (registered !== 'registered') return registered
   const consumed = await consumePowChallenge(tx, id)
   invariant(consumed, 'a locked open challenge is consumed')

@@ -40,7 +40,7 @@ export async function insertSshCertificate(tx: Transaction, c: SshCertificateRow
 export type RevokedCertificate = { readonly revokedAt: Date; readonly first: boolean }
 
 /** Revokes a certificate; undefined when it is unknown or has expired. */
-export const revokeSshCertificate = (
+export const markCertificateRevoked = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,

@@ -168,7 +168,7 @@ export type CredentialChanges = {
   readonly metadata: Readonly<Record<string, unknown>> | null
 }
 
-export const updateVaultCredential = (
+export const changeVaultCredential = (
   tx: Transaction,
   tenantId: string,
   id: string,
@@ -222,7 +222,7 @@ export async function keepRenewedSecret(
 }
 
 /** Revokes a credential and deletes its secret. Final. */
-export const revokeVaultCredential = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+export const endVaultCredential = (tx: Transaction, tenantId: string, id: string, now: Date) =>
   onlyRow<VaultCredentialRow>(tx, {
     name: 'vault_credential.revoke',
     text: `with c as (
@@ -274,7 +274,7 @@ export async function narrowTokensOf(
 }
 
 /** A page of the credentials of a tenant, newest first, revoked ones included. */
-export const listVaultCredentials = (
+export const selectVaultCredentials = (
   tx: Transaction,
   tenantId: string,
   limit: number,
@@ -309,7 +309,7 @@ export async function touchVaultCredentials(
 export type Grantee = { readonly agentId: string | null; readonly delegationId: string | null }
 
 /** A page of credentials that the grantee may list, by a grant with `list` or by a lease. */
-export const listGrantedCredentials = (
+export const selectGrantedCredentials = (
   tx: Transaction,
   tenantId: string,
   { agentId, delegationId }: Grantee,

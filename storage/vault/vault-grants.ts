@@ -60,7 +60,7 @@ export const insertVaultGrant = (
   })
 
 /** A page of a credential's grants, newest first, ended ones included. */
-export const listVaultGrants = (
+export const selectVaultGrants = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
@@ -77,7 +77,7 @@ export const listVaultGrants = (
   })
 
 /** Revokes a grant. `first` is false when it was revoked already. */
-export async function revokeVaultGrant(
+export async function endVaultGrant(
   tx: Transaction,
   tenantId: string,
   id: string,

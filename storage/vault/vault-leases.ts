@@ -40,7 +40,7 @@ export const insertVaultLease = (
   })
 
 /** A page of a credential's leases, newest first, ended ones included. */
-export const listVaultLeases = (
+export const selectVaultLeases = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
@@ -57,7 +57,7 @@ export const listVaultLeases = (
   })
 
 /** Revokes a lease. `first` is false when it was revoked already. */
-export async function revokeVaultLease(
+export async function endVaultLease(
   tx: Transaction,
   tenantId: string,
   id: string,

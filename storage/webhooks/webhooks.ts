@@ -94,7 +94,7 @@ export const findWebhook = (tx: Transaction, tenantId: string, id: string) =>
   })
 
 /** One page, newest first, after the row that `createdAt` and `id` name. */
-export const listWebhooks = (
+export const selectWebhooks = (
   tx: Transaction,
   tenantId: string,
   limit: number,
@@ -115,7 +115,7 @@ export type WebhookChange = Pick<
 > & { now: Date }
 
 /** Replaces the members of a PUT. Activating a subscription resets its failure state. */
-export async function replaceWebhook(
+export async function changeWebhook(
   tx: Transaction,
   change: WebhookChange,
 ): Promise<WebhookRow | undefined> {
@@ -153,7 +153,7 @@ export const deactivateWebhook = (tx: Transaction, tenantId: string, id: string,
   })
 
 /** Marks a subscription deleted and wipes its secrets. Its history stays until the sweep. */
-export const deleteWebhook = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+export const markWebhookDeleted = (tx: Transaction, tenantId: string, id: string, now: Date) =>
   isChanged(tx, {
     name: 'webhook.delete',
     text: `update webhooks set deleted_at = $3, updated_at = $3, active = false, secret = null,
@@ -190,7 +190,7 @@ export const shortenOverlap = (
  * Replaces the secret `current`, which stays valid for the overlap.
  * @returns undefined when `current` is not the secret any more.
  */
-export const rotateWebhookSecret = (
+export const replaceWebhookSecret = (
   tx: Transaction,
   rotation: {
     tenantId: string

@@ -10,6 +10,7 @@ import {
   findAgentChallenges,
   findLoginCandidates,
   insertAgentChallenges,
+  type LoginCandidate,
   type LoginName,
   type NamedLogin,
   type NewAgentChallenge,
@@ -22,7 +23,7 @@ import { eventData, type NewEvent } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { agentScopes, narrowScopes, parseScope } from '../../domain/scopes.js'
 import { challengePayload } from '../../domain/signed-strings.js'
-import { groupCommit } from '../../platform/batching/group-commit.js'
+import { type GroupCommit, groupCommit } from '../../platform/batching/group-commit.js'
 import type { PowProtocol } from '../proof-of-work/protocol.js'
 import type { ChallengeSettings } from '../proof-of-work/settings.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
@@ -51,166 +52,190 @@ export type LoginNeeds = {
   settings: Pick<ChallengeSettings, 'agent_challenge_ttl_secs'>
 }
 
-export function login(needs: LoginNeeds) {
-  const { database, clock, random, tenants, pow, tokens, issuer, settings } = needs
-  const commits = groupCommit(database)
+export type LoginTools = LoginNeeds & {
+  readonly commits: GroupCommit
+  readonly candidatesOf: Readonly<
+    Record<LoginName, (asked: NamedLogin) => Promise<readonly LoginCandidate[]>>
+  >
+  readonly issueLogin: (challenge: NewAgentChallenge) => Promise<Date | undefined>
+  readonly findLogin: (id: string) => Promise<OpenChallenge | undefined>
+  readonly touch: (login: AgentLogin) => Promise<unknown>
+}
+
+export function loginTools(needs: LoginNeeds): LoginTools {
+  const { database } = needs
   // The agent's home tenant may differ from the tenant it logs in to, so these statements cross tenants.
   const candidatesBy = (by: LoginName) =>
     together((asked: readonly NamedLogin[]) => findLoginCandidates(database, by, asked))
-  const candidatesOf: Readonly<Record<LoginName, ReturnType<typeof candidatesBy>>> = {
-    agent_id: candidatesBy('agent_id'),
-    did: candidatesBy('did'),
-    key_id: candidatesBy('key_id'),
-  }
-  const issue = together(async (challenges: readonly NewAgentChallenge[]) => {
-    const expiries = await insertAgentChallenges(database, challenges)
-    return challenges.map(({ id }) => expiries.get(id))
-  })
-  const find = together((ids: readonly string[]) => findAgentChallenges(database, ids))
-  const touch = together(async (logins: readonly AgentLogin[]) => {
-    await touchAgents(database, logins)
-    return logins
-  })
-
   return {
-    // One error for every cause, so that callers cannot probe which agents or tenants exist.
-    async challenge(
-      { agent, tenant: selector }: RequestChallenge,
-      context: MessageContext,
-    ): Promise<AgentChallenged | typeof UNKNOWN_AGENT> {
-      if (agent.by === 'agent_id' && !isUuid(agent.value)) return UNKNOWN_AGENT
-      const resolved = await tenants.resolve(selector, context)
-      if (resolved.tag !== 'resolved') return UNKNOWN_AGENT
-      const id = random.uuid()
-      const nonce = random.token(NONCE_BYTES)
-      const tenantId = resolved.tenant.id
-      const candidates = await candidatesOf[agent.by]({ name: agent.value, tenantId })
-      const chosen = chooseLogin(candidates, resolved)
-      if (chosen === undefined) return UNKNOWN_AGENT
-      const { agentId, fingerprint, algorithm } = chosen.candidate
-      const expiresAt = await issue({
-        id,
-        tenantId: chosen.tenantId,
-        agentId,
-        fingerprint,
-        nonce,
-        ttlSecs: settings.agent_challenge_ttl_secs,
-      })
-      if (expiresAt === undefined) return UNKNOWN_AGENT
-      const { tenantId: loginTenantId } = chosen
-      const issued = { tenantId: loginTenantId, agentId, keyId: fingerprint, algorithm, expiresAt }
-      return {
-        tag: 'challenged',
-        ...issued,
-        challengeId: id,
-        nonce,
-        issuer,
-        expiresInSeconds: settings.agent_challenge_ttl_secs,
-        payload: payloadOf(id, { nonce, ...issued }),
-      }
+    ...needs,
+    commits: groupCommit(database),
+    candidatesOf: {
+      agent_id: candidatesBy('agent_id'),
+      did: candidatesBy('did'),
+      key_id: candidatesBy('key_id'),
     },
-
-    async verify(
-      message: VerifyChallenge,
-      context: MessageContext,
-    ): Promise<AgentVerified | VerifyRefused> {
-      const { challengeId, signature, keyId, scope, dpop, address } = message
-      // The DPoP proof is checked first: a client that gets use_dpop_nonce repeats the request with
-      // the same challenge.
-      const bound = dpop === null ? null : await tokens.proveKey(dpop, context)
-      if (bound?.tag === 'proof_refused') return bound
-
-      if (!isUuid(challengeId)) return INVALID_GRANT
-      const open = await find(challengeId)
-      if (open === undefined) return INVALID_GRANT
-      if (!mayLogIn(open, keyId)) return refuse(open, 'not_in_force', context)
-      const { agentId, tenantId, fingerprint, publicKey, keyAlgorithm } = open
-      const payload = payloadOf(challengeId, { keyId: fingerprint, ...open })
-      const verdict = await pow.verifySignature(
-        { publicKey, keyAlgorithm, payload, signature },
-        context,
-      )
-      if (verdict.tag !== 'valid') return refuse(open, 'wrong_signature', context)
-      const requested = scope === undefined ? null : parseScope(scope)
-      const scopes = narrowScopes(requested, agentScopes(open))
-      if (scopes === undefined)
-        return (await spend(open, [])) ? { tag: 'invalid_scope' } : INVALID_GRANT
-
-      const jkt = bound?.jkt ?? null
-      const granted = await tokens.grantAgent(
-        {
-          tenantId,
-          organizationId: null,
-          agentId,
-          scopes,
-          keyFingerprint: fingerprint,
-          jkt,
-          challengeId,
-          address,
-        },
-        context,
-      )
-      if (granted.tag === 'challenge_spent') return INVALID_GRANT
-      if (granted.tag === 'policy_denied') return (await spend(open, [])) ? granted : INVALID_GRANT
-      // The tokens are issued, so a lost stamp does not fail the login.
-      await touch({ agentId, now: clock.now() }).catch((error: unknown) =>
-        context.log.warn({ err: error, agentId }, 'the time of a login could not be stored'),
-      )
-      return {
-        tag: 'verified',
-        accessToken: granted.accessToken,
-        tokenType: granted.tokenType,
-        expiresInSeconds: granted.expiresInSecs,
-        refreshToken: granted.refreshToken,
-        scopes: granted.scopes,
-        agentId,
-        tenantId,
-      }
-    },
+    issueLogin: together(async (challenges: readonly NewAgentChallenge[]) => {
+      const expiries = await insertAgentChallenges(database, challenges)
+      return challenges.map(({ id }) => expiries.get(id))
+    }),
+    findLogin: together((ids: readonly string[]) => findAgentChallenges(database, ids)),
+    touch: together(async (logins: readonly AgentLogin[]) => {
+      await touchAgents(database, logins)
+      return logins
+    }),
   }
+}
 
-  /** True for the call that spent the challenge. Its events are recorded with it. */
-  function spend({ id, tenantId }: OpenChallenge, events: readonly NewEvent[]): Promise<boolean> {
-    return commits.decide(tenantId, {
-      row: id,
-      decide: spendAgentChallenges,
-      input: id,
-      events: (isSpent) => (isSpent ? events : []),
-    })
+// One error for every cause, so that callers cannot probe which agents or tenants exist.
+export async function challengeAgent(
+  tools: LoginTools,
+  { agent, tenant: selector }: RequestChallenge,
+  context: MessageContext,
+): Promise<AgentChallenged | typeof UNKNOWN_AGENT> {
+  const { random, tenants, issuer, settings } = tools
+  if (agent.by === 'agent_id' && !isUuid(agent.value)) return UNKNOWN_AGENT
+  const resolved = await tenants.resolve(selector, context)
+  if (resolved.tag !== 'resolved') return UNKNOWN_AGENT
+  const id = random.uuid()
+  const nonce = random.token(NONCE_BYTES)
+  const tenantId = resolved.tenant.id
+  const candidates = await tools.candidatesOf[agent.by]({ name: agent.value, tenantId })
+  const chosen = chooseLogin(candidates, resolved)
+  if (chosen === undefined) return UNKNOWN_AGENT
+  const { agentId, fingerprint, algorithm } = chosen.candidate
+  const expiresAt = await tools.issueLogin({
+    id,
+    tenantId: chosen.tenantId,
+    agentId,
+    fingerprint,
+    nonce,
+    ttlSecs: settings.agent_challenge_ttl_secs,
+  })
+  if (expiresAt === undefined) return UNKNOWN_AGENT
+  const { tenantId: loginTenantId } = chosen
+  const issued = { tenantId: loginTenantId, agentId, keyId: fingerprint, algorithm, expiresAt }
+  return {
+    tag: 'challenged',
+    ...issued,
+    challengeId: id,
+    nonce,
+    issuer,
+    expiresInSeconds: settings.agent_challenge_ttl_secs,
+    payload: payloadOf(issuer, id, { nonce, ...issued }),
   }
+}
 
-  /**
-   * Records the cause for the tenant and hides it from the caller. A challenge causes one event at most,
-   * because it is spent.
-   */
-  async function refuse(
-    open: OpenChallenge,
-    reason: string,
-    { requestId }: MessageContext,
-  ): Promise<typeof INVALID_GRANT> {
-    const { id, tenantId, agentId, fingerprint } = open
-    const about = {
-      actor: { type: 'agent', id: agentId },
-      resource: { type: 'agent_challenge', id },
-      requestId,
-    }
-    const event: NewEvent = {
-      id: random.uuid(),
+export async function verifyAgent(
+  tools: LoginTools,
+  message: VerifyChallenge,
+  context: MessageContext,
+): Promise<AgentVerified | VerifyRefused> {
+  const { clock, pow, tokens, issuer } = tools
+  const { challengeId, signature, keyId, scope, dpop, address } = message
+  // The DPoP proof is checked first: a client that gets use_dpop_nonce repeats the request with
+  // the same challenge.
+  const bound = dpop === null ? null : await tokens.proveKey(dpop, context)
+  if (bound?.tag === 'proof_refused') return bound
+
+  if (!isUuid(challengeId)) return INVALID_GRANT
+  const open = await tools.findLogin(challengeId)
+  if (open === undefined) return INVALID_GRANT
+  if (!mayLogIn(open, keyId)) return refuse(tools, open, 'not_in_force', context)
+  const { agentId, tenantId, fingerprint, publicKey, keyAlgorithm } = open
+  const payload = payloadOf(issuer, challengeId, { keyId: fingerprint, ...open })
+  const verdict = await pow.verifySignature(
+    { publicKey, keyAlgorithm, payload, signature },
+    context,
+  )
+  if (verdict.tag !== 'valid') return refuse(tools, open, 'wrong_signature', context)
+  const requested = scope === undefined ? null : parseScope(scope)
+  const scopes = narrowScopes(requested, agentScopes(open))
+  if (scopes === undefined)
+    return (await spend(tools, open, [])) ? { tag: 'invalid_scope' } : INVALID_GRANT
+
+  const jkt = bound?.jkt ?? null
+  const granted = await tokens.grantAgent(
+    {
       tenantId,
-      type: 'auth.login.failure',
-      occurredAt: clock.now(),
-      data: eventData(about, { method: 'agent_key', key_id: fingerprint, reason }),
-    }
-    await spend(open, [event])
-    return INVALID_GRANT
+      organizationId: null,
+      agentId,
+      scopes,
+      keyFingerprint: fingerprint,
+      jkt,
+      challengeId,
+      address,
+    },
+    context,
+  )
+  if (granted.tag === 'challenge_spent') return INVALID_GRANT
+  if (granted.tag === 'policy_denied')
+    return (await spend(tools, open, [])) ? granted : INVALID_GRANT
+  // The tokens are issued, so a lost stamp does not fail the login.
+  await tools
+    .touch({ agentId, now: clock.now() })
+    .catch((error: unknown) =>
+      context.log.warn({ err: error, agentId }, 'the time of a login could not be stored'),
+    )
+  return {
+    tag: 'verified',
+    accessToken: granted.accessToken,
+    tokenType: granted.tokenType,
+    expiresInSeconds: granted.expiresInSecs,
+    refreshToken: granted.refreshToken,
+    scopes: granted.scopes,
+    agentId,
+    tenantId,
   }
+}
 
-  function payloadOf(
-    challengeId: string,
-    fields: { tenantId: string; agentId: string; keyId: string; nonce: string; expiresAt: Date },
-  ): string {
-    const { tenantId, agentId, keyId, nonce, expiresAt } = fields
-    const expiresAtSecs = Math.floor(expiresAt.getTime() / 1000)
-    return challengePayload({ issuer, tenantId, agentId, keyId, challengeId, nonce, expiresAtSecs })
+/** True for the call that spent the challenge. Its events are recorded with it. */
+function spend(
+  { commits }: LoginTools,
+  { id, tenantId }: OpenChallenge,
+  events: readonly NewEvent[],
+): Promise<boolean> {
+  return commits.decide(tenantId, {
+    row: id,
+    decide: spendAgentChallenges,
+    input: id,
+    events: (isSpent) => (isSpent ? events : []),
+  })
+}
+
+/**
+ * Records the cause for the tenant and hides it from the caller. A challenge causes one event at most,
+ * because it is spent.
+ */
+async function refuse(
+  tools: LoginTools,
+  open: OpenChallenge,
+  reason: string,
+  { requestId }: MessageContext,
+): Promise<typeof INVALID_GRANT> {
+  const { id, tenantId, agentId, fingerprint } = open
+  const about = {
+    actor: { type: 'agent', id: agentId },
+    resource: { type: 'agent_challenge', id },
+    requestId,
   }
+  const event: NewEvent = {
+    id: tools.random.uuid(),
+    tenantId,
+    type: 'auth.login.failure',
+    occurredAt: tools.clock.now(),
+    data: eventData(about, { method: 'agent_key', key_id: fingerprint, reason }),
+  }
+  await spend(tools, open, [event])
+  return INVALID_GRANT
+}
+
+function payloadOf(
+  issuer: string,
+  challengeId: string,
+  fields: { tenantId: string; agentId: string; keyId: string; nonce: string; expiresAt: Date },
+): string {
+  const { tenantId, agentId, keyId, nonce, expiresAt } = fields
+  const expiresAtSecs = Math.floor(expiresAt.getTime() / 1000)
+  return challengePayload({ issuer, tenantId, agentId, keyId, challengeId, nonce, expiresAtSecs })
 }

@@ -8,21 +8,24 @@ import type { DpopProof, ProofRefused } from '../../oauth/tokens/protocol.js'
 
 export type AgentsProtocol = {
   /** Issues a proof-of-work challenge for a key with a valid ownership proof. */
-  startRegistration: Ask<StartRegistration, RegistrationStarted | StartRefused>
+  startAgentRegistration: Ask<StartRegistration, RegistrationStarted | StartRefused>
   /** Spends a challenge of kind `agent` and registers its agent. */
-  completeRegistration: Ask<CompleteRegistration, AgentRegistered | CompletionRefused>
+  completeAgentRegistration: Ask<CompleteRegistration, AgentRegistered | CompletionRefused>
   /** Checks a completion without spending the challenge, for the workspace bootstrap. */
   checkCompletion: Ask<
     CompleteRegistration & { kind: ChallengeKind },
     CompletionChecked | CheckRefused
   >
   /** Registers without proof of work, where the tenant allows it. */
-  registerDirectly: Ask<RegisterDirectly, AgentRegistered | StartRefused>
+  registerAgent: Ask<RegisterDirectly, AgentRegistered | StartRefused>
   /** Issues a login challenge. */
-  challenge: Ask<RequestChallenge, AgentChallenged | { tag: 'unknown_agent' }>
+  challengeAgent: Ask<RequestChallenge, AgentChallenged | { tag: 'unknown_agent' }>
   /** Spends a login challenge and issues tokens for a valid signature. */
-  verify: Ask<VerifyChallenge, AgentVerified | VerifyRefused>
-  read: Ask<{ agentId: string }, { tag: 'found'; agent: AgentRecord } | { tag: 'unknown_agent' }>
+  verifyAgent: Ask<VerifyChallenge, AgentVerified | VerifyRefused>
+  readOwnAgent: Ask<
+    { agentId: string },
+    { tag: 'found'; agent: AgentRecord } | { tag: 'unknown_agent' }
+  >
 }
 
 /** The route that issued a challenge; only that route completes it. */
@@ -208,4 +211,4 @@ export type KeyRecord = {
   readonly revokedAt: Date | null
 }
 
-export const agents = address<AgentsProtocol>('agents', ['read'])
+export const agents = address<AgentsProtocol>('agents', ['readOwnAgent'])

@@ -14,7 +14,7 @@ import {
   findAgent,
   fingerprintKnown,
   type NewAgent,
-  registerAgent,
+  insertAgent,
 } from '../../../storage/agents/agents.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import {
@@ -35,7 +35,7 @@ import type { OwnershipVerdict, PowProtocol } from '../proof-of-work/protocol.js
 import type { ChallengeSettings } from '../proof-of-work/settings.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
 import { type Anchor, type AnchorNeeds, anchors } from './anchors.js'
-import { type DifficultySettings, difficulty } from './difficulty.js'
+import { type Difficulty, type DifficultySettings, difficulty } from './difficulty.js'
 import type { PowOutcome, PowMetrics } from './metrics.js'
 import type {
   AgentRegistered,
@@ -69,229 +69,249 @@ export type RegistrationNeeds = AnchorNeeds & {
 type ProvenKey = Extract<OwnershipVerdict, { tag: 'valid' }>
 type Admitted = { tag: 'admitted'; tenant: Tenant; key: ProvenKey; anchor: Anchor }
 
-export function registration(needs: RegistrationNeeds) {
-  const { database, clock, random, tenants, pow, outcomes, issuer, settings } = needs
-  const { judge: judgeAnchor } = anchors(needs)
-  const closed = closedChallenges()
-  const tally = difficulty(clock, settings)
+export type RegistrationTools = RegistrationNeeds & {
+  readonly judgeAnchor: ReturnType<typeof anchors>['judge']
+  readonly closed: ClosedChallenges
+  readonly tally: Difficulty
+  /** Stores a challenge of work. Undefined: its key or its anchor has one already. */
+  readonly issueWork: (challenge: NewPowChallenge) => Promise<Date | undefined>
+}
 
-  async function admit(
-    { registration, tenant: selector, network = null }: RegisterDirectly,
-    method: 'proof_of_work' | 'direct',
-    kind: ChallengeKind,
-    context: MessageContext,
-  ): Promise<Admitted | StartRefused> {
-    const { keyOwnershipProof: proof } = registration
-    if (proof === undefined) {
-      return { tag: 'invalid_ownership_proof', detail: 'key_ownership_proof is missing' }
-    }
-    // A workspace bootstrap starts in the control plane, whichever host the request names.
-    const named = selector.tenantId !== undefined || selector.tenantSlug !== undefined
-    const resolved =
-      kind === 'workspace' && !named
-        ? await tenants.ensureControlPlane({}, context)
-        : await tenants.resolve(selector, context)
-    if (resolved.tag === 'unknown_tenant' || resolved.tag === 'conflicting_tenant') return resolved
-    const { tenant } = resolved
-    if (kind === 'workspace' && !tenant.controlPlane) {
-      return {
-        tag: 'invalid_registration',
-        pointer: selector.tenantId === undefined ? '/tenant_slug' : '/tenant_id',
-        detail: 'must name the control-plane tenant or be omitted',
-      }
-    }
-    const refused = refusal(tenant, method)
-    if (refused !== undefined) return refused
-    const { publicKey, keyAlgorithm, anchorType, anchorValue } = registration
-    const claim = { publicKey, keyAlgorithm, anchorType, issuer, tenantId: tenant.id }
-    const did = typeof anchorValue === 'string' ? anchorValue : undefined
-    const verdict = await pow.verifyOwnership({ ...claim, anchorValue: did, proof }, context)
-    if (verdict.tag === 'invalid') return ownershipRefusal(verdict.reason)
-    // Checked last: only the holder of a key can make the service open a connection.
-    const from = { tenantId: tenant.id, network }
-    const proven = { ...verdict, ownership: ownershipString(claim) }
-    const judged = await judgeAnchor(registration, proven, from)
-    if (judged.tag !== 'anchor') return judged
-    return { tag: 'admitted', tenant, key: verdict, anchor: judged.anchor }
+export function registrationTools(needs: RegistrationNeeds): RegistrationTools {
+  const { database, clock, settings } = needs
+  return {
+    ...needs,
+    judgeAnchor: anchors(needs).judge,
+    closed: closedChallenges(),
+    tally: difficulty(clock, settings),
+    // In a flood hundreds of starts arrive during one commit, so they are inserted in batches. A batch
+    // spans tenants; each row names its own.
+    issueWork: together(async (challenges: readonly NewPowChallenge[]) => {
+      const expiries = await database.system((tx) => insertPowChallenges(tx, challenges))
+      return challenges.map(({ id }) => expiries.get(id))
+    }),
   }
+}
 
-  // In a flood hundreds of starts arrive during one commit, so they are inserted in batches. A batch
-  // spans tenants; each row names its own.
-  const issue = together(async (challenges: readonly NewPowChallenge[]) => {
-    const expiries = await database.system((tx) => insertPowChallenges(tx, challenges))
-    return challenges.map(({ id }) => expiries.get(id))
+export async function startAgentRegistration(
+  tools: RegistrationTools,
+  { kind, ...start }: StartRegistration,
+  context: MessageContext,
+): Promise<RegistrationStarted | StartRefused> {
+  const { random, outcomes, settings, tally } = tools
+  const admitted = await admit(tools, start, 'proof_of_work', kind, context)
+  if (admitted.tag !== 'admitted') return admitted
+  const { tenant, key, anchor } = admitted
+  const challenge = {
+    id: random.uuid(),
+    tenantId: tenant.id,
+    kind,
+    challengeToken: random.token(CHALLENGE_TOKEN_BYTES),
+    difficultyBits: tally.next(tenant.id),
+    minDurationSecs: settings.pow_min_duration_secs,
+    name: start.registration.name,
+    ...anchor,
+    keyAlgorithm: start.registration.keyAlgorithm,
+    publicKey: key.rawKey,
+    fingerprint: key.fingerprint,
+    ttlSecs: settings.pow_ttl_secs,
+  }
+  const expiresAt = await tools.issueWork(challenge)
+  if (expiresAt === undefined) return { tag: await conflictOf(tools, challenge, context) }
+  outcomes.count('issued')
+  outcomes.observeDifficulty(challenge.difficultyBits)
+  return {
+    tag: 'started',
+    challengeId: challenge.id,
+    challengeToken: challenge.challengeToken,
+    difficultyBits: challenge.difficultyBits,
+    minDurationSeconds: challenge.minDurationSecs,
+    expiresAt,
+    expiresInSeconds: settings.pow_ttl_secs,
+  }
+}
+
+export async function completeAgentRegistration(
+  tools: RegistrationTools,
+  message: CompleteRegistration,
+  context: MessageContext,
+): Promise<AgentRegistered | CompletionRefused> {
+  const { database, outcomes } = tools
+  const checked = await checkCompletion(tools, { ...message, kind: 'agent' }, context)
+  if (checked.tag !== 'checked') return checked
+  const agent = newAgent(tools, checked)
+  const redeemed = await database.tenant(
+    checked.tenantId,
+    async (tx) => {
+      const redemption = await redeemPowChallenge(tx, message.challengeId, agent)
+      return redemption === 'registered' ? confirm(tools, tx, agent, context) : redemption
+    },
+    context,
+  )
+  if (redeemed === 'closed') return counted(outcomes, { tag: 'challenge_consumed' })
+  if (typeof redeemed === 'string') return counted(outcomes, { tag: redeemed })
+  outcomes.count('consumed')
+  return redeemed
+}
+
+export async function registerAgent(
+  tools: RegistrationTools,
+  message: RegisterDirectly,
+  context: MessageContext,
+): Promise<AgentRegistered | StartRefused> {
+  const admitted = await admit(tools, message, 'direct', 'agent', context)
+  if (admitted.tag !== 'admitted') return admitted
+  const { tenant, key, anchor } = admitted
+  const agent = newAgent(tools, {
+    tenantId: tenant.id,
+    name: message.registration.name,
+    ...anchor,
+    keyAlgorithm: message.registration.keyAlgorithm,
+    publicKey: key.rawKey,
+    fingerprint: key.fingerprint,
   })
+  return tools.database.tenant(
+    tenant.id,
+    async (tx) => {
+      const registered = await insertAgent(tx, agent)
+      return registered === 'registered' ? confirm(tools, tx, agent, context) : { tag: registered }
+    },
+    context,
+  )
+}
 
-  /** Why a challenge was not issued. */
-  async function conflictOf(
-    { tenantId, fingerprint }: NewPowChallenge,
-    context: MessageContext,
-  ): Promise<'fingerprint_known' | 'anchor_known'> {
-    const taken = await database.tenant(
-      tenantId,
-      (tx) => fingerprintKnown(tx, tenantId, fingerprint),
+/** The checks of a completion, in the order of docs/reference/agents.md. */
+export async function checkCompletion(
+  tools: RegistrationTools,
+  message: CompleteRegistration & { kind: ChallengeKind },
+  context: MessageContext,
+): Promise<CompletionChecked | CheckRefused> {
+  const { database, pow, outcomes, settings, closed } = tools
+  const { challengeId, nonce } = message
+  const challenge = closed.get(challengeId) ?? (await find(tools, challengeId, context))
+  if (challenge !== undefined) closed.note(challenge)
+  const verdict = judgeChallenge(challenge, message)
+  if (verdict.tag !== 'open') return counted(outcomes, verdict)
+  invariant(challenge !== undefined, 'an open challenge exists')
+  const { challengeToken, difficultyBits } = challenge
+  const work = await pow.verify({ challengeToken, nonce, difficultyBits }, context)
+  if (work.tag !== 'valid') {
+    await database.tenant(
+      challenge.tenantId,
+      (tx) => countInvalidProof(tx, challengeId, settings.pow_max_invalid),
       context,
     )
-    return taken ? 'fingerprint_known' : 'anchor_known'
+    return counted(outcomes, { tag: 'invalid_proof' })
   }
-
-  // The request has only the id; the row says which tenant it belongs to.
-  async function find(
-    challengeId: string,
-    context: MessageContext,
-  ): Promise<PowChallengeRow | undefined> {
-    return isUuid(challengeId)
-      ? database.system((tx) => findPowChallenge(tx, challengeId), context)
-      : undefined
-  }
-
-  /** The checks of a completion, in the order of docs/reference/agents.md. */
-  async function checkCompletion(
-    message: CompleteRegistration & { kind: ChallengeKind },
-    context: MessageContext,
-  ): Promise<CompletionChecked | CheckRefused> {
-    const { challengeId, nonce } = message
-    const challenge = closed.get(challengeId) ?? (await find(challengeId, context))
-    if (challenge !== undefined) closed.note(challenge)
-    const verdict = judgeChallenge(challenge, message)
-    if (verdict.tag !== 'open') return counted(outcomes, verdict)
-    invariant(challenge !== undefined, 'an open challenge exists')
-    const { challengeToken, difficultyBits } = challenge
-    const work = await pow.verify({ challengeToken, nonce, difficultyBits }, context)
-    if (work.tag !== 'valid') {
-      await database.tenant(
-        challenge.tenantId,
-        (tx) => countInvalidProof(tx, challengeId, settings.pow_max_invalid),
-        context,
-      )
-      return counted(outcomes, { tag: 'invalid_proof' })
-    }
-    const waitSeconds = secondsTooEarly(challenge)
-    if (waitSeconds !== null) return counted(outcomes, { tag: 'too_early', waitSeconds })
-    return {
-      tag: 'checked',
-      tenantId: challenge.tenantId,
-      name: challenge.name,
-      anchorType: challenge.anchorType,
-      did: challenge.did,
-      onChain: challenge.onChain,
-      keyAlgorithm: challenge.keyAlgorithm,
-      publicKey: challenge.publicKey,
-      fingerprint: challenge.fingerprint,
-    }
-  }
-
+  const waitSeconds = secondsTooEarly(challenge)
+  if (waitSeconds !== null) return counted(outcomes, { tag: 'too_early', waitSeconds })
   return {
-    checkCompletion,
-
-    async startRegistration(
-      { kind, ...start }: StartRegistration,
-      context: MessageContext,
-    ): Promise<RegistrationStarted | StartRefused> {
-      const admitted = await admit(start, 'proof_of_work', kind, context)
-      if (admitted.tag !== 'admitted') return admitted
-      const { tenant, key, anchor } = admitted
-      const challenge = {
-        id: random.uuid(),
-        tenantId: tenant.id,
-        kind,
-        challengeToken: random.token(CHALLENGE_TOKEN_BYTES),
-        difficultyBits: tally.next(tenant.id),
-        minDurationSecs: settings.pow_min_duration_secs,
-        name: start.registration.name,
-        ...anchor,
-        keyAlgorithm: start.registration.keyAlgorithm,
-        publicKey: key.rawKey,
-        fingerprint: key.fingerprint,
-        ttlSecs: settings.pow_ttl_secs,
-      }
-      const expiresAt = await issue(challenge)
-      if (expiresAt === undefined) return { tag: await conflictOf(challenge, context) }
-      outcomes.count('issued')
-      outcomes.observeDifficulty(challenge.difficultyBits)
-      return {
-        tag: 'started',
-        challengeId: challenge.id,
-        challengeToken: challenge.challengeToken,
-        difficultyBits: challenge.difficultyBits,
-        minDurationSeconds: challenge.minDurationSecs,
-        expiresAt,
-        expiresInSeconds: settings.pow_ttl_secs,
-      }
-    },
-
-    async completeRegistration(
-      message: CompleteRegistration,
-      context: MessageContext,
-    ): Promise<AgentRegistered | CompletionRefused> {
-      const checked = await checkCompletion({ ...message, kind: 'agent' }, context)
-      if (checked.tag !== 'checked') return checked
-      const agent = newAgent(checked)
-      const redeemed = await database.tenant(
-        checked.tenantId,
-        async (tx) => {
-          const redemption = await redeemPowChallenge(tx, message.challengeId, agent)
-          return redemption === 'registered' ? confirm(tx, agent, context) : redemption
-        },
-        context,
-      )
-      if (redeemed === 'closed') return counted(outcomes, { tag: 'challenge_consumed' })
-      if (typeof redeemed === 'string') return counted(outcomes, { tag: redeemed })
-      outcomes.count('consumed')
-      return redeemed
-    },
-
-    async registerDirectly(
-      message: RegisterDirectly,
-      context: MessageContext,
-    ): Promise<AgentRegistered | StartRefused> {
-      const admitted = await admit(message, 'direct', 'agent', context)
-      if (admitted.tag !== 'admitted') return admitted
-      const { tenant, key, anchor } = admitted
-      const agent = newAgent({
-        tenantId: tenant.id,
-        name: message.registration.name,
-        ...anchor,
-        keyAlgorithm: message.registration.keyAlgorithm,
-        publicKey: key.rawKey,
-        fingerprint: key.fingerprint,
-      })
-      return database.tenant(
-        tenant.id,
-        async (tx) => {
-          const registered = await registerAgent(tx, agent)
-          return registered === 'registered' ? confirm(tx, agent, context) : { tag: registered }
-        },
-        context,
-      )
-    },
+    tag: 'checked',
+    tenantId: challenge.tenantId,
+    name: challenge.name,
+    anchorType: challenge.anchorType,
+    did: challenge.did,
+    onChain: challenge.onChain,
+    keyAlgorithm: challenge.keyAlgorithm,
+    publicKey: challenge.publicKey,
+    fingerprint: challenge.fingerprint,
   }
+}
 
-  function newAgent(proven: Omit<CompletionChecked, 'tag'>): NewAgent {
-    const { keyAlgorithm: algorithm, ...agent } = proven
+async function admit(
+  { tenants, pow, issuer, judgeAnchor }: RegistrationTools,
+  { registration, tenant: selector, network = null }: RegisterDirectly,
+  method: 'proof_of_work' | 'direct',
+  kind: ChallengeKind,
+  context: MessageContext,
+): Promise<Admitted | StartRefused> {
+  const { keyOwnershipProof: proof } = registration
+  if (proof === undefined) {
+    return { tag: 'invalid_ownership_proof', detail: 'key_ownership_proof is missing' }
+  }
+  // A workspace bootstrap starts in the control plane, whichever host the request names.
+  const named = selector.tenantId !== undefined || selector.tenantSlug !== undefined
+  const resolved =
+    kind === 'workspace' && !named
+      ? await tenants.ensureControlPlane({}, context)
+      : await tenants.resolve(selector, context)
+  if (resolved.tag === 'unknown_tenant' || resolved.tag === 'conflicting_tenant') return resolved
+  const { tenant } = resolved
+  if (kind === 'workspace' && !tenant.controlPlane) {
     return {
-      ...agent,
-      algorithm,
-      id: random.uuid(),
-      scopes: [...REGISTERED_AGENT_SCOPES],
-      createdAt: clock.now(),
+      tag: 'invalid_registration',
+      pointer: selector.tenantId === undefined ? '/tenant_slug' : '/tenant_id',
+      detail: 'must name the control-plane tenant or be omitted',
     }
   }
+  const refused = refusal(tenant, method)
+  if (refused !== undefined) return refused
+  const { publicKey, keyAlgorithm, anchorType, anchorValue } = registration
+  const claim = { publicKey, keyAlgorithm, anchorType, issuer, tenantId: tenant.id }
+  const did = typeof anchorValue === 'string' ? anchorValue : undefined
+  const verdict = await pow.verifyOwnership({ ...claim, anchorValue: did, proof }, context)
+  if (verdict.tag === 'invalid') return ownershipRefusal(verdict.reason)
+  // Checked last: only the holder of a key can make the service open a connection.
+  const from = { tenantId: tenant.id, network }
+  const proven = { ...verdict, ownership: ownershipString(claim) }
+  const judged = await judgeAnchor(registration, proven, from)
+  if (judged.tag !== 'anchor') return judged
+  return { tag: 'admitted', tenant, key: verdict, anchor: judged.anchor }
+}
 
-  /** Reads the registered agent and, last in the transaction, appends its event. */
-  async function confirm(
-    tx: Transaction,
-    agent: NewAgent,
-    context: MessageContext,
-  ): Promise<AgentRegistered> {
-    const row = await findAgent(tx, agent.id)
-    invariant(row !== undefined, 'a registered agent exists')
-    const record = agentRecord(row)
-    const key = record.keys.find(({ id }) => id === agent.fingerprint)
-    invariant(key !== undefined, 'a registered agent has its key')
-    appendEvents(tx, [agentRegistered(random.uuid(), agent, context.requestId)])
-    return { tag: 'registered', agent: record, key, issuer }
+/** Why a challenge was not issued. */
+async function conflictOf(
+  { database }: RegistrationTools,
+  { tenantId, fingerprint }: NewPowChallenge,
+  context: MessageContext,
+): Promise<'fingerprint_known' | 'anchor_known'> {
+  const taken = await database.tenant(
+    tenantId,
+    (tx) => fingerprintKnown(tx, tenantId, fingerprint),
+    context,
+  )
+  return taken ? 'fingerprint_known' : 'anchor_known'
+}
+
+// The request has only the id; the row says which tenant it belongs to.
+async function find(
+  { database }: RegistrationTools,
+  challengeId: string,
+  context: MessageContext,
+): Promise<PowChallengeRow | undefined> {
+  return isUuid(challengeId)
+    ? database.system((tx) => findPowChallenge(tx, challengeId), context)
+    : undefined
+}
+
+function newAgent(
+  { clock, random }: RegistrationTools,
+  proven: Omit<CompletionChecked, 'tag'>,
+): NewAgent {
+  const { keyAlgorithm: algorithm, ...agent } = proven
+  return {
+    ...agent,
+    algorithm,
+    id: random.uuid(),
+    scopes: [...REGISTERED_AGENT_SCOPES],
+    createdAt: clock.now(),
   }
+}
+
+/** Reads the registered agent and, last in the transaction, appends its event. */
+async function confirm(
+  { random, issuer }: RegistrationTools,
+  tx: Transaction,
+  agent: NewAgent,
+  context: MessageContext,
+): Promise<AgentRegistered> {
+  const row = await findAgent(tx, agent.id)
+  invariant(row !== undefined, 'a registered agent exists')
+  const record = agentRecord(row)
+  const key = record.keys.find(({ id }) => id === agent.fingerprint)
+  invariant(key !== undefined, 'a registered agent has its key')
+  appendEvents(tx, [agentRegistered(random.uuid(), agent, context.requestId)])
+  return { tag: 'registered', agent: record, key, issuer }
 }
 
 const OUTCOMES: Readonly<Record<CompletionRefused['tag'], PowOutcome>> = {

@@ -8,9 +8,15 @@
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { browserSessions } from '../../identity/sessions/protocol.js'
 import { tokens } from '../../oauth/tokens/protocol.js'
-import { requestHandlers } from './request.js'
-import { approvalHandlers } from './approve.js'
-import { managementHandlers } from './manage.js'
+import { pollDelegation, startDelegation } from './request.js'
+import { approveDelegation, denyDelegation, showDelegation } from './approve.js'
+import {
+  listDelegations,
+  ofPerson,
+  readDelegation,
+  revokeDelegation,
+  revokeOwnDelegation,
+} from './manage.js'
 import { type DelegationProtocol, delegation } from './protocol.js'
 import type { DelegationNeeds } from './needs.js'
 
@@ -20,17 +26,24 @@ export const delegationActor = defineActor<DelegationProtocol, DelegationNeeds>(
   mailbox: { capacity: 4096, inflightMax: 256 },
   lane: {
     // Serialised per request. Across processes the row lock serialises.
-    poll: ({ deviceCode }) => deviceCode,
-    approve: ({ userCode }) => userCode,
-    deny: ({ userCode }) => userCode,
-    revoke: ({ delegationId }) => delegationId,
-    revokeOwn: ({ delegationId }) => delegationId,
+    pollDelegation: ({ deviceCode }) => deviceCode,
+    approveDelegation: ({ userCode }) => userCode,
+    denyDelegation: ({ userCode }) => userCode,
+    revokeDelegation: ({ delegationId }) => delegationId,
+    revokeOwnDelegation: ({ delegationId }) => delegationId,
   },
   // The handlers share no state, so a restart after a failure would change nothing.
   supervision: { onFailure: 'resume' },
-  create: (needs) => ({
-    ...requestHandlers(needs),
-    ...approvalHandlers(needs),
-    ...managementHandlers(needs),
-  }),
+  handlers: {
+    startDelegation,
+    pollDelegation,
+    showDelegation,
+    approveDelegation,
+    denyDelegation,
+    listDelegations,
+    readDelegation,
+    revokeDelegation,
+    ofPerson,
+    revokeOwnDelegation,
+  },
 })

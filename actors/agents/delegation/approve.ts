@@ -34,7 +34,9 @@ import { grantableScopes } from './rules.js'
 const unknown = (typed: string): UnknownRequest => ({ tag: 'unknown_request', typed })
 const OVER: RequestOver = { tag: 'request_over' }
 
-type Reply<K extends 'show' | 'approve' | 'deny'> = Promise<DelegationProtocol[K]['reply']>
+type Reply<K extends 'showDelegation' | 'approveDelegation' | 'denyDelegation'> = Promise<
+  DelegationProtocol[K]['reply']
+>
 /** An open request with the session of the person who decides on it. */
 type Ready = {
   readonly tag: 'ready'
@@ -42,179 +44,201 @@ type Ready = {
   readonly session: BrowserSession
 }
 
-export function approvalHandlers(needs: DelegationNeeds) {
-  const { database, clock, random, browserSessions, metrics, settings } = needs
-  const recentMfa: SessionDemand = { level: 2, maxAgeSecs: settings.approval_max_auth_age_secs }
+const recentMfa = ({ settings }: DelegationNeeds): SessionDemand => ({
+  level: 2,
+  maxAgeSecs: settings.approval_max_auth_age_secs,
+})
 
-  async function find(
-    userCode: string,
-    { signal }: MessageContext,
-  ): Promise<ShownRequest | undefined> {
-    const code = readUserCode(userCode)
-    if (code === null) return undefined
-    return database.system((tx) => findDelegationRequest(tx, code), { signal })
+export async function showDelegation(
+  needs: DelegationNeeds,
+  { userCode, sessionToken }: ShowRequest,
+  context: MessageContext,
+): Reply<'showDelegation'> {
+  const row = await find(needs, userCode, context)
+  if (row === undefined) return unknown(userCode)
+  if (!isOpen(needs, row)) return outcomeFor(needs, row, sessionToken, context)
+  const ready = await requireSession(needs, row, sessionToken, recentMfa(needs), context)
+  return ready.tag === 'ready' ? question(needs, ready, context) : ready
+}
+
+export async function approveDelegation(
+  needs: DelegationNeeds,
+  message: DecideRequest,
+  context: MessageContext,
+): Reply<'approveDelegation'> {
+  const ready = await prepare(needs, message, recentMfa(needs), context)
+  if (ready.tag !== 'ready') return ready
+  const { row, session } = ready
+  const scopes = grantableScopes(row.scopes, session)
+  if (scopes.length === 0)
+    return { tag: 'nothing_held', asked: await question(needs, ready, context) }
+  if (await decide(needs, ready, scopes, message.address, context))
+    needs.metrics.countStep('approved')
+  return { tag: 'back', location: `${DELEGATION_PAGE}/${row.userCode}` }
+}
+
+export async function denyDelegation(
+  needs: DelegationNeeds,
+  message: DecideRequest,
+  context: MessageContext,
+): Reply<'denyDelegation'> {
+  const ready = await prepare(needs, message, { level: 1 }, context)
+  if (ready.tag !== 'ready') return ready
+  if (await decide(needs, ready, null, message.address, context)) needs.metrics.countStep('denied')
+  return { tag: 'back', location: `${DELEGATION_PAGE}/${ready.row.userCode}` }
+}
+
+/** An open request with a session that satisfies `demand` (assurance level and age). */
+async function prepare(
+  needs: DelegationNeeds,
+  { userCode, sessionToken, sessionId }: DecideRequest,
+  demand: SessionDemand,
+  context: MessageContext,
+): Promise<Ready | SignIn | UnknownRequest | RequestOver | { tag: 'back'; location: string }> {
+  const row = await find(needs, userCode, context)
+  if (row === undefined) return unknown(userCode)
+  const back = { tag: 'back', location: `${DELEGATION_PAGE}/${row.userCode}` } as const
+  if (!isOpen(needs, row)) {
+    // A double click: the page shows the outcome of the first one.
+    const outcome = await outcomeFor(needs, row, sessionToken, context)
+    return outcome.tag === 'decided' ? back : outcome
   }
+  const ready = await requireSession(needs, row, sessionToken, demand, context)
+  // Another account signed in after the page was shown: show the page again.
+  return ready.tag === 'ready' && ready.session.id !== sessionId ? back : ready
+}
 
-  const isOpen = ({ status, expiresAt, standing: isActive }: ShownRequest) =>
-    status === 'pending' && expiresAt > clock.now() && isActive
+async function find(
+  { database }: DelegationNeeds,
+  userCode: string,
+  { signal }: MessageContext,
+): Promise<ShownRequest | undefined> {
+  const code = readUserCode(userCode)
+  if (code === null) return undefined
+  return database.system((tx) => findDelegationRequest(tx, code), { signal })
+}
 
-  /** Only the person who decided sees the outcome; for other sessions the request is over. */
-  async function outcomeFor(
-    row: ShownRequest,
-    token: string | null,
-    context: MessageContext,
-  ): Promise<Decided | RequestOver> {
-    if (row.decidedBy === null) return OVER
-    const read = await browserSessions.read({ token }, context)
-    if (read.tag !== 'open') return OVER
-    const { tenantId, sub } = read.session
-    if (tenantId !== row.tenantId || sub !== row.decidedBy) return OVER
-    const decision = row.status === 'denied' ? 'denied' : 'approved'
-    return { tag: 'decided', tenant: brandingOfTenant(row), agentName: row.agentName, decision }
-  }
+function isOpen(
+  { clock }: DelegationNeeds,
+  { status, expiresAt, standing }: ShownRequest,
+): boolean {
+  return status === 'pending' && expiresAt > clock.now() && standing
+}
 
-  async function requireSession(
-    row: ShownRequest,
-    token: string | null,
-    demand: SessionDemand,
-    context: MessageContext,
-  ): Promise<Ready | SignIn> {
-    const flow = {
-      returnTo: `${DELEGATION_PAGE}/${row.userCode}`,
-      reason: { tag: 'agent', name: row.agentName },
-    } as const
-    const message = { token, tenantId: row.tenantId, demand, flow }
-    const verdict = await browserSessions.demand(message, context)
-    return verdict.tag === 'met' ? { tag: 'ready', row, session: verdict.session } : verdict
-  }
+/** Only the person who decided sees the outcome; for other sessions the request is over. */
+async function outcomeFor(
+  { browserSessions }: DelegationNeeds,
+  row: ShownRequest,
+  token: string | null,
+  context: MessageContext,
+): Promise<Decided | RequestOver> {
+  if (row.decidedBy === null) return OVER
+  const read = await browserSessions.read({ token }, context)
+  if (read.tag !== 'open') return OVER
+  const { tenantId, sub } = read.session
+  if (tenantId !== row.tenantId || sub !== row.decidedBy) return OVER
+  const decision = row.status === 'denied' ? 'denied' : 'approved'
+  return { tag: 'decided', tenant: brandingOfTenant(row), agentName: row.agentName, decision }
+}
 
-  /** An open request with a session that satisfies `demand` (assurance level and age). */
-  async function prepare(
-    { userCode, sessionToken, sessionId }: DecideRequest,
-    demand: SessionDemand,
-    context: MessageContext,
-  ): Promise<Ready | SignIn | UnknownRequest | RequestOver | { tag: 'back'; location: string }> {
-    const row = await find(userCode, context)
-    if (row === undefined) return unknown(userCode)
-    const back = { tag: 'back', location: `${DELEGATION_PAGE}/${row.userCode}` } as const
-    if (!isOpen(row)) {
-      // A double click: the page shows the outcome of the first one.
-      const outcome = await outcomeFor(row, sessionToken, context)
-      return outcome.tag === 'decided' ? back : outcome
+async function requireSession(
+  { browserSessions }: DelegationNeeds,
+  row: ShownRequest,
+  token: string | null,
+  demand: SessionDemand,
+  context: MessageContext,
+): Promise<Ready | SignIn> {
+  const flow = {
+    returnTo: `${DELEGATION_PAGE}/${row.userCode}`,
+    reason: { tag: 'agent', name: row.agentName },
+  } as const
+  const message = { token, tenantId: row.tenantId, demand, flow }
+  const verdict = await browserSessions.demand(message, context)
+  return verdict.tag === 'met' ? { tag: 'ready', row, session: verdict.session } : verdict
+}
+
+/** Stores the decision and its audit event. False when a concurrent decision came first. */
+async function decide(
+  { database, clock, random }: DelegationNeeds,
+  { row, session }: Ready,
+  scopes: readonly string[] | null,
+  address: string,
+  { requestId }: MessageContext,
+): Promise<boolean> {
+  const now = clock.now()
+  const { tenantId, id } = row
+  const decision = scopes === null ? 'denied' : 'approved'
+  return database.tenant(tenantId, async (tx) => {
+    // The grantable scopes were read from the session, so it must still be open.
+    if (!(await holdOpenSession(tx, tenantId, session.id))) return false
+    if (!(await decideDelegationRequest(tx, row, decision, session.sub, now))) return false
+    if (scopes !== null) {
+      await insertDelegation(tx, {
+        tenantId,
+        id,
+        agentId: row.agentId,
+        agentName: row.agentName,
+        subject: session.sub,
+        organizationId: session.organizationId,
+        scopes,
+        audience: row.audience,
+        level: session.level,
+        amr: session.amr,
+        authTime: session.authTime,
+        createdAt: now,
+        // The agent must fetch its token before the request expires; the lifetime starts then.
+        expiresAt: row.expiresAt,
+      })
     }
-    const ready = await requireSession(row, sessionToken, demand, context)
-    // Another account signed in after the page was shown: show the page again.
-    return ready.tag === 'ready' && ready.session.id !== sessionId ? back : ready
-  }
-
-  /** Stores the decision and its audit event. False when a concurrent decision came first. */
-  async function decide(
-    { row, session }: Ready,
-    scopes: readonly string[] | null,
-    address: string,
-    { requestId }: MessageContext,
-  ): Promise<boolean> {
-    const now = clock.now()
-    const { tenantId, id } = row
-    const decision = scopes === null ? 'denied' : 'approved'
-    return database.tenant(tenantId, async (tx) => {
-      // The grantable scopes were read from the session, so it must still be open.
-      if (!(await holdOpenSession(tx, tenantId, session.id))) return false
-      if (!(await decideDelegationRequest(tx, row, decision, session.sub, now))) return false
-      if (scopes !== null) {
-        await insertDelegation(tx, {
-          tenantId,
-          id,
-          agentId: row.agentId,
-          agentName: row.agentName,
-          subject: session.sub,
-          organizationId: session.organizationId,
-          scopes,
+    appendAudit(tx, [
+      {
+        ...byPerson(session, address),
+        id: random.uuid(),
+        tenantId,
+        type: `admin.delegation.${decision}`,
+        occurredAt: now,
+        delegationId: scopes === null ? null : id,
+        resource: { type: 'delegation_request', id },
+        outcome: scopes === null ? 'denied' : 'success',
+        requestId: requestId ?? null,
+        data: {
+          agent_id: row.agentId,
           audience: row.audience,
-          level: session.level,
-          amr: session.amr,
-          authTime: session.authTime,
-          createdAt: now,
-          // The agent must fetch its token before the request expires; the lifetime starts then.
-          expiresAt: row.expiresAt,
-        })
-      }
-      appendAudit(tx, [
-        {
-          ...byPerson(session, address),
-          id: random.uuid(),
-          tenantId,
-          type: `admin.delegation.${decision}`,
-          occurredAt: now,
-          delegationId: scopes === null ? null : id,
-          resource: { type: 'delegation_request', id },
-          outcome: scopes === null ? 'denied' : 'success',
-          requestId: requestId ?? null,
-          data: {
-            agent_id: row.agentId,
-            audience: row.audience,
-            scope: (scopes ?? row.scopes).join(' '),
-          },
+          scope: (scopes ?? row.scopes).join(' '),
         },
-      ])
-      return true
-    })
-  }
+      },
+    ])
+    return true
+  })
+}
 
-  async function question(
-    { row, session }: Ready,
-    { signal }: MessageContext,
-  ): Promise<ApprovalQuestion> {
-    const { tenantId, agentId } = row
-    const held = grantableScopes(row.scopes, session)
-    const of = { tenantId, agentId, subject: session.sub }
-    return {
-      tag: 'asked',
-      tenant: brandingOfTenant(row),
-      email: session.email || session.displayName,
-      sessionId: session.id,
-      userCode: row.userCode,
-      agentName: row.agentName,
-      agentId,
-      keyFingerprint: row.keyFingerprint,
-      address: row.address,
-      askedAt: row.createdAt,
-      audience: row.audience,
-      audienceName: row.audienceName,
-      scopes: row.scopes.map((name) => ({ name, held: held.includes(name) })),
-      lifetimeSecs: settings.delegation_ttl_secs,
-      seenAt: clock.now(),
-      agentSince: row.agentSince,
-      agentDomain: row.agentDomain,
-      lastDelegatedAt: await database.tenant(tenantId, (tx) => lastDelegated(tx, of), { signal }),
-    }
-  }
-
+async function question(
+  { database, clock, settings }: DelegationNeeds,
+  { row, session }: Ready,
+  { signal }: MessageContext,
+): Promise<ApprovalQuestion> {
+  const { tenantId, agentId } = row
+  const held = grantableScopes(row.scopes, session)
+  const of = { tenantId, agentId, subject: session.sub }
   return {
-    async show({ userCode, sessionToken }: ShowRequest, context: MessageContext): Reply<'show'> {
-      const row = await find(userCode, context)
-      if (row === undefined) return unknown(userCode)
-      if (!isOpen(row)) return outcomeFor(row, sessionToken, context)
-      const ready = await requireSession(row, sessionToken, recentMfa, context)
-      return ready.tag === 'ready' ? question(ready, context) : ready
-    },
-
-    async approve(message: DecideRequest, context: MessageContext): Reply<'approve'> {
-      const ready = await prepare(message, recentMfa, context)
-      if (ready.tag !== 'ready') return ready
-      const { row, session } = ready
-      const scopes = grantableScopes(row.scopes, session)
-      if (scopes.length === 0) return { tag: 'nothing_held', asked: await question(ready, context) }
-      if (await decide(ready, scopes, message.address, context)) metrics.countStep('approved')
-      return { tag: 'back', location: `${DELEGATION_PAGE}/${row.userCode}` }
-    },
-
-    async deny(message: DecideRequest, context: MessageContext): Reply<'deny'> {
-      const ready = await prepare(message, { level: 1 }, context)
-      if (ready.tag !== 'ready') return ready
-      if (await decide(ready, null, message.address, context)) metrics.countStep('denied')
-      return { tag: 'back', location: `${DELEGATION_PAGE}/${ready.row.userCode}` }
-    },
+    tag: 'asked',
+    tenant: brandingOfTenant(row),
+    email: session.email || session.displayName,
+    sessionId: session.id,
+    userCode: row.userCode,
+    agentName: row.agentName,
+    agentId,
+    keyFingerprint: row.keyFingerprint,
+    address: row.address,
+    askedAt: row.createdAt,
+    audience: row.audience,
+    audienceName: row.audienceName,
+    scopes: row.scopes.map((name) => ({ name, held: held.includes(name) })),
+    lifetimeSecs: settings.delegation_ttl_secs,
+    seenAt: clock.now(),
+    agentSince: row.agentSince,
+    agentDomain: row.agentDomain,
+    lastDelegatedAt: await database.tenant(tenantId, (tx) => lastDelegated(tx, of), { signal }),
   }
 }
 

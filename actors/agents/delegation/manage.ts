@@ -8,8 +8,8 @@ import {
   type DelegationsOf,
   findDelegation,
   lastUsesOfDelegations,
-  listDelegations,
-  revokeDelegation,
+  selectDelegations,
+  markDelegationRevoked,
 } from '../../../storage/agents/delegations.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { personFactors } from '../../../storage/identity/passkeys.js'
@@ -34,165 +34,169 @@ import { isSteppedUp, MANAGE_SCOPE, recordOf, visibleTo } from './rules.js'
 const UNKNOWN: UnknownDelegation = { tag: 'unknown_delegation' }
 type Reply<K extends keyof DelegationProtocol> = Promise<DelegationProtocol[K]['reply']>
 
-export function managementHandlers(needs: DelegationNeeds) {
-  const { database, clock, random, browserSessions, tokens, metrics, settings } = needs
-  const maxAgeSecs = settings.approval_max_auth_age_secs
-
-  /** A person's roles depend on their account, which spans tenants: hence the system transaction. */
-  async function visible(
-    principal: Principal,
-    { signal }: MessageContext,
-  ): Promise<DelegationsOf | null> {
-    const { tenantId, subject, subjectType, scopes } = principal
-    const person = subjectType === 'human' && isDirect(principal)
-    if (!person || !scopes.includes(MANAGE_SCOPE)) return visibleTo(principal, null)
-    const roles = await database.system((tx) => findPersonRoles(tx, tenantId, subject), { signal })
-    return visibleTo(principal, roles === undefined ? null : highestRole(roles))
-  }
-
-  async function revokeIn(
-    tx: Transaction,
-    { tenantId, id }: DelegationRow,
-    by: RevokedBy,
-  ): Promise<Date | undefined> {
-    const revoked = await revokeDelegation(tx, tenantId, id, 'revoked', clock.now())
-    if (revoked === undefined) return undefined
-    appendEvents(tx, delegationsRevoked(random, [revoked], by))
-    return revoked.revokedAt ?? undefined
-  }
-
-  /**
-   * Revokes a delegation; a repeated call returns the first revocation. Then invalidates its tokens in
-   * the caches of this process; the other processes get a notification at the commit.
-   */
-  async function revokeOnce(
-    tenantId: string,
-    delegationId: string,
-    of: DelegationsOf,
-    by: RevokedBy,
-  ): Promise<{ tag: 'revoked'; id: string; revokedAt: Date } | UnknownDelegation> {
-    if (!isUuid(delegationId)) return UNKNOWN
-    // Not cancelled when the client disconnects: a revocation must complete.
-    const outcome = await database.tenant(tenantId, async (tx) => {
-      const row = await findDelegation(tx, tenantId, delegationId, of)
-      if (row === undefined) return UNKNOWN
-      const first = row.revokedAt === null ? await revokeIn(tx, row, by) : undefined
-      // Undefined when a concurrent call revoked it; that call has committed, as its row lock is gone.
-      const revokedAt = first ?? (await findDelegation(tx, tenantId, delegationId))?.revokedAt
-      if (revokedAt == null) throw new Error('a revoked delegation has a revocation time')
-      if (first !== undefined) metrics.countStep('revoked')
-      return { tag: 'revoked' as const, id: delegationId, revokedAt }
-    })
-    if (outcome.tag === 'revoked') tokens.send('invalidate', { ids: [delegationId] })
-    return outcome
-  }
-
-  /** The highest assurance level that the person's factors reach. An account spans tenants. */
-  async function highestLevel(
-    { tenantId, subject }: Principal,
-    { signal }: MessageContext,
-  ): Promise<2 | 3> {
-    const factors = await database.system((tx) => personFactors(tx, tenantId, subject), { signal })
-    return reachOf(factors) === 3 ? 3 : 2
-  }
-
-  async function read(
-    { caller, delegationId }: OneDelegation,
-    context: MessageContext,
-  ): Reply<'read'> {
-    const { tenantId } = caller.principal
-    const of = await visible(caller.principal, context)
-    if (of === null) return { tag: 'may_not_see' }
-    if (!isUuid(delegationId)) return UNKNOWN
-    const found = await database.tenant(
-      tenantId,
-      async (tx) => {
-        const row = await findDelegation(tx, tenantId, delegationId, of)
-        return recordsOf(tx, tenantId, row === undefined ? [] : [row], clock.now())
-      },
-      { signal: context.signal },
-    )
-    const [delegation] = await withUsers(needs, tenantId, of, found, context)
-    return delegation === undefined ? UNKNOWN : { tag: 'found', delegation }
-  }
-
+export async function listDelegations(
+  needs: DelegationNeeds,
+  { principal, limit, after }: ListDelegations,
+  context: MessageContext,
+): Reply<'listDelegations'> {
+  const { tenantId } = principal
+  const of = await visible(needs, principal, context)
+  if (of === null) return { tag: 'may_not_see' }
+  const { items, next } = await needs.database.tenant(
+    tenantId,
+    async (tx) => {
+      const rows = page(await selectDelegations(tx, tenantId, of, limit + 1, after), limit)
+      return { ...rows, items: await recordsOf(tx, tenantId, rows.items, needs.clock.now()) }
+    },
+    { signal: context.signal },
+  )
   return {
-    read,
-
-    async list(
-      { principal, limit, after }: ListDelegations,
-      context: MessageContext,
-    ): Reply<'list'> {
-      const { tenantId } = principal
-      const of = await visible(principal, context)
-      if (of === null) return { tag: 'may_not_see' }
-      const { items, next } = await database.tenant(
-        tenantId,
-        async (tx) => {
-          const rows = page(await listDelegations(tx, tenantId, of, limit + 1, after), limit)
-          return { ...rows, items: await recordsOf(tx, tenantId, rows.items, clock.now()) }
-        },
-        { signal: context.signal },
-      )
-      return {
-        tag: 'listed',
-        delegations: await withUsers(needs, tenantId, of, items, context),
-        next,
-      }
-    },
-
-    async revoke(message: OneDelegation, context: MessageContext): Reply<'revoke'> {
-      const { caller } = message
-      const { principal } = caller
-      const found = await read(message, context)
-      if (found.tag !== 'found') return UNKNOWN
-      const level = await highestLevel(principal, context)
-      if (!isSteppedUp(principal, level, clock.nowSecs(), maxAgeSecs))
-        return { tag: 'step_up_needed', level, maxAgeSecs }
-      const by = byCaller(caller, context.requestId)
-      const { subject } = found.delegation
-      const of = { agentId: null, subject }
-      return revokeOnce(principal.tenantId, message.delegationId, of, by)
-    },
-
-    async ofPerson(
-      { tenantId, sub }: DelegationProtocol['ofPerson']['message'],
-      { signal }: MessageContext,
-    ): Reply<'ofPerson'> {
-      const now = clock.now()
-      const delegations = await database.tenant(
-        tenantId,
-        async (tx) => {
-          const rows = await activeDelegations(tx, tenantId, sub, now)
-          return recordsOf(tx, tenantId, rows, now)
-        },
-        { signal },
-      )
-      return { tag: 'listed', delegations }
-    },
-
-    async revokeOwn(
-      { session, token, delegationId, address }: RevokeOwn,
-      context: MessageContext,
-    ): Reply<'revokeOwn'> {
-      const { tenantId, sub } = session
-      const verdict = await browserSessions.demand(
-        {
-          token,
-          tenantId,
-          sub,
-          demand: { level: 'highest', maxAgeSecs },
-          flow: { returnTo: '/auth/account', reason: { tag: 'sensitive' } },
-        },
-        context,
-      )
-      if (verdict.tag === 'sign_in') return verdict
-      const by = byBrowser(sub, address, context.requestId)
-      const of = { agentId: null, subject: sub }
-      const outcome = await revokeOnce(tenantId, delegationId, of, by)
-      return outcome.tag === 'revoked' ? { tag: 'revoked' } : outcome
-    },
+    tag: 'listed',
+    delegations: await withUsers(needs, tenantId, of, items, context),
+    next,
   }
+}
+
+export async function readDelegation(
+  needs: DelegationNeeds,
+  { caller, delegationId }: OneDelegation,
+  context: MessageContext,
+): Reply<'readDelegation'> {
+  const { tenantId } = caller.principal
+  const of = await visible(needs, caller.principal, context)
+  if (of === null) return { tag: 'may_not_see' }
+  if (!isUuid(delegationId)) return UNKNOWN
+  const found = await needs.database.tenant(
+    tenantId,
+    async (tx) => {
+      const row = await findDelegation(tx, tenantId, delegationId, of)
+      return recordsOf(tx, tenantId, row === undefined ? [] : [row], needs.clock.now())
+    },
+    { signal: context.signal },
+  )
+  const [delegation] = await withUsers(needs, tenantId, of, found, context)
+  return delegation === undefined ? UNKNOWN : { tag: 'found', delegation }
+}
+
+export async function revokeDelegation(
+  needs: DelegationNeeds,
+  message: OneDelegation,
+  context: MessageContext,
+): Reply<'revokeDelegation'> {
+  const maxAgeSecs = needs.settings.approval_max_auth_age_secs
+  const { caller } = message
+  const { principal } = caller
+  const found = await readDelegation(needs, message, context)
+  if (found.tag !== 'found') return UNKNOWN
+  const level = await highestLevel(needs, principal, context)
+  if (!isSteppedUp(principal, level, needs.clock.nowSecs(), maxAgeSecs))
+    return { tag: 'step_up_needed', level, maxAgeSecs }
+  const by = byCaller(caller, context.requestId)
+  const { subject } = found.delegation
+  const of = { agentId: null, subject }
+  return revokeOnce(needs, principal.tenantId, message.delegationId, of, by)
+}
+
+export async function ofPerson(
+  { database, clock }: DelegationNeeds,
+  { tenantId, sub }: DelegationProtocol['ofPerson']['message'],
+  { signal }: MessageContext,
+): Reply<'ofPerson'> {
+  const now = clock.now()
+  const delegations = await database.tenant(
+    tenantId,
+    async (tx) => {
+      const rows = await activeDelegations(tx, tenantId, sub, now)
+      return recordsOf(tx, tenantId, rows, now)
+    },
+    { signal },
+  )
+  return { tag: 'listed', delegations }
+}
+
+export async function revokeOwnDelegation(
+  needs: DelegationNeeds,
+  { session, token, delegationId, address }: RevokeOwn,
+  context: MessageContext,
+): Reply<'revokeOwnDelegation'> {
+  const { tenantId, sub } = session
+  const verdict = await needs.browserSessions.demand(
+    {
+      token,
+      tenantId,
+      sub,
+      demand: { level: 'highest', maxAgeSecs: needs.settings.approval_max_auth_age_secs },
+      flow: { returnTo: '/auth/account', reason: { tag: 'sensitive' } },
+    },
+    context,
+  )
+  if (verdict.tag === 'sign_in') return verdict
+  const by = byBrowser(sub, address, context.requestId)
+  const of = { agentId: null, subject: sub }
+  const outcome = await revokeOnce(needs, tenantId, delegationId, of, by)
+  return outcome.tag === 'revoked' ? { tag: 'revoked' } : outcome
+}
+
+/** A person's roles depend on their account, which spans tenants: hence the system transaction. */
+async function visible(
+  { database }: DelegationNeeds,
+  principal: Principal,
+  { signal }: MessageContext,
+): Promise<DelegationsOf | null> {
+  const { tenantId, subject, subjectType, scopes } = principal
+  const person = subjectType === 'human' && isDirect(principal)
+  if (!person || !scopes.includes(MANAGE_SCOPE)) return visibleTo(principal, null)
+  const roles = await database.system((tx) => findPersonRoles(tx, tenantId, subject), { signal })
+  return visibleTo(principal, roles === undefined ? null : highestRole(roles))
+}
+
+/** The highest assurance level that the person's factors reach. An account spans tenants. */
+async function highestLevel(
+  { database }: DelegationNeeds,
+  { tenantId, subject }: Principal,
+  { signal }: MessageContext,
+): Promise<2 | 3> {
+  const factors = await database.system((tx) => personFactors(tx, tenantId, subject), { signal })
+  return reachOf(factors) === 3 ? 3 : 2
+}
+
+/**
+ * Revokes a delegation; a repeated call returns the first revocation. Then invalidates its tokens in
+ * the caches of this process; the other processes get a notification at the commit.
+ */
+async function revokeOnce(
+  needs: DelegationNeeds,
+  tenantId: string,
+  delegationId: string,
+  of: DelegationsOf,
+  by: RevokedBy,
+): Promise<{ tag: 'revoked'; id: string; revokedAt: Date } | UnknownDelegation> {
+  if (!isUuid(delegationId)) return UNKNOWN
+  // Not cancelled when the client disconnects: a revocation must complete.
+  const outcome = await needs.database.tenant(tenantId, async (tx) => {
+    const row = await findDelegation(tx, tenantId, delegationId, of)
+    if (row === undefined) return UNKNOWN
+    const first = row.revokedAt === null ? await revokeIn(needs, tx, row, by) : undefined
+    // Undefined when a concurrent call revoked it; that call has committed, as its row lock is gone.
+    const revokedAt = first ?? (await findDelegation(tx, tenantId, delegationId))?.revokedAt
+    if (revokedAt == null) throw new Error('a revoked delegation has a revocation time')
+    if (first !== undefined) needs.metrics.countStep('revoked')
+    return { tag: 'revoked' as const, id: delegationId, revokedAt }
+  })
+  if (outcome.tag === 'revoked') needs.tokens.send('invalidate', { ids: [delegationId] })
+  return outcome
+}
+
+async function revokeIn(
+  { clock, random }: DelegationNeeds,
+  tx: Transaction,
+  { tenantId, id }: DelegationRow,
+  by: RevokedBy,
+): Promise<Date | undefined> {
+  const revoked = await markDelegationRevoked(tx, tenantId, id, 'revoked', clock.now())
+  if (revoked === undefined) return undefined
+  appendEvents(tx, delegationsRevoked(random, [revoked], by))
+  return revoked.revokedAt ?? undefined
 }
 
 async function recordsOf(

@@ -12,27 +12,30 @@ import type { ListCursor } from '../../domain/paging.js'
 
 export type DelegationProtocol = {
   /** An agent requests a delegation. */
-  start: Ask<
+  startDelegation: Ask<
     StartDelegation,
     Started | { tag: 'invalid_scope'; scopes: readonly string[] } | InvalidTarget
   >
-  poll: Ask<PollDelegation, PollOutcome>
+  pollDelegation: Ask<PollDelegation, PollOutcome>
   /** The approval page of a request. */
-  show: Ask<ShowRequest, ApprovalQuestion | Decided | SignIn | UnknownRequest | RequestOver>
-  approve: Ask<DecideRequest, Back | NothingHeld | SignIn | UnknownRequest | RequestOver>
-  deny: Ask<DecideRequest, Back | SignIn | UnknownRequest | RequestOver>
+  showDelegation: Ask<
+    ShowRequest,
+    ApprovalQuestion | Decided | SignIn | UnknownRequest | RequestOver
+  >
+  approveDelegation: Ask<DecideRequest, Back | NothingHeld | SignIn | UnknownRequest | RequestOver>
+  denyDelegation: Ask<DecideRequest, Back | SignIn | UnknownRequest | RequestOver>
   /** The visible delegations: a person sees those they approved, an agent those it received. */
-  list: Ask<ListDelegations, DelegationsListed | MayNotSee>
-  read: Ask<OneDelegation, DelegationFound | UnknownDelegation | MayNotSee>
+  listDelegations: Ask<ListDelegations, DelegationsListed | MayNotSee>
+  readDelegation: Ask<OneDelegation, DelegationFound | UnknownDelegation | MayNotSee>
   /** Revokes a delegation. Needs a recent sign-in at the person's highest assurance level. */
-  revoke: Ask<OneDelegation, DelegationRevoked | UnknownDelegation | StepUpNeeded>
+  revokeDelegation: Ask<OneDelegation, DelegationRevoked | UnknownDelegation | StepUpNeeded>
   /** The active delegations of a person, for the account page. */
   ofPerson: Ask<
     { tenantId: TenantId; sub: string },
     { tag: 'listed'; delegations: DelegationRecord[] }
   >
   /** Revokes a delegation on the account page. */
-  revokeOwn: Ask<RevokeOwn, { tag: 'revoked' } | UnknownDelegation | SignIn>
+  revokeOwnDelegation: Ask<RevokeOwn, { tag: 'revoked' } | UnknownDelegation | SignIn>
 }
 
 export type StartDelegation = {
@@ -189,4 +192,8 @@ export type RevokeOwn = {
   readonly address: string
 }
 
-export const delegation = address<DelegationProtocol>('delegation', ['list', 'read', 'ofPerson'])
+export const delegation = address<DelegationProtocol>('delegation', [
+  'listDelegations',
+  'readDelegation',
+  'ofPerson',
+])

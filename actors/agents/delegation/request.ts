@@ -29,111 +29,110 @@ function deviceCodeSha256(code: string): Uint8Array {
   return createHash('sha256').update(code, 'utf8').digest()
 }
 
-export function requestHandlers(needs: DelegationNeeds) {
-  const { database, clock, random, tokens, metrics, issuer, settings } = needs
-
-  async function start(
-    { caller, scope, audience }: StartDelegation,
-    context: MessageContext,
-  ): Promise<DelegationProtocol['start']['reply']> {
-    const { tenantId, subject: agentId, sessionId, scopes: held } = caller.principal
-    const requested = requestedScopes(scope, held)
-    if ('refused' in requested) return { tag: 'invalid_scope', scopes: requested.refused }
-    const target = audience ?? issuer
-    const deviceCode = random.token(DEVICE_CODE_BYTES)
-    // Crosses tenants, because the agent's home tenant may be another one.
-    const outcome = await database.system(
-      async (tx) => {
-        if (target !== issuer && (await knownAudiences(tx, tenantId, [target])).length === 0) {
-          return { tag: 'invalid_target' } as const
-        }
-        const keyFingerprint =
-          sessionId === null ? null : ((await findSessionKey(tx, tenantId, sessionId)) ?? null)
-        const now = clock.now()
-        const request = {
-          tenantId,
-          id: random.uuid(),
-          agentId,
-          keyFingerprint,
-          deviceCodeSha256: deviceCodeSha256(deviceCode),
-          scopes: requested.scopes,
-          audience: target,
-          address: caller.address,
-          interval: settings.interval_secs,
-          createdAt: now,
-          expiresAt: new Date(now.getTime() + settings.ttl_secs * 1000),
-        }
-        for (let tries = 0; tries < CODE_TRIES_MAX; tries += 1) {
-          const userCode = newUserCode((count) => random.bytes(count))
-          if (!(await insertDelegationRequest(tx, { ...request, userCode }))) continue
-          appendAudit(tx, [
-            audited(caller, {
-              id: random.uuid(),
-              tenantId,
-              type: 'admin.delegation.requested',
-              occurredAt: now,
-              resource: { type: 'delegation_request', id: request.id },
-              requestId: context.requestId,
-              data: { scope: requested.scopes.join(' '), audience: target },
-            }),
-          ])
-          return { tag: 'started', userCode } as const
-        }
-        throw new Error('no free user code found')
-      },
-      { signal: context.signal },
-    )
-    if (outcome.tag === 'invalid_target') return outcome
-    metrics.countStep('requested')
-    return {
-      ...outcome,
-      deviceCode,
-      expiresInSecs: settings.ttl_secs,
-      intervalSecs: settings.interval_secs,
-    }
-  }
-
-  async function outcomeOf(
-    { principal, deviceCode, address }: PollDelegation,
-    context: MessageContext,
-  ): Promise<PollOutcome> {
-    const { tenantId, subject: agentId, sessionId, jkt } = principal
-    const now = clock.now()
-    const poll = {
-      tenantId,
-      agentId,
-      deviceCodeSha256: deviceCodeSha256(deviceCode),
-      now,
-      penalty: SLOW_DOWN_SECS,
-    }
-    const { signal } = context
-    const request = await database.tenant(tenantId, (tx) => pollDelegationRequest(tx, poll), {
-      signal,
-    })
-    if (request === undefined) return { tag: 'invalid' }
-    const verdict = judgePoll(request, now)
-    if (verdict.tag !== 'approved') return verdict
-    const outcome = await tokens.grantDelegated(
-      {
+export async function startDelegation(
+  { database, clock, random, metrics, issuer, settings }: DelegationNeeds,
+  { caller, scope, audience }: StartDelegation,
+  context: MessageContext,
+): Promise<DelegationProtocol['startDelegation']['reply']> {
+  const { tenantId, subject: agentId, sessionId, scopes: held } = caller.principal
+  const requested = requestedScopes(scope, held)
+  if ('refused' in requested) return { tag: 'invalid_scope', scopes: requested.refused }
+  const target = audience ?? issuer
+  const deviceCode = random.token(DEVICE_CODE_BYTES)
+  // Crosses tenants, because the agent's home tenant may be another one.
+  const outcome = await database.system(
+    async (tx) => {
+      if (target !== issuer && (await knownAudiences(tx, tenantId, [target])).length === 0) {
+        return { tag: 'invalid_target' } as const
+      }
+      const keyFingerprint =
+        sessionId === null ? null : ((await findSessionKey(tx, tenantId, sessionId)) ?? null)
+      const now = clock.now()
+      const request = {
         tenantId,
-        delegationId: request.id,
-        address,
-        agentSessionId: sessionId,
-        jkt,
-        lifetimeSecs: settings.delegation_ttl_secs,
-      },
-      context,
-    )
-    // A concurrent poll redeemed it, or the person revoked it at this moment.
-    return outcome.tag === 'gone' ? { tag: 'invalid' } : outcome
-  }
-
-  return {
-    start,
-    async poll(message: PollDelegation, context: MessageContext): Promise<PollOutcome> {
-      const outcome = await outcomeOf(message, context)
-      metrics.countPoll(outcome.tag)
-      return outcome
+        id: random.uuid(),
+        agentId,
+        keyFingerprint,
+        deviceCodeSha256: deviceCodeSha256(deviceCode),
+        scopes: requested.scopes,
+        audience: target,
+        address: caller.address,
+        interval: settings.interval_secs,
+        createdAt: now,
+        expiresAt: new Date(now.getTime() + settings.ttl_secs * 1000),
+      }
+      for (let tries = 0; tries < CODE_TRIES_MAX; tries += 1) {
+        const userCode = newUserCode((count) => random.bytes(count))
+        if (!(await insertDelegationRequest(tx, { ...request, userCode }))) continue
+        appendAudit(tx, [
+          audited(caller, {
+            id: random.uuid(),
+            tenantId,
+            type: 'admin.delegation.requested',
+            occurredAt: now,
+            resource: { type: 'delegation_request', id: request.id },
+            requestId: context.requestId,
+            data: { scope: requested.scopes.join(' '), audience: target },
+          }),
+        ])
+        return { tag: 'started', userCode } as const
+      }
+      throw new Error('no free user code found')
     },
+    { signal: context.signal },
+  )
+  if (outcome.tag === 'invalid_target') return outcome
+  metrics.countStep('requested')
+  return {
+    ...outcome,
+    deviceCode,
+    expiresInSecs: settings.ttl_secs,
+    intervalSecs: settings.interval_secs,
   }
+}
+
+export async function pollDelegation(
+  needs: DelegationNeeds,
+  message: PollDelegation,
+  context: MessageContext,
+): Promise<PollOutcome> {
+  const outcome = await outcomeOf(needs, message, context)
+  needs.metrics.countPoll(outcome.tag)
+  return outcome
+}
+
+async function outcomeOf(
+  { database, clock, tokens, settings }: DelegationNeeds,
+  { principal, deviceCode, address }: PollDelegation,
+  context: MessageContext,
+): Promise<PollOutcome> {
+  const { tenantId, subject: agentId, sessionId, jkt } = principal
+  const now = clock.now()
+  const poll = {
+    tenantId,
+    agentId,
+    deviceCodeSha256: deviceCodeSha256(deviceCode),
+    now,
+    penalty: SLOW_DOWN_SECS,
+  }
+  const { signal } = context
+  const request = await database.tenant(tenantId, (tx) => pollDelegationRequest(tx, poll), {
+    signal,
+  })
+  if (request === undefined) return { tag: 'invalid' }
+  const verdict = judgePoll(request, now)
+  if (verdict.tag !== 'approved') return verdict
+  const outcome = await tokens.grantDelegated(
+    {
+      tenantId,
+      delegationId: request.id,
+      address,
+      agentSessionId: sessionId,
+      jkt,
+      lifetimeSecs: settings.delegation_ttl_secs,
+    },
+    context,
+  )
+  // A concurrent poll redeemed it, or the person revoked it at this moment.
+  return outcome.tag === 'gone' ? { tag: 'invalid' } : outcome
 }

@@ -38,7 +38,7 @@ export const agentDocumentsActor = defineActor<AgentDocumentsProtocol, AgentDocu
   address: agentDocuments,
   asks: {},
   mailbox: { capacity: 4096, inflightMax: 256 },
-  lane: { changeProfile: ({ caller }) => caller.principal.clientId },
+  lane: { changeAgentProfile: ({ caller }) => caller.principal.clientId },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: ({ database, clock, random, issuer }) => ({
@@ -57,7 +57,7 @@ export const agentDocumentsActor = defineActor<AgentDocumentsProtocol, AgentDocu
       return { tag: 'published', body: Buffer.from(JSON.stringify(documents[name]())) }
     },
 
-    async changeProfile({ caller, change }, { requestId }) {
+    async changeAgentProfile({ caller, change }, { requestId }) {
       const agentId = caller.principal.clientId
       // The agent may work with a token of a tenant that is not its home.
       return database.system(async (tx) => {

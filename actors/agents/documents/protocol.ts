@@ -10,7 +10,7 @@ export type AgentDocumentsProtocol = {
     { readonly tag: 'published'; readonly body: Uint8Array } | { readonly tag: 'unknown_agent' }
   >
   /** Absent members of the change stay unchanged. */
-  changeProfile: Ask<
+  changeAgentProfile: Ask<
     { readonly caller: Caller; readonly change: AgentProfileChange },
     ProfileFound | ProfileInvalid | { readonly tag: 'unknown_agent' }
   >

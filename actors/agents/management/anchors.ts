@@ -5,48 +5,37 @@
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { holdAgent } from '../../../storage/agents/agent-management.js'
-import { findAgent, revokeAgentAnchor } from '../../../storage/agents/agents.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
-import { audited } from '../../domain/audit.js'
+import { findAgent, markAnchorRevoked } from '../../../storage/agents/agents.js'
+import { auditIn } from './audit.js'
 import { authorized } from './keys.js'
 import type { AgentManagementNeeds } from './needs.js'
 import type { OneAnchor, AgentManagementProtocol } from './protocol.js'
 import { isItself, judgeAnchorRevocation } from './rules.js'
 
-export function agentAnchors({ database, clock, random }: AgentManagementNeeds) {
-  return {
-    // Not cancelled when the client disconnects: a revocation must complete.
-    revokeAnchor: (
-      { caller, agentId, value }: OneAnchor,
-      { requestId }: MessageContext,
-    ): Promise<AgentManagementProtocol['revokeAnchor']['reply']> =>
-      // Crosses tenants, because the agent's home tenant may differ from that of the token.
-      database.system(async (tx) => {
-        const granted = await authorized(tx, caller, agentId)
-        if (granted.tag !== 'granted') return granted
-        if (!(await holdAgent(tx, agentId))) return { tag: 'unknown_agent' }
-        const anchors = (await findAgent(tx, agentId))?.anchors ?? []
-        const anchor = anchors.find((candidate) => candidate.value === value)
-        if (anchor === undefined) return { tag: 'unknown_anchor' }
-        const verdict = judgeAnchorRevocation(value, anchors, isItself(caller.principal, agentId))
-        if (verdict === 'last_active_anchor') return { tag: verdict }
-        if (verdict === 'change') {
-          const { homeTenantId: tenantId } = granted
-          const now = clock.now()
-          await revokeAgentAnchor(tx, { tenantId, type: anchor.type, value }, now)
-          appendAudit(tx, [
-            audited(caller, {
-              id: random.uuid(),
-              tenantId,
-              type: 'admin.agent.anchor.revoked',
-              occurredAt: now,
-              resource: { type: 'agent', id: agentId },
-              requestId,
-              data: { type: anchor.type, value },
-            }),
-          ])
-        }
-        return { tag: 'anchor_revoked', anchor: { ...anchor, status: 'revoked' } }
-      }),
-  }
+export function revokeAgentAnchor(
+  needs: AgentManagementNeeds,
+  message: OneAnchor,
+  context: MessageContext,
+): Promise<AgentManagementProtocol['revokeAgentAnchor']['reply']> {
+  const { caller, agentId, value } = message
+  // Not cancelled when the client disconnects: a revocation must complete. Crosses tenants, because the agent's home
+  // tenant may differ from the tenant of the token.
+  return needs.database.system(async (tx) => {
+    const granted = await authorized(tx, caller, agentId)
+    if (granted.tag !== 'granted') return granted
+    if (!(await holdAgent(tx, agentId))) return { tag: 'unknown_agent' }
+    const anchors = (await findAgent(tx, agentId))?.anchors ?? []
+    const anchor = anchors.find((candidate) => candidate.value === value)
+    if (anchor === undefined) return { tag: 'unknown_anchor' }
+    const verdict = judgeAnchorRevocation(value, anchors, isItself(caller.principal, agentId))
+    if (verdict === 'last_active_anchor') return { tag: verdict }
+    if (verdict === 'change') {
+      const { homeTenantId: tenantId } = granted
+      const { type } = anchor
+      await markAnchorRevoked(tx, { tenantId, type, value }, needs.clock.now())
+      const data = { type, value }
+      auditIn(tx, needs, message, tenantId, 'admin.agent.anchor.revoked', data, context)
+    }
+    return { tag: 'anchor_revoked', anchor: { ...anchor, status: 'revoked' } }
+  })
 }

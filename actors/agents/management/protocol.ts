@@ -10,22 +10,28 @@ import type { KeyAlgorithm } from '../../domain/signed-strings.js'
 import type { ListCursor } from '../../domain/paging.js'
 
 export type AgentManagementProtocol = {
-  list: Ask<ListAgents, AgentsListed>
-  read: Ask<OneAgent, AgentFound | UnknownAgent>
+  listAgents: Ask<ListAgents, AgentsListed>
+  readAgent: Ask<OneAgent, AgentFound | UnknownAgent>
   /** The home tenant suspends everywhere, another tenant in itself. Sessions and tokens end at once. */
-  suspend: Ask<OneAgent, AgentFound | UnknownAgent | LastOwner | OwnerAbove>
-  activate: Ask<OneAgent, AgentFound | UnknownAgent | OwnerAbove | { tag: 'suspended_at_home' }>
-  remove: Ask<
+  suspendAgent: Ask<OneAgent, AgentFound | UnknownAgent | LastOwner | OwnerAbove>
+  activateAgent: Ask<
+    OneAgent,
+    AgentFound | UnknownAgent | OwnerAbove | { tag: 'suspended_at_home' }
+  >
+  deleteAgent: Ask<
     OneAgent,
     { tag: 'removed' } | UnknownAgent | AtHomeElsewhere | LastOwner | OwnerAbove
   >
-  update: Ask<UpdateAgent, AgentFound | UnknownAgent | AtHomeElsewhere | OwnerAbove | ScopesRefused>
-  addKey: Ask<AddKey, KeyAdded | KeyRefused | UnknownAgent | MayNotManage | AtHomeElsewhere>
-  deprecateKey: Ask<OneKey, KeyChanged | KeyUnchanged>
+  updateAgent: Ask<
+    UpdateAgent,
+    AgentFound | UnknownAgent | AtHomeElsewhere | OwnerAbove | ScopesRefused
+  >
+  addAgentKey: Ask<AddKey, KeyAdded | KeyRefused | UnknownAgent | MayNotManage | AtHomeElsewhere>
+  deprecateAgentKey: Ask<OneKey, KeyChanged | KeyUnchanged>
   /** Also ends the sessions and delegations of logins with the key, at once. */
-  revokeKey: Ask<OneKey, KeyChanged | KeyUnchanged>
+  revokeAgentKey: Ask<OneKey, KeyChanged | KeyUnchanged>
   /** The agent loses this name; sessions and keys stay. */
-  revokeAnchor: Ask<OneAnchor, AnchorRevoked | AnchorUnchanged>
+  revokeAgentAnchor: Ask<OneAnchor, AnchorRevoked | AnchorUnchanged>
 }
 
 export type ListAgents = {
@@ -110,4 +116,7 @@ export type MayNotManage =
   | { readonly tag: 'bound_token' }
   | OwnerAbove
 
-export const agentManagement = address<AgentManagementProtocol>('roster', ['list', 'read'])
+export const agentManagement = address<AgentManagementProtocol>('roster', [
+  'listAgents',
+  'readAgent',
+])

@@ -41,16 +41,16 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
   asks: { agents, tenants, tokens, users },
   mailbox: { capacity: 512, inflightMax: 32 },
   // Serialised per challenge, so that concurrent completions do not each hash a password.
-  lane: { complete: ({ challengeId }) => challengeId },
+  lane: { completeWorkspaceBootstrap: ({ challengeId }) => challengeId },
   create: (needs) => {
     const { database, clock, random, agents, tenants, users, issuer, anchorTypes } = needs
     return {
-      async metadata(_message, context) {
+      async readWorkspaceBootstrap(_message, context) {
         const { tenant } = await tenants.ensureControlPlane({}, context)
         return { tag: 'metadata', issuer, controlPlaneTenantId: tenant.id, anchorTypes }
       },
 
-      async complete(message, context) {
+      async completeWorkspaceBootstrap(message, context) {
         for (const [index, uri] of message.redirectUris.entries()) {
           const detail = redirectUriFault(uri)
           if (detail !== undefined) return { tag: 'invalid_redirect_uri', index, detail }
@@ -101,7 +101,7 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
         return issueTokens(needs, message, agent, provisioned, fixture.password, context)
       },
 
-      async readInvite({ token }, { signal }) {
+      async readOperatorInvite({ token }, { signal }) {
         // The request has only the token; the row says which tenant it belongs to.
         const invite = await database.system(
           (tx) => findOperatorInvite(tx, inviteTokenSha256(token)),
@@ -149,7 +149,7 @@ async function issueTokens(
   const [controlPlane, sandbox, read] = await Promise.all([
     token(agent.tenantId, true),
     token(provisioned.tenant.id, false),
-    agents.read({ agentId: agent.id }, context),
+    agents.readOwnAgent({ agentId: agent.id }, context),
   ])
   invariant(read.tag === 'found', 'a registered agent exists')
   const { organization, tenant, application, clientSecret, fixtureUser, invite } = provisioned

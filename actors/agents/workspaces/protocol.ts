@@ -11,11 +11,14 @@ import type { Environment } from '../../domain/tenants/tenancy.js'
 
 export type WorkspacesProtocol = {
   /** What the ownership proof of a bootstrap must sign. Has no side effect. */
-  metadata: Ask<Record<never, never>, BootstrapMetadata>
+  readWorkspaceBootstrap: Ask<Record<never, never>, BootstrapMetadata>
   /** Spends a challenge of kind `workspace` and provisions everything in one transaction. */
-  complete: Ask<CompleteBootstrap, WorkspaceProvisioned | BootstrapRefused>
+  completeWorkspaceBootstrap: Ask<CompleteBootstrap, WorkspaceProvisioned | BootstrapRefused>
   /** The status of an operator invite. */
-  readInvite: Ask<{ token: string }, InviteValid | { tag: 'unknown_invite' } | { tag: 'spent' }>
+  readOperatorInvite: Ask<
+    { token: string },
+    InviteValid | { tag: 'unknown_invite' } | { tag: 'spent' }
+  >
 }
 
 export type BootstrapMetadata = {
@@ -89,4 +92,7 @@ export type WorkspaceProvisioned = {
 
 export type InviteValid = { tag: 'valid'; organizationName: string; expiresAt: Date }
 
-export const workspaces = address<WorkspacesProtocol>('workspaces', ['metadata', 'readInvite'])
+export const workspaces = address<WorkspacesProtocol>('workspaces', [
+  'readWorkspaceBootstrap',
+  'readOperatorInvite',
+])

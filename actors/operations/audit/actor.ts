@@ -1,6 +1,10 @@
 /** Reads and verifies audit chains. Events are written in the transaction of the audited change. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
-import { auditEventsAfter, auditHead, listAuditEvents } from '../../../storage/operations/audit.js'
+import {
+  auditEventsAfter,
+  auditHead,
+  selectAuditEvents,
+} from '../../../storage/operations/audit.js'
 import { ChainCheck, FIRST_PREVIOUS_HASH } from '../../../storage/operations/audit-chain.js'
 import { unnumberedEvents } from '../../../storage/platform/event-numbers.js'
 import type { Database } from '../../../storage/platform/sql.js'
@@ -18,14 +22,14 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
   mailbox: { capacity: 256, inflightMax: 8 },
   lane: {
     // Limits the concurrent verifications of one tenant to one.
-    verify: ({ tenantId }) => tenantId,
+    verifyAuditEvents: ({ tenantId }) => tenantId,
   },
   supervision: { onFailure: 'resume' },
   create: ({ database }) => ({
-    async list({ tenantId, limit, after, ...filter }, { signal }) {
+    async listAuditEvents({ tenantId, limit, after, ...filter }, { signal }) {
       const rows = await database.tenant(
         tenantId,
-        (tx) => listAuditEvents(tx, tenantId, filter, limit + 1, after),
+        (tx) => selectAuditEvents(tx, tenantId, filter, limit + 1, after),
         { signal },
       )
       const { items, next } = page(
@@ -35,7 +39,7 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
       return { tag: 'listed', events: items.map(({ event }) => event), next, nextSequence: null }
     },
 
-    async export({ tenantId, afterSequence, limit }, { signal }) {
+    async exportAuditEvents({ tenantId, afterSequence, limit }, { signal }) {
       const rows = await database.tenant(
         tenantId,
         (tx) => auditEventsAfter(tx, tenantId, afterSequence, limit + 1),
@@ -46,7 +50,7 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
       return { tag: 'listed', events, next: null, nextSequence }
     },
 
-    async verify({ tenantId, afterSequence, limit }, { signal }) {
+    async verifyAuditEvents({ tenantId, afterSequence, limit }, { signal }) {
       const read = (after: number, count: number) =>
         database.tenant(tenantId, (tx) => auditEventsAfter(tx, tenantId, after, count), { signal })
       // The previous event defines what the first event of the range must continue.

@@ -5,11 +5,11 @@ import type { TenantId } from '../../domain/ids.js'
 import type { ListCursor } from '../../domain/paging.js'
 
 export type AuditProtocol = {
-  list: Ask<ListAuditEvents, AuditEventsListed>
+  listAuditEvents: Ask<ListAuditEvents, AuditEventsListed>
   /** Returns events in chain order, for archiving. */
-  export: Ask<FromSequence, AuditEventsListed>
+  exportAuditEvents: Ask<FromSequence, AuditEventsListed>
   /** Verifies hashes and order of a range, and the end of the chain when the range reaches it. */
-  verify: Ask<FromSequence, AuditVerified>
+  verifyAuditEvents: Ask<FromSequence, AuditVerified>
 }
 
 /** Members have their wire names, because those are hashed. */
@@ -74,4 +74,8 @@ export type AuditVerified = {
   readonly unnumbered: number
 }
 
-export const audit = address<AuditProtocol>('audit', ['list', 'export', 'verify'])
+export const audit = address<AuditProtocol>('audit', [
+  'listAuditEvents',
+  'exportAuditEvents',
+  'verifyAuditEvents',
+])

@@ -122,9 +122,11 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
     void keepChecking()
 
     return {
-      live: async () => ({ tag: 'ok' }),
-      startup: async () => ({ tag: process.started() && seen.keysLoaded ? 'ok' : 'starting' }),
-      ready: async () => {
+      healthLive: async () => ({ tag: 'ok' }),
+      healthStartup: async () => ({
+        tag: process.started() && seen.keysLoaded ? 'ok' : 'starting',
+      }),
+      healthReady: async () => {
         const fit =
           process.started() &&
           !process.stopping() &&
@@ -132,12 +134,12 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
           process.unfit().length === 0
         return { tag: fit ? 'ok' : 'unavailable' }
       },
-      describeRequest: async ({ ticket, seen }) => {
+      healthRequest: async ({ ticket, seen }) => {
         const known = ticket === null ? undefined : await coordination.get(doctorKey(ticket))
         return known === undefined ? { tag: 'not_admitted' } : { tag: 'described', seen }
       },
-      planes: async () => ({ tag: 'planes', planes: report.planes() }),
-      actors: async () => ({ tag: 'actors', actors: report.actors() }),
+      listDeploymentPlanes: async () => ({ tag: 'planes', planes: report.planes() }),
+      listDeploymentActors: async () => ({ tag: 'actors', actors: report.actors() }),
     }
   },
 })

@@ -5,15 +5,21 @@
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
 export type HealthProtocol = {
-  live: Ask<null, Healthy>
-  startup: Ask<null, Healthy | Starting>
-  ready: Ask<null, Healthy | NotReady>
+  healthLive: Ask<null, Healthy>
+  healthStartup: Ask<null, Healthy | Starting>
+  healthReady: Ask<null, Healthy | NotReady>
   /** Returns the request as it arrived, to the holder of a ticket of `svc doctor`. */
-  describeRequest: Ask<DescribeRequest, RequestDescribed | NotAdmitted>
+  healthRequest: Ask<DescribeRequest, RequestDescribed | NotAdmitted>
   /** The planes of the deployment. */
-  planes: Ask<null, { readonly tag: 'planes'; readonly planes: readonly PlaneReport[] }>
+  listDeploymentPlanes: Ask<
+    null,
+    { readonly tag: 'planes'; readonly planes: readonly PlaneReport[] }
+  >
   /** The actors of this process with their mailboxes. */
-  actors: Ask<null, { readonly tag: 'actors'; readonly actors: readonly ActorReport[] }>
+  listDeploymentActors: Ask<
+    null,
+    { readonly tag: 'actors'; readonly actors: readonly ActorReport[] }
+  >
 }
 
 export type PlaneReport = {
@@ -71,9 +77,9 @@ export function doctorKey(ticket: string): string {
 }
 
 export const health = address<HealthProtocol>('health', [
-  'live',
-  'startup',
-  'ready',
-  'planes',
-  'actors',
+  'healthLive',
+  'healthStartup',
+  'healthReady',
+  'listDeploymentPlanes',
+  'listDeploymentActors',
 ])

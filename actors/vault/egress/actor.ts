@@ -68,7 +68,7 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
         credentialCache.forget(tenantId)
         return { tag: 'forgotten' }
       },
-      proxy: createProxy({
+      proxyRequest: createProxy({
         admission,
         revocationWatch,
         upstreams,

@@ -7,7 +7,7 @@ import type { ByteStream } from '../../../runtime/kernel/stream.js'
 import type { SharedText } from '../../../runtime/kernel/text/shared-text.js'
 
 export type EgressProtocol = {
-  proxy: Ask<ProxyRequest, ProxyOutcome>
+  proxyRequest: Ask<ProxyRequest, ProxyOutcome>
   /** A credential, grant or lease of the tenant has changed: the next call reads it again. */
   forget: Ask<{ readonly tenantId: string }, { readonly tag: 'forgotten' }>
 }

@@ -6,10 +6,10 @@ import type { TenantId } from '../../domain/ids.js'
 export type SshCertificatesProtocol = {
   /** Parses or generates an authority's private key, for the vault to store. */
   authority: Ask<MakeAuthority, AuthorityReady | AuthorityRefused>
-  sign: Ask<SignCertificate, CertificateSigned | SshInvalid | SshDenied | SshUnknown>
-  revokeCertificate: Ask<RevokeCertificate, CertificateRevoked | SshUnknown | NotOwner>
+  signSshCertificate: Ask<SignCertificate, CertificateSigned | SshInvalid | SshDenied | SshUnknown>
+  revokeSshCertificate: Ask<RevokeCertificate, CertificateRevoked | SshUnknown | NotOwner>
   /** The revocation list of an authority: an OpenSSH KRL. */
-  revocationList: Ask<ReadRevocationList, RevocationList | SshUnknown>
+  getSshRevocationList: Ask<ReadRevocationList, RevocationList | SshUnknown>
 }
 
 export type MakeAuthority = {
@@ -80,4 +80,4 @@ export type NotOwner = { readonly tag: 'not_owner' }
 export type ReadRevocationList = { readonly tenantId: TenantId; readonly credentialId: string }
 export type RevocationList = { readonly tag: 'list'; readonly krl: Uint8Array }
 
-export const sshCertificates = address<SshCertificatesProtocol>('sshca', ['revocationList'])
+export const sshCertificates = address<SshCertificatesProtocol>('sshca', ['getSshRevocationList'])

@@ -1,38 +1,37 @@
-/** Updates and revocations; each takes effect at its commit. */
+/** Updates and revocations of credentials; each takes effect at its commit. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { forgetManagedToken } from '../../../storage/vault/managed-tokens.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import {
+  changeVaultCredential,
+  endVaultCredential,
   findVaultCredential,
   lockTokensOf,
+  lockWithItsSource,
   narrowTokensOf,
-  revokeVaultCredential,
   type SecretCredentialRow,
-  updateVaultCredential,
 } from '../../../storage/vault/vault-credentials.js'
-import { revokeGrantsOf, revokeVaultGrant } from '../../../storage/vault/vault-grants.js'
-import { revokeLeasesOf, revokeVaultLease } from '../../../storage/vault/vault-leases.js'
+import { revokeGrantsOf } from '../../../storage/vault/vault-grants.js'
+import { revokeLeasesOf } from '../../../storage/vault/vault-leases.js'
 import type { Caller } from '../../domain/audit.js'
-import { isUuid } from '../../domain/ids.js'
 import { metadataSources } from '../../domain/commerce/networks.js'
 import type { VaultNeeds } from './needs.js'
 import { sourcesFault } from './credentials.js'
 import { credentialResource, grantRevoked, auditEntry } from './events.js'
 import type {
+  ChangeCredential,
   CredentialFound,
   CredentialRevoked,
-  GrantRevoked,
-  LeaseRevoked,
   OwnerRefused,
-  UnknownGrant,
-  UnknownLease,
+  UnknownCredential,
   UpdateCredential,
   VaultInvalid,
 } from './protocol.js'
 import { ownerRefusal } from './ownership.js'
-import { credentialOf, grantOf, leaseOf } from './records.js'
+import { changingCredential } from './read.js'
+import { credentialOf } from './records.js'
 import {
   hostsBeyond,
   invalid,
@@ -42,58 +41,64 @@ import {
   widensSources,
 } from './rules.js'
 
-type EventNeeds = Pick<VaultNeeds, 'clock' | 'random'>
-
-export async function updateCredential(
-  tx: Transaction,
-  row: SecretCredentialRow,
-  { caller, label, allowedHosts, metadata, authScheme }: UpdateCredential,
-  { clock, random }: EventNeeds,
-  { requestId }: MessageContext,
-): Promise<CredentialFound | VaultInvalid | CredentialRevoked | OwnerRefused> {
-  if (row.status === 'revoked') return { tag: 'revoked' }
-  if (authScheme !== undefined && authScheme !== row.authScheme) {
-    return invalid('/auth_scheme', 'The auth_scheme cannot change after the creation.')
-  }
-  const hosts = allowedHosts === undefined ? null : normalizeHosts(allowedHosts)
-  if (hosts !== null && 'tag' in hosts) return hosts
-  if (metadata !== undefined) {
-    const fault = metadataFault(metadata) ?? sourcesFault(row.credentialType, metadata)
-    if (fault !== undefined) return fault
-  }
-  if (widens(row, hosts, metadata)) {
-    const refusal = await ownerRefusal(tx, row, caller.principal, clock.nowSecs())
-    if (refusal !== undefined) return refusal
-  }
-  if (hosts !== null && row.tokenOf !== null) {
-    const source = await findVaultCredential(tx, row.tenantId, row.tokenOf)
-    const fault = hostsBeyond(hosts, source!.allowedHosts)
-    if (fault !== undefined) return fault
-  }
-  const now = clock.now()
-  const changes = { label: label ?? null, allowedHosts: hosts, metadata: metadata ?? null }
-  const changed = await updateVaultCredential(tx, row.tenantId, row.id, changes, now)
-  const changedNames = Object.entries({ label, allowed_hosts: hosts ?? undefined, metadata })
-    .filter(([, value]) => value !== undefined)
-    .map(([name]) => name)
-  const eventContext = { caller, random, now, requestId }
-  const resource = credentialResource(row.id)
-  appendAudit(tx, [
-    auditEntry('vault.credential.updated', resource, eventContext, { changed: changedNames }),
-  ])
-  if (hosts !== null && row.credentialType === 'oauth2') {
-    const narrowed = await narrowTokensOf(tx, row.tenantId, row.id, hosts, now)
-    appendAudit(
-      tx,
-      narrowed.map((id) =>
-        auditEntry('vault.credential.updated', credentialResource(id), eventContext, {
-          changed: ['allowed_hosts'],
-          narrowed_with: row.id,
-        }),
-      ),
-    )
-  }
-  return { tag: 'found', credential: credentialOf(changed) }
+export function updateVaultCredential(
+  needs: VaultNeeds,
+  message: UpdateCredential,
+  context: MessageContext,
+): Promise<CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked | OwnerRefused> {
+  const { clock, random } = needs
+  const { caller, label, allowedHosts, metadata, authScheme } = message
+  return changingCredential(
+    needs,
+    message,
+    context,
+    async (tx, row) => {
+      if (row.status === 'revoked') return { tag: 'revoked' }
+      if (authScheme !== undefined && authScheme !== row.authScheme) {
+        return invalid('/auth_scheme', 'The auth_scheme cannot change after the creation.')
+      }
+      const hosts = allowedHosts === undefined ? null : normalizeHosts(allowedHosts)
+      if (hosts !== null && 'tag' in hosts) return hosts
+      if (metadata !== undefined) {
+        const fault = metadataFault(metadata) ?? sourcesFault(row.credentialType, metadata)
+        if (fault !== undefined) return fault
+      }
+      if (widens(row, hosts, metadata)) {
+        const refusal = await ownerRefusal(tx, row, caller.principal, clock.nowSecs())
+        if (refusal !== undefined) return refusal
+      }
+      if (hosts !== null && row.tokenOf !== null) {
+        const source = await findVaultCredential(tx, row.tenantId, row.tokenOf)
+        const fault = hostsBeyond(hosts, source!.allowedHosts)
+        if (fault !== undefined) return fault
+      }
+      const now = clock.now()
+      const changes = { label: label ?? null, allowedHosts: hosts, metadata: metadata ?? null }
+      const changed = await changeVaultCredential(tx, row.tenantId, row.id, changes, now)
+      const changedNames = Object.entries({ label, allowed_hosts: hosts ?? undefined, metadata })
+        .filter(([, value]) => value !== undefined)
+        .map(([name]) => name)
+      const eventContext = { caller, random, now, requestId: context.requestId }
+      const resource = credentialResource(row.id)
+      appendAudit(tx, [
+        auditEntry('vault.credential.updated', resource, eventContext, { changed: changedNames }),
+      ])
+      if (hosts !== null && row.credentialType === 'oauth2') {
+        const narrowed = await narrowTokensOf(tx, row.tenantId, row.id, hosts, now)
+        appendAudit(
+          tx,
+          narrowed.map((id) =>
+            auditEntry('vault.credential.updated', credentialResource(id), eventContext, {
+              changed: ['allowed_hosts'],
+              narrowed_with: row.id,
+            }),
+          ),
+        )
+      }
+      return { tag: 'found', credential: credentialOf(changed) }
+    },
+    lockWithItsSource,
+  )
 }
 
 /** True if a change allows hosts or source addresses that were not allowed before. */
@@ -111,25 +116,35 @@ function widens(
  * Revokes a credential, which is final: deletes the sealed secret and revokes its grants, its leases and
  * the credentials that refer to it with `token_of`.
  */
-export async function revokeCredential(
+export function revokeVaultCredential(
+  needs: VaultNeeds,
+  message: ChangeCredential,
+  context: MessageContext,
+): Promise<CredentialFound | UnknownCredential> {
+  return changingCredential(needs, message, context, (tx, row) =>
+    revoked(tx, row, message.caller, needs, context),
+  )
+}
+
+async function revoked(
   tx: Transaction,
   row: SecretCredentialRow,
   caller: Caller,
-  { clock, random }: EventNeeds,
+  needs: VaultNeeds,
   context: MessageContext,
 ): Promise<CredentialFound> {
-  const { requestId } = context
+  const { clock, random } = needs
   if (row.status === 'revoked') return { tag: 'found', credential: credentialOf(row) }
   const { tenantId, id } = row
   const now = clock.now()
-  const revoked = await revokeVaultCredential(tx, tenantId, id, now)
+  const ended = await endVaultCredential(tx, tenantId, id, now)
   await forgetManagedToken(tx, tenantId, id)
   for (const dependent of await lockTokensOf(tx, tenantId, id)) {
-    await revokeCredential(tx, dependent, caller, { clock, random }, context)
+    await revoked(tx, dependent, caller, needs, context)
   }
   const grants = await revokeGrantsOf(tx, tenantId, id, now)
   const leases = await revokeLeasesOf(tx, tenantId, id, now)
-  const eventContext = { caller, random, now, requestId }
+  const eventContext = { caller, random, now, requestId: context.requestId }
   appendEvents(
     tx,
     grants.map((grant) => grantRevoked(grant, eventContext)),
@@ -145,53 +160,5 @@ export async function revokeCredential(
       leases: leases.length,
     }),
   ])
-  return { tag: 'found', credential: credentialOf(revoked) }
-}
-
-export async function revokeGrant(
-  { database, clock, random }: VaultNeeds,
-  caller: Caller,
-  grantId: string,
-  { signal, requestId }: MessageContext,
-): Promise<GrantRevoked | UnknownGrant> {
-  const { tenantId } = caller.principal
-  if (!isUuid(grantId)) return { tag: 'unknown_grant' }
-  return database.tenant(
-    tenantId,
-    async (tx) => {
-      const now = clock.now()
-      const ended = await revokeVaultGrant(tx, tenantId, grantId, now)
-      if (ended === undefined) return { tag: 'unknown_grant' }
-      const eventContext = { caller, random, now, requestId }
-      if (ended.first) appendEvents(tx, [grantRevoked(ended.grant, eventContext)])
-      return { tag: 'ended', grant: grantOf(ended.grant, now) }
-    },
-    { signal },
-  )
-}
-
-export async function revokeLease(
-  { database, clock, random }: VaultNeeds,
-  caller: Caller,
-  leaseId: string,
-  { signal, requestId }: MessageContext,
-): Promise<LeaseRevoked | UnknownLease> {
-  const { tenantId } = caller.principal
-  if (!isUuid(leaseId)) return { tag: 'unknown_lease' }
-  return database.tenant(
-    tenantId,
-    async (tx) => {
-      const now = clock.now()
-      const ended = await revokeVaultLease(tx, tenantId, leaseId, now)
-      if (ended === undefined) return { tag: 'unknown_lease' }
-      if (ended.first) {
-        const eventContext = { caller, random, now, requestId }
-        const resource = { type: 'vault_lease', id: leaseId }
-        const data = { credential_id: ended.lease.credentialId }
-        appendAudit(tx, [auditEntry('vault.lease.revoked', resource, eventContext, data)])
-      }
-      return { tag: 'ended', lease: leaseOf(ended.lease, now) }
-    },
-    { signal },
-  )
+  return { tag: 'found', credential: credentialOf(ended) }
 }

@@ -34,6 +34,7 @@ import type {
   VaultInvalid,
 } from './protocol.js'
 import { denied, ownerRefusal } from './ownership.js'
+import { changing } from './read.js'
 import { credentialOf } from './records.js'
 import {
   authSchemeOf,
@@ -46,7 +47,7 @@ import {
 
 const UNKNOWN: UnknownCredential = { tag: 'unknown_credential' }
 
-export async function createCredential(
+export async function createVaultCredential(
   needs: VaultNeeds,
   message: CreateCredential,
   context: MessageContext,
@@ -174,7 +175,15 @@ export function sourcesFault(
   return invalid('/metadata/source_addresses', 'Must be an array of networks such as 10.1.0.0/16.')
 }
 
-export async function rotateSecret(
+export function rotateVaultCredential(
+  needs: VaultNeeds,
+  message: RotateCredential,
+  context: MessageContext,
+): Promise<CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked | OwnerRefused> {
+  return changing(needs, message.caller, rotated(needs, message, context))
+}
+
+async function rotated(
   needs: VaultNeeds,
   { caller, credentialId, secret }: RotateCredential,
   context: MessageContext,
@@ -239,7 +248,7 @@ export async function rotateSecret(
 }
 
 /** Returns the secret of an exportable credential to its owner. */
-export async function readSecret(
+export async function readVaultCredentialSecret(
   { database, sealer, clock, random }: VaultNeeds,
   { caller, credentialId }: ChangeCredential,
   context: MessageContext,

@@ -1,52 +1,83 @@
-/** Creating grants and leases. The caller has locked the credential against a revocation. */
+/** Grants and leases of a credential. Each change takes effect at its commit. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
 import { isDelegationActive } from '../../../storage/agents/delegations.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { SecretCredentialRow } from '../../../storage/vault/vault-credentials.js'
-import { agentBelongs, insertVaultGrant } from '../../../storage/vault/vault-grants.js'
-import { insertVaultLease } from '../../../storage/vault/vault-leases.js'
+import {
+  agentBelongs,
+  endVaultGrant,
+  insertVaultGrant,
+  selectVaultGrants,
+} from '../../../storage/vault/vault-grants.js'
+import {
+  endVaultLease,
+  insertVaultLease,
+  selectVaultLeases,
+} from '../../../storage/vault/vault-leases.js'
+import type { Caller } from '../../domain/audit.js'
+import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import { isUuid } from '../../domain/ids.js'
+import { page } from '../../platform/paging.js'
+import { auditEntry, type EventContext, grantRevoked } from './events.js'
 import type { VaultNeeds } from './needs.js'
-import { auditEntry } from './events.js'
+import { grantingRefusal } from './ownership.js'
 import type {
+  ChangeCredential,
   CreateGrant,
   CreateLease,
   CredentialRevoked,
   DirectTokenNeeded,
   GrantCreated,
+  GrantRevoked,
+  GrantsListed,
   IdempotencyRefused,
   LeaseCreated,
+  LeaseRevoked,
+  LeasesListed,
+  ListOfCredential,
+  RevokeGrant,
+  RevokeLease,
+  UnknownCredential,
+  UnknownGrant,
+  UnknownLease,
   VaultDenied,
   VaultInvalid,
 } from './protocol.js'
-import { grantingRefusal } from './ownership.js'
+import { changing, changingCredential, withCredential } from './read.js'
 import { grantOf, leaseOf, snapshotOf } from './records.js'
 import { capabilitiesOf, expiryFault, grantFault, invalid } from './rules.js'
 
-type EventNeeds = Pick<VaultNeeds, 'clock' | 'random'>
-
-export async function createGrant(
-  tx: Transaction,
-  row: SecretCredentialRow,
-  message: CreateGrant,
-  { clock, random }: EventNeeds,
-  { requestId }: MessageContext,
-): Promise<
-  | GrantCreated
+type GrantingRefused =
+  | UnknownCredential
   | VaultInvalid
   | CredentialRevoked
   | IdempotencyRefused
   | VaultDenied
   | DirectTokenNeeded
-> {
-  const { caller, granteeType, granteeId, idempotency } = message
-  const refusal = await grantingRefusal(tx, row, caller.principal)
-  if (refusal !== undefined) return refusal
-  async function run(): Promise<GrantCreated | VaultInvalid | CredentialRevoked> {
-    if (row.status === 'revoked') return { tag: 'revoked' }
-    const now = clock.now()
+
+export function listVaultGrants(
+  needs: VaultNeeds,
+  { limit, after, ...named }: ListOfCredential,
+  context: MessageContext,
+): Promise<GrantsListed | UnknownCredential> {
+  return withCredential(needs, named, context, async (tx, { tenantId, id }) => {
+    const { items, next } = page(await selectVaultGrants(tx, tenantId, id, limit + 1, after), limit)
+    const now = needs.clock.now()
+    return { tag: 'listed', grants: items.map((row) => grantOf(row, now)), next }
+  })
+}
+
+export function createVaultGrant(
+  needs: VaultNeeds,
+  message: CreateGrant,
+  context: MessageContext,
+): Promise<GrantCreated | GrantingRefused> {
+  const { granteeType, granteeId } = message
+  return granting<GrantCreated>(needs, message, context, async (tx, row, eventContext) => {
+    const { now } = eventContext
     const capabilities = capabilitiesOf(row.credentialType, message.capabilities)
     if ('tag' in capabilities) return capabilities
     const fault = grantFault(message, row.credentialType, now)
@@ -55,7 +86,7 @@ export async function createGrant(
       return invalid('/grantee_id', `The tenant has no such ${granteeType}.`)
     }
     const grant = await insertVaultGrant(tx, {
-      id: random.uuid(),
+      id: needs.random.uuid(),
       tenantId: row.tenantId,
       credentialId: row.id,
       granteeType,
@@ -71,23 +102,148 @@ export async function createGrant(
       createdAt: now,
     })
     appendAudit(tx, [
-      auditEntry(
-        'vault.grant.created',
-        { type: 'vault_grant', id: grant.id },
-        { caller, random, now, requestId },
-        {
-          credential_id: row.id,
-          grantee_type: granteeType,
-          grantee_id: granteeId,
-          capabilities,
-        },
-      ),
+      auditEntry('vault.grant.created', { type: 'vault_grant', id: grant.id }, eventContext, {
+        credential_id: row.id,
+        grantee_type: granteeType,
+        grantee_id: granteeId,
+        capabilities,
+      }),
     ])
     return { tag: 'created', grant: grantOf(grant, now), replayed: false }
-  }
-  return idempotently(tx, idempotency, run, (outcome) =>
-    outcome.tag === 'created' ? outcome : undefined,
+  })
+}
+
+export async function revokeVaultGrant(
+  needs: VaultNeeds,
+  { caller, grantId }: RevokeGrant,
+  context: MessageContext,
+): Promise<GrantRevoked | UnknownGrant> {
+  if (!isUuid(grantId)) return { tag: 'unknown_grant' }
+  return ending(needs, caller, context, async (tx, eventContext) => {
+    const ended = await endVaultGrant(tx, caller.principal.tenantId, grantId, eventContext.now)
+    if (ended === undefined) return { tag: 'unknown_grant' }
+    if (ended.first) appendEvents(tx, [grantRevoked(ended.grant, eventContext)])
+    return { tag: 'ended', grant: grantOf(ended.grant, eventContext.now) }
+  })
+}
+
+export function listVaultLeases(
+  needs: VaultNeeds,
+  { limit, after, ...named }: ListOfCredential,
+  context: MessageContext,
+): Promise<LeasesListed | UnknownCredential> {
+  return withCredential(needs, named, context, async (tx, { tenantId, id }) => {
+    const { items, next } = page(await selectVaultLeases(tx, tenantId, id, limit + 1, after), limit)
+    const now = needs.clock.now()
+    return { tag: 'listed', leases: items.map((row) => leaseOf(row, now)), next }
+  })
+}
+
+export function createVaultLease(
+  needs: VaultNeeds,
+  message: CreateLease,
+  context: MessageContext,
+): Promise<LeaseCreated | GrantingRefused> {
+  const { recipientId, byteBudget, expiresAt } = message
+  return granting<LeaseCreated>(needs, message, context, async (tx, row, eventContext) => {
+    const { now } = eventContext
+    // A byte budget applies to calls through the egress proxy only.
+    if (row.credentialType === 'ssh_ca' || row.credentialType === 'oauth2') {
+      return invalid('', `An ${row.credentialType} credential cannot be leased.`)
+    }
+    const fault = expiryFault(expiresAt, now)
+    if (fault !== undefined) return fault
+    if (!(await isGrantee(tx, row.tenantId, 'agent', recipientId, now))) {
+      return invalid('/recipient_id', 'The tenant has no such agent.')
+    }
+    const lease = await insertVaultLease(tx, {
+      id: needs.random.uuid(),
+      tenantId: row.tenantId,
+      credentialId: row.id,
+      recipientId,
+      snapshot: snapshotOf(row),
+      byteBudget,
+      expiresAt,
+      createdAt: now,
+    })
+    appendAudit(tx, [
+      auditEntry('vault.lease.created', { type: 'vault_lease', id: lease.id }, eventContext, {
+        credential_id: row.id,
+        recipient_id: recipientId,
+        byte_budget: byteBudget,
+      }),
+    ])
+    return { tag: 'created', lease: leaseOf(lease, now), replayed: false }
+  })
+}
+
+export async function revokeVaultLease(
+  needs: VaultNeeds,
+  { caller, leaseId }: RevokeLease,
+  context: MessageContext,
+): Promise<LeaseRevoked | UnknownLease> {
+  if (!isUuid(leaseId)) return { tag: 'unknown_lease' }
+  return ending(needs, caller, context, async (tx, eventContext) => {
+    const ended = await endVaultLease(tx, caller.principal.tenantId, leaseId, eventContext.now)
+    if (ended === undefined) return { tag: 'unknown_lease' }
+    if (ended.first) {
+      const resource = { type: 'vault_lease', id: leaseId }
+      const data = { credential_id: ended.lease.credentialId }
+      appendAudit(tx, [auditEntry('vault.lease.revoked', resource, eventContext, data)])
+    }
+    return { tag: 'ended', lease: leaseOf(ended.lease, eventContext.now) }
+  })
+}
+
+/** Grants or leases a credential as its owner. A lock holds it against a revocation. */
+function granting<Created extends { readonly tag: 'created' }>(
+  needs: VaultNeeds,
+  message: ChangeCredential & { readonly idempotency: IdempotencyClaim | null },
+  context: MessageContext,
+  create: (
+    tx: Transaction,
+    row: SecretCredentialRow,
+    eventContext: EventContext,
+  ) => Promise<Created | VaultInvalid>,
+): Promise<Created | GrantingRefused> {
+  const { caller, idempotency } = message
+  return changingCredential(needs, message, context, async (tx, row) => {
+    const refusal = await grantingRefusal(tx, row, caller.principal)
+    if (refusal !== undefined) return refusal
+    return idempotently(
+      tx,
+      idempotency,
+      async (): Promise<Created | VaultInvalid | CredentialRevoked> =>
+        row.status === 'revoked'
+          ? { tag: 'revoked' }
+          : create(tx, row, eventContextOf(needs, caller, context)),
+      (outcome) => (outcome.tag === 'created' ? outcome : undefined),
+    )
+  })
+}
+
+/** Ends a grant or lease of the caller's tenant. */
+function ending<Outcome>(
+  needs: VaultNeeds,
+  caller: Caller,
+  context: MessageContext,
+  end: (tx: Transaction, eventContext: EventContext) => Promise<Outcome>,
+): Promise<Outcome> {
+  const { tenantId } = caller.principal
+  const ended = needs.database.tenant(
+    tenantId,
+    (tx) => end(tx, eventContextOf(needs, caller, context)),
+    { signal: context.signal },
   )
+  return changing(needs, caller, ended)
+}
+
+function eventContextOf(
+  { clock, random }: VaultNeeds,
+  caller: Caller,
+  { requestId }: MessageContext,
+): EventContext {
+  return { caller, random, now: clock.now(), requestId }
 }
 
 /** A grantee is an agent that the tenant sees, or an active delegation. */
@@ -102,58 +258,4 @@ async function isGrantee(
   return type === 'agent'
     ? agentBelongs(tx, tenantId, id)
     : isDelegationActive(tx, tenantId, id, now)
-}
-
-export async function createLease(
-  tx: Transaction,
-  row: SecretCredentialRow,
-  message: CreateLease,
-  { clock, random }: EventNeeds,
-  { requestId }: MessageContext,
-): Promise<
-  | LeaseCreated
-  | VaultInvalid
-  | CredentialRevoked
-  | IdempotencyRefused
-  | VaultDenied
-  | DirectTokenNeeded
-> {
-  const { caller, recipientId, byteBudget, expiresAt, idempotency } = message
-  const refusal = await grantingRefusal(tx, row, caller.principal)
-  if (refusal !== undefined) return refusal
-  async function run(): Promise<LeaseCreated | VaultInvalid | CredentialRevoked> {
-    if (row.status === 'revoked') return { tag: 'revoked' }
-    const now = clock.now()
-    // A byte budget applies to calls through the egress proxy only.
-    if (row.credentialType === 'ssh_ca' || row.credentialType === 'oauth2') {
-      return invalid('', `An ${row.credentialType} credential cannot be leased.`)
-    }
-    const fault = expiryFault(expiresAt, now)
-    if (fault !== undefined) return fault
-    if (!(await isGrantee(tx, row.tenantId, 'agent', recipientId, now))) {
-      return invalid('/recipient_id', 'The tenant has no such agent.')
-    }
-    const lease = await insertVaultLease(tx, {
-      id: random.uuid(),
-      tenantId: row.tenantId,
-      credentialId: row.id,
-      recipientId,
-      snapshot: snapshotOf(row),
-      byteBudget,
-      expiresAt,
-      createdAt: now,
-    })
-    appendAudit(tx, [
-      auditEntry(
-        'vault.lease.created',
-        { type: 'vault_lease', id: lease.id },
-        { caller, random, now, requestId },
-        { credential_id: row.id, recipient_id: recipientId, byte_budget: byteBudget },
-      ),
-    ])
-    return { tag: 'created', lease: leaseOf(lease, now), replayed: false }
-  }
-  return idempotently(tx, idempotency, run, (outcome) =>
-    outcome.tag === 'created' ? outcome : undefined,
-  )
 }

@@ -12,27 +12,27 @@ export type VaultProtocol = {
    * The credentials granted to the calling agent or its delegation. For a direct token with
    * `vault:manage`: the credentials of the tenant.
    */
-  list: Ask<ListCredentials, CredentialsListed>
-  create: Ask<
+  listVaultCredentials: Ask<ListCredentials, CredentialsListed>
+  createVaultCredential: Ask<
     CreateCredential,
     CredentialCreated | VaultInvalid | VaultFull | IdempotencyRefused | OwnerRefused
   >
-  read: Ask<NamedCredential, CredentialFound | UnknownCredential>
-  update: Ask<
+  getVaultCredential: Ask<NamedCredential, CredentialFound | UnknownCredential>
+  updateVaultCredential: Ask<
     UpdateCredential,
     CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked | OwnerRefused
   >
   /** The owner replaces the secret. */
-  rotate: Ask<
+  rotateVaultCredential: Ask<
     RotateCredential,
     CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked | OwnerRefused
   >
   /** Revokes a credential with its grants and leases. Final. */
-  revoke: Ask<ChangeCredential, CredentialFound | UnknownCredential>
+  revokeVaultCredential: Ask<ChangeCredential, CredentialFound | UnknownCredential>
   /** The owner reads the secret. */
-  secret: Ask<ChangeCredential, SecretRead | UnknownCredential | OwnerRefused>
-  listGrants: Ask<ListOfCredential, GrantsListed | UnknownCredential>
-  createGrant: Ask<
+  readVaultCredentialSecret: Ask<ChangeCredential, SecretRead | UnknownCredential | OwnerRefused>
+  listVaultGrants: Ask<ListOfCredential, GrantsListed | UnknownCredential>
+  createVaultGrant: Ask<
     CreateGrant,
     | GrantCreated
     | UnknownCredential
@@ -42,9 +42,9 @@ export type VaultProtocol = {
     | VaultDenied
     | DirectTokenNeeded
   >
-  revokeGrant: Ask<RevokeGrant, GrantRevoked | UnknownGrant>
-  listLeases: Ask<ListOfCredential, LeasesListed | UnknownCredential>
-  createLease: Ask<
+  revokeVaultGrant: Ask<RevokeGrant, GrantRevoked | UnknownGrant>
+  listVaultLeases: Ask<ListOfCredential, LeasesListed | UnknownCredential>
+  createVaultLease: Ask<
     CreateLease,
     | LeaseCreated
     | UnknownCredential
@@ -54,7 +54,7 @@ export type VaultProtocol = {
     | VaultDenied
     | DirectTokenNeeded
   >
-  revokeLease: Ask<RevokeLease, LeaseRevoked | UnknownLease>
+  revokeVaultLease: Ask<RevokeLease, LeaseRevoked | UnknownLease>
 }
 
 export const CREDENTIAL_TYPES = ['oauth2', 'api_key', 'ssh_key', 'ssh_ca', 'custom'] as const
@@ -247,7 +247,12 @@ export type IdempotencyRefused =
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }
 
-export const vault = address<VaultProtocol>('vault', ['list', 'read', 'listGrants', 'listLeases'])
+export const vault = address<VaultProtocol>('vault', [
+  'listVaultCredentials',
+  'getVaultCredential',
+  'listVaultGrants',
+  'listVaultLeases',
+])
 
 /** The stored secret, or the access token of an oauth2 credential. */
 export type ExportKind = 'secret' | 'access_token'

@@ -19,11 +19,11 @@ export type SubscriptionChange = {
  * Appends the record last in the transaction of the change. Of the URL it contains the host only,
  * because path and query may contain secrets.
  */
-export async function auditSubscription(
+export function auditSubscription(
   tx: Transaction,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   { caller, did, webhookId, requestId, webhook }: SubscriptionChange,
-): Promise<void> {
+): void {
   const { tenantId } = caller.principal
   appendAudit(tx, [
     audited(caller, {

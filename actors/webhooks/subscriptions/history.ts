@@ -1,7 +1,5 @@
-/** The delivery history: lists deliveries, replays them and recovers missed events. */
-import type { Handlers } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Random } from '../../../runtime/kernel/random.js'
+/** The delivery history: lists deliveries and events, replays deliveries and recovers missed events. */
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   attemptsOf,
   type AttemptRow,
@@ -12,16 +10,34 @@ import {
   replayDelivery,
   replayFailedSince,
 } from '../../../storage/webhooks/deliveries.js'
-import { eventsNotDelivered } from '../../../storage/platform/outbox.js'
-import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import {
+  eventsAfter,
+  eventsNotDelivered,
+  lastEventSequence,
+} from '../../../storage/platform/outbox.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
 import { DELIVERIES_CHANNEL, wakeLanes } from '../../../storage/webhooks/delivery-lanes.js'
 import { notifyAfterCommit } from '../../../storage/platform/transaction.js'
 import { findWebhook } from '../../../storage/webhooks/webhooks.js'
 import { envelopeOf } from '../delivery/envelope.js'
 import { selectedTypes } from '../../domain/event-filters.js'
+import { EVENT_TYPES } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { page } from '../../platform/paging.js'
-import type { Delivery, WebhooksProtocol } from './protocol.js'
+import type { WebhooksNeeds } from './needs.js'
+import type {
+  DeliveriesListed,
+  DeliveriesRecovered,
+  Delivery,
+  DeliveryReplayed,
+  EventsListed,
+  ListDeliveries,
+  ListEvents,
+  RecoverDeliveries,
+  ReplayDelivery,
+  ReplayRefused,
+  WebhookUnknown,
+} from './protocol.js'
 
 const DAY_MS = 86_400_000
 /**
@@ -29,108 +45,125 @@ const DAY_MS = 86_400_000
  * there are more.
  */
 const RECOVER_MAX = 1_000
-const UNKNOWN = { tag: 'unknown' } as const
+const UNKNOWN: WebhookUnknown = { tag: 'unknown' }
+const CATALOGUE: ReadonlySet<string> = new Set(EVENT_TYPES)
 
-export type HistoryNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
-  readonly attempts: number
-  readonly retentionDays: number
+export async function listWebhookDeliveries(
+  { database }: WebhooksNeeds,
+  { tenantId, webhookId, limit, after, status, eventType }: ListDeliveries,
+  { signal }: MessageContext,
+): Promise<DeliveriesListed | WebhookUnknown> {
+  if (!isUuid(webhookId)) return UNKNOWN
+  return database.tenant(
+    tenantId,
+    async (tx) => {
+      if ((await findWebhook(tx, tenantId, webhookId)) === undefined) return UNKNOWN
+      const filters = { status, eventType }
+      const rows = await listDeliveries(tx, tenantId, webhookId, filters, limit + 1, after)
+      const { items, next } = page(rows, limit)
+      const attempts = await attemptsOf(
+        tx,
+        tenantId,
+        items.map(({ id }) => id),
+      )
+      return {
+        tag: 'listed',
+        deliveries: items.map((row) => toDelivery(row, attempts.get(row.id))),
+        next,
+      }
+    },
+    { signal },
+  )
 }
 
-export function deliveryHistory({
-  database,
-  clock,
-  random,
-  attempts,
-  retentionDays,
-}: HistoryNeeds): Pick<Handlers<WebhooksProtocol>, 'replay' | 'recover'> & {
-  list: Handlers<WebhooksProtocol>['deliveries']
-} {
-  async function wake(tx: Transaction, tenantId: string, webhookId: string): Promise<void> {
-    await wakeLanes(tx, [{ tenantId, webhookId }])
-    notifyAfterCommit(tx, DELIVERIES_CHANNEL)
+export async function replayWebhookDelivery(
+  { database, attempts }: WebhooksNeeds,
+  { tenantId, webhookId, deliveryId }: ReplayDelivery,
+  { signal }: MessageContext,
+): Promise<DeliveryReplayed | ReplayRefused | WebhookUnknown> {
+  if (!isUuid(webhookId) || !isUuid(deliveryId)) return UNKNOWN
+  return database.tenant(
+    tenantId,
+    async (tx) => {
+      const webhook = await findWebhook(tx, tenantId, webhookId)
+      const before = await findDelivery(tx, tenantId, webhookId, deliveryId)
+      if (webhook === undefined || before === undefined) return UNKNOWN
+      const refused = replayFault(webhook.active, before)
+      if (refused !== null) return { tag: 'refused', reason: refused }
+      const row = await replayDelivery(tx, tenantId, webhookId, deliveryId, attempts)
+      if (row === undefined) return { tag: 'refused', reason: 'waiting' }
+      await wake(tx, tenantId, webhookId)
+      const found = await attemptsOf(tx, tenantId, [deliveryId])
+      return { tag: 'replayed', delivery: toDelivery(row, found.get(deliveryId)) }
+    },
+    { signal },
+  )
+}
+
+export async function recoverWebhookDeliveries(
+  { database, clock, random, attempts, retentionDays }: WebhooksNeeds,
+  { tenantId, webhookId, since }: RecoverDeliveries,
+  { signal }: MessageContext,
+): Promise<DeliveriesRecovered | ReplayRefused | WebhookUnknown> {
+  if (!isUuid(webhookId)) return UNKNOWN
+  const now = clock.now()
+  if (since.getTime() < now.getTime() - retentionDays * DAY_MS) {
+    return { tag: 'refused', reason: 'too_old' }
   }
-
-  return {
-    async list({ tenantId, webhookId, limit, after, status, eventType }, { signal }) {
-      if (!isUuid(webhookId)) return UNKNOWN
-      return database.tenant(
+  return database.tenant(
+    tenantId,
+    async (tx) => {
+      const webhook = await findWebhook(tx, tenantId, webhookId)
+      if (webhook === undefined) return UNKNOWN
+      if (!webhook.active) return { tag: 'refused', reason: 'inactive' }
+      const max = RECOVER_MAX
+      const replayed = await replayFailedSince(tx, tenantId, webhookId, since, attempts, max)
+      const types = selectedTypes(webhook.eventTypes)
+      const events = await eventsNotDelivered(tx, tenantId, webhookId, since, types, max)
+      const missing = events.map((event) => ({
+        id: random.uuid(),
         tenantId,
-        async (tx) => {
-          if ((await findWebhook(tx, tenantId, webhookId)) === undefined) return UNKNOWN
-          const filters = { status, eventType }
-          const rows = await listDeliveries(tx, tenantId, webhookId, filters, limit + 1, after)
-          const { items, next } = page(rows, limit)
-          const attempts = await attemptsOf(
-            tx,
-            tenantId,
-            items.map(({ id }) => id),
-          )
-          return {
-            tag: 'listed',
-            deliveries: items.map((row) => toDelivery(row, attempts.get(row.id))),
-            next,
-          }
-        },
-        { signal },
-      )
+        webhookId,
+        eventId: event.id,
+        eventType: event.type,
+        body: envelopeOf(event),
+      }))
+      const added = await insertDeliveries(tx, missing, { maxAttempts: attempts, now })
+      if (replayed + added > 0) await wake(tx, tenantId, webhookId)
+      const more = replayed === RECOVER_MAX || events.length === RECOVER_MAX
+      return { tag: 'recovered', replayed, added, more }
     },
+    { signal },
+  )
+}
 
-    async replay({ tenantId, webhookId, deliveryId }, { signal }) {
-      if (!isUuid(webhookId) || !isUuid(deliveryId)) return UNKNOWN
-      return database.tenant(
-        tenantId,
-        async (tx) => {
-          const webhook = await findWebhook(tx, tenantId, webhookId)
-          const before = await findDelivery(tx, tenantId, webhookId, deliveryId)
-          if (webhook === undefined || before === undefined) return UNKNOWN
-          const refused = replayFault(webhook.active, before)
-          if (refused !== null) return { tag: 'refused', reason: refused }
-          const row = await replayDelivery(tx, tenantId, webhookId, deliveryId, attempts)
-          if (row === undefined) return { tag: 'refused', reason: 'waiting' }
-          await wake(tx, tenantId, webhookId)
-          const found = await attemptsOf(tx, tenantId, [deliveryId])
-          return { tag: 'replayed', delivery: toDelivery(row, found.get(deliveryId)) }
-        },
-        { signal },
-      )
-    },
-
-    async recover({ tenantId, webhookId, since }, { signal }) {
-      if (!isUuid(webhookId)) return UNKNOWN
-      const now = clock.now()
-      if (since.getTime() < now.getTime() - retentionDays * DAY_MS) {
-        return { tag: 'refused', reason: 'too_old' }
+/** Lists a tenant's events by number and in order, for receivers that cannot be reached by HTTP. */
+export function listEvents(
+  { database }: WebhooksNeeds,
+  { tenantId, after, limit }: ListEvents,
+  { signal }: MessageContext,
+): Promise<EventsListed> {
+  return database.tenant(
+    tenantId,
+    async (tx) => {
+      if (after === null) {
+        return { tag: 'listed', events: [], nextAfter: await lastEventSequence(tx, tenantId) }
       }
-      return database.tenant(
-        tenantId,
-        async (tx) => {
-          const webhook = await findWebhook(tx, tenantId, webhookId)
-          if (webhook === undefined) return UNKNOWN
-          if (!webhook.active) return { tag: 'refused', reason: 'inactive' }
-          const max = RECOVER_MAX
-          const replayed = await replayFailedSince(tx, tenantId, webhookId, since, attempts, max)
-          const types = selectedTypes(webhook.eventTypes)
-          const events = await eventsNotDelivered(tx, tenantId, webhookId, since, types, max)
-          const missing = events.map((event) => ({
-            id: random.uuid(),
-            tenantId,
-            webhookId,
-            eventId: event.id,
-            eventType: event.type,
-            body: envelopeOf(event),
-          }))
-          const added = await insertDeliveries(tx, missing, { maxAttempts: attempts, now })
-          if (replayed + added > 0) await wake(tx, tenantId, webhookId)
-          const more = replayed === RECOVER_MAX || events.length === RECOVER_MAX
-          return { tag: 'recovered', replayed, added, more }
-        },
-        { signal },
-      )
+      const rows = await eventsAfter(tx, tenantId, after, limit)
+      return {
+        tag: 'listed',
+        // Event types outside of the catalogue are internal, as for subscriptions.
+        events: rows.filter(({ type }) => CATALOGUE.has(type)),
+        nextAfter: rows.at(-1)?.sequence ?? after,
+      }
     },
-  }
+    { signal },
+  )
+}
+
+async function wake(tx: Transaction, tenantId: string, webhookId: string): Promise<void> {
+  await wakeLanes(tx, [{ tenantId, webhookId }])
+  notifyAfterCommit(tx, DELIVERIES_CHANNEL)
 }
 
 function replayFault(active: boolean, { status, eventType }: DeliveryRow) {

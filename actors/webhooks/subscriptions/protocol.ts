@@ -9,19 +9,25 @@ import type { TenantId } from '../../domain/ids.js'
 import type { ListCursor, Page } from '../../domain/paging.js'
 
 export type WebhooksProtocol = {
-  list: Ask<ListWebhooks, WebhooksListed>
-  read: Ask<NamedWebhook, WebhookFound | WebhookUnknown>
-  create: Ask<CreateWebhook, WebhookCreated | WebhookInvalid | TooManyWebhooks | IdempotencyRefused>
-  replace: Ask<ReplaceWebhook, WebhookReplaced | WebhookInvalid | WebhookUnknown>
-  remove: Ask<RemoveWebhook, WebhookRemoved | WebhookUnknown>
-  rotateSecret: Ask<RotateSecret, SecretRotated | WebhookInvalid | WebhookUnknown>
+  listWebhooks: Ask<ListWebhooks, WebhooksListed>
+  getWebhook: Ask<NamedWebhook, WebhookFound | WebhookUnknown>
+  createWebhook: Ask<
+    CreateWebhook,
+    WebhookCreated | WebhookInvalid | TooManyWebhooks | IdempotencyRefused
+  >
+  replaceWebhook: Ask<ReplaceWebhook, WebhookReplaced | WebhookInvalid | WebhookUnknown>
+  deleteWebhook: Ask<RemoveWebhook, WebhookRemoved | WebhookUnknown>
+  rotateWebhookSecret: Ask<RotateSecret, SecretRotated | WebhookInvalid | WebhookUnknown>
   /** Makes one attempt at once, even for an inactive subscription. */
-  test: Ask<TestWebhook, WebhookTested | WebhookUnknown | WebhooksBusy | IdempotencyRefused>
-  deliveries: Ask<ListDeliveries, DeliveriesListed | WebhookUnknown>
-  replay: Ask<ReplayDelivery, DeliveryReplayed | ReplayRefused | WebhookUnknown>
+  testWebhook: Ask<TestWebhook, WebhookTested | WebhookUnknown | WebhooksBusy | IdempotencyRefused>
+  listWebhookDeliveries: Ask<ListDeliveries, DeliveriesListed | WebhookUnknown>
+  replayWebhookDelivery: Ask<ReplayDelivery, DeliveryReplayed | ReplayRefused | WebhookUnknown>
   /** Lists events of the tenant in order, for receivers that poll. */
-  events: Ask<ListEvents, EventsListed>
-  recover: Ask<RecoverDeliveries, DeliveriesRecovered | ReplayRefused | WebhookUnknown>
+  listEvents: Ask<ListEvents, EventsListed>
+  recoverWebhookDeliveries: Ask<
+    RecoverDeliveries,
+    DeliveriesRecovered | ReplayRefused | WebhookUnknown
+  >
 }
 
 export type Webhook = {
@@ -188,4 +194,8 @@ export type IdempotencyRefused =
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }
 
-export const webhooks = address<WebhooksProtocol>('webhooks', ['list', 'read', 'deliveries'])
+export const webhooks = address<WebhooksProtocol>('webhooks', [
+  'listWebhooks',
+  'getWebhook',
+  'listWebhookDeliveries',
+])

@@ -1,12 +1,8 @@
 /** Rotates the secret of a subscription. docs/reference/webhooks.md, Secrets. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Random } from '../../../runtime/kernel/random.js'
-import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
-import type { Database } from '../../../storage/platform/sql.js'
 import {
   findRotatedSecret,
-  rotateWebhookSecret,
+  replaceWebhookSecret,
   secretHint,
   shortenOverlap,
   webhookSecretContext,
@@ -15,74 +11,68 @@ import { isUuid } from '../../domain/ids.js'
 import type { RotateSecret, SecretRotated, WebhookInvalid, WebhookUnknown } from './protocol.js'
 import { newWebhookSecret, secretFault } from './rules.js'
 import { auditSubscription } from './audit.js'
-
-export type RotationNeeds = {
-  readonly database: Database
-  readonly sealer: Sealer
-  readonly clock: Clock
-  readonly random: Random
-}
+import type { WebhooksNeeds } from './needs.js'
 
 /**
  * A supplied secret that is valid already stays, together with the previous one. A repetition of
  * the request can only shorten the overlap.
  */
-export function secretRotation({ database, sealer, clock, random }: RotationNeeds) {
-  return async (
-    { caller, webhookId, secret: supplied, overlapSecs }: RotateSecret,
-    { signal, requestId }: Pick<MessageContext, 'signal' | 'requestId'>,
-  ): Promise<SecretRotated | WebhookInvalid | WebhookUnknown> => {
-    const fault = supplied === null ? null : secretFault(supplied)
-    if (fault !== null) return fault
-    if (!isUuid(webhookId)) return { tag: 'unknown' }
-    const { tenantId } = caller.principal
-    const context = webhookSecretContext(webhookId)
-    const secret = supplied ?? newWebhookSecret(random)
-    const sealed = await sealer.seal(tenantId, context, Buffer.from(secret, 'utf8'))
-    const find = () =>
-      database.tenant(tenantId, (tx) => findRotatedSecret(tx, tenantId, webhookId), { signal })
+export async function rotateWebhookSecret(
+  needs: WebhooksNeeds,
+  { caller, webhookId, secret: supplied, overlapSecs }: RotateSecret,
+  { signal, requestId }: MessageContext,
+): Promise<SecretRotated | WebhookInvalid | WebhookUnknown> {
+  const { database, sealer, clock, random } = needs
+  const fault = supplied === null ? null : secretFault(supplied)
+  if (fault !== null) return fault
+  if (!isUuid(webhookId)) return { tag: 'unknown' }
+  const { tenantId } = caller.principal
+  const context = webhookSecretContext(webhookId)
+  const secret = supplied ?? newWebhookSecret(random)
+  const sealed = await sealer.seal(tenantId, context, Buffer.from(secret, 'utf8'))
+  const find = () =>
+    database.tenant(tenantId, (tx) => findRotatedSecret(tx, tenantId, webhookId), { signal })
 
-    // After a concurrent rotation the update matches no row. The secret is then read again.
-    for (let found = await find(); found !== undefined; found = await find()) {
-      const { secret: current, rotatedAt } = found
-      const now = clock.now()
-      const previousUntil = new Date(now.getTime() + overlapSecs * 1000)
-      if (supplied !== null) {
-        const decrypted = Buffer.from(await sealer.open(tenantId, context, current))
-        // The response to the first request may have been lost. A second rotation would invalidate
-        // the previous secret.
-        if (decrypted.equals(Buffer.from(supplied, 'utf8'))) {
-          const ends = await database.tenant(
-            tenantId,
-            (tx) => shortenOverlap(tx, { tenantId, id: webhookId, current, previousUntil }),
-            { signal },
-          )
-          if (ends === undefined) continue
-          const previous = ends.previousExpiresAt ?? rotatedAt
-          return { tag: 'rotated', webhookId, secret: null, rotatedAt, previousExpiresAt: previous }
-        }
-      }
-      const rotation = { tenantId, id: webhookId, current, secret: sealed, now, previousUntil }
-      const hinted = { ...rotation, secretHint: secretHint(secret) }
-      const rotated = await database.tenant(
-        tenantId,
-        async (tx) => {
-          if ((await rotateWebhookSecret(tx, hinted)) === undefined) return false
-          const change = { caller, did: 'secret_rotated', webhookId, requestId } as const
-          await auditSubscription(tx, { clock, random }, change)
-          return true
-        },
-        { signal },
-      )
-      if (!rotated) continue
-      return {
-        tag: 'rotated',
-        webhookId,
-        secret: supplied === null ? secret : null,
-        rotatedAt: now,
-        previousExpiresAt: previousUntil,
+  // After a concurrent rotation the update matches no row. The secret is then read again.
+  for (let found = await find(); found !== undefined; found = await find()) {
+    const { secret: current, rotatedAt } = found
+    const now = clock.now()
+    const previousUntil = new Date(now.getTime() + overlapSecs * 1000)
+    if (supplied !== null) {
+      const decrypted = Buffer.from(await sealer.open(tenantId, context, current))
+      // The response to the first request may have been lost. A second rotation would invalidate
+      // the previous secret.
+      if (decrypted.equals(Buffer.from(supplied, 'utf8'))) {
+        const ends = await database.tenant(
+          tenantId,
+          (tx) => shortenOverlap(tx, { tenantId, id: webhookId, current, previousUntil }),
+          { signal },
+        )
+        if (ends === undefined) continue
+        const previous = ends.previousExpiresAt ?? rotatedAt
+        return { tag: 'rotated', webhookId, secret: null, rotatedAt, previousExpiresAt: previous }
       }
     }
-    return { tag: 'unknown' }
+    const rotation = { tenantId, id: webhookId, current, secret: sealed, now, previousUntil }
+    const hinted = { ...rotation, secretHint: secretHint(secret) }
+    const rotated = await database.tenant(
+      tenantId,
+      async (tx) => {
+        if ((await replaceWebhookSecret(tx, hinted)) === undefined) return false
+        const change = { caller, did: 'secret_rotated', webhookId, requestId } as const
+        auditSubscription(tx, needs, change)
+        return true
+      },
+      { signal },
+    )
+    if (!rotated) continue
+    return {
+      tag: 'rotated',
+      webhookId,
+      secret: supplied === null ? secret : null,
+      rotatedAt: now,
+      previousExpiresAt: previousUntil,
+    }
   }
+  return { tag: 'unknown' }
 }

@@ -5,14 +5,8 @@
  * never finished.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Handlers, MessageContext } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
-import {
-  FairShare,
-  isRefused,
-  type ShareCounts,
-} from '../../../runtime/kernel/fairness/fair-share.js'
-import type { Random } from '../../../runtime/kernel/random.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import { FairShare, isRefused } from '../../../runtime/kernel/fairness/fair-share.js'
 import {
   attemptsOf,
   deliveryBody,
@@ -21,20 +15,24 @@ import {
   recordAttempts,
 } from '../../../storage/webhooks/deliveries.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
-import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
-import type { Database } from '../../../storage/platform/sql.js'
 import {
   findWebhook,
   findWebhookSecrets,
   webhookSecretContext,
 } from '../../../storage/webhooks/webhooks.js'
 import { envelopeOf } from '../delivery/envelope.js'
-import type { Sender } from '../delivery/sender.js'
 import { type EventType, eventData } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
-import type { TenantGroups } from '../../platform/tenant-groups.js'
 import { toDelivery } from './history.js'
-import type { Delivery, TestWebhook, WebhooksProtocol } from './protocol.js'
+import type { WebhooksNeeds } from './needs.js'
+import type {
+  Delivery,
+  IdempotencyRefused,
+  TestWebhook,
+  WebhooksBusy,
+  WebhookTested,
+  WebhookUnknown,
+} from './protocol.js'
 
 const TYPE: EventType = 'webhook.test'
 /**
@@ -46,170 +44,177 @@ const PER_TENANT_MAX = 4
 /** A test without an outcome after this time belongs to a process that died. */
 const ABANDONED_MS = 60_000
 const POLL_MS = 100
-const UNKNOWN = { tag: 'unknown' } as const
-
-export type TestNeeds = {
-  readonly database: Database
-  readonly sealer: Sealer
-  readonly sender: Sender
-  readonly clock: Clock
-  readonly random: Random
-  readonly shares: ShareCounts
-  readonly groups: TenantGroups
-}
+const UNKNOWN: WebhookUnknown = { tag: 'unknown' }
 
 type Begun = { readonly tag: 'begun'; readonly deliveryId: string }
-
-export function testDeliveries(needs: TestNeeds): { run: Handlers<WebhooksProtocol>['test'] } {
-  const { database, sealer, sender, clock, random, shares, groups } = needs
-  const places = new FairShare({
-    resource: 'webhook_tests',
-    total: CONCURRENT_MAX,
-    levels: [{ name: 'tenant', max: PER_TENANT_MAX }],
-    counts: shares,
-  })
-
-  /** Commits the delivery, or finds the delivery of this idempotency key. */
-  function begin(
-    { tenantId, webhookId, idempotency }: TestWebhook,
-    body: Body,
-    signal: AbortSignal,
-  ) {
-    return database.tenant(
-      tenantId,
-      (tx) =>
-        idempotently(
-          tx,
-          idempotency,
-          async () => {
-            const { eventId, text, now } = body
-            const id = random.uuid()
-            const delivery = { id, tenantId, webhookId, eventId, eventType: TYPE, body: text }
-            await insertTestDelivery(tx, delivery, now)
-            return { tag: 'begun', deliveryId: id } satisfies Begun
-          },
-          (begun) => begun,
-        ),
-      { signal },
-    )
-  }
-
-  async function find({ tenantId, webhookId }: TestWebhook, id: string): Promise<Delivery> {
-    return database.tenant(tenantId, async (tx) => {
-      const row = await findDelivery(tx, tenantId, webhookId, id)
-      if (row === undefined)
-        throw new Error('a test delivery was deleted before its idempotency key')
-      return toDelivery(row, (await attemptsOf(tx, tenantId, [id])).get(id))
-    })
-  }
-
-  function stored({ tenantId }: TestWebhook, id: string): Promise<string> {
-    return database.tenant(tenantId, (tx) => deliveryBody(tx, tenantId, id))
-  }
-
-  async function send(
-    message: TestWebhook,
-    target: Target,
-    id: string,
-    body: string,
-    given: AbortSignal,
-  ) {
-    const { tenantId } = message
-    // Runs to its end even if the caller disconnects, so that the outcome is stored.
-    const { retryAfterSecs: _, ...attempt } = await sender.send(
-      { ...target, tenantId, deliveryId: id, eventType: TYPE, body },
-      given,
-    )
-    const status = attempt.error === null ? 'succeeded' : 'failed'
-    const record = { ...attempt, status, tenantId, deliveryId: id, waitSecs: null } as const
-    await database.tenant(tenantId, (tx) => recordAttempts(tx, [record]))
-  }
-
-  /** Waits until the process that started the test is done. */
-  async function finished(message: TestWebhook, id: string, signal: AbortSignal) {
-    for (;;) {
-      const delivery = await find(message, id)
-      if (delivery.status !== 'pending') return delivery
-      const agedMs = clock.now().getTime() - delivery.createdAt.getTime()
-      if (agedMs > ABANDONED_MS) return undefined
-      await sleep(POLL_MS, undefined, { signal })
-    }
-  }
-
-  async function target({ tenantId, webhookId }: TestWebhook, signal: AbortSignal) {
-    const found = await database.tenant(
-      tenantId,
-      async (tx) => ({
-        webhook: await findWebhook(tx, tenantId, webhookId),
-        secrets: await findWebhookSecrets(tx, tenantId, webhookId),
-      }),
-      { signal },
-    )
-    if (found.webhook === undefined || found.secrets === undefined) return undefined
-    const { secret, previousSecret } = found.secrets
-    const context = webhookSecretContext(webhookId)
-    const open = async (sealed: Uint8Array) =>
-      Buffer.from(await sealer.open(tenantId, context, sealed)).toString('utf8')
-    return {
-      url: found.webhook.url,
-      secret: await open(secret),
-      previousSecret: previousSecret === null ? null : await open(previousSecret),
-    }
-  }
-
-  async function run(
-    message: TestWebhook,
-    { signal, requestId }: MessageContext,
-    given: AbortSignal,
-  ) {
-    const to = await target(message, signal)
-    if (to === undefined) return UNKNOWN
-    const now = clock.now()
-    const eventId = random.uuid()
-    const { tenantId, webhookId } = message
-    const resource = { type: 'webhook', id: webhookId }
-    const data = eventData({ actor: message.actor, resource, requestId }, {})
-    const event = { id: eventId, tenantId, type: TYPE, occurredAt: now, data }
-    const text = envelopeOf(event)
-    const begun = await begin(message, { eventId, text, now }, signal)
-    if (begun.tag !== 'begun') return begun
-    const { deliveryId } = begun
-    const replayed = 'replayed' in begun
-    if (replayed) {
-      const delivery = await finished(message, deliveryId, signal)
-      if (delivery !== undefined) return { tag: 'tested', delivery, replayed } as const
-    }
-    const body = replayed ? await stored(message, deliveryId) : text
-    await send(message, to, deliveryId, body, given)
-    return { tag: 'tested', delivery: await find(message, deliveryId), replayed } as const
-  }
-
-  return {
-    async run(message, context) {
-      if (!isUuid(message.webhookId)) return UNKNOWN
-      const { tenantId } = message
-      const given = new AbortController()
-      const place = places.tryAcquire([tenantId], 1, {
-        groups: await groups.of(tenantId),
-        giveUp() {
-          given.abort()
-          return true
-        },
-      })
-      if (isRefused(place)) return { tag: 'busy' }
-      try {
-        const outcome = await run(message, context, given.signal)
-        return given.signal.aborted ? { tag: 'busy' } : outcome
-      } finally {
-        place()
-      }
-    },
-  }
-}
-
 type Body = { readonly eventId: string; readonly text: string; readonly now: Date }
 type Target = {
   readonly url: string
   readonly secret: string
   readonly previousSecret: string | null
+}
+
+/** The needs of the actor, with the places of its test deliveries. */
+export type TestTools = WebhooksNeeds & { readonly places: FairShare }
+
+export function testPlaces({ shares }: WebhooksNeeds): FairShare {
+  return new FairShare({
+    resource: 'webhook_tests',
+    total: CONCURRENT_MAX,
+    levels: [{ name: 'tenant', max: PER_TENANT_MAX }],
+    counts: shares,
+  })
+}
+
+export async function testWebhook(
+  tools: TestTools,
+  message: TestWebhook,
+  context: MessageContext,
+): Promise<WebhookTested | WebhookUnknown | WebhooksBusy | IdempotencyRefused> {
+  if (!isUuid(message.webhookId)) return UNKNOWN
+  const { tenantId } = message
+  const given = new AbortController()
+  const place = tools.places.tryAcquire([tenantId], 1, {
+    groups: await tools.groups.of(tenantId),
+    giveUp() {
+      given.abort()
+      return true
+    },
+  })
+  if (isRefused(place)) return { tag: 'busy' }
+  try {
+    const outcome = await run(tools, message, context, given.signal)
+    return given.signal.aborted ? { tag: 'busy' } : outcome
+  } finally {
+    place()
+  }
+}
+
+async function run(
+  needs: WebhooksNeeds,
+  message: TestWebhook,
+  { signal, requestId }: MessageContext,
+  given: AbortSignal,
+) {
+  const to = await target(needs, message, signal)
+  if (to === undefined) return UNKNOWN
+  const { database, clock, random } = needs
+  const now = clock.now()
+  const eventId = random.uuid()
+  const { tenantId, webhookId } = message
+  const resource = { type: 'webhook', id: webhookId }
+  const data = eventData({ actor: message.actor, resource, requestId }, {})
+  const event = { id: eventId, tenantId, type: TYPE, occurredAt: now, data }
+  const text = envelopeOf(event)
+  const begun = await begin(needs, message, { eventId, text, now }, signal)
+  if (begun.tag !== 'begun') return begun
+  const { deliveryId } = begun
+  const replayed = 'replayed' in begun
+  if (replayed) {
+    const delivery = await finished(needs, message, deliveryId, signal)
+    if (delivery !== undefined) return { tag: 'tested', delivery, replayed } as const
+  }
+  const body = replayed
+    ? await database.tenant(tenantId, (tx) => deliveryBody(tx, tenantId, deliveryId))
+    : text
+  await send(needs, message, to, deliveryId, body, given)
+  return { tag: 'tested', delivery: await find(needs, message, deliveryId), replayed } as const
+}
+
+/** Commits the delivery, or finds the delivery of this idempotency key. */
+function begin(
+  { database, random }: WebhooksNeeds,
+  { tenantId, webhookId, idempotency }: TestWebhook,
+  body: Body,
+  signal: AbortSignal,
+) {
+  return database.tenant(
+    tenantId,
+    (tx) =>
+      idempotently(
+        tx,
+        idempotency,
+        async () => {
+          const { eventId, text, now } = body
+          const id = random.uuid()
+          const delivery = { id, tenantId, webhookId, eventId, eventType: TYPE, body: text }
+          await insertTestDelivery(tx, delivery, now)
+          return { tag: 'begun', deliveryId: id } satisfies Begun
+        },
+        (begun) => begun,
+      ),
+    { signal },
+  )
+}
+
+async function find(
+  { database }: WebhooksNeeds,
+  { tenantId, webhookId }: TestWebhook,
+  id: string,
+): Promise<Delivery> {
+  return database.tenant(tenantId, async (tx) => {
+    const row = await findDelivery(tx, tenantId, webhookId, id)
+    if (row === undefined) throw new Error('a test delivery was deleted before its idempotency key')
+    return toDelivery(row, (await attemptsOf(tx, tenantId, [id])).get(id))
+  })
+}
+
+async function send(
+  { database, sender }: WebhooksNeeds,
+  message: TestWebhook,
+  target: Target,
+  id: string,
+  body: string,
+  given: AbortSignal,
+) {
+  const { tenantId } = message
+  // Runs to its end even if the caller disconnects, so that the outcome is stored.
+  const { retryAfterSecs: _, ...attempt } = await sender.send(
+    { ...target, tenantId, deliveryId: id, eventType: TYPE, body },
+    given,
+  )
+  const status = attempt.error === null ? 'succeeded' : 'failed'
+  const record = { ...attempt, status, tenantId, deliveryId: id, waitSecs: null } as const
+  await database.tenant(tenantId, (tx) => recordAttempts(tx, [record]))
+}
+
+/** Waits until the process that started the test is done. */
+async function finished(
+  needs: WebhooksNeeds,
+  message: TestWebhook,
+  id: string,
+  signal: AbortSignal,
+) {
+  for (;;) {
+    const delivery = await find(needs, message, id)
+    if (delivery.status !== 'pending') return delivery
+    const agedMs = needs.clock.now().getTime() - delivery.createdAt.getTime()
+    if (agedMs > ABANDONED_MS) return undefined
+    await sleep(POLL_MS, undefined, { signal })
+  }
+}
+
+async function target(
+  { database, sealer }: WebhooksNeeds,
+  { tenantId, webhookId }: TestWebhook,
+  signal: AbortSignal,
+) {
+  const found = await database.tenant(
+    tenantId,
+    async (tx) => ({
+      webhook: await findWebhook(tx, tenantId, webhookId),
+      secrets: await findWebhookSecrets(tx, tenantId, webhookId),
+    }),
+    { signal },
+  )
+  if (found.webhook === undefined || found.secrets === undefined) return undefined
+  const { secret, previousSecret } = found.secrets
+  const context = webhookSecretContext(webhookId)
+  const open = async (sealed: Uint8Array) =>
+    Buffer.from(await sealer.open(tenantId, context, sealed)).toString('utf8')
+  return {
+    url: found.webhook.url,
+    secret: await open(secret),
+    previousSecret: previousSecret === null ? null : await open(previousSecret),
+  }
 }

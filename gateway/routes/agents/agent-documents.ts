@@ -103,7 +103,7 @@ export const agentDocumentRoutes: readonly Route[] = [
     'A2A card of an agent',
     'What the agent publishes about itself for other agents (Agent2Agent protocol).',
   ),
-  route(agentDocuments, 'changeProfile', {
+  route(agentDocuments, 'changeAgentProfile', {
     method: 'PATCH',
     path: '/api/v1/agents/me/profile',
     operationId: 'changeAgentProfile',

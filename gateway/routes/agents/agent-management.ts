@@ -110,7 +110,7 @@ const AgentChange = z
   .meta({ id: 'AgentChange' })
 
 export const agentManagementRoutes: readonly Route[] = [
-  route(agentManagement, 'list', {
+  route(agentManagement, 'listAgents', {
     method: 'GET',
     path: '/api/v1/agents',
     operationId: 'listAgents',
@@ -135,7 +135,7 @@ export const agentManagementRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(agentManagement, 'read', {
+  route(agentManagement, 'readAgent', {
     method: 'GET',
     path: PATH,
     operationId: 'readAgent',
@@ -150,7 +150,7 @@ export const agentManagementRoutes: readonly Route[] = [
     }),
     replies: { found, unknown_agent: unknownAgent },
   }),
-  route(agentManagement, 'update', {
+  route(agentManagement, 'updateAgent', {
     method: 'PATCH',
     path: PATH,
     operationId: 'updateAgent',
@@ -179,7 +179,7 @@ export const agentManagementRoutes: readonly Route[] = [
       beyond_caller: beyondCaller('The caller does not hold these scopes and cannot grant them'),
     },
   }),
-  route(agentManagement, 'remove', {
+  route(agentManagement, 'deleteAgent', {
     method: 'DELETE',
     path: PATH,
     operationId: 'deleteAgent',
@@ -200,7 +200,7 @@ export const agentManagementRoutes: readonly Route[] = [
       owner_above_caller: ownerAbove,
     },
   }),
-  route(agentManagement, 'suspend', {
+  route(agentManagement, 'suspendAgent', {
     method: 'POST',
     path: `${PATH}/suspend`,
     operationId: 'suspendAgent',
@@ -223,7 +223,7 @@ export const agentManagementRoutes: readonly Route[] = [
       owner_above_caller: ownerAbove,
     },
   }),
-  route(agentManagement, 'activate', {
+  route(agentManagement, 'activateAgent', {
     method: 'POST',
     path: `${PATH}/activate`,
     operationId: 'activateAgent',
@@ -246,7 +246,7 @@ export const agentManagementRoutes: readonly Route[] = [
       }),
     },
   }),
-  route(agentManagement, 'addKey', {
+  route(agentManagement, 'addAgentKey', {
     method: 'POST',
     path: `${PATH}/keys`,
     operationId: 'addAgentKey',
@@ -290,7 +290,7 @@ export const agentManagementRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(agentManagement, 'deprecateKey', {
+  route(agentManagement, 'deprecateAgentKey', {
     method: 'POST',
     path: `${PATH}/keys/{key_id}/deprecate`,
     operationId: 'deprecateAgentKey',
@@ -309,7 +309,7 @@ export const agentManagementRoutes: readonly Route[] = [
     }),
     replies: { changed, ...keyRefusals },
   }),
-  route(agentManagement, 'revokeKey', {
+  route(agentManagement, 'revokeAgentKey', {
     method: 'POST',
     path: `${PATH}/keys/{key_id}/revoke`,
     operationId: 'revokeAgentKey',
@@ -328,7 +328,7 @@ export const agentManagementRoutes: readonly Route[] = [
     }),
     replies: { changed, ...keyRefusals },
   }),
-  route(agentManagement, 'revokeAnchor', {
+  route(agentManagement, 'revokeAgentAnchor', {
     method: 'POST',
     path: `${PATH}/anchors/{anchor}/revoke`,
     operationId: 'revokeAgentAnchor',

@@ -30,7 +30,7 @@ const registeredJson = ({ agent, key, issuer }: AgentRegistered) => ({
   key: keyJson(key),
 })
 
-const startRegistration = route(agents, 'startRegistration', {
+const startRegistration = route(agents, 'startAgentRegistration', {
   method: 'POST',
   path: '/api/v1/agents/auth/register/pow',
   operationId: 'startAgentRegistration',
@@ -55,7 +55,7 @@ const startRegistration = route(agents, 'startRegistration', {
   replies: { ...startReplies, ...startRefusals },
 })
 
-const completeRegistration = route(agents, 'completeRegistration', {
+const completeRegistration = route(agents, 'completeAgentRegistration', {
   method: 'POST',
   path: '/api/v1/agents/auth/register/pow/complete',
   operationId: 'completeAgentRegistration',
@@ -76,7 +76,7 @@ const completeRegistration = route(agents, 'completeRegistration', {
   replies: { registered: reply(200, RegisteredAgent, registeredJson), ...completionRefusals },
 })
 
-const registerDirectly = route(agents, 'registerDirectly', {
+const registerDirectly = route(agents, 'registerAgent', {
   method: 'POST',
   path: '/api/v1/agents/auth/register',
   operationId: 'registerAgent',
@@ -111,7 +111,7 @@ const Challenge = z
   })
   .meta({ id: 'AgentChallenge' })
 
-const challenge = route(agents, 'challenge', {
+const challenge = route(agents, 'challengeAgent', {
   method: 'POST',
   path: '/api/v1/agents/auth/challenge',
   operationId: 'challengeAgent',
@@ -182,7 +182,7 @@ const AgentToken = z
   })
   .meta({ id: 'AgentToken' })
 
-const verify = route(agents, 'verify', {
+const verify = route(agents, 'verifyAgent', {
   method: 'POST',
   path: '/api/v1/agents/auth/verify',
   operationId: 'verifyAgent',
@@ -236,7 +236,7 @@ const verify = route(agents, 'verify', {
   },
 })
 
-const readSelf = route(agents, 'read', {
+const readSelf = route(agents, 'readOwnAgent', {
   method: 'GET',
   path: '/api/v1/agents/me',
   operationId: 'readOwnAgent',

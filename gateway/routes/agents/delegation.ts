@@ -138,7 +138,7 @@ const waiting = (error: string, detail: string) =>
   }))
 
 const agentRoutes: readonly Route[] = [
-  route(delegation, 'start', {
+  route(delegation, 'startDelegation', {
     method: 'POST',
     path: DEVICE,
     operationId: 'startDelegation',
@@ -191,7 +191,7 @@ const agentRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(delegation, 'poll', {
+  route(delegation, 'pollDelegation', {
     method: 'POST',
     path: `${DEVICE}/token`,
     operationId: 'pollDelegation',
@@ -248,7 +248,7 @@ const requestOver = page(410, requestOverPage)
 const elsewhere = seeOther(({ location }: { location: string }) => ({ location }))
 
 const pageRoutes: readonly Route[] = [
-  route(delegation, 'show', {
+  route(delegation, 'showDelegation', {
     ...pages,
     method: 'GET',
     path: `${DELEGATION_PAGE}/{user_code}`,
@@ -278,7 +278,7 @@ const pageRoutes: readonly Route[] = [
       request_over: requestOver,
     },
   }),
-  route(delegation, 'approve', {
+  route(delegation, 'approveDelegation', {
     ...pages,
     method: 'POST',
     path: `${DELEGATION_PAGE}/{user_code}/approve`,
@@ -301,7 +301,7 @@ const pageRoutes: readonly Route[] = [
       request_over: requestOver,
     },
   }),
-  route(delegation, 'deny', {
+  route(delegation, 'denyDelegation', {
     ...pages,
     method: 'POST',
     path: `${DELEGATION_PAGE}/{user_code}/deny`,
@@ -333,7 +333,7 @@ const mayNotSee = problem(403, 'insufficient-scope', (_outcome, { baseUrl }) => 
 }))
 
 const recordRoutes: readonly Route[] = [
-  route(delegation, 'list', {
+  route(delegation, 'listDelegations', {
     method: 'GET',
     path: DELEGATIONS,
     operationId: 'listDelegations',
@@ -356,7 +356,7 @@ const recordRoutes: readonly Route[] = [
       may_not_see: mayNotSee,
     },
   }),
-  route(delegation, 'read', {
+  route(delegation, 'readDelegation', {
     method: 'GET',
     path: `${DELEGATIONS}/{delegation_id}`,
     operationId: 'readDelegation',
@@ -375,7 +375,7 @@ const recordRoutes: readonly Route[] = [
       may_not_see: mayNotSee,
     },
   }),
-  route(delegation, 'revoke', {
+  route(delegation, 'revokeDelegation', {
     method: 'POST',
     path: `${DELEGATIONS}/{delegation_id}/revoke`,
     operationId: 'revokeDelegation',

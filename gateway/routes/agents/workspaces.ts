@@ -36,7 +36,7 @@ const Metadata = z
   })
   .meta({ id: 'WorkspaceBootstrapMetadata' })
 
-const metadata = route(workspaces, 'metadata', {
+const metadata = route(workspaces, 'readWorkspaceBootstrap', {
   method: 'GET',
   path: '/api/v1/agents/workspace/bootstrap',
   operationId: 'readWorkspaceBootstrap',
@@ -60,7 +60,7 @@ const metadata = route(workspaces, 'metadata', {
   },
 })
 
-const start = route(agents, 'startRegistration', {
+const start = route(agents, 'startAgentRegistration', {
   method: 'POST',
   path: '/api/v1/agents/workspace/bootstrap/pow',
   operationId: 'startWorkspaceBootstrap',
@@ -128,7 +128,7 @@ const Workspace = z
   })
   .meta({ id: 'Workspace' })
 
-const complete = route(workspaces, 'complete', {
+const complete = route(workspaces, 'completeWorkspaceBootstrap', {
   method: 'POST',
   path: '/api/v1/agents/workspace/bootstrap/pow/complete',
   operationId: 'completeWorkspaceBootstrap',

@@ -107,7 +107,7 @@ const withdrawConsent = route(account, 'withdrawConsent', {
   replies: { withdrawn: back, unknown_consent: gone },
 })
 
-const revokeDelegation = route(delegation, 'revokeOwn', {
+const revokeDelegation = route(delegation, 'revokeOwnDelegation', {
   ...shared,
   method: 'POST',
   path: '/auth/account/delegations/{id}/revoke',

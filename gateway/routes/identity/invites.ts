@@ -27,7 +27,7 @@ const shared = {
 const unknown = page(404, inviteUnknownPage)
 const spent = page(410, inviteGonePage)
 
-const show = route(workspaces, 'readInvite', {
+const show = route(workspaces, 'readOperatorInvite', {
   ...shared,
   method: 'GET',
   operationId: 'readOperatorInvite',

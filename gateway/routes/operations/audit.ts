@@ -84,7 +84,7 @@ const ExportQuery = Stretch.extend({
 })
 
 export const auditRoutes: readonly Route[] = [
-  route(audit, 'list', {
+  route(audit, 'listAuditEvents', {
     method: 'GET',
     path: PATH,
     operationId: 'listAuditEvents',
@@ -119,7 +119,7 @@ export const auditRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(audit, 'export', {
+  route(audit, 'exportAuditEvents', {
     method: 'GET',
     path: `${PATH}/export`,
     operationId: 'exportAuditEvents',
@@ -143,7 +143,7 @@ export const auditRoutes: readonly Route[] = [
       })),
     },
   }),
-  route(audit, 'verify', {
+  route(audit, 'verifyAuditEvents', {
     method: 'GET',
     path: `${PATH}/verify`,
     operationId: 'verifyAuditEvents',

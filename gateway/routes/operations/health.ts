@@ -68,7 +68,7 @@ const operators = {
 } as const
 
 export const healthRoutes: readonly Route[] = [
-  route(health, 'live', {
+  route(health, 'healthLive', {
     ...probe,
     path: '/health/live',
     operationId: 'healthLive',
@@ -76,7 +76,7 @@ export const healthRoutes: readonly Route[] = [
     message: () => null,
     replies: { ok },
   }),
-  route(health, 'startup', {
+  route(health, 'healthStartup', {
     ...probe,
     path: '/health/startup',
     operationId: 'healthStartup',
@@ -84,7 +84,7 @@ export const healthRoutes: readonly Route[] = [
     message: () => null,
     replies: { ok, starting: constant(503, status('starting'), { status: 'starting' }) },
   }),
-  route(health, 'ready', {
+  route(health, 'healthReady', {
     ...probe,
     path: '/health/ready',
     operationId: 'healthReady',
@@ -92,7 +92,7 @@ export const healthRoutes: readonly Route[] = [
     message: () => null,
     replies: { ok, unavailable: constant(503, status('unavailable'), { status: 'unavailable' }) },
   }),
-  route(health, 'describeRequest', {
+  route(health, 'healthRequest', {
     method: 'GET',
     tags: ['Health'],
     exposure: 'internal',
@@ -129,7 +129,7 @@ export const healthRoutes: readonly Route[] = [
       not_admitted: problem(404, 'not-found', { detail: 'There is no resource at this path.' }),
     },
   }),
-  route(health, 'planes', {
+  route(health, 'listDeploymentPlanes', {
     ...operators,
     path: '/api/v1/deployment/planes',
     operationId: 'listDeploymentPlanes',
@@ -141,7 +141,7 @@ export const healthRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(health, 'actors', {
+  route(health, 'listDeploymentActors', {
     ...operators,
     path: '/api/v1/deployment/actors',
     operationId: 'listDeploymentActors',

@@ -197,7 +197,7 @@ const byAgent = ({ principal }: { principal: Principal }) => {
 }
 
 export const egressRoutes: readonly Route[] = [
-  route(egress, 'proxy', {
+  route(egress, 'proxyRequest', {
     ...operation,
     path: PROXY,
     operationId: 'proxyRequest',
@@ -226,7 +226,7 @@ export const egressRoutes: readonly Route[] = [
     },
     replies,
   }),
-  route(egress, 'proxy', {
+  route(egress, 'proxyRequest', {
     ...operation,
     path: `${PROXY}/body`,
     operationId: 'proxyRequestBody',

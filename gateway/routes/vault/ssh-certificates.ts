@@ -65,7 +65,7 @@ const RevokedCertificate = z
 const unknown = problem(404, 'not-found', { detail: 'There is no such SSH certificate authority.' })
 
 export const sshCertificatesRoutes: readonly Route[] = [
-  route(sshCertificates, 'sign', {
+  route(sshCertificates, 'signSshCertificate', {
     method: 'POST',
     path: '/api/v1/agents/delegations/ssh-sign',
     operationId: 'signSshCertificate',
@@ -114,7 +114,7 @@ export const sshCertificatesRoutes: readonly Route[] = [
       unknown,
     },
   }),
-  route(sshCertificates, 'revokeCertificate', {
+  route(sshCertificates, 'revokeSshCertificate', {
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/revoke-certificate`,
     operationId: 'revokeSshCertificate',
@@ -145,7 +145,7 @@ export const sshCertificatesRoutes: readonly Route[] = [
       }),
     },
   }),
-  route(sshCertificates, 'revocationList', {
+  route(sshCertificates, 'getSshRevocationList', {
     method: 'GET',
     path: `${CREDENTIALS}/{credential_id}/krl`,
     operationId: 'getSshRevocationList',

@@ -57,7 +57,7 @@ const found = reply(200, OperatorCredential, ({ credential }: CredentialFound) =
 )
 
 export const vaultRoutes: readonly Route[] = [
-  route(vault, 'list', {
+  route(vault, 'listVaultCredentials', {
     method: 'GET',
     path: CREDENTIALS,
     operationId: 'listVaultCredentials',
@@ -85,7 +85,7 @@ export const vaultRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(vault, 'create', {
+  route(vault, 'createVaultCredential', {
     ...operation,
     method: 'POST',
     path: CREDENTIALS,
@@ -122,7 +122,7 @@ export const vaultRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(vault, 'read', {
+  route(vault, 'getVaultCredential', {
     ...operation,
     method: 'GET',
     path: `${CREDENTIALS}/{credential_id}`,
@@ -135,7 +135,7 @@ export const vaultRoutes: readonly Route[] = [
     }),
     replies: { found, unknown_credential: unknown },
   }),
-  route(vault, 'update', {
+  route(vault, 'updateVaultCredential', {
     ...operation,
     method: 'PATCH',
     path: `${CREDENTIALS}/{credential_id}`,
@@ -157,7 +157,7 @@ export const vaultRoutes: readonly Route[] = [
     }),
     replies: { found, unknown_credential: unknown, invalid, revoked, ...ownerRefusals },
   }),
-  route(vault, 'rotate', {
+  route(vault, 'rotateVaultCredential', {
     ...operation,
     security: { ...operators, direct: 'required' },
     method: 'POST',
@@ -174,7 +174,7 @@ export const vaultRoutes: readonly Route[] = [
     }),
     replies: { found, unknown_credential: unknown, invalid, revoked, ...ownerRefusals },
   }),
-  route(vault, 'revoke', {
+  route(vault, 'revokeVaultCredential', {
     ...operation,
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/revoke`,
@@ -187,7 +187,7 @@ export const vaultRoutes: readonly Route[] = [
     }),
     replies: { found, unknown_credential: unknown },
   }),
-  route(vault, 'secret', {
+  route(vault, 'readVaultCredentialSecret', {
     method: 'GET',
     path: `${CREDENTIALS}/{credential_id}/secret`,
     operationId: 'readVaultCredentialSecret',
@@ -210,7 +210,7 @@ export const vaultRoutes: readonly Route[] = [
       ...ownerRefusals,
     },
   }),
-  route(vault, 'listGrants', {
+  route(vault, 'listVaultGrants', {
     ...operation,
     method: 'GET',
     path: `${CREDENTIALS}/{credential_id}/grants`,
@@ -233,7 +233,7 @@ export const vaultRoutes: readonly Route[] = [
       unknown_credential: unknown,
     },
   }),
-  route(vault, 'createGrant', {
+  route(vault, 'createVaultGrant', {
     ...operation,
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/grants`,
@@ -270,7 +270,7 @@ export const vaultRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(vault, 'revokeGrant', {
+  route(vault, 'revokeVaultGrant', {
     ...operation,
     method: 'POST',
     path: '/api/v1/vault/grants/{grant_id}/revoke',
@@ -286,7 +286,7 @@ export const vaultRoutes: readonly Route[] = [
       unknown_grant: problem(404, 'not-found', { detail: 'There is no such grant.' }),
     },
   }),
-  route(vault, 'listLeases', {
+  route(vault, 'listVaultLeases', {
     ...operation,
     method: 'GET',
     path: `${CREDENTIALS}/{credential_id}/leases`,
@@ -309,7 +309,7 @@ export const vaultRoutes: readonly Route[] = [
       unknown_credential: unknown,
     },
   }),
-  route(vault, 'createLease', {
+  route(vault, 'createVaultLease', {
     ...operation,
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/leases`,
@@ -340,7 +340,7 @@ export const vaultRoutes: readonly Route[] = [
       ...idempotencyRefusals,
     },
   }),
-  route(vault, 'revokeLease', {
+  route(vault, 'revokeVaultLease', {
     ...operation,
     method: 'POST',
     path: '/api/v1/vault/leases/{lease_id}/revoke',

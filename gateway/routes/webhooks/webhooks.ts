@@ -68,7 +68,7 @@ const replayRefused = choice(
 )
 
 export const webhookRoutes: readonly Route[] = [
-  route(webhooks, 'list', {
+  route(webhooks, 'listWebhooks', {
     method: 'GET',
     path: '/api/v1/webhooks',
     operationId: 'listWebhooks',
@@ -88,7 +88,7 @@ export const webhookRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(webhooks, 'create', {
+  route(webhooks, 'createWebhook', {
     method: 'POST',
     path: '/api/v1/webhooks',
     operationId: 'createWebhook',
@@ -123,7 +123,7 @@ export const webhookRoutes: readonly Route[] = [
       ...idempotencyRefused,
     },
   }),
-  route(webhooks, 'read', {
+  route(webhooks, 'getWebhook', {
     method: 'GET',
     path: '/api/v1/webhooks/{id}',
     operationId: 'getWebhook',
@@ -135,7 +135,7 @@ export const webhookRoutes: readonly Route[] = [
     message: target,
     replies: { found: reply(200, WebhookRecord, ({ webhook }) => webhookRecord(webhook)), unknown },
   }),
-  route(webhooks, 'replace', {
+  route(webhooks, 'replaceWebhook', {
     method: 'PUT',
     path: '/api/v1/webhooks/{id}',
     operationId: 'replaceWebhook',
@@ -155,7 +155,7 @@ export const webhookRoutes: readonly Route[] = [
       unknown,
     },
   }),
-  route(webhooks, 'remove', {
+  route(webhooks, 'deleteWebhook', {
     method: 'DELETE',
     path: '/api/v1/webhooks/{id}',
     operationId: 'deleteWebhook',
@@ -167,7 +167,7 @@ export const webhookRoutes: readonly Route[] = [
     message: managed,
     replies: { removed: empty(204), unknown },
   }),
-  route(webhooks, 'test', {
+  route(webhooks, 'testWebhook', {
     method: 'POST',
     path: '/api/v1/webhooks/{id}/test',
     operationId: 'testWebhook',
@@ -203,7 +203,7 @@ export const webhookRoutes: readonly Route[] = [
       ...idempotencyRefused,
     },
   }),
-  route(webhooks, 'deliveries', {
+  route(webhooks, 'listWebhookDeliveries', {
     method: 'GET',
     path: '/api/v1/webhooks/{id}/deliveries',
     operationId: 'listWebhookDeliveries',
@@ -232,7 +232,7 @@ export const webhookRoutes: readonly Route[] = [
       unknown,
     },
   }),
-  route(webhooks, 'rotateSecret', {
+  route(webhooks, 'rotateWebhookSecret', {
     method: 'POST',
     path: '/api/v1/webhooks/{id}/rotate-secret',
     operationId: 'rotateWebhookSecret',
@@ -276,7 +276,7 @@ export const webhookRoutes: readonly Route[] = [
       unknown,
     },
   }),
-  route(webhooks, 'replay', {
+  route(webhooks, 'replayWebhookDelivery', {
     method: 'POST',
     path: '/api/v1/webhooks/{id}/deliveries/{delivery_id}/replay',
     operationId: 'replayWebhookDelivery',
@@ -292,7 +292,7 @@ export const webhookRoutes: readonly Route[] = [
       unknown,
     },
   }),
-  route(webhooks, 'events', {
+  route(webhooks, 'listEvents', {
     method: 'GET',
     path: '/api/v1/events',
     operationId: 'listEvents',
@@ -318,7 +318,7 @@ export const webhookRoutes: readonly Route[] = [
       ),
     },
   }),
-  route(webhooks, 'recover', {
+  route(webhooks, 'recoverWebhookDeliveries', {
     method: 'POST',
     path: '/api/v1/webhooks/{id}/recover',
     operationId: 'recoverWebhookDeliveries',

@@ -44,7 +44,7 @@ test('a full mailbox returns 503 at once, while probes and other work continue',
   const share = '127.0.0.1'
   const stuck = Array.from({ length: capacity + runningPerShare(inflightMax) }, () => {
     const message = { challengeId: randomUUID(), nonce: '1' }
-    return ref.completeRegistration(message, { signal, share }).catch(() => undefined)
+    return ref.completeAgentRegistration(message, { signal, share }).catch(() => undefined)
   })
 
   const pulse = watchLive(http)

@@ -2,7 +2,9 @@ import test from 'ava'
 import {
   type ActorRef,
   ActorUnavailable,
+  boundHandlers,
   defineActor,
+  type Handler,
   type MessageContext,
 } from '../../../runtime/kernel/actor.js'
 import { heldClock } from '../../support/held-clock.js'
@@ -194,6 +196,28 @@ test('a thrown error reaches the caller only as failed, and the next message is 
   t.is((await actor.ref.pass({ label: 'healthy' })).tag, 'passed')
   t.is(actor.stats().restarts, 1)
   await actor.stop()
+})
+
+test('bound handlers share what their instance has made, and a restarted actor makes new ones', async (t) => {
+  type CountProtocol = { count: Ask<{ fails: boolean }, { tag: 'counted'; at: number }> }
+  type Tools = { by: number; at: number }
+  const count: Handler<Tools, CountProtocol, 'count'> = async (tools, { fails }) => {
+    if (fails) throw new Error('broken')
+    tools.at += tools.by
+    return { tag: 'counted', at: tools.at }
+  }
+  const counter = defineActor<CountProtocol, { by: number }>({
+    address: address<CountProtocol>('counter'),
+    asks: {},
+    mailbox: { capacity: 4, inflightMax: 1 },
+    create: (needs) => boundHandlers<CountProtocol, Tools>({ count }, { ...needs, at: 0 }),
+  })
+  const actor = spawnInline(counter, { by: 2 })
+  t.teardown(() => actor.stop())
+  const next = async (fails = false) => (await actor.ref.count({ fails })).at
+  t.deepEqual([await next(), await next()], [2, 4])
+  await t.throwsAsync(next(true), { instanceOf: ActorUnavailable })
+  t.is(await next(), 2)
 })
 
 test('draining finishes accepted messages and refuses later ones', async (t) => {

@@ -107,7 +107,7 @@ test.serial(
   'of 50 completes of one challenge one registers, the others find it consumed',
   async (t) => {
     const { challengeId, nonce } = await started(fixture)
-    const outcomes = await race(() => agents.completeRegistration({ challengeId, nonce }))
+    const outcomes = await race(() => agents.completeAgentRegistration({ challengeId, nonce }))
     const tags = outcomes.map(({ tag }) => tag)
     t.is(tags.filter((tag) => tag === 'registered').length, 1)
     t.is(tags.filter((tag) => tag === 'challenge_consumed').length, RACERS - 1)
@@ -121,13 +121,13 @@ test.serial('of 50 completes of two challenges for one key one registers', async
     registration: first.registration,
     tenant: { tenantId: controlPlane.id },
   } as const
-  const second = await agents.startRegistration(message)
+  const second = await agents.startAgentRegistration(message)
   if (second.tag !== 'started') return t.fail(second.tag)
   const challenges = [
     { challengeId: first.challengeId, nonce: first.nonce },
     { challengeId: second.challengeId, nonce: nonceFor(second) },
   ]
-  const outcomes = await race((index) => agents.completeRegistration(challenges[index % 2]!))
+  const outcomes = await race((index) => agents.completeAgentRegistration(challenges[index % 2]!))
   t.is(outcomes.filter(({ tag }) => tag === 'registered').length, 1)
 })
 
@@ -137,7 +137,7 @@ test.serial(
     const { challengeId, nonce } = await started(fixture, 'workspace')
     const hashedBefore = fixture.hashed.length
     const outcomes = await race(() =>
-      workspaces.complete({
+      workspaces.completeWorkspaceBootstrap({
         challengeId,
         nonce,
         organizationName: 'Raced',
@@ -161,7 +161,7 @@ test.serial('of 50 completions and verifications over two processes one each win
   const at = (index: number) => processes[index % 2]!
   const { key, challengeId, nonce } = await started(fixture, 'workspace')
   const made = await race((index) =>
-    at(index).workspaces.complete({
+    at(index).workspaces.completeWorkspaceBootstrap({
       challengeId,
       nonce,
       organizationName: 'Two Processes',
@@ -175,11 +175,11 @@ test.serial('of 50 completions and verifications over two processes one each win
   t.is(tags.filter((tag) => tag === 'provisioned').length, 1)
   t.is(tags.filter((tag) => tag === 'challenge_consumed').length, RACERS - 1)
   const named = { by: 'key_id', value: key.fingerprint } as const
-  const login = await agents.challenge({ agent: named, tenant: {} })
+  const login = await agents.challengeAgent({ agent: named, tenant: {} })
   if (login.tag !== 'challenged') return t.fail(login.tag)
   const signature = key.signChallenge(login.payload)
   const verified = await race((index) =>
-    at(index).agents.verify({
+    at(index).agents.verifyAgent({
       challengeId: login.challengeId,
       signature,
       address: '192.0.2.1',
@@ -196,7 +196,7 @@ test.serial('of 25 wrong proofs over two processes exactly ten count', async (t)
   const wrong = nonceFor(outcome, 'invalid')
   await Promise.all(
     Array.from({ length: 25 }, (_, index) =>
-      processes[index % 2]!.agents.completeRegistration({ challengeId, nonce: wrong }),
+      processes[index % 2]!.agents.completeAgentRegistration({ challengeId, nonce: wrong }),
     ),
   )
   const [row] = await sql<{ invalid_proofs: number; status: string }>(
@@ -206,7 +206,7 @@ test.serial('of 25 wrong proofs over two processes exactly ten count', async (t)
   )
   t.deepEqual(row, { invalid_proofs: 10, status: 'expired' })
   for (const { agents } of processes) {
-    const late = await agents.completeRegistration({ challengeId, nonce })
+    const late = await agents.completeAgentRegistration({ challengeId, nonce })
     t.is(late.tag, 'challenge_expired')
   }
 })
@@ -217,7 +217,7 @@ test.serial('workspaces of the same name created concurrently get different slug
   )
   const outcomes = await Promise.all(
     challenges.map(({ challengeId, nonce }) =>
-      workspaces.complete({
+      workspaces.completeWorkspaceBootstrap({
         challengeId,
         nonce,
         organizationName: 'Same Name',

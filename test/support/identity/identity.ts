@@ -188,7 +188,7 @@ export async function started(
   tenantId: string = fixture.controlPlane.id,
 ) {
   const { key, registration } = newcomer(tenantId)
-  const outcome = await fixture.agents.startRegistration({
+  const outcome = await fixture.agents.startAgentRegistration({
     kind,
     registration,
     tenant: { tenantId },
@@ -200,7 +200,7 @@ export async function started(
 /** A registered agent. */
 export async function registered(fixture: IdentityFixture, tenantId?: string) {
   const { key, challengeId, nonce } = await started(fixture, 'agent', tenantId)
-  const outcome = await fixture.agents.completeRegistration({ challengeId, nonce })
+  const outcome = await fixture.agents.completeAgentRegistration({ challengeId, nonce })
   if (outcome.tag !== 'registered') throw new Error(`complete: ${outcome.tag}`)
   return { key, agent: outcome.agent }
 }

@@ -10,7 +10,7 @@ export type WorkspaceWishes = {
 
 export async function workspace(fixture: IdentityFixture, wishes: WorkspaceWishes = {}) {
   const { key, challengeId, nonce } = await started(fixture, 'workspace')
-  const outcome = await fixture.workspaces.complete({
+  const outcome = await fixture.workspaces.completeWorkspaceBootstrap({
     challengeId,
     nonce,
     organizationName: 'Acme Robotics',

@@ -12,7 +12,7 @@ import { hash } from 'node:crypto'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
-import { revokeDelegation } from '../../../../storage/agents/delegations.js'
+import { markDelegationRevoked } from '../../../../storage/agents/delegations.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import {
   type RefreshTokenRow,
@@ -320,7 +320,7 @@ async function revoke(
     const ended =
       row.delegationId === null
         ? undefined
-        : await revokeDelegation(tx, tenantId, row.delegationId, 'refresh_token_reuse', now)
+        : await markDelegationRevoked(tx, tenantId, row.delegationId, 'refresh_token_reuse', now)
     appendEvents(tx, [
       ...delegationsRevoked(
         random,

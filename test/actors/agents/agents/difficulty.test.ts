@@ -82,13 +82,13 @@ test('a registration succeeds during a flood, with the difficulty it was given',
   const tenant = { tenantId: resources.controlPlane.id }
   const start = () => {
     const { registration } = newcomer(resources.controlPlane.id)
-    return resources.agents.startRegistration({ kind: 'agent', registration, tenant })
+    return resources.agents.startAgentRegistration({ kind: 'agent', registration, tenant })
   }
   const flood = Promise.all(Array.from({ length: 300 }, start))
   const honest = await start()
   if (honest.tag !== 'started') return t.fail(honest.tag)
   const nonce = nonceFor(honest)
-  const done = await resources.agents.completeRegistration({
+  const done = await resources.agents.completeAgentRegistration({
     challengeId: honest.challengeId,
     nonce,
   })

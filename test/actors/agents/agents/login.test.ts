@@ -20,7 +20,7 @@ async function challenged(
   agentId: string,
   tenant: { tenantId?: string } = {},
 ) {
-  const outcome = await agents.challenge({
+  const outcome = await agents.challengeAgent({
     agent: { by: 'agent_id', value: agentId },
     tenant,
   })
@@ -37,7 +37,7 @@ async function loggedIn(key: Key, agentId: string, tenantId?: string, scope?: st
     tenantId === undefined ? {} : { tenantId },
   )
   const signature = key.signChallenge(payload)
-  return agents.verify({ challengeId, signature, scope, address: ADDRESS, dpop: null })
+  return agents.verifyAgent({ challengeId, signature, scope, address: ADDRESS, dpop: null })
 }
 
 test('an agent signs the payload of its challenge and gets tokens', async (t) => {
@@ -63,7 +63,7 @@ test('an agent signs the payload of its challenge and gets tokens', async (t) =>
     challenge.nonce,
     String(challenge.expiresAt.getTime() / 1000),
   ])
-  const verified = await agents.verify({
+  const verified = await agents.verifyAgent({
     challengeId: challenge.challengeId,
     signature: key.signChallenge(challenge.payload),
     keyId: key.fingerprint,
@@ -91,7 +91,7 @@ test('an agent signs the payload of its challenge and gets tokens', async (t) =>
       address: ADDRESS,
     },
   )
-  const read = await agents.read({ agentId: agent.id })
+  const read = await agents.readOwnAgent({ agentId: agent.id })
   t.true(read.tag === 'found' && read.agent.lastAuthenticatedAt instanceof Date)
 })
 
@@ -101,7 +101,7 @@ test('an agent is found by its DID and by its key id', async (t) => {
     { by: 'did', value: key.did },
     { by: 'key_id', value: key.fingerprint },
   ] as const) {
-    const outcome = await agents.challenge({ agent: name, tenant: {} })
+    const outcome = await agents.challengeAgent({ agent: name, tenant: {} })
     t.like(outcome, { tag: 'challenged', agentId: agent.id, keyId: key.fingerprint })
   }
 })
@@ -116,7 +116,7 @@ test('unknown, suspended and foreign agents get the same error', async (t) => {
     deprecated.agent.id,
   ])
   const ask = (value: string, selector: { tenantId?: string; tenantSlug?: string } = {}) =>
-    agents.challenge({ agent: { by: 'agent_id', value }, tenant: selector })
+    agents.challengeAgent({ agent: { by: 'agent_id', value }, tenant: selector })
   for (const outcome of [
     await ask(crypto.randomUUID()),
     await ask('no-uuid'),
@@ -134,7 +134,7 @@ test('a wrong signature spends the challenge', async (t) => {
   const { key, agent } = await registered(resources)
   const { challengeId, payload } = await challenged(resources, agent.id)
   const verify = (signature: string) =>
-    agents.verify({ challengeId, signature, address: ADDRESS, dpop: null })
+    agents.verifyAgent({ challengeId, signature, address: ADDRESS, dpop: null })
   t.is((await verify(key.signChallenge(`${payload}\n`))).tag, 'invalid_grant')
   t.is((await verify(key.signChallenge(payload))).tag, 'invalid_grant')
 })
@@ -143,7 +143,7 @@ test('a login that asks for a foreign scope spends the challenge', async (t) => 
   const { key, agent } = await registered(resources)
   const { challengeId, payload } = await challenged(resources, agent.id)
   const verify = (scope: string) =>
-    agents.verify({
+    agents.verifyAgent({
       challengeId,
       signature: key.signChallenge(payload),
       scope,
@@ -163,8 +163,8 @@ test('a challenge is spent once', async (t) => {
     address: ADDRESS,
     dpop: null,
   }
-  t.is((await agents.verify(verify)).tag, 'verified')
-  t.is((await agents.verify(verify)).tag, 'invalid_grant')
+  t.is((await agents.verifyAgent(verify)).tag, 'verified')
+  t.is((await agents.verifyAgent(verify)).tag, 'invalid_grant')
 })
 
 for (const [title, statement] of [
@@ -183,7 +183,12 @@ for (const [title, statement] of [
     const { challengeId, payload } = await challenged(resources, agent.id)
     await sql(database, statement, [agent.id])
     const signature = key.signChallenge(payload)
-    const outcome = await agents.verify({ challengeId, signature, address: ADDRESS, dpop: null })
+    const outcome = await agents.verifyAgent({
+      challengeId,
+      signature,
+      address: ADDRESS,
+      dpop: null,
+    })
     t.is(outcome.tag, 'invalid_grant')
   })
 }
@@ -193,7 +198,7 @@ test('a key deprecated after its challenge completes the login', async (t) => {
   const { challengeId, payload } = await challenged(resources, agent.id)
   await sql(database, `update agent_keys set status = 'deprecated' where agent_id = $1`, [agent.id])
   const signature = key.signChallenge(payload)
-  const outcome = await agents.verify({ challengeId, signature, address: ADDRESS, dpop: null })
+  const outcome = await agents.verifyAgent({ challengeId, signature, address: ADDRESS, dpop: null })
   t.is(outcome.tag, 'verified')
 })
 
@@ -213,7 +218,7 @@ for (const [title, change] of [
       dpop: null,
       ...change,
     }
-    t.is((await agents.verify(verify)).tag, 'invalid_grant')
+    t.is((await agents.verifyAgent(verify)).tag, 'invalid_grant')
   })
 }
 
@@ -240,7 +245,7 @@ test('a member of a suspended organization cannot log in to its tenant', async (
   await sql(database, `update organizations set status = 'suspended' where id = $1`, [
     organization.id,
   ])
-  const outcome = await agents.challenge({
+  const outcome = await agents.challengeAgent({
     agent: { by: 'agent_id', value: agent.id },
     tenant: { tenantId: tenant.id },
   })
@@ -257,9 +262,9 @@ test('an invalid DPoP proof does not spend the challenge', async (t) => {
   const { key, agent } = await registered(resources)
   const { challengeId, payload } = await challenged(resources, agent.id)
   const verify = { challengeId, signature: key.signChallenge(payload), address: ADDRESS }
-  const refused = await agents.verify({ ...verify, dpop: dpop('bad') })
+  const refused = await agents.verifyAgent({ ...verify, dpop: dpop('bad') })
   t.like(refused, { tag: 'proof_refused', error: 'use_dpop_nonce', dpopNonce: 'nonce' })
-  const verified = await agents.verify({ ...verify, dpop: dpop('good') })
+  const verified = await agents.verifyAgent({ ...verify, dpop: dpop('good') })
   t.like(verified, { tag: 'verified', tokenType: 'DPoP' })
   t.is(granted.find(({ agentId }) => agentId === agent.id)?.jkt, 'thumbprint')
 })
@@ -276,7 +281,7 @@ test('an agent with two keys is challenged for the newest, or for the named one'
   t.is((await challenged(resources, agent.id)).keyId, key.fingerprint)
   for (const { fingerprint } of [key, older.key]) {
     const named = { by: 'key_id', value: fingerprint } as const
-    const outcome = await agents.challenge({ agent: named, tenant: {} })
+    const outcome = await agents.challengeAgent({ agent: named, tenant: {} })
     t.like(outcome, { tag: 'challenged', agentId: agent.id, keyId: fingerprint })
   }
 })

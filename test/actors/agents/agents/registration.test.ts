@@ -41,7 +41,7 @@ test('an agent registers with a key, a proof of ownership and a proof of work', 
   const { key, challengeId, nonce, outcome } = await started(resources)
   t.is(Buffer.from(outcome.challengeToken, 'base64url').length, 32)
   t.like(outcome, { difficultyBits: 4, minDurationSeconds: 0, expiresInSeconds: 300 })
-  const done = await agents.completeRegistration({ challengeId, nonce })
+  const done = await agents.completeAgentRegistration({ challengeId, nonce })
   if (done.tag !== 'registered') return t.fail(done.tag)
   t.like(done.agent, {
     tenantId: controlPlane.id,
@@ -61,7 +61,7 @@ test('an agent registers with a key, a proof of ownership and a proof of work', 
     revokedAt: null,
   })
   t.like(done.agent.anchors[0], { type: 'did_key', value: key.did, status: 'active' })
-  const read = await agents.read({ agentId: done.agent.id })
+  const read = await agents.readOwnAgent({ agentId: done.agent.id })
   t.deepEqual(read, { tag: 'found', agent: done.agent })
 
   const events = await database.tenant(controlPlane.id, (tx) =>
@@ -74,7 +74,7 @@ test('an agent registers with a key, a proof of ownership and a proof of work', 
 
 test('concurrent starts get their own results', async (t) => {
   const { registration: taken, challengeId, nonce } = await started(resources)
-  await agents.completeRegistration({ challengeId, nonce })
+  await agents.completeAgentRegistration({ challengeId, nonce })
   const tenants = [controlPlane.id, await tenantWith('admit_agents = true')]
   const asked = Array.from({ length: 60 }, (_, at) => {
     const tenantId = tenants[at % 2]!
@@ -84,7 +84,7 @@ test('concurrent starts get their own results', async (t) => {
   })
   const outcomes = await Promise.all(
     asked.map(({ registration, tenantId }) =>
-      agents.startRegistration({ kind: 'agent', registration, tenant: { tenantId } }),
+      agents.startAgentRegistration({ kind: 'agent', registration, tenant: { tenantId } }),
     ),
   )
   for (const [at, outcome] of outcomes.entries()) {
@@ -106,7 +106,7 @@ test('concurrent starts get their own results', async (t) => {
 for (const keyAlgorithm of ['ed25519', 'es256'] as const) {
   test(`the anchor value is optional for ${keyAlgorithm}`, async (t) => {
     const { registration } = newcomer(controlPlane.id, 'Newcomer', keyAlgorithm)
-    const outcome = await agents.startRegistration({
+    const outcome = await agents.startAgentRegistration({
       kind: 'agent',
       registration: { ...registration, anchorValue: undefined },
       tenant: control,
@@ -136,7 +136,7 @@ for (const [title, change, expected] of [
 ] as const) {
   test(`${title} is refused`, async (t) => {
     const { registration } = newcomer(controlPlane.id)
-    const outcome = await agents.startRegistration({
+    const outcome = await agents.startAgentRegistration({
       kind: 'agent',
       registration: { ...registration, ...change },
       tenant: control,
@@ -148,7 +148,7 @@ for (const [title, change, expected] of [
 test('a proof for one tenant is invalid in another', async (t) => {
   const tenantId = await tenantWith('admit_agents = true')
   const { registration } = newcomer(controlPlane.id)
-  const outcome = await agents.startRegistration({
+  const outcome = await agents.startAgentRegistration({
     kind: 'agent',
     registration,
     tenant: { tenantId },
@@ -168,7 +168,7 @@ for (const [title, change, tag] of [
   test(title, async (t) => {
     const tenantId = await tenantWith(change)
     const { registration } = newcomer(tenantId)
-    const outcome = await agents.startRegistration({
+    const outcome = await agents.startAgentRegistration({
       kind: 'agent',
       registration,
       tenant: { tenantId },
@@ -183,7 +183,7 @@ test('a tenant is found by its slug and by its host, and the proof still signs i
   for (const tenant of [{ tenantSlug }, { host: `${tenantSlug}.svc.example:8080` }]) {
     const { registration } = newcomer(tenantId)
     const message = { kind: 'agent', registration, tenant } as const
-    t.is((await agents.startRegistration(message)).tag, 'started')
+    t.is((await agents.startAgentRegistration(message)).tag, 'started')
   }
 })
 
@@ -194,7 +194,7 @@ for (const [title, tenant, tag] of [
 ] as const) {
   test(`${title} takes no registration`, async (t) => {
     const { registration } = newcomer(controlPlane.id)
-    const outcome = await agents.startRegistration({ kind: 'agent', registration, tenant })
+    const outcome = await agents.startAgentRegistration({ kind: 'agent', registration, tenant })
     t.is(outcome.tag, tag)
   })
 }
@@ -204,15 +204,15 @@ test('a workspace starts in the control plane, whichever host the request names'
   const { registration } = newcomer(controlPlane.id)
   const host = `t-${elsewhere.slice(0, 8)}.svc.example`
   const message = { kind: 'workspace', registration } as const
-  t.is((await agents.startRegistration({ ...message, tenant: { host } })).tag, 'started')
+  t.is((await agents.startAgentRegistration({ ...message, tenant: { host } })).tag, 'started')
   const named = { ...message, tenant: { tenantId: elsewhere } }
-  t.like(await agents.startRegistration(named), { pointer: '/tenant_id' })
+  t.like(await agents.startAgentRegistration(named), { pointer: '/tenant_id' })
 })
 
 test('a registered key conflicts at the next start', async (t) => {
   const { key } = await registered(resources)
   const sent = key.registration({ issuer: 'https://auth.svc.example', tenantId: controlPlane.id })
-  const again = await agents.startRegistration({
+  const again = await agents.startAgentRegistration({
     kind: 'agent',
     registration: {
       name: 'Again',
@@ -230,12 +230,12 @@ test('of two challenges for one key the second conflicts and stays open', async 
   const { registration } = newcomer(controlPlane.id)
   const start = { kind: 'agent', registration, tenant: control } as const
   const [first, second] = [
-    await agents.startRegistration(start),
-    await agents.startRegistration(start),
+    await agents.startAgentRegistration(start),
+    await agents.startAgentRegistration(start),
   ]
   if (first.tag !== 'started' || second.tag !== 'started') return t.fail()
   const complete = (challenge: typeof first) =>
-    agents.completeRegistration({
+    agents.completeAgentRegistration({
       challengeId: challenge.challengeId,
       nonce: nonceFor(challenge),
     })
@@ -246,14 +246,14 @@ test('of two challenges for one key the second conflicts and stays open', async 
 
 test('a challenge completes once', async (t) => {
   const { challengeId, nonce } = await started(resources)
-  t.is((await agents.completeRegistration({ challengeId, nonce })).tag, 'registered')
-  const again = await agents.completeRegistration({ challengeId, nonce })
+  t.is((await agents.completeAgentRegistration({ challengeId, nonce })).tag, 'registered')
+  const again = await agents.completeAgentRegistration({ challengeId, nonce })
   t.is(again.tag, 'challenge_consumed')
 })
 
 for (const challengeId of [crypto.randomUUID(), 'no-uuid', '']) {
   test(`unknown challenge "${challengeId.slice(0, 8)}"`, async (t) => {
-    const outcome = await agents.completeRegistration({ challengeId, nonce: '0' })
+    const outcome = await agents.completeAgentRegistration({ challengeId, nonce: '0' })
     t.is(outcome.tag, 'unknown_challenge')
   })
 }
@@ -261,7 +261,7 @@ for (const challengeId of [crypto.randomUUID(), 'no-uuid', '']) {
 test('a challenge of one route cannot be completed on the other', async (t) => {
   const workspace = await started(resources, 'workspace')
   const { challengeId, nonce } = workspace
-  t.is((await agents.completeRegistration({ challengeId, nonce })).tag, 'challenge_mismatch')
+  t.is((await agents.completeAgentRegistration({ challengeId, nonce })).tag, 'challenge_mismatch')
   const agent = await started(resources, 'agent')
   const checked = await agents.checkCompletion({
     challengeId: agent.challengeId,
@@ -273,14 +273,14 @@ test('a challenge of one route cannot be completed on the other', async (t) => {
 
 test('a sent challenge_token must equal the issued one', async (t) => {
   const { challengeId, nonce, outcome } = await started(resources)
-  const wrong = await agents.completeRegistration({
+  const wrong = await agents.completeAgentRegistration({
     challengeId,
     nonce,
     challengeToken: 'another',
   })
   t.is(wrong.tag, 'challenge_mismatch')
   const { challengeToken } = outcome
-  const right = await agents.completeRegistration({ challengeId, nonce, challengeToken })
+  const right = await agents.completeAgentRegistration({ challengeId, nonce, challengeToken })
   t.is(right.tag, 'registered')
 })
 
@@ -288,22 +288,24 @@ test('nine invalid proofs leave the challenge open', async (t) => {
   const { challengeId, nonce, outcome } = await started(resources)
   const wrong = nonceFor(outcome, 'invalid')
   for (let count = 0; count < 9; count += 1) {
-    const refused = await agents.completeRegistration({ challengeId, nonce: wrong })
+    const refused = await agents.completeAgentRegistration({ challengeId, nonce: wrong })
     t.is(refused.tag, 'invalid_proof')
   }
-  t.is((await agents.completeRegistration({ challengeId, nonce })).tag, 'registered')
+  t.is((await agents.completeAgentRegistration({ challengeId, nonce })).tag, 'registered')
 })
 
 test('the tenth invalid proof expires the challenge, even if all are concurrent', async (t) => {
   const { challengeId, nonce, outcome } = await started(resources)
   const wrong = nonceFor(outcome, 'invalid')
   const refused = await Promise.all(
-    Array.from({ length: 12 }, () => agents.completeRegistration({ challengeId, nonce: wrong })),
+    Array.from({ length: 12 }, () =>
+      agents.completeAgentRegistration({ challengeId, nonce: wrong }),
+    ),
   )
   const tags = refused.map(({ tag }) => tag)
   t.is(tags.filter((tag) => tag === 'invalid_proof').length, 10)
   t.is(tags.filter((tag) => tag === 'challenge_expired').length, 2)
-  const late = await agents.completeRegistration({ challengeId, nonce })
+  const late = await agents.completeAgentRegistration({ challengeId, nonce })
   t.is(late.tag, 'challenge_expired')
 })
 
@@ -312,7 +314,7 @@ test('a challenge expires by time', async (t) => {
   await sql(database, `update pow_challenges set expires_at = clock_timestamp() where id = $1`, [
     challengeId,
   ])
-  const outcome = await agents.completeRegistration({ challengeId, nonce })
+  const outcome = await agents.completeAgentRegistration({ challengeId, nonce })
   t.is(outcome.tag, 'challenge_expired')
 })
 
@@ -320,7 +322,7 @@ test('a valid proof before the minimum duration succeeds when it is repeated lat
   const { challengeId, nonce, outcome } = await started(strict)
   const wrong = nonceFor(outcome, 'invalid')
   const complete = (sent: string) =>
-    strict.agents.completeRegistration({ challengeId, nonce: sent })
+    strict.agents.completeAgentRegistration({ challengeId, nonce: sent })
   // An invalid proof is reported first, even before the minimum duration.
   t.is((await complete(wrong)).tag, 'invalid_proof')
   const early = await complete(nonce)
@@ -343,7 +345,7 @@ test('a valid proof before the minimum duration succeeds when it is repeated lat
 
 test('direct registration is refused unless the tenant allows it', async (t) => {
   const { registration } = newcomer(controlPlane.id)
-  const outcome = await agents.registerDirectly({ registration, tenant: control })
+  const outcome = await agents.registerAgent({ registration, tenant: control })
   t.is(outcome.tag, 'tenant_refuses')
 })
 
@@ -351,9 +353,9 @@ test('direct registration registers an agent, once per key', async (t) => {
   const tenantId = await tenantWith('direct_agent_registration = true')
   const { key, registration } = newcomer(tenantId)
   const message = { registration, tenant: { tenantId } }
-  const outcome = await agents.registerDirectly(message)
+  const outcome = await agents.registerAgent(message)
   t.like(outcome, { tag: 'registered', agent: { tenantId, did: key.did } })
-  t.is((await agents.registerDirectly(message)).tag, 'fingerprint_known')
+  t.is((await agents.registerAgent(message)).tag, 'fingerprint_known')
 })
 
 test('the same key can register in several tenants', async (t) => {
@@ -362,7 +364,7 @@ test('the same key can register in several tenants', async (t) => {
   const { key } = newcomer(first)
   for (const tenantId of [first, second]) {
     const sent = key.registration({ issuer: 'https://auth.svc.example', tenantId })
-    const outcome = await agents.registerDirectly({
+    const outcome = await agents.registerAgent({
       registration: {
         name: 'Twin',
         anchorType: sent.anchor_type,

@@ -27,7 +27,7 @@ test.before(async () => {
 })
 
 test.serial('the published ownership proof starts a registration', async (t) => {
-  const outcome = await agents.startRegistration({
+  const outcome = await agents.startAgentRegistration({
     kind: 'agent',
     registration: {
       name: 'Vector',
@@ -63,7 +63,7 @@ test.serial('the published proof of work of 20 bits completes it', async (t) => 
     ]),
   )
   const complete = (sent: string) =>
-    agents.completeRegistration({ challengeId: challenge.challenge_id, nonce: sent })
+    agents.completeAgentRegistration({ challengeId: challenge.challenge_id, nonce: sent })
   t.is((await complete('13370')).tag, 'invalid_proof')
   const outcome = await complete(nonce)
   t.like(outcome, {

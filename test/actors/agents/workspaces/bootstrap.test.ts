@@ -12,7 +12,7 @@ test.after.always(() => resources.close())
 const { controlPlane, database, granted, workspaces } = resources
 
 test('the metadata names the issuer and the control-plane tenant', async (t) => {
-  t.deepEqual(await workspaces.metadata({}), {
+  t.deepEqual(await workspaces.readWorkspaceBootstrap({}), {
     tag: 'metadata',
     issuer: ISSUER,
     controlPlaneTenantId: controlPlane.id,
@@ -136,7 +136,7 @@ test('the sandbox is found by its slug at once', async (t) => {
 
 test('a repeated completion returns no secrets', async (t) => {
   const { challengeId, nonce } = await workspace(resources)
-  const replay = await workspaces.complete({
+  const replay = await workspaces.completeWorkspaceBootstrap({
     challengeId,
     nonce,
     organizationName: 'Again',
@@ -151,7 +151,7 @@ test('a repeated completion returns no secrets', async (t) => {
 test('an invalid redirect URI does not spend the challenge', async (t) => {
   const { challengeId, nonce } = await started(resources, 'workspace')
   const complete = (redirectUris: string[]) =>
-    workspaces.complete({
+    workspaces.completeWorkspaceBootstrap({
       challengeId,
       nonce,
       organizationName: 'Acme',
@@ -178,7 +178,7 @@ test('an operator invite is valid once, for seven days', async (t) => {
   const days = (expiresAt.getTime() - before) / 86_400_000
   t.true(days >= 7 && days < 7.01)
   const token = url.slice(url.lastIndexOf('/') + 1)
-  const read = () => workspaces.readInvite({ token })
+  const read = () => workspaces.readOperatorInvite({ token })
   t.deepEqual(await read(), { tag: 'valid', organizationName: 'Inviting', expiresAt })
   const change = (set: string) =>
     sql(database, `update operator_invites set ${set} where tenant_id = $1`, [made.tenant.id])
@@ -186,7 +186,7 @@ test('an operator invite is valid once, for seven days', async (t) => {
   t.deepEqual(await read(), { tag: 'spent' })
   await change(`used_at = null, expires_at = now() - interval '1 second'`)
   t.deepEqual(await read(), { tag: 'spent' })
-  t.deepEqual(await workspaces.readInvite({ token: 'x' }), { tag: 'unknown_invite' })
+  t.deepEqual(await workspaces.readOperatorInvite({ token: 'x' }), { tag: 'unknown_invite' })
   const kept = await sql<{ text: string }>(
     database,
     `select i::text as text from operator_invites i`,
@@ -196,17 +196,17 @@ test('an operator invite is valid once, for seven days', async (t) => {
 
 test('a key that was registered concurrently fails the bootstrap, which creates nothing', async (t) => {
   const first = await started(resources, 'workspace')
-  const twin = await resources.agents.startRegistration({
+  const twin = await resources.agents.startAgentRegistration({
     kind: 'agent',
     registration: first.registration,
     tenant: { tenantId: controlPlane.id },
   })
   if (twin.tag !== 'started') return t.fail(twin.tag)
-  await resources.agents.completeRegistration({
+  await resources.agents.completeAgentRegistration({
     challengeId: twin.challengeId,
     nonce: nonceFor(twin),
   })
-  const outcome = await workspaces.complete({
+  const outcome = await workspaces.completeWorkspaceBootstrap({
     challengeId: first.challengeId,
     nonce: first.nonce,
     organizationName: 'Never Made',

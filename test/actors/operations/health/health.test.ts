@@ -29,13 +29,13 @@ test.serial('readiness follows the database both ways, and liveness does not', a
     process,
     report,
   })
-  const ready = () => health.ref.ready(null)
+  const ready = () => health.ref.healthReady(null)
   t.true(await becomes(ready, 'ok'))
-  t.is((await health.ref.startup(null)).tag, 'ok')
+  t.is((await health.ref.healthStartup(null)).tag, 'ok')
   cut = true
   t.true(await becomes(ready, 'unavailable'))
-  t.is((await health.ref.live(null)).tag, 'ok')
-  t.is((await health.ref.startup(null)).tag, 'ok', 'a start is not undone')
+  t.is((await health.ref.healthLive(null)).tag, 'ok')
+  t.is((await health.ref.healthStartup(null)).tag, 'ok', 'a start is not undone')
   cut = false
   t.true(await becomes(ready, 'ok'))
   await health.stop()
@@ -57,11 +57,11 @@ test.serial('a process that starts, stops or has an unfit actor is not ready', a
     },
     report,
   })
-  const ready = async () => (await health.ref.ready(null)).tag
-  t.is((await health.ref.startup(null)).tag, 'starting')
+  const ready = async () => (await health.ref.healthReady(null)).tag
+  t.is((await health.ref.healthStartup(null)).tag, 'starting')
   t.is(await ready(), 'unavailable')
   state.started = true
-  t.true(await becomes(() => health.ref.ready(null), 'ok'))
+  t.true(await becomes(() => health.ref.healthReady(null), 'ok'))
   state.unfit = ['egress']
   t.is(await ready(), 'unavailable')
   state.unfit = []
@@ -87,7 +87,7 @@ test.serial('without the kms a process is ready as long as keys in memory last',
     process: { started: () => true, stopping: () => false, unfit: () => [] },
     report,
   })
-  const ready = () => health.ref.ready(null)
+  const ready = () => health.ref.healthReady(null)
   t.true(await becomes(ready, 'ok'))
   kms = 'down'
   fixture.clock.advance(KEY_LIFETIME_MS - 60_000)

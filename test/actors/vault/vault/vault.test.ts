@@ -94,7 +94,7 @@ const draft = (who: Principal, more: Partial<CreateCredential> = {}): CreateCred
   ...more,
 })
 async function create(who: Principal, more: Partial<CreateCredential> = {}): Promise<string> {
-  const outcome = await actor.ref.create(draft(who, more))
+  const outcome = await actor.ref.createVaultCredential(draft(who, more))
   if (outcome.tag !== 'created') throw new Error(outcome.tag)
   return outcome.credential.id
 }
@@ -130,7 +130,7 @@ const grant = (
     }),
   )
 const listed = async (who: Principal, limit = 50, after: ListCursor | null = null) => {
-  const outcome = await actor.ref.list({ principal: who, limit, after })
+  const outcome = await actor.ref.listVaultCredentials({ principal: who, limit, after })
   return { ids: outcome.credentials.map(({ id }) => id), next: outcome.next, outcome }
 }
 
@@ -159,7 +159,7 @@ test.serial('the list contains active grants to the agent and its delegation', a
   t.deepEqual(await seen(principal(tenantId, human)), [])
 
   const caller = { principal: owner, address: '192.0.2.1' }
-  await actor.ref.revoke({ caller, credentialId: ids['revoked']! })
+  await actor.ref.revokeVaultCredential({ caller, credentialId: ids['revoked']! })
   fixture.clock.advance(60_000)
   t.deepEqual(await seen(helper), set('agent', 'delegation'))
 
@@ -173,7 +173,7 @@ test.serial('the recipient of a lease sees the credential', async (t) => {
   const { id: agentId } = await fixture.agent(tenantId)
   const credentialId = await create(owner)
   const caller = { principal: owner, address: '192.0.2.1' }
-  const lease = await actor.ref.createLease({
+  const lease = await actor.ref.createVaultLease({
     caller,
     credentialId,
     recipientId: agentId,
@@ -183,7 +183,7 @@ test.serial('the recipient of a lease sees the credential', async (t) => {
   })
   if (lease.tag !== 'created') return t.fail(lease.tag)
   t.deepEqual((await listed(delegated(tenantId, agentId))).ids, [credentialId])
-  await actor.ref.revokeLease({ caller, leaseId: lease.lease.id })
+  await actor.ref.revokeVaultLease({ caller, leaseId: lease.lease.id })
   t.deepEqual((await listed(delegated(tenantId, agentId))).ids, [])
 })
 
@@ -215,14 +215,14 @@ test.serial('the limit of active credentials holds under concurrency', async (t)
   const small = spawn(2)
   t.teardown(() => small.stop())
   const outcomes = await Promise.all(
-    Array.from({ length: 6 }, () => small.ref.create(draft(owner))),
+    Array.from({ length: 6 }, () => small.ref.createVaultCredential(draft(owner))),
   )
   const made = outcomes.flatMap((outcome) => (outcome.tag === 'created' ? [outcome] : []))
   t.is(made.length, 2)
   t.is(outcomes.filter(({ tag }) => tag === 'full').length, 4)
   const caller = { principal: owner, address: '192.0.2.1' }
-  await small.ref.revoke({ caller, credentialId: made[0]!.credential.id })
-  t.is((await small.ref.create(draft(owner))).tag, 'created')
+  await small.ref.revokeVaultCredential({ caller, credentialId: made[0]!.credential.id })
+  t.is((await small.ref.createVaultCredential(draft(owner))).tag, 'created')
 })
 
 test.serial('a human reads a secret only after a fresh sign-in with two factors', async (t) => {
@@ -236,7 +236,12 @@ test.serial('a human reads a secret only after a fresh sign-in with two factors'
     })
   const credentialId = await create(human('aal2', 0))
   const read = async (who: Principal) =>
-    (await actor.ref.secret({ caller: { principal: who, address: '' }, credentialId })).tag
+    (
+      await actor.ref.readVaultCredentialSecret({
+        caller: { principal: who, address: '' },
+        credentialId,
+      })
+    ).tag
   t.is(await read(human('aal2', 299)), 'secret')
   t.is(await read(human('aal3', 0)), 'secret')
   t.is(await read(human('aal2', 301)), 'step_up')
@@ -253,7 +258,7 @@ test.serial('rotating the data key of the tenant leaves every secret readable', 
   await fixture.sealer.rotate(tenantId)
   const after = await create(owner, { secret: 'newer' })
   const read = (credentialId: string) =>
-    actor.ref.secret({ caller: { principal: owner, address: '' }, credentialId })
+    actor.ref.readVaultCredentialSecret({ caller: { principal: owner, address: '' }, credentialId })
   t.like(await read(before), { tag: 'secret', secret: 's3cret' })
   t.like(await read(after), { tag: 'secret', secret: 'newer' })
 })

@@ -1,0 +1,101 @@
+/** Reading credentials without their secrets, and the steps that the handlers of one credential share. */
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import {
+  findVaultCredential,
+  lockVaultCredential,
+  type SecretCredentialRow,
+  selectGrantedCredentials,
+  selectVaultCredentials,
+} from '../../../storage/vault/vault-credentials.js'
+import type { Caller } from '../../domain/audit.js'
+import { granteeOf } from '../../domain/grantee.js'
+import { isUuid } from '../../domain/ids.js'
+import { isDirect } from '../../domain/principal.js'
+import { page } from '../../platform/paging.js'
+import type { VaultNeeds } from './needs.js'
+import type {
+  ChangeCredential,
+  CredentialFound,
+  CredentialsListed,
+  ListCredentials,
+  NamedCredential,
+  UnknownCredential,
+} from './protocol.js'
+import { credentialOf } from './records.js'
+
+const UNKNOWN: UnknownCredential = { tag: 'unknown_credential' }
+
+export async function listVaultCredentials(
+  { database, clock }: VaultNeeds,
+  { principal, limit, after }: ListCredentials,
+  { signal }: MessageContext,
+): Promise<CredentialsListed> {
+  const { tenantId } = principal
+  const managed = isDirect(principal) && principal.scopes.includes('vault:manage')
+  const grantee = granteeOf(principal)
+  const rows = await database.tenant(
+    tenantId,
+    (tx) =>
+      managed
+        ? selectVaultCredentials(tx, tenantId, limit + 1, after)
+        : selectGrantedCredentials(tx, tenantId, grantee, clock.now(), limit + 1, after),
+    { signal },
+  )
+  const { items, next } = page(rows, limit)
+  return { tag: 'listed', managed, credentials: items.map(credentialOf), next }
+}
+
+export function getVaultCredential(
+  needs: VaultNeeds,
+  message: NamedCredential,
+  context: MessageContext,
+): Promise<CredentialFound | UnknownCredential> {
+  return withCredential(needs, message, context, async (_tx, row) => ({
+    tag: 'found',
+    credential: credentialOf(row),
+  }))
+}
+
+/** Runs `work` on a credential of the tenant. */
+export async function withCredential<T>(
+  { database }: VaultNeeds,
+  { tenantId, credentialId }: NamedCredential,
+  { signal }: MessageContext,
+  work: (tx: Transaction, row: SecretCredentialRow) => Promise<T>,
+  find = findVaultCredential,
+): Promise<T | UnknownCredential> {
+  if (!isUuid(credentialId)) return UNKNOWN
+  return database.tenant(
+    tenantId,
+    async (tx) => {
+      const row = await find(tx, tenantId, credentialId)
+      return row === undefined ? UNKNOWN : work(tx, row)
+    },
+    { signal },
+  )
+}
+
+/** Changes a credential of the caller's tenant while `lock` holds its row. */
+export function changingCredential<T>(
+  needs: VaultNeeds,
+  { caller, credentialId }: ChangeCredential,
+  context: MessageContext,
+  change: (tx: Transaction, row: SecretCredentialRow) => Promise<T>,
+  lock = lockVaultCredential,
+): Promise<T | UnknownCredential> {
+  const { tenantId } = caller.principal
+  const named = { tenantId, credentialId }
+  return changing(needs, caller, withCredential(needs, named, context, change, lock))
+}
+
+/** A change applies to the next call through the egress proxy of this process. */
+export async function changing<T>(
+  { changed }: VaultNeeds,
+  { principal }: Caller,
+  change: Promise<T>,
+): Promise<T> {
+  const outcome = await change
+  await changed(principal.tenantId)
+  return outcome
+}

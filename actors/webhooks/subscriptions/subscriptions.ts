@@ -1,0 +1,150 @@
+/** Subscriptions: listing, reading, creating, replacing and deleting them. */
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import { idempotently } from '../../../storage/platform/idempotency.js'
+import { cancelDeliveries } from '../../../storage/webhooks/deliveries.js'
+import {
+  changeWebhook,
+  findWebhook,
+  insertWebhook,
+  markWebhookDeleted,
+  secretHint,
+  selectWebhooks,
+  webhookSecretContext,
+} from '../../../storage/webhooks/webhooks.js'
+import { isUuid } from '../../domain/ids.js'
+import { page } from '../../platform/paging.js'
+import { INACTIVE } from '../delivery/delivery-lane.js'
+import { auditSubscription } from './audit.js'
+import type { WebhooksNeeds } from './needs.js'
+import type {
+  CreateWebhook,
+  IdempotencyRefused,
+  ListWebhooks,
+  NamedWebhook,
+  RemoveWebhook,
+  ReplaceWebhook,
+  TooManyWebhooks,
+  WebhookCreated,
+  WebhookFound,
+  WebhookInvalid,
+  WebhookRemoved,
+  WebhookReplaced,
+  WebhooksListed,
+  WebhookUnknown,
+} from './protocol.js'
+import { draftFault, newWebhookSecret, secretFault } from './rules.js'
+
+const UNKNOWN: WebhookUnknown = { tag: 'unknown' }
+
+export async function listWebhooks(
+  { database }: WebhooksNeeds,
+  { tenantId, limit, after }: ListWebhooks,
+  { signal }: MessageContext,
+): Promise<WebhooksListed> {
+  const rows = await database.tenant(
+    tenantId,
+    (tx) => selectWebhooks(tx, tenantId, limit + 1, after),
+    { signal },
+  )
+  const { items, next } = page(rows, limit)
+  return { tag: 'listed', webhooks: items, next }
+}
+
+export async function getWebhook(
+  { database }: WebhooksNeeds,
+  { tenantId, webhookId }: NamedWebhook,
+  { signal }: MessageContext,
+): Promise<WebhookFound | WebhookUnknown> {
+  if (!isUuid(webhookId)) return UNKNOWN
+  const webhook = await database.tenant(tenantId, (tx) => findWebhook(tx, tenantId, webhookId), {
+    signal,
+  })
+  return webhook === undefined ? UNKNOWN : { tag: 'found', webhook }
+}
+
+export async function createWebhook(
+  needs: WebhooksNeeds,
+  { caller, draft, secret: supplied, idempotency }: CreateWebhook,
+  { signal, requestId }: MessageContext,
+): Promise<WebhookCreated | WebhookInvalid | TooManyWebhooks | IdempotencyRefused> {
+  const { database, sealer, clock, random, urlRules, offered, subscriptionsMax: max } = needs
+  const { tenantId } = caller.principal
+  const fault =
+    draftFault(draft, urlRules, offered) ?? (supplied === null ? null : secretFault(supplied))
+  if (fault !== null) return fault
+  const id = random.uuid()
+  const secret = supplied ?? newWebhookSecret(random)
+  const sealed = await sealer.seal(tenantId, webhookSecretContext(id), Buffer.from(secret, 'utf8'))
+  const row = {
+    id,
+    tenantId,
+    ...draft,
+    eventTypes: [...new Set(draft.eventTypes)],
+    createdAt: clock.now(),
+    secret: sealed,
+    secretHint: secretHint(secret),
+  }
+  return database.tenant(
+    tenantId,
+    (tx) =>
+      idempotently(
+        tx,
+        idempotency,
+        async (): Promise<WebhookCreated | TooManyWebhooks> => {
+          const webhook = await insertWebhook(tx, row, max)
+          if (webhook === undefined) return { tag: 'too_many', max }
+          const change = { caller, did: 'created', webhookId: id, requestId, webhook } as const
+          auditSubscription(tx, needs, change)
+          const shown = supplied === null ? secret : null
+          return { tag: 'created', webhook, secret: shown, replayed: false }
+        },
+        (outcome) => (outcome.tag === 'created' ? { ...outcome, secret: null } : undefined),
+      ),
+    { signal },
+  )
+}
+
+export async function replaceWebhook(
+  needs: WebhooksNeeds,
+  { caller, webhookId, draft }: ReplaceWebhook,
+  { signal, requestId }: MessageContext,
+): Promise<WebhookReplaced | WebhookInvalid | WebhookUnknown> {
+  const { database, clock, urlRules, offered } = needs
+  const { tenantId } = caller.principal
+  const fault = draftFault(draft, urlRules, offered)
+  if (fault !== null) return fault
+  if (!isUuid(webhookId)) return UNKNOWN
+  const eventTypes = [...new Set(draft.eventTypes)]
+  const change = { tenantId, id: webhookId, ...draft, eventTypes, now: clock.now() }
+  return database.tenant(
+    tenantId,
+    async (tx) => {
+      const webhook = await changeWebhook(tx, change)
+      if (webhook === undefined) return UNKNOWN
+      if (!webhook.active) await cancelDeliveries(tx, tenantId, webhookId, INACTIVE)
+      auditSubscription(tx, needs, { caller, did: 'changed', webhookId, requestId, webhook })
+      return { tag: 'replaced', webhook }
+    },
+    { signal },
+  )
+}
+
+export async function deleteWebhook(
+  needs: WebhooksNeeds,
+  { caller, webhookId }: RemoveWebhook,
+  { signal, requestId }: MessageContext,
+): Promise<WebhookRemoved | WebhookUnknown> {
+  const { database, clock } = needs
+  const { tenantId } = caller.principal
+  if (!isUuid(webhookId)) return UNKNOWN
+  return database.tenant(
+    tenantId,
+    async (tx) => {
+      if (!(await markWebhookDeleted(tx, tenantId, webhookId, clock.now()))) return UNKNOWN
+      await cancelDeliveries(tx, tenantId, webhookId, INACTIVE)
+      auditSubscription(tx, needs, { caller, did: 'deleted', webhookId, requestId })
+      return { tag: 'removed' }
+    },
+    { signal },
+  )
+}
