@@ -65,6 +65,8 @@ type TenantQueue = {
 /** Changes of one tenant in a commit. */
 type Part = { readonly queue: TenantQueue; readonly changes: readonly Waiting[] }
 
+type CommitNeeds = { readonly database: Database; readonly crossesTenants: boolean }
+
 /**
  * @param options.crossesTenants the changes write global rows too. Their statements filter by tenant themselves, and they
  * share commits only within their tenant.
@@ -73,117 +75,54 @@ export function groupCommit(
   database: Database,
   { crossesTenants = false }: { readonly crossesTenants?: boolean } = {},
 ): GroupCommit {
-  const transaction = <T>(tenantId: string, work: (tx: Transaction) => Promise<T>) =>
-    crossesTenants ? database.system(work) : database.tenant(tenantId, work)
-  const queues = new Map<string, TenantQueue>()
-  /** Tenants whose changes the next shared commits take, in the order of their turns. */
-  const due = new Set<TenantQueue>()
-  /** Tenants that commit alone for a while. */
-  const apart = new Set<string>()
-  let waiting = 0
-  /** Shared commits that are not slow. */
-  let running = 0
-  let shared = 0
-  let isSharedPlanned = false
+  return new WaitingChanges({ database, crossesTenants })
+}
 
-  async function commitBatch(tenantId: string, batch: readonly Waiting[]): Promise<void> {
-    const stated = new Stated(tenantId, batch)
-    if (batch.every(({ change }) => isStated(change))) {
-      const sight = crossesTenants ? null : tenantId
-      stated.judge(await database.together(sight, stated.withEvents, { wakes: RECORDED }))
-      for (const { change, committed } of batch) committed(wonIn(stated.competitions, change))
-      return
-    }
-    const unconditional = stated.statements.slice(stated.competitions.length)
-    const results = await transaction(tenantId, async (tx) => {
-      const found = new Map<AnyChange, unknown>()
-      // The work can run again, so it adds to a list of its own.
-      const all = [...stated.events]
-      const decide = async () => {
-        for (const competition of stated.competitions) {
-          competition.judge(await tx.query(competition.statement))
-          notifyAfterCommit(tx, RECORDED_CHANNEL)
-          for (const change of competition.changes) found.set(change, competition.won.has(change))
-        }
-        for (const changes of kindsOf(batch, 'many', ({ decide }) => decide)) {
-          const inputs = changes.map(({ input }) => input)
-          const decided = await changes[0]!.decide(tx, tenantId, inputs)
-          for (const [index, change] of changes.entries()) {
-            found.set(change, decided[index])
-            all.push(...change.events(decided[index]))
-          }
-        }
-      }
-      // Unconditional statements share the round trip of the first decision.
-      await Promise.all([...unconditional.map((statement) => tx.query(statement)), decide()])
-      for (const { change } of batch) {
-        if (change.kind !== 'one') continue
-        const applied = await change.apply(tx)
-        found.set(change, applied.result)
-        all.push(...applied.events)
-      }
-      appendEvents(tx, all)
-      return found
-    })
-    for (const { change, committed } of batch) committed(results.get(change))
+/** The changes that wait, and when which of them are committed. */
+class WaitingChanges implements GroupCommit {
+  readonly #needs: CommitNeeds
+  readonly #queues = new Map<string, TenantQueue>()
+  /** Tenants whose changes the next shared commits take, in the order of their turns. */
+  readonly #due = new Set<TenantQueue>()
+  /** Tenants that commit alone for a while. */
+  readonly #apart = new Set<string>()
+  #waiting = 0
+  /** Shared commits that are not slow. */
+  #running = 0
+  #shared = 0
+  #isSharedPlanned = false
+
+  constructor(needs: CommitNeeds) {
+    this.#needs = needs
   }
 
-  /**
-   * A failed change must not fail the rest of its batch: after a failure each change is retried alone.
-   * Not so if the database is unavailable: it may have committed the batch, and a retry would be
-   * refused as a reuse.
-   */
-  async function commitOrSplit(tenantId: string, batch: readonly Waiting[]): Promise<void> {
-    try {
-      await commitBatch(tenantId, batch)
-    } catch (error) {
-      if (batch.length === 1 || isLost(error)) {
-        for (const { failed } of batch) failed(error)
-        return
-      }
-      for (const one of batch) await commitOrSplit(tenantId, [one])
-    }
+  commit<Result>(tenantId: string, change: Change<Result>): Promise<Result> {
+    return this.#enqueue(tenantId, { kind: 'one', ...change })
+  }
+
+  decide<Input, Result>(tenantId: string, change: BatchedChange<Input, Result>): Promise<Result> {
+    return this.#enqueue(tenantId, { kind: 'many', ...change } as unknown as AnyBatched)
+  }
+
+  win<Input>(tenantId: string, change: WonChange<Input>): Promise<boolean> {
+    return this.#enqueue(tenantId, { kind: 'won', ...change } as unknown as AnyWon)
+  }
+
+  write(tenantId: string, { statements, events }: UnconditionalChange): Promise<void> {
+    return this.#enqueue(tenantId, { kind: 'unconditional', statements, events })
   }
 
   /** Commits the changes of one tenant, and then plans its next ones. */
-  async function commitPart({ queue, changes }: Part): Promise<void> {
-    await commitOrSplit(queue.tenantId, changes)
-    finish(queue, changes.length)
+  async #commitPart({ queue, changes }: Part): Promise<void> {
+    await commitOrSplit(this.#needs, queue.tenantId, changes)
+    this.#finish(queue, changes.length)
   }
 
-  function finish(queue: TenantQueue, count: number): void {
+  #finish(queue: TenantQueue, count: number): void {
     queue.running -= 1
-    waiting -= count
-    if (queue.waiting.length > 0) plan(queue)
-    else if (queue.running === 0) queues.delete(queue.tenantId)
-  }
-
-  /** One commit of several tenants. Row-level security limits the statements of each of them to its own rows. */
-  async function commitTogether(parts: readonly Part[]): Promise<void> {
-    const stated = parts.map(({ queue, changes }) => new Stated(queue.tenantId, changes))
-    const events = stated.flatMap((one) => one.events)
-    const tenantIds = stated.filter((one) => one.events.length > 0).map(({ tenantId }) => tenantId)
-    const asked: TenantsPart[] = []
-    for (const one of stated) {
-      if (one.events.some((event) => event.tenantId !== one.tenantId)) {
-        throw new Error('a change of a tenant has an event of another one')
-      }
-      if (one.statements.length === 0) continue
-      asked.push({ tenantIds: [one.tenantId], statements: one.statements })
-    }
-    const hasLocks = asked.length > 0
-    if (events.length > 0) asked.push({ tenantIds, statements: [appending(events)] })
-    const results = await database.among(asked, {
-      wakes: RECORDED,
-      lockTimeoutMs: hasLocks ? SHARED_LOCK_TIMEOUT_MS : undefined,
-    })
-    let at = 0
-    for (const one of stated) if (one.statements.length > 0) one.judge(results[at++]!)
-    for (const [index, { competitions }] of stated.entries()) {
-      for (const { change, committed } of parts[index]!.changes) {
-        committed(wonIn(competitions, change))
-      }
-    }
+    this.#waiting -= count
+    if (queue.waiting.length > 0) this.#plan(queue)
+    else if (queue.running === 0) this.#queues.delete(queue.tenantId)
   }
 
   /**
@@ -191,17 +130,17 @@ export function groupCommit(
    * and the other ones together, by halves when they are the reason.
    * @param ended runs after the first attempt.
    */
-  async function commitShared(parts: readonly Part[], ended: () => void): Promise<void> {
+  async #commitShared(parts: readonly Part[], ended: () => void): Promise<void> {
     const [first] = parts
     if (parts.length === 1) {
-      await commitOrSplit(first!.queue.tenantId, first!.changes)
+      await commitOrSplit(this.#needs, first!.queue.tenantId, first!.changes)
       ended()
-      finish(first!.queue, first!.changes.length)
+      this.#finish(first!.queue, first!.changes.length)
       return
     }
     let failure: unknown
     try {
-      await commitTogether(parts)
+      await commitTogether(this.#needs.database, parts)
     } catch (error) {
       failure = error
     }
@@ -210,39 +149,39 @@ export function groupCommit(
       for (const { queue, changes } of parts) {
         // Those of a commit that succeeded have their results already.
         if (failure !== undefined) for (const { failed } of changes) failed(failure)
-        finish(queue, changes.length)
+        this.#finish(queue, changes.length)
       }
       return
     }
     const eventsOnly = parts.filter(({ changes }) => changes.every(recordsOnly))
     if (eventsOnly.length < parts.length) {
       const others = parts.filter((part) => !eventsOnly.includes(part))
-      const retries = others.map(commitApart)
-      if (eventsOnly.length > 0) retries.push(commitShared(eventsOnly, () => undefined))
+      const retries = others.map((part) => this.#commitApart(part))
+      if (eventsOnly.length > 0) retries.push(this.#commitShared(eventsOnly, () => undefined))
       await Promise.all(retries)
       return
     }
     const middle = parts.length >> 1
     await Promise.all(
       [parts.slice(0, middle), parts.slice(middle)].map((half) =>
-        half.length === 1 ? commitApart(half[0]!) : commitShared(half, () => undefined),
+        half.length === 1 ? this.#commitApart(half[0]!) : this.#commitShared(half, () => undefined),
       ),
     )
   }
 
-  function commitApart(part: Part): Promise<void> {
+  #commitApart(part: Part): Promise<void> {
     const { tenantId } = part.queue
-    if (!apart.has(tenantId)) {
-      apart.add(tenantId)
-      setTimeout(() => apart.delete(tenantId), APART_MS).unref()
+    if (!this.#apart.has(tenantId)) {
+      this.#apart.add(tenantId)
+      setTimeout(() => this.#apart.delete(tenantId), APART_MS).unref()
     }
-    return commitPart(part)
+    return this.#commitPart(part)
   }
 
   /** Takes the changes of the next shared commit: each tenant has an equal share, and those that came first come first. */
-  function nextParts(): readonly Part[] {
+  #nextParts(): readonly Part[] {
     const chosen: TenantQueue[] = []
-    for (const queue of due) {
+    for (const queue of this.#due) {
       chosen.push(queue)
       if (chosen.length === CHANGES_PER_COMMIT_MAX) break
     }
@@ -250,110 +189,199 @@ export function groupCommit(
     chosen.sort((a, b) => a.waiting.length - b.waiting.length)
     let free = CHANGES_PER_COMMIT_MAX
     const parts = chosen.map((queue, index) => {
-      const part = take(queue, Math.floor(free / (chosen.length - index)))
+      const part = this.#take(queue, Math.floor(free / (chosen.length - index)))
       free -= part.changes.length
       return part
     })
     for (const { queue } of parts) {
       // A tenant that has more comes last.
-      due.delete(queue)
-      if (queue.waiting.length > 0) plan(queue)
+      this.#due.delete(queue)
+      if (queue.waiting.length > 0) this.#plan(queue)
     }
     // All processes lock the rows of tenants in the same order.
     return parts.sort((a, b) => (a.queue.tenantId < b.queue.tenantId ? -1 : 1))
   }
 
-  function take(queue: TenantQueue, most: number): Part {
+  #take(queue: TenantQueue, most: number): Part {
     const changes = queue.waiting.splice(0, most)
     changes.sort((a, b) => (rowOf(a) < rowOf(b) ? -1 : 1))
     queue.running += 1
     return { queue, changes }
   }
 
-  function runShared(): void {
-    running += 1
-    shared += 1
-    const parts = nextParts()
+  #runShared(): void {
+    this.#running += 1
+    this.#shared += 1
+    const parts = this.#nextParts()
     if (parts.length === 0) {
       // A tenant took its changes into a commit of its own in the same tick.
-      running -= 1
-      shared -= 1
+      this.#running -= 1
+      this.#shared -= 1
       return
     }
-    planShared()
+    this.#planShared()
     let isSlow = false
     const timer = setTimeout(() => {
       isSlow = true
-      running -= 1
-      planShared()
+      this.#running -= 1
+      this.#planShared()
     }, SLOW_COMMIT_MS)
-    void commitShared(parts, () => {
+    void this.#commitShared(parts, () => {
       clearTimeout(timer)
-      if (!isSlow) running -= 1
-      shared -= 1
-      planShared()
+      if (!isSlow) this.#running -= 1
+      this.#shared -= 1
+      this.#planShared()
     })
   }
 
   /** Schedules a commit after the current tick, so that it includes all changes made in the tick. */
-  function planShared(): void {
-    if (isSharedPlanned || running >= RUNNING_MAX || shared >= SHARED_MAX) return
-    if (!hasChanges(due, running === 0 ? 1 : SECOND_COMMIT_MIN)) return
-    isSharedPlanned = true
+  #planShared(): void {
+    if (this.#isSharedPlanned || this.#running >= RUNNING_MAX || this.#shared >= SHARED_MAX) return
+    if (!hasChanges(this.#due, this.#running === 0 ? 1 : SECOND_COMMIT_MIN)) return
+    this.#isSharedPlanned = true
     process.nextTick(() => {
-      isSharedPlanned = false
-      runShared()
+      this.#isSharedPlanned = false
+      this.#runShared()
     })
   }
 
-  function runAlone(queue: TenantQueue): void {
-    const part = take(queue, CHANGES_PER_COMMIT_MAX)
+  #runAlone(queue: TenantQueue): void {
+    const part = this.#take(queue, CHANGES_PER_COMMIT_MAX)
     for (const { change } of part.changes) if (!isStated(change)) queue.deciding -= 1
-    void commitPart(part)
+    void this.#commitPart(part)
   }
 
-  function plan(queue: TenantQueue): void {
+  #plan(queue: TenantQueue): void {
     if (queue.planned || !isDue(queue)) return
-    if (!crossesTenants && queue.deciding === 0 && !apart.has(queue.tenantId)) {
-      due.add(queue)
-      planShared()
+    if (!this.#needs.crossesTenants && queue.deciding === 0 && !this.#apart.has(queue.tenantId)) {
+      this.#due.add(queue)
+      this.#planShared()
       return
     }
-    due.delete(queue)
+    this.#due.delete(queue)
     queue.planned = true
     process.nextTick(() => {
       queue.planned = false
-      runAlone(queue)
+      this.#runAlone(queue)
     })
   }
 
-  function enqueue<Result>(tenantId: string, change: AnyChange): Promise<Result> {
-    let queue = queues.get(tenantId)
-    if (waiting >= WAITING_MAX || (queue?.waiting.length ?? 0) >= WAITING_PER_TENANT_MAX) {
+  #enqueue<Result>(tenantId: string, change: AnyChange): Promise<Result> {
+    let queue = this.#queues.get(tenantId)
+    if (this.#waiting >= WAITING_MAX || (queue?.waiting.length ?? 0) >= WAITING_PER_TENANT_MAX) {
       const reason = 'too many changes wait to be committed'
       return Promise.reject(new DatabaseUnavailable(reason, undefined, true))
     }
     if (queue === undefined) {
       queue = { tenantId, waiting: [], deciding: 0, running: 0, planned: false }
-      queues.set(tenantId, queue)
+      this.#queues.set(tenantId, queue)
     }
     const changed = queue
-    waiting += 1
+    this.#waiting += 1
     if (!isStated(change)) changed.deciding += 1
     return new Promise<Result>((resolve, failed) => {
       const committed = (result: unknown) => resolve(result as Result)
       changed.waiting.push({ change, committed, failed })
-      plan(changed)
+      this.#plan(changed)
     })
   }
+}
 
-  return {
-    commit: (tenantId, change) => enqueue(tenantId, { kind: 'one', ...change }),
-    decide: (tenantId, change) =>
-      enqueue(tenantId, { kind: 'many', ...change } as unknown as AnyBatched),
-    win: (tenantId, change) => enqueue(tenantId, { kind: 'won', ...change } as unknown as AnyWon),
-    write: (tenantId, { statements, events }) =>
-      enqueue(tenantId, { kind: 'unconditional', statements, events }),
+/** One commit of changes of one tenant. */
+async function commitBatch(
+  { database, crossesTenants }: CommitNeeds,
+  tenantId: string,
+  batch: readonly Waiting[],
+): Promise<void> {
+  const stated = new Stated(tenantId, batch)
+  if (batch.every(({ change }) => isStated(change))) {
+    const sight = crossesTenants ? null : tenantId
+    stated.judge(await database.together(sight, stated.withEvents, { wakes: RECORDED }))
+    for (const { change, committed } of batch) committed(wonIn(stated.competitions, change))
+    return
+  }
+  const transaction = <T>(work: (tx: Transaction) => Promise<T>) =>
+    crossesTenants ? database.system(work) : database.tenant(tenantId, work)
+  const unconditional = stated.statements.slice(stated.competitions.length)
+  const results = await transaction(async (tx) => {
+    const found = new Map<AnyChange, unknown>()
+    // The work can run again, so it adds to a list of its own.
+    const all = [...stated.events]
+    const decide = async () => {
+      for (const competition of stated.competitions) {
+        competition.judge(await tx.query(competition.statement))
+        notifyAfterCommit(tx, RECORDED_CHANNEL)
+        for (const change of competition.changes) found.set(change, competition.won.has(change))
+      }
+      for (const changes of kindsOf(batch, 'many', ({ decide }) => decide)) {
+        const inputs = changes.map(({ input }) => input)
+        const decided = await changes[0]!.decide(tx, tenantId, inputs)
+        for (const [index, change] of changes.entries()) {
+          found.set(change, decided[index])
+          all.push(...change.events(decided[index]))
+        }
+      }
+    }
+    // Unconditional statements share the round trip of the first decision.
+    await Promise.all([...unconditional.map((statement) => tx.query(statement)), decide()])
+    for (const { change } of batch) {
+      if (change.kind !== 'one') continue
+      const applied = await change.apply(tx)
+      found.set(change, applied.result)
+      all.push(...applied.events)
+    }
+    appendEvents(tx, all)
+    return found
+  })
+  for (const { change, committed } of batch) committed(results.get(change))
+}
+
+/**
+ * A failed change must not fail the rest of its batch: after a failure each change is retried alone.
+ * Not so if the database is unavailable: it may have committed the batch, and a retry would be
+ * refused as a reuse.
+ */
+async function commitOrSplit(
+  needs: CommitNeeds,
+  tenantId: string,
+  batch: readonly Waiting[],
+): Promise<void> {
+  try {
+    await commitBatch(needs, tenantId, batch)
+  } catch (error) {
+    if (batch.length === 1 || isLost(error)) {
+      for (const { failed } of batch) failed(error)
+      return
+    }
+    for (const one of batch) await commitOrSplit(needs, tenantId, [one])
+  }
+}
+
+/** One commit of several tenants. Row-level security limits the statements of each of them to its own rows. */
+async function commitTogether(database: Database, parts: readonly Part[]): Promise<void> {
+  const stated = parts.map(({ queue, changes }) => new Stated(queue.tenantId, changes))
+  const events = stated.flatMap((one) => one.events)
+  const tenantIds = stated.filter((one) => one.events.length > 0).map(({ tenantId }) => tenantId)
+  const asked: TenantsPart[] = []
+  for (const one of stated) {
+    if (one.events.some((event) => event.tenantId !== one.tenantId)) {
+      throw new Error('a change of a tenant has an event of another one')
+    }
+    if (one.statements.length === 0) continue
+    asked.push({ tenantIds: [one.tenantId], statements: one.statements })
+  }
+  const hasLocks = asked.length > 0
+  if (events.length > 0) asked.push({ tenantIds, statements: [appending(events)] })
+  const results = await database.among(asked, {
+    wakes: RECORDED,
+    lockTimeoutMs: hasLocks ? SHARED_LOCK_TIMEOUT_MS : undefined,
+  })
+  let at = 0
+  for (const one of stated) if (one.statements.length > 0) one.judge(results[at++]!)
+  for (const [index, { competitions }] of stated.entries()) {
+    for (const { change, committed } of parts[index]!.changes) {
+      committed(wonIn(competitions, change))
+    }
   }
 }
 
