@@ -29,7 +29,6 @@ import {
   takeForBlock,
 } from '../../../../storage/vault/egress-blocks.js'
 import {
-  type HeldCredentialRow,
   holdVaultCredentials,
   readHeldCredentials,
 } from '../../../../storage/vault/vault-credentials.js'
@@ -186,15 +185,35 @@ async function write(
     }
     outcomes.push(outcome)
   }
-  if (mayRecall) await recallForSpent()
+  if (mayRecall) await recallForSpent(tx, tenantId, requests, outcomes, authoritiesByKey)
   const lost = lostOf(due, renewed, nowMs)
   const retired: Block[] = []
   const found: Found[] = []
   for (const [key, query] of queries) {
     const row = rows.get(query.credentialId)
     const authorities = authoritiesByKey.get(key) ?? []
-    const caller = await callerOf(key, row, authorities)
-    if (caller !== null) found.push(caller)
+    const before = known.find(key)
+    const admission = admittedBy.get(key)
+    const kept = blockToKeep(before?.block ?? null, authorities, lost)
+    if (kept === null && before?.block?.retire() === true) retired.push(before.block)
+    // Nothing is kept about a caller without an authority.
+    if (row === undefined) continue
+    // The second call opens a block: most callers of one call do not need one.
+    const opens = kept === null && before !== undefined && admission !== undefined
+    const of = { tenantId, query, authorities, now, nowMs }
+    const fresh = opens ? await blockFor(tx, needs, admission, of) : null
+    const caller: KnownCaller = {
+      key,
+      row,
+      authorities,
+      readMs: nowMs,
+      generation,
+      usedMs: admission === undefined ? (before?.usedMs ?? nowMs) : nowMs,
+      block: fresh?.block ?? kept,
+      isRefreshing: false,
+      latest: before?.latest ?? null,
+    }
+    found.push({ caller, opened: fresh?.opened ?? null })
   }
   openEgressBlocks(
     tx,
@@ -203,77 +222,69 @@ async function write(
   if (used.size > 0) recordUses(tx, tenantId, [...used].sort(), now, events)
   else appendEvents(tx, events)
   return { outcomes, found, retired }
+}
 
-  /** Calls that are refused only because blocks hold a part of the limit wait until that is given back. */
-  async function recallForSpent(): Promise<void> {
-    const places: number[] = []
-    const ids = new Set<string>()
-    for (const [place, { key, recalls }] of requests.entries()) {
-      if (outcomes[place]?.tag !== 'budget_exceeded' || recalls >= RECALLS_MAX) continue
-      places.push(place)
-      for (const each of authoritiesByKey.get(key) ?? [])
-        if (hasLimits(each) && !each.isSpent) ids.add(each.id)
-    }
-    if (places.length === 0 || !(await isHeldByBlocks(tx, tenantId, [...ids]))) return
-    if (places.some((place) => requests[place]!.recalls === 0)) recallBlocks(tx, tenantId)
-    for (const place of places) outcomes[place] = null
+/** Calls that are refused only because blocks hold a part of the limit wait until that is given back. */
+async function recallForSpent(
+  tx: Transaction,
+  tenantId: string,
+  requests: readonly PendingRequest[],
+  outcomes: (Admitted | Refusal | null)[],
+  authoritiesByKey: ReadonlyMap<string, readonly AuthorityRow[]>,
+): Promise<void> {
+  const places: number[] = []
+  const ids = new Set<string>()
+  for (const [place, { key, recalls }] of requests.entries()) {
+    if (outcomes[place]?.tag !== 'budget_exceeded' || recalls >= RECALLS_MAX) continue
+    places.push(place)
+    for (const each of authoritiesByKey.get(key) ?? [])
+      if (hasLimits(each) && !each.isSpent) ids.add(each.id)
   }
+  if (places.length === 0 || !(await isHeldByBlocks(tx, tenantId, [...ids]))) return
+  if (places.some((place) => requests[place]!.recalls === 0)) recallBlocks(tx, tenantId)
+  for (const place of places) outcomes[place] = null
+}
 
-  /** Null: nothing is kept about a caller without an authority. */
-  async function callerOf(
-    key: string,
-    row: HeldCredentialRow | undefined,
-    authorities: readonly AuthorityRow[],
-  ): Promise<Found | null> {
-    const before = known.find(key)
-    const admission = admittedBy.get(key)
-    const kept = blockToKeep(before?.block ?? null, authorities, lost)
-    if (kept === null && before?.block?.retire() === true) retired.push(before.block)
-    if (row === undefined) return null
-    const caller: KnownCaller = {
-      key,
-      row,
-      authorities,
-      readMs: nowMs,
-      generation,
-      usedMs: admission === undefined ? (before?.usedMs ?? nowMs) : nowMs,
-      block: kept,
-      isRefreshing: false,
-      latest: before?.latest ?? null,
-    }
-    if (kept !== null || before === undefined || admission === undefined)
-      return { caller, opened: null }
-    // The second call opens a block: most callers of one call do not need one.
-    const { authority, credentialId } = admission.facts
-    const first = authorities.find(({ id }) => id === authority.id)
-    if (first === undefined || needs.unrecordedMax === 0) return { caller, opened: null }
-    const isLimited = hasLimits(first)
-    const held = !isLimited
-      ? NOTHING
-      : holdsPart(first)
-        ? await takeForBlock(tx, tenantId, authority, HELD_MAX, now)
-        : undefined
-    if (held === undefined) return { caller, opened: null }
-    const id = needs.random.uuid()
-    const callsMax = needs.unrecordedMax
-    const hasRequests = first.maxRequests !== null
-    const hasBytes = first.maxBytes !== null
-    const { agentId, delegationId } = queries.get(key)!
-    const opened: EgressBlockRow = {
-      tenantId,
-      id,
-      credentialId,
-      authorityId: authority.id,
-      agentId,
-      delegationId,
-      callsMax,
-      requestsHeld: hasRequests ? held.requests : null,
-      bytesHeld: hasBytes ? held.bytes : null,
-    }
-    const limits = isLimited ? { hasRequests, hasBytes } : null
-    const block = new Block({ id, credentialId, authority, callsMax, nowMs, limits, held })
-    return { caller: { ...caller, block }, opened }
+/** A new block of a caller, or null if its authority has none. */
+async function blockFor(
+  tx: Transaction,
+  { random, unrecordedMax: callsMax }: BatchNeeds,
+  { facts: { authority, credentialId } }: Admitted,
+  of: {
+    readonly tenantId: string
+    readonly query: AuthorityQuery
+    readonly authorities: readonly AuthorityRow[]
+    readonly now: Date
+    readonly nowMs: number
+  },
+): Promise<{ readonly block: Block; readonly opened: EgressBlockRow } | null> {
+  const { tenantId, query, now, nowMs } = of
+  const first = of.authorities.find(({ id }) => id === authority.id)
+  if (first === undefined || callsMax === 0) return null
+  const isLimited = hasLimits(first)
+  const held = !isLimited
+    ? NOTHING
+    : holdsPart(first)
+      ? await takeForBlock(tx, tenantId, authority, HELD_MAX, now)
+      : undefined
+  if (held === undefined) return null
+  const id = random.uuid()
+  const hasRequests = first.maxRequests !== null
+  const hasBytes = first.maxBytes !== null
+  const opened: EgressBlockRow = {
+    tenantId,
+    id,
+    credentialId,
+    authorityId: authority.id,
+    agentId: query.agentId,
+    delegationId: query.delegationId,
+    callsMax,
+    requestsHeld: hasRequests ? held.requests : null,
+    bytesHeld: hasBytes ? held.bytes : null,
   }
+  const limits = isLimited ? { hasRequests, hasBytes } : null
+  const block = new Block({ id, credentialId, authority, callsMax, nowMs, limits, held })
+  return { block, opened }
 }
 
 /**
