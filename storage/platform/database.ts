@@ -85,8 +85,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
   const { settings, urls, plane, log, registry } = options
   const plans = planPools(settings, urls, plane)
   const pools = Object.fromEntries(
-    plans.map((plan) => [plan.name, openPool(plan, settings, log)]),
-  ) as Record<PoolPlan['name'], OpenPool>
+    plans.map((plan) => [plan.name, new ConnectionPool(plan, settings, log)]),
+  ) as Record<PoolPlan['name'], ConnectionPool>
   const notifier = new Notifier((channels) => {
     const text = announcement(channels, settings.announce ?? 'notify')
     return pools.plane.use(undefined, undefined, (connection) => connection.control(text), '')
@@ -108,9 +108,15 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     levels: [{ name: 'tenant', max: backgroundMax }],
     waitingPerKeyMax: Number.MAX_SAFE_INTEGER,
   })
+  const sourceOf = (name: PoolPlan['name']): ConnectionSource => ({
+    notify,
+    repeats: () => meter.repeated(name),
+    settings: pools[name].settings,
+    use: (...input) => pools[name].use(...input),
+  })
   const sources: Record<PoolPurpose, ConnectionSource> = {
-    identity: { ...pools.identity, notify, repeats: () => meter.repeated('identity') },
-    plane: { ...pools.plane, notify, repeats: () => meter.repeated('plane') },
+    identity: sourceOf('identity'),
+    plane: sourceOf('plane'),
     background: {
       notify,
       repeats: () => meter.repeated('background'),
@@ -296,70 +302,144 @@ class Use implements Waiting {
   }
 }
 
-interface OpenPool extends Omit<ConnectionSource, 'notify' | 'repeats'> {
-  readonly plan: PoolPlan
-  warm(): Promise<void>
-  stats(): PoolStats
-  close(): Promise<void>
-}
-
 /** Behind a pooler each transaction asks instead (tenancy.ts), because a connection can reach several servers. */
 const PRIMARY_ONLY: PoolConfig = {
   Client: PrimaryClient as unknown as NonNullable<PoolConfig['Client']>,
   onConnect: (client) => (client as unknown as PrimaryClient).requirePrimary(),
 }
 
-function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool {
-  const pool = new Pool({
-    ...connectionOptions(settings, plan.url, plan.statementTimeoutMs, `svc ${plan.name}`),
-    types: parseTypes,
-    ...(isPooled(settings) ? {} : PRIMARY_ONLY),
-    max: plan.max,
-    min: plan.min,
-    idleTimeoutMillis: settings.idle_timeout_secs * 1000,
-    maxLifetimeSeconds: settings.max_lifetime_secs,
-  })
-  const connections = new WeakMap<PoolClient, DatabaseConnection>()
-  pool.on('connect', (client) => {
-    const { statement_cache_capacity: capacity } = settings
+type Opening = ((connection: DatabaseConnection) => Promise<unknown>) | undefined
+
+/** The connections of a plan, with the fair share of each tenant. */
+class ConnectionPool implements Omit<ConnectionSource, 'notify' | 'repeats'> {
+  readonly plan: PoolPlan
+  readonly settings: TransactionSettings
+  readonly #testsBeforeUse: boolean
+  readonly #openingLimitMs: number
+  readonly #pool: Pool
+  readonly #connections = new WeakMap<PoolClient, DatabaseConnection>()
+  readonly #silence: Silence
+  readonly #frozen: FrozenServerWatch
+  /**
+   * The pool queues transactions beyond its size, first in first out. Only the pool knows its free connections, so this
+   * share limits each tenant and not the total.
+   */
+  readonly #slots: FairShare
+  /** When the server last answered, in milliseconds of `performance.now`. */
+  #answeredMs = Number.NEGATIVE_INFINITY
+
+  constructor(plan: PoolPlan, settings: PoolSettings, log: Logger) {
     const { statementTimeoutMs } = plan
     const unnamed = isPooled(settings)
-    const limits = { statementCacheCapacity: capacity, statementTimeoutMs, unnamed }
-    connections.set(client, new DatabaseConnection(client, limits))
-  })
-  // The pool has removed the connection already.
-  pool.on('error', (error) => {
-    if (!pool.ending) log.warn({ pool: plan.name, err: error }, 'an idle connection was lost')
-  })
+    this.plan = plan
+    this.settings = settingsOf(settings, unnamed ? statementTimeoutMs : undefined)
+    this.#testsBeforeUse = settings.test_before_acquire
+    this.#openingLimitMs = settings.connect_timeout_secs * 1000
+    this.#pool = new Pool({
+      ...connectionOptions(settings, plan.url, statementTimeoutMs, `svc ${plan.name}`),
+      types: parseTypes,
+      ...(unnamed ? {} : PRIMARY_ONLY),
+      max: plan.max,
+      min: plan.min,
+      idleTimeoutMillis: settings.idle_timeout_secs * 1000,
+      maxLifetimeSeconds: settings.max_lifetime_secs,
+    })
+    this.#pool.on('connect', (client) => {
+      const { statement_cache_capacity: statementCacheCapacity } = settings
+      const limits = { statementCacheCapacity, statementTimeoutMs, unnamed }
+      this.#connections.set(client, new DatabaseConnection(client, limits))
+    })
+    // The pool has removed the connection already.
+    this.#pool.on('error', (error) => {
+      if (!this.#pool.ending)
+        log.warn({ pool: plan.name, err: error }, 'an idle connection was lost')
+    })
+    this.#silence = new Silence({ pool: plan.name, log, look: () => this.#look() })
+    this.#frozen = new FrozenServerWatch(
+      plan.url,
+      () => this.#answeredMs,
+      (cause) => this.#silence.begin(cause),
+    )
+    this.#slots = new FairShare({
+      resource: `database_${plan.name}`,
+      total: Number.MAX_SAFE_INTEGER,
+      levels: [{ name: 'tenant', max: tenantConnections(plan.max) }],
+      waitingPerKeyMax: Number.MAX_SAFE_INTEGER,
+    })
+  }
 
-  const openingLimitMs = settings.connect_timeout_secs * 1000
-  /** When the server last answered, in milliseconds of `performance.now`. */
-  let answeredMs = Number.NEGATIVE_INFINITY
-
-  const silence = new Silence({
-    pool: plan.name,
-    log,
-    async look() {
-      const client = await connect(AbortSignal.timeout(LOOK_MS))
+  async use<T>(
+    open: Opening,
+    signal: AbortSignal | undefined,
+    work: (connection: DatabaseConnection) => Promise<T>,
+    share: string,
+  ): Promise<T> {
+    const isOver = this.#silence.isOver(signal)
+    if (isOver !== true && !(await isOver)) {
+      throw new DatabaseUnavailable(this.#noConnection, this.#silence.cause)
+    }
+    return this.#watched(async (use) => {
+      const release = await this.#place(share, signal)
       try {
-        await connections.get(client)!.probe(LOOK_MS, undefined)
-        client.release()
-      } catch (error) {
-        client.release(true)
-        throw error
+        use.throwIfFailed()
+        return await this.#used(open, signal, work, use)
+      } finally {
+        release()
       }
-    },
-  })
+    })
+  }
 
-  const frozen = new FrozenServerWatch(
-    plan.url,
-    () => answeredMs,
-    (cause) => silence.begin(cause),
-  )
+  async warm(): Promise<void> {
+    const connecting = await Promise.allSettled(
+      Array.from({ length: this.plan.min }, () => this.#pool.connect()),
+    )
+    for (const result of connecting) if (result.status === 'fulfilled') result.value.release()
+    const failed = connecting.find((result) => result.status === 'rejected')
+    if (failed) throw new DatabaseUnreachable(this.plan.url, failed.reason)
+  }
 
-  async function connect(signal: AbortSignal | undefined): Promise<PoolClient> {
+  stats(): PoolStats {
+    return {
+      pool: this.plan.name,
+      max: this.plan.max,
+      open: this.#pool.totalCount,
+      idle: this.#pool.idleCount,
+      waiting: this.#slots.waiting + this.#pool.waitingCount,
+    }
+  }
+
+  close(): Promise<void> {
+    this.#silence.close()
+    this.#frozen.close()
+    return this.#pool.end()
+  }
+
+  get #noConnection(): string {
+    return `no connection for the ${this.plan.name} pool`
+  }
+
+  #place(share: string, signal: AbortSignal | undefined): Promise<Release> {
+    return enter(this.#slots, share, signal, this.#openingLimitMs).catch((error: unknown) => {
+      if (!(error instanceof WaitedTooLong)) throw error
+      const { cause } = this.#silence
+      throw new DatabaseUnavailable(this.#noConnection, cause ?? error, cause === undefined)
+    })
+  }
+
+  async #look(): Promise<void> {
+    const client = await this.#connect(AbortSignal.timeout(LOOK_MS))
+    try {
+      await this.#connections.get(client)!.probe(LOOK_MS, undefined)
+      client.release()
+    } catch (error) {
+      client.release(true)
+      throw error
+    }
+  }
+
+  async #connect(signal: AbortSignal | undefined): Promise<PoolClient> {
     signal?.throwIfAborted()
-    const connecting = pool.connect()
+    const connecting = this.#pool.connect()
     if (signal === undefined) return connecting
     let onAbort: (() => void) | undefined
     const aborted = new Promise<never>((_, reject) => {
@@ -385,53 +465,52 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
    * first statements, which commit nothing: if the connection is dead, they run again on another one. A closed
    * connection fails at once. An unresponsive one uses up the time limit, so only one of those is tried.
    */
-  async function acquire(
-    open: ((connection: DatabaseConnection) => Promise<unknown>) | undefined,
-    signal: AbortSignal | undefined,
-    use: Use,
-  ) {
+  async #acquire(open: Opening, signal: AbortSignal | undefined, use: Use) {
     const from = performance.now()
     for (let attempt = 0; ; attempt += 1) {
-      const client = await connect(signal).catch((error: unknown) => {
+      const client = await this.#connect(signal).catch((error: unknown) => {
         // The server responds, but is slow to open a connection. Another connection may be free by now.
-        const isSlow = answeredMs > from && pool.totalCount < plan.max
+        const isSlow = this.#answeredMs > from && this.#pool.totalCount < this.plan.max
         // After a stall of this process the timer runs before the socket is read.
-        const wasStalled = performance.now() - from > openingLimitMs + STALLED_MS
+        const wasStalled = performance.now() - from > this.#openingLimitMs + STALLED_MS
         if (signal?.aborted || !isLate(error) || !(isSlow || wasStalled)) throw error
-        return connect(signal)
+        return this.#connect(signal)
       })
-      const connection = connections.get(client)!
+      const connection = this.#connections.get(client)!
       try {
         use.hold(connection)
         const isRested = performance.now() - connection.usedAtMs > RESTED_MS
-        if (settings.test_before_acquire && isRested) await connection.probe(openingLimitMs, signal)
+        if (this.#testsBeforeUse && isRested) await connection.probe(this.#openingLimitMs, signal)
         await open?.(connection)
         return { client, connection }
       } catch (error) {
         client.release(true)
         if (signal?.aborted) throw signal.reason
-        const inTime = performance.now() - from < openingLimitMs || openingLimitMs === 0
-        const again = settings.test_before_acquire && attempt < plan.max && inTime
+        const inTime = performance.now() - from < this.#openingLimitMs || this.#openingLimitMs === 0
+        const again = this.#testsBeforeUse && attempt < this.plan.max && inTime
         if (!again || !isConnectionLoss(error)) throw error
       }
     }
   }
 
-  async function used<T>(
-    open: ((connection: DatabaseConnection) => Promise<unknown>) | undefined,
+  async #used<T>(
+    open: Opening,
     signal: AbortSignal | undefined,
     work: (connection: DatabaseConnection) => Promise<T>,
     use: Use,
   ): Promise<T> {
     const from = performance.now()
-    const { client, connection } = await acquire(open, signal, use).catch((error: unknown) => {
-      if (signal?.aborted || !isConnectionLoss(error)) throw error
-      const overloaded = isLate(error) && (answeredMs > from || pool.totalCount >= plan.max)
-      const isSilent = isLate(error) || performance.now() - from >= openingLimitMs
-      if (isSilent && !overloaded && answeredMs <= from) silence.begin(error)
-      if (!isLate(error) && !overloaded) throw new DatabaseUnreachable(plan.url, error)
-      throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, error, overloaded)
-    })
+    const { client, connection } = await this.#acquire(open, signal, use).catch(
+      (error: unknown) => {
+        if (signal?.aborted || !isConnectionLoss(error)) throw error
+        const overloaded =
+          isLate(error) && (this.#answeredMs > from || this.#pool.totalCount >= this.plan.max)
+        const isSilent = isLate(error) || performance.now() - from >= this.#openingLimitMs
+        if (isSilent && !overloaded && this.#answeredMs <= from) this.#silence.begin(error)
+        if (!isLate(error) && !overloaded) throw new DatabaseUnreachable(this.plan.url, error)
+        throw new DatabaseUnavailable(this.#noConnection, error, overloaded)
+      },
+    )
     let broken = true
     try {
       use.throwIfFailed()
@@ -441,91 +520,29 @@ function openPool(plan: PoolPlan, settings: PoolSettings, log: Logger): OpenPool
     } catch (error) {
       const lost = error instanceof DatabaseUnavailable || isConnectionLoss(error)
       broken = connection.lost !== undefined || lost
-      if (connection.fellSilent && answeredMs <= from) silence.begin(error)
+      if (connection.fellSilent && this.#answeredMs <= from) this.#silence.begin(error)
       throw error
     } finally {
       connection.usedAtMs = performance.now()
       if (!broken) {
-        answeredMs = connection.usedAtMs
-        silence.end()
+        this.#answeredMs = connection.usedAtMs
+        this.#silence.end()
       }
       client.release(broken)
     }
   }
 
   /** Runs a request, and fails it when the server is frozen. It has no effect after that. */
-  function watched<T>(run: (use: Use) => Promise<T>): Promise<T> {
+  #watched<T>(run: (use: Use) => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const use = new Use((cause) => {
-        const { name } = plan
+        const { name } = this.plan
         reject(new DatabaseUnavailable(`no answer for the ${name} pool`, cause, false))
       })
-      frozen.enter(use)
+      this.#frozen.enter(use)
       run(use)
         .then(resolve, reject)
-        .finally(() => frozen.leave(use))
+        .finally(() => this.#frozen.leave(use))
     })
-  }
-
-  // The pool queues transactions beyond its size, first in first out. Only the pool knows its free connections,
-  // so this share limits each tenant and not the total.
-  const slots = new FairShare({
-    resource: `database_${plan.name}`,
-    total: Number.MAX_SAFE_INTEGER,
-    levels: [{ name: 'tenant', max: tenantConnections(plan.max) }],
-    waitingPerKeyMax: Number.MAX_SAFE_INTEGER,
-  })
-
-  return {
-    plan,
-    settings: settingsOf(settings, isPooled(settings) ? plan.statementTimeoutMs : undefined),
-    async use(open, signal, work, share) {
-      const isOver = silence.isOver(signal)
-      if (isOver !== true && !(await isOver)) {
-        throw new DatabaseUnavailable(`no connection for the ${plan.name} pool`, silence.cause)
-      }
-      return watched(async (use) => {
-        const release = await enter(slots, share, signal, openingLimitMs).catch(
-          (error: unknown) => {
-            if (!(error instanceof WaitedTooLong)) throw error
-            const { cause } = silence
-            const overloaded = cause === undefined
-            throw new DatabaseUnavailable(
-              `no connection for the ${plan.name} pool`,
-              cause ?? error,
-              overloaded,
-            )
-          },
-        )
-        try {
-          use.throwIfFailed()
-          return await used(open, signal, work, use)
-        } finally {
-          release()
-        }
-      })
-    },
-    async warm() {
-      const connecting = await Promise.allSettled(
-        Array.from({ length: plan.min }, () => pool.connect()),
-      )
-      for (const result of connecting) if (result.status === 'fulfilled') result.value.release()
-      const failed = connecting.find((result) => result.status === 'rejected')
-      if (failed) {
-        throw new DatabaseUnreachable(plan.url, failed.reason)
-      }
-    },
-    stats: () => ({
-      pool: plan.name,
-      max: plan.max,
-      open: pool.totalCount,
-      idle: pool.idleCount,
-      waiting: slots.waiting + pool.waitingCount,
-    }),
-    close: () => {
-      silence.close()
-      frozen.close()
-      return pool.end()
-    },
   }
 }
