@@ -109,11 +109,15 @@ class Connection {
 
 type Shared = {
   draining: boolean
+  readonly handler: ListenOptions['handler']
   readonly open: OpenExchanges
   readonly secure: boolean
   readonly unreadMs: number
+  readonly idleMs: number
   readonly bounds: ConnectionBounds
   readonly connections: WeakMap<Socket, Connection>
+  readonly sockets: Set<Socket>
+  readonly connected: OpenExchanges
 }
 
 class Http1Exchange implements HttpExchange {
@@ -398,14 +402,16 @@ function createHttp1({
 }: ParserOptions): Http1Parser {
   const shared: Shared = {
     draining: false,
+    handler,
     open: new OpenExchanges(),
     secure,
     unreadMs,
+    idleMs,
     bounds,
     connections: new WeakMap(),
+    sockets: new Set(),
+    connected: new OpenExchanges(),
   }
-  const sockets = new Set<Socket>()
-  const connected = new OpenExchanges()
   const server = createServer(
     {
       maxHeaderSize: HEAD_BYTES_MAX + 2 * TARGET_BYTES_MAX,
@@ -417,94 +423,11 @@ function createHttp1({
       requireHostHeader: false,
       insecureHTTPParser: false,
     },
-    (message, response) => {
-      const { socket } = message
-      // Ends the wait for the first byte. node:http would cut the connection while its first answer is prepared.
-      socket.setTimeout(0)
-      const connection = connectionOf(socket)
-      connection.hasHeadLine = false
-      if (connection.isEnded) return
-      const headers = fieldsOf(message)
-      const method = message.method ?? ''
-      const admitted = admitHead(headers, method, targetOf(method, message.url ?? ''))
-      // Health checks of load balancers send HTTP/1.0 without a host.
-      const hasHost = headers.has('host')
-      const isHostless =
-        !hasHost && message.httpVersion === '1.0' && admitted.path.startsWith('/health/')
-      const fault =
-        versionFault(message) ?? admitted.fault ?? (hasHost || isHostless ? null : 'malformed')
-      if (fault === 'ambiguous') {
-        connection.isEnded = true
-        socket.destroy()
-        return
-      }
-      if (fault !== null) connection.isEnded = true
-      const head = { ...admitted, fault, isHostless }
-      connection.latest = message
-      const isStarted = connection.turns.begin(isSafe(method), () =>
-        handler(new Http1Exchange(message, response, shared, connection, head)),
-      )
-      if (!isStarted) stopReading(socket)
-    },
+    (message, response) => beginRequest(shared, message, response),
   )
-  const connectionOf = (socket: Socket): Connection => {
-    let connection = shared.connections.get(socket)
-    if (connection === undefined)
-      shared.connections.set(socket, (connection = new Connection(socket, bounds)))
-    return connection
-  }
-  const refuse = (socket: Socket, fault: HeadFault, message?: IncomingMessage): void => {
-    const headers = message === undefined ? undefined : fieldsOf(message)
-    const onAnswered = () => linger(socket)
-    const exchange = new RefusedExchange({
-      socket,
-      secure,
-      fault,
-      method: message?.method,
-      headers,
-      onAnswered,
-    })
-    connectionOf(socket).endWith(() => {
-      // If the socket is not writable, the last of the earlier answers has closed the connection.
-      if (socket.writable) handler(exchange)
-    })
-  }
-  server.on('connection', (socket) => {
-    sockets.add(socket)
-    connected.begin()
-    // node:http calls this after it has written the last answer of a connection.
-    socket.destroySoon = () => linger(socket)
-    // headersTimeout does not cover a connection that has sent no byte.
-    socket.setTimeout(Math.min(idleMs, FIRST_BYTE_MS_MAX), () => {
-      if (socket.bytesRead === 0) socket.destroy()
-    })
-    socket.on('close', () => {
-      sockets.delete(socket)
-      connected.finish()
-    })
-  })
-  server.on('connect', (message, stream) => refuse(stream as Socket, 'tunnel', message))
-  server.on('clientError', (error: ParserError, stream) => {
-    const socket = stream as Socket
-    const connection = connectionOf(socket)
-    const fault = faultOf(error, connection.hasHeadLine)
-    if (fault === null || socket.bytesRead === 0) {
-      socket.destroy()
-      return
-    }
-    if (connection.isEnded) return
-    // The rest of the head is not read because earlier requests wait.
-    if (fault === 'late' && connection.turns.waiting > 0) return
-    const isInBody = connection.turns.waiting > 0 && connection.latest?.complete === false
-    for (const exchange of connection.exchanges) {
-      if (!isInBody && !exchange.failBody()) continue
-      // The answer to that request reports the fault and closes the connection.
-      connection.isEnded = true
-      connection.isBodyBroken = isInBody
-      return
-    }
-    refuse(socket, fault)
-  })
+  server.on('connection', (socket) => beginConnection(shared, socket))
+  server.on('connect', (message, stream) => refuse(shared, stream as Socket, 'tunnel', message))
+  server.on('clientError', (error, stream) => refuseBytes(shared, error, stream as Socket))
 
   return {
     server,
@@ -513,7 +436,7 @@ function createHttp1({
       socket.allowHalfOpen = true
       server.emit('connection', socket)
       // A TLS record has 16 KiB, less than a head that is refused. The parser reports the last record only.
-      const connection = connectionOf(socket)
+      const connection = connectionOf(shared, socket)
       socket.on('data', (record: Buffer) => {
         connection.hasHeadLine ||= record.includes(0x0a)
       })
@@ -524,7 +447,7 @@ function createHttp1({
         shared.draining = true
         // The close of node:http cuts idle connections, on which a request may be under way.
         NetServer.prototype.close.call(server)
-        if (lingerMs > 0) await connected.none(Math.min(lingerMs, deadlineMs))
+        if (lingerMs > 0) await shared.connected.none(Math.min(lingerMs, deadlineMs))
         server.closeIdleConnections()
       }
       return shared.open.none(deadlineMs - (performance.now() - from))
@@ -532,9 +455,99 @@ function createHttp1({
     close() {
       shared.draining = true
       server.close()
-      for (const socket of sockets) socket.destroy()
+      for (const socket of shared.sockets) socket.destroy()
     },
   }
+}
+
+function connectionOf({ connections, bounds }: Shared, socket: Socket): Connection {
+  let connection = connections.get(socket)
+  if (connection === undefined)
+    connections.set(socket, (connection = new Connection(socket, bounds)))
+  return connection
+}
+
+function beginConnection({ sockets, connected, idleMs }: Shared, socket: Socket): void {
+  sockets.add(socket)
+  connected.begin()
+  // node:http calls this after it has written the last answer of a connection.
+  socket.destroySoon = () => linger(socket)
+  // headersTimeout does not cover a connection that has sent no byte.
+  socket.setTimeout(Math.min(idleMs, FIRST_BYTE_MS_MAX), () => {
+    if (socket.bytesRead === 0) socket.destroy()
+  })
+  socket.on('close', () => {
+    sockets.delete(socket)
+    connected.finish()
+  })
+}
+
+function beginRequest(shared: Shared, message: IncomingMessage, response: ServerResponse): void {
+  const { socket } = message
+  // Ends the wait for the first byte. node:http would cut the connection while its first answer is prepared.
+  socket.setTimeout(0)
+  const connection = connectionOf(shared, socket)
+  connection.hasHeadLine = false
+  if (connection.isEnded) return
+  const headers = fieldsOf(message)
+  const method = message.method ?? ''
+  const admitted = admitHead(headers, method, targetOf(method, message.url ?? ''))
+  // Health checks of load balancers send HTTP/1.0 without a host.
+  const hasHost = headers.has('host')
+  const isHostless =
+    !hasHost && message.httpVersion === '1.0' && admitted.path.startsWith('/health/')
+  const fault =
+    versionFault(message) ?? admitted.fault ?? (hasHost || isHostless ? null : 'malformed')
+  if (fault === 'ambiguous') {
+    connection.isEnded = true
+    socket.destroy()
+    return
+  }
+  if (fault !== null) connection.isEnded = true
+  const head = { ...admitted, fault, isHostless }
+  connection.latest = message
+  const isStarted = connection.turns.begin(isSafe(method), () =>
+    shared.handler(new Http1Exchange(message, response, shared, connection, head)),
+  )
+  if (!isStarted) stopReading(socket)
+}
+
+/** Answers what is not a request, after the earlier answers of the connection. */
+function refuse(shared: Shared, socket: Socket, fault: HeadFault, message?: IncomingMessage): void {
+  const exchange = new RefusedExchange({
+    socket,
+    secure: shared.secure,
+    fault,
+    method: message?.method,
+    headers: message === undefined ? undefined : fieldsOf(message),
+    onAnswered: () => linger(socket),
+  })
+  connectionOf(shared, socket).endWith(() => {
+    // If the socket is not writable, the last of the earlier answers has closed the connection.
+    if (socket.writable) shared.handler(exchange)
+  })
+}
+
+/** The parser refused bytes of a connection. */
+function refuseBytes(shared: Shared, error: ParserError, socket: Socket): void {
+  const connection = connectionOf(shared, socket)
+  const fault = faultOf(error, connection.hasHeadLine)
+  if (fault === null || socket.bytesRead === 0) {
+    socket.destroy()
+    return
+  }
+  if (connection.isEnded) return
+  // The rest of the head is not read because earlier requests wait.
+  if (fault === 'late' && connection.turns.waiting > 0) return
+  const isInBody = connection.turns.waiting > 0 && connection.latest?.complete === false
+  for (const exchange of connection.exchanges) {
+    if (!isInBody && !exchange.failBody()) continue
+    // The answer to that request reports the fault and closes the connection.
+    connection.isEnded = true
+    connection.isBodyBroken = isInBody
+    return
+  }
+  refuse(shared, socket, fault)
 }
 
 /** Stops the reads of node:http, which listens to this event and does not get it from a paused socket. */

@@ -10,7 +10,6 @@ import {
   sensitiveHeaders,
   type Http2SecureServer,
   type Http2Server,
-  type IncomingHttpHeaders,
   type OutgoingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
@@ -42,6 +41,7 @@ import { plainAddress } from './addresses.js'
 import { ConnectionBounds, heldBytesOf, Turns, UNSENT_BYTES_MAX } from './bounds.js'
 import {
   type CertificateFiles,
+  type CertifiedPair,
   readCertificate,
   type Renewal,
   TLS,
@@ -92,10 +92,16 @@ export type Http2Options = ListenOptions & {
 
 type Shared = {
   draining: boolean
+  readonly handler: ListenOptions['handler']
   readonly open: OpenExchanges
   readonly secure: boolean
   readonly unreadMs: number
+  readonly idleMs: number
+  readonly lingerMs: number
+  readonly bounds: ConnectionBounds
   readonly monotonicMs: () => number
+  readonly sessions: Map<ServerHttp2Session, ReadonlySet<Http2Exchange>>
+  readonly connected: OpenExchanges
 }
 
 /** What the streams of one session share. */
@@ -359,99 +365,58 @@ function fieldsOf(
   return fields
 }
 
+const LIMITS = {
+  settings: {
+    maxConcurrentStreams: STREAMS_PER_SESSION_MAX,
+    maxHeaderListSize: HEAD_BYTES_MAX,
+    enablePush: false,
+  },
+  maxSessionMemory: SESSION_MEMORY_MIB,
+  maxHeaderListPairs: HEADER_COUNT_MAX + 6,
+  maxOutstandingPings: 2,
+  maxSessionInvalidFrames: 100,
+  maxSessionRejectedStreams: 100,
+  unknownProtocolTimeout: UNKNOWN_PROTOCOL_MS,
+}
+
+/** A server that offers `protocols` by ALPN, the first one that the client knows. */
+function createTlsServer(pair: CertifiedPair, offered: readonly string[]): Http2SecureServer {
+  return createSecureServer({
+    ...LIMITS,
+    allowHTTP1: false,
+    ALPNCallback: ({ protocols }) => offered.find((protocol) => protocols.includes(protocol)),
+    ...TLS,
+    handshakeTimeout: HANDSHAKE_MS,
+    ...pair,
+  })
+}
+
 export async function openHttp2(options: Http2Options): Promise<Listener> {
   const { host, port, handler, tls, http1, offersHttp2 = true, monotonicMs } = options
   const { renewal, isShared, unreadMs = UNREAD_MS_MAX, lingerMs = 0 } = options
   const { bounds = new ConnectionBounds(), idleMs = IDLE_MS } = options
   const shared: Shared = {
     draining: false,
+    handler,
     open: new OpenExchanges(),
     secure: tls !== null,
     unreadMs,
+    idleMs,
+    lingerMs,
+    bounds,
     monotonicMs,
-  }
-  const sessions = new Map<ServerHttp2Session, ReadonlySet<Http2Exchange>>()
-  const connected = new OpenExchanges()
-  const settings = {
-    maxConcurrentStreams: STREAMS_PER_SESSION_MAX,
-    maxHeaderListSize: HEAD_BYTES_MAX,
-    enablePush: false,
-  }
-  const limits = {
-    settings,
-    maxSessionMemory: SESSION_MEMORY_MIB,
-    maxHeaderListPairs: HEADER_COUNT_MAX + 6,
-    maxOutstandingPings: 2,
-    maxSessionInvalidFrames: 100,
-    maxSessionRejectedStreams: 100,
-    unknownProtocolTimeout: UNKNOWN_PROTOCOL_MS,
+    sessions: new Map(),
+    connected: new OpenExchanges(),
   }
   const offered = [...(offersHttp2 ? ['h2'] : []), ...(http1 === undefined ? [] : ['http/1.1'])]
-  const offer = {
-    ...limits,
-    allowHTTP1: false,
-    ALPNCallback: ({ protocols }: { readonly protocols: readonly string[] }) =>
-      offered.find((protocol) => protocols.includes(protocol)),
-  }
   const pair = tls === null ? null : readCertificate(tls)
-  const secured =
-    pair === null
-      ? null
-      : createSecureServer({ ...offer, ...TLS, handshakeTimeout: HANDSHAKE_MS, ...pair })
-  const server: Http2Server | Http2SecureServer = secured ?? createServer(limits)
+  const secured = pair === null ? null : createTlsServer(pair, offered)
+  const server: Http2Server | Http2SecureServer = secured ?? createServer(LIMITS)
   server.maxConnections = SESSIONS_MAX
   if (http1 !== undefined) {
     server.on('unknownProtocol', (socket: Socket) => http1.accept(socket))
   }
-
-  server.on('session', (session) => {
-    outliveStreams(session)
-    endTimerWithSession(session)
-    const exchanges = new Set<Http2Exchange>()
-    const peer: Peer = {
-      turns: new Turns(bounds, plainAddress(session.socket?.remoteAddress ?? ''), () =>
-        session.destroy(),
-      ),
-      resets: new ResetCount(session, monotonicMs),
-      exchanges,
-    }
-    sessions.set(session, exchanges)
-    connected.begin()
-    session.setTimeout(idleMs)
-    session.on('timeout', () => {
-      if ([...exchanges].some(({ isOwed }) => isOwed)) session.setTimeout(idleMs)
-      else endNow(session, exchanges.size > 0)
-    })
-    session.on('error', () => session.destroy())
-    session.once('close', () => {
-      sessions.delete(session)
-      peer.turns.end()
-      connected.finish()
-    })
-    session.on(
-      'stream',
-      (
-        stream: ServerHttp2Stream,
-        _: IncomingHttpHeaders,
-        flags: number,
-        fields: readonly string[],
-      ) => {
-        stream.on('error', ignore)
-        const head = headOf(fields)
-        if (head === null) {
-          stream.close(constants.NGHTTP2_PROTOCOL_ERROR)
-          return
-        }
-        const ended = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
-        const exchange = new Http2Exchange(stream, shared, peer, head, !ended)
-        peer.turns.begin(true, () => {
-          if (exchange.begin()) handler(exchange)
-        })
-      },
-    )
-    if (shared.draining && lingerMs > 0) announceEnd(session)
-    else if (shared.draining) session.close()
-  })
+  server.on('session', (session) => beginSession(shared, session))
   server.on('sessionError', ignore)
 
   await new Promise<void>((resolve, reject) => {
@@ -468,7 +433,7 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
         )
   const unread = setInterval(() => {
     const nowMs = monotonicMs()
-    for (const exchanges of sessions.values()) {
+    for (const exchanges of shared.sessions.values()) {
       for (const exchange of exchanges) exchange.cutUnread(nowMs)
     }
   }, unreadMs / 3).unref()
@@ -489,13 +454,13 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
       const leftMs = () => deadlineMs - (monotonicMs() - from)
       const http1Drained = http1?.drain(deadlineMs) ?? true
       if (isFirst && lingerMs > 0) {
-        for (const session of sessions.keys()) announceEnd(session)
-        await connected.none(Math.min(lingerMs, deadlineMs))
+        for (const session of shared.sessions.keys()) announceEnd(session)
+        await shared.connected.none(Math.min(lingerMs, deadlineMs))
       }
-      for (const session of sessions.keys()) session.close()
+      for (const session of shared.sessions.keys()) session.close()
       if (!(await shared.open.none(leftMs())) || !(await http1Drained)) return false
       // A session closes after its last answers are sent, or when its client closes it.
-      await connected.none(Math.min(LAST_ANSWERS_MS, leftMs()))
+      await shared.connected.none(Math.min(LAST_ANSWERS_MS, leftMs()))
       return true
     },
     async close() {
@@ -504,9 +469,61 @@ export async function openHttp2(options: Http2Options): Promise<Listener> {
       shared.draining = true
       server.close()
       http1?.close()
-      for (const session of sessions.keys()) endNow(session, true)
+      for (const session of shared.sessions.keys()) endNow(session, true)
     },
   }
+}
+
+function beginSession(shared: Shared, session: ServerHttp2Session): void {
+  const { bounds, idleMs, monotonicMs } = shared
+  outliveStreams(session)
+  endTimerWithSession(session)
+  const exchanges = new Set<Http2Exchange>()
+  const peer: Peer = {
+    turns: new Turns(bounds, plainAddress(session.socket?.remoteAddress ?? ''), () =>
+      session.destroy(),
+    ),
+    resets: new ResetCount(session, monotonicMs),
+    exchanges,
+  }
+  shared.sessions.set(session, exchanges)
+  shared.connected.begin()
+  session.setTimeout(idleMs)
+  session.on('timeout', () => {
+    if ([...exchanges].some(({ isOwed }) => isOwed)) session.setTimeout(idleMs)
+    else endNow(session, exchanges.size > 0)
+  })
+  session.on('error', () => session.destroy())
+  session.once('close', () => {
+    shared.sessions.delete(session)
+    peer.turns.end()
+    shared.connected.finish()
+  })
+  session.on('stream', (stream: ServerHttp2Stream, _: unknown, flags: number, fields: string[]) =>
+    beginStream(shared, peer, stream, flags, fields),
+  )
+  if (shared.draining && shared.lingerMs > 0) announceEnd(session)
+  else if (shared.draining) session.close()
+}
+
+function beginStream(
+  shared: Shared,
+  peer: Peer,
+  stream: ServerHttp2Stream,
+  flags: number,
+  fields: readonly string[],
+): void {
+  stream.on('error', ignore)
+  const head = headOf(fields)
+  if (head === null) {
+    stream.close(constants.NGHTTP2_PROTOCOL_ERROR)
+    return
+  }
+  const ended = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
+  const exchange = new Http2Exchange(stream, shared, peer, head, !ended)
+  peer.turns.begin(true, () => {
+    if (exchange.begin()) shared.handler(exchange)
+  })
 }
 
 /**
