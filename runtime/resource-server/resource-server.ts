@@ -61,10 +61,51 @@ export interface ResourceServer {
   corsHeaders(request: AnyRequest): Readonly<Record<string, string>>
 }
 
+/** What the functions of a resource server share. */
+type Kit = {
+  readonly options: ResourceServerOptions
+  readonly here: URL
+  readonly metadataUrl: string
+  readonly metadataPaths: ReadonlySet<string>
+  readonly rules: ReturnType<typeof tokenRules>
+  readonly nonces: ReturnType<typeof createNonces> | null
+  readonly proofs: ProofNeeds
+  readonly required: boolean
+}
+
 /** @throws TypeError that names an option with an invalid value. */
 export function createResourceServer(options: ResourceServerOptions): ResourceServer {
   checkOptions(options)
-  const { issuer, resource, scopes, dpop = {}, clock = systemClock } = options
+  const kit = kitOf(options)
+  return {
+    metadataUrl: kit.metadataUrl,
+    corsHeaders: (request) => corsHeaders(kit, request),
+    authenticate: (request, needs = {}) => authenticate(kit, request, needs),
+    requireScopes: (request, token, needed) =>
+      missing(token, needed, (of) => challenged(kit, corsHeaders(kit, request), of)),
+    protectedResourceMetadata: () => metadataOf(kit),
+    challenge: (of = {}) => challenged(kit, {}, of),
+    handleRequest(request) {
+      const answer = own(kit, request)
+      return answer === null
+        ? null
+        : new Response(answer.body, { status: answer.status, headers: answer.headers })
+    },
+    handleNode(request, response) {
+      const answer = own(kit, request)
+      if (answer === null) return false
+      response.writeHead(answer.status, answer.headers).end(answer.body)
+      return true
+    },
+    sendRefusal(response, { status, headers, body }) {
+      response.writeHead(status, headers).end(body)
+    },
+    refusalResponse: ({ status, headers, body }) => new Response(body, { status, headers }),
+  }
+}
+
+function kitOf(options: ResourceServerOptions): Kit {
+  const { resource, dpop = {}, clock = systemClock } = options
   const here = new URL(resource)
   const ownPath = here.pathname === '/' ? '' : here.pathname
   const metadataPaths = new Set([
@@ -83,149 +124,128 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     aheadSecs: rules.toleranceSecs,
   }
   const required = dpop.required === true
+  return { options, here, metadataUrl, metadataPaths, rules, nonces, proofs, required }
+}
 
-  function challenged(cors: ChallengeContext['cors'], of: ChallengeOptions): Refusal {
-    const context = {
-      metadataUrl,
-      scopes,
-      dpopAlgorithms: DPOP_ALGORITHMS,
-      dpopRequired: required,
-      cors,
-    }
-    const isDpop = of.dpop === true || required
-    const nonce = isDpop && of.error !== undefined ? nonces?.current() : undefined
-    return refusal(context, { nonce, ...of })
-  }
-
-  function corsHeaders(request: AnyRequest): Readonly<Record<string, string>> {
-    const { corsOrigins = [] } = options
-    const origin = headerOf(request, 'origin')
-    if (corsOrigins === '*')
-      return { 'access-control-allow-origin': '*', 'access-control-expose-headers': ANSWER_HEADERS }
-    return {
-      ...(origin !== null && corsOrigins.includes(origin)
-        ? { 'access-control-allow-origin': origin, 'access-control-expose-headers': ANSWER_HEADERS }
-        : {}),
-      ...(corsOrigins.length > 0 ? { vary: 'Origin' } : {}),
-    }
-  }
-
-  async function authenticated(
-    request: AnyRequest,
-    refuse: (of: ChallengeOptions) => Refusal,
-  ): Promise<Authenticated | Refusal> {
-    const authorization = headerOf(request, 'authorization')
-    if (authorization === null) return refuse({})
-    const [, scheme = '', presented] = CREDENTIALS.exec(authorization) ?? []
-    const usesDpop = scheme.toLowerCase() === 'dpop'
-    const invalid = (description: string) =>
-      refuse({ error: 'invalid_token', description, dpop: usesDpop })
-    if (presented === undefined)
-      return invalid('The Authorization header contains no access token.')
-    const token = await verifyAccessToken(rules, presented)
-    if (token.jkt === null) {
-      if (usesDpop) return invalid('The access token is not bound to a key: use the scheme Bearer.')
-      return required
-        ? invalid('The access token must be bound to a key.')
-        : { tag: 'authenticated', token }
-    }
-    // A stolen bound token must not work as a bearer token (RFC 9449 section 7.2).
-    if (!usesDpop)
-      return refuse({
-        error: 'invalid_token',
-        description: 'The access token is bound to a key: use the scheme DPoP.',
-        dpop: true,
-      })
-    const proof = headerOf(request, 'dpop')
-    if (proof === null || proof.includes(','))
-      return refuse({
-        error: 'invalid_dpop_proof',
-        description: 'One DPoP header is needed.',
-        dpop: true,
-      })
-    const url = `${here.origin}${pathOf(request)}`
-    const of = { proof, method: request.method ?? '', url, accessToken: presented, jkt: token.jkt }
-    const fault = await proofFault(proofs, of)
-    return fault === null ? { tag: 'authenticated', token } : refuse({ ...fault, dpop: true })
-  }
-
-  const server: ResourceServer = {
+function challenged(
+  { options, metadataUrl, nonces, required }: Kit,
+  cors: ChallengeContext['cors'],
+  of: ChallengeOptions,
+): Refusal {
+  const context = {
     metadataUrl,
-    corsHeaders,
-
-    async authenticate(request, needs = {}) {
-      const cors = corsHeaders(request)
-      const refuse = (of: ChallengeOptions) => challenged(cors, { scopes: needs.scopes, ...of })
-      try {
-        const outcome = await authenticated(request, refuse)
-        if (outcome.tag === 'refused') return outcome
-        return missing(outcome.token, needs.scopes ?? [], refuse) ?? outcome
-      } catch (error) {
-        const dpop = /^dpop /i.test(headerOf(request, 'authorization') ?? '')
-        if (error instanceof InvalidToken)
-          return refuse({ error: 'invalid_token', description: error.message, dpop })
-        // The replay store may be away as well. Details stay out of the answer.
-        const description =
-          error instanceof Unavailable
-            ? 'The access token cannot be verified at the moment. Send the request again.'
-            : 'The request cannot be authenticated at the moment. Send it again.'
-        return refuse({ error: 'temporarily_unavailable', description })
-      }
-    },
-
-    requireScopes: (request, token, needed) =>
-      missing(token, needed, (of) => challenged(corsHeaders(request), of)),
-
-    protectedResourceMetadata: () => ({
-      resource,
-      authorization_servers: [issuer],
-      scopes_supported: scopes,
-      bearer_methods_supported: ['header'],
-      ...(options.name === undefined ? {} : { resource_name: options.name }),
-      ...(options.documentation === undefined
-        ? {}
-        : { resource_documentation: options.documentation }),
-      dpop_signing_alg_values_supported: DPOP_ALGORITHMS,
-      dpop_bound_access_tokens_required: required,
-    }),
-
-    challenge: (of = {}) => challenged({}, of),
-
-    handleRequest(request) {
-      const answer = own(request)
-      return answer === null
-        ? null
-        : new Response(answer.body, { status: answer.status, headers: answer.headers })
-    },
-
-    handleNode(request, response) {
-      const answer = own(request)
-      if (answer === null) return false
-      response.writeHead(answer.status, answer.headers).end(answer.body)
-      return true
-    },
-
-    sendRefusal(response, { status, headers, body }) {
-      response.writeHead(status, headers).end(body)
-    },
-    refusalResponse: ({ status, headers, body }) => new Response(body, { status, headers }),
+    scopes: options.scopes,
+    dpopAlgorithms: DPOP_ALGORITHMS,
+    dpopRequired: required,
+    cors,
   }
+  const isDpop = of.dpop === true || required
+  const nonce = isDpop && of.error !== undefined ? nonces?.current() : undefined
+  return refusal(context, { nonce, ...of })
+}
 
-  /** The answer to a request for the metadata or a preflight. */
-  function own(request: AnyRequest): OwnAnswer | null {
-    const path = pathOf(request)
-    const isPreflight =
-      request.method === 'OPTIONS' && headerOf(request, 'access-control-request-method') !== null
-    if (metadataPaths.has(path)) {
-      if (isPreflight) return preflight({ 'access-control-allow-origin': '*' }, 'GET, HEAD')
-      return metadataAnswer(request.method ?? '', server.protectedResourceMetadata())
-    }
-    const cors = corsHeaders(request)
-    const isAllowed = isPreflight && cors['access-control-allow-origin'] !== undefined
-    return isAllowed ? preflight(cors, 'GET, HEAD, POST, PUT, PATCH, DELETE') : null
+function corsHeaders({ options }: Kit, request: AnyRequest): Readonly<Record<string, string>> {
+  const { corsOrigins = [] } = options
+  const origin = headerOf(request, 'origin')
+  if (corsOrigins === '*')
+    return { 'access-control-allow-origin': '*', 'access-control-expose-headers': ANSWER_HEADERS }
+  return {
+    ...(origin !== null && corsOrigins.includes(origin)
+      ? { 'access-control-allow-origin': origin, 'access-control-expose-headers': ANSWER_HEADERS }
+      : {}),
+    ...(corsOrigins.length > 0 ? { vary: 'Origin' } : {}),
   }
+}
 
-  return server
+async function authenticate(
+  kit: Kit,
+  request: AnyRequest,
+  needs: { readonly scopes?: readonly string[] },
+): Promise<Authenticated | Refusal> {
+  const cors = corsHeaders(kit, request)
+  const refuse = (of: ChallengeOptions) => challenged(kit, cors, { scopes: needs.scopes, ...of })
+  try {
+    const outcome = await authenticated(kit, request, refuse)
+    if (outcome.tag === 'refused') return outcome
+    return missing(outcome.token, needs.scopes ?? [], refuse) ?? outcome
+  } catch (error) {
+    const dpop = /^dpop /i.test(headerOf(request, 'authorization') ?? '')
+    if (error instanceof InvalidToken)
+      return refuse({ error: 'invalid_token', description: error.message, dpop })
+    // The replay store may be away as well. Details stay out of the answer.
+    const description =
+      error instanceof Unavailable
+        ? 'The access token cannot be verified at the moment. Send the request again.'
+        : 'The request cannot be authenticated at the moment. Send it again.'
+    return refuse({ error: 'temporarily_unavailable', description })
+  }
+}
+
+async function authenticated(
+  { here, rules, proofs, required }: Kit,
+  request: AnyRequest,
+  refuse: (of: ChallengeOptions) => Refusal,
+): Promise<Authenticated | Refusal> {
+  const authorization = headerOf(request, 'authorization')
+  if (authorization === null) return refuse({})
+  const [, scheme = '', presented] = CREDENTIALS.exec(authorization) ?? []
+  const usesDpop = scheme.toLowerCase() === 'dpop'
+  const invalid = (description: string) =>
+    refuse({ error: 'invalid_token', description, dpop: usesDpop })
+  if (presented === undefined) return invalid('The Authorization header contains no access token.')
+  const token = await verifyAccessToken(rules, presented)
+  if (token.jkt === null) {
+    if (usesDpop) return invalid('The access token is not bound to a key: use the scheme Bearer.')
+    return required
+      ? invalid('The access token must be bound to a key.')
+      : { tag: 'authenticated', token }
+  }
+  // A stolen bound token must not work as a bearer token (RFC 9449 section 7.2).
+  if (!usesDpop)
+    return refuse({
+      error: 'invalid_token',
+      description: 'The access token is bound to a key: use the scheme DPoP.',
+      dpop: true,
+    })
+  const proof = headerOf(request, 'dpop')
+  if (proof === null || proof.includes(','))
+    return refuse({
+      error: 'invalid_dpop_proof',
+      description: 'One DPoP header is needed.',
+      dpop: true,
+    })
+  const url = `${here.origin}${pathOf(request)}`
+  const of = { proof, method: request.method ?? '', url, accessToken: presented, jkt: token.jkt }
+  const fault = await proofFault(proofs, of)
+  return fault === null ? { tag: 'authenticated', token } : refuse({ ...fault, dpop: true })
+}
+
+function metadataOf({ options, required }: Kit): ProtectedResourceMetadata {
+  const { issuer, resource, scopes, name, documentation } = options
+  return {
+    resource,
+    authorization_servers: [issuer],
+    scopes_supported: scopes,
+    bearer_methods_supported: ['header'],
+    ...(name === undefined ? {} : { resource_name: name }),
+    ...(documentation === undefined ? {} : { resource_documentation: documentation }),
+    dpop_signing_alg_values_supported: DPOP_ALGORITHMS,
+    dpop_bound_access_tokens_required: required,
+  }
+}
+
+/** The answer to a request for the metadata or a preflight. */
+function own(kit: Kit, request: AnyRequest): OwnAnswer | null {
+  const path = pathOf(request)
+  const isPreflight =
+    request.method === 'OPTIONS' && headerOf(request, 'access-control-request-method') !== null
+  if (kit.metadataPaths.has(path)) {
+    if (isPreflight) return preflight({ 'access-control-allow-origin': '*' }, 'GET, HEAD')
+    return metadataAnswer(request.method ?? '', metadataOf(kit))
+  }
+  const cors = corsHeaders(kit, request)
+  const isAllowed = isPreflight && cors['access-control-allow-origin'] !== undefined
+  return isAllowed ? preflight(cors, 'GET, HEAD, POST, PUT, PATCH, DELETE') : null
 }
 
 type OwnAnswer = {

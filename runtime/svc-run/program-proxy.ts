@@ -65,11 +65,20 @@ export interface ProgramProxy {
 /** The target of a request. */
 type Authority = { readonly host: string; readonly port: number; readonly text: string }
 
+type OpenProxy = {
+  readonly needs: ProxyNeeds
+  /** Serves the connections whose TLS ends here. */
+  readonly inner: Server
+  readonly sockets: Set<Duplex>
+  /** Connections with TLS terminated here, and their targets. */
+  readonly targets: WeakMap<object, Authority>
+  readonly isAuthorized: (request: IncomingMessage) => boolean
+}
+
 export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy> {
   const password = needs.random.token(PASSWORD_BYTES)
   const expected = Buffer.from(`Basic ${Buffer.from(`${USER}:${password}`).toString('base64')}`)
   const sockets = new Set<Duplex>()
-  /** Connections with TLS terminated here, and their targets. */
   const targets = new WeakMap<object, Authority>()
 
   const isAuthorized = ({ headers }: IncomingMessage) => {
@@ -102,90 +111,9 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
     else void answerPlain(needs, request, response, authority, target)
   })
 
-  outer.on('connect', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    watch(socket)
-    if (!isAuthorized(request)) {
-      const fields = 'Proxy-Authenticate: Basic realm="svc run"\r\nConnection: close'
-      socket.end(
-        `HTTP/1.1 407 Proxy Authentication Required\r\n${fields}\r\nContent-Length: 0\r\n\r\n`,
-      )
-      return
-    }
-    const authority = authorityOf(request.url ?? '', HTTPS_PORT)
-    if (authority === null) {
-      socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
-      return
-    }
-    open(socket, head, authority).catch((error: unknown) => {
-      needs.warn(`${authority.host}: ${reasonOf(error)}`)
-      socket.destroy()
-    })
-  })
-
-  async function open(socket: Duplex, head: Buffer, authority: Authority): Promise<void> {
-    const choice = await needs.choice.of(authority.host)
-    if (choice.tag === 'none' && isPassed(needs.passthrough, authority.host)) {
-      needs.trace(`${authority.text}: passed through`)
-      tunnel(socket, head, authority)
-      return
-    }
-    const secureContext = await needs.authority.contextOf(authority.host)
-    socket.write('HTTP/1.1 200 Connection Established\r\n\r\n')
-    if (head.length > 0) socket.unshift(head)
-    const secured = new TLSSocket(socket as Socket, {
-      isServer: true,
-      secureContext,
-      ALPNProtocols: ['http/1.1'],
-    })
-    watch(secured)
-    let isSecured = false
-    secured.once('secure', () => {
-      isSecured = true
-    })
-    secured.once('error', (error) => {
-      if (!isSecured)
-        needs.warn(
-          `${authority.host}: the program aborted the TLS handshake (${error.message}). Does it use other trusted certificates?`,
-        )
-    })
-    targets.set(secured, authority)
-    inner.emit('connection', secured)
-  }
-
-  /** Passes bytes and the end of each direction on. A direction that has ended does not end the other one. */
-  function tunnel(socket: Duplex, head: Buffer, { host, port, text }: Authority): void {
-    const upstream = connect({ host, port, allowHalfOpen: true })
-    watch(upstream)
-    let isOpen = false
-    upstream.once('connect', () => {
-      isOpen = true
-      socket.write('HTTP/1.1 200 Connection Established\r\n\r\n')
-      if (head.length > 0) upstream.write(head)
-      upstream.pipe(socket)
-      socket.pipe(upstream)
-    })
-    upstream.once('error', (error) => {
-      needs.warn(`${text}: ${reasonOf(error)}`)
-      // A tunnel forwards a reset as a reset.
-      if (isOpen) (socket as Socket).resetAndDestroy()
-      else socket.end('HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
-    })
-    // After both ends the other side may still have to send what its peer has not read yet.
-    upstream.once('close', () => {
-      if (!hasEnded(upstream)) socket.destroy()
-    })
-    socket.once('close', () => {
-      if (!hasEnded(socket)) upstream.destroy()
-    })
-  }
-
-  function watch(socket: Duplex): void {
-    sockets.add(socket)
-    socket.on('error', () => {})
-    socket.once('close', () => sockets.delete(socket))
-  }
-
-  outer.on('connection', watch)
+  const proxy: OpenProxy = { needs, inner, sockets, targets, isAuthorized }
+  outer.on('connect', (request, socket, head) => connectTo(proxy, request, socket, head))
+  outer.on('connection', (socket) => watch(proxy, socket))
   outer.listen(0, '127.0.0.1')
   await once(outer, 'listening')
   const { port } = outer.address() as AddressInfo
@@ -196,6 +124,101 @@ export async function startProgramProxy(needs: ProxyNeeds): Promise<ProgramProxy
       for (const each of sockets) each.destroy()
     },
   }
+}
+
+/** A program asks for a tunnel to a host. */
+function connectTo(proxy: OpenProxy, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  watch(proxy, socket)
+  if (!proxy.isAuthorized(request)) {
+    const fields = 'Proxy-Authenticate: Basic realm="svc run"\r\nConnection: close'
+    socket.end(
+      `HTTP/1.1 407 Proxy Authentication Required\r\n${fields}\r\nContent-Length: 0\r\n\r\n`,
+    )
+    return
+  }
+  const authority = authorityOf(request.url ?? '', HTTPS_PORT)
+  if (authority === null) {
+    socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+    return
+  }
+  open(proxy, socket, head, authority).catch((error: unknown) => {
+    proxy.needs.warn(`${authority.host}: ${reasonOf(error)}`)
+    socket.destroy()
+  })
+}
+
+async function open(
+  proxy: OpenProxy,
+  socket: Duplex,
+  head: Buffer,
+  authority: Authority,
+): Promise<void> {
+  const { needs } = proxy
+  const choice = await needs.choice.of(authority.host)
+  if (choice.tag === 'none' && isPassed(needs.passthrough, authority.host)) {
+    needs.trace(`${authority.text}: passed through`)
+    tunnel(proxy, socket, head, authority)
+    return
+  }
+  const secureContext = await needs.authority.contextOf(authority.host)
+  socket.write('HTTP/1.1 200 Connection Established\r\n\r\n')
+  if (head.length > 0) socket.unshift(head)
+  const secured = new TLSSocket(socket as Socket, {
+    isServer: true,
+    secureContext,
+    ALPNProtocols: ['http/1.1'],
+  })
+  watch(proxy, secured)
+  let isSecured = false
+  secured.once('secure', () => {
+    isSecured = true
+  })
+  secured.once('error', (error) => {
+    if (!isSecured)
+      needs.warn(
+        `${authority.host}: the program aborted the TLS handshake (${error.message}). Does it use other trusted certificates?`,
+      )
+  })
+  proxy.targets.set(secured, authority)
+  proxy.inner.emit('connection', secured)
+}
+
+/** Passes bytes and the end of each direction on. A direction that has ended does not end the other one. */
+function tunnel(
+  proxy: OpenProxy,
+  socket: Duplex,
+  head: Buffer,
+  { host, port, text }: Authority,
+): void {
+  const upstream = connect({ host, port, allowHalfOpen: true })
+  watch(proxy, upstream)
+  let isOpen = false
+  upstream.once('connect', () => {
+    isOpen = true
+    socket.write('HTTP/1.1 200 Connection Established\r\n\r\n')
+    if (head.length > 0) upstream.write(head)
+    upstream.pipe(socket)
+    socket.pipe(upstream)
+  })
+  upstream.once('error', (error) => {
+    proxy.needs.warn(`${text}: ${reasonOf(error)}`)
+    // A tunnel forwards a reset as a reset.
+    if (isOpen) (socket as Socket).resetAndDestroy()
+    else socket.end('HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n')
+  })
+  // After both ends the other side may still have to send what its peer has not read yet.
+  upstream.once('close', () => {
+    if (!hasEnded(upstream)) socket.destroy()
+  })
+  socket.once('close', () => {
+    if (!hasEnded(socket)) upstream.destroy()
+  })
+}
+
+function watch({ sockets }: OpenProxy, socket: Duplex): void {
+  sockets.add(socket)
+  socket.on('error', () => {})
+  socket.once('close', () => sockets.delete(socket))
 }
 
 /** True if both directions ended without an error. */
