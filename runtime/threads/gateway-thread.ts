@@ -4,9 +4,7 @@
  * backend and LISTEN. Actors that run once in a process are asked on the main thread
  * (docs/concepts/actor-runtime.md).
  */
-import { tenants } from '../../actors/identity/tenants/protocol.js'
 import type { DevMailbox } from '../../gateway/site/dev-mail.js'
-import { openCoordination } from '../../storage/platform/coordination/open.js'
 import { openDatabase } from '../../storage/platform/database.js'
 import { openKms } from '../../storage/platform/kms/client.js'
 import { createSealer } from '../../storage/platform/sealing/seal.js'
@@ -15,7 +13,6 @@ import type { Settings } from '../configuration/settings.js'
 import type { ActorRef } from '../kernel/actor.js'
 import type { Metrics } from '../kernel/metrics/metrics.js'
 import { systemRandom } from '../kernel/random.js'
-import { startSystem } from '../kernel/system.js'
 import {
   serveThread,
   type ThreadPlacements,
@@ -24,11 +21,10 @@ import {
 import { isOnMainThread, placementsOfGatewayThread, planesOf } from '../planes.js'
 import { startTelemetry } from '../telemetry/start.js'
 import { actorWirings } from '../wiring/actors.js'
-import { followChanges } from '../wiring/announcements.js'
 import { gatewayOf } from '../wiring/gateway.js'
 import type { ThreadAccess } from '../wiring/thread-access.js'
-import { awaitKeys } from './await-keys.js'
 import { mainThread, type MainThreadProtocol } from './main-thread.js'
+import { type Closers, openParts, openThreadSystem } from './thread-system.js'
 
 /** What the main thread passes to a gateway thread. `database` is the thread's share of the pools. */
 export type GatewayThreadData = ThreadAccess & {
@@ -40,27 +36,11 @@ export type GatewayThreadData = ThreadAccess & {
   readonly cloneMessages: boolean | undefined
 }
 
-/** The end of a drain, for actors and connections. */
-const CLOSE_WITHIN_MS = 1_000
-
-serveThread({
-  placements: async (start) => {
-    const closers: (() => Promise<unknown>)[] = []
-    const close = async () => {
-      for (const end of closers.splice(0).toReversed()) await end()
-    }
-    try {
-      return { ...(await opened(start, closers)), close }
-    } catch (error) {
-      await close()
-      throw error
-    }
-  },
-})
+serveThread({ placements: (start) => openParts((closers) => opened(start, closers)) })
 
 async function opened(
   start: ThreadStart,
-  closers: (() => Promise<unknown>)[],
+  closers: Closers,
 ): Promise<Omit<ThreadPlacements, 'close' | 'reconfigure'>> {
   const { name, data, clock, log, metrics: own } = start
   const { settings, plane, port, urls, keepsMail, cloneMessages, ...access } =
@@ -80,40 +60,16 @@ async function opened(
   closers.push(() => database.close())
   const kms = await openKms({ ...access.kms, log, clock, registry })
   closers.push(() => kms.close())
-  const { deployment, redis, memcached } = settings
-  const backend = deployment.coordination_backend
-  const coordination = await openCoordination({ backend, redis, memcached, database, log })
-  closers.push(() => coordination.close())
-
-  const system = await startSystem({
+  const sealer = createSealer({ database, kms, random, clock })
+  const parts = { settings, database, kms, sealer, clock, random, metrics, log }
+  const system = await openThreadSystem(parts, closers, {
     placements: placementsOfGatewayThread(settings),
     planes: planesOf(plane),
     elsewhere: (placement) =>
       isOnMainThread(placement) ? start.ref(placement.definition.address) : undefined,
-    actorWirings: actorWirings({
-      settings,
-      database,
-      coordination,
-      kms,
-      clock,
-      random,
-      metrics,
-      log,
-      sealer: createSealer({ database, kms, random, clock }),
-      // Only the health actor reads the next two, and it runs on the main thread.
-      process: { started: () => true, stopping: () => false, unfit: () => [] },
-      report: { planes: () => [], actors: () => [] },
-    }),
-    clock,
-    log,
-    metrics,
+    wirings: actorWirings,
     cloneMessages,
   })
-  closers.push(() => system.drain(CLOSE_WITHIN_MS))
-  await system.ref(tenants).ensureControlPlane({})
-  await awaitKeys(system, clock)
-  const leave = await followChanges(database.listener, system)
-  closers.push(leave)
 
   const gateway = gatewayOf({
     settings,
