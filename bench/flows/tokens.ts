@@ -21,10 +21,10 @@ import { systemRandom } from '../../runtime/kernel/random.js'
 import { insertAgent } from '../../storage/agents/agents.js'
 import { insertApplication, newClientSecret } from '../../storage/oauth/applications.js'
 import { postgresCoordination } from '../../storage/platform/coordination/postgres.js'
-import { openDatabase } from '../../storage/platform/database.js'
 import { memoryKms } from '../../storage/platform/kms/memory.js'
 import { createSealer } from '../../storage/platform/sealing/seal.js'
 import { insertControlPlane } from '../../storage/identity/tenants.js'
+import { openBenchDatabase } from '../bench-database.js'
 import { compare, type Measured, publish } from '../harness.js'
 
 const ISSUER = 'https://auth.svc.example'
@@ -38,21 +38,6 @@ const jwt = {
   id_token_lifetime_secs: 300,
   key_rotation_days: 30,
 } as const
-const pools = {
-  max_connections: 20,
-  min_connections: 2,
-  identity_max_connections: 10,
-  connect_timeout_secs: 5,
-  idle_timeout_secs: 600,
-  max_lifetime_secs: 1800,
-  statement_cache_capacity: 100,
-  test_before_acquire: true,
-  statement_timeout_secs: 10,
-  background_statement_timeout_secs: 60,
-  idle_in_transaction_timeout_secs: 30,
-  require_ssl: false,
-}
-
 const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'))
 const server = await startEmbeddedPostgres({ dataDir: join(folder, 'data'), log: silentLogger })
 try {
@@ -62,17 +47,29 @@ try {
   await rm(folder, { recursive: true, force: true })
 }
 
-async function run(url: string): Promise<void> {
-  await runMigrations({ url, log: silentLogger })
-  const urls = {
-    runtime: url,
-    identity: url,
-    listener: url,
-    auth: url,
-    control: url,
-    async: url,
+function form(fields: Record<string, string>): TokenRequest {
+  return {
+    form: Object.entries(fields),
+    authorization: null,
+    dpopProof: null,
+    httpMethod: 'POST',
+    httpUrl: `${ISSUER}/oauth/token`,
+    address: '192.0.2.1',
   }
-  const database = await openDatabase({ settings: pools, urls, plane: 'all', log: silentLogger })
+}
+
+function must<Outcome extends { tag: string }>(outcome: Outcome, tag: string): Outcome {
+  if (outcome.tag !== tag) throw new Error(`${outcome.tag}, not ${tag}`)
+  return outcome
+}
+
+/** The tokens actor, and the actors that it asks. */
+async function openActors(url: string) {
+  await runMigrations({ url, log: silentLogger })
+  const database = await openBenchDatabase(url, 'all', {
+    max_connections: 20,
+    identity_max_connections: 10,
+  })
   const clock = systemClock
   const random = systemRandom(clock)
   const kms = memoryKms({ random })
@@ -111,7 +108,25 @@ async function run(url: string): Promise<void> {
     accessControl: false,
     apiKeys: true,
   })
+  return {
+    database,
+    clock,
+    random,
+    keys: keys.ref,
+    tokens: tokens.ref,
+    async close() {
+      await tokens.stop()
+      await tenants.stop()
+      await keys.stop()
+      await database.close()
+    },
+  }
+}
 
+type Actors = Awaited<ReturnType<typeof openActors>>
+
+/** A tenant with an application and an agent, and the table of the reference. */
+async function seed({ database, clock, random }: Actors) {
   const tenantId = random.uuid()
   const clientId = random.uuid()
   const agentId = random.uuid()
@@ -147,27 +162,20 @@ async function run(url: string): Promise<void> {
       text: 'create table bench_tokens (id uuid primary key, tenant_id uuid not null, data jsonb not null)',
     })
   })
+  return { tenantId, agentId, secretFields: { client_id: clientId, client_secret: secret } }
+}
 
-  const secretFields = { client_id: clientId, client_secret: secret }
-  const form = (fields: Record<string, string>): TokenRequest => ({
-    form: Object.entries(fields),
-    authorization: null,
-    dpopProof: null,
-    httpMethod: 'POST',
-    httpUrl: `${ISSUER}/oauth/token`,
-    address: '192.0.2.1',
-  })
-  const must = <Outcome extends { tag: string }>(outcome: Outcome, tag: string): Outcome => {
-    if (outcome.tag !== tag) throw new Error(`${outcome.tag}, not ${tag}`)
-    return outcome
-  }
+async function run(url: string): Promise<void> {
+  const actors = await openActors(url)
+  const { database, clock, random, keys, tokens } = actors
+  const { tenantId, agentId, secretFields } = await seed(actors)
   const issue = async () =>
     must(
-      await tokens.ref.issueToken(form({ grant_type: 'client_credentials', ...secretFields })),
+      await tokens.issueToken(form({ grant_type: 'client_credentials', ...secretFields })),
       'issued',
     )
   const login = async () => {
-    const granted = await tokens.ref.grantAgent({
+    const granted = await tokens.grantAgent({
       tenantId,
       organizationId: null,
       agentId,
@@ -181,11 +189,11 @@ async function run(url: string): Promise<void> {
     return granted
   }
   const reference = async () => {
-    const signed = await keys.ref.sign({
+    const signed = await keys.sign({
       typ: 'at+jwt',
       claims: JSON.stringify({
         iss: ISSUER,
-        sub: clientId,
+        sub: secretFields.client_id,
         jti: random.uuid(),
         exp: clock.nowSecs() + 300,
       }),
@@ -193,7 +201,11 @@ async function run(url: string): Promise<void> {
     await database.single({
       name: 'bench.insert',
       text: 'insert into bench_tokens (id, tenant_id, data) values ($1, $2, $3)',
-      values: [random.uuid(), tenantId, JSON.stringify({ client_id: clientId, tag: signed.tag })],
+      values: [
+        random.uuid(),
+        tenantId,
+        JSON.stringify({ client_id: secretFields.client_id, tag: signed.tag }),
+      ],
     })
   }
   const { accessToken } = await login()
@@ -203,7 +215,7 @@ async function run(url: string): Promise<void> {
   )
   /** Each of the chains rotates its own family, over and over. */
   const refresh = async (chain: number) => {
-    const outcome = await tokens.ref.issueToken(
+    const outcome = await tokens.issueToken(
       form({
         grant_type: 'refresh_token',
         client_id: agentId,
@@ -215,12 +227,12 @@ async function run(url: string): Promise<void> {
   }
   const introspect = async () =>
     must(
-      await tokens.ref.introspectToken(form({ token: accessToken, ...secretFields })),
+      await tokens.introspectToken(form({ token: accessToken, ...secretFields })),
       'introspected',
     )
   const authenticate = async () =>
     must(
-      await tokens.ref.authenticate({
+      await tokens.authenticate({
         token: accessToken,
         scheme: 'Bearer',
         dpopProof: null,
@@ -244,10 +256,7 @@ async function run(url: string): Promise<void> {
       ],
     }),
   )
-  await tokens.stop()
-  await tenants.stop()
-  await keys.stop()
-  await database.close()
+  await actors.close()
 }
 
 /** Keeps `IN_FLIGHT` going and reports the 99th percentile of one operation as well. */

@@ -21,12 +21,13 @@ import { silentLogger as log } from '../../runtime/kernel/log.js'
 import { ShareCounts } from '../../runtime/kernel/fairness/fair-share.js'
 import { Loops } from '../../runtime/kernel/loops.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
-import { type OpenDatabase, openDatabase } from '../../storage/platform/database.js'
+import type { OpenDatabase } from '../../storage/platform/database.js'
 import { memoryKms } from '../../storage/platform/kms/memory.js'
 import { insertOrganization } from '../../storage/identity/organizations.js'
 import { createSealer } from '../../storage/platform/sealing/seal.js'
 import { insertTenant } from '../../storage/identity/tenants.js'
 import { insertWebhook, webhookSecretContext } from '../../storage/webhooks/webhooks.js'
+import { openBenchDatabase } from '../bench-database.js'
 import { LOCALHOST_CERT } from './loopback-tls.js'
 
 const SCHEDULE = [0, 5, 300]
@@ -59,32 +60,9 @@ export async function openWebhookStage(): Promise<WebhookStage> {
   await writeFile(caPath, LOCALHOST_CERT)
   const postgres = await startEmbeddedPostgres({ dataDir, log })
   await runMigrations({ url: postgres.url, log })
-  const { url } = postgres
-  const database = await openDatabase({
-    settings: {
-      max_connections: 4,
-      min_connections: 0,
-      identity_max_connections: 1,
-      connect_timeout_secs: 20,
-      idle_timeout_secs: 600,
-      max_lifetime_secs: 1800,
-      statement_cache_capacity: 100,
-      test_before_acquire: true,
-      statement_timeout_secs: 30,
-      background_statement_timeout_secs: 60,
-      idle_in_transaction_timeout_secs: 60,
-      require_ssl: false,
-    },
-    urls: {
-      runtime: url,
-      identity: url,
-      listener: url,
-      auth: url,
-      control: url,
-      async: url,
-    },
-    plane: 'async',
-    log,
+  const database = await openBenchDatabase(postgres.url, 'async', {
+    max_connections: 4,
+    identity_max_connections: 1,
   })
   const random = systemRandom(clock)
   const sealer = createSealer({ database, kms: memoryKms({ random }), random, clock })

@@ -20,7 +20,7 @@ import { systemClock } from '../../runtime/kernel/clock.js'
 import { silentLogger as log } from '../../runtime/kernel/log.js'
 import { postgresCoordination } from '../../storage/platform/coordination/postgres.js'
 import { redisCoordination } from '../../storage/platform/coordination/redis.js'
-import { openDatabase } from '../../storage/platform/database.js'
+import { openBenchDatabase } from '../bench-database.js'
 import { compare, publish, repeat, saturate } from '../harness.js'
 
 const INFLIGHT = 32
@@ -93,31 +93,9 @@ async function inPostgres(): Promise<void> {
   const server = await startEmbeddedPostgres({ dataDir: join(folder, 'data'), log })
   const { url } = server
   await runMigrations({ url, log })
-  const database = await openDatabase({
-    settings: {
-      max_connections: POOL_SIZE,
-      min_connections: 0,
-      identity_max_connections: 1,
-      connect_timeout_secs: 20,
-      idle_timeout_secs: 600,
-      max_lifetime_secs: 1800,
-      statement_cache_capacity: 100,
-      test_before_acquire: true,
-      statement_timeout_secs: 30,
-      background_statement_timeout_secs: 60,
-      idle_in_transaction_timeout_secs: 30,
-      require_ssl: false,
-    },
-    urls: {
-      runtime: url,
-      identity: url,
-      listener: url,
-      auth: url,
-      control: url,
-      async: url,
-    },
-    plane: 'all',
-    log,
+  const database = await openBenchDatabase(url, 'all', {
+    max_connections: POOL_SIZE,
+    identity_max_connections: 1,
   })
   const pool = new Pool({ connectionString: url, max: POOL_SIZE })
   // The server ends its last connections itself.

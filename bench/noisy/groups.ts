@@ -58,19 +58,15 @@ async function send(
   return { status: answer.statusCode, text: await answer.body.text() }
 }
 
-/** What the honest tenant does. */
-async function kindsOf(stage: Stage, target: GroupNeeds['target']): Promise<readonly Kind[]> {
-  const { honest, upstream, places } = stage
-  const bearer = { authorization: `Bearer ${honest.token}` }
-  const json = (path: string, value: unknown) =>
-    send(stage, path, JSON.stringify(value), { ...bearer, 'content-type': 'application/json' })
+/** Waits for a body with a text, from now on. */
+function arrivalsAt(places: Stage['places']): (id: string) => Promise<void> {
   const arrived = new Set<() => void>()
   let bodies = ''
   places.on('message', ({ body }: Arrival) => {
     bodies += body
     for (const look of arrived) look()
   })
-  const arrival = (id: string) =>
+  return (id) =>
     new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error('no arrival')), ANSWER_MS_MAX)
       const look = () => {
@@ -82,6 +78,15 @@ async function kindsOf(stage: Stage, target: GroupNeeds['target']): Promise<read
       arrived.add(look)
       look()
     })
+}
+
+/** What the honest tenant does. */
+async function kindsOf(stage: Stage, target: GroupNeeds['target']): Promise<readonly Kind[]> {
+  const { honest, upstream, places } = stage
+  const bearer = { authorization: `Bearer ${honest.token}` }
+  const json = (path: string, value: unknown) =>
+    send(stage, path, JSON.stringify(value), { ...bearer, 'content-type': 'application/json' })
+  const arrival = arrivalsAt(places)
   const hooks = await Promise.all(
     Array.from({ length: 10 }, async (_, at) => {
       const event_types = at === 0 ? [EVENT] : ['webhook.test']
