@@ -11,13 +11,29 @@ export function presenter<Schema extends z.ZodObject>(
   schema: Schema,
 ): (row: RowOf<Schema>) => z.input<Schema> {
   const members = Object.entries(schema.shape).map(
-    ([name, type]) => [name, camelCase(name), type instanceof z.ZodOptional] as const,
+    ([name, type]) => [name, camelCase(name), shownBy(type as z.ZodType)] as const,
   )
   return (row) => {
     const values = row as Readonly<Record<string, unknown>>
     const shown = members
-      .filter(([, member, isOptional]) => !isOptional || values[member] !== null)
-      .map(([name, member]) => [name, values[member]])
+      .map(([name, member, show]) => [name, show(values[member])] as const)
+      .filter(([, value]) => value !== undefined)
     return Object.fromEntries(shown) as z.input<Schema>
   }
+}
+
+/** How a value of a type is shown: the members of objects inside have their names in the API too. */
+function shownBy(type: z.ZodType): (value: unknown) => unknown {
+  if (type instanceof z.ZodOptional || type instanceof z.ZodNullable) {
+    const show = shownBy(type.unwrap() as z.ZodType)
+    const absent = type instanceof z.ZodOptional ? undefined : null
+    return (value) => (value === null || value === undefined ? absent : show(value))
+  }
+  if (type instanceof z.ZodArray) {
+    const show = shownBy(type.element as z.ZodType)
+    return (value) => (value as readonly unknown[]).map(show)
+  }
+  return type instanceof z.ZodObject
+    ? (presenter(type) as (value: unknown) => unknown)
+    : (value) => value
 }

@@ -7,6 +7,7 @@ import {
 import { strongTag } from '../../response/shared-body.js'
 import { callerOf } from '../../request/caller.js'
 import { bytes, json, problem, type Route, reply, route } from '../../route.js'
+import { invalidMember } from '../operations/invalid-member.js'
 
 const MAX_AGE_SECS = 60
 const TAGS = ['Agents']
@@ -128,10 +129,7 @@ export const agentDocumentRoutes: readonly Route[] = [
         client_uri: profile.client_uri ?? null,
         skills: (profile.skills ?? []).map((skill) => ({ ...skill, tags: [...skill.tags] })),
       })),
-      invalid: problem(400, 'bad-request', ({ pointer, detail }) => ({
-        detail,
-        errors: [{ pointer: `#${pointer}`, detail }],
-      })),
+      invalid: invalidMember,
       unknown_agent: unknownAgent,
     },
   }),

@@ -1,7 +1,8 @@
 /** Agent management. */
 import { z } from 'zod'
 import { agentManagement } from '../../../actors/agents/management/protocol.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import type { Principal } from '../../../actors/domain/principal.js'
+import { pageReply, PageQuery, readPage } from '../../request/paging.js'
 import { scopeChallenge } from '../../request/authenticate.js'
 import { callerOf } from '../../request/caller.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
@@ -127,12 +128,7 @@ export const agentManagementRoutes: readonly Route[] = [
       ...readPage(request.query),
     }),
     replies: {
-      listed: reply(
-        200,
-        z.array(Agent),
-        ({ agents }) => agents.map(agentJson),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(Agent, ({ agents }) => agents.map(agentJson)),
     },
   }),
   route(agentManagement, 'readAgent', {
@@ -144,10 +140,7 @@ export const agentManagementRoutes: readonly Route[] = [
     exposure: 'internal',
     security: readers,
     params: AgentParams,
-    message: (request) => ({
-      caller: callerOf(request),
-      agentId: request.params.agent_id,
-    }),
+    message: one,
     replies: { found, unknown_agent: unknownAgent },
   }),
   route(agentManagement, 'updateAgent', {
@@ -162,8 +155,7 @@ export const agentManagementRoutes: readonly Route[] = [
     params: AgentParams,
     body: json(AgentChange),
     message: (request) => ({
-      caller: callerOf(request),
-      agentId: request.params.agent_id,
+      ...one(request),
       scopes: request.body.scopes,
     }),
     replies: {
@@ -188,10 +180,7 @@ export const agentManagementRoutes: readonly Route[] = [
     exposure: 'internal',
     security: managers,
     params: AgentParams,
-    message: (request) => ({
-      caller: callerOf(request),
-      agentId: request.params.agent_id,
-    }),
+    message: one,
     replies: {
       removed: empty(204),
       unknown_agent: unknownAgent,
@@ -212,10 +201,7 @@ export const agentManagementRoutes: readonly Route[] = [
     exposure: 'internal',
     security: managers,
     params: AgentParams,
-    message: (request) => ({
-      caller: callerOf(request),
-      agentId: request.params.agent_id,
-    }),
+    message: one,
     replies: {
       found,
       unknown_agent: unknownAgent,
@@ -233,10 +219,7 @@ export const agentManagementRoutes: readonly Route[] = [
     exposure: 'internal',
     security: managers,
     params: AgentParams,
-    message: (request) => ({
-      caller: callerOf(request),
-      agentId: request.params.agent_id,
-    }),
+    message: one,
     replies: {
       found,
       unknown_agent: unknownAgent,
@@ -261,8 +244,7 @@ export const agentManagementRoutes: readonly Route[] = [
     params: AgentParams,
     body: json(NewKey),
     message: (request) => ({
-      caller: callerOf(request),
-      agentId: request.params.agent_id,
+      ...one(request),
       publicKey: request.body.public_key,
       keyAlgorithm: request.body.key_algorithm,
       keyOwnershipProof: request.body.key_ownership_proof,
@@ -303,8 +285,7 @@ export const agentManagementRoutes: readonly Route[] = [
     security: selfOrManager,
     params: KeyParams,
     message: (request) => ({
-      caller: callerOf(request),
-      agentId: request.params.agent_id,
+      ...one(request),
       keyId: request.params.key_id,
     }),
     replies: { changed, ...keyRefusals },
@@ -322,8 +303,7 @@ export const agentManagementRoutes: readonly Route[] = [
     security: selfOrManager,
     params: KeyParams,
     message: (request) => ({
-      caller: callerOf(request),
-      agentId: request.params.agent_id,
+      ...one(request),
       keyId: request.params.key_id,
     }),
     replies: { changed, ...keyRefusals },
@@ -342,8 +322,7 @@ export const agentManagementRoutes: readonly Route[] = [
     security: selfOrManager,
     params: AnchorParams,
     message: (request) => ({
-      caller: callerOf(request),
-      agentId: request.params.agent_id,
+      ...one(request),
       value: request.params.anchor,
     }),
     replies: {
@@ -360,3 +339,11 @@ export const agentManagementRoutes: readonly Route[] = [
     },
   }),
 ]
+
+function one(request: {
+  readonly principal: Principal
+  readonly clientAddress: string
+  readonly params: { readonly agent_id: string }
+}) {
+  return { caller: callerOf(request), agentId: request.params.agent_id }
+}

@@ -1,10 +1,8 @@
 /** Request bodies and records that the agent and workspace routes share. */
 import { z } from 'zod'
 import type {
-  AgentRecord,
   CheckRefused,
   CompletionRefused,
-  KeyRecord,
   Registration,
   RegistrationStarted,
   StartRefused,
@@ -13,6 +11,7 @@ import { OWNERSHIP_DESCRIPTION } from '../../../actors/domain/signed-strings.js'
 import type { TenantSelector } from '../../../actors/domain/tenants/tenancy.js'
 import { uuid } from '../../request/ids.js'
 import { ChosenName } from '../../../actors/domain/entities/names.js'
+import { presenter } from '../../response/presenter.js'
 import type { ReplyRule } from '../../response/replies.js'
 import { problem, reply, type Route } from '../../route.js'
 
@@ -236,37 +235,9 @@ export const RegisteredAgent = z
   })
   .meta({ id: 'RegisteredAgent' })
 
-export function keyJson(key: KeyRecord): z.input<typeof Key> {
-  return {
-    id: key.id,
-    algorithm: key.algorithm,
-    public_key: key.publicKey,
-    status: key.status,
-    created_at: key.createdAt.toISOString(),
-    revoked_at: key.revokedAt?.toISOString() ?? null,
-  }
-}
-
-export function anchorJson({ type, value, status, verifiedAt }: AgentRecord['anchors'][number]) {
-  return { type, value, status, verified_at: verifiedAt.toISOString() }
-}
-
-export function agentJson(agent: AgentRecord): z.input<typeof Agent> {
-  return {
-    id: agent.id,
-    tenant_id: agent.tenantId,
-    name: agent.name,
-    status: agent.status,
-    did: agent.did,
-    anchors: agent.anchors.map(anchorJson),
-    keys: agent.keys.map(keyJson),
-    scopes: [...agent.scopes],
-    metadata: { ...agent.metadata },
-    created_at: agent.createdAt.toISOString(),
-    updated_at: agent.updatedAt.toISOString(),
-    last_authenticated_at: agent.lastAuthenticatedAt?.toISOString() ?? null,
-  }
-}
+export const keyJson = presenter(Key)
+export const anchorJson = presenter(Anchor)
+export const agentJson = presenter(Agent)
 
 type RulesFor<Outcome extends { tag: string }> = {
   readonly [Tag in Outcome['tag']]: ReplyRule<Extract<Outcome, { tag: Tag }>>

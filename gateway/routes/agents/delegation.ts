@@ -7,7 +7,7 @@ import {
 } from '../../../actors/agents/delegation/protocol.js'
 import { showUserCode } from '../../../actors/domain/user-code.js'
 import { scopeChallenge } from '../../request/authenticate.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { pageReply, PageQuery, readPage } from '../../request/paging.js'
 import {
   decidedPage,
   delegationPage,
@@ -16,6 +16,7 @@ import {
   unknownRequestPage,
 } from '../../pages/agents/delegation.js'
 import { callerOf } from '../../request/caller.js'
+import { presenter } from '../../response/presenter.js'
 import { json, page, pageForm, problem, type Route, reply, route, seeOther } from '../../route.js'
 
 const TAGS = ['Delegation']
@@ -99,32 +100,9 @@ const RevokedDelegation = z
   .object({ id: z.uuid(), status: z.literal('revoked'), revoked_at: time })
   .meta({ id: 'RevokedDelegation' })
 
-const delegationJson = (record: DelegationRecord) => ({
-  id: record.id,
-  tenant_id: record.tenantId,
-  agent_id: record.agentId,
-  agent_name: record.agentName,
-  subject: record.subject,
-  ...(record.user === undefined
-    ? {}
-    : {
-        user: {
-          id: record.user.id,
-          email: record.user.email,
-          display_name: record.user.displayName,
-        },
-      }),
-  scope: record.scopes.join(' '),
-  audience: record.audience,
-  status: record.status,
-  acr: record.acr,
-  amr: [...record.amr],
-  auth_time: record.authTime.toISOString(),
-  created_at: record.createdAt.toISOString(),
-  last_used_at: record.lastUsedAt?.toISOString() ?? null,
-  expires_at: record.expiresAt.toISOString(),
-  revoked_at: record.revokedAt?.toISOString() ?? null,
-})
+const shown = presenter(Delegation)
+const delegationJson = (record: DelegationRecord) =>
+  shown({ ...record, scope: record.scopes.join(' ') })
 
 /** The errors of RFC 8628 section 3.5, as problem documents. */
 const refusal = (error: string, detail: string) =>
@@ -347,12 +325,7 @@ const recordRoutes: readonly Route[] = [
     query: PageQuery,
     message: ({ query, principal }) => ({ principal, ...readPage(query) }),
     replies: {
-      listed: reply(
-        200,
-        z.array(Delegation),
-        ({ delegations }) => delegations.map(delegationJson),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(Delegation, ({ delegations }) => delegations.map(delegationJson)),
       may_not_see: mayNotSee,
     },
   }),

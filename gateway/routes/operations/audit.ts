@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { audit } from '../../../actors/operations/audit/protocol.js'
 import { asId } from '../../../actors/domain/ids.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { pageReply, PageQuery, readPage } from '../../request/paging.js'
 import { bytes, type ReplyContext, type Route, reply, route } from '../../route.js'
 
 const PATH = '/api/v1/audit-events'
@@ -111,11 +111,8 @@ export const auditRoutes: readonly Route[] = [
       ...readPage(query),
     }),
     replies: {
-      listed: reply(
-        200,
-        z.array(AuditEvent),
-        ({ events }) => events.map((event) => ({ ...event, actors: [...event.actors] })),
-        ({ next }, context) => nextLink(next, context),
+      listed: pageReply(AuditEvent, ({ events }) =>
+        events.map((event) => ({ ...event, actors: [...event.actors] })),
       ),
     },
   }),

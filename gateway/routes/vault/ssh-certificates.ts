@@ -5,6 +5,7 @@ import { scopeChallenge } from '../../request/authenticate.js'
 import { callerOf } from '../../request/caller.js'
 import { idText } from '../../request/ids.js'
 import { bytes, json, problem, type Route, reply, route } from '../../route.js'
+import { invalidMember } from '../operations/invalid-member.js'
 
 const CREDENTIALS = '/api/v1/vault/credentials'
 const CredentialPath = z.object({ credential_id: z.string().max(64) })
@@ -106,10 +107,7 @@ export const sshCertificatesRoutes: readonly Route[] = [
         valid_before: signed.validBefore.toISOString(),
         ca_public_key: signed.caPublicKey,
       })),
-      invalid: problem(400, 'bad-request', ({ pointer, detail }) => ({
-        detail,
-        errors: [{ pointer: `#${pointer}`, detail }],
-      })),
+      invalid: invalidMember,
       denied: problem(403, 'policy-denied', ({ detail }) => ({ detail })),
       unknown,
     },

@@ -1,7 +1,7 @@
 /** Request bodies and records of the vault routes. */
 import { z } from 'zod'
 import { idText } from '../../request/ids.js'
-import type { Credential, Grant, Lease } from '../../../actors/vault/vault/protocol.js'
+import { presenter } from '../../response/presenter.js'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER
@@ -164,68 +164,7 @@ export const VaultLease = z
   .meta({ id: 'VaultLease' })
 
 /** The fields that grantees see. */
-export function credentialRecord(credential: Credential): z.input<typeof VaultCredential> {
-  return {
-    id: credential.id,
-    tenant_id: credential.tenantId,
-    tenant_name: credential.tenantName,
-    provider: credential.provider,
-    credential_type: credential.credentialType,
-    label: credential.label,
-    auth_scheme: credential.authScheme,
-    allowed_hosts: [...credential.allowedHosts],
-    non_exportable: credential.nonExportable,
-    status: credential.status,
-    metadata: { ...credential.metadata },
-    created_at: credential.createdAt.toISOString(),
-    updated_at: credential.updatedAt.toISOString(),
-    last_used_at: iso(credential.lastUsedAt),
-  }
-}
-
-export function operatorRecord(credential: Credential): z.input<typeof OperatorCredential> {
-  const { caPublicKey, tokenOf } = credential
-  return {
-    ...credentialRecord(credential),
-    ...(caPublicKey === null ? {} : { ca_public_key: caPublicKey }),
-    ...(tokenOf === null ? {} : { token_of: tokenOf }),
-  }
-}
-
-export function grantRecord(grant: Grant): z.input<typeof VaultGrant> {
-  const { methods, pathPrefixes, allowRange, maxRequests, maxBytes } = grant
-  return {
-    id: grant.id,
-    credential_id: grant.credentialId,
-    grantee_type: grant.granteeType,
-    grantee_id: grant.granteeId,
-    capabilities: [...grant.capabilities],
-    ...(methods === null ? {} : { methods: [...methods] }),
-    ...(pathPrefixes === null ? {} : { path_prefixes: [...pathPrefixes] }),
-    allow_range: allowRange,
-    ...(maxRequests === null ? {} : { max_requests: maxRequests }),
-    ...(maxBytes === null ? {} : { max_bytes: maxBytes }),
-    status: grant.status,
-    expires_at: iso(grant.expiresAt),
-    created_at: grant.createdAt.toISOString(),
-    revoked_at: iso(grant.revokedAt),
-  }
-}
-
-export function leaseRecord(lease: Lease): z.input<typeof VaultLease> {
-  return {
-    id: lease.id,
-    credential_id: lease.credentialId,
-    recipient_id: lease.recipientId,
-    byte_budget: lease.byteBudget,
-    bytes_used: lease.bytesUsed,
-    status: lease.status,
-    expires_at: iso(lease.expiresAt),
-    created_at: lease.createdAt.toISOString(),
-    revoked_at: iso(lease.revokedAt),
-  }
-}
-
-function iso(date: Date | null): string | null {
-  return date === null ? null : date.toISOString()
-}
+export const credentialRecord = presenter(VaultCredential)
+export const operatorRecord = presenter(OperatorCredential)
+export const grantRecord = presenter(VaultGrant)
+export const leaseRecord = presenter(VaultLease)

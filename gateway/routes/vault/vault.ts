@@ -1,10 +1,12 @@
 /** Credentials, grants and leases. */
 import { z } from 'zod'
 import { type CredentialFound, vault } from '../../../actors/vault/vault/protocol.js'
+import type { Principal } from '../../../actors/domain/principal.js'
 import { callerOf } from '../../request/caller.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { pageReply, PageQuery, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+import { invalidMember } from '../operations/invalid-member.js'
 import { stepUpNeeded } from '../operations/step-up.js'
 import {
   CreateCredential,
@@ -31,14 +33,6 @@ const operators = { scheme: 'bearer', scopes: ['vault:manage'] } as const
 const operation = { tags: ['Vault'], exposure: 'internal', security: operators } as const
 
 const unknown = problem(404, 'not-found', { detail: 'There is no such credential.' })
-const invalid = problem(
-  400,
-  'bad-request',
-  ({ pointer, detail }: { pointer: string; detail: string }) => ({
-    detail,
-    errors: [{ pointer: `#${pointer}`, detail }],
-  }),
-)
 const ownerRefusals = {
   denied: problem(403, 'policy-denied', ({ detail }: { detail: string }) => ({ detail })),
   direct_token_needed: problem(403, 'forbidden', {
@@ -77,11 +71,8 @@ export const vaultRoutes: readonly Route[] = [
     query: PageQuery,
     message: ({ query, principal }) => ({ principal, ...readPage(query) }),
     replies: {
-      listed: reply(
-        200,
-        z.array(OperatorCredential),
-        ({ credentials, managed }) => credentials.map(managed ? operatorRecord : credentialRecord),
-        ({ next }, context) => nextLink(next, context),
+      listed: pageReply(OperatorCredential, ({ credentials, managed }) =>
+        credentials.map(managed ? operatorRecord : credentialRecord),
       ),
     },
   }),
@@ -114,7 +105,7 @@ export const vaultRoutes: readonly Route[] = [
         ({ credential }) => operatorRecord(credential),
         ({ credential }) => ({ location: `${CREDENTIALS}/${credential.id}` }),
       ),
-      invalid,
+      invalid: invalidMember,
       ...ownerRefusals,
       full: problem(403, 'policy-denied', ({ most }) => ({
         detail: `The tenant has the maximum of ${most} active credentials.`,
@@ -148,14 +139,19 @@ export const vaultRoutes: readonly Route[] = [
     params: CredentialPath,
     body: json(PatchCredential),
     message: (request) => ({
-      caller: callerOf(request),
-      credentialId: request.params.credential_id,
+      ...one(request),
       label: request.body.label,
       allowedHosts: request.body.allowed_hosts,
       metadata: request.body.metadata,
       authScheme: request.body.auth_scheme,
     }),
-    replies: { found, unknown_credential: unknown, invalid, revoked, ...ownerRefusals },
+    replies: {
+      found,
+      unknown_credential: unknown,
+      invalid: invalidMember,
+      revoked,
+      ...ownerRefusals,
+    },
   }),
   route(vault, 'rotateVaultCredential', {
     ...operation,
@@ -168,11 +164,16 @@ export const vaultRoutes: readonly Route[] = [
     params: CredentialPath,
     body: json(RotateCredential),
     message: (request) => ({
-      caller: callerOf(request),
-      credentialId: request.params.credential_id,
+      ...one(request),
       secret: request.body.secret ?? null,
     }),
-    replies: { found, unknown_credential: unknown, invalid, revoked, ...ownerRefusals },
+    replies: {
+      found,
+      unknown_credential: unknown,
+      invalid: invalidMember,
+      revoked,
+      ...ownerRefusals,
+    },
   }),
   route(vault, 'revokeVaultCredential', {
     ...operation,
@@ -181,10 +182,7 @@ export const vaultRoutes: readonly Route[] = [
     operationId: 'revokeVaultCredential',
     summary: 'Revoke a credential with its grants and leases',
     params: CredentialPath,
-    message: (request) => ({
-      caller: callerOf(request),
-      credentialId: request.params.credential_id,
-    }),
+    message: one,
     replies: { found, unknown_credential: unknown },
   }),
   route(vault, 'readVaultCredentialSecret', {
@@ -197,10 +195,7 @@ export const vaultRoutes: readonly Route[] = [
     exposure: 'internal',
     security: { scheme: 'bearer', scopes: ['vault:manage'], direct: 'required' },
     params: CredentialPath,
-    message: (request) => ({
-      caller: callerOf(request),
-      credentialId: request.params.credential_id,
-    }),
+    message: one,
     replies: {
       secret: reply(200, CredentialSecret, ({ credentialId, secret }) => ({
         id: credentialId,
@@ -224,12 +219,7 @@ export const vaultRoutes: readonly Route[] = [
       ...readPage(query),
     }),
     replies: {
-      listed: reply(
-        200,
-        z.array(VaultGrant),
-        ({ grants }) => grants.map(grantRecord),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(VaultGrant, ({ grants }) => grants.map(grantRecord)),
       unknown_credential: unknown,
     },
   }),
@@ -243,8 +233,7 @@ export const vaultRoutes: readonly Route[] = [
     params: CredentialPath,
     body: json(CreateGrant),
     message: (request) => ({
-      caller: callerOf(request),
-      credentialId: request.params.credential_id,
+      ...one(request),
       granteeType: request.body.grantee_type,
       granteeId: request.body.grantee_id,
       capabilities: request.body.capabilities ?? null,
@@ -264,7 +253,7 @@ export const vaultRoutes: readonly Route[] = [
         ({ grant }) => ({ location: `${CREDENTIALS}/${grant.credentialId}/grants` }),
       ),
       unknown_credential: unknown,
-      invalid,
+      invalid: invalidMember,
       revoked,
       ...grantRefusals,
       ...idempotencyRefusals,
@@ -300,12 +289,7 @@ export const vaultRoutes: readonly Route[] = [
       ...readPage(query),
     }),
     replies: {
-      listed: reply(
-        200,
-        z.array(VaultLease),
-        ({ leases }) => leases.map(leaseRecord),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(VaultLease, ({ leases }) => leases.map(leaseRecord)),
       unknown_credential: unknown,
     },
   }),
@@ -319,8 +303,7 @@ export const vaultRoutes: readonly Route[] = [
     params: CredentialPath,
     body: json(CreateLease),
     message: (request) => ({
-      caller: callerOf(request),
-      credentialId: request.params.credential_id,
+      ...one(request),
       recipientId: request.body.recipient_id,
       byteBudget: request.body.byte_budget,
       expiresAt: dateOf(request.body.expires_at),
@@ -334,7 +317,7 @@ export const vaultRoutes: readonly Route[] = [
         ({ lease }) => ({ location: `${CREDENTIALS}/${lease.credentialId}/leases` }),
       ),
       unknown_credential: unknown,
-      invalid,
+      invalid: invalidMember,
       revoked,
       ...grantRefusals,
       ...idempotencyRefusals,
@@ -357,6 +340,14 @@ export const vaultRoutes: readonly Route[] = [
     },
   }),
 ]
+
+function one(request: {
+  readonly principal: Principal
+  readonly clientAddress: string
+  readonly params: { readonly credential_id: string }
+}) {
+  return { caller: callerOf(request), credentialId: request.params.credential_id }
+}
 
 function dateOf(time: string | null | undefined): Date | null {
   return time === null || time === undefined ? null : new Date(time)

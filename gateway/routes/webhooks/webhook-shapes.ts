@@ -1,10 +1,7 @@
 /** Schemas of the webhook routes. docs/reference/webhooks.md. */
 import { z } from 'zod'
-import type {
-  Delivery,
-  TenantEvent,
-  Webhook,
-} from '../../../actors/webhooks/subscriptions/protocol.js'
+import type { TenantEvent } from '../../../actors/webhooks/subscriptions/protocol.js'
+import { presenter } from '../../response/presenter.js'
 
 const DESCRIPTION_MAX = 500
 const OVERLAP_SECS = 86_400
@@ -105,44 +102,8 @@ export function draftOf(body: z.output<typeof ReplaceWebhook>) {
   return { url, eventTypes, description, active }
 }
 
-export function webhookRecord(webhook: Webhook): z.input<typeof WebhookRecord> {
-  return {
-    id: webhook.id,
-    tenant_id: webhook.tenantId,
-    url: webhook.url,
-    event_types: [...webhook.eventTypes],
-    description: webhook.description,
-    active: webhook.active,
-    created_at: webhook.createdAt.toISOString(),
-    updated_at: webhook.updatedAt.toISOString(),
-    secret_last_rotated_at: webhook.secretLastRotatedAt.toISOString(),
-  }
-}
-
-export function deliveryRecord(delivery: Delivery): z.input<typeof DeliveryRecord> {
-  return {
-    id: delivery.id,
-    webhook_id: delivery.webhookId,
-    event_id: delivery.eventId,
-    event_type: delivery.eventType,
-    status: delivery.status,
-    attempt_count: delivery.attemptCount,
-    max_attempts: delivery.maxAttempts,
-    response_status: delivery.responseStatus,
-    error: delivery.error,
-    duration_ms: delivery.durationMs,
-    next_attempt_at: delivery.nextAttemptAt?.toISOString() ?? null,
-    last_attempt_at: delivery.lastAttemptAt?.toISOString() ?? null,
-    delivered_at: delivery.deliveredAt?.toISOString() ?? null,
-    created_at: delivery.createdAt.toISOString(),
-    attempts: delivery.attempts.map((attempt) => ({
-      attempted_at: attempt.attemptedAt.toISOString(),
-      response_status: attempt.responseStatus,
-      duration_ms: attempt.durationMs,
-      error: attempt.error,
-    })),
-  }
-}
+export const webhookRecord = presenter(WebhookRecord)
+export const deliveryRecord = presenter(DeliveryRecord)
 
 /** An event in the envelope that subscriptions receive, with its number. */
 export const EventRecord = z.object({

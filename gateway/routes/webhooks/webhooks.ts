@@ -4,7 +4,7 @@ import { EVENT_TYPES } from '../../../actors/domain/events.js'
 import type { Principal } from '../../../actors/domain/principal.js'
 import { webhooks } from '../../../actors/webhooks/subscriptions/protocol.js'
 import { callerOf } from '../../request/caller.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { pageReply, PageQuery, readPage } from '../../request/paging.js'
 import { choice, empty, json, problem, type Route, reply, route } from '../../route.js'
 import {
   CreateWebhook,
@@ -19,6 +19,8 @@ import {
   WebhookRecord,
   webhookRecord,
 } from './webhook-shapes.js'
+import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+import { invalidMember } from '../operations/invalid-member.js'
 import { EVENTS_MAX, eventsQuery } from '../events-query.js'
 
 const tags = ['Webhooks'] as const
@@ -39,20 +41,6 @@ const capabilities = ['webhooks'] as const
 const unknown = problem(404, 'not-found', {
   detail: 'The subscription or delivery does not exist in this tenant.',
 })
-const invalid = problem<{ pointer: string; detail: string }, 'bad-request'>(
-  400,
-  'bad-request',
-  ({ pointer, detail }) => ({ detail, errors: [{ pointer: `#${pointer}`, detail }] }),
-)
-const idempotencyRefused = {
-  idempotency_mismatch: problem(422, 'unprocessable-content', {
-    detail: 'This idempotency key was used with another body.',
-  }),
-  idempotency_in_progress: problem(409, 'conflict', {
-    detail: 'The first request with this idempotency key is still running.',
-    retryAfterSecs: 1,
-  }),
-} as const
 const conflict = (detail: string) => problem(409, 'conflict', { detail })
 const replayRefused = choice(
   ({ reason }: { reason: 'inactive' | 'waiting' | 'test' | 'too_old' }) => reason,
@@ -80,12 +68,7 @@ export const webhookRoutes: readonly Route[] = [
     query: PageQuery,
     message: ({ query, principal }) => ({ tenantId: principal.tenantId, ...readPage(query) }),
     replies: {
-      listed: reply(
-        200,
-        z.array(WebhookRecord),
-        (listed) => listed.webhooks.map(webhookRecord),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(WebhookRecord, (listed) => listed.webhooks.map(webhookRecord)),
     },
   }),
   route(webhooks, 'createWebhook', {
@@ -116,11 +99,11 @@ export const webhookRoutes: readonly Route[] = [
         }),
         ({ webhook }) => ({ location: `/api/v1/webhooks/${webhook.id}` }),
       ),
-      invalid,
+      invalid: invalidMember,
       too_many: problem(409, 'conflict', ({ max }) => ({
         detail: `A tenant has at most ${max} subscriptions.`,
       })),
-      ...idempotencyRefused,
+      ...idempotencyRefusals,
     },
   }),
   route(webhooks, 'getWebhook', {
@@ -151,7 +134,7 @@ export const webhookRoutes: readonly Route[] = [
     message: (request) => ({ ...managed(request), draft: draftOf(request.body) }),
     replies: {
       replaced: reply(200, WebhookRecord, ({ webhook }) => webhookRecord(webhook)),
-      invalid,
+      invalid: invalidMember,
       unknown,
     },
   }),
@@ -200,7 +183,7 @@ export const webhookRoutes: readonly Route[] = [
         error: 'share_exhausted',
         retryAfterSecs: 5,
       }),
-      ...idempotencyRefused,
+      ...idempotencyRefusals,
     },
   }),
   route(webhooks, 'listWebhookDeliveries', {
@@ -223,12 +206,7 @@ export const webhookRoutes: readonly Route[] = [
       eventType: request.query.event_type ?? null,
     }),
     replies: {
-      listed: reply(
-        200,
-        z.array(DeliveryRecord),
-        (listed) => listed.deliveries.map(deliveryRecord),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: pageReply(DeliveryRecord, (listed) => listed.deliveries.map(deliveryRecord)),
       unknown,
     },
   }),
@@ -272,7 +250,7 @@ export const webhookRoutes: readonly Route[] = [
           previous_secret_expires_at: rotated.previousExpiresAt.toISOString(),
         }),
       ),
-      invalid,
+      invalid: invalidMember,
       unknown,
     },
   }),
