@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { connect, type IncomingHttpHeaders, sensitiveHeaders } from 'node:http2'
 import test from 'ava'
 import { PROBLEM_TYPES } from '../../gateway/response/problems.js'
-import { onEachTransport, openStage } from './stage.js'
+import { onEachTransport, type OnTransport, openStage } from './stage.js'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-onEachTransport(test, {}, ({ on, call, transport, stage }) => {
+function successes({ on, call, transport, stage }: OnTransport): void {
   test(on('the transport asked for is the one in use'), async (t) => {
     await call({ path: '/hello' })
     t.is(stage().transport, transport)
@@ -39,43 +39,6 @@ onEachTransport(test, {}, ({ on, call, transport, stage }) => {
       Array.from({ length: 200 }, () => call({ path: '/health/live' })),
     )
     t.is(new Set(replies.map(({ headers }) => headers['x-request-id'])).size, 200)
-  })
-
-  test(on('an unknown path is a 404 problem with all its members'), async (t) => {
-    const { status, headers, json } = await call({ path: '/nothing/here?with=query' })
-    const body = json()
-    t.is(status, 404)
-    t.is(headers['content-type'], 'application/problem+json')
-    t.is(headers['cache-control'], 'no-store')
-    t.like(body as object, {
-      type: 'https://id.test/errors/not-found',
-      title: 'Not found',
-      status: 404,
-      instance: '/nothing/here',
-      error: 'not_found',
-      request_id: headers['x-request-id'],
-    })
-  })
-
-  test(on('an unknown path is a page for who reads pages'), async (t) => {
-    const accept = 'text/html,application/xhtml+xml,*/*;q=0.8'
-    const { status, headers, text } = await call({ path: '/nothing', headers: { accept } })
-    t.is(status, 404)
-    t.is(headers['content-type'], 'text/html; charset=utf-8')
-    t.regex(headers['content-security-policy']!, /frame-ancestors 'none'/)
-    t.true(text.includes(headers['x-request-id']!))
-    t.true(text.includes('This page does not exist.'))
-    const program = await call({ path: '/nothing', headers: { accept: '*/*' } })
-    t.is(program.headers['content-type'], 'application/problem+json')
-  })
-
-  test(on('a known path with another method is 405 and tells what is allowed'), async (t) => {
-    const { status, headers, json } = await call({ method: 'DELETE', path: '/hello' })
-    t.is(status, 405)
-    t.is(headers['allow'], 'GET, HEAD, OPTIONS')
-    t.is(json()['error'] as unknown, 'method_not_allowed')
-    const unknown = await call({ method: 'PROPFIND', path: '/hello' })
-    t.is(unknown.status, 405)
   })
 
   test(on('HEAD has the headers of GET and no body'), async (t) => {
@@ -127,6 +90,45 @@ onEachTransport(test, {}, ({ on, call, transport, stage }) => {
     t.is(text, '')
     t.is(headers['content-length'], undefined)
   })
+}
+
+function problems({ on, call }: OnTransport): void {
+  test(on('an unknown path is a 404 problem with all its members'), async (t) => {
+    const { status, headers, json } = await call({ path: '/nothing/here?with=query' })
+    const body = json()
+    t.is(status, 404)
+    t.is(headers['content-type'], 'application/problem+json')
+    t.is(headers['cache-control'], 'no-store')
+    t.like(body as object, {
+      type: 'https://id.test/errors/not-found',
+      title: 'Not found',
+      status: 404,
+      instance: '/nothing/here',
+      error: 'not_found',
+      request_id: headers['x-request-id'],
+    })
+  })
+
+  test(on('an unknown path is a page for who reads pages'), async (t) => {
+    const accept = 'text/html,application/xhtml+xml,*/*;q=0.8'
+    const { status, headers, text } = await call({ path: '/nothing', headers: { accept } })
+    t.is(status, 404)
+    t.is(headers['content-type'], 'text/html; charset=utf-8')
+    t.regex(headers['content-security-policy']!, /frame-ancestors 'none'/)
+    t.true(text.includes(headers['x-request-id']!))
+    t.true(text.includes('This page does not exist.'))
+    const program = await call({ path: '/nothing', headers: { accept: '*/*' } })
+    t.is(program.headers['content-type'], 'application/problem+json')
+  })
+
+  test(on('a known path with another method is 405 and tells what is allowed'), async (t) => {
+    const { status, headers, json } = await call({ method: 'DELETE', path: '/hello' })
+    t.is(status, 405)
+    t.is(headers['allow'], 'GET, HEAD, OPTIONS')
+    t.is(json()['error'] as unknown, 'method_not_allowed')
+    const unknown = await call({ method: 'PROPFIND', path: '/hello' })
+    t.is(unknown.status, 405)
+  })
 
   test(on('a defect is a 500 problem that tells nothing of itself'), async (t) => {
     const { status, headers, text, json } = await call({ path: '/break' })
@@ -175,6 +177,11 @@ onEachTransport(test, {}, ({ on, call, transport, stage }) => {
       t.true(status === 404 || status === 400, `${name} gave ${status}`)
     }
   })
+}
+
+onEachTransport(test, {}, (given) => {
+  successes(given)
+  problems(given)
 })
 
 test('http2: fields that differ in each answer stay out of the table of the client', async (t) => {

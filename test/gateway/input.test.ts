@@ -1,9 +1,7 @@
 import test from 'ava'
-import { onEachTransport } from './stage.js'
+import { onEachTransport, type OnTransport } from './stage.js'
 
-onEachTransport(test, {}, ({ on, call, postJson }) => {
-  const octets = { 'content-type': 'application/octet-stream' }
-
+function jsonBodies({ on, call, postJson }: OnTransport): void {
   test(on('a JSON body is checked and each offence is pointed at'), async (t) => {
     const good = await postJson('/echo', { text: 'hi', unknown: true })
     t.is(good.status, 201)
@@ -108,6 +106,10 @@ onEachTransport(test, {}, ({ on, call, postJson }) => {
       t.is(status, expected)
     })
   }
+}
+
+function sizes({ on, call, postJson }: OnTransport): void {
+  const octets = { 'content-type': 'application/octet-stream' }
 
   test(on('a body up to the limit arrives whole'), async (t) => {
     for (const size of [0, 1, 64 * 1024, 64 * 1024 + 1, 256 * 1024]) {
@@ -142,7 +144,9 @@ onEachTransport(test, {}, ({ on, call, postJson }) => {
     t.is(json()['error'] as unknown, 'payload_too_large')
     t.is(typeof json()['error_description'], 'string')
   })
+}
 
+function parameters({ on, call }: OnTransport): void {
   test(on('path, query and headers are checked and handed on decoded'), async (t) => {
     const { status, json } = await call({
       method: 'POST',
@@ -203,7 +207,9 @@ onEachTransport(test, {}, ({ on, call, postJson }) => {
     t.is(status, 400)
     t.like(json() as object, { errors: [{ pointer: 'header:x-probe' }] })
   })
+}
 
+function forms({ on, call }: OnTransport): void {
   const postForm = (path: string, body: string) =>
     call({
       method: 'POST',
@@ -241,7 +247,9 @@ onEachTransport(test, {}, ({ on, call, postJson }) => {
     t.is((await postForm('/oauth/token', `grant_type=good&${form(199)}`)).status, 200)
     t.is((await postForm('/oauth/token', `grant_type=good&${form(200)}`)).status, 400)
   })
+}
 
+function headers({ on, call, postJson }: OnTransport): void {
   test(on('an idempotency key reaches the actor and a replay is marked'), async (t) => {
     const fresh = await postJson('/echo', { text: 'a' }, { 'idempotency-key': 'first' })
     t.is(fresh.status, 201)
@@ -274,4 +282,12 @@ onEachTransport(test, {}, ({ on, call, postJson }) => {
       else t.pass()
     }
   })
+}
+
+onEachTransport(test, {}, (given) => {
+  jsonBodies(given)
+  sizes(given)
+  parameters(given)
+  forms(given)
+  headers(given)
 })

@@ -4,7 +4,7 @@
  * made twice or lost, and our ledger equals the provider's books.
  */
 import test, { type ExecutionContext } from 'ava'
-import { svc } from '../../flows/vault/command.js'
+import { svcBeside } from '../../flows/vault/command.js'
 import {
   type Called,
   type Mishap,
@@ -31,21 +31,8 @@ test.after.always(async () => {
 const { database } = running.db
 
 /** A process that does the background work. One is killed and replaced by another. */
-async function worker(t: ExecutionContext) {
-  const one = svc(t, {
-    environment: {
-      ...environment,
-      ...running.kms.environment,
-      DATABASE_URL: running.db.url,
-      SVC_RUNTIME_PLANE: 'async',
-      SVC_SERVER__PORT: String(await freePort()),
-      SVC_OIDC__ISSUER_URL: running.issuer,
-      SVC_DATABASE__MAX_CONNECTIONS: '4',
-      SVC_DATABASE__MIN_CONNECTIONS: '0',
-    },
-  })
-  await one.ready()
-  return one
+function worker(t: ExecutionContext) {
+  return svcBeside(t, running, { ...environment, SVC_RUNTIME_PLANE: 'async' })
 }
 
 /** Makes the next call of a kind hang. @returns a promise that resolves when it is reached. */
@@ -170,18 +157,13 @@ for (const mishap of ['hang_before', 'hang_after'] as const) {
     const chargeId = opened['charge_id']
     const path = new URL(String(opened['checkout_url'])).pathname
     const port = await freePort()
-    const front = svc(t, {
-      environment: {
-        ...environment,
-        ...running.kms.environment,
-        DATABASE_URL: running.db.url,
-        SVC_SERVER__PORT: String(port),
-        SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
-        SVC_OIDC__ISSUER_URL: `http://localhost:${port}`,
-        SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false',
-      },
+    const front = await svcBeside(t, running, {
+      ...environment,
+      SVC_SERVER__PORT: String(port),
+      SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
+      SVC_OIDC__ISSUER_URL: `http://localhost:${port}`,
+      SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false',
     })
-    await front.ready()
     const buyer = shop.browserAt(`http://localhost:${port}`)
     const reached = hangAt(({ path: to }) => to === '/v1/checkout/sessions', mishap)
     const pressed = buyer.submit(await buyer.get(path), { rail: 'card' }).catch(() => undefined)

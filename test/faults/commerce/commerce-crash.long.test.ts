@@ -5,10 +5,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
-import { svc } from '../../flows/vault/command.js'
+import { svcBeside } from '../../flows/vault/command.js'
 import { sql } from '../../support/storage/sql.js'
 import { ownService } from '../../support/service/own-service.js'
-import { freePort } from '../../support/service.js'
 import { COMMERCE, openShop, PUBLIC } from '../../support/commerce/shop.js'
 import { auditBooks } from '../../support/commerce/checkout-fixture.js'
 import { IS_LONG } from '../../support/runs.js'
@@ -27,7 +26,7 @@ test(`of ${SUBSCRIPTIONS} renewals none is lost or doubled by ${KILLS} kills`, a
     await shop.api.close()
     await running.end()
   })
-  const { db, kms } = running
+  const { db } = running
   const { tenantId } = shop.workspace
   const priceId = await shop.price({ recurring: { interval: 'year' }, amount_minor: 500 })
   for (let count = 0; count < SUBSCRIPTIONS; count += 1) {
@@ -37,22 +36,7 @@ test(`of ${SUBSCRIPTIONS} renewals none is lost or doubled by ${KILLS} kills`, a
     })
     await shop.pay(body['checkout_url'])
   }
-  const start = async () => {
-    const one = svc(t, {
-      environment: {
-        ...COMMERCE,
-        ...kms.environment,
-        DATABASE_URL: db.url,
-        SVC_RUNTIME_PLANE: 'async',
-        SVC_SERVER__PORT: String(await freePort()),
-        SVC_OIDC__ISSUER_URL: running.issuer,
-        SVC_DATABASE__MAX_CONNECTIONS: '4',
-        SVC_DATABASE__MIN_CONNECTIONS: '0',
-      },
-    })
-    await one.ready()
-    return one
-  }
+  const start = () => svcBeside(t, running, { ...COMMERCE, SVC_RUNTIME_PLANE: 'async' })
   /** Advances time: future work becomes due. */
   const makeDue = async () => {
     await sql(db.database, `update subscriptions set due_at = now() where due_at is not null`)

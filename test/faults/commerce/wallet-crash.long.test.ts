@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
-import { svc } from '../../flows/vault/command.js'
+import { svcBeside } from '../../flows/vault/command.js'
 import { type Answer, apiOf } from '../../support/api.js'
 import { NETWORK, newAccount } from '../../support/commerce/chain.js'
 import { budget, walletAgent, WALLETS } from '../../support/commerce/wallet.js'
@@ -36,22 +36,12 @@ test(`of ${PAYMENTS} payments ${PAID} are signed, once each, in ${KILLS} kills`,
   const policy = { recipients: [payTo], budgets: [budget(USDC, 1n, BigInt(PAID))] }
   const agent = await walletAgent(api, workspace, policy)
   const port = await freePort()
-  const start = async () => {
-    const one = svc(t, {
-      environment: {
-        ...WALLETS,
-        ...holder.kms.environment,
-        DATABASE_URL: holder.db.url,
-        SVC_SERVER__PORT: String(port),
-        SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
-        SVC_OIDC__ISSUER_URL: holder.issuer,
-        SVC_DATABASE__MAX_CONNECTIONS: '8',
-        SVC_DATABASE__MIN_CONNECTIONS: '0',
-      },
+  const start = () =>
+    svcBeside(t, holder, {
+      ...WALLETS,
+      SVC_SERVER__PORT: String(port),
+      SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
     })
-    await one.ready()
-    return one
-  }
   let signer = await start()
 
   const offer = { scheme: 'exact', network: NETWORK, asset: USDC, payTo, amount: '1' }

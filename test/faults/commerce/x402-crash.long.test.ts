@@ -6,7 +6,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
-import { svc } from '../../flows/vault/command.js'
+import { svcBeside } from '../../flows/vault/command.js'
 import { sharedChain } from '../../support/commerce/chain.js'
 import { type Mischief, startFacilitator } from '../../support/commerce/facilitator.js'
 import { chainEnvironment } from '../../support/commerce/market.js'
@@ -47,24 +47,10 @@ test(`of ${PAYMENTS} payments none is lost or settled twice in ${KILLS} kills`, 
     await holder.end()
     await facilitator.close()
   })
-  const { db, kms } = holder
+  const { db } = holder
   const port = await freePort()
   const baseUrl = `http://127.0.0.1:${port}`
-  const start = async () => {
-    const one = svc(t, {
-      environment: {
-        ...environment,
-        ...kms.environment,
-        DATABASE_URL: db.url,
-        SVC_SERVER__PORT: String(port),
-        SVC_OIDC__ISSUER_URL: holder.issuer,
-        SVC_DATABASE__MAX_CONNECTIONS: '8',
-        SVC_DATABASE__MIN_CONNECTIONS: '0',
-      },
-    })
-    await one.ready()
-    return one
-  }
+  const start = () => svcBeside(t, holder, { ...environment, SVC_SERVER__PORT: String(port) })
   let seller = await start()
 
   // It is killed after a number of settlements: before the facilitator acts, or after.

@@ -8,7 +8,7 @@ import test, { type ExecutionContext } from 'ava'
 import { Client } from 'pg'
 import { request } from 'undici'
 import { WORKSPACE_APPLICATION_SCOPES } from '../../../actors/domain/scopes.js'
-import { svc } from '../../flows/vault/command.js'
+import { svcBeside } from '../../flows/vault/command.js'
 import { type Answer, apiOf, type Json } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { ownToken } from '../../support/agents/delegation.js'
@@ -115,18 +115,10 @@ for (const [step, { trigger, committed }] of Object.entries(STEPS)) {
     }
     t.teardown(drop)
     const port = String(await freePort())
-    const doomed = svc(t, {
-      environment: {
-        ...running.kms.environment,
-        DATABASE_URL: running.db.url,
-        SVC_SERVER__PORT: port,
-        SVC_OIDC__ISSUER_URL: running.issuer,
-        SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
-        SVC_DATABASE__MAX_CONNECTIONS: '6',
-        SVC_DATABASE__MIN_CONNECTIONS: '0',
-      },
+    const doomed = await svcBeside(t, running, {
+      SVC_SERVER__PORT: port,
+      SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',
     })
-    await doomed.ready()
 
     await holder.query('select pg_advisory_lock($1)', [LOCK])
     await run(`create ${kind} test_hold ${trigger} execute function test_hold()`)

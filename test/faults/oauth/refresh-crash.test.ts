@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'ava'
 import { request } from 'undici'
-import { svc } from '../../flows/vault/command.js'
+import { svcBeside } from '../../flows/vault/command.js'
 import { UPSTREAM_CERT, UPSTREAM_NAME } from '../../actors/vault/egress/loopback-tls.js'
 import { egressHouse, settingOf } from '../../support/vault/egress.js'
 import { sql } from '../../support/storage/sql.js'
@@ -31,7 +31,7 @@ test('a process killed during a refresh loses nothing that the upstream returns 
   const ca = join(folder, 'ca.pem')
   await writeFile(config, `[vault.egress_dns_overrides]\n"${UPSTREAM_NAME}" = "127.0.0.1"\n`)
   await writeFile(ca, UPSTREAM_CERT)
-  const { db, kms, issuer } = resources.running
+  const { db, issuer } = resources.running
   const setting = await settingOf(resources, {
     credential_type: 'oauth2',
     auth_scheme: undefined,
@@ -47,21 +47,13 @@ test('a process killed during a refresh loses nothing that the upstream returns 
     resource: `urn:svc:vault:credential:${setting.credentialId}`,
   }
   const port = String(await freePort())
-  const doomed = svc(t, {
-    environment: {
-      ...kms.environment,
-      DATABASE_URL: db.url,
-      SVC_CONFIG_FILE: config,
-      SVC_SERVER__PORT: port,
-      SVC_OIDC__ISSUER_URL: issuer,
-      SVC_DATABASE__MAX_CONNECTIONS: '6',
-      SVC_DATABASE__MIN_CONNECTIONS: '0',
-      SVC_VAULT__EGRESS_ALLOW_PRIVATE_NETWORKS: 'true',
-      SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
-      SVC_VAULT__EGRESS_CA_PEM_PATH: ca,
-    },
+  const doomed = await svcBeside(t, resources.running, {
+    SVC_CONFIG_FILE: config,
+    SVC_SERVER__PORT: port,
+    SVC_VAULT__EGRESS_ALLOW_PRIVATE_NETWORKS: 'true',
+    SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
+    SVC_VAULT__EGRESS_CA_PEM_PATH: ca,
   })
-  await doomed.ready()
   // The upstream has rotated, and the process dies before it gets the response.
   let given = 0
   upstream.answer(async ({ form: asked }) => {

@@ -86,8 +86,11 @@ const holds =
   ({ thread, heap }: ThreadHeap) =>
     flock.search(thread, heap).some((each) => each.canary === canary)
 
-/** @returns a call that is still running. */
-async function traffic(service: SeparateService, upstream: string): Promise<RunningCall> {
+/** What the steps share. */
+type Site = Awaited<ReturnType<typeof openSite>>
+
+/** A workspace, and requests whose answers are searched. */
+async function openSite(service: SeparateService, upstream: string) {
   const at = { ...service, ca: undefined, issuer: service.baseUrl } as unknown as TestService
   const api = apiOf(at, oneRequestEach)
   /** Sends a request, and searches the response except for the values that it must contain. */
@@ -111,8 +114,46 @@ async function traffic(service: SeparateService, upstream: string): Promise<Runn
   flock.plant('workspace token', token.split('.')[2]!)
   const fixture = workspace.body['fixture_end_user'] as { email: string; password: string }
   flock.plant('password', fixture.password)
+  return { service, upstream, at, api, call, workspace, token, tenantId, operator, fixture }
+}
 
-  // An agent: its proof, signature, refresh token and all rotations.
+/** @returns a call that is still running. */
+async function traffic(service: SeparateService, upstream: string): Promise<RunningCall> {
+  const site = await openSite(service, upstream)
+  const { api, call, token, operator } = site
+  const agent = await agentLogin(site)
+  await personLogin(site)
+  const usable = await vaultOf(site, agent)
+  await egressCalls(site, agent, usable)
+  await sshCertificate(site, agent)
+  await webhooks(site)
+  for (const path of [
+    CREDENTIALS,
+    '/api/v1/webhooks',
+    '/api/v1/audit-events?limit=100',
+    '/api/v1/audit-events/export',
+    '/api/v1/applications',
+    '/api/v1/capabilities',
+  ]) {
+    await call('GET', path, token)
+    await call('GET', path, operator)
+  }
+  const metrics = await api.get('/metrics', METRICS_TOKEN)
+  found.push(...flock.search('metrics', JSON.stringify(metrics.body)))
+  const [kept, ...others] = usable
+  for (const id of others) await call('POST', `${CREDENTIALS}/${id}/revoke`, token, {})
+  const running = await callThatGoesOn(service, { token: agent.direct, id: kept!, upstream })
+  return {
+    async end() {
+      await running.end()
+      await call('POST', `${CREDENTIALS}/${kept}/revoke`, token, {})
+      await api.close()
+    },
+  }
+}
+
+/** An agent: its proof, signature, refresh token and all rotations. */
+async function agentLogin({ service, api, call, workspace, tenantId }: Site) {
   const { key, agentId } = await api.register(tenantId)
   const proof = key.registration({ issuer: service.baseUrl, tenantId }).key_ownership_proof
   flock.plant('ownership proof', proof)
@@ -149,37 +190,53 @@ async function traffic(service: SeparateService, upstream: string): Promise<Runn
   await api.form('/oauth/token', grant, basic(String(workspace.body['client_secret'])))
   await api.form('/oauth/token', grant, basic(wordOf('wrong client secret')))
   await api.get('/api/v1/agents/me', wordOf('nobodys-token'))
+  return { key, agentId, direct }
+}
 
-  // People: the right password and a wrong one.
+type LoggedIn = Awaited<ReturnType<typeof agentLogin>>
+
+/** People: the right password and a wrong one. */
+async function personLogin({ at, workspace, fixture }: Site): Promise<void> {
   const human = { tenantSlug: String(workspace.body['tenant_slug']), email: fixture.email }
   const browser = openBrowser(at)
   await signIn(browser, { ...human, password: wordOf('wrong password') }).catch(() => undefined)
   await signIn(browser, { ...human, password: fixture.password })
+}
 
-  // The vault: every type and scheme, rotated, refused, revoked.
-  const create = async (name: string, more: Json, allowed: readonly string[] = []) => {
-    const made = await call(
-      'POST',
-      CREDENTIALS,
-      token,
-      {
-        provider: 'upstream',
-        credential_type: 'api_key',
-        label: name,
-        allowed_hosts: [UPSTREAM_NAME],
-        ...more,
-      },
-      allowed,
-      { 'idempotency-key': `create-${name}` },
-    )
-    if (made.status !== 201) return undefined
-    const id = String(made.body['id'])
-    await call('POST', `${CREDENTIALS}/${id}/grants`, token, {
-      grantee_type: 'agent',
-      grantee_id: agentId,
-    })
-    return id
-  }
+/** Creates a credential that the agent may use. */
+async function credential(
+  { call, token }: Site,
+  { agentId }: LoggedIn,
+  name: string,
+  more: Json,
+): Promise<string | undefined> {
+  const made = await call(
+    'POST',
+    CREDENTIALS,
+    token,
+    {
+      provider: 'upstream',
+      credential_type: 'api_key',
+      label: name,
+      allowed_hosts: [UPSTREAM_NAME],
+      ...more,
+    },
+    [],
+    { 'idempotency-key': `create-${name}` },
+  )
+  if (made.status !== 201) return undefined
+  const id = String(made.body['id'])
+  await call('POST', `${CREDENTIALS}/${id}/grants`, token, {
+    grantee_type: 'agent',
+    grantee_id: agentId,
+  })
+  return id
+}
+
+/** The vault: every type and scheme, rotated, refused, revoked. */
+async function vaultOf(site: Site, agent: LoggedIn): Promise<readonly string[]> {
+  const { call, token } = site
+  const create = (name: string, more: Json) => credential(site, agent, name, more)
   const usable: string[] = []
   const schemes = {
     bearer: wordOf('bearer'),
@@ -213,8 +270,15 @@ async function traffic(service: SeparateService, upstream: string): Promise<Runn
   })
 
   demand(usable.length === 4 && open !== undefined, `only ${usable.length} credentials`)
+  return usable
+}
 
-  // Egress: echoing, redirecting and failing upstreams, by both routes, buffered and streamed.
+/** Egress: echoing, redirecting and failing upstreams, by both routes, buffered and streamed. */
+async function egressCalls(
+  { service, upstream, api, workspace, tenantId }: Site,
+  { key, agentId, direct }: LoggedIn,
+  usable: readonly string[],
+): Promise<void> {
   const person = await present(api, fixtureOf(workspace))
   flock.plant('authenticator', person.secret)
   const plain = await api.login(key, { tenant_id: tenantId, agent_id: agentId })
@@ -225,13 +289,16 @@ async function traffic(service: SeparateService, upstream: string): Promise<Runn
   for (const [nth, id] of usable.entries()) {
     found.push(...(await proxied(service, flock, { ...callers, id, heavy: nth === 0 })))
   }
+}
 
-  // SSH: a certificate authority and a signed certificate.
+/** SSH: a certificate authority and a signed certificate. */
+async function sshCertificate(site: Site, agent: LoggedIn): Promise<void> {
+  const { api, workspace } = site
   const { privateKey } = freshKeyPair('ed25519')
   const pem = String(privateKey.export({ type: 'pkcs8', format: 'pem' }))
   flock.plant('authority key', pem.split('\n')[1]!)
   flock.plant('authority seed', String(createPrivateKey(pem).export({ format: 'jwk' }).d))
-  const authority = await create('authority', {
+  const authority = await credential(site, agent, 'authority', {
     credential_type: 'ssh_ca',
     secret: pem,
     allowed_hosts: undefined,
@@ -244,8 +311,10 @@ async function traffic(service: SeparateService, upstream: string): Promise<Runn
   demand(signed.status === 200, JSON.stringify(signed.body))
   const block = String(signed.body['private_key'] ?? '').split('\n')
   flock.plant('signed key', block[3]!)
+}
 
-  // Webhooks: supplied and generated secrets, rotated.
+/** Webhooks: supplied and generated secrets, rotated. */
+async function webhooks({ api, call, token }: Site): Promise<void> {
   const secret = `whsec_${Buffer.from(wordOf('webhook secret')).toString('base64')}`
   const hook = { url: 'https://receiver.example/svc', event_types: ['*'] }
   const given = await call('POST', '/api/v1/webhooks', token, { ...hook, secret })
@@ -254,30 +323,6 @@ async function traffic(service: SeparateService, upstream: string): Promise<Runn
   for (const { body } of [given, made]) {
     await call('GET', `/api/v1/webhooks/${String(body['id'])}`, token)
     await call('POST', `/api/v1/webhooks/${String(body['id'])}/test`, token, {})
-  }
-
-  for (const path of [
-    CREDENTIALS,
-    '/api/v1/webhooks',
-    '/api/v1/audit-events?limit=100',
-    '/api/v1/audit-events/export',
-    '/api/v1/applications',
-    '/api/v1/capabilities',
-  ]) {
-    await call('GET', path, token)
-    await call('GET', path, operator)
-  }
-  const metrics = await api.get('/metrics', METRICS_TOKEN)
-  found.push(...flock.search('metrics', JSON.stringify(metrics.body)))
-  const [kept, ...others] = usable
-  for (const id of others) await call('POST', `${CREDENTIALS}/${id}/revoke`, token, {})
-  const running = await callThatGoesOn(service, { token: direct, id: kept!, upstream })
-  return {
-    async end() {
-      await running.end()
-      await call('POST', `${CREDENTIALS}/${kept}/revoke`, token, {})
-      await api.close()
-    },
   }
 }
 

@@ -11,7 +11,7 @@ import {
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { APPENDING } from '../../../storage/platform/outbox.js'
-import { svc } from '../../flows/vault/command.js'
+import { svcBeside } from '../../flows/vault/command.js'
 import { callerOf } from '../../support/agents/journey.js'
 import { relayTo } from '../../support/storage/database-relay.js'
 import {
@@ -56,18 +56,12 @@ for (const { killAfter, limits } of KILLS) {
   test.serial(`a process is killed in its call ${killAfter}, ${name}`, async (t) => {
     const before = upstream.requests.length
     const port = await freePort()
-    const child = svc(t, {
-      environment: {
-        ...TEST_DEFAULTS,
-        ...resources.environment,
-        DATABASE_URL: running.db.url,
-        SVC_SERVER__PORT: String(port),
-        SVC_OIDC__ISSUER_URL: running.issuer,
-        SVC_VAULT__EGRESS_UNRECORDED_CALLS_MAX: String(CALLS_MAX),
-        ...running.kms.environment,
-      },
+    const child = await svcBeside(t, running, {
+      ...TEST_DEFAULTS,
+      ...resources.environment,
+      SVC_SERVER__PORT: String(port),
+      SVC_VAULT__EGRESS_UNRECORDED_CALLS_MAX: String(CALLS_MAX),
     })
-    await child.ready()
     const setting = await settingOf(resources, {}, limits)
     const agent = new Agent({ connections: CALLERS })
     t.teardown(() => agent.destroy())
@@ -198,17 +192,11 @@ const call = ({ direct, ...setting }: Setting, path: string) =>
 
 test.serial('calls of a killed process get their end events, once', async (t) => {
   const port = await freePort()
-  const child = svc(t, {
-    environment: {
-      ...TEST_DEFAULTS,
-      ...resources.environment,
-      DATABASE_URL: running.db.url,
-      SVC_SERVER__PORT: String(port),
-      SVC_OIDC__ISSUER_URL: running.issuer,
-      ...running.kms.environment,
-    },
+  const child = await svcBeside(t, running, {
+    ...TEST_DEFAULTS,
+    ...resources.environment,
+    SVC_SERVER__PORT: String(port),
   })
-  await child.ready()
   const limits = { max_bytes: MAX_BYTES, max_requests: 3 }
   const settings = [await settingOf(resources, {}, limits), await settingOf(resources, {}, limits)]
   const [one, other] = settings as [Setting, Setting]

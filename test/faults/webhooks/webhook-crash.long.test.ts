@@ -10,17 +10,28 @@ import { Client } from 'pg'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
-import { svc } from '../../flows/vault/command.js'
+import { svcBeside } from '../../flows/vault/command.js'
 import { type Received, startReceiver } from '../../support/webhooks/receiver.js'
 import { ownService } from '../../support/service/own-service.js'
-import { freePort } from '../../support/service.js'
 import { subscriber } from '../../support/webhooks/webhooks.js'
 import { IS_LONG } from '../../support/runs.js'
 
 const EVENTS = IS_LONG ? 10_000 : 500
 const KILLS = IS_LONG ? 20 : 5
-const SUBSCRIPTIONS = 10
-const TYPE = 'security.suspicious_activity'
+/** Each subscription has another type, so that an event is one delivery. */
+const TYPES = [
+  'security.suspicious_activity',
+  'vault.credential.created',
+  'vault.credential.accessed',
+  'vault.grant.revoked',
+  'org.created',
+  'org.suspended',
+  'org.reactivated',
+  'org.tenant.suspended',
+  'org.tenant.reactivated',
+  'security.refresh_token.reuse',
+]
+const SUBSCRIPTIONS = TYPES.length
 const random = systemRandom(systemClock)
 
 test(`of ${EVENTS} events none is lost to ${KILLS} kills`, async (t) => {
@@ -50,39 +61,11 @@ test(`of ${EVENTS} events none is lost to ${KILLS} kills`, async (t) => {
     await running.end()
     await receiver.close()
   })
-  const { db, kms } = running
+  const { db } = running
   const { tenantId, subscribe } = await subscriber(running, receiver)
-  // Each subscription has a type of its own, so that an event is one delivery.
-  const types = [
-    TYPE,
-    'vault.credential.created',
-    'vault.credential.accessed',
-    'vault.grant.revoked',
-    'org.created',
-    'org.suspended',
-    'org.reactivated',
-    'org.tenant.suspended',
-    'org.tenant.reactivated',
-    'security.refresh_token.reuse',
-  ].slice(0, SUBSCRIPTIONS)
-  for (const type of types) await subscribe({ event_types: [type] })
+  for (const type of TYPES) await subscribe({ event_types: [type] })
 
-  const start = async () => {
-    const one = svc(t, {
-      environment: {
-        ...environment,
-        ...kms.environment,
-        DATABASE_URL: db.url,
-        SVC_RUNTIME_PLANE: 'async',
-        SVC_SERVER__PORT: String(await freePort()),
-        SVC_OIDC__ISSUER_URL: running.issuer,
-        SVC_DATABASE__MAX_CONNECTIONS: '4',
-        SVC_DATABASE__MIN_CONNECTIONS: '0',
-      },
-    })
-    await one.ready()
-    return one
-  }
+  const start = () => svcBeside(t, running, { ...environment, SVC_RUNTIME_PLANE: 'async' })
   let worker = await start()
   const written = new Set<string>()
   const committed = async (ids: readonly string[]) => {
@@ -103,7 +86,7 @@ test(`of ${EVENTS} events none is lost to ${KILLS} kills`, async (t) => {
     const batch = Math.max(1, Math.floor(EVENTS / 100))
     while (written.size < EVENTS) {
       const events = Array.from({ length: Math.min(batch, EVENTS - written.size) }, (_, at) => {
-        const type = types[(written.size + at) % types.length]!
+        const type = TYPES[(written.size + at) % TYPES.length]!
         return { id: random.uuid(), tenantId, type, data: { at }, occurredAt: new Date() }
       })
       // A cut connection leaves the outcome of the commit unknown, so check it.

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { notThrough } from '../../support/fleet/through.js'
+import { freePort, type TestService } from '../../support/service/settings.js'
 import { trustOfPrograms } from '../../support/service/trust.js'
 
 const MAIN = fileURLToPath(new URL('../../../runtime/main.js', import.meta.url))
@@ -83,6 +84,27 @@ export function svc(
     ready: () => within(READY_WITHIN_MS, 'the start', banner),
     ended: () => within(END_WITHIN_MS, 'the end', closed),
   }
+}
+
+/** Another process of the deployment of a running service, when it is ready. */
+export async function svcBeside(
+  t: { teardown(end: () => void): void },
+  { db, kms, issuer }: Pick<TestService, 'db' | 'kms' | 'issuer'>,
+  environment: Readonly<Record<string, string>>,
+): Promise<Command> {
+  const command = svc(t, {
+    environment: {
+      ...kms.environment,
+      DATABASE_URL: db.url,
+      SVC_OIDC__ISSUER_URL: issuer,
+      SVC_SERVER__PORT: String(await freePort()),
+      SVC_DATABASE__MAX_CONNECTIONS: '8',
+      SVC_DATABASE__MIN_CONNECTIONS: '0',
+      ...environment,
+    },
+  })
+  await command.ready()
+  return command
 }
 
 /** The value the banner prints for a row. */

@@ -8,14 +8,31 @@ import { resealAll } from '../../../storage/platform/sealing/reseal.js'
 import { SealBroken } from '../../../storage/platform/sealing/seal.js'
 import { SEALED_COLUMNS } from '../../../storage/platform/sealing/sealed-columns.js'
 import { credentialSecretContext } from '../../../storage/vault/vault-credentials.js'
-import { svc } from '../../flows/vault/command.js'
+import { svcBeside } from '../../flows/vault/command.js'
 import { apiOf } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
-import { freePort, testService } from '../../support/service.js'
+import { testService } from '../../support/service.js'
 
 const CREDENTIALS = '/api/v1/vault/credentials'
 const MANY = 4_000
 const text = (bytes: Uint8Array) => Buffer.from(bytes).toString()
+
+function insertCredentials(
+  database: Parameters<typeof sql>[0],
+  tenantId: string,
+  ids: readonly string[],
+  secrets: readonly Uint8Array[],
+) {
+  return sql(
+    database,
+    `insert into vault_credentials (tenant_id, id, owner_type, owner_id, provider, credential_type,
+       label, auth_scheme, allowed_hosts, non_exportable, metadata, secret, created_at, updated_at)
+     select $1, n.id, 'service', 'x', 'p', 'api_key', 'l', 'bearer', '{}', false, '{}', n.secret,
+       now(), now()
+     from unnest($2::uuid[], $3::bytea[]) as n (id, secret)`,
+    [tenantId, ids, secrets.map((one) => Buffer.from(one))],
+  )
+}
 
 test('a rotation while two processes read and write, one of them killed, loses nothing', async (t) => {
   t.timeout(240_000)
@@ -23,7 +40,7 @@ test('a rotation while two processes read and write, one of them killed, loses n
     environment: { SVC_DEPLOYMENT__BACKGROUND_TASKS_ENABLED: 'false' },
   })
   const api = apiOf(running)
-  const { db, kms, issuer } = running
+  const { db, kms } = running
   const environment = { DATABASE_URL: db.url, ...kms.environment }
   const resources = await openKeyTools({ environment, cwd: '/' })
   t.teardown(async () => {
@@ -50,15 +67,7 @@ test('a rotation while two processes read and write, one of them killed, loses n
   const sealed = await Promise.all(
     rest.map((id) => resources.sealer.seal(tenantId, credentialSecretContext(id), Buffer.from(id))),
   )
-  await sql(
-    db.database,
-    `insert into vault_credentials (tenant_id, id, owner_type, owner_id, provider, credential_type,
-       label, auth_scheme, allowed_hosts, non_exportable, metadata, secret, created_at, updated_at)
-     select $1, n.id, 'service', 'x', 'p', 'api_key', 'l', 'bearer', '{}', false, '{}', n.secret,
-       now(), now()
-     from unnest($2::uuid[], $3::bytea[]) as n (id, secret)`,
-    [tenantId, rest, sealed.map((one) => Buffer.from(one))],
-  )
+  await insertCredentials(db.database, tenantId, rest, sealed)
   const left = async () => {
     const [row] = await sql<{ count: number }>(
       db.database,
@@ -68,21 +77,7 @@ test('a rotation while two processes read and write, one of them killed, loses n
     )
     return row!.count
   }
-  const startOther = async () => {
-    const port = await freePort()
-    const one = svc(t, {
-      environment: {
-        ...environment,
-        SVC_SERVER__PORT: String(port),
-        SVC_OIDC__ISSUER_URL: issuer,
-        SVC_DATABASE__MAX_CONNECTIONS: '6',
-        SVC_DATABASE__MIN_CONNECTIONS: '0',
-      },
-    })
-    await one.ready()
-    return one
-  }
-  const victim = await startOther()
+  const victim = await svcBeside(t, running, {})
 
   // At the same time secrets are read and replaced over HTTP. Each read must return the last value.
   const stop = new AbortController()
@@ -177,14 +172,7 @@ test('values that cannot be opened are kept and logged, and the others are seale
     credentialSecretContext(good),
     Buffer.from('x'),
   )
-  await sql(
-    running.db.database,
-    `insert into vault_credentials (tenant_id, id, owner_type, owner_id, provider, credential_type,
-       label, auth_scheme, allowed_hosts, non_exportable, metadata, secret, created_at, updated_at)
-     select $1, n, 'service', 'x', 'p', 'api_key', 'l', 'bearer', '{}', false, '{}', $3, now(),
-       now() from unnest($2::uuid[]) n`,
-    [tenantId, [good, bad], Buffer.from(sealed)],
-  )
+  await insertCredentials(running.db.database, tenantId, [good, bad], [sealed, sealed])
   await resources.sealer.rotate(tenantId)
   t.true((await resealAll({ ...resources, log: silentLogger })) >= 1)
   const rows = await sql<{ id: string; version: number }>(

@@ -63,193 +63,222 @@ const HEADER_BYTES_MAX = 128 * 1024
 const DENSE = createHash('shake256', { outputLength: 10_000 }).update('svc').digest()
 const LETTERS = Buffer.alloc(64 * 1024, 'a')
 
+type Habit = (request: IncomingMessage, response: ServerResponse, seen: Seen) => void
+type Habits = Readonly<Record<string, Habit>>
+/** What the upstream has seen and done. */
+type Seen = {
+  pushed: number
+  taken: number
+  readonly requests: IncomingMessage[]
+  readonly held: ServerResponse[]
+}
+
+async function pushBytes(response: ServerResponse, bytes: number, seen: Seen): Promise<void> {
+  for (let left = bytes; left > 0 && !response.destroyed; left -= CHUNK.length) {
+    const chunk = left >= CHUNK.length ? CHUNK : CHUNK.subarray(0, left)
+    seen.pushed += chunk.length
+    if (!response.write(chunk)) await drained(response)
+  }
+  response.end()
+}
+
+async function hashBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  seen: Seen,
+): Promise<void> {
+  const hash = createHash('sha256')
+  for await (const chunk of request) {
+    seen.taken += (chunk as Buffer).length
+    hash.update(chunk as Buffer)
+  }
+  response.end(JSON.stringify({ bytes: seen.taken, sha256: hash.digest('hex') }))
+}
+
+/** Whole answers. */
+const ANSWERING: Habits = {
+  bytes: (request, response, seen) =>
+    void pushBytes(response, Number(request.url!.split('/')[2]), seen),
+  hash: (request, response, seen) => void hashBody(request, response, seen).catch(() => {}),
+  echo: (request, response) => void request.pipe(response),
+  headers: (request, response) => {
+    response.setHeader('set-cookie', 'a=b')
+    response.setHeader('x-request-id', 'theirs')
+    response.setHeader('x-ratelimit-remaining', '7')
+    response.setHeader('server', 'upstream')
+    response.setHeader('connection', 'keep-alive, x-hop')
+    response.setHeader('x-hop', '1')
+    response.setHeader('link', ['<a>', '<b>'])
+    response.end(JSON.stringify(request.rawHeaders))
+  },
+  denied: (_, response) => response.writeHead(401).end('no'),
+  status: (request, response) =>
+    void response.writeHead(Number(request.url!.split('/')[2])).end('as it says'),
+  late: (request, response) =>
+    void setTimeout(() => response.end('late'), Number(request.url!.split('/')[2])),
+  'coded-nothing': (request, response) =>
+    void response.writeHead(200, { 'content-encoding': request.url!.split('/')[2]! }).end(),
+  redirect: (_, response) => response.writeHead(302, { location: '/elsewhere' }).end(),
+}
+
+/** Answers that do not end, or end late. */
+const STALLING: Habits = {
+  silent: () => {},
+  /** So many 100 (Continue) that no request asked for, and then a response. */
+  continue: (request, response) => {
+    const count = Number(request.url!.split('/')[2])
+    for (let sent = 0; sent < count; sent += 1) response.writeContinue()
+    response.end('continued')
+  },
+  /** Interim responses, and never a final one. */
+  interim: (_, response) => {
+    const timer = setInterval(() => response.writeEarlyHints({ link: '</a>; rel=preload' }), 20)
+    response.once('close', () => clearInterval(timer))
+  },
+  'held-events': (_, response, { held }) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+    held.push(response)
+  },
+  'fill-and-hold': (request, response) =>
+    void response.writeHead(200).write('x'.repeat(Number(request.url!.split('/')[2]))),
+  /** Promises a body and sends nothing of it. */
+  announced: (request, response) =>
+    void response.writeHead(200, { 'content-length': request.url!.split('/')[2]! }).flushHeaders(),
+  letters: (_, response) => {
+    const timer = setInterval(() => response.write(LETTERS), 20)
+    response.once('close', () => clearInterval(timer))
+  },
+}
+
+/** Answers that break off. */
+const BREAKING: Habits = {
+  'silent-after-headers': (_, response) => void response.writeHead(200).flushHeaders(),
+  'silent-after-chunk': (_, response) => void response.writeHead(200).write('one chunk'),
+  'reset-before-headers': (request) => void reset(request.socket),
+  'reset-after-headers': (request, response) => {
+    response.writeHead(200).flushHeaders()
+    setTimeout(() => reset(request.socket), 20)
+  },
+  'reset-in-body': (request, response) => {
+    response.writeHead(200, { 'content-length': 1000 }).write('x'.repeat(500))
+    setTimeout(() => reset(request.socket), 20)
+  },
+  'short-body': (request, response) => {
+    response.writeHead(200, { 'content-length': 1000 }).write('x'.repeat(500))
+    setTimeout(() => request.socket.end(), 20)
+  },
+  'not-http': (request) => void request.socket.end('SSH-2.0-OpenSSH_9.2\r\n'),
+  'huge-headers': (request) => {
+    request.socket.write('HTTP/1.1 200 OK\r\n')
+    request.socket.end(`x-a: ${'a'.repeat(200_000)}\r\n\r\n`)
+  },
+}
+
+/** Answers with codings and interim responses. */
+const CODED: Habits = {
+  early: (_, response) => void response.writeHead(413).end('too much'),
+  hints: (_, response) => {
+    response.writeProcessing()
+    response.writeEarlyHints({ link: '</style.css>; rel=preload' })
+    response.end('after hints')
+  },
+  secrets: (request, response) => {
+    const secret = request.headers.authorization?.replace(/^\S+ /, '') ?? ''
+    const spellings = [
+      secret,
+      Buffer.from(secret).toString('base64'),
+      encodeURIComponent(secret),
+      encodeURIComponent(secret).toLowerCase(),
+    ]
+    response.setHeader('location', `https://elsewhere.example/?key=${secret}`)
+    const text = spellings.map((each) => `<${each}>`).join(' ')
+    const encodings: Record<string, (bytes: Buffer) => Buffer> = {
+      gzip: gzipSync,
+      deflate: deflateSync,
+      'deflate-raw': deflateRawSync,
+      br: brotliCompressSync,
+      zstd: inZstdFrame,
+    }
+    const coding = request.url!.split('/')[2] ?? ''
+    const encode = encodings[coding]
+    if (encode !== undefined) {
+      response.setHeader('content-encoding', coding.replace('-raw', ''))
+      response.end(encode(Buffer.from(text)))
+      return
+    }
+    // One byte at a time, so that every occurrence is split.
+    const bytes = [...Buffer.from(text)]
+    const next = () => {
+      const byte = bytes.shift()
+      if (byte === undefined) return void response.end()
+      response.write(Buffer.of(byte))
+      setImmediate(next)
+    }
+    next()
+  },
+  /** More than any limit: only zeros, or a hundred bytes for each byte that is sent. */
+  bomb: (request, response) => {
+    response.setHeader('content-encoding', 'gzip')
+    const part = Buffer.alloc(1024 * 1024)
+    if (request.url !== '/bomb/zeros') DENSE.copy(part)
+    response.end(gzipSync(Buffer.concat(Array<Buffer>(64).fill(part))))
+  },
+  zipped: (_, response) => {
+    response.setHeader('content-encoding', 'x-unheard-of')
+    response.end('??')
+  },
+}
+
+/** Answers in pieces. */
+const STREAMING: Habits = {
+  'endless-headers': (request) => {
+    request.socket.write('HTTP/1.1 200 OK\r\n')
+    const timer = setInterval(() => request.socket.write(`x-a: ${'a'.repeat(4096)}\r\n`), 1)
+    request.socket.on('close', () => clearInterval(timer))
+  },
+  sse: (_, response) => {
+    response.setHeader('content-type', 'text/event-stream')
+    response.write('event: message_start\ndata: {"message":{"usage":{"input_tokens":25,')
+    setTimeout(() => {
+      response.write('"output_tokens":1}}}\n\n')
+      response.end('event: message_delta\ndata: {"usage":{"output_tokens":310}}\n\n')
+    }, 20)
+  },
+  pause: (request, response, { held }) => {
+    response.write('before ')
+    if (request.url === '/pause/held') return void held.push(response)
+    setTimeout(() => response.end('after'), Number(request.url!.split('/')[2]))
+  },
+  trickle: (_, response) => {
+    const timer = setInterval(() => response.write('.'), 200)
+    response.on('close', () => clearInterval(timer))
+  },
+  drip: (_, response) => {
+    let sent = 0
+    const timer = setInterval(() => {
+      if (++sent > 10) {
+        clearInterval(timer)
+        response.end()
+      } else response.write('.')
+    }, 30)
+    response.on('close', () => clearInterval(timer))
+  },
+}
+
+const HABITS: Habits = { ...ANSWERING, ...STALLING, ...BREAKING, ...CODED, ...STREAMING }
+
 export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
-  let pushed = 0
-  let taken = 0
-  const requests: IncomingMessage[] = []
-  const held: ServerResponse[] = []
+  const seen: Seen = { pushed: 0, taken: 0, requests: [], held: [] }
   let onDisconnect: () => void
   const disconnected = new Promise<void>((resolve) => {
     onDisconnect = resolve
   })
 
-  async function pushBytes(response: ServerResponse, bytes: number): Promise<void> {
-    for (let left = bytes; left > 0 && !response.destroyed; left -= CHUNK.length) {
-      const chunk = left >= CHUNK.length ? CHUNK : CHUNK.subarray(0, left)
-      pushed += chunk.length
-      if (!response.write(chunk)) await drained(response)
-    }
-    response.end()
-  }
-
-  async function hashBody(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const hash = createHash('sha256')
-    for await (const chunk of request) {
-      taken += (chunk as Buffer).length
-      hash.update(chunk as Buffer)
-    }
-    response.end(JSON.stringify({ bytes: taken, sha256: hash.digest('hex') }))
-  }
-
-  const habits: Record<string, (request: IncomingMessage, response: ServerResponse) => void> = {
-    bytes: (request, response) => void pushBytes(response, Number(request.url!.split('/')[2])),
-    hash: (request, response) => void hashBody(request, response).catch(() => {}),
-    echo: (request, response) => void request.pipe(response),
-    headers: (request, response) => {
-      response.setHeader('set-cookie', 'a=b')
-      response.setHeader('x-request-id', 'theirs')
-      response.setHeader('x-ratelimit-remaining', '7')
-      response.setHeader('server', 'upstream')
-      response.setHeader('connection', 'keep-alive, x-hop')
-      response.setHeader('x-hop', '1')
-      response.setHeader('link', ['<a>', '<b>'])
-      response.end(JSON.stringify(request.rawHeaders))
-    },
-    denied: (_, response) => response.writeHead(401).end('no'),
-    status: (request, response) =>
-      void response.writeHead(Number(request.url!.split('/')[2])).end('as it says'),
-    late: (request, response) =>
-      void setTimeout(() => response.end('late'), Number(request.url!.split('/')[2])),
-    'coded-nothing': (request, response) =>
-      void response.writeHead(200, { 'content-encoding': request.url!.split('/')[2]! }).end(),
-    redirect: (_, response) => response.writeHead(302, { location: '/elsewhere' }).end(),
-    silent: () => {},
-    /** So many 100 (Continue) that no request asked for, and then a response. */
-    continue: (request, response) => {
-      const count = Number(request.url!.split('/')[2])
-      for (let sent = 0; sent < count; sent += 1) response.writeContinue()
-      response.end('continued')
-    },
-    /** Interim responses, and never a final one. */
-    interim: (_, response) => {
-      const timer = setInterval(() => response.writeEarlyHints({ link: '</a>; rel=preload' }), 20)
-      response.once('close', () => clearInterval(timer))
-    },
-    'held-events': (_, response) => {
-      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
-      held.push(response)
-    },
-    'fill-and-hold': (request, response) =>
-      void response.writeHead(200).write('x'.repeat(Number(request.url!.split('/')[2]))),
-    /** Promises a body and sends nothing of it. */
-    announced: (request, response) =>
-      void response
-        .writeHead(200, { 'content-length': request.url!.split('/')[2]! })
-        .flushHeaders(),
-    letters: (_, response) => {
-      const timer = setInterval(() => response.write(LETTERS), 20)
-      response.once('close', () => clearInterval(timer))
-    },
-    'silent-after-headers': (_, response) => void response.writeHead(200).flushHeaders(),
-    'silent-after-chunk': (_, response) => void response.writeHead(200).write('one chunk'),
-    'reset-before-headers': (request) => void reset(request.socket),
-    'reset-after-headers': (request, response) => {
-      response.writeHead(200).flushHeaders()
-      setTimeout(() => reset(request.socket), 20)
-    },
-    'reset-in-body': (request, response) => {
-      response.writeHead(200, { 'content-length': 1000 }).write('x'.repeat(500))
-      setTimeout(() => reset(request.socket), 20)
-    },
-    'short-body': (request, response) => {
-      response.writeHead(200, { 'content-length': 1000 }).write('x'.repeat(500))
-      setTimeout(() => request.socket.end(), 20)
-    },
-    'not-http': (request) => void request.socket.end('SSH-2.0-OpenSSH_9.2\r\n'),
-    'huge-headers': (request) => {
-      request.socket.write('HTTP/1.1 200 OK\r\n')
-      request.socket.end(`x-a: ${'a'.repeat(200_000)}\r\n\r\n`)
-    },
-    early: (_, response) => void response.writeHead(413).end('too much'),
-    hints: (_, response) => {
-      response.writeProcessing()
-      response.writeEarlyHints({ link: '</style.css>; rel=preload' })
-      response.end('after hints')
-    },
-    secrets: (request, response) => {
-      const secret = request.headers.authorization?.replace(/^\S+ /, '') ?? ''
-      const spellings = [
-        secret,
-        Buffer.from(secret).toString('base64'),
-        encodeURIComponent(secret),
-        encodeURIComponent(secret).toLowerCase(),
-      ]
-      response.setHeader('location', `https://elsewhere.example/?key=${secret}`)
-      const text = spellings.map((each) => `<${each}>`).join(' ')
-      const encodings: Record<string, (bytes: Buffer) => Buffer> = {
-        gzip: gzipSync,
-        deflate: deflateSync,
-        'deflate-raw': deflateRawSync,
-        br: brotliCompressSync,
-        zstd: inZstdFrame,
-      }
-      const coding = request.url!.split('/')[2] ?? ''
-      const encode = encodings[coding]
-      if (encode !== undefined) {
-        response.setHeader('content-encoding', coding.replace('-raw', ''))
-        response.end(encode(Buffer.from(text)))
-        return
-      }
-      // One byte at a time, so that every occurrence is split.
-      const bytes = [...Buffer.from(text)]
-      const next = () => {
-        const byte = bytes.shift()
-        if (byte === undefined) return void response.end()
-        response.write(Buffer.of(byte))
-        setImmediate(next)
-      }
-      next()
-    },
-    /** More than any limit: only zeros, or a hundred bytes for each byte that is sent. */
-    bomb: (request, response) => {
-      response.setHeader('content-encoding', 'gzip')
-      const part = Buffer.alloc(1024 * 1024)
-      if (request.url !== '/bomb/zeros') DENSE.copy(part)
-      response.end(gzipSync(Buffer.concat(Array<Buffer>(64).fill(part))))
-    },
-    zipped: (_, response) => {
-      response.setHeader('content-encoding', 'x-unheard-of')
-      response.end('??')
-    },
-    'endless-headers': (request) => {
-      request.socket.write('HTTP/1.1 200 OK\r\n')
-      const timer = setInterval(() => request.socket.write(`x-a: ${'a'.repeat(4096)}\r\n`), 1)
-      request.socket.on('close', () => clearInterval(timer))
-    },
-    sse: (_, response) => {
-      response.setHeader('content-type', 'text/event-stream')
-      response.write('event: message_start\ndata: {"message":{"usage":{"input_tokens":25,')
-      setTimeout(() => {
-        response.write('"output_tokens":1}}}\n\n')
-        response.end('event: message_delta\ndata: {"usage":{"output_tokens":310}}\n\n')
-      }, 20)
-    },
-    pause: (request, response) => {
-      response.write('before ')
-      if (request.url === '/pause/held') return void held.push(response)
-      setTimeout(() => response.end('after'), Number(request.url!.split('/')[2]))
-    },
-    trickle: (_, response) => {
-      const timer = setInterval(() => response.write('.'), 200)
-      response.on('close', () => clearInterval(timer))
-    },
-    drip: (_, response) => {
-      let sent = 0
-      const timer = setInterval(() => {
-        if (++sent > 10) {
-          clearInterval(timer)
-          response.end()
-        } else response.write('.')
-      }, 30)
-      response.on('close', () => clearInterval(timer))
-    },
-  }
-
   const answer = (request: IncomingMessage, response: ServerResponse) => {
-    requests.push(request)
+    seen.requests.push(request)
     request.on('error', () => {})
     response.on('error', () => {})
-    habits[request.url!.split('/')[1]!.split('?')[0]!]!(request, response)
+    HABITS[request.url!.split('/')[1]!.split('?')[0]!]!(request, response, seen)
   }
   const server = tls
     ? createTlsServer(
@@ -268,15 +297,15 @@ export async function startUpstream({ tls = false } = {}): Promise<Upstream> {
   return {
     origin: tls ? `https://${UPSTREAM_NAME}:${port}` : `http://127.0.0.1:${port}`,
     get pushed() {
-      return pushed
+      return seen.pushed
     },
     get taken() {
-      return taken
+      return seen.taken
     },
     disconnected,
-    requests,
+    requests: seen.requests,
     releaseEvents() {
-      for (const response of held.splice(0)) response.end('data: now\n\n')
+      for (const response of seen.held.splice(0)) response.end('data: now\n\n')
     },
     async close() {
       server.closeAllConnections()
