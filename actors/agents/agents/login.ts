@@ -2,7 +2,7 @@
  * Login by signed challenge. The first verify spends the challenge, whatever its outcome: with the commit of the session,
  * or with that of the refusal before it is answered (docs/reference/agents.md). Concurrent logins share statements.
  */
-import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Handler, ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { together } from '../../../runtime/kernel/batched-asks.js'
@@ -28,13 +28,7 @@ import type { PowProtocol } from '../proof-of-work/protocol.js'
 import type { ChallengeSettings } from '../proof-of-work/settings.js'
 import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
 import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
-import type {
-  AgentChallenged,
-  AgentVerified,
-  RequestChallenge,
-  VerifyChallenge,
-  VerifyRefused,
-} from './protocol.js'
+import type { AgentsProtocol } from './protocol.js'
 import { chooseLogin, mayLogIn } from './rules.js'
 
 const NONCE_BYTES = 32
@@ -61,6 +55,7 @@ export type LoginTools = LoginNeeds & {
   readonly findLogin: (id: string) => Promise<OpenChallenge | undefined>
   readonly touch: (login: AgentLogin) => Promise<unknown>
 }
+type Does<K extends keyof AgentsProtocol> = Handler<LoginTools, AgentsProtocol, K>
 
 export function loginTools(needs: LoginNeeds): LoginTools {
   const { database } = needs
@@ -88,11 +83,11 @@ export function loginTools(needs: LoginNeeds): LoginTools {
 }
 
 // One error for every cause, so that callers cannot probe which agents or tenants exist.
-export async function challengeAgent(
-  tools: LoginTools,
-  { agent, tenant: selector }: RequestChallenge,
-  context: MessageContext,
-): Promise<AgentChallenged | typeof UNKNOWN_AGENT> {
+export const challengeAgent: Does<'challengeAgent'> = async (
+  tools,
+  { agent, tenant: selector },
+  context,
+) => {
   const { random, tenants, issuer, settings } = tools
   if (agent.by === 'agent_id' && !isUuid(agent.value)) return UNKNOWN_AGENT
   const resolved = await tenants.resolve(selector, context)
@@ -126,11 +121,7 @@ export async function challengeAgent(
   }
 }
 
-export async function verifyAgent(
-  tools: LoginTools,
-  message: VerifyChallenge,
-  context: MessageContext,
-): Promise<AgentVerified | VerifyRefused> {
+export const verifyAgent: Does<'verifyAgent'> = async (tools, message, context) => {
   const { clock, pow, tokens, issuer } = tools
   const { challengeId, signature, keyId, scope, dpop, address } = message
   // The DPoP proof is checked first: a client that gets use_dpop_nonce repeats the request with

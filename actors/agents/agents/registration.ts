@@ -5,7 +5,7 @@
  * invalid proofs). A valid proof before the minimum duration does not change it
  * (docs/reference/agents.md).
  */
-import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Handler, ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import { invariant } from '../../../runtime/kernel/assert.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -38,16 +38,13 @@ import { type Anchor, type AnchorNeeds, anchors } from './anchors.js'
 import { type Difficulty, type DifficultySettings, difficulty } from './difficulty.js'
 import type { PowOutcome, PowMetrics } from './metrics.js'
 import type {
+  AgentsProtocol,
   AgentRegistered,
   ChallengeKind,
-  CheckRefused,
-  CompleteRegistration,
   CompletionChecked,
   CompletionRefused,
   RegisterDirectly,
-  RegistrationStarted,
   StartRefused,
-  StartRegistration,
 } from './protocol.js'
 import { agentRecord } from './records.js'
 import { judgeChallenge, ownershipRefusal, refusal, secondsTooEarly } from './rules.js'
@@ -76,6 +73,7 @@ export type RegistrationTools = RegistrationNeeds & {
   /** Stores a challenge of work. Undefined: its key or its anchor has one already. */
   readonly issueWork: (challenge: NewPowChallenge) => Promise<Date | undefined>
 }
+type Does<K extends keyof AgentsProtocol> = Handler<RegistrationTools, AgentsProtocol, K>
 
 export function registrationTools(needs: RegistrationNeeds): RegistrationTools {
   const { database, clock, settings } = needs
@@ -93,11 +91,11 @@ export function registrationTools(needs: RegistrationNeeds): RegistrationTools {
   }
 }
 
-export async function startAgentRegistration(
-  tools: RegistrationTools,
-  { kind, ...start }: StartRegistration,
-  context: MessageContext,
-): Promise<RegistrationStarted | StartRefused> {
+export const startAgentRegistration: Does<'startAgentRegistration'> = async (
+  tools,
+  { kind, ...start },
+  context,
+) => {
   const { random, outcomes, settings, tally } = tools
   const admitted = await admit(tools, start, 'proof_of_work', kind, context)
   if (admitted.tag !== 'admitted') return admitted
@@ -131,11 +129,11 @@ export async function startAgentRegistration(
   }
 }
 
-export async function completeAgentRegistration(
-  tools: RegistrationTools,
-  message: CompleteRegistration,
-  context: MessageContext,
-): Promise<AgentRegistered | CompletionRefused> {
+export const completeAgentRegistration: Does<'completeAgentRegistration'> = async (
+  tools,
+  message,
+  context,
+) => {
   const { database, outcomes } = tools
   const checked = await checkCompletion(tools, { ...message, kind: 'agent' }, context)
   if (checked.tag !== 'checked') return checked
@@ -154,11 +152,7 @@ export async function completeAgentRegistration(
   return redeemed
 }
 
-export async function registerAgent(
-  tools: RegistrationTools,
-  message: RegisterDirectly,
-  context: MessageContext,
-): Promise<AgentRegistered | StartRefused> {
+export const registerAgent: Does<'registerAgent'> = async (tools, message, context) => {
   const admitted = await admit(tools, message, 'direct', 'agent', context)
   if (admitted.tag !== 'admitted') return admitted
   const { tenant, key, anchor } = admitted
@@ -181,11 +175,7 @@ export async function registerAgent(
 }
 
 /** The checks of a completion, in the order of docs/reference/agents.md. */
-export async function checkCompletion(
-  tools: RegistrationTools,
-  message: CompleteRegistration & { kind: ChallengeKind },
-  context: MessageContext,
-): Promise<CompletionChecked | CheckRefused> {
+export const checkCompletion: Does<'checkCompletion'> = async (tools, message, context) => {
   const { database, pow, outcomes, settings, closed } = tools
   const { challengeId, nonce } = message
   const challenge = closed.get(challengeId) ?? (await find(tools, challengeId, context))

@@ -17,15 +17,13 @@ import type { BrowserSession } from '../../identity/sessions/protocol.js'
 import type { SessionDemand } from '../../domain/assurance.js'
 import { readUserCode } from '../../domain/user-code.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import type { DelegationNeeds } from './needs.js'
+import type { DelegationNeeds, DelegationHandler } from './needs.js'
 import {
   type ApprovalQuestion,
   type Decided,
   type DecideRequest,
   DELEGATION_PAGE,
-  type DelegationProtocol,
   type RequestOver,
-  type ShowRequest,
   type SignIn,
   type UnknownRequest,
 } from './protocol.js'
@@ -34,9 +32,6 @@ import { grantableScopes } from './rules.js'
 const unknown = (typed: string): UnknownRequest => ({ tag: 'unknown_request', typed })
 const OVER: RequestOver = { tag: 'request_over' }
 
-type Reply<K extends 'showDelegation' | 'approveDelegation' | 'denyDelegation'> = Promise<
-  DelegationProtocol[K]['reply']
->
 /** An open request with the session of the person who decides on it. */
 type Ready = {
   readonly tag: 'ready'
@@ -49,11 +44,11 @@ const recentMfa = ({ settings }: DelegationNeeds): SessionDemand => ({
   maxAgeSecs: settings.approval_max_auth_age_secs,
 })
 
-export async function showDelegation(
-  needs: DelegationNeeds,
-  { userCode, sessionToken }: ShowRequest,
-  context: MessageContext,
-): Reply<'showDelegation'> {
+export const showDelegation: DelegationHandler<'showDelegation'> = async (
+  needs,
+  { userCode, sessionToken },
+  context,
+) => {
   const row = await find(needs, userCode, context)
   if (row === undefined) return unknown(userCode)
   if (!isOpen(needs, row)) return outcomeFor(needs, row, sessionToken, context)
@@ -61,11 +56,11 @@ export async function showDelegation(
   return ready.tag === 'ready' ? question(needs, ready, context) : ready
 }
 
-export async function approveDelegation(
-  needs: DelegationNeeds,
-  message: DecideRequest,
-  context: MessageContext,
-): Reply<'approveDelegation'> {
+export const approveDelegation: DelegationHandler<'approveDelegation'> = async (
+  needs,
+  message,
+  context,
+) => {
   const ready = await prepare(needs, message, recentMfa(needs), context)
   if (ready.tag !== 'ready') return ready
   const { row, session } = ready
@@ -77,11 +72,11 @@ export async function approveDelegation(
   return { tag: 'back', location: `${DELEGATION_PAGE}/${row.userCode}` }
 }
 
-export async function denyDelegation(
-  needs: DelegationNeeds,
-  message: DecideRequest,
-  context: MessageContext,
-): Reply<'denyDelegation'> {
+export const denyDelegation: DelegationHandler<'denyDelegation'> = async (
+  needs,
+  message,
+  context,
+) => {
   const ready = await prepare(needs, message, { level: 1 }, context)
   if (ready.tag !== 'ready') return ready
   if (await decide(needs, ready, null, message.address, context)) needs.metrics.countStep('denied')

@@ -20,25 +20,17 @@ import { byBrowser, byCaller, delegationsRevoked, type RevokedBy } from '../../d
 import { isUuid } from '../../domain/ids.js'
 import { isDirect, type Principal } from '../../domain/principal.js'
 import { page } from '../../platform/paging.js'
-import type { DelegationNeeds } from './needs.js'
-import type {
-  DelegationProtocol,
-  DelegationRecord,
-  ListDelegations,
-  OneDelegation,
-  RevokeOwn,
-  UnknownDelegation,
-} from './protocol.js'
+import type { DelegationNeeds, DelegationHandler } from './needs.js'
+import type { DelegationRecord, UnknownDelegation } from './protocol.js'
 import { isSteppedUp, MANAGE_SCOPE, recordOf, visibleTo } from './rules.js'
 
 const UNKNOWN: UnknownDelegation = { tag: 'unknown_delegation' }
-type Reply<K extends keyof DelegationProtocol> = Promise<DelegationProtocol[K]['reply']>
 
-export async function listDelegations(
-  needs: DelegationNeeds,
-  { principal, limit, after }: ListDelegations,
-  context: MessageContext,
-): Reply<'listDelegations'> {
+export const listDelegations: DelegationHandler<'listDelegations'> = async (
+  needs,
+  { principal, limit, after },
+  context,
+) => {
   const { tenantId } = principal
   const of = await visible(needs, principal, context)
   if (of === null) return { tag: 'may_not_see' }
@@ -57,11 +49,11 @@ export async function listDelegations(
   }
 }
 
-export async function readDelegation(
-  needs: DelegationNeeds,
-  { caller, delegationId }: OneDelegation,
-  context: MessageContext,
-): Reply<'readDelegation'> {
+export const readDelegation: DelegationHandler<'readDelegation'> = async (
+  needs,
+  { caller, delegationId },
+  context,
+) => {
   const { tenantId } = caller.principal
   const of = await visible(needs, caller.principal, context)
   if (of === null) return { tag: 'may_not_see' }
@@ -78,11 +70,11 @@ export async function readDelegation(
   return delegation === undefined ? UNKNOWN : { tag: 'found', delegation }
 }
 
-export async function revokeDelegation(
-  needs: DelegationNeeds,
-  message: OneDelegation,
-  context: MessageContext,
-): Reply<'revokeDelegation'> {
+export const revokeDelegation: DelegationHandler<'revokeDelegation'> = async (
+  needs,
+  message,
+  context,
+) => {
   const maxAgeSecs = needs.settings.approval_max_auth_age_secs
   const { caller } = message
   const { principal } = caller
@@ -97,11 +89,11 @@ export async function revokeDelegation(
   return revokeOnce(needs, principal.tenantId, message.delegationId, of, by)
 }
 
-export async function ofPerson(
-  { database, clock }: DelegationNeeds,
-  { tenantId, sub }: DelegationProtocol['ofPerson']['message'],
-  { signal }: MessageContext,
-): Reply<'ofPerson'> {
+export const ofPerson: DelegationHandler<'ofPerson'> = async (
+  { database, clock },
+  { tenantId, sub },
+  { signal },
+) => {
   const now = clock.now()
   const delegations = await database.tenant(
     tenantId,
@@ -114,11 +106,11 @@ export async function ofPerson(
   return { tag: 'listed', delegations }
 }
 
-export async function revokeOwnDelegation(
-  needs: DelegationNeeds,
-  { session, token, delegationId, address }: RevokeOwn,
-  context: MessageContext,
-): Reply<'revokeOwnDelegation'> {
+export const revokeOwnDelegation: DelegationHandler<'revokeOwnDelegation'> = async (
+  needs,
+  { session, token, delegationId, address },
+  context,
+) => {
   const { tenantId, sub } = session
   const verdict = await needs.browserSessions.demand(
     {

@@ -1,5 +1,5 @@
 /** The dependencies of the delegation handlers. */
-import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import type { Handler, ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Database } from '../../../storage/platform/sql.js'
@@ -7,6 +7,7 @@ import type { BrowserSessionsProtocol } from '../../identity/sessions/protocol.j
 import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
 import type { DelegationMetrics } from './metrics.js'
 import type { DeviceAuthorizationSettings } from './settings.js'
+import type { DelegationProtocol } from './protocol.js'
 
 export type DelegationNeeds = {
   readonly database: Database
@@ -18,3 +19,9 @@ export type DelegationNeeds = {
   readonly issuer: string
   readonly settings: DeviceAuthorizationSettings
 }
+
+export type DelegationHandler<K extends keyof DelegationProtocol> = Handler<
+  DelegationNeeds,
+  DelegationProtocol,
+  K
+>

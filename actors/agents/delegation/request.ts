@@ -10,13 +10,8 @@ import {
 } from '../../../storage/agents/delegation-requests.js'
 import { audited } from '../../domain/audit.js'
 import { newUserCode } from '../../domain/user-code.js'
-import type { DelegationNeeds } from './needs.js'
-import type {
-  DelegationProtocol,
-  PollDelegation,
-  PollOutcome,
-  StartDelegation,
-} from './protocol.js'
+import type { DelegationNeeds, DelegationHandler } from './needs.js'
+import type { PollDelegation, PollOutcome } from './protocol.js'
 import { requestedScopes, judgePoll } from './rules.js'
 
 const DEVICE_CODE_BYTES = 32
@@ -29,11 +24,11 @@ function deviceCodeSha256(code: string): Uint8Array {
   return createHash('sha256').update(code, 'utf8').digest()
 }
 
-export async function startDelegation(
-  { database, clock, random, metrics, issuer, settings }: DelegationNeeds,
-  { caller, scope, audience }: StartDelegation,
-  context: MessageContext,
-): Promise<DelegationProtocol['startDelegation']['reply']> {
+export const startDelegation: DelegationHandler<'startDelegation'> = async (
+  { database, clock, random, metrics, issuer, settings },
+  { caller, scope, audience },
+  context,
+) => {
   const { tenantId, subject: agentId, sessionId, scopes: held } = caller.principal
   const requested = requestedScopes(scope, held)
   if ('refused' in requested) return { tag: 'invalid_scope', scopes: requested.refused }
@@ -91,11 +86,11 @@ export async function startDelegation(
   }
 }
 
-export async function pollDelegation(
-  needs: DelegationNeeds,
-  message: PollDelegation,
-  context: MessageContext,
-): Promise<PollOutcome> {
+export const pollDelegation: DelegationHandler<'pollDelegation'> = async (
+  needs,
+  message,
+  context,
+) => {
   const outcome = await outcomeOf(needs, message, context)
   needs.metrics.countPoll(outcome.tag)
   return outcome

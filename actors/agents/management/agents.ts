@@ -32,29 +32,19 @@ import { appendOrganizationEvent, doerOf } from '../../platform/organization-eve
 import { page } from '../../platform/paging.js'
 import { mayBeLocked } from './last-owner.js'
 import { auditHere } from './audit.js'
-import type {
-  AgentFound,
-  AgentManagementProtocol,
-  AgentsListed,
-  ListAgents,
-  OneAgent,
-  UnknownAgent,
-  UpdateAgent,
-} from './protocol.js'
+import type { AgentFound, OneAgent } from './protocol.js'
 import { isAbove, scopesFault } from './rules.js'
-import type { AgentManagementNeeds } from './needs.js'
+import type { AgentManagementNeeds, ManagementHandler } from './needs.js'
 
 const UNKNOWN_AGENT = { tag: 'unknown_agent' } as const
 const LAST_OWNER = { tag: 'last_owner' } as const
 const ABOVE = { tag: 'owner_above_caller' } as const
 
-type Reply<K extends keyof AgentManagementProtocol> = Promise<AgentManagementProtocol[K]['reply']>
-
-export async function listAgents(
-  { database }: AgentManagementNeeds,
-  { caller, limit, after }: ListAgents,
-  { signal }: MessageContext,
-): Promise<AgentsListed> {
+export const listAgents: ManagementHandler<'listAgents'> = async (
+  { database },
+  { caller, limit, after },
+  { signal },
+) => {
   const { tenantId } = caller.principal
   return database.system(
     async (tx) => {
@@ -76,11 +66,7 @@ export async function listAgents(
   )
 }
 
-export function readAgent(
-  { database }: AgentManagementNeeds,
-  message: OneAgent,
-  { signal }: MessageContext,
-): Promise<AgentFound | UnknownAgent> {
+export const readAgent: ManagementHandler<'readAgent'> = ({ database }, message, { signal }) => {
   return database.system(
     async (tx) => {
       const found = await findVisible(tx, message)
@@ -90,11 +76,7 @@ export function readAgent(
   )
 }
 
-export function suspendAgent(
-  needs: AgentManagementNeeds,
-  message: OneAgent,
-  context: MessageContext,
-): Reply<'suspendAgent'> {
+export const suspendAgent: ManagementHandler<'suspendAgent'> = (needs, message, context) => {
   return change(needs, message, async (tx, found, ended) => {
     if (isAbove(found, message.caller.principal)) return ABOVE
     const now = needs.clock.now()
@@ -117,11 +99,7 @@ export function suspendAgent(
   })
 }
 
-export function activateAgent(
-  needs: AgentManagementNeeds,
-  message: OneAgent,
-  context: MessageContext,
-): Reply<'activateAgent'> {
+export const activateAgent: ManagementHandler<'activateAgent'> = (needs, message, context) => {
   return change(needs, message, async (tx, found) => {
     if (isAbove(found, message.caller.principal)) return ABOVE
     const home = isHome(message, found)
@@ -136,11 +114,7 @@ export function activateAgent(
   })
 }
 
-export function deleteAgent(
-  needs: AgentManagementNeeds,
-  message: OneAgent,
-  context: MessageContext,
-): Reply<'deleteAgent'> {
+export const deleteAgent: ManagementHandler<'deleteAgent'> = (needs, message, context) => {
   return change(needs, message, async (tx, found, ended) => {
     if (!isHome(message, found)) return { tag: 'at_home_elsewhere' as const }
     if (isAbove(found, message.caller.principal)) return ABOVE
@@ -163,11 +137,7 @@ export function deleteAgent(
   })
 }
 
-export function updateAgent(
-  needs: AgentManagementNeeds,
-  message: UpdateAgent,
-  context: MessageContext,
-): Reply<'updateAgent'> {
+export const updateAgent: ManagementHandler<'updateAgent'> = (needs, message, context) => {
   return change(needs, message, async (tx, found) => {
     const { caller, scopes: requested } = message
     if (!isHome(message, found)) return { tag: 'at_home_elsewhere' as const }

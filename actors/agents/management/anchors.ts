@@ -3,20 +3,18 @@
  * authenticate the agent. So revoking an anchor ends no session, while revoking a key also revokes the
  * anchors of that key.
  */
-import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { holdAgent } from '../../../storage/agents/agent-management.js'
 import { findAgent, markAnchorRevoked } from '../../../storage/agents/agents.js'
 import { auditIn } from './audit.js'
 import { authorized } from './keys.js'
-import type { AgentManagementNeeds } from './needs.js'
-import type { OneAnchor, AgentManagementProtocol } from './protocol.js'
+import type { ManagementHandler } from './needs.js'
 import { isItself, judgeAnchorRevocation } from './rules.js'
 
-export function revokeAgentAnchor(
-  needs: AgentManagementNeeds,
-  message: OneAnchor,
-  context: MessageContext,
-): Promise<AgentManagementProtocol['revokeAgentAnchor']['reply']> {
+export const revokeAgentAnchor: ManagementHandler<'revokeAgentAnchor'> = (
+  needs,
+  message,
+  context,
+) => {
   const { caller, agentId, value } = message
   // Not cancelled when the client disconnects: a revocation must complete. Crosses tenants, because the agent's home
   // tenant may differ from the tenant of the token.

@@ -2,7 +2,7 @@
  * The keys of an agent: active -> deprecated -> revoked, or active -> revoked. `revoked` is final. A
  * lock on the agent's row serialises changes of its keys across all processes.
  */
-import type { Handler, MessageContext } from '../../../runtime/kernel/actor.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   markKeyDeprecated,
   findVisibleAgent,
@@ -25,22 +25,13 @@ import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
 import { isUuid } from '../../domain/ids.js'
 import { auditIn } from './audit.js'
 import { mayBeLocked } from './last-owner.js'
-import type { AgentManagementNeeds } from './needs.js'
-import type {
-  AddKey,
-  KeyChanged,
-  KeyUnchanged,
-  OneKey,
-  AgentManagementProtocol,
-} from './protocol.js'
+import type { AgentManagementNeeds, ManagementHandler } from './needs.js'
+import type { KeyChanged, KeyUnchanged, OneKey } from './protocol.js'
 import { isItself, judgeKeyChange, keyAuthority, scopesBeyond } from './rules.js'
 
 /** Limit of keys per agent, revoked ones excluded. */
 const KEYS_MAX = 20
 const UNKNOWN_AGENT = { tag: 'unknown_agent' } as const
-
-type KeyChange = Handler<AgentManagementNeeds, AgentManagementProtocol, 'revokeAgentKey'>
-type Outcome<K extends keyof AgentManagementProtocol> = Promise<AgentManagementProtocol[K]['reply']>
 
 /** Whether the caller may change the agent's keys and anchors. @returns the agent's home tenant. */
 export async function authorized(tx: Transaction, caller: Caller, agentId: string) {
@@ -56,11 +47,7 @@ export async function authorized(tx: Transaction, caller: Caller, agentId: strin
     : { tag: authority }
 }
 
-export async function addAgentKey(
-  needs: AgentManagementNeeds,
-  message: AddKey,
-  context: MessageContext,
-): Outcome<'addAgentKey'> {
+export const addAgentKey: ManagementHandler<'addAgentKey'> = async (needs, message, context) => {
   const { database, clock, pow, issuer } = needs
   const { caller, agentId, publicKey, keyAlgorithm, keyOwnershipProof: proof } = message
   const { signal } = context
@@ -113,10 +100,13 @@ export async function addAgentKey(
   )
 }
 
-export const deprecateAgentKey: KeyChange = (needs, message, context) =>
-  change(needs, message, 'deprecated', context)
+export const deprecateAgentKey: ManagementHandler<'deprecateAgentKey'> = (
+  needs,
+  message,
+  context,
+) => change(needs, message, 'deprecated', context)
 
-export const revokeAgentKey: KeyChange = (needs, message, context) =>
+export const revokeAgentKey: ManagementHandler<'revokeAgentKey'> = (needs, message, context) =>
   change(needs, message, 'revoked', context)
 
 async function change(

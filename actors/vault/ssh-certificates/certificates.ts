@@ -24,18 +24,8 @@ import { isUuid } from '../../domain/ids.js'
 import { metadataSources } from '../../domain/commerce/networks.js'
 import type { Principal } from '../../domain/principal.js'
 import { encodeKrl } from './krl.js'
-import type { SshCertificatesNeeds } from './needs.js'
-import type {
-  CertificateSigned,
-  ReadRevocationList,
-  RevocationList,
-  RevokeCertificate,
-  SignCertificate,
-  SshCertificatesProtocol,
-  SshDenied,
-  SshInvalid,
-  SshUnknown,
-} from './protocol.js'
+import type { SshCertificatesNeeds, SshHandler } from './needs.js'
+import type { CertificateSigned, SignCertificate, SshDenied, SshUnknown } from './protocol.js'
 import { judgeRequest, readSerial, type CertificateTerms, sourcesWithin } from './rules.js'
 
 /** `valid_after` lies this far in the past, so that servers with a slow clock accept the certificate. */
@@ -44,13 +34,11 @@ const NONCE_BYTES = 32
 const SERIAL_BYTES = 8
 const UNKNOWN: SshUnknown = { tag: 'unknown' }
 
-type Reply<K extends keyof SshCertificatesProtocol> = Promise<SshCertificatesProtocol[K]['reply']>
-
-export async function signSshCertificate(
-  needs: SshCertificatesNeeds,
-  request: SignCertificate,
-  context: MessageContext,
-): Promise<CertificateSigned | SshInvalid | SshDenied | SshUnknown> {
+export const signSshCertificate: SshHandler<'signSshCertificate'> = async (
+  needs,
+  request,
+  context,
+) => {
   const { database, sealer, compute, clock, random, metrics, settings } = needs
   const { caller, credentialId } = request
   const { principal } = caller
@@ -148,11 +136,11 @@ export async function signSshCertificate(
   return signed
 }
 
-export async function revokeSshCertificate(
-  { database, clock, random }: SshCertificatesNeeds,
-  { caller, credentialId, serial: text }: RevokeCertificate,
-  context: MessageContext,
-): Reply<'revokeSshCertificate'> {
+export const revokeSshCertificate: SshHandler<'revokeSshCertificate'> = async (
+  { database, clock, random },
+  { caller, credentialId, serial: text },
+  context,
+) => {
   const { principal } = caller
   const { tenantId } = principal
   const manages = principal.scopes.includes('vault:manage')
@@ -186,11 +174,11 @@ export async function revokeSshCertificate(
   )
 }
 
-export async function getSshRevocationList(
-  { database, clock }: SshCertificatesNeeds,
-  { tenantId, credentialId }: ReadRevocationList,
-  { signal }: MessageContext,
-): Promise<RevocationList | SshUnknown> {
+export const getSshRevocationList: SshHandler<'getSshRevocationList'> = async (
+  { database, clock },
+  { tenantId, credentialId },
+  { signal },
+) => {
   if (!isUuid(credentialId)) return UNKNOWN
   return database.tenant(
     tenantId,

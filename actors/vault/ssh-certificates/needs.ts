@@ -1,10 +1,12 @@
 /** The dependencies of the SSH certificates, and the pool that signs them. */
+import type { Handler } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Compute, PoolOptions } from '../../../runtime/kernel/threads/pool.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { SshCertificatesMetrics } from './metrics.js'
+import type { SshCertificatesProtocol } from './protocol.js'
 
 /** One signature takes about 0.2 ms, so a small batch keeps the queue of each thread short. */
 const BATCH_MAX = 8
@@ -33,3 +35,9 @@ export function sshCertificatesPool(threadsMax: number): PoolOptions {
     forgets: true,
   }
 }
+
+export type SshHandler<K extends keyof SshCertificatesProtocol> = Handler<
+  SshCertificatesNeeds,
+  SshCertificatesProtocol,
+  K
+>

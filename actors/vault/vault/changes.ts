@@ -17,18 +17,10 @@ import { revokeGrantsOf } from '../../../storage/vault/vault-grants.js'
 import { revokeLeasesOf } from '../../../storage/vault/vault-leases.js'
 import type { Caller } from '../../domain/audit.js'
 import { metadataSources } from '../../domain/commerce/networks.js'
-import type { VaultNeeds } from './needs.js'
+import type { VaultNeeds, VaultHandler } from './needs.js'
 import { sourcesFault } from './credentials.js'
 import { credentialResource, grantRevoked, auditEntry } from './events.js'
-import type {
-  ChangeCredential,
-  CredentialFound,
-  CredentialRevoked,
-  OwnerRefused,
-  UnknownCredential,
-  UpdateCredential,
-  VaultInvalid,
-} from './protocol.js'
+import type { CredentialFound, UpdateCredential } from './protocol.js'
 import { ownerRefusal } from './ownership.js'
 import { changingCredential } from './read.js'
 import { credentialOf } from './records.js'
@@ -41,11 +33,11 @@ import {
   widensSources,
 } from './rules.js'
 
-export function updateVaultCredential(
-  needs: VaultNeeds,
-  message: UpdateCredential,
-  context: MessageContext,
-): Promise<CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked | OwnerRefused> {
+export const updateVaultCredential: VaultHandler<'updateVaultCredential'> = (
+  needs,
+  message,
+  context,
+) => {
   const { clock, random } = needs
   const { caller, label, allowedHosts, metadata, authScheme } = message
   return changingCredential(
@@ -116,11 +108,11 @@ function widens(
  * Revokes a credential, which is final: deletes the sealed secret and revokes its grants, its leases and
  * the credentials that refer to it with `token_of`.
  */
-export function revokeVaultCredential(
-  needs: VaultNeeds,
-  message: ChangeCredential,
-  context: MessageContext,
-): Promise<CredentialFound | UnknownCredential> {
+export const revokeVaultCredential: VaultHandler<'revokeVaultCredential'> = (
+  needs,
+  message,
+  context,
+) => {
   return changingCredential(needs, message, context, (tx, row) =>
     revoked(tx, row, message.caller, needs, context),
   )

@@ -16,19 +16,15 @@ import {
 import { isUuid } from '../../domain/ids.js'
 import { metadataSources } from '../../domain/commerce/networks.js'
 import type { Principal } from '../../domain/principal.js'
-import type { VaultNeeds } from './needs.js'
+import type { VaultNeeds, VaultHandler } from './needs.js'
 import { credentialCreated, credentialResource, auditEntry, secretAccessed } from './events.js'
 import type {
-  ChangeCredential,
-  CreateCredential,
   CredentialCreated,
   CredentialFound,
   CredentialRevoked,
   CredentialType,
-  IdempotencyRefused,
   OwnerRefused,
   RotateCredential,
-  SecretRead,
   UnknownCredential,
   VaultFull,
   VaultInvalid,
@@ -47,11 +43,11 @@ import {
 
 const UNKNOWN: UnknownCredential = { tag: 'unknown_credential' }
 
-export async function createVaultCredential(
-  needs: VaultNeeds,
-  message: CreateCredential,
-  context: MessageContext,
-): Promise<CredentialCreated | VaultInvalid | VaultFull | IdempotencyRefused | OwnerRefused> {
+export const createVaultCredential: VaultHandler<'createVaultCredential'> = async (
+  needs,
+  message,
+  context,
+) => {
   const { database, clock, random, settings } = needs
   const { caller, credentialType, metadata, idempotency } = message
   const { tenantId, subject, subjectType } = caller.principal
@@ -175,11 +171,11 @@ export function sourcesFault(
   return invalid('/metadata/source_addresses', 'Must be an array of networks such as 10.1.0.0/16.')
 }
 
-export function rotateVaultCredential(
-  needs: VaultNeeds,
-  message: RotateCredential,
-  context: MessageContext,
-): Promise<CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked | OwnerRefused> {
+export const rotateVaultCredential: VaultHandler<'rotateVaultCredential'> = (
+  needs,
+  message,
+  context,
+) => {
   return changing(needs, message.caller, rotated(needs, message, context))
 }
 
@@ -248,11 +244,11 @@ async function rotated(
 }
 
 /** Returns the secret of an exportable credential to its owner. */
-export async function readVaultCredentialSecret(
-  { database, sealer, clock, random }: VaultNeeds,
-  { caller, credentialId }: ChangeCredential,
-  context: MessageContext,
-): Promise<SecretRead | UnknownCredential | OwnerRefused> {
+export const readVaultCredentialSecret: VaultHandler<'readVaultCredentialSecret'> = async (
+  { database, sealer, clock, random },
+  { caller, credentialId },
+  context,
+) => {
   const { principal } = caller
   const { tenantId } = principal
   if (!isUuid(credentialId)) return UNKNOWN

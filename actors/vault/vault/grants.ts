@@ -22,47 +22,25 @@ import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import { isUuid } from '../../domain/ids.js'
 import { page } from '../../platform/paging.js'
 import { auditEntry, type EventContext, grantRevoked } from './events.js'
-import type { VaultNeeds } from './needs.js'
+import type { VaultNeeds, VaultHandler } from './needs.js'
 import { grantingRefusal } from './ownership.js'
 import type {
   ChangeCredential,
-  CreateGrant,
-  CreateLease,
   CredentialRevoked,
-  DirectTokenNeeded,
   GrantCreated,
-  GrantRevoked,
-  GrantsListed,
-  IdempotencyRefused,
+  GrantingRefused,
   LeaseCreated,
-  LeaseRevoked,
-  LeasesListed,
-  ListOfCredential,
-  RevokeGrant,
-  RevokeLease,
-  UnknownCredential,
-  UnknownGrant,
-  UnknownLease,
-  VaultDenied,
   VaultInvalid,
 } from './protocol.js'
 import { changing, changingCredential, withCredential } from './read.js'
 import { grantOf, leaseOf, snapshotOf } from './records.js'
 import { capabilitiesOf, expiryFault, grantFault, invalid } from './rules.js'
 
-type GrantingRefused =
-  | UnknownCredential
-  | VaultInvalid
-  | CredentialRevoked
-  | IdempotencyRefused
-  | VaultDenied
-  | DirectTokenNeeded
-
-export function listVaultGrants(
-  needs: VaultNeeds,
-  { limit, after, ...named }: ListOfCredential,
-  context: MessageContext,
-): Promise<GrantsListed | UnknownCredential> {
+export const listVaultGrants: VaultHandler<'listVaultGrants'> = (
+  needs,
+  { limit, after, ...named },
+  context,
+) => {
   return withCredential(needs, named, context, async (tx, { tenantId, id }) => {
     const { items, next } = page(await selectVaultGrants(tx, tenantId, id, limit + 1, after), limit)
     const now = needs.clock.now()
@@ -70,11 +48,7 @@ export function listVaultGrants(
   })
 }
 
-export function createVaultGrant(
-  needs: VaultNeeds,
-  message: CreateGrant,
-  context: MessageContext,
-): Promise<GrantCreated | GrantingRefused> {
+export const createVaultGrant: VaultHandler<'createVaultGrant'> = (needs, message, context) => {
   const { granteeType, granteeId } = message
   return granting<GrantCreated>(needs, message, context, async (tx, row, eventContext) => {
     const { now } = eventContext
@@ -113,11 +87,11 @@ export function createVaultGrant(
   })
 }
 
-export async function revokeVaultGrant(
-  needs: VaultNeeds,
-  { caller, grantId }: RevokeGrant,
-  context: MessageContext,
-): Promise<GrantRevoked | UnknownGrant> {
+export const revokeVaultGrant: VaultHandler<'revokeVaultGrant'> = async (
+  needs,
+  { caller, grantId },
+  context,
+) => {
   if (!isUuid(grantId)) return { tag: 'unknown_grant' }
   return ending(needs, caller, context, async (tx, eventContext) => {
     const ended = await endVaultGrant(tx, caller.principal.tenantId, grantId, eventContext.now)
@@ -127,11 +101,11 @@ export async function revokeVaultGrant(
   })
 }
 
-export function listVaultLeases(
-  needs: VaultNeeds,
-  { limit, after, ...named }: ListOfCredential,
-  context: MessageContext,
-): Promise<LeasesListed | UnknownCredential> {
+export const listVaultLeases: VaultHandler<'listVaultLeases'> = (
+  needs,
+  { limit, after, ...named },
+  context,
+) => {
   return withCredential(needs, named, context, async (tx, { tenantId, id }) => {
     const { items, next } = page(await selectVaultLeases(tx, tenantId, id, limit + 1, after), limit)
     const now = needs.clock.now()
@@ -139,11 +113,7 @@ export function listVaultLeases(
   })
 }
 
-export function createVaultLease(
-  needs: VaultNeeds,
-  message: CreateLease,
-  context: MessageContext,
-): Promise<LeaseCreated | GrantingRefused> {
+export const createVaultLease: VaultHandler<'createVaultLease'> = (needs, message, context) => {
   const { recipientId, byteBudget, expiresAt } = message
   return granting<LeaseCreated>(needs, message, context, async (tx, row, eventContext) => {
     const { now } = eventContext
@@ -177,11 +147,11 @@ export function createVaultLease(
   })
 }
 
-export async function revokeVaultLease(
-  needs: VaultNeeds,
-  { caller, leaseId }: RevokeLease,
-  context: MessageContext,
-): Promise<LeaseRevoked | UnknownLease> {
+export const revokeVaultLease: VaultHandler<'revokeVaultLease'> = async (
+  needs,
+  { caller, leaseId },
+  context,
+) => {
   if (!isUuid(leaseId)) return { tag: 'unknown_lease' }
   return ending(needs, caller, context, async (tx, eventContext) => {
     const ended = await endVaultLease(tx, caller.principal.tenantId, leaseId, eventContext.now)

@@ -1,10 +1,11 @@
 /** The dependencies of the vault. */
-import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import type { Handler, ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { SshCertificatesProtocol } from '../ssh-certificates/protocol.js'
+import type { VaultProtocol } from './protocol.js'
 
 export type VaultNeeds = {
   readonly database: Database
@@ -19,3 +20,5 @@ export type VaultNeeds = {
     readonly max_credentials_per_tenant: number
   }
 }
+
+export type VaultHandler<K extends keyof VaultProtocol> = Handler<VaultNeeds, VaultProtocol, K>

@@ -32,28 +32,10 @@ export type VaultProtocol = {
   /** The owner reads the secret. */
   readVaultCredentialSecret: Ask<ChangeCredential, SecretRead | UnknownCredential | OwnerRefused>
   listVaultGrants: Ask<ListOfCredential, GrantsListed | UnknownCredential>
-  createVaultGrant: Ask<
-    CreateGrant,
-    | GrantCreated
-    | UnknownCredential
-    | VaultInvalid
-    | CredentialRevoked
-    | IdempotencyRefused
-    | VaultDenied
-    | DirectTokenNeeded
-  >
+  createVaultGrant: Ask<CreateGrant, GrantCreated | GrantingRefused>
   revokeVaultGrant: Ask<RevokeGrant, GrantRevoked | UnknownGrant>
   listVaultLeases: Ask<ListOfCredential, LeasesListed | UnknownCredential>
-  createVaultLease: Ask<
-    CreateLease,
-    | LeaseCreated
-    | UnknownCredential
-    | VaultInvalid
-    | CredentialRevoked
-    | IdempotencyRefused
-    | VaultDenied
-    | DirectTokenNeeded
-  >
+  createVaultLease: Ask<CreateLease, LeaseCreated | GrantingRefused>
   revokeVaultLease: Ask<RevokeLease, LeaseRevoked | UnknownLease>
 }
 
@@ -207,6 +189,14 @@ export type GrantCreated = {
   readonly grant: Grant
   readonly replayed: boolean
 }
+/** Why a credential is neither granted nor leased. */
+export type GrantingRefused =
+  | UnknownCredential
+  | VaultInvalid
+  | CredentialRevoked
+  | IdempotencyRefused
+  | VaultDenied
+  | DirectTokenNeeded
 export type RevokeGrant = { readonly caller: Caller; readonly grantId: string }
 export type GrantRevoked = { readonly tag: 'ended'; readonly grant: Grant }
 export type UnknownGrant = { readonly tag: 'unknown_grant' }

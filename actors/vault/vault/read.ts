@@ -13,24 +13,17 @@ import { granteeOf } from '../../domain/grantee.js'
 import { isUuid } from '../../domain/ids.js'
 import { isDirect } from '../../domain/principal.js'
 import { page } from '../../platform/paging.js'
-import type { VaultNeeds } from './needs.js'
-import type {
-  ChangeCredential,
-  CredentialFound,
-  CredentialsListed,
-  ListCredentials,
-  NamedCredential,
-  UnknownCredential,
-} from './protocol.js'
+import type { VaultNeeds, VaultHandler } from './needs.js'
+import type { ChangeCredential, NamedCredential, UnknownCredential } from './protocol.js'
 import { credentialOf } from './records.js'
 
 const UNKNOWN: UnknownCredential = { tag: 'unknown_credential' }
 
-export async function listVaultCredentials(
-  { database, clock }: VaultNeeds,
-  { principal, limit, after }: ListCredentials,
-  { signal }: MessageContext,
-): Promise<CredentialsListed> {
+export const listVaultCredentials: VaultHandler<'listVaultCredentials'> = async (
+  { database, clock },
+  { principal, limit, after },
+  { signal },
+) => {
   const { tenantId } = principal
   const managed = isDirect(principal) && principal.scopes.includes('vault:manage')
   const grantee = granteeOf(principal)
@@ -46,11 +39,7 @@ export async function listVaultCredentials(
   return { tag: 'listed', managed, credentials: items.map(credentialOf), next }
 }
 
-export function getVaultCredential(
-  needs: VaultNeeds,
-  message: NamedCredential,
-  context: MessageContext,
-): Promise<CredentialFound | UnknownCredential> {
+export const getVaultCredential: VaultHandler<'getVaultCredential'> = (needs, message, context) => {
   return withCredential(needs, message, context, async (_tx, row) => ({
     tag: 'found',
     credential: credentialOf(row),

@@ -1,5 +1,4 @@
 /** The delivery history: lists deliveries and events, replays deliveries and recovers missed events. */
-import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   attemptsOf,
   type AttemptRow,
@@ -24,20 +23,8 @@ import { selectedTypes } from '../../domain/event-filters.js'
 import { EVENT_TYPES } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { page } from '../../platform/paging.js'
-import type { WebhooksNeeds } from './needs.js'
-import type {
-  DeliveriesListed,
-  DeliveriesRecovered,
-  Delivery,
-  DeliveryReplayed,
-  EventsListed,
-  ListDeliveries,
-  ListEvents,
-  RecoverDeliveries,
-  ReplayDelivery,
-  ReplayRefused,
-  WebhookUnknown,
-} from './protocol.js'
+import type { WebhooksHandler } from './needs.js'
+import type { Delivery, WebhookUnknown } from './protocol.js'
 
 const DAY_MS = 86_400_000
 /**
@@ -48,11 +35,11 @@ const RECOVER_MAX = 1_000
 const UNKNOWN: WebhookUnknown = { tag: 'unknown' }
 const CATALOGUE: ReadonlySet<string> = new Set(EVENT_TYPES)
 
-export async function listWebhookDeliveries(
-  { database }: WebhooksNeeds,
-  { tenantId, webhookId, limit, after, status, eventType }: ListDeliveries,
-  { signal }: MessageContext,
-): Promise<DeliveriesListed | WebhookUnknown> {
+export const listWebhookDeliveries: WebhooksHandler<'listWebhookDeliveries'> = async (
+  { database },
+  { tenantId, webhookId, limit, after, status, eventType },
+  { signal },
+) => {
   if (!isUuid(webhookId)) return UNKNOWN
   return database.tenant(
     tenantId,
@@ -76,11 +63,11 @@ export async function listWebhookDeliveries(
   )
 }
 
-export async function replayWebhookDelivery(
-  { database, attempts }: WebhooksNeeds,
-  { tenantId, webhookId, deliveryId }: ReplayDelivery,
-  { signal }: MessageContext,
-): Promise<DeliveryReplayed | ReplayRefused | WebhookUnknown> {
+export const replayWebhookDelivery: WebhooksHandler<'replayWebhookDelivery'> = async (
+  { database, attempts },
+  { tenantId, webhookId, deliveryId },
+  { signal },
+) => {
   if (!isUuid(webhookId) || !isUuid(deliveryId)) return UNKNOWN
   return database.tenant(
     tenantId,
@@ -100,11 +87,11 @@ export async function replayWebhookDelivery(
   )
 }
 
-export async function recoverWebhookDeliveries(
-  { database, clock, random, attempts, retentionDays }: WebhooksNeeds,
-  { tenantId, webhookId, since }: RecoverDeliveries,
-  { signal }: MessageContext,
-): Promise<DeliveriesRecovered | ReplayRefused | WebhookUnknown> {
+export const recoverWebhookDeliveries: WebhooksHandler<'recoverWebhookDeliveries'> = async (
+  { database, clock, random, attempts, retentionDays },
+  { tenantId, webhookId, since },
+  { signal },
+) => {
   if (!isUuid(webhookId)) return UNKNOWN
   const now = clock.now()
   if (since.getTime() < now.getTime() - retentionDays * DAY_MS) {
@@ -138,11 +125,11 @@ export async function recoverWebhookDeliveries(
 }
 
 /** Lists a tenant's events by number and in order, for receivers that cannot be reached by HTTP. */
-export function listEvents(
-  { database }: WebhooksNeeds,
-  { tenantId, after, limit }: ListEvents,
-  { signal }: MessageContext,
-): Promise<EventsListed> {
+export const listEvents: WebhooksHandler<'listEvents'> = (
+  { database },
+  { tenantId, after, limit },
+  { signal },
+) => {
   return database.tenant(
     tenantId,
     async (tx) => {

@@ -1,4 +1,5 @@
 /** The dependencies of the webhooks actor. */
+import type { Handler } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -8,6 +9,7 @@ import type { EventType } from '../../domain/events.js'
 import type { TargetRules } from '../../platform/outbound-http/targets.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
 import type { Sender } from '../delivery/sender.js'
+import type { WebhooksProtocol } from './protocol.js'
 
 export type WebhooksNeeds = {
   readonly database: Database
@@ -27,3 +29,9 @@ export type WebhooksNeeds = {
   /** `webhooks.delivery_retention_days`. */
   readonly retentionDays: number
 }
+
+export type WebhooksHandler<K extends keyof WebhooksProtocol> = Handler<
+  WebhooksNeeds,
+  WebhooksProtocol,
+  K
+>

@@ -1,5 +1,4 @@
 /** Rotates the secret of a subscription. docs/reference/webhooks.md, Secrets. */
-import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   findRotatedSecret,
   replaceWebhookSecret,
@@ -8,20 +7,19 @@ import {
   webhookSecretContext,
 } from '../../../storage/webhooks/webhooks.js'
 import { isUuid } from '../../domain/ids.js'
-import type { RotateSecret, SecretRotated, WebhookInvalid, WebhookUnknown } from './protocol.js'
 import { newWebhookSecret, secretFault } from './rules.js'
 import { auditSubscription } from './audit.js'
-import type { WebhooksNeeds } from './needs.js'
+import type { WebhooksHandler } from './needs.js'
 
 /**
  * A supplied secret that is valid already stays, together with the previous one. A repetition of
  * the request can only shorten the overlap.
  */
-export async function rotateWebhookSecret(
-  needs: WebhooksNeeds,
-  { caller, webhookId, secret: supplied, overlapSecs }: RotateSecret,
-  { signal, requestId }: MessageContext,
-): Promise<SecretRotated | WebhookInvalid | WebhookUnknown> {
+export const rotateWebhookSecret: WebhooksHandler<'rotateWebhookSecret'> = async (
+  needs,
+  { caller, webhookId, secret: supplied, overlapSecs },
+  { signal, requestId },
+) => {
   const { database, sealer, clock, random } = needs
   const fault = supplied === null ? null : secretFault(supplied)
   if (fault !== null) return fault

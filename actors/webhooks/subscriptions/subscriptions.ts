@@ -1,5 +1,4 @@
 /** Subscriptions: listing, reading, creating, replacing and deleting them. */
-import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import { cancelDeliveries } from '../../../storage/webhooks/deliveries.js'
 import {
@@ -15,32 +14,17 @@ import { isUuid } from '../../domain/ids.js'
 import { page } from '../../platform/paging.js'
 import { INACTIVE } from '../delivery/delivery-lane.js'
 import { auditSubscription } from './audit.js'
-import type { WebhooksNeeds } from './needs.js'
-import type {
-  CreateWebhook,
-  IdempotencyRefused,
-  ListWebhooks,
-  NamedWebhook,
-  RemoveWebhook,
-  ReplaceWebhook,
-  TooManyWebhooks,
-  WebhookCreated,
-  WebhookFound,
-  WebhookInvalid,
-  WebhookRemoved,
-  WebhookReplaced,
-  WebhooksListed,
-  WebhookUnknown,
-} from './protocol.js'
+import type { WebhooksHandler } from './needs.js'
+import type { TooManyWebhooks, WebhookCreated, WebhookUnknown } from './protocol.js'
 import { draftFault, newWebhookSecret, secretFault } from './rules.js'
 
 const UNKNOWN: WebhookUnknown = { tag: 'unknown' }
 
-export async function listWebhooks(
-  { database }: WebhooksNeeds,
-  { tenantId, limit, after }: ListWebhooks,
-  { signal }: MessageContext,
-): Promise<WebhooksListed> {
+export const listWebhooks: WebhooksHandler<'listWebhooks'> = async (
+  { database },
+  { tenantId, limit, after },
+  { signal },
+) => {
   const rows = await database.tenant(
     tenantId,
     (tx) => selectWebhooks(tx, tenantId, limit + 1, after),
@@ -50,11 +34,11 @@ export async function listWebhooks(
   return { tag: 'listed', webhooks: items, next }
 }
 
-export async function getWebhook(
-  { database }: WebhooksNeeds,
-  { tenantId, webhookId }: NamedWebhook,
-  { signal }: MessageContext,
-): Promise<WebhookFound | WebhookUnknown> {
+export const getWebhook: WebhooksHandler<'getWebhook'> = async (
+  { database },
+  { tenantId, webhookId },
+  { signal },
+) => {
   if (!isUuid(webhookId)) return UNKNOWN
   const webhook = await database.tenant(tenantId, (tx) => findWebhook(tx, tenantId, webhookId), {
     signal,
@@ -62,11 +46,11 @@ export async function getWebhook(
   return webhook === undefined ? UNKNOWN : { tag: 'found', webhook }
 }
 
-export async function createWebhook(
-  needs: WebhooksNeeds,
-  { caller, draft, secret: supplied, idempotency }: CreateWebhook,
-  { signal, requestId }: MessageContext,
-): Promise<WebhookCreated | WebhookInvalid | TooManyWebhooks | IdempotencyRefused> {
+export const createWebhook: WebhooksHandler<'createWebhook'> = async (
+  needs,
+  { caller, draft, secret: supplied, idempotency },
+  { signal, requestId },
+) => {
   const { database, sealer, clock, random, urlRules, offered, subscriptionsMax: max } = needs
   const { tenantId } = caller.principal
   const fault =
@@ -104,11 +88,11 @@ export async function createWebhook(
   )
 }
 
-export async function replaceWebhook(
-  needs: WebhooksNeeds,
-  { caller, webhookId, draft }: ReplaceWebhook,
-  { signal, requestId }: MessageContext,
-): Promise<WebhookReplaced | WebhookInvalid | WebhookUnknown> {
+export const replaceWebhook: WebhooksHandler<'replaceWebhook'> = async (
+  needs,
+  { caller, webhookId, draft },
+  { signal, requestId },
+) => {
   const { database, clock, urlRules, offered } = needs
   const { tenantId } = caller.principal
   const fault = draftFault(draft, urlRules, offered)
@@ -129,11 +113,11 @@ export async function replaceWebhook(
   )
 }
 
-export async function deleteWebhook(
-  needs: WebhooksNeeds,
-  { caller, webhookId }: RemoveWebhook,
-  { signal, requestId }: MessageContext,
-): Promise<WebhookRemoved | WebhookUnknown> {
+export const deleteWebhook: WebhooksHandler<'deleteWebhook'> = async (
+  needs,
+  { caller, webhookId },
+  { signal, requestId },
+) => {
   const { database, clock } = needs
   const { tenantId } = caller.principal
   if (!isUuid(webhookId)) return UNKNOWN
