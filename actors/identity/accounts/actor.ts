@@ -33,9 +33,9 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
   asks: { browserSessions, authorization, delegation, federatedLogin },
   mailbox: { capacity: 512, inflightMax: 64 },
   lane: {
-    removeFactor: ({ session }) => session.accountId,
-    addTotp: ({ session }) => session.accountId,
-    renewCodes: ({ session }) => session.accountId,
+    removeOwnFactor: ({ session }) => session.accountId,
+    addOwnAuthenticatorApp: ({ session }) => session.accountId,
+    replaceOwnRecoveryCodes: ({ session }) => session.accountId,
   },
   create: (needs) => {
     const { database, clock, random, browserSessions, authorization, delegation, federatedLogin } =
@@ -112,9 +112,9 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
     return {
       ...ownFactors(needs),
 
-      read: ({ session }, context) => seen(session, context),
+      showAccount: ({ session }, context) => seen(session, context),
 
-      async saveProfile({ session, token, typed, address }, context) {
+      async saveOwnProfile({ session, token, typed, address }, context) {
         // Profile claims belong to the account: a session of one tenant's provider does not change them.
         const verdict = await demanded(session, token, { level: 1 }, context)
         if (verdict.tag === 'sign_in') return verdict
@@ -124,16 +124,16 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
           : { ...saved, typed, seen: await seen(session, context) }
       },
 
-      revokeOthers: ({ session: { tenantId, accountId, id: exceptId } }, context) =>
+      revokeOtherOwnSessions: ({ session: { tenantId, accountId, id: exceptId } }, context) =>
         browserSessions.revokeOthers({ tenantId, accountId, exceptId }, context),
 
-      async revokeSession({ session, sessionId }, context) {
+      async revokeOwnSession({ session, sessionId }, context) {
         const { tenantId, accountId } = session
         const ended = await browserSessions.revokeOne({ tenantId, accountId, sessionId }, context)
         return ended.tag === 'revoked' ? { ...ended, own: sessionId === session.id } : ended
       },
 
-      async removeFactor({ session, token, factorId }, context) {
+      async removeOwnFactor({ session, token, factorId }, context) {
         const demand = { level: 2, maxAgeSecs: SENSITIVE_SECS } as const
         const verdict = await demanded(session, token, demand, context)
         if (verdict.tag === 'sign_in') return verdict
@@ -158,7 +158,7 @@ export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
       withdrawConsent: ({ session: { tenantId, sub: subject }, clientId }, context) =>
         authorization.withdrawConsent({ tenantId, subject, clientId }, context),
 
-      async addFactor({ session, token }, context) {
+      async addOwnFactor({ session, token }, context) {
         const { accountId } = session
         if (!session.confined) {
           const { totp, passkey } = await database.system(

@@ -36,7 +36,10 @@ export function ownFactors(needs: AccountNeeds) {
   const { offered, sealed } = totpOffers(needs)
 
   return {
-    async totpPage(own: OwnAccount, context: MessageContext): Reply<'totpPage'> {
+    async showNewAuthenticatorApp(
+      own: OwnAccount,
+      context: MessageContext,
+    ): Reply<'showNewAuthenticatorApp'> {
       const first = await signInFirst(own, TOTP_PATH, context)
       if (first !== null) return first
       if ((await factorsOf(own, context)).totp) return { tag: 'present' }
@@ -45,10 +48,10 @@ export function ownFactors(needs: AccountNeeds) {
       return { tag: 'page', tenant, ...secretShown(tenant.name, secret) }
     },
 
-    async addTotp(
-      { code, ...own }: AccountProtocol['addTotp']['message'],
+    async addOwnAuthenticatorApp(
+      { code, ...own }: AccountProtocol['addOwnAuthenticatorApp']['message'],
       context: MessageContext,
-    ): Reply<'addTotp'> {
+    ): Reply<'addOwnAuthenticatorApp'> {
       const first = await signInFirst(own, TOTP_PATH, context)
       if (first !== null) return first
       if ((await factorsOf(own, context)).totp) return { tag: 'present' }
@@ -79,10 +82,10 @@ export function ownFactors(needs: AccountNeeds) {
       return codes === null ? refused() : { tag: 'added', tenant, recoveryCodes: codes }
     },
 
-    async renewCodes(
-      { address, ...own }: AccountProtocol['renewCodes']['message'],
+    async replaceOwnRecoveryCodes(
+      { address, ...own }: AccountProtocol['replaceOwnRecoveryCodes']['message'],
       context: MessageContext,
-    ): Reply<'renewCodes'> {
+    ): Reply<'replaceOwnRecoveryCodes'> {
       const first = await signInFirst(own, '/auth/account', context)
       if (first !== null) return first
       const { session } = own

@@ -10,16 +10,16 @@ import type { PageTenant } from '../../domain/tenants/branding.js'
 import type { IdentitySeen } from '../federated-login/protocol.js'
 
 export type AccountProtocol = {
-  read: Ask<{ session: BrowserSession }, AccountSeen>
+  showAccount: Ask<{ session: BrowserSession }, AccountSeen>
   /** Sets name and profile claims. Claims that the tenant decides stay. A confined session signs in first. */
-  saveProfile: Ask<OwnAccount & SaveProfile, { tag: 'saved' } | ProfileRefused | SignInFirst>
+  saveOwnProfile: Ask<OwnAccount & SaveProfile, { tag: 'saved' } | ProfileRefused | SignInFirst>
   /** Ends another session of the user, or this one. */
-  revokeSession: Ask<
+  revokeOwnSession: Ask<
     { session: BrowserSession; sessionId: string },
     { tag: 'revoked'; own: boolean } | { tag: 'unknown_session' }
   >
   /** Removes a second factor with its recovery codes. Needs a fresh authentication at AAL2, otherwise `sign_in`. */
-  removeFactor: Ask<
+  removeOwnFactor: Ask<
     { session: BrowserSession; token: string; factorId: string },
     { tag: 'removed' } | { tag: 'unknown_factor' } | { tag: 'sign_in'; location: string }
   >
@@ -29,21 +29,24 @@ export type AccountProtocol = {
     { tag: 'withdrawn' } | { tag: 'unknown_consent' }
   >
   /** Sends the user to enrol a second factor, with whatever sign-in that requires. */
-  addFactor: Ask<OwnAccount, SignInFirst | Present>
+  addOwnFactor: Ask<OwnAccount, SignInFirst | Present>
   /**
    * The page that adds an authenticator app to an account with a passkey. Needs a fresh authentication at the highest
    * level.
    */
-  totpPage: Ask<OwnAccount, ({ tag: 'page' } & TotpShown) | SignInFirst | Present>
+  showNewAuthenticatorApp: Ask<OwnAccount, ({ tag: 'page' } & TotpShown) | SignInFirst | Present>
   /** Confirms the app with its first code. Returns recovery codes if the account has none left. */
-  addTotp: Ask<
+  addOwnAuthenticatorApp: Ask<
     OwnAccount & { code: string },
     ({ tag: 'added' } & CodesShown) | ({ tag: 'wrong' } & TotpShown) | SignInFirst | Present
   >
   /** Issues ten new recovery codes and invalidates the old ones. Needs a fresh authentication at the highest level. */
-  renewCodes: Ask<OwnAccount & { address: string }, ({ tag: 'renewed' } & CodesShown) | SignInFirst>
+  replaceOwnRecoveryCodes: Ask<
+    OwnAccount & { address: string },
+    ({ tag: 'renewed' } & CodesShown) | SignInFirst
+  >
   /** Signs out all other sessions. */
-  revokeOthers: Ask<{ session: BrowserSession }, { tag: 'revoked_others' }>
+  revokeOtherOwnSessions: Ask<{ session: BrowserSession }, { tag: 'revoked_others' }>
 }
 
 export type OwnAccount = { readonly session: BrowserSession; readonly token: string }
@@ -136,4 +139,7 @@ export type FactorSeen = {
   readonly lastUsedAt: Date | null
 }
 
-export const account = address<AccountProtocol>('account', ['read', 'totpPage'])
+export const account = address<AccountProtocol>('account', [
+  'showAccount',
+  'showNewAuthenticatorApp',
+])

@@ -21,7 +21,7 @@ export const federatedLoginActor = defineActor<FederatedLoginProtocol, Federated
   asks: { tenants, browserSessions },
   // Callbacks wait for providers, which may be slow. The high limit keeps room for other requests.
   mailbox: { capacity: 1024, inflightMax: SIGN_INS_MAX },
-  lane: { unlink: ({ session }) => session.accountId },
+  lane: { unlinkOwnIdentity: ({ session }) => session.accountId },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const { database, sealer, clock, random, settings, issuer } = needs
@@ -32,9 +32,9 @@ export const federatedLoginActor = defineActor<FederatedLoginProtocol, Federated
     const { providers } = tools
 
     return {
-      start: (message, context) => start(tools, message, context),
-      link: (message, context) => link(tools, message, context),
-      callback: (message, context) => callback(tools, message, context),
+      startSso: (message, context) => start(tools, message, context),
+      linkOwnIdentity: (message, context) => link(tools, message, context),
+      finishSso: (message, context) => callback(tools, message, context),
 
       async offered({ tenantId, tenantSettings }, context) {
         const tenant = { id: tenantId, deployment: socialOf(tenantSettings).enabled }
@@ -68,7 +68,7 @@ export const federatedLoginActor = defineActor<FederatedLoginProtocol, Federated
         }
       },
 
-      async unlink({ session, token, identityId, address }, context) {
+      async unlinkOwnIdentity({ session, token, identityId, address }, context) {
         if (!isUuid(identityId)) return { tag: 'unknown_identity' }
         const needed = sensitive(session, token)
         const demanded = await needs.browserSessions.demand(needed, context)
@@ -88,7 +88,7 @@ export const federatedLoginActor = defineActor<FederatedLoginProtocol, Federated
         return { tag: outcome === 'removed' ? 'unlinked' : 'unknown_identity' }
       },
 
-      async check({ email, tenant: selector }, context) {
+      async checkSso({ email, tenant: selector }, context) {
         const resolved = await needs.tenants.resolve(selector, context)
         if (resolved.tag !== 'resolved') return resolved
         const { id: tenantId } = resolved.tenant

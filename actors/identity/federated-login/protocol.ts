@@ -17,18 +17,18 @@ export type FederatedLoginProtocol = {
    * Redirects a browser to a provider. Shows a confirmation page first if the request did not come from a page of ours,
    * or if the browser has a session of another tenant (login CSRF).
    */
-  start: Ask<StartFederatedLogin, ToUpstream | ConfirmStart | FederatedLoginFailed>
+  startSso: Ask<StartFederatedLogin, ToUpstream | ConfirmStart | FederatedLoginFailed>
   /** Redirects the browser of a signed-in user to a provider, to link the identity there. */
-  link: Ask<StartLink, ToUpstream | SignInFirst | FederatedLoginFailed>
+  linkOwnIdentity: Ask<StartLink, ToUpstream | SignInFirst | FederatedLoginFailed>
   /** The callback. Its state can be used once. */
-  callback: Ask<
+  finishSso: Ask<
     FederatedLoginCallback,
     FederatedLoginSignedIn | Linked | FederatedLoginFailed | BackElsewhere
   >
   /** The identities linked to the user's account. */
   identities: Ask<{ readonly session: BrowserSession }, IdentitiesListed>
   /** Removes a linked identity and ends the sessions opened by it. Needs a fresh sign-in, otherwise `sign_in`. */
-  unlink: Ask<
+  unlinkOwnIdentity: Ask<
     {
       readonly session: BrowserSession
       readonly token: string
@@ -38,7 +38,7 @@ export type FederatedLoginProtocol = {
     { tag: 'unlinked' } | { tag: 'unknown_identity' } | { tag: 'last_way_in' } | SignInFirst
   >
   /** Tells whether addresses of a domain are routed to a provider of the tenant. Reads nothing else. */
-  check: Ask<CheckSso, SsoRouted | NotRouted | TenantUnusable>
+  checkSso: Ask<CheckSso, SsoRouted | NotRouted | TenantUnusable>
 }
 
 /** Why a federated sign-in failed. Each value has its text on the page. */
@@ -192,5 +192,5 @@ export type TenantUnusable =
 export const federatedLogin = address<FederatedLoginProtocol>('sso', [
   'offered',
   'identities',
-  'check',
+  'checkSso',
 ])

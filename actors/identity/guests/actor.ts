@@ -12,7 +12,7 @@ export const guestsActor = defineActor<GuestsProtocol, GuestsNeeds>({
   address: guests,
   asks: {},
   mailbox: { capacity: 512, inflightMax: 64 },
-  lane: { prove: ({ session }) => session.accountId },
+  lane: { proveOwnEmail: ({ session }) => session.accountId },
   // Failures are local to one statement or request. There is no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: (needs) => {
@@ -30,13 +30,13 @@ export const guestsActor = defineActor<GuestsProtocol, GuestsNeeds>({
     ])
     return {
       ...address,
-      async enter(message, context) {
+      async continueAsGuest(message, context) {
         const reply = await enter(message, context)
         steps.inc({ step: 'enter', outcome: reply.tag })
         return reply
       },
-      async prove(message, context) {
-        const reply = await address.prove(message, context)
+      async proveOwnEmail(message, context) {
+        const reply = await address.proveOwnEmail(message, context)
         steps.inc({ step: 'proof', outcome: reply.tag })
         return reply
       },

@@ -32,15 +32,15 @@ export function addressSteps(tools: GuestsTools) {
   const { database, clock, random, lockout, mail, mailQuota, anonymous } = tools
 
   return {
-    async addressPage(own: OwnAccount, context: MessageContext): Reply<'addressPage'> {
+    async showNewEmail(own: OwnAccount, context: MessageContext): Reply<'showNewEmail'> {
       if (!isGuest(own)) return NOT_GUEST
       return { tag: 'page', tenant: await tenantOf(own, context), email: '' }
     },
 
-    async requestCode(
-      { email: typed, languages, address, ...own }: GuestsProtocol['requestCode']['message'],
+    async requestEmailProof(
+      { email: typed, languages, address, ...own }: GuestsProtocol['requestEmailProof']['message'],
       context: MessageContext,
-    ): Reply<'requestCode'> {
+    ): Reply<'requestEmailProof'> {
       if (!isGuest(own)) return NOT_GUEST
       const { session, token } = own
       const { tenantId, accountId } = session
@@ -88,10 +88,10 @@ export function addressSteps(tools: GuestsTools) {
       return { tag: 'sent', ...shown }
     },
 
-    async prove(
-      { code: typed, address, ...own }: GuestsProtocol['prove']['message'],
+    async proveOwnEmail(
+      { code: typed, address, ...own }: GuestsProtocol['proveOwnEmail']['message'],
       context: MessageContext,
-    ): Reply<'prove'> {
+    ): Reply<'proveOwnEmail'> {
       if (!isGuest(own)) return NOT_GUEST
       const { session, token } = own
       const place = sha256(token)

@@ -28,7 +28,7 @@ export function enterStep(tools: GuestsTools) {
   return async function enter(
     { flow: flowToken, visitor }: FlowStep,
     context: MessageContext,
-  ): Promise<GuestsProtocol['enter']['reply']> {
+  ): Promise<GuestsProtocol['continueAsGuest']['reply']> {
     const progress = await progressIn(tools, flowToken, visitor.token, context)
     if ('tag' in progress) return progress
     const { flow, session: present } = progress

@@ -9,14 +9,14 @@ import type { Busy, FlowStep, FlowUnknown, SignedIn } from '../sign-in/protocol.
 
 export type GuestsProtocol = {
   /** Creates a guest and signs it in. `absent`: the tenant has no guests, or the sign-in needs more than a guest. */
-  enter: Ask<
+  continueAsGuest: Ask<
     FlowStep,
     SignedIn | { tag: 'absent' } | { tag: 'throttled'; retryAfterSecs: number } | FlowUnknown | Busy
   >
   /** The page that asks a guest for an address. */
-  addressPage: Ask<OwnAccount, ({ tag: 'page' } & AddressShown) | NotGuest>
+  showNewEmail: Ask<OwnAccount, ({ tag: 'page' } & AddressShown) | NotGuest>
   /** Sends a code. The response is the same whether or not the address has an account. */
-  requestCode: Ask<
+  requestEmailProof: Ask<
     OwnAccount & { email: string; languages: string; address: string },
     | ({ tag: 'sent' } & AddressShown)
     | ({ tag: 'invalid_email' } & AddressShown)
@@ -25,7 +25,7 @@ export type GuestsProtocol = {
     | Busy
   >
   /** Proves the address with the code. `taken`: the person has an account with this address, and signs in there. */
-  prove: Ask<
+  proveOwnEmail: Ask<
     OwnAccount & { code: string; address: string },
     | { tag: 'proved' }
     | ({ tag: 'wrong' | 'taken' } & AddressShown)
@@ -39,4 +39,4 @@ export type AddressShown = { readonly tenant: PageTenant; readonly email: string
 /** The account has an address already. */
 export type NotGuest = { readonly tag: 'not_guest' }
 
-export const guests = address<GuestsProtocol>('guests', ['addressPage'])
+export const guests = address<GuestsProtocol>('guests', ['showNewEmail'])

@@ -20,7 +20,7 @@ export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
   address: passkeys,
   asks: { login, browserSessions, federatedLogin },
   mailbox: { capacity: 1024, inflightMax: 128 },
-  lane: { remove: ({ session }) => session.accountId },
+  lane: { removeOwnPasskey: ({ session }) => session.accountId },
   // Failures are local to one statement or request. There is no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: (needs) => {
@@ -55,17 +55,17 @@ export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
       }
 
     return {
-      signInOptions: first.options,
-      signIn: counted('sign_in', first.signIn),
-      secondFactorOptions: second.options,
-      secondFactor: counted('second_factor', second.secondFactor),
-      enrolmentOptions: second.enrolmentOptions,
-      enrol: counted('enrolment', second.enrol),
-      addPage: own.page,
-      addOptions: own.options,
-      add: counted('account', own.add),
-      rename: own.rename,
-      remove: counted('removal', own.remove),
+      getPasskeySignInOptions: first.options,
+      signInWithPasskey: counted('sign_in', first.signInWithPasskey),
+      getPasskeySecondFactorOptions: second.options,
+      givePasskeySecondFactor: counted('second_factor', second.givePasskeySecondFactor),
+      getPasskeyEnrolmentOptions: second.getPasskeyEnrolmentOptions,
+      enrolPasskey: counted('enrolment', second.enrolPasskey),
+      showNewPasskey: own.page,
+      getNewPasskeyOptions: own.options,
+      addOwnPasskey: counted('account', own.addOwnPasskey),
+      renameOwnPasskey: own.renameOwnPasskey,
+      removeOwnPasskey: counted('removal', own.removeOwnPasskey),
     }
   },
 })

@@ -27,7 +27,7 @@ export function ownPasskeys(tools: PasskeyTools) {
     async page(
       own: OwnAccount,
       context: MessageContext,
-    ): Promise<PasskeysProtocol['addPage']['reply']> {
+    ): Promise<PasskeysProtocol['showNewPasskey']['reply']> {
       const first = await signInFirst(own, 'highest', ADD_PATH, context)
       return first ?? { tag: 'page', tenant: await brandingFor(own.session, context) }
     },
@@ -43,10 +43,10 @@ export function ownPasskeys(tools: PasskeyTools) {
       } as const
     },
 
-    async add(
-      { credential, name, browser, ...own }: PasskeysProtocol['add']['message'],
+    async addOwnPasskey(
+      { credential, name, browser, ...own }: PasskeysProtocol['addOwnPasskey']['message'],
       context: MessageContext,
-    ): Promise<PasskeysProtocol['add']['reply']> {
+    ): Promise<PasskeysProtocol['addOwnPasskey']['reply']> {
       const first = await signInFirst(own, 'highest', ADD_PATH, context)
       if (first !== null) return first
       const { session } = own
@@ -68,10 +68,10 @@ export function ownPasskeys(tools: PasskeyTools) {
         : { tag: 'added', recoveryCodes: codes, tenant }
     },
 
-    async rename(
-      { session, token, passkeyId, name }: PasskeysProtocol['rename']['message'],
+    async renameOwnPasskey(
+      { session, token, passkeyId, name }: PasskeysProtocol['renameOwnPasskey']['message'],
       context: MessageContext,
-    ): Promise<PasskeysProtocol['rename']['reply']> {
+    ): Promise<PasskeysProtocol['renameOwnPasskey']['reply']> {
       const { accountId } = session
       const first = await leaveConfined(tools, { session, token }, '/auth/account', context)
       if (first !== null) return first
@@ -84,10 +84,10 @@ export function ownPasskeys(tools: PasskeyTools) {
       return { tag: renamed ? 'renamed' : 'unknown_passkey' }
     },
 
-    async remove(
-      { passkeyId, ...own }: PasskeysProtocol['remove']['message'],
+    async removeOwnPasskey(
+      { passkeyId, ...own }: PasskeysProtocol['removeOwnPasskey']['message'],
       context: MessageContext,
-    ): Promise<PasskeysProtocol['remove']['reply']> {
+    ): Promise<PasskeysProtocol['removeOwnPasskey']['reply']> {
       // Not the highest level: a user who lost a key must be able to remove it.
       const first = await signInFirst(own, 2, '/auth/account', context)
       if (first !== null) return first

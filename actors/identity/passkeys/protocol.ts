@@ -24,14 +24,14 @@ import type { PageTenant } from '../../domain/tenants/branding.js'
 
 export type PasskeysProtocol = {
   /** Options for signing in with a discoverable credential of any account. */
-  signInOptions: Ask<Ceremony, RequestOptions | FlowUnknown>
+  getPasskeySignInOptions: Ask<Ceremony, RequestOptions | FlowUnknown>
   /** Signs in at the level of the passkey. */
-  signIn: Ask<
+  signInWithPasskey: Ask<
     Ceremony & Answer,
     SignedIn | (LoginShown & { tag: 'wrong' }) | (LoginShown & Locked) | FlowUnknown | Busy
   >
-  secondFactorOptions: Ask<Ceremony, RequestOptions | StepRedirect | FlowUnknown>
-  secondFactor: Ask<
+  getPasskeySecondFactorOptions: Ask<Ceremony, RequestOptions | StepRedirect | FlowUnknown>
+  givePasskeySecondFactor: Ask<
     Ceremony & Answer,
     | SignedIn
     | StepRedirect
@@ -40,27 +40,27 @@ export type PasskeysProtocol = {
     | FlowUnknown
     | Busy
   >
-  enrolmentOptions: Ask<Ceremony, CreationOptions | StepRedirect | FlowUnknown>
+  getPasskeyEnrolmentOptions: Ask<Ceremony, CreationOptions | StepRedirect | FlowUnknown>
   /** Registers a passkey in a flow and raises the session with it. */
-  enrol: Ask<
+  enrolPasskey: Ask<
     Ceremony & Answer & { name: string },
     PasskeyEnrolled | SignedIn | StepRedirect | PasskeyRefused | FlowUnknown | Busy
   >
   /** The page that adds a passkey to an account. Needs a fresh authentication, otherwise `sign_in`. */
-  addPage: Ask<OwnAccount, AddPage | SignInFirst>
-  addOptions: Ask<OwnAccount & { browser: string }, CreationOptions | SignInFirst>
-  add: Ask<
+  showNewPasskey: Ask<OwnAccount, AddPage | SignInFirst>
+  getNewPasskeyOptions: Ask<OwnAccount & { browser: string }, CreationOptions | SignInFirst>
+  addOwnPasskey: Ask<
     OwnAccount & Answer & { browser: string; name: string },
     | { tag: 'added'; recoveryCodes: readonly string[]; tenant: PageTenant }
     | (Omit<AddPage, 'tag'> & { tag: 'wrong' })
     | SignInFirst
   >
-  rename: Ask<
+  renameOwnPasskey: Ask<
     OwnAccount & { passkeyId: string; name: string },
     { tag: 'renamed' } | { tag: 'unknown_passkey' } | SignInFirst
   >
   /** Needs a fresh authentication at AAL2, so that an unattended browser cannot remove a factor. */
-  remove: Ask<
+  removeOwnPasskey: Ask<
     OwnAccount & { passkeyId: string },
     { tag: 'removed' } | { tag: 'unknown_passkey' } | { tag: 'last_way_in' } | SignInFirst
   >
@@ -100,9 +100,9 @@ export type PasskeyRefused = {
 }
 
 export const passkeys = address<PasskeysProtocol>('passkeys', [
-  'signInOptions',
-  'secondFactorOptions',
-  'enrolmentOptions',
-  'addPage',
-  'addOptions',
+  'getPasskeySignInOptions',
+  'getPasskeySecondFactorOptions',
+  'getPasskeyEnrolmentOptions',
+  'showNewPasskey',
+  'getNewPasskeyOptions',
 ])

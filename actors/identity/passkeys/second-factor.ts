@@ -45,10 +45,10 @@ export function secondFactorStep(tools: PasskeyTools) {
       return { tag: 'options', options } as const
     },
 
-    async secondFactor(
+    async givePasskeySecondFactor(
       message: Ceremony & Answer,
       context: MessageContext,
-    ): Promise<PasskeysProtocol['secondFactor']['reply']> {
+    ): Promise<PasskeysProtocol['givePasskeySecondFactor']['reply']> {
       const { flow: token, browser, visitor, credential } = message
       const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
@@ -84,7 +84,10 @@ export function secondFactorStep(tools: PasskeyTools) {
         : reply
     },
 
-    async enrolmentOptions({ flow, browser, visitor }: Ceremony, context: MessageContext) {
+    async getPasskeyEnrolmentOptions(
+      { flow, browser, visitor }: Ceremony,
+      context: MessageContext,
+    ) {
       const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
       const { session, step } = progress
@@ -94,10 +97,10 @@ export function secondFactorStep(tools: PasskeyTools) {
       return { tag: 'options', options: await create(session, browser, wanted, context) } as const
     },
 
-    async enrol(
+    async enrolPasskey(
       message: Ceremony & Answer & { name: string },
       context: MessageContext,
-    ): Promise<PasskeysProtocol['enrol']['reply']> {
+    ): Promise<PasskeysProtocol['enrolPasskey']['reply']> {
       const { flow: token, browser, visitor, credential, name } = message
       const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
@@ -107,7 +110,7 @@ export function secondFactorStep(tools: PasskeyTools) {
       const isCopyable = created !== null && flow.level === 3 && !created.deviceBound
       const stored = created === null || isCopyable ? null : await raise(progress, created)
       if (stored !== null && stored.tag !== 'wrong') return stored
-      const page = await login.enrolment({ flow: token, visitor }, context)
+      const page = await login.showEnrolment({ flow: token, visitor }, context)
       if (page.tag !== 'page') return page
       return { tag: 'refused', why: isCopyable ? 'copyable' : 'invalid', shown: page }
 

@@ -24,7 +24,7 @@ import { levelOfPasskey, methodsOfPasskey } from './credential.js'
 import { prove } from './proof.js'
 import type { Answer, Ceremony, PasskeysProtocol } from './protocol.js'
 
-type Outcome = PasskeysProtocol['signIn']['reply']
+type Outcome = PasskeysProtocol['signInWithPasskey']['reply']
 
 export function signInStep(tools: PasskeyTools) {
   const { database, clock, random, lockout, ceremonies } = tools
@@ -40,7 +40,7 @@ export function signInStep(tools: PasskeyTools) {
       return { tag: 'options', options } as const
     },
 
-    async signIn(message: Ceremony & Answer, context: MessageContext): Promise<Outcome> {
+    async signInWithPasskey(message: Ceremony & Answer, context: MessageContext): Promise<Outcome> {
       const { flow: token, browser, visitor, credential } = message
       const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress

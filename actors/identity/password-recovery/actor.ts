@@ -18,11 +18,11 @@ export const passwordRecoveryActor = defineActor<PasswordRecoveryProtocol, Passw
   mailbox: { capacity: 512, inflightMax: 64 },
   // One at a time, so that concurrent requests for one link do not each hash a password.
   lane: {
-    reset: ({ token }) => token,
+    resetPassword: ({ token }) => token,
     acceptInvitation: ({ token }) => token,
     finishSignUp: ({ token }) => token,
-    change: ({ session }) => session.accountId,
-    requestVerification: ({ session }) => session.accountId,
+    changePassword: ({ session }) => session.accountId,
+    requestEmailVerification: ({ session }) => session.accountId,
   },
   create: (needs) => {
     const { coordination, settings, clock, email } = needs

@@ -63,12 +63,18 @@ export function changeSteps(tools: PasswordRecoveryTools) {
   })
 
   return {
-    async readChange(own: Message<'readChange'>, context: MessageContext): Outcome<'readChange'> {
+    async showPasswordChange(
+      own: Message<'showPasswordChange'>,
+      context: MessageContext,
+    ): Outcome<'showPasswordChange'> {
       const first = await leaveConfined(tools, own, CHANGE_PATH, context)
       return first ?? { tag: 'page', ...(await shownOf(own.session, context)) }
     },
 
-    async change(message: Message<'change'>, context: MessageContext): Outcome<'change'> {
+    async changePassword(
+      message: Message<'changePassword'>,
+      context: MessageContext,
+    ): Outcome<'changePassword'> {
       const { session, current, password, visitor, languages } = message
       const { tenantId, accountId, email, sub } = session
       const own = { session, token: visitor.token ?? '' }
@@ -132,10 +138,10 @@ export function changeSteps(tools: PasswordRecoveryTools) {
       return done ? { tag: 'changed', token } : { tag: 'wrong', ...shown }
     },
 
-    async requestVerification(
-      { session, visitor, languages, browserId, host }: Message<'requestVerification'>,
+    async requestEmailVerification(
+      { session, visitor, languages, browserId, host }: Message<'requestEmailVerification'>,
       context: MessageContext,
-    ): Outcome<'requestVerification'> {
+    ): Outcome<'requestEmailVerification'> {
       if (!selfService.enabled || session.confined || session.email === '') return ABSENT
       if (session.emailVerified) return { tag: 'verified' }
       const { tenantId, accountId, email } = session
@@ -182,7 +188,10 @@ export function changeSteps(tools: PasswordRecoveryTools) {
       return { tag: 'requested', tenant }
     },
 
-    async readVerification({ token }: Message<'readVerification'>, context: MessageContext) {
+    async showEmailVerification(
+      { token }: Message<'showEmailVerification'>,
+      context: MessageContext,
+    ) {
       const hash = sha256(token)
       const ticket = await database.system(
         (tx) => findTicket(tx, 'email_verification', hash, clock.now()),
@@ -197,10 +206,10 @@ export function changeSteps(tools: PasswordRecoveryTools) {
 
     // Accepted only in the browser that requested the mail, signed in to this account. Otherwise an attacker could
     // create the account, request the mail, and keep the sign-in methods they set.
-    async verify(
-      { token, browserId, visitor }: Message<'verify'>,
+    async verifyEmail(
+      { token, browserId, visitor }: Message<'verifyEmail'>,
       context: MessageContext,
-    ): Outcome<'verify'> {
+    ): Outcome<'verifyEmail'> {
       const now = clock.now()
       const hash = sha256(token)
       return database.system(async (tx) => {

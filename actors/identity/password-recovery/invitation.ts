@@ -52,7 +52,7 @@ export function invitationSteps(tools: PasswordRecoveryTools) {
   }
 
   return {
-    async readInvitation(message: Message<'readInvitation'>, context: MessageContext) {
+    async showInvitation(message: Message<'showInvitation'>, context: MessageContext) {
       const shown = await shownOf(message.token, context)
       if (shown === undefined)
         return readExpiredLink(database, 'invitation', sha256(message.token), context)

@@ -24,7 +24,7 @@ import type { PageTenant } from '../../domain/tenants/branding.js'
 
 export type PasswordRecoveryProtocol = {
   /** The sign-up page. Without a flow, one is started that ends at `returnTo`. */
-  signUp: Ask<
+  showSignUp: Ask<
     StartLogin,
     Page<SignUpShown> | SignUpClosed | FlowUnknown | TenantNotFound | MethodDisabled
   >
@@ -47,7 +47,7 @@ export type PasswordRecoveryProtocol = {
     | Busy
   >
   /** The page behind the link. */
-  readSignUpLink: Ask<{ token: string; flow: string }, Page<SignUpLinkShown> | ExpiredLink>
+  showSignUpLink: Ask<{ token: string; flow: string }, Page<SignUpLinkShown> | ExpiredLink>
   /** Creates the account and signs it in. An existing account joins the tenant and signs in as before. */
   finishSignUp: Ask<
     {
@@ -65,9 +65,9 @@ export type PasswordRecoveryProtocol = {
     | Busy
   >
   /** The forgot-password page. Opened without a flow, it begins one in the tenant of the request or its host. */
-  forgot: Ask<StartLogin, Page<ForgotShown> | FlowUnknown | MethodDisabled>
+  showForgottenPassword: Ask<StartLogin, Page<ForgotShown> | FlowUnknown | MethodDisabled>
   /** Sends a reset link. The response is the same whether or not the account exists. */
-  requestReset: Ask<
+  requestPasswordReset: Ask<
     RequestReset,
     | ({ tag: 'requested' } & FlowPage)
     | ({ tag: 'invalid_email' } & ForgotShown)
@@ -78,13 +78,13 @@ export type PasswordRecoveryProtocol = {
     | MethodDisabled
     | Busy
   >
-  readReset: Ask<{ token: string }, Page<NewPasswordShown> | ExpiredLink>
+  showPasswordReset: Ask<{ token: string }, Page<NewPasswordShown> | ExpiredLink>
   /** Sets the password and ends every session of the account. */
-  reset: Ask<
+  resetPassword: Ask<
     { token: string; password: string; visitor: Visitor; languages: string },
     ({ tag: 'done' } & PasswordSet) | (NewPasswordShown & PasswordFault) | ExpiredLink | Busy
   >
-  readInvitation: Ask<{ token: string }, Page<InvitationShown> | ExpiredLink>
+  showInvitation: Ask<{ token: string }, Page<InvitationShown> | ExpiredLink>
   /** The user joins the tenant: signed in with a new password, or redirected to sign in with the existing one. */
   acceptInvitation: Ask<
     { token: string; displayName: string; password: string; visitor: Visitor },
@@ -95,12 +95,12 @@ export type PasswordRecoveryProtocol = {
     | Busy
   >
   /** The page to change the password. A confined session signs in first. */
-  readChange: Ask<OwnAccount, Page<ChangeShown> | SignInFirst>
+  showPasswordChange: Ask<OwnAccount, Page<ChangeShown> | SignInFirst>
   /**
    * Changes the password. This browser gets a new cookie, all other sessions end. A confined session signs in first, and
    * learns nothing about the password.
    */
-  change: Ask<
+  changePassword: Ask<
     {
       session: BrowserSession
       current: string
@@ -114,7 +114,7 @@ export type PasswordRecoveryProtocol = {
     | Busy
   >
   /** Sends a verification link to the address of the signed-in user. */
-  requestVerification: Ask<
+  requestEmailVerification: Ask<
     {
       session: BrowserSession
       visitor: Visitor
@@ -126,9 +126,9 @@ export type PasswordRecoveryProtocol = {
     },
     { tag: 'requested'; tenant: PageTenant } | { tag: 'verified' } | Locked | MethodDisabled | Busy
   >
-  readVerification: Ask<{ token: string }, Page<VerificationShown> | ExpiredLink>
+  showEmailVerification: Ask<{ token: string }, Page<VerificationShown> | ExpiredLink>
   /** Verifies the address, in the browser that requested the mail, while it is signed in. */
-  verify: Ask<
+  verifyEmail: Ask<
     { token: string; browserId: string; visitor: Visitor },
     ({ tag: 'done' } & VerificationShown) | OtherBrowser | ExpiredLink
   >
@@ -185,11 +185,11 @@ export type ChangeShown = { readonly tenant: PageTenant; readonly email: string 
 export type VerificationShown = { readonly tenant: PageTenant; readonly email: string }
 
 export const passwordRecovery = address<PasswordRecoveryProtocol>('credentials', [
-  'signUp',
-  'readSignUpLink',
-  'forgot',
-  'readReset',
-  'readInvitation',
-  'readChange',
-  'readVerification',
+  'showSignUp',
+  'showSignUpLink',
+  'showForgottenPassword',
+  'showPasswordReset',
+  'showInvitation',
+  'showPasswordChange',
+  'showEmailVerification',
 ])

@@ -27,11 +27,11 @@ type Outcome<K extends keyof PasswordRecoveryProtocol> = Promise<
   PasswordRecoveryProtocol[K]['reply']
 >
 
-async function forgot(
+async function showForgottenPassword(
   tools: PasswordRecoveryTools,
-  { flow: named, visitor, ...wanted }: Message<'forgot'>,
+  { flow: named, visitor, ...wanted }: Message<'showForgottenPassword'>,
   context: MessageContext,
-): Outcome<'forgot'> {
+): Outcome<'showForgottenPassword'> {
   if (!tools.selfService.enabled) return ABSENT
   const flow = named || (await beginForgotFlow(tools, wanted, context)) || ''
   const progress = await progressIn(tools, flow, visitor.token, context)
@@ -44,7 +44,7 @@ async function forgot(
 /** Null if neither the request nor its host names a tenant: the sign-in page asks. */
 async function beginForgotFlow(
   tools: PasswordRecoveryTools,
-  wanted: Omit<Message<'forgot'>, 'flow' | 'visitor'>,
+  wanted: Omit<Message<'showForgottenPassword'>, 'flow' | 'visitor'>,
   context: MessageContext,
 ): Promise<string | null> {
   const resolved = await tools.tenants.resolve(wanted.tenant, context)
@@ -57,14 +57,14 @@ export function resetSteps(tools: PasswordRecoveryTools) {
   const linkTo = (token: string) => `${issuer}/auth/password/reset/${token}`
 
   return {
-    forgot: (message: Message<'forgot'>, context: MessageContext) =>
-      forgot(tools, message, context),
+    showForgottenPassword: (message: Message<'showForgottenPassword'>, context: MessageContext) =>
+      showForgottenPassword(tools, message, context),
 
     // Takes the same time and returns the same response whether or not the address has an account.
-    async requestReset(
-      message: Message<'requestReset'>,
+    async requestPasswordReset(
+      message: Message<'requestPasswordReset'>,
       context: MessageContext,
-    ): Outcome<'requestReset'> {
+    ): Outcome<'requestPasswordReset'> {
       if (!selfService.enabled) return ABSENT
       const { flow: flowToken, visitor, languages } = message
       const progress = await progressIn(tools, flowToken, visitor.token, context)
@@ -115,10 +115,10 @@ export function resetSteps(tools: PasswordRecoveryTools) {
       return { tag: 'requested', ...flowPage(flowToken, flow) }
     },
 
-    async readReset(
-      { token }: Message<'readReset'>,
+    async showPasswordReset(
+      { token }: Message<'showPasswordReset'>,
       context: MessageContext,
-    ): Outcome<'readReset'> {
+    ): Outcome<'showPasswordReset'> {
       const hash = sha256(token)
       // The tenant of the link is read from its row.
       const ticket = await database.system(
@@ -130,7 +130,10 @@ export function resetSteps(tools: PasswordRecoveryTools) {
       return { tag: 'page', tenant: brandingOf(tenantId, tenantName, tenantSettings), email }
     },
 
-    async reset(message: Message<'reset'>, context: MessageContext): Outcome<'reset'> {
+    async resetPassword(
+      message: Message<'resetPassword'>,
+      context: MessageContext,
+    ): Outcome<'resetPassword'> {
       const hash = sha256(message.token)
       const known = await database.system(
         (tx) => findTicket(tx, 'password_reset', hash, clock.now()),

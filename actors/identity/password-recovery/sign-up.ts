@@ -73,10 +73,10 @@ export function signUpSteps(tools: PasswordRecoveryTools) {
     readExpiredLink(database, 'sign_up', hash, context)
 
   return {
-    async signUp(
-      { flow, visitor, ...wanted }: Message<'signUp'>,
+    async showSignUp(
+      { flow, visitor, ...wanted }: Message<'showSignUp'>,
       context: MessageContext,
-    ): Outcome<'signUp'> {
+    ): Outcome<'showSignUp'> {
       if (!selfService.enabled) return ABSENT
       const token = flow ?? (await beginAccountFlow(tools, wanted, context))
       if (token === null) return { tag: 'unknown_tenant' }
@@ -160,10 +160,10 @@ export function signUpSteps(tools: PasswordRecoveryTools) {
       return { tag: 'requested', ...page, email }
     },
 
-    async readSignUpLink(
-      { token, flow }: Message<'readSignUpLink'>,
+    async showSignUpLink(
+      { token, flow }: Message<'showSignUpLink'>,
       context: MessageContext,
-    ): Outcome<'readSignUpLink'> {
+    ): Outcome<'showSignUpLink'> {
       const hash = sha256(token)
       const found = await readLink(hash, context)
       return found === undefined ? expired(hash, context) : { tag: 'page', ...found.shown, flow }

@@ -17,8 +17,8 @@ export const phoneActor = defineActor<PhoneProtocol, PhoneNeeds>({
   asks: { browserSessions, tenants },
   mailbox: { capacity: 512, inflightMax: 64 },
   lane: {
-    prove: ({ session }) => session.accountId,
-    remove: ({ session }) => session.accountId,
+    proveOwnPhone: ({ session }) => session.accountId,
+    removeOwnPhone: ({ session }) => session.accountId,
   },
   // Failures are local to one statement or request. There is no state that a restart would repair.
   supervision: { onFailure: 'resume' },
@@ -50,10 +50,10 @@ export const phoneActor = defineActor<PhoneProtocol, PhoneNeeds>({
     return {
       ...first,
       ...own,
-      requestCode: counted('request', first.requestCode),
-      signIn: counted('sign_in', first.signIn),
-      requestOwnCode: counted('own_request', own.requestOwnCode),
-      prove: counted('proof', own.prove),
+      requestSignInText: counted('request', first.requestSignInText),
+      signInWithTextCode: counted('sign_in', first.signInWithTextCode),
+      requestPhoneProof: counted('own_request', own.requestPhoneProof),
+      proveOwnPhone: counted('proof', own.proveOwnPhone),
     }
   },
 })

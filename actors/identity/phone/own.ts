@@ -24,7 +24,7 @@ export function ownPhone(tools: PhoneTools) {
   const { database, clock, random, lockout, quota, sms } = tools
 
   return {
-    async ownPage(own: OwnAccount, context: MessageContext): Reply<'ownPage'> {
+    async showOwnPhone(own: OwnAccount, context: MessageContext): Reply<'showOwnPhone'> {
       const first = await signInFirst(tools, own, PATH, context)
       if (first !== null) return first
       return {
@@ -34,16 +34,16 @@ export function ownPhone(tools: PhoneTools) {
       }
     },
 
-    async requestOwnCode(
+    async requestPhoneProof(
       {
         phoneNumber: typed,
         host,
         languages,
         address,
         ...own
-      }: PhoneProtocol['requestOwnCode']['message'],
+      }: PhoneProtocol['requestPhoneProof']['message'],
       context: MessageContext,
-    ): Reply<'requestOwnCode'> {
+    ): Reply<'requestPhoneProof'> {
       const first = await signInFirst(tools, own, PATH, context)
       if (first !== null) return first
       const { session, token: secret } = own
@@ -64,10 +64,10 @@ export function ownPhone(tools: PhoneTools) {
       return { tag: 'sent', ...shown, typed: number }
     },
 
-    async prove(
-      { code: typed, address, ...own }: PhoneProtocol['prove']['message'],
+    async proveOwnPhone(
+      { code: typed, address, ...own }: PhoneProtocol['proveOwnPhone']['message'],
       context: MessageContext,
-    ): Reply<'prove'> {
+    ): Reply<'proveOwnPhone'> {
       const first = await signInFirst(tools, own, PATH, context)
       if (first !== null) return first
       const { session, token } = own
@@ -92,10 +92,10 @@ export function ownPhone(tools: PhoneTools) {
       }
     },
 
-    async remove(
-      { address, ...own }: PhoneProtocol['remove']['message'],
+    async removeOwnPhone(
+      { address, ...own }: PhoneProtocol['removeOwnPhone']['message'],
       context: MessageContext,
-    ): Reply<'remove'> {
+    ): Reply<'removeOwnPhone'> {
       const first = await signInFirst(tools, own, '/auth/account', context)
       if (first !== null) return first
       const { tenantId, accountId, sub } = own.session

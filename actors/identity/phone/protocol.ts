@@ -18,12 +18,12 @@ import type {
 
 export type PhoneProtocol = {
   /** The page of a flow that asks for the number. */
-  signInPage: Ask<
+  showPhoneSignIn: Ask<
     FlowStep,
     ({ tag: 'page' } & PhoneShown) | StepRedirect | FlowUnknown | MethodDisabled
   >
   /** Sends a code. The response is the same whether or not the number has an account. */
-  requestCode: Ask<
+  requestSignInText: Ask<
     FlowStep & RequestText,
     | { tag: 'sent'; location: string }
     | (PhoneShown & PhoneRefused)
@@ -32,12 +32,12 @@ export type PhoneProtocol = {
     | MethodDisabled
     | Busy
   >
-  codePage: Ask<
+  showTextCode: Ask<
     FlowStep,
     ({ tag: 'page' } & FlowPage) | StepRedirect | FlowUnknown | MethodDisabled
   >
   /** Signs in with the code. */
-  signIn: Ask<
+  signInWithTextCode: Ask<
     FlowStep & { code: string },
     | SignedIn
     | (FlowPage & { tag: 'wrong' })
@@ -47,8 +47,8 @@ export type PhoneProtocol = {
     | Busy
   >
   /** The page that adds a number to the account. Needs a fresh authentication, otherwise `sign_in`. */
-  ownPage: Ask<OwnAccount, ({ tag: 'page' } & OwnPhoneShown) | SignInFirst>
-  requestOwnCode: Ask<
+  showOwnPhone: Ask<OwnAccount, ({ tag: 'page' } & OwnPhoneShown) | SignInFirst>
+  requestPhoneProof: Ask<
     OwnAccount & RequestText & { address: string },
     | ({ tag: 'sent' } & OwnPhoneShown)
     | (OwnPhoneShown & PhoneRefused)
@@ -57,7 +57,7 @@ export type PhoneProtocol = {
     | Busy
   >
   /** Proves the number with the code. A number of another account moves here. */
-  prove: Ask<
+  proveOwnPhone: Ask<
     OwnAccount & { code: string; address: string },
     | { tag: 'proved' }
     | (OwnPhoneShown & { tag: 'wrong' })
@@ -66,7 +66,7 @@ export type PhoneProtocol = {
     | Busy
   >
   /** Removes the number of the account. The claim `phone_number` stays. */
-  remove: Ask<
+  removeOwnPhone: Ask<
     OwnAccount & { address: string },
     { tag: 'removed' } | { tag: 'unknown_phone' } | { tag: 'last_way_in' } | SignInFirst
   >
@@ -85,4 +85,8 @@ export type OwnPhoneShown = { readonly tenant: PageTenant; readonly typed: strin
 /** `country_refused`: the deployment sends no messages to this country. */
 export type PhoneRefused = { readonly tag: 'invalid_number' | 'country_refused' }
 
-export const phone = address<PhoneProtocol>('phone', ['signInPage', 'codePage', 'ownPage'])
+export const phone = address<PhoneProtocol>('phone', [
+  'showPhoneSignIn',
+  'showTextCode',
+  'showOwnPhone',
+])

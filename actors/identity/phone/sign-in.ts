@@ -26,7 +26,10 @@ export function phoneSignIn(tools: PhoneTools) {
   const needsLogin = ({ step, session }: Progress) => step === 'login' || session?.pending === true
 
   return {
-    async signInPage({ flow, visitor }: FlowStep, context: MessageContext): Reply<'signInPage'> {
+    async showPhoneSignIn(
+      { flow, visitor }: FlowStep,
+      context: MessageContext,
+    ): Reply<'showPhoneSignIn'> {
       if (!sms.enabled) return ABSENT
       const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
@@ -34,10 +37,10 @@ export function phoneSignIn(tools: PhoneTools) {
       return { tag: 'page', ...flowPage(flow, progress.flow), typed: '' }
     },
 
-    async requestCode(
-      message: PhoneProtocol['requestCode']['message'],
+    async requestSignInText(
+      message: PhoneProtocol['requestSignInText']['message'],
       context: MessageContext,
-    ): Reply<'requestCode'> {
+    ): Reply<'requestSignInText'> {
       if (!sms.enabled) return ABSENT
       const { flow: token, visitor, phoneNumber: typed, host, languages } = message
       const progress = await progressIn(tools, token, visitor.token, context)
@@ -66,7 +69,10 @@ export function phoneSignIn(tools: PhoneTools) {
       return { tag: 'sent', location: `/auth/login/phone/code?flow=${token}` }
     },
 
-    async codePage({ flow, visitor }: FlowStep, context: MessageContext): Reply<'codePage'> {
+    async showTextCode(
+      { flow, visitor }: FlowStep,
+      context: MessageContext,
+    ): Reply<'showTextCode'> {
       if (!sms.enabled) return ABSENT
       const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
@@ -74,10 +80,10 @@ export function phoneSignIn(tools: PhoneTools) {
       return { tag: 'page', ...flowPage(flow, progress.flow) }
     },
 
-    async signIn(
-      { flow: token, code: typed, visitor }: PhoneProtocol['signIn']['message'],
+    async signInWithTextCode(
+      { flow: token, code: typed, visitor }: PhoneProtocol['signInWithTextCode']['message'],
       context: MessageContext,
-    ): Reply<'signIn'> {
+    ): Reply<'signInWithTextCode'> {
       if (!sms.enabled) return ABSENT
       const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress

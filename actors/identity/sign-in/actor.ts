@@ -34,8 +34,8 @@ export const signInActor = defineActor<SignInProtocol, SignInActorNeeds>({
   mailbox: { capacity: 1024, inflightMax: 256 },
   lane: {
     // One at a time, so that concurrent requests for one invite do not each hash a password.
-    acceptInvite: ({ token }) => token,
-    acceptInviteLetter: ({ token }) => token,
+    acceptOperatorInvite: ({ token }) => token,
+    acceptOperatorInviteLetter: ({ token }) => token,
   },
   create: (needs) => {
     const { database, clock, coordination, settings, registry } = needs
@@ -64,21 +64,21 @@ export const signInActor = defineActor<SignInProtocol, SignInActorNeeds>({
       }
 
     return {
-      start: first.start,
-      password: counted('password', first.password),
-      requestMail: counted('mail', mailed.requestMail),
-      mailPage: mailed.mailPage,
-      mailCode: counted('mail_code', mailed.mailCode),
-      readLink: mailed.readLink,
-      useLink: counted('mail_link', mailed.useLink),
-      challenge: second.challenge,
-      secondFactor: counted('second_factor', second.secondFactor),
-      resendConfirmation: second.resendConfirmation,
-      enrolment: second.enrolment,
-      enrol: counted('enrolment', second.enrol),
-      acceptInvite: counted('invite', invited.acceptInvite),
-      readInviteLetter: invited.readInviteLetter,
-      acceptInviteLetter: counted('invite', invited.acceptInviteLetter),
+      showSignIn: first.showSignIn,
+      signIn: counted('password', first.signIn),
+      requestSignInMail: counted('mail', mailed.requestSignInMail),
+      showSignInMail: mailed.showSignInMail,
+      signInWithMailCode: counted('mail_code', mailed.signInWithMailCode),
+      showMagicLink: mailed.showMagicLink,
+      signInWithMagicLink: counted('mail_link', mailed.signInWithMagicLink),
+      showSecondFactor: second.showSecondFactor,
+      giveSecondFactor: counted('second_factor', second.giveSecondFactor),
+      requestConfirmationMail: second.requestConfirmationMail,
+      showEnrolment: second.showEnrolment,
+      enrolSecondFactor: counted('enrolment', second.enrolSecondFactor),
+      acceptOperatorInvite: counted('invite', invited.acceptOperatorInvite),
+      readOperatorInviteLetter: invited.readOperatorInviteLetter,
+      acceptOperatorInviteLetter: counted('invite', invited.acceptOperatorInviteLetter),
       async signOut({ token }, context) {
         if (token === null) return { tag: 'signed_out', tenant: null }
         // A session with a pending second factor is ended too.

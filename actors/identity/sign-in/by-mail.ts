@@ -79,7 +79,10 @@ export function byMailStep(tools: ByMailTools) {
     readExpiredLink(database, 'sign_in', hash, context)
 
   return {
-    async requestMail(message: RequestMail, context: MessageContext): Outcome<'requestMail'> {
+    async requestSignInMail(
+      message: RequestMail,
+      context: MessageContext,
+    ): Outcome<'requestSignInMail'> {
       if (!offers.code && !offers.link) return ABSENT
       const { flow: token, visitor, browserId, languages, host } = message
       const progress = await progressIn(tools, token, visitor.token, context)
@@ -145,7 +148,7 @@ export function byMailStep(tools: ByMailTools) {
       return { tag: 'sent', location: `/auth/login/mail?flow=${token}` }
     },
 
-    async mailPage({ flow, visitor }, context): Outcome<'mailPage'> {
+    async showSignInMail({ flow, visitor }, context): Outcome<'showSignInMail'> {
       if (!offers.code && !offers.link) return ABSENT
       const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
@@ -153,7 +156,10 @@ export function byMailStep(tools: ByMailTools) {
       return { tag: 'page', ...flowPage(flow, progress.flow), offers }
     },
 
-    async mailCode({ flow: token, code: typed, visitor }, context): Outcome<'mailCode'> {
+    async signInWithMailCode(
+      { flow: token, code: typed, visitor },
+      context,
+    ): Outcome<'signInWithMailCode'> {
       if (!offers.code) return ABSENT
       const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
@@ -197,7 +203,7 @@ export function byMailStep(tools: ByMailTools) {
       }
     },
 
-    async readLink({ token, flow }, context): Outcome<'readLink'> {
+    async showMagicLink({ token, flow }, context): Outcome<'showMagicLink'> {
       const now = clock.now()
       const hash = sha256(token)
       const ticket = await database.system((tx) => findTicket(tx, 'sign_in', hash, now), context)
@@ -207,10 +213,10 @@ export function byMailStep(tools: ByMailTools) {
       return { tag: 'page', ...page }
     },
 
-    async useLink(
+    async signInWithMagicLink(
       { token, flow: flowToken, browserId, visitor }: UseLink,
       context,
-    ): Outcome<'useLink'> {
+    ): Outcome<'signInWithMagicLink'> {
       const now = clock.now()
       const hash = sha256(token)
       const progress = await readProgress(tools, flowToken, visitor.token, context)
@@ -242,7 +248,12 @@ export function byMailStep(tools: ByMailTools) {
       )
     },
   } satisfies {
-    [K in 'requestMail' | 'mailPage' | 'mailCode' | 'readLink' | 'useLink']: (
+    [K in
+      | 'requestSignInMail'
+      | 'showSignInMail'
+      | 'signInWithMailCode'
+      | 'showMagicLink'
+      | 'signInWithMagicLink']: (
       message: SignInProtocol[K]['message'],
       context: MessageContext,
     ) => Outcome<K>

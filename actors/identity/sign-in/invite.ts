@@ -60,10 +60,10 @@ export function inviteSteps(tools: ByMailTools) {
     consolePath === null ? ACCOUNT : `${consolePath}?tenant_id=${tenantId}`
 
   return {
-    async acceptInvite(
-      message: Message<'acceptInvite'>,
+    async acceptOperatorInvite(
+      message: Message<'acceptOperatorInvite'>,
       context: MessageContext,
-    ): Outcome<'acceptInvite'> {
+    ): Outcome<'acceptOperatorInvite'> {
       const now = clock.now()
       const tokenSha256 = sha256(message.token)
       const email = message.email.trim()
@@ -94,19 +94,19 @@ export function inviteSteps(tools: ByMailTools) {
       return sendInvitation(message, { email, displayName, phc: hashed.phc }, context)
     },
 
-    async readInviteLetter(
-      { token, browserId }: Message<'readInviteLetter'>,
+    async readOperatorInviteLetter(
+      { token, browserId }: Message<'readOperatorInviteLetter'>,
       context: MessageContext,
-    ): Outcome<'readInviteLetter'> {
+    ): Outcome<'readOperatorInviteLetter'> {
       const found = await messageOf(token, context)
       if (found === undefined) return { tag: 'spent' }
       return { tag: 'page', ...shownOf(found, browserId) }
     },
 
-    async acceptInviteLetter(
-      message: Message<'acceptInviteLetter'>,
+    async acceptOperatorInviteLetter(
+      message: Message<'acceptOperatorInviteLetter'>,
       context: MessageContext,
-    ): Outcome<'acceptInviteLetter'> {
+    ): Outcome<'acceptOperatorInviteLetter'> {
       const { token, password, browserId, visitor } = message
       const known = await messageOf(token, context)
       if (known === undefined) return { tag: 'spent' }
@@ -123,7 +123,7 @@ export function inviteSteps(tools: ByMailTools) {
       }
       const now = clock.now()
       // The account is global, the membership belongs to the tenant: all or nothing.
-      const accept = async (tx: Transaction): Outcome<'acceptInviteLetter'> => {
+      const accept = async (tx: Transaction): Outcome<'acceptOperatorInviteLetter'> => {
         const used = await useInviteMessage(tx, place, hex(secretOf(token)), now)
         if (used === undefined) return { tag: 'spent' }
         const account = { id: random.uuid(), email, displayName }
@@ -159,10 +159,10 @@ export function inviteSteps(tools: ByMailTools) {
 
   /** Queues the message whether or not the address has an account; five addresses at most per invite. */
   async function sendInvitation(
-    message: Message<'acceptInvite'>,
+    message: Message<'acceptOperatorInvite'>,
     { email, displayName, phc }: { email: string; displayName: string; phc: string },
     context: MessageContext,
-  ): Outcome<'acceptInvite'> {
+  ): Outcome<'acceptOperatorInvite'> {
     const now = clock.now()
     const secret = random.token(LINK_TOKEN_BYTES)
     const letter = { token: hex(secret), email, displayName, phc, browser: hex(message.browserId) }

@@ -41,7 +41,7 @@ export function passwordStep(tools: PasswordTools) {
   const { database, passwords, lockout, offers, gate } = tools
 
   return {
-    async start(
+    async showSignIn(
       { flow, visitor, ...wanted }: StartLogin,
       context: MessageContext,
     ): Promise<LoginPage | StepRedirect | FlowUnknown | TenantNotFound> {
@@ -72,10 +72,10 @@ export function passwordStep(tools: PasswordTools) {
       }
     },
 
-    async password(
+    async signIn(
       message: PasswordLogin,
       context: MessageContext,
-    ): Promise<SignInProtocol['password']['reply']> {
+    ): Promise<SignInProtocol['signIn']['reply']> {
       const { flow: token, password, captcha, visitor } = message
       const email = message.email.trim()
       const progress = await progressIn(tools, token, visitor.token, context)

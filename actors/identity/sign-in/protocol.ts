@@ -10,9 +10,9 @@ import type { FlowReason } from '../sessions/protocol.js'
 
 export type SignInProtocol = {
   /** The sign-in page. Without a flow, one is started that ends at `returnTo`. */
-  start: Ask<StartLogin, LoginPage | StepRedirect | FlowUnknown | TenantNotFound>
+  showSignIn: Ask<StartLogin, LoginPage | StepRedirect | FlowUnknown | TenantNotFound>
   /** Submits email and password. */
-  password: Ask<
+  signIn: Ask<
     PasswordLogin,
     | SignedIn
     | (LoginShown & { tag: 'wrong' })
@@ -23,7 +23,7 @@ export type SignInProtocol = {
     | Busy
   >
   /** Sends a message with a code, a link or both. The response is the same whether or not the account exists. */
-  requestMail: Ask<
+  requestSignInMail: Ask<
     RequestMail,
     | { tag: 'sent'; location: string }
     | (LoginShown & { tag: 'invalid_email' })
@@ -33,12 +33,12 @@ export type SignInProtocol = {
     | Busy
   >
   /** The page shown after `requestMail`. */
-  mailPage: Ask<
+  showSignInMail: Ask<
     FlowStep,
     ({ tag: 'page' } & MailShown) | StepRedirect | FlowUnknown | MethodDisabled
   >
   /** Submits the code of the message. */
-  mailCode: Ask<
+  signInWithMailCode: Ask<
     FlowStep & { code: string },
     | SignedIn
     | (MailShown & { tag: 'wrong' })
@@ -47,14 +47,14 @@ export type SignInProtocol = {
     | MethodDisabled
     | Busy
   >
-  /** The page behind a link. FirstFactorLogin it does not use the link up. */
-  readLink: Ask<{ token: string; flow: string }, ({ tag: 'page' } & LinkPage) | ExpiredLink>
+  /** The page behind a link. It does not use the link up. */
+  showMagicLink: Ask<{ token: string; flow: string }, ({ tag: 'page' } & LinkPage) | ExpiredLink>
   /** Signs in with the link, in the browser that requested it. */
-  useLink: Ask<UseLink, SignedIn | ExpiredLink | OtherBrowser>
+  signInWithMagicLink: Ask<UseLink, SignedIn | ExpiredLink | OtherBrowser>
   /** The second-factor page. */
-  challenge: Ask<FlowStep, FactorPage | StepRedirect | FlowUnknown>
+  showSecondFactor: Ask<FlowStep, FactorPage | StepRedirect | FlowUnknown>
   /** Submits a TOTP code or a recovery code. */
-  secondFactor: Ask<
+  giveSecondFactor: Ask<
     FlowStep & { code: string },
     | SignedIn
     | StepRedirect
@@ -64,14 +64,14 @@ export type SignInProtocol = {
     | Busy
   >
   /** Sends another code for a sign-in that a code by mail confirms. */
-  resendConfirmation: Ask<
+  requestConfirmationMail: Ask<
     FlowStep,
     { tag: 'sent'; location: string } | StepRedirect | (FactorShown & Locked) | FlowUnknown
   >
   /** The enrolment page: a secret that stays the same for a while on reload. */
-  enrolment: Ask<FlowStep, EnrolmentPage | StepRedirect | FlowUnknown>
+  showEnrolment: Ask<FlowStep, EnrolmentPage | StepRedirect | FlowUnknown>
   /** Submits the first code of the new secret. */
-  enrol: Ask<
+  enrolSecondFactor: Ask<
     FlowStep & { code: string },
     | Enrolled
     | StepRedirect
@@ -81,17 +81,17 @@ export type SignInProtocol = {
     | Busy
   >
   /** Accepts an operator invite: creates the account and signs it in. An invite works once. */
-  acceptInvite: Ask<
+  acceptOperatorInvite: Ask<
     AcceptInvite,
     InviteAccepted | InviteSent | InviteRefused | InviteFault | Locked | Busy
   >
   /** The page of the message for an operator invite. */
-  readInviteLetter: Ask<
+  readOperatorInviteLetter: Ask<
     { token: string; browserId: string },
     ({ tag: 'page' } & InviteMessageShown) | { tag: 'spent' }
   >
   /** Accepts the invite. The message proves the mailbox. */
-  acceptInviteLetter: Ask<
+  acceptOperatorInviteLetter: Ask<
     { token: string; password: string; browserId: string; visitor: Visitor },
     | InviteAccepted
     | { tag: 'sign_in'; location: string }
@@ -306,4 +306,4 @@ export type InviteFault = {
 /** The password workers are busy, or failures cannot be counted at the moment. */
 export type Busy = { readonly tag: 'busy' }
 
-export const login = address<SignInProtocol>('login', ['start', 'challenge'])
+export const login = address<SignInProtocol>('login', ['showSignIn', 'showSecondFactor'])

@@ -40,7 +40,7 @@ import { totpStepOf } from './totp.js'
 import { digits, type OfferedSecret, secretShown, totpOffers } from './totp-offer.js'
 
 type Coded = FlowStep & { readonly code: string }
-type Outcome<K extends 'secondFactor' | 'enrol'> = SignInProtocol[K]['reply']
+type Outcome<K extends 'giveSecondFactor' | 'enrolSecondFactor'> = SignInProtocol[K]['reply']
 
 export function secondFactorStep(tools: SignInTools) {
   const { database, clock, random, passkeys, adaptive } = tools
@@ -51,7 +51,7 @@ export function secondFactorStep(tools: SignInTools) {
   const { offered, sealed, unsealed } = totpOffers(tools)
 
   return {
-    async challenge(
+    async showSecondFactor(
       { flow, visitor }: FlowStep,
       context: MessageContext,
     ): Promise<FactorPage | StepRedirect | FlowUnknown> {
@@ -65,10 +65,10 @@ export function secondFactorStep(tools: SignInTools) {
       }
     },
 
-    async secondFactor(
+    async giveSecondFactor(
       { flow: token, code, visitor }: Coded,
       context: MessageContext,
-    ): Promise<Outcome<'secondFactor'>> {
+    ): Promise<Outcome<'giveSecondFactor'>> {
       const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
       const { step, session, flow } = progress
@@ -94,10 +94,10 @@ export function secondFactorStep(tools: SignInTools) {
       })
     },
 
-    async resendConfirmation(
+    async requestConfirmationMail(
       { flow: token, visitor }: FlowStep,
       context: MessageContext,
-    ): Promise<SignInProtocol['resendConfirmation']['reply']> {
+    ): Promise<SignInProtocol['requestConfirmationMail']['reply']> {
       const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
       const { step, session, flow } = progress
@@ -111,7 +111,7 @@ export function secondFactorStep(tools: SignInTools) {
       return { tag: 'sent', location: `/auth/mfa?flow=${token}` }
     },
 
-    async enrolment(
+    async showEnrolment(
       { flow, visitor }: FlowStep,
       context: MessageContext,
     ): Promise<EnrolmentPage | StepRedirect | FlowUnknown> {
@@ -122,10 +122,10 @@ export function secondFactorStep(tools: SignInTools) {
       return { tag: 'page', ...enrolmentShown(flow, progress, secret, passkeys) }
     },
 
-    async enrol(
+    async enrolSecondFactor(
       { flow: token, code, visitor }: Coded,
       context: MessageContext,
-    ): Promise<Outcome<'enrol'>> {
+    ): Promise<Outcome<'enrolSecondFactor'>> {
       const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
       const { step, session, flow } = progress
@@ -170,7 +170,7 @@ export function secondFactorStep(tools: SignInTools) {
     typed: string,
     visitor: FlowStep['visitor'],
     context: MessageContext,
-  ): Promise<Outcome<'secondFactor'>> {
+  ): Promise<Outcome<'giveSecondFactor'>> {
     const { accountId, level, authTime } = session
     const amr = [...new Set([...session.amr, 'otp'])]
     return attempted(tools, progress, session, visitor, context, {

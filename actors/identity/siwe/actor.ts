@@ -16,7 +16,7 @@ export const siweActor = defineActor<SiweProtocol, SiweNeeds>({
   address: siwe,
   asks: { browserSessions, tenants },
   mailbox: { capacity: 512, inflightMax: 64 },
-  lane: { remove: ({ session }) => session.accountId },
+  lane: { removeOwnWallet: ({ session }) => session.accountId },
   // Failures are local to one statement or request. There is no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: (needs) => {
@@ -36,13 +36,13 @@ export const siweActor = defineActor<SiweProtocol, SiweNeeds>({
     return {
       ...first,
       ...own,
-      async signIn(message, context) {
-        const reply = await first.signIn(message, context)
+      async signInWithEthereum(message, context) {
+        const reply = await first.signInWithEthereum(message, context)
         steps.inc({ step: 'sign_in', outcome: reply.tag })
         return reply
       },
-      async link(message, context) {
-        const reply = await own.link(message, context)
+      async linkOwnWallet(message, context) {
+        const reply = await own.linkOwnWallet(message, context)
         steps.inc({ step: 'link', outcome: reply.tag })
         return reply
       },

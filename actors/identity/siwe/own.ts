@@ -24,24 +24,24 @@ export function ownWallets(tools: SiweTools, { compose, verify }: SiweMessages) 
   })
 
   return {
-    async ownPage(own: OwnAccount, context: MessageContext): Reply<'ownPage'> {
+    async showNewWallet(own: OwnAccount, context: MessageContext): Reply<'showNewWallet'> {
       const first = await signInFirst(tools, own, PATH, context)
       if (first !== null) return first
       return { tag: 'page', tenant: await tenantOfSession(database, own.session, context) }
     },
 
-    async ownMessage(
-      { session, token, ...order }: SiweProtocol['ownMessage']['message'],
+    async composeLinkMessage(
+      { session, token, ...order }: SiweProtocol['composeLinkMessage']['message'],
       context: MessageContext,
-    ): Reply<'ownMessage'> {
+    ): Reply<'composeLinkMessage'> {
       const own = { session, token }
       return (await signInFirst(tools, own, PATH, context)) ?? compose(bound(own), order, context)
     },
 
-    async link(
-      { session, token, address: ip, ...signed }: SiweProtocol['link']['message'],
+    async linkOwnWallet(
+      { session, token, address: ip, ...signed }: SiweProtocol['linkOwnWallet']['message'],
       context: MessageContext,
-    ): Reply<'link'> {
+    ): Reply<'linkOwnWallet'> {
       const own = { session, token }
       const first = await signInFirst(tools, own, PATH, context)
       if (first !== null) return first
@@ -64,10 +64,10 @@ export function ownWallets(tools: SiweTools, { compose, verify }: SiweMessages) 
       return isLinked ? { tag: 'linked' } : { tag: 'taken', tenant }
     },
 
-    async remove(
-      { walletId, address, ...own }: SiweProtocol['remove']['message'],
+    async removeOwnWallet(
+      { walletId, address, ...own }: SiweProtocol['removeOwnWallet']['message'],
       context: MessageContext,
-    ): Reply<'remove'> {
+    ): Reply<'removeOwnWallet'> {
       const first = await signInFirst(tools, own, '/auth/account', context)
       if (first !== null) return first
       if (!isUuid(walletId)) return { tag: 'unknown_wallet' }

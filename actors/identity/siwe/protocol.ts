@@ -18,23 +18,23 @@ import type {
 
 export type SiweProtocol = {
   /** The page of a flow that connects to the wallet. */
-  signInPage: Ask<FlowStep, ({ tag: 'page' } & FlowPage) | StepRedirect | FlowUnknown>
+  showEthereumSignIn: Ask<FlowStep, ({ tag: 'page' } & FlowPage) | StepRedirect | FlowUnknown>
   /** The message to sign, with a fresh nonce. */
-  signInMessage: Ask<FlowStep & MessageOrder, Composed | FlowUnknown>
+  composeSignInMessage: Ask<FlowStep & MessageOrder, Composed | FlowUnknown>
   /** `unlinked`: the signature is right, and no user of the tenant has this Ethereum account. */
-  signIn: Ask<
+  signInWithEthereum: Ask<
     FlowStep & Signed,
     SignedIn | (FlowPage & { tag: 'wrong' | 'unlinked' }) | (FlowPage & Locked) | FlowUnknown | Busy
   >
   /** The page that links an Ethereum account. Needs a fresh authentication, otherwise `sign_in`. */
-  ownPage: Ask<OwnAccount, ({ tag: 'page' } & OwnShown) | SignInFirst>
-  ownMessage: Ask<OwnAccount & MessageOrder, Composed | SignInFirst>
+  showNewWallet: Ask<OwnAccount, ({ tag: 'page' } & OwnShown) | SignInFirst>
+  composeLinkMessage: Ask<OwnAccount & MessageOrder, Composed | SignInFirst>
   /** `taken`: it is linked to an account already, or the account has the most that it may have. */
-  link: Ask<
+  linkOwnWallet: Ask<
     OwnAccount & Signed & { address: string },
     { tag: 'linked' } | (OwnShown & { tag: 'wrong' | 'taken' }) | SignInFirst
   >
-  remove: Ask<
+  removeOwnWallet: Ask<
     OwnAccount & { walletId: string; address: string },
     { tag: 'removed' } | { tag: 'unknown_wallet' } | { tag: 'last_way_in' } | SignInFirst
   >
@@ -64,4 +64,4 @@ export type Signed = {
   readonly signature: string
 }
 
-export const siwe = address<SiweProtocol>('siwe', ['signInPage', 'ownPage'])
+export const siwe = address<SiweProtocol>('siwe', ['showEthereumSignIn', 'showNewWallet'])

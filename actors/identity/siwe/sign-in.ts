@@ -22,25 +22,28 @@ export function siweSignIn(tools: SiweTools, { compose, verify }: SiweMessages) 
     ({ tenantId: flow.tenantId, purpose: 'sign_in', sessionId: null }) as const
 
   return {
-    async signInPage({ flow, visitor }: FlowStep, context: MessageContext): Reply<'signInPage'> {
+    async showEthereumSignIn(
+      { flow, visitor }: FlowStep,
+      context: MessageContext,
+    ): Reply<'showEthereumSignIn'> {
       const progress = await progressIn(tools, flow, visitor.token, context)
       if ('tag' in progress) return progress
       if (progress.step !== 'login' && progress.session?.pending !== true) return onward(progress)
       return { tag: 'page', ...flowPage(flow, progress.flow) }
     },
 
-    async signInMessage(
-      { flow, visitor, ...order }: SiweProtocol['signInMessage']['message'],
+    async composeSignInMessage(
+      { flow, visitor, ...order }: SiweProtocol['composeSignInMessage']['message'],
       context: MessageContext,
-    ): Reply<'signInMessage'> {
+    ): Reply<'composeSignInMessage'> {
       const progress = await progressIn(tools, flow, visitor.token, context)
       return 'tag' in progress ? progress : compose(bound(progress), order, context)
     },
 
-    async signIn(
-      { flow: token, visitor, ...signed }: SiweProtocol['signIn']['message'],
+    async signInWithEthereum(
+      { flow: token, visitor, ...signed }: SiweProtocol['signInWithEthereum']['message'],
       context: MessageContext,
-    ): Reply<'signIn'> {
+    ): Reply<'signInWithEthereum'> {
       const progress = await progressIn(tools, token, visitor.token, context)
       if ('tag' in progress) return progress
       const { flow } = progress

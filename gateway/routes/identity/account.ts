@@ -24,7 +24,7 @@ const gone = page(404, accountPartGonePage)
 const back = seeOther(() => ({ location: '/auth/account' }))
 const signIn = seeOther(({ location }: { location: string }) => ({ location }))
 
-const show = route(account, 'read', {
+const show = route(account, 'showAccount', {
   ...shared,
   method: 'GET',
   path: '/auth/account',
@@ -36,7 +36,7 @@ const show = route(account, 'read', {
 
 const TypedClaim = z.string().max(4096).default('')
 
-const saveProfile = route(account, 'saveProfile', {
+const saveProfile = route(account, 'saveOwnProfile', {
   ...shared,
   method: 'POST',
   path: '/auth/account/profile',
@@ -62,7 +62,7 @@ const saveProfile = route(account, 'saveProfile', {
   replies: { saved: back, profile_refused: page(200, refusedProfilePage), sign_in: signIn },
 })
 
-const revokeSession = route(account, 'revokeSession', {
+const revokeSession = route(account, 'revokeOwnSession', {
   ...shared,
   method: 'POST',
   path: '/auth/account/sessions/{id}/revoke',
@@ -79,7 +79,7 @@ const revokeSession = route(account, 'revokeSession', {
   },
 })
 
-const removeFactor = route(account, 'removeFactor', {
+const removeFactor = route(account, 'removeOwnFactor', {
   ...shared,
   method: 'POST',
   path: '/auth/account/factors/{id}/remove',
@@ -124,7 +124,7 @@ const revokeDelegation = route(delegation, 'revokeOwnDelegation', {
   replies: { revoked: back, unknown_delegation: gone, sign_in: signIn },
 })
 
-const addFactor = route(account, 'addFactor', {
+const addFactor = route(account, 'addOwnFactor', {
   ...shared,
   method: 'POST',
   path: '/auth/account/factors',
@@ -135,7 +135,7 @@ const addFactor = route(account, 'addFactor', {
   replies: { sign_in: signIn, present: back },
 })
 
-const addTotpPage = route(account, 'totpPage', {
+const addTotpPage = route(account, 'showNewAuthenticatorApp', {
   ...shared,
   method: 'GET',
   path: '/auth/account/totp/new',
@@ -145,7 +145,7 @@ const addTotpPage = route(account, 'totpPage', {
   replies: { page: page(200, newTotpPage), present: back, sign_in: signIn },
 })
 
-const addTotp = route(account, 'addTotp', {
+const addTotp = route(account, 'addOwnAuthenticatorApp', {
   ...shared,
   method: 'POST',
   path: '/auth/account/totp',
@@ -169,7 +169,7 @@ const addTotp = route(account, 'addTotp', {
   },
 })
 
-const renewCodes = route(account, 'renewCodes', {
+const renewCodes = route(account, 'replaceOwnRecoveryCodes', {
   ...shared,
   method: 'POST',
   path: '/auth/account/recovery-codes',
@@ -185,7 +185,7 @@ const renewCodes = route(account, 'renewCodes', {
   replies: { renewed: page(200, newCodesPage), sign_in: signIn },
 })
 
-const revokeOthers = route(account, 'revokeOthers', {
+const revokeOthers = route(account, 'revokeOtherOwnSessions', {
   ...shared,
   method: 'POST',
   path: '/auth/account/sessions/revoke-others',

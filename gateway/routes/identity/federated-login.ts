@@ -64,7 +64,7 @@ const StartFields = {
     .optional(),
 }
 
-const start = route(federatedLogin, 'start', {
+const start = route(federatedLogin, 'startSso', {
   ...browserPage,
   method: 'GET',
   path: '/auth/sso/start',
@@ -98,7 +98,7 @@ const start = route(federatedLogin, 'start', {
   },
 })
 
-const confirm = route(federatedLogin, 'start', {
+const confirm = route(federatedLogin, 'startSso', {
   ...browserPage,
   method: 'POST',
   path: '/auth/sso/start',
@@ -132,7 +132,7 @@ const Callback = z.object({
   error_description: z.string().max(2048).optional(),
 })
 
-const callback = route(federatedLogin, 'callback', {
+const callback = route(federatedLogin, 'finishSso', {
   ...browserPage,
   method: 'GET',
   path: '/auth/sso/callback/{provider}',
@@ -155,7 +155,7 @@ const callback = route(federatedLogin, 'callback', {
   },
 })
 
-const link = route(federatedLogin, 'link', {
+const link = route(federatedLogin, 'linkOwnIdentity', {
   ...personPage,
   method: 'POST',
   path: '/auth/account/identities',
@@ -172,7 +172,7 @@ const link = route(federatedLogin, 'link', {
   replies: { to_upstream: page(200, awayPage), sign_in: signIn, failed },
 })
 
-const unlink = route(federatedLogin, 'unlink', {
+const unlink = route(federatedLogin, 'unlinkOwnIdentity', {
   ...personPage,
   method: 'POST',
   path: '/auth/account/identities/{id}/unlink',
@@ -216,7 +216,7 @@ const CheckSsoAnswer = z
   })
   .meta({ id: 'CheckSsoAnswer' })
 
-const check = route(federatedLogin, 'check', {
+const check = route(federatedLogin, 'checkSso', {
   method: 'POST',
   path: '/auth/check-sso',
   operationId: 'checkSso',

@@ -22,7 +22,7 @@ const back = seeOther(() => ({ location: '/auth/account' }))
 const busy = page(503, busyPage)
 
 export const guestRoutes: readonly Route[] = [
-  route(guests, 'enter', {
+  route(guests, 'continueAsGuest', {
     ...shared,
     security: { scheme: 'browser' },
     method: 'POST',
@@ -45,7 +45,7 @@ export const guestRoutes: readonly Route[] = [
       busy,
     },
   }),
-  route(guests, 'addressPage', {
+  route(guests, 'showNewEmail', {
     ...own,
     method: 'GET',
     path: '/auth/account/email/new',
@@ -54,7 +54,7 @@ export const guestRoutes: readonly Route[] = [
     message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
     replies: { page: page(200, guestAddressPage), not_guest: back },
   }),
-  route(guests, 'requestCode', {
+  route(guests, 'requestEmailProof', {
     ...own,
     method: 'POST',
     path: '/auth/account/email/new',
@@ -77,7 +77,7 @@ export const guestRoutes: readonly Route[] = [
       busy,
     },
   }),
-  route(guests, 'prove', {
+  route(guests, 'proveOwnEmail', {
     ...own,
     method: 'POST',
     path: '/auth/account/email/code',

@@ -38,7 +38,7 @@ const show = route(workspaces, 'readOperatorInvite', {
 
 const fault = page(200, inviteFaultPage)
 
-const accept = route(login, 'acceptInvite', {
+const accept = route(login, 'acceptOperatorInvite', {
   ...shared,
   method: 'POST',
   operationId: 'acceptOperatorInvite',
@@ -80,7 +80,7 @@ const messageRoute = {
 } as const
 const letterPage = page(200, inviteMessagePage)
 
-const showLetter = route(login, 'readInviteLetter', {
+const showLetter = route(login, 'readOperatorInviteLetter', {
   ...messageRoute,
   method: 'GET',
   operationId: 'readOperatorInviteLetter',
@@ -89,7 +89,7 @@ const showLetter = route(login, 'readInviteLetter', {
   replies: { page: letterPage, spent },
 })
 
-const acceptLetter = route(login, 'acceptInviteLetter', {
+const acceptLetter = route(login, 'acceptOperatorInviteLetter', {
   ...messageRoute,
   method: 'POST',
   operationId: 'acceptOperatorInviteLetter',

@@ -39,7 +39,7 @@ const signedIn = seeOther(({ location, token }: { location: string; token: strin
 }))
 const busy = page(503, busyPage)
 
-const showLogin = route(login, 'start', {
+const showLogin = route(login, 'showSignIn', {
   ...shared,
   method: 'GET',
   path: '/auth/login',
@@ -55,7 +55,7 @@ const showLogin = route(login, 'start', {
   },
 })
 
-const sendLogin = route(login, 'password', {
+const sendLogin = route(login, 'signIn', {
   ...shared,
   method: 'POST',
   path: '/auth/login',
@@ -86,7 +86,7 @@ const sendLogin = route(login, 'password', {
   },
 })
 
-const showFactor = route(login, 'challenge', {
+const showFactor = route(login, 'showSecondFactor', {
   ...shared,
   method: 'GET',
   path: '/auth/mfa',
@@ -97,7 +97,7 @@ const showFactor = route(login, 'challenge', {
   replies: { page: page(200, factorPage), onward, unknown_flow: unknownFlow },
 })
 
-const sendFactor = route(login, 'secondFactor', {
+const sendFactor = route(login, 'giveSecondFactor', {
   ...shared,
   method: 'POST',
   path: '/auth/mfa',
@@ -115,7 +115,7 @@ const sendFactor = route(login, 'secondFactor', {
   },
 })
 
-const resendConfirmation = route(login, 'resendConfirmation', {
+const resendConfirmation = route(login, 'requestConfirmationMail', {
   ...shared,
   method: 'POST',
   path: '/auth/mfa/mail',
@@ -126,7 +126,7 @@ const resendConfirmation = route(login, 'resendConfirmation', {
   replies: { sent: onward, onward, locked: page(429, factorPage), unknown_flow: unknownFlow },
 })
 
-const showEnrolment = route(login, 'enrolment', {
+const showEnrolment = route(login, 'showEnrolment', {
   ...shared,
   method: 'GET',
   path: '/auth/mfa/enroll',
@@ -137,7 +137,7 @@ const showEnrolment = route(login, 'enrolment', {
   replies: { page: page(200, enrolmentPage), onward, unknown_flow: unknownFlow },
 })
 
-const sendEnrolment = route(login, 'enrol', {
+const sendEnrolment = route(login, 'enrolSecondFactor', {
   ...shared,
   method: 'POST',
   path: '/auth/mfa/enroll',

@@ -59,7 +59,7 @@ const namedFlowForm = pageForm({ flow: Flow, name: Name })
 const answerForm = pageForm({ flow: Flow, credential: Credential })
 const namedAnswerForm = pageForm({ flow: Flow, credential: Credential, name: Name })
 
-const signInOptions = route(passkeys, 'signInOptions', {
+const signInOptions = route(passkeys, 'getPasskeySignInOptions', {
   ...shared,
   method: 'POST',
   path: '/auth/passkeys/sign-in/options',
@@ -70,7 +70,7 @@ const signInOptions = route(passkeys, 'signInOptions', {
   replies: { options, unknown_flow: noFlow },
 })
 
-const signIn = route(passkeys, 'signIn', {
+const signIn = route(passkeys, 'signInWithPasskey', {
   ...paged,
   path: '/auth/passkeys/sign-in',
   operationId: 'signInWithPasskey',
@@ -86,7 +86,7 @@ const signIn = route(passkeys, 'signIn', {
   },
 })
 
-const secondFactorOptions = route(passkeys, 'secondFactorOptions', {
+const secondFactorOptions = route(passkeys, 'getPasskeySecondFactorOptions', {
   ...shared,
   method: 'POST',
   path: '/auth/mfa/passkey/options',
@@ -97,7 +97,7 @@ const secondFactorOptions = route(passkeys, 'secondFactorOptions', {
   replies: { options, onward: elsewhere, unknown_flow: noFlow },
 })
 
-const secondFactor = route(passkeys, 'secondFactor', {
+const secondFactor = route(passkeys, 'givePasskeySecondFactor', {
   ...paged,
   path: '/auth/mfa/passkey',
   operationId: 'givePasskeySecondFactor',
@@ -114,7 +114,7 @@ const secondFactor = route(passkeys, 'secondFactor', {
   },
 })
 
-const enrolmentOptions = route(passkeys, 'enrolmentOptions', {
+const enrolmentOptions = route(passkeys, 'getPasskeyEnrolmentOptions', {
   ...shared,
   method: 'POST',
   path: '/auth/mfa/enroll/passkey/options',
@@ -125,7 +125,7 @@ const enrolmentOptions = route(passkeys, 'enrolmentOptions', {
   replies: { options, onward: elsewhere, unknown_flow: noFlow },
 })
 
-const enrol = route(passkeys, 'enrol', {
+const enrol = route(passkeys, 'enrolPasskey', {
   ...paged,
   path: '/auth/mfa/enroll/passkey',
   operationId: 'enrolPasskey',
@@ -147,7 +147,7 @@ const enrol = route(passkeys, 'enrol', {
   },
 })
 
-const showNew = route(passkeys, 'addPage', {
+const showNew = route(passkeys, 'showNewPasskey', {
   ...own,
   method: 'GET',
   path: '/auth/account/passkeys/new',
@@ -157,7 +157,7 @@ const showNew = route(passkeys, 'addPage', {
   replies: { page: page(200, addPasskeyPage), sign_in: onward },
 })
 
-const newOptions = route(passkeys, 'addOptions', {
+const newOptions = route(passkeys, 'getNewPasskeyOptions', {
   ...shared,
   security: { scheme: 'session' },
   method: 'POST',
@@ -173,7 +173,7 @@ const newOptions = route(passkeys, 'addOptions', {
   replies: { options, sign_in: elsewhere },
 })
 
-const add = route(passkeys, 'add', {
+const add = route(passkeys, 'addOwnPasskey', {
   ...own,
   path: '/auth/account/passkeys',
   operationId: 'addOwnPasskey',
@@ -200,7 +200,7 @@ const add = route(passkeys, 'add', {
 const gone = page(404, accountPartGonePage)
 const back = seeOther(() => ({ location: '/auth/account' }))
 
-const rename = route(passkeys, 'rename', {
+const rename = route(passkeys, 'renameOwnPasskey', {
   ...own,
   path: '/auth/account/passkeys/{id}/rename',
   operationId: 'renameOwnPasskey',
@@ -216,7 +216,7 @@ const rename = route(passkeys, 'rename', {
   replies: { renamed: back, unknown_passkey: gone, sign_in: onward },
 })
 
-const remove = route(passkeys, 'remove', {
+const remove = route(passkeys, 'removeOwnPasskey', {
   ...own,
   path: '/auth/account/passkeys/{id}/remove',
   operationId: 'removeOwnPasskey',

@@ -44,7 +44,7 @@ const busy = page(503, busyPage)
 const gone = page(410, expiredLinkPage)
 
 const forgotten = [
-  route(passwordRecovery, 'forgot', {
+  route(passwordRecovery, 'showForgottenPassword', {
     ...shared,
     method: 'GET',
     path: '/auth/password/forgot',
@@ -54,7 +54,7 @@ const forgotten = [
     message: flowStartOf,
     replies: { page: page(200, forgotPage), unknown_flow: unknownFlow, absent },
   }),
-  route(passwordRecovery, 'requestReset', {
+  route(passwordRecovery, 'requestPasswordReset', {
     ...shared,
     method: 'POST',
     path: '/auth/password/forgot',
@@ -84,7 +84,7 @@ const forgotten = [
       busy,
     },
   }),
-  route(passwordRecovery, 'readReset', {
+  route(passwordRecovery, 'showPasswordReset', {
     ...shared,
     method: 'GET',
     path: '/auth/password/reset/{token}',
@@ -94,7 +94,7 @@ const forgotten = [
     message: (request) => ({ token: request.params.token }),
     replies: { page: page(200, resetPage), gone },
   }),
-  route(passwordRecovery, 'reset', {
+  route(passwordRecovery, 'resetPassword', {
     ...shared,
     method: 'POST',
     path: '/auth/password/reset/{token}',
@@ -120,7 +120,7 @@ const forgotten = [
 ]
 
 const invited = [
-  route(passwordRecovery, 'readInvitation', {
+  route(passwordRecovery, 'showInvitation', {
     ...shared,
     method: 'GET',
     path: '/auth/invitations/{token}',
@@ -170,7 +170,7 @@ const ownAccount = [
     responses: toChange.docs,
     answer: () => toChange.render(null, NO_CONTEXT),
   }),
-  route(passwordRecovery, 'readChange', {
+  route(passwordRecovery, 'showPasswordChange', {
     ...signedInOnly,
     method: 'GET',
     path: '/auth/account/password',
@@ -179,7 +179,7 @@ const ownAccount = [
     message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
     replies: { page: page(200, changePage), sign_in: signIn },
   }),
-  route(passwordRecovery, 'change', {
+  route(passwordRecovery, 'changePassword', {
     ...signedInOnly,
     method: 'POST',
     path: '/auth/account/password',
@@ -204,7 +204,7 @@ const ownAccount = [
       busy,
     },
   }),
-  route(passwordRecovery, 'requestVerification', {
+  route(passwordRecovery, 'requestEmailVerification', {
     ...signedInOnly,
     method: 'POST',
     path: '/auth/account/email/verification',
@@ -226,7 +226,7 @@ const ownAccount = [
       busy,
     },
   }),
-  route(passwordRecovery, 'readVerification', {
+  route(passwordRecovery, 'showEmailVerification', {
     ...shared,
     method: 'GET',
     path: '/auth/email/{token}',
@@ -236,7 +236,7 @@ const ownAccount = [
     message: (request) => ({ token: request.params.token }),
     replies: { page: page(200, verificationPage), gone },
   }),
-  route(passwordRecovery, 'verify', {
+  route(passwordRecovery, 'verifyEmail', {
     ...shared,
     method: 'POST',
     path: '/auth/email/{token}',

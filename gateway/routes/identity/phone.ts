@@ -35,7 +35,7 @@ const signedIn = seeOther(({ location, token }: { location: string; token: strin
 }))
 
 export const phoneRoutes: readonly Route[] = [
-  route(phone, 'signInPage', {
+  route(phone, 'showPhoneSignIn', {
     ...shared,
     method: 'GET',
     path: '/auth/login/phone',
@@ -45,7 +45,7 @@ export const phoneRoutes: readonly Route[] = [
     message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
     replies: { page: page(200, phonePage), onward, unknown_flow: unknownFlow, absent },
   }),
-  route(phone, 'requestCode', {
+  route(phone, 'requestSignInText', {
     ...shared,
     method: 'POST',
     path: '/auth/login/phone',
@@ -72,7 +72,7 @@ export const phoneRoutes: readonly Route[] = [
       busy,
     },
   }),
-  route(phone, 'codePage', {
+  route(phone, 'showTextCode', {
     ...shared,
     method: 'GET',
     path: '/auth/login/phone/code',
@@ -82,7 +82,7 @@ export const phoneRoutes: readonly Route[] = [
     message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
     replies: { page: page(200, phoneCodePage), onward, unknown_flow: unknownFlow, absent },
   }),
-  route(phone, 'signIn', {
+  route(phone, 'signInWithTextCode', {
     ...shared,
     method: 'POST',
     path: '/auth/login/phone/code',
@@ -103,7 +103,7 @@ export const phoneRoutes: readonly Route[] = [
       busy,
     },
   }),
-  route(phone, 'ownPage', {
+  route(phone, 'showOwnPhone', {
     ...own,
     method: 'GET',
     path: '/auth/account/phone',
@@ -112,7 +112,7 @@ export const phoneRoutes: readonly Route[] = [
     message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
     replies: { page: page(200, ownPhonePage), sign_in: onward },
   }),
-  route(phone, 'requestOwnCode', {
+  route(phone, 'requestPhoneProof', {
     ...own,
     method: 'POST',
     path: '/auth/account/phone',
@@ -136,7 +136,7 @@ export const phoneRoutes: readonly Route[] = [
       busy,
     },
   }),
-  route(phone, 'prove', {
+  route(phone, 'proveOwnPhone', {
     ...own,
     method: 'POST',
     path: '/auth/account/phone/code',
@@ -159,7 +159,7 @@ export const phoneRoutes: readonly Route[] = [
       busy,
     },
   }),
-  route(phone, 'remove', {
+  route(phone, 'removeOwnPhone', {
     ...own,
     method: 'POST',
     path: '/auth/account/phone/remove',

@@ -32,7 +32,7 @@ const signedIn = seeOther(({ location, token }: { location: string; token: strin
 }))
 
 export const mailSignInRoutes: readonly Route[] = [
-  route(login, 'requestMail', {
+  route(login, 'requestSignInMail', {
     ...shared,
     method: 'POST',
     path: '/auth/login/mail',
@@ -62,7 +62,7 @@ export const mailSignInRoutes: readonly Route[] = [
       busy,
     },
   }),
-  route(login, 'mailPage', {
+  route(login, 'showSignInMail', {
     ...shared,
     method: 'GET',
     path: '/auth/login/mail',
@@ -72,7 +72,7 @@ export const mailSignInRoutes: readonly Route[] = [
     message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
     replies: { page: page(200, mailSentPage), onward, unknown_flow: unknownFlow, absent },
   }),
-  route(login, 'mailCode', {
+  route(login, 'signInWithMailCode', {
     ...shared,
     method: 'POST',
     path: '/auth/login/code',
@@ -93,7 +93,7 @@ export const mailSignInRoutes: readonly Route[] = [
       busy,
     },
   }),
-  route(login, 'readLink', {
+  route(login, 'showMagicLink', {
     ...shared,
     method: 'GET',
     path: '/auth/magic/{token}',
@@ -104,7 +104,7 @@ export const mailSignInRoutes: readonly Route[] = [
     message: ({ params, query }) => ({ token: params.token, flow: query.flow }),
     replies: { page: page(200, linkPage), gone },
   }),
-  route(login, 'useLink', {
+  route(login, 'signInWithMagicLink', {
     ...shared,
     method: 'POST',
     path: '/auth/magic/{token}',

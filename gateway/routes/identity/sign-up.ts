@@ -37,7 +37,7 @@ const gone = page(410, signUpGonePage)
 const linkPage = page(200, signUpLinkPage)
 
 export const signUpRoutes: readonly Route[] = [
-  route(passwordRecovery, 'signUp', {
+  route(passwordRecovery, 'showSignUp', {
     ...shared,
     method: 'GET',
     path: PATH,
@@ -89,7 +89,7 @@ export const signUpRoutes: readonly Route[] = [
       busy,
     },
   }),
-  route(passwordRecovery, 'readSignUpLink', {
+  route(passwordRecovery, 'showSignUpLink', {
     ...shared,
     method: 'GET',
     path: `${PATH}/{token}`,

@@ -75,7 +75,7 @@ const signedOf = ({
 })
 
 export const siweRoutes: readonly Route[] = [
-  route(siwe, 'signInPage', {
+  route(siwe, 'showEthereumSignIn', {
     ...paged,
     method: 'GET',
     path: '/auth/login/ethereum',
@@ -85,7 +85,7 @@ export const siweRoutes: readonly Route[] = [
     message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
     replies: { page: page(200, walletPage), onward, unknown_flow: unknownFlow },
   }),
-  route(siwe, 'signInMessage', {
+  route(siwe, 'composeSignInMessage', {
     ...shared,
     method: 'POST',
     path: '/auth/login/ethereum/message',
@@ -100,7 +100,7 @@ export const siweRoutes: readonly Route[] = [
     }),
     replies: { ...composed, unknown_flow: noFlow },
   }),
-  route(siwe, 'signIn', {
+  route(siwe, 'signInWithEthereum', {
     ...paged,
     method: 'POST',
     path: '/auth/login/ethereum',
@@ -124,7 +124,7 @@ export const siweRoutes: readonly Route[] = [
       busy: page(503, busyPage),
     },
   }),
-  route(siwe, 'ownPage', {
+  route(siwe, 'showNewWallet', {
     ...own,
     method: 'GET',
     path: '/auth/account/wallets/new',
@@ -133,7 +133,7 @@ export const siweRoutes: readonly Route[] = [
     message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
     replies: { page: page(200, linkWalletPage), sign_in: onward },
   }),
-  route(siwe, 'ownMessage', {
+  route(siwe, 'composeLinkMessage', {
     ...shared,
     security: { scheme: 'session' },
     method: 'POST',
@@ -151,7 +151,7 @@ export const siweRoutes: readonly Route[] = [
       sign_in: reply(200, Composed, ({ location }: { location: string }) => ({ location })),
     },
   }),
-  route(siwe, 'link', {
+  route(siwe, 'linkOwnWallet', {
     ...own,
     method: 'POST',
     path: '/auth/account/wallets',
@@ -171,7 +171,7 @@ export const siweRoutes: readonly Route[] = [
       sign_in: onward,
     },
   }),
-  route(siwe, 'remove', {
+  route(siwe, 'removeOwnWallet', {
     ...own,
     method: 'POST',
     path: '/auth/account/wallets/{id}/remove',

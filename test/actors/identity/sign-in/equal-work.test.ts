@@ -174,7 +174,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
     browserId: 'a browser',
     languages: '',
   }
-  const page = await login.ref.start({
+  const page = await login.ref.showSignIn({
     flow: null,
     tenant: { tenantId: made.tenant.id },
     returnTo: null,
@@ -184,7 +184,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
   const traces = []
   for (const email of [made.fixtureUser.email, 'unknown@nowhere.test']) {
     work.length = 0
-    const answer = await login.ref.password({
+    const answer = await login.ref.signIn({
       flow: page.flow,
       email,
       password: 'wrong',
@@ -202,7 +202,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
   for (const email of [made.fixtureUser.email, 'unknown@nowhere.test']) {
     work.length = 0
     const asker = { browserId: 'b', host: 'auth.svc.example', languages: 'en', visitor }
-    const answer = await login.ref.requestMail({ flow: page.flow, email, ...asker })
+    const answer = await login.ref.requestSignInMail({ flow: page.flow, email, ...asker })
     t.is(answer.tag, 'sent')
     mailed.push([...work])
   }
