@@ -10,22 +10,14 @@ import {
 import { newTotpPage } from '../../pages/identity/login.js'
 import { newCodesPage } from '../../pages/identity/passkeys.js'
 import { choice, page, pageForm, type Route, route, seeOther } from '../../route.js'
-
-const shared = {
-  tags: ['Hosted pages'],
-  exposure: 'internal',
-  security: { scheme: 'session' },
-  errors: 'page',
-} as const
+import { ACCOUNT_PAGE, onward, ownOf, toAccount } from '../hosted-pages.js'
 
 const Id = z.object({ id: z.string().max(64) })
 const noFields = pageForm({})
 const gone = page(404, accountPartGonePage)
-const back = seeOther(() => ({ location: '/auth/account' }))
-const signIn = seeOther(({ location }: { location: string }) => ({ location }))
 
 const show = route(account, 'showAccount', {
-  ...shared,
+  ...ACCOUNT_PAGE,
   method: 'GET',
   path: '/auth/account',
   operationId: 'showAccount',
@@ -37,7 +29,7 @@ const show = route(account, 'showAccount', {
 const TypedClaim = z.string().max(4096).default('')
 
 const saveProfile = route(account, 'saveOwnProfile', {
-  ...shared,
+  ...ACCOUNT_PAGE,
   method: 'POST',
   path: '/auth/account/profile',
   operationId: 'saveOwnProfile',
@@ -59,11 +51,11 @@ const saveProfile = route(account, 'saveOwnProfile', {
     const typed = { name, given_name, family_name, picture, locale, zoneinfo, phone_number }
     return { session, token: browser.sessionToken ?? '', typed, address }
   },
-  replies: { saved: back, profile_refused: page(200, refusedProfilePage), sign_in: signIn },
+  replies: { saved: toAccount, profile_refused: page(200, refusedProfilePage), sign_in: onward },
 })
 
 const revokeSession = route(account, 'revokeOwnSession', {
-  ...shared,
+  ...ACCOUNT_PAGE,
   method: 'POST',
   path: '/auth/account/sessions/{id}/revoke',
   operationId: 'revokeOwnSession',
@@ -80,7 +72,7 @@ const revokeSession = route(account, 'revokeOwnSession', {
 })
 
 const removeFactor = route(account, 'removeOwnFactor', {
-  ...shared,
+  ...ACCOUNT_PAGE,
   method: 'POST',
   path: '/auth/account/factors/{id}/remove',
   operationId: 'removeOwnFactor',
@@ -88,15 +80,14 @@ const removeFactor = route(account, 'removeOwnFactor', {
   params: Id,
   body: noFields,
   message: ({ session, browser, params }) => ({
-    session,
-    token: browser.sessionToken ?? '',
+    ...ownOf({ session, browser }),
     factorId: params.id,
   }),
-  replies: { removed: back, unknown_factor: gone, sign_in: signIn },
+  replies: { removed: toAccount, unknown_factor: gone, sign_in: onward },
 })
 
 const withdrawConsent = route(account, 'withdrawConsent', {
-  ...shared,
+  ...ACCOUNT_PAGE,
   method: 'POST',
   path: '/auth/account/consents/{id}/withdraw',
   operationId: 'withdrawConsent',
@@ -104,11 +95,11 @@ const withdrawConsent = route(account, 'withdrawConsent', {
   params: Id,
   body: noFields,
   message: ({ session, params }) => ({ session, clientId: params.id }),
-  replies: { withdrawn: back, unknown_consent: gone },
+  replies: { withdrawn: toAccount, unknown_consent: gone },
 })
 
 const revokeDelegation = route(delegation, 'revokeOwnDelegation', {
-  ...shared,
+  ...ACCOUNT_PAGE,
   method: 'POST',
   path: '/auth/account/delegations/{id}/revoke',
   operationId: 'revokeOwnDelegation',
@@ -116,37 +107,36 @@ const revokeDelegation = route(delegation, 'revokeOwnDelegation', {
   params: Id,
   body: noFields,
   message: ({ session, browser, params, clientAddress: address }) => ({
-    session,
-    token: browser.sessionToken ?? '',
+    ...ownOf({ session, browser }),
     delegationId: params.id,
     address,
   }),
-  replies: { revoked: back, unknown_delegation: gone, sign_in: signIn },
+  replies: { revoked: toAccount, unknown_delegation: gone, sign_in: onward },
 })
 
 const addFactor = route(account, 'addOwnFactor', {
-  ...shared,
+  ...ACCOUNT_PAGE,
   method: 'POST',
   path: '/auth/account/factors',
   operationId: 'addOwnFactor',
   summary: 'Set up a second factor',
   body: noFields,
-  message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
-  replies: { sign_in: signIn, present: back },
+  message: ownOf,
+  replies: { sign_in: onward, present: toAccount },
 })
 
 const addTotpPage = route(account, 'showNewAuthenticatorApp', {
-  ...shared,
+  ...ACCOUNT_PAGE,
   method: 'GET',
   path: '/auth/account/totp/new',
   operationId: 'showNewAuthenticatorApp',
   summary: 'Page to add an authenticator app to an account with a passkey',
-  message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
-  replies: { page: page(200, newTotpPage), present: back, sign_in: signIn },
+  message: ownOf,
+  replies: { page: page(200, newTotpPage), present: toAccount, sign_in: onward },
 })
 
 const addTotp = route(account, 'addOwnAuthenticatorApp', {
-  ...shared,
+  ...ACCOUNT_PAGE,
   method: 'POST',
   path: '/auth/account/totp',
   operationId: 'addOwnAuthenticatorApp',
@@ -154,23 +144,22 @@ const addTotp = route(account, 'addOwnAuthenticatorApp', {
   onceOnly: true,
   body: pageForm({ code: z.string().max(64).default('') }),
   message: ({ session, browser, body }) => ({
-    session,
-    token: browser.sessionToken ?? '',
+    ...ownOf({ session, browser }),
     code: body.code,
   }),
   replies: {
     added: choice(({ recoveryCodes }) => (recoveryCodes.length === 0 ? 'back' : 'codes'), {
-      back: seeOther(() => ({ location: '/auth/account' })),
+      back: toAccount,
       codes: page(200, newCodesPage),
     }),
     wrong: page(200, newTotpPage),
-    present: back,
-    sign_in: signIn,
+    present: toAccount,
+    sign_in: onward,
   },
 })
 
 const renewCodes = route(account, 'replaceOwnRecoveryCodes', {
-  ...shared,
+  ...ACCOUNT_PAGE,
   method: 'POST',
   path: '/auth/account/recovery-codes',
   operationId: 'replaceOwnRecoveryCodes',
@@ -178,22 +167,21 @@ const renewCodes = route(account, 'replaceOwnRecoveryCodes', {
   onceOnly: true,
   body: noFields,
   message: ({ session, browser, clientAddress: address }) => ({
-    session,
-    token: browser.sessionToken ?? '',
+    ...ownOf({ session, browser }),
     address,
   }),
-  replies: { renewed: page(200, newCodesPage), sign_in: signIn },
+  replies: { renewed: page(200, newCodesPage), sign_in: onward },
 })
 
 const revokeOthers = route(account, 'revokeOtherOwnSessions', {
-  ...shared,
+  ...ACCOUNT_PAGE,
   method: 'POST',
   path: '/auth/account/sessions/revoke-others',
   operationId: 'revokeOtherOwnSessions',
   summary: 'Sign out everywhere else',
   body: noFields,
   message: ({ session }) => ({ session }),
-  replies: { revoked_others: back },
+  replies: { revoked_others: toAccount },
 })
 
 export const accountRoutes: readonly Route[] = [

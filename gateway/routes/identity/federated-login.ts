@@ -27,11 +27,8 @@ import {
   route,
   seeOther,
 } from '../../route.js'
+import { ACCOUNT_PAGE, HOSTED_PAGE, onward, ownOf, toAccount } from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
-
-const shared = { tags: ['Hosted pages'], exposure: 'internal', errors: 'page' } as const
-const browserPage = { ...shared, security: { scheme: 'browser' } } as const
-const personPage = { ...shared, security: { scheme: 'session' } } as const
 
 const failure = (status: number) =>
   page<FederatedLoginFailed>(status, federatedLoginFailedPage(status))
@@ -52,7 +49,7 @@ const failed = choice<FederatedLoginFailed, FederatedLoginFault>(({ fault }) => 
   session_gone: failure(403),
   not_fresh: failure(403),
 })
-const signIn = seeOther(({ location }: { location: string }) => ({ location }))
+const signIn = onward
 
 const StartFields = {
   flow: z.string().max(64).optional(),
@@ -65,7 +62,7 @@ const StartFields = {
 }
 
 const start = route(federatedLogin, 'startSso', {
-  ...browserPage,
+  ...HOSTED_PAGE,
   method: 'GET',
   path: '/auth/sso/start',
   operationId: 'startSso',
@@ -99,7 +96,7 @@ const start = route(federatedLogin, 'startSso', {
 })
 
 const confirm = route(federatedLogin, 'startSso', {
-  ...browserPage,
+  ...HOSTED_PAGE,
   method: 'POST',
   path: '/auth/sso/start',
   operationId: 'confirmSsoStart',
@@ -133,7 +130,7 @@ const Callback = z.object({
 })
 
 const callback = route(federatedLogin, 'finishSso', {
-  ...browserPage,
+  ...HOSTED_PAGE,
   method: 'GET',
   path: '/auth/sso/callback/{provider}',
   operationId: 'finishSso',
@@ -156,15 +153,14 @@ const callback = route(federatedLogin, 'finishSso', {
 })
 
 const link = route(federatedLogin, 'linkOwnIdentity', {
-  ...personPage,
+  ...ACCOUNT_PAGE,
   method: 'POST',
   path: '/auth/account/identities',
   operationId: 'linkOwnIdentity',
   summary: 'Link an identity at another provider',
   body: pageForm({ provider: z.string().max(64).default('') }),
   message: ({ session, browser, body, host }) => ({
-    session,
-    token: browser.sessionToken ?? '',
+    ...ownOf({ session, browser }),
     provider: body.provider,
     host,
     browserId: browser.id,
@@ -173,7 +169,7 @@ const link = route(federatedLogin, 'linkOwnIdentity', {
 })
 
 const unlink = route(federatedLogin, 'unlinkOwnIdentity', {
-  ...personPage,
+  ...ACCOUNT_PAGE,
   method: 'POST',
   path: '/auth/account/identities/{id}/unlink',
   operationId: 'unlinkOwnIdentity',
@@ -187,7 +183,7 @@ const unlink = route(federatedLogin, 'unlinkOwnIdentity', {
     identityId: params.id,
   }),
   replies: {
-    unlinked: seeOther(() => ({ location: '/auth/account' })),
+    unlinked: toAccount,
     unknown_identity: page(404, accountPartGonePage),
     last_way_in: page(409, lastWayInPage),
     sign_in: signIn,

@@ -6,25 +6,23 @@ import {
   guestCodePage,
   guestsThrottledPage,
 } from '../../pages/identity/guests.js'
-import { busyPage, unknownTenantPage } from '../../pages/identity/login.js'
-import { page, pageForm, type Route, route, seeOther } from '../../route.js'
+import { page, pageForm, type Route, route } from '../../route.js'
+import {
+  absent,
+  ACCOUNT_PAGE,
+  busy,
+  Flow,
+  HOSTED_PAGE,
+  ownOf,
+  signedIn,
+  toAccount,
+} from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
 
-const shared = {
-  tags: ['Hosted pages'],
-  exposure: 'internal',
-  errors: 'page',
-} as const
-const own = { ...shared, security: { scheme: 'session' } } as const
-
-const back = seeOther(() => ({ location: '/auth/account' }))
-const busy = page(503, busyPage)
-
 export const guestRoutes: readonly Route[] = [
   route(guests, 'continueAsGuest', {
-    ...shared,
-    security: { scheme: 'browser' },
+    ...HOSTED_PAGE,
     method: 'POST',
     path: '/auth/login/guest',
     operationId: 'continueAsGuest',
@@ -32,30 +30,27 @@ export const guestRoutes: readonly Route[] = [
     description:
       'Creates an account without an address and signs it in at aal1. Needs `anonymous.enabled` of the tenant. New ' +
       'guests are limited per network address and per tenant.',
-    body: pageForm({ flow: z.string().max(64).default('') }),
+    body: pageForm({ flow: Flow }),
     message: (request) => ({ flow: request.body.flow, visitor: visitorOf(request) }),
     replies: {
-      signed_in: seeOther(({ location, token }: { location: string; token: string }) => ({
-        location,
-        session: token,
-      })),
-      absent: page(404, unknownTenantPage),
+      signed_in: signedIn,
+      absent,
       throttled: page(429, guestsThrottledPage),
       unknown_flow: unknownFlow,
       busy,
     },
   }),
   route(guests, 'showNewEmail', {
-    ...own,
+    ...ACCOUNT_PAGE,
     method: 'GET',
     path: '/auth/account/email/new',
     operationId: 'showNewEmail',
     summary: 'Page where a guest adds an email address',
-    message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
-    replies: { page: page(200, guestAddressPage), not_guest: back },
+    message: ownOf,
+    replies: { page: page(200, guestAddressPage), not_guest: toAccount },
   }),
   route(guests, 'requestEmailProof', {
-    ...own,
+    ...ACCOUNT_PAGE,
     method: 'POST',
     path: '/auth/account/email/new',
     operationId: 'requestEmailProof',
@@ -63,8 +58,7 @@ export const guestRoutes: readonly Route[] = [
     description: 'The response is the same whether or not the address has an account.',
     body: pageForm({ email: z.string().max(320).default('') }),
     message: ({ session, browser, body, clientAddress: address }) => ({
-      session,
-      token: browser.sessionToken ?? '',
+      ...ownOf({ session, browser }),
       email: body.email,
       languages: browser.languages.header,
       address,
@@ -73,29 +67,28 @@ export const guestRoutes: readonly Route[] = [
       sent: page(200, guestCodePage),
       invalid_email: page(200, guestAddressPage),
       locked: page(429, guestAddressPage),
-      not_guest: back,
+      not_guest: toAccount,
       busy,
     },
   }),
   route(guests, 'proveOwnEmail', {
-    ...own,
+    ...ACCOUNT_PAGE,
     method: 'POST',
     path: '/auth/account/email/code',
     operationId: 'proveOwnEmail',
     summary: 'Keep the account of a guest with the code of the mail',
     body: pageForm({ code: z.string().max(64).default('') }),
     message: ({ session, browser, body, clientAddress: address }) => ({
-      session,
-      token: browser.sessionToken ?? '',
+      ...ownOf({ session, browser }),
       code: body.code,
       address,
     }),
     replies: {
-      proved: back,
+      proved: toAccount,
       wrong: page(200, guestCodePage),
       taken: page(409, guestCodePage),
       locked: page(429, guestCodePage),
-      not_guest: back,
+      not_guest: toAccount,
       busy,
     },
   }),

@@ -8,7 +8,6 @@ import {
   captchaUnavailablePage,
 } from '../../pages/identity/captcha.js'
 import {
-  busyPage,
   codesPage,
   enrolmentPage,
   factorPage,
@@ -16,31 +15,16 @@ import {
   signedOutPage,
   unknownWorkspacePage,
 } from '../../pages/identity/login.js'
-import { page, pageForm, type Route, route, seeOther } from '../../route.js'
+import { page, pageForm, type Route, route } from '../../route.js'
 import { FlowStart, flowStartOf } from '../flow-start.js'
+import { busy, Flow, FlowQuery, HOSTED_PAGE, onward, signedIn } from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
 
-const shared = {
-  tags: ['Hosted pages'],
-  exposure: 'internal',
-  security: { scheme: 'browser' },
-  errors: 'page',
-} as const
-
-const Flow = z.string().max(64)
-const FlowQuery = z.object({ flow: Flow.default('') })
-const codeForm = pageForm({ flow: Flow.default(''), code: z.string().max(64).default('') })
-
-const onward = seeOther(({ location }: { location: string }) => ({ location }))
-const signedIn = seeOther(({ location, token }: { location: string; token: string }) => ({
-  location,
-  session: token,
-}))
-const busy = page(503, busyPage)
+const codeForm = pageForm({ flow: Flow, code: z.string().max(64).default('') })
 
 const showLogin = route(login, 'showSignIn', {
-  ...shared,
+  ...HOSTED_PAGE,
   method: 'GET',
   path: '/auth/login',
   operationId: 'showSignIn',
@@ -56,13 +40,13 @@ const showLogin = route(login, 'showSignIn', {
 })
 
 const sendLogin = route(login, 'signIn', {
-  ...shared,
+  ...HOSTED_PAGE,
   method: 'POST',
   path: '/auth/login',
   operationId: 'signIn',
   summary: 'Sign in with email and password',
   body: pageForm({
-    flow: Flow.default(''),
+    flow: Flow,
     email: z.string().max(320).default(''),
     password: z.string().max(1024).default(''),
     ...CAPTCHA_FIELDS,
@@ -87,7 +71,7 @@ const sendLogin = route(login, 'signIn', {
 })
 
 const showFactor = route(login, 'showSecondFactor', {
-  ...shared,
+  ...HOSTED_PAGE,
   method: 'GET',
   path: '/auth/mfa',
   operationId: 'showSecondFactor',
@@ -98,7 +82,7 @@ const showFactor = route(login, 'showSecondFactor', {
 })
 
 const sendFactor = route(login, 'giveSecondFactor', {
-  ...shared,
+  ...HOSTED_PAGE,
   method: 'POST',
   path: '/auth/mfa',
   operationId: 'giveSecondFactor',
@@ -116,18 +100,18 @@ const sendFactor = route(login, 'giveSecondFactor', {
 })
 
 const resendConfirmation = route(login, 'requestConfirmationMail', {
-  ...shared,
+  ...HOSTED_PAGE,
   method: 'POST',
   path: '/auth/mfa/mail',
   operationId: 'requestConfirmationMail',
   summary: 'Request another code by mail for a sign-in with raised risk',
-  body: pageForm({ flow: Flow.default('') }),
+  body: pageForm({ flow: Flow }),
   message: (request) => ({ flow: request.body.flow, visitor: visitorOf(request) }),
   replies: { sent: onward, onward, locked: page(429, factorPage), unknown_flow: unknownFlow },
 })
 
 const showEnrolment = route(login, 'showEnrolment', {
-  ...shared,
+  ...HOSTED_PAGE,
   method: 'GET',
   path: '/auth/mfa/enroll',
   operationId: 'showEnrolment',
@@ -138,7 +122,7 @@ const showEnrolment = route(login, 'showEnrolment', {
 })
 
 const sendEnrolment = route(login, 'enrolSecondFactor', {
-  ...shared,
+  ...HOSTED_PAGE,
   method: 'POST',
   path: '/auth/mfa/enroll',
   operationId: 'enrolSecondFactor',
@@ -157,7 +141,7 @@ const sendEnrolment = route(login, 'enrolSecondFactor', {
 })
 
 const logout = route(login, 'signOut', {
-  ...shared,
+  ...HOSTED_PAGE,
   security: { scheme: 'session' },
   method: 'POST',
   path: '/auth/logout',

@@ -6,14 +6,15 @@ import { z } from 'zod'
 import { passkeys } from '../../../actors/identity/passkeys/protocol.js'
 import type { Browser } from '../../request/browser.js'
 import { accountPartGonePage } from '../../pages/identity/account.js'
-import { busyPage, codesPage, factorPage, loginPage } from '../../pages/identity/login.js'
+import { codesPage, factorPage, loginPage } from '../../pages/identity/login.js'
 import {
   addPasskeyPage,
   enrolmentRefusedPage,
   newCodesPage,
 } from '../../pages/identity/passkeys.js'
 import { lastWayInPage } from '../../pages/identity/federated-login.js'
-import { choice, page, pageForm, problem, reply, type Route, route, seeOther } from '../../route.js'
+import { choice, page, pageForm, problem, reply, type Route, route } from '../../route.js'
+import { busy, Flow, onward, ownOf, signedIn, toAccount } from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
 
@@ -25,7 +26,6 @@ const shared = {
 const paged = { ...shared, method: 'POST', errors: 'page' } as const
 const own = { ...paged, security: { scheme: 'session' } } as const
 
-const Flow = z.string().max(64).default('')
 const Credential = z
   .string()
   .max(32 * 1024)
@@ -47,12 +47,6 @@ const stepOf = (request: { browser: Browser; clientAddress: string; body: { flow
   visitor: visitorOf(request),
 })
 
-const onward = seeOther(({ location }: { location: string }) => ({ location }))
-const signedIn = seeOther(({ location, token }: { location: string; token: string }) => ({
-  location,
-  session: token,
-}))
-const busy = page(503, busyPage)
 const flowForm = pageForm({ flow: Flow })
 /** The script sends every field of the form with the options request, including the name. */
 const namedFlowForm = pageForm({ flow: Flow, name: Name })
@@ -153,7 +147,7 @@ const showNew = route(passkeys, 'showNewPasskey', {
   path: '/auth/account/passkeys/new',
   operationId: 'showNewPasskey',
   summary: 'Page to add a passkey to the account',
-  message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
+  message: ownOf,
   replies: { page: page(200, addPasskeyPage), sign_in: onward },
 })
 
@@ -166,8 +160,7 @@ const newOptions = route(passkeys, 'getNewPasskeyOptions', {
   summary: 'Start to add a passkey to the account',
   body: pageForm({ name: Name }),
   message: ({ session, browser }) => ({
-    session,
-    token: browser.sessionToken ?? '',
+    ...ownOf({ session, browser }),
     browser: browser.id,
   }),
   replies: { options, sign_in: elsewhere },
@@ -181,15 +174,14 @@ const add = route(passkeys, 'addOwnPasskey', {
   onceOnly: true,
   body: pageForm({ credential: Credential, name: Name }),
   message: ({ session, browser, body }) => ({
-    session,
-    token: browser.sessionToken ?? '',
+    ...ownOf({ session, browser }),
     browser: browser.id,
     credential: body.credential,
     name: body.name,
   }),
   replies: {
     added: choice(({ recoveryCodes }) => (recoveryCodes.length === 0 ? 'back' : 'codes'), {
-      back: seeOther(() => ({ location: '/auth/account' })),
+      back: toAccount,
       codes: page(200, newCodesPage),
     }),
     wrong: page(200, addPasskeyPage),
@@ -198,7 +190,6 @@ const add = route(passkeys, 'addOwnPasskey', {
 })
 
 const gone = page(404, accountPartGonePage)
-const back = seeOther(() => ({ location: '/auth/account' }))
 
 const rename = route(passkeys, 'renameOwnPasskey', {
   ...own,
@@ -208,12 +199,11 @@ const rename = route(passkeys, 'renameOwnPasskey', {
   params: Id,
   body: pageForm({ name: Name }),
   message: ({ session, browser, params, body }) => ({
-    session,
-    token: browser.sessionToken ?? '',
+    ...ownOf({ session, browser }),
     passkeyId: params.id,
     name: body.name,
   }),
-  replies: { renamed: back, unknown_passkey: gone, sign_in: onward },
+  replies: { renamed: toAccount, unknown_passkey: gone, sign_in: onward },
 })
 
 const remove = route(passkeys, 'removeOwnPasskey', {
@@ -224,12 +214,11 @@ const remove = route(passkeys, 'removeOwnPasskey', {
   params: Id,
   body: pageForm({}),
   message: ({ session, browser, params }) => ({
-    session,
-    token: browser.sessionToken ?? '',
+    ...ownOf({ session, browser }),
     passkeyId: params.id,
   }),
   replies: {
-    removed: back,
+    removed: toAccount,
     unknown_passkey: gone,
     last_way_in: page(409, lastWayInPage),
     sign_in: onward,

@@ -21,31 +21,30 @@ import {
   verifiedPage,
   verifyElsewherePage,
 } from '../../pages/identity/password-recovery.js'
-import { busyPage, unknownTenantPage } from '../../pages/identity/login.js'
 import { NO_CONTEXT } from '../../response/replies.js'
 import { ownRoute, page, pageForm, type Route, route, seeOther } from '../../route.js'
 import { FlowStart, flowStartOf } from '../flow-start.js'
+import {
+  absent,
+  ACCOUNT_PAGE,
+  busy,
+  Flow,
+  HOSTED_PAGE,
+  LinkParams,
+  onward,
+  ownOf,
+  signedIn,
+  toAccount,
+} from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
 
-const shared = {
-  tags: ['Hosted pages'],
-  exposure: 'internal',
-  security: { scheme: 'browser' },
-  errors: 'page',
-} as const
-const signedInOnly = { ...shared, security: { scheme: 'session' } } as const
-
-const Flow = z.string().max(64)
 const Password = z.string().max(1024).default('')
-const params = z.object({ token: z.string().min(1).max(128) })
-const absent = page(404, unknownTenantPage)
-const busy = page(503, busyPage)
 const gone = page(410, expiredLinkPage)
 
 const forgotten = [
   route(passwordRecovery, 'showForgottenPassword', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'GET',
     path: '/auth/password/forgot',
     operationId: 'showForgottenPassword',
@@ -55,13 +54,13 @@ const forgotten = [
     replies: { page: page(200, forgotPage), unknown_flow: unknownFlow, absent },
   }),
   route(passwordRecovery, 'requestPasswordReset', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'POST',
     path: '/auth/password/forgot',
     operationId: 'requestPasswordReset',
     summary: 'Request a password reset link',
     body: pageForm({
-      flow: Flow.default(''),
+      flow: Flow,
       email: z.string().max(320).default(''),
       ...CAPTCHA_FIELDS,
     }),
@@ -85,22 +84,22 @@ const forgotten = [
     },
   }),
   route(passwordRecovery, 'showPasswordReset', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'GET',
     path: '/auth/password/reset/{token}',
     operationId: 'showPasswordReset',
     summary: 'Page to choose a new password; opening it does not use the link up',
-    params,
+    params: LinkParams,
     message: (request) => ({ token: request.params.token }),
     replies: { page: page(200, resetPage), gone },
   }),
   route(passwordRecovery, 'resetPassword', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'POST',
     path: '/auth/password/reset/{token}',
     operationId: 'resetPassword',
     summary: 'Reset the password; every session of the account ends',
-    params,
+    params: LinkParams,
     body: pageForm({ password: Password }),
     message: (request) => ({
       token: request.params.token,
@@ -121,22 +120,22 @@ const forgotten = [
 
 const invited = [
   route(passwordRecovery, 'showInvitation', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'GET',
     path: '/auth/invitations/{token}',
     operationId: 'showInvitation',
     summary: 'Page of an invitation to a tenant; opening it does not use the link up',
-    params,
+    params: LinkParams,
     message: (request) => ({ token: request.params.token }),
     replies: { page: page(200, invitationPage), gone },
   }),
   route(passwordRecovery, 'acceptInvitation', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'POST',
     path: '/auth/invitations/{token}',
     operationId: 'acceptInvitation',
     summary: 'Accept an invitation to a tenant',
-    params,
+    params: LinkParams,
     body: pageForm({ name: z.string().max(120).default(''), password: Password }),
     message: (request) => ({
       token: request.params.token,
@@ -145,8 +144,8 @@ const invited = [
       visitor: visitorOf(request),
     }),
     replies: {
-      accepted: seeOther(({ location, token }) => ({ location, session: token })),
-      sign_in: seeOther(({ location }) => ({ location })),
+      accepted: signedIn,
+      sign_in: onward,
       weak_password: page(200, invitationPage),
       common_password: page(200, invitationPage),
       breached_password: page(200, invitationPage),
@@ -156,12 +155,12 @@ const invited = [
   }),
 ]
 
-const signIn = seeOther(({ location }: { location: string }) => ({ location }))
+const signIn = onward
 const toChange = seeOther(() => ({ location: '/auth/account/password' }))
 
 const ownAccount = [
   ownRoute({
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'GET',
     path: '/.well-known/change-password',
     operationId: 'findPasswordChange',
@@ -171,16 +170,16 @@ const ownAccount = [
     answer: () => toChange.render(null, NO_CONTEXT),
   }),
   route(passwordRecovery, 'showPasswordChange', {
-    ...signedInOnly,
+    ...ACCOUNT_PAGE,
     method: 'GET',
     path: '/auth/account/password',
     operationId: 'showPasswordChange',
     summary: 'Page to change the password',
-    message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
+    message: ownOf,
     replies: { page: page(200, changePage), sign_in: signIn },
   }),
   route(passwordRecovery, 'changePassword', {
-    ...signedInOnly,
+    ...ACCOUNT_PAGE,
     method: 'POST',
     path: '/auth/account/password',
     operationId: 'changePassword',
@@ -205,7 +204,7 @@ const ownAccount = [
     },
   }),
   route(passwordRecovery, 'requestEmailVerification', {
-    ...signedInOnly,
+    ...ACCOUNT_PAGE,
     method: 'POST',
     path: '/auth/account/email/verification',
     operationId: 'requestEmailVerification',
@@ -220,29 +219,29 @@ const ownAccount = [
     }),
     replies: {
       requested: page(200, verificationSentPage),
-      verified: seeOther(() => ({ location: '/auth/account' })),
+      verified: toAccount,
       locked: page(429, lockedPage),
       absent,
       busy,
     },
   }),
   route(passwordRecovery, 'showEmailVerification', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'GET',
     path: '/auth/email/{token}',
     operationId: 'showEmailVerification',
     summary: 'Page to verify an email address; opening it does not use the link up',
-    params,
+    params: LinkParams,
     message: (request) => ({ token: request.params.token }),
     replies: { page: page(200, verificationPage), gone },
   }),
   route(passwordRecovery, 'verifyEmail', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'POST',
     path: '/auth/email/{token}',
     operationId: 'verifyEmail',
     summary: 'Verify an email address, in the browser that requested the mail',
-    params,
+    params: LinkParams,
     body: pageForm({}),
     message: (request) => ({
       token: request.params.token,

@@ -3,40 +3,33 @@ import { z } from 'zod'
 import { phone } from '../../../actors/identity/phone/protocol.js'
 import { accountPartGonePage } from '../../pages/identity/account.js'
 import { lastWayInPage } from '../../pages/identity/federated-login.js'
-import { busyPage, unknownTenantPage } from '../../pages/identity/login.js'
 import {
   ownPhoneCodePage,
   ownPhonePage,
   phoneCodePage,
   phonePage,
 } from '../../pages/identity/phone.js'
-import { page, pageForm, type Route, route, seeOther } from '../../route.js'
+import { page, pageForm, type Route, route } from '../../route.js'
+import {
+  absent,
+  ACCOUNT_PAGE,
+  busy,
+  Flow,
+  FlowQuery,
+  HOSTED_PAGE,
+  onward,
+  ownOf,
+  signedIn,
+  toAccount,
+} from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
 
-const shared = {
-  tags: ['Hosted pages'],
-  exposure: 'internal',
-  security: { scheme: 'browser' },
-  errors: 'page',
-} as const
-const own = { ...shared, security: { scheme: 'session' } } as const
-
-const Flow = z.string().max(64).default('')
-const FlowQuery = z.object({ flow: Flow })
 const Typed = z.string().max(64).default('')
-const absent = page(404, unknownTenantPage)
-const busy = page(503, busyPage)
-const onward = seeOther(({ location }: { location: string }) => ({ location }))
-const back = seeOther(() => ({ location: '/auth/account' }))
-const signedIn = seeOther(({ location, token }: { location: string; token: string }) => ({
-  location,
-  session: token,
-}))
 
 export const phoneRoutes: readonly Route[] = [
   route(phone, 'showPhoneSignIn', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'GET',
     path: '/auth/login/phone',
     operationId: 'showPhoneSignIn',
@@ -46,7 +39,7 @@ export const phoneRoutes: readonly Route[] = [
     replies: { page: page(200, phonePage), onward, unknown_flow: unknownFlow, absent },
   }),
   route(phone, 'requestSignInText', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'POST',
     path: '/auth/login/phone',
     operationId: 'requestSignInText',
@@ -73,7 +66,7 @@ export const phoneRoutes: readonly Route[] = [
     },
   }),
   route(phone, 'showTextCode', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'GET',
     path: '/auth/login/phone/code',
     operationId: 'showTextCode',
@@ -83,7 +76,7 @@ export const phoneRoutes: readonly Route[] = [
     replies: { page: page(200, phoneCodePage), onward, unknown_flow: unknownFlow, absent },
   }),
   route(phone, 'signInWithTextCode', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'POST',
     path: '/auth/login/phone/code',
     operationId: 'signInWithTextCode',
@@ -104,24 +97,23 @@ export const phoneRoutes: readonly Route[] = [
     },
   }),
   route(phone, 'showOwnPhone', {
-    ...own,
+    ...ACCOUNT_PAGE,
     method: 'GET',
     path: '/auth/account/phone',
     operationId: 'showOwnPhone',
     summary: 'Page to add a phone number to the account',
-    message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
+    message: ownOf,
     replies: { page: page(200, ownPhonePage), sign_in: onward },
   }),
   route(phone, 'requestPhoneProof', {
-    ...own,
+    ...ACCOUNT_PAGE,
     method: 'POST',
     path: '/auth/account/phone',
     operationId: 'requestPhoneProof',
     summary: 'Request a code that proves a phone number',
     body: pageForm({ phone_number: Typed }),
     message: ({ session, browser, body, host, clientAddress: address }) => ({
-      session,
-      token: browser.sessionToken ?? '',
+      ...ownOf({ session, browser }),
       phoneNumber: body.phone_number,
       host,
       languages: browser.languages.header,
@@ -137,7 +129,7 @@ export const phoneRoutes: readonly Route[] = [
     },
   }),
   route(phone, 'proveOwnPhone', {
-    ...own,
+    ...ACCOUNT_PAGE,
     method: 'POST',
     path: '/auth/account/phone/code',
     operationId: 'proveOwnPhone',
@@ -146,13 +138,12 @@ export const phoneRoutes: readonly Route[] = [
       'A number that another account signs in with moves to this account, because its holder has proved it last.',
     body: pageForm({ code: Typed }),
     message: ({ session, browser, body, clientAddress: address }) => ({
-      session,
-      token: browser.sessionToken ?? '',
+      ...ownOf({ session, browser }),
       code: body.code,
       address,
     }),
     replies: {
-      proved: back,
+      proved: toAccount,
       wrong: page(200, ownPhoneCodePage),
       locked: page(429, ownPhoneCodePage),
       sign_in: onward,
@@ -160,19 +151,18 @@ export const phoneRoutes: readonly Route[] = [
     },
   }),
   route(phone, 'removeOwnPhone', {
-    ...own,
+    ...ACCOUNT_PAGE,
     method: 'POST',
     path: '/auth/account/phone/remove',
     operationId: 'removeOwnPhone',
     summary: 'Stop signing in with the phone number of the account',
     body: pageForm({}),
     message: ({ session, browser, clientAddress: address }) => ({
-      session,
-      token: browser.sessionToken ?? '',
+      ...ownOf({ session, browser }),
       address,
     }),
     replies: {
-      removed: back,
+      removed: toAccount,
       unknown_phone: page(404, accountPartGonePage),
       last_way_in: page(409, lastWayInPage),
       sign_in: onward,

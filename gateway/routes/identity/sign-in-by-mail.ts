@@ -8,38 +8,32 @@ import {
   otherBrowserPage,
 } from '../../pages/identity/password-recovery.js'
 import { CAPTCHA_FIELDS } from '../../pages/identity/captcha.js'
-import { busyPage, loginPage, unknownTenantPage } from '../../pages/identity/login.js'
-import { page, pageForm, type Route, route, seeOther } from '../../route.js'
+import { loginPage } from '../../pages/identity/login.js'
+import { page, pageForm, type Route, route } from '../../route.js'
+import {
+  absent,
+  busy,
+  Flow,
+  FlowQuery,
+  HOSTED_PAGE,
+  LinkParams,
+  onward,
+  signedIn,
+} from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
 
-const shared = {
-  tags: ['Hosted pages'],
-  exposure: 'internal',
-  security: { scheme: 'browser' },
-  errors: 'page',
-} as const
-
-const Flow = z.string().max(64)
-const LinkParams = z.object({ token: z.string().min(1).max(128) })
-const absent = page(404, unknownTenantPage)
-const busy = page(503, busyPage)
 const gone = page(410, expiredLinkPage)
-const onward = seeOther(({ location }: { location: string }) => ({ location }))
-const signedIn = seeOther(({ location, token }: { location: string; token: string }) => ({
-  location,
-  session: token,
-}))
 
 export const mailSignInRoutes: readonly Route[] = [
   route(login, 'requestSignInMail', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'POST',
     path: '/auth/login/mail',
     operationId: 'requestSignInMail',
     summary: 'Request a mail to sign in with',
     body: pageForm({
-      flow: Flow.default(''),
+      flow: Flow,
       email: z.string().max(320).default(''),
       // The form of the password page is reused. Its password field is ignored.
       password: z.string().max(1024).default(''),
@@ -63,22 +57,22 @@ export const mailSignInRoutes: readonly Route[] = [
     },
   }),
   route(login, 'showSignInMail', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'GET',
     path: '/auth/login/mail',
     operationId: 'showSignInMail',
     summary: 'Page after a mail was requested',
-    query: z.object({ flow: Flow.default('') }),
+    query: FlowQuery,
     message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
     replies: { page: page(200, mailSentPage), onward, unknown_flow: unknownFlow, absent },
   }),
   route(login, 'signInWithMailCode', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'POST',
     path: '/auth/login/code',
     operationId: 'signInWithMailCode',
     summary: 'Sign in with a code from the mail',
-    body: pageForm({ flow: Flow.default(''), code: z.string().max(64).default('') }),
+    body: pageForm({ flow: Flow, code: z.string().max(64).default('') }),
     message: (request) => ({
       flow: request.body.flow,
       code: request.body.code,
@@ -94,24 +88,24 @@ export const mailSignInRoutes: readonly Route[] = [
     },
   }),
   route(login, 'showMagicLink', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'GET',
     path: '/auth/magic/{token}',
     operationId: 'showMagicLink',
     summary: 'Page behind a sign-in link; opening it does not use the link up',
     params: LinkParams,
-    query: z.object({ flow: Flow.default('') }),
+    query: FlowQuery,
     message: ({ params, query }) => ({ token: params.token, flow: query.flow }),
     replies: { page: page(200, linkPage), gone },
   }),
   route(login, 'signInWithMagicLink', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'POST',
     path: '/auth/magic/{token}',
     operationId: 'signInWithMagicLink',
     summary: 'Sign in with a link, in the browser that requested it',
     params: LinkParams,
-    body: pageForm({ flow: Flow.default('') }),
+    body: pageForm({ flow: Flow }),
     message: (request) => ({
       token: request.params.token,
       flow: request.body.flow,

@@ -7,7 +7,6 @@ import {
   captchaThrottledPage,
   captchaUnavailablePage,
 } from '../../pages/identity/captcha.js'
-import { busyPage, unknownTenantPage } from '../../pages/identity/login.js'
 import {
   signUpClosedPage,
   signUpGonePage,
@@ -15,30 +14,29 @@ import {
   signUpPage,
   signUpSentPage,
 } from '../../pages/identity/sign-up.js'
-import { page, pageForm, type Route, route, seeOther } from '../../route.js'
+import { page, pageForm, type Route, route } from '../../route.js'
 import { FlowStart, flowStartOf } from '../flow-start.js'
+import {
+  absent,
+  busy,
+  Flow,
+  FlowQuery,
+  HOSTED_PAGE,
+  LinkParams,
+  onward,
+  signedIn,
+} from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
 
-const shared = {
-  tags: ['Hosted pages'],
-  exposure: 'internal',
-  security: { scheme: 'browser' },
-  errors: 'page',
-} as const
-
 const PATH = '/auth/register'
-const Flow = z.string().max(64)
-const params = z.object({ token: z.string().min(1).max(128) })
-const absent = page(404, unknownTenantPage)
 const closed = page(403, signUpClosedPage)
-const busy = page(503, busyPage)
 const gone = page(410, signUpGonePage)
 const linkPage = page(200, signUpLinkPage)
 
 export const signUpRoutes: readonly Route[] = [
   route(passwordRecovery, 'showSignUp', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'GET',
     path: PATH,
     operationId: 'showSignUp',
@@ -56,14 +54,14 @@ export const signUpRoutes: readonly Route[] = [
     },
   }),
   route(passwordRecovery, 'requestSignUp', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'POST',
     path: PATH,
     operationId: 'requestSignUp',
     summary: 'Request the link of a sign-up',
     description: 'The response is the same whether or not the address has an account.',
     body: pageForm({
-      flow: Flow.default(''),
+      flow: Flow,
       email: z.string().max(320).default(''),
       ...CAPTCHA_FIELDS,
     }),
@@ -90,25 +88,25 @@ export const signUpRoutes: readonly Route[] = [
     },
   }),
   route(passwordRecovery, 'showSignUpLink', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'GET',
     path: `${PATH}/{token}`,
     operationId: 'showSignUpLink',
     summary: 'Page behind the link of a sign-up; opening it does not use the link up',
-    params,
-    query: z.object({ flow: Flow.default('') }),
+    params: LinkParams,
+    query: FlowQuery,
     message: (request) => ({ token: request.params.token, flow: request.query.flow }),
     replies: { page: linkPage, gone },
   }),
   route(passwordRecovery, 'finishSignUp', {
-    ...shared,
+    ...HOSTED_PAGE,
     method: 'POST',
     path: `${PATH}/{token}`,
     operationId: 'finishSignUp',
     summary: 'Create the account of a sign-up, or join the tenant with an existing account',
-    params,
+    params: LinkParams,
     body: pageForm({
-      flow: Flow.default(''),
+      flow: Flow,
       name: z.string().max(120).default(''),
       password: z.string().max(1024).default(''),
     }),
@@ -121,8 +119,8 @@ export const signUpRoutes: readonly Route[] = [
       visitor: visitorOf(request),
     }),
     replies: {
-      accepted: seeOther(({ location, token }) => ({ location, session: token })),
-      sign_in: seeOther(({ location }) => ({ location })),
+      accepted: signedIn,
+      sign_in: onward,
       weak_password: linkPage,
       common_password: linkPage,
       breached_password: linkPage,

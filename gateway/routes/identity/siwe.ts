@@ -7,9 +7,9 @@ import { siwe } from '../../../actors/identity/siwe/protocol.js'
 import type { Browser } from '../../request/browser.js'
 import { accountPartGonePage } from '../../pages/identity/account.js'
 import { lastWayInPage } from '../../pages/identity/federated-login.js'
-import { busyPage } from '../../pages/identity/login.js'
 import { linkWalletPage, walletPage } from '../../pages/identity/siwe.js'
-import { page, pageForm, problem, reply, type Route, route, seeOther } from '../../route.js'
+import { page, pageForm, problem, reply, type Route, route } from '../../route.js'
+import { busy, Flow, FlowQuery, onward, ownOf, signedIn, toAccount } from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
 
@@ -21,7 +21,6 @@ const shared = {
 const paged = { ...shared, errors: 'page' } as const
 const own = { ...paged, security: { scheme: 'session' } } as const
 
-const Flow = z.string().max(64).default('')
 const ORDER = {
   account: z.string().max(64).default(''),
   chain_id: z.string().max(32).default(''),
@@ -42,12 +41,6 @@ const composed = {
   refused: reply(200, Composed, ({ why }: { why: 'account' | 'chain' }) => ({ refused: why })),
 }
 const noFlow = problem(400, 'bad-request', { detail: 'The sign-in has expired. Start again.' })
-const onward = seeOther(({ location }: { location: string }) => ({ location }))
-const back = seeOther(() => ({ location: '/auth/account' }))
-const signedIn = seeOther(({ location, token }: { location: string; token: string }) => ({
-  location,
-  session: token,
-}))
 
 const orderOf = ({
   browser,
@@ -81,7 +74,7 @@ export const siweRoutes: readonly Route[] = [
     path: '/auth/login/ethereum',
     operationId: 'showEthereumSignIn',
     summary: 'Page to sign in with Ethereum',
-    query: z.object({ flow: Flow }),
+    query: FlowQuery,
     message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
     replies: { page: page(200, walletPage), onward, unknown_flow: unknownFlow },
   }),
@@ -121,7 +114,7 @@ export const siweRoutes: readonly Route[] = [
       unlinked: page(200, walletPage),
       locked: page(429, walletPage),
       unknown_flow: unknownFlow,
-      busy: page(503, busyPage),
+      busy,
     },
   }),
   route(siwe, 'showNewWallet', {
@@ -130,7 +123,7 @@ export const siweRoutes: readonly Route[] = [
     path: '/auth/account/wallets/new',
     operationId: 'showNewWallet',
     summary: 'Page to link an Ethereum account',
-    message: ({ session, browser }) => ({ session, token: browser.sessionToken ?? '' }),
+    message: ownOf,
     replies: { page: page(200, linkWalletPage), sign_in: onward },
   }),
   route(siwe, 'composeLinkMessage', {
@@ -165,7 +158,7 @@ export const siweRoutes: readonly Route[] = [
       ...signedOf(request),
     }),
     replies: {
-      linked: back,
+      linked: toAccount,
       wrong: page(200, linkWalletPage),
       taken: page(409, linkWalletPage),
       sign_in: onward,
@@ -180,13 +173,12 @@ export const siweRoutes: readonly Route[] = [
     params: z.object({ id: z.string().max(64) }),
     body: pageForm({}),
     message: ({ session, browser, params, clientAddress: address }) => ({
-      session,
-      token: browser.sessionToken ?? '',
+      ...ownOf({ session, browser }),
       walletId: params.id,
       address,
     }),
     replies: {
-      removed: back,
+      removed: toAccount,
       unknown_wallet: page(404, accountPartGonePage),
       last_way_in: page(409, lastWayInPage),
       sign_in: onward,

@@ -1,0 +1,38 @@
+/** What the routes of hosted pages share. */
+import { z } from 'zod'
+import type { BrowserSession } from '../../actors/identity/sessions/protocol.js'
+import { busyPage, unknownTenantPage } from '../pages/identity/login.js'
+import type { Browser } from '../request/browser.js'
+import { page, seeOther } from '../route.js'
+
+/** A page without a session. */
+export const HOSTED_PAGE = {
+  tags: ['Hosted pages'],
+  exposure: 'internal',
+  security: { scheme: 'browser' },
+  errors: 'page',
+} as const
+/** A page for a signed-in user. */
+export const ACCOUNT_PAGE = { ...HOSTED_PAGE, security: { scheme: 'session' } } as const
+
+/** Token of a flow. */
+export const Flow = z.string().max(64).default('')
+export const FlowQuery = z.object({ flow: Flow })
+/** The token of a link in a message. */
+export const LinkParams = z.object({ token: z.string().min(1).max(128) })
+
+export const onward = seeOther(({ location }: { location: string }) => ({ location }))
+export const toAccount = seeOther(() => ({ location: '/auth/account' }))
+export const signedIn = seeOther(({ location, token }: { location: string; token: string }) => ({
+  location,
+  session: token,
+}))
+/** The deployment does not offer this method. */
+export const absent = page(404, unknownTenantPage)
+export const busy = page(503, busyPage)
+
+/** The session of the request, and its token. */
+export const ownOf = ({ session, browser }: { session: BrowserSession; browser: Browser }) => ({
+  session,
+  token: browser.sessionToken ?? '',
+})
