@@ -3,6 +3,7 @@
  * new one: an instance that replaces a failed one goes on counting where that one stopped.
  */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import type { MessageContext } from '../../runtime/kernel/actor.js'
 
 export function counter<Label extends string>(
   registry: Registry,
@@ -36,4 +37,19 @@ export function histogram<Label extends string>(
   return (
     known ?? new Histogram({ name, help, labelNames, buckets: [...buckets], registers: [registry] })
   )
+}
+
+/** What a handler needs whose outcomes are counted. */
+export type CountsOutcomes = { readonly outcomes: Counter<'step' | 'outcome'> }
+
+/** The handler, with its outcomes (the tags of its replies) counted under the name of a step. */
+export function counted<Tools extends CountsOutcomes, Message, Reply extends { tag: string }>(
+  step: string,
+  handle: (tools: Tools, message: Message, context: MessageContext) => Promise<Reply>,
+): typeof handle {
+  return async (tools, message, context) => {
+    const reply = await handle(tools, message, context)
+    tools.outcomes.inc({ step, outcome: reply.tag })
+    return reply
+  }
 }

@@ -5,7 +5,7 @@
  */
 import { quotaAddress } from '../../domain/quota-address.js'
 import type { LockoutCounts } from '../sign-in/lockout.js'
-import type { CaptchaWidget } from '../sign-in/protocol.js'
+import type { CaptchaAway, CaptchaWanted, CaptchaWidget } from '../sign-in/protocol.js'
 import type { Captcha } from './captcha.js'
 
 export type CaptchaGateSettings = {
@@ -18,9 +18,8 @@ export type CaptchaGateSettings = {
 export type GateVerdict =
   | { readonly tag: 'open' }
   /** Show the widget. */
-  | { readonly tag: 'captcha' }
-  | { readonly tag: 'unavailable' }
-  | { readonly tag: 'throttled'; readonly retryAfterSecs: number }
+  | CaptchaWanted
+  | CaptchaAway
 
 export interface CaptchaGate {
   /** The widget to render; null when CAPTCHA is disabled. */
@@ -70,10 +69,10 @@ export function captchaGate(
       const verdict = await captcha.verify(response, address)
       if (verdict === 'person') return { tag: 'open' }
       if (verdict === 'refused') return { tag: 'captcha' }
-      if (settings.fail_mode === 'fail-closed') return { tag: 'unavailable' }
+      if (settings.fail_mode === 'fail-closed') return { tag: 'captcha_unavailable' }
       const taken = await counts.take('captcha:degraded', degraded)
       if (taken.allowed) return { tag: 'open' }
-      return { tag: 'throttled', retryAfterSecs: taken.resetSecs }
+      return { tag: 'captcha_throttled', retryAfterSecs: taken.resetSecs }
     },
   }
 }

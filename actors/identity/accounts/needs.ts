@@ -1,5 +1,5 @@
 /** Dependencies of the account page. */
-import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, Handler } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
@@ -8,6 +8,7 @@ import type { AuthorizationProtocol } from '../../oauth/authorization/protocol.j
 import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
 import type { DelegationProtocol } from '../../agents/delegation/protocol.js'
 import type { FederatedLoginProtocol } from '../federated-login/protocol.js'
+import type { AccountProtocol } from './protocol.js'
 
 export type AccountNeeds = {
   readonly database: Database
@@ -27,3 +28,9 @@ export type AccountNeeds = {
   readonly wallets: boolean
   readonly federatedLogin: ActorRef<FederatedLoginProtocol>
 }
+
+export type AccountHandler<K extends keyof AccountProtocol> = Handler<
+  AccountNeeds,
+  AccountProtocol,
+  K
+>

@@ -1,147 +1,136 @@
 /**
- * Adds an authenticator app to an account that has a passkey, and renews recovery codes, on the account page. A user
- * without any factor enrols one in a sign-in flow instead, which also raises the session.
+ * Second factors on the account page: adds an authenticator app to an account that has a passkey, removes one, and
+ * renews recovery codes. A user without any factor enrols one in a sign-in flow instead, which also raises the session.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { lockAccountInSession } from '../../../storage/identity/accounts.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { accountFactors } from '../../../storage/identity/passkeys.js'
 import {
   confirmTotp,
   countRecoveryCodes,
-  replaceRecoveryCodes,
+  removeTotpFactor,
 } from '../../../storage/identity/second-factors.js'
-import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
-import type { Transaction } from '../../../storage/platform/sql.js'
 import { personEvent } from '../sessions/events.js'
-import type { BrowserSession } from '../sessions/protocol.js'
-import { personAuditRecord } from '../password-recovery/records.js'
-import { brandingOf } from '../../domain/tenants/branding.js'
-import type { PageTenant } from '../../domain/tenants/branding.js'
-import { newRecoveryCodes, recoveryCodeSha256 } from '../sign-in/recovery-codes.js'
+import { isUuid } from '../../domain/ids.js'
+import { auditOwn, demanded, SENSITIVE_SECS, tenantOfSession } from '../sign-in/own-account.js'
+import { renewRecoveryCodes } from '../sign-in/recovery-codes.js'
 import { totpStepOf } from '../sign-in/totp.js'
-import { digits, secretShown, totpOffers } from '../sign-in/totp-offer.js'
-import type { AccountNeeds } from './needs.js'
-import type { AccountProtocol, OwnAccount, SignInFirst } from './protocol.js'
+import { digits, offeredSecret, sealedSecret, secretShown } from '../sign-in/totp-offer.js'
+import type { AccountHandler, AccountNeeds } from './needs.js'
+import type { OwnAccount } from './protocol.js'
 
-/** Maximum age of the authentication for changes to sign-in methods, in seconds. */
-export const SENSITIVE_SECS = 300
-export const TOTP_PATH = '/auth/account/totp/new'
+const ACCOUNT = '/auth/account'
+const TOTP_PATH = '/auth/account/totp/new'
+/** The highest level that the account can reach, at least 2. */
+const HIGHEST = { level: 'highest', maxAgeSecs: SENSITIVE_SECS } as const
 
-type Reply<K extends keyof AccountProtocol> = Promise<AccountProtocol[K]['reply']>
-
-export function ownFactors(needs: AccountNeeds) {
-  const { database, clock, random, browserSessions } = needs
-  const { offered, sealed } = totpOffers(needs)
-
-  return {
-    async showNewAuthenticatorApp(
-      own: OwnAccount,
-      context: MessageContext,
-    ): Reply<'showNewAuthenticatorApp'> {
-      const first = await signInFirst(own, TOTP_PATH, context)
-      if (first !== null) return first
-      if ((await factorsOf(own, context)).totp) return { tag: 'present' }
-      const tenant = await brandingFor(own.session, context)
-      const secret = await offered(own.session, context)
-      return { tag: 'page', tenant, ...secretShown(tenant.name, secret) }
-    },
-
-    async addOwnAuthenticatorApp(
-      { code, ...own }: AccountProtocol['addOwnAuthenticatorApp']['message'],
-      context: MessageContext,
-    ): Reply<'addOwnAuthenticatorApp'> {
-      const first = await signInFirst(own, TOTP_PATH, context)
-      if (first !== null) return first
-      if ((await factorsOf(own, context)).totp) return { tag: 'present' }
-      const { session } = own
-      const { accountId, tenantId, sub, id: sessionId } = session
-      const tenant = await brandingFor(session, context)
-      const secret = await offered(session, context)
-      const step = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
-      const refused = async () =>
-        // Another request, also one at another process, may have added it with the same code.
-        (await factorsOf(own, context)).totp
-          ? ({ tag: 'present' } as const)
-          : ({ tag: 'wrong', tenant, ...secretShown(tenant.name, secret) } as const)
-      if (step === null) return refused()
-      const factor = await sealed(secret)
-      const now = clock.now()
-      const { requestId } = context
-      const codes = await database.system(async (tx) => {
-        if (!(await lockAccountInSession(tx, session))) return null
-        if (!(await confirmTotp(tx, accountId, factor, step, now))) return null
-        const fields = { outcome: 'success', method: 'totp', enrolled: true }
-        const type = 'auth.mfa.verify'
-        const done = { tenantId, type, sub, sessionId, requestId, fields } as const
-        appendEvents(tx, [personEvent(random, done, now)])
-        // Recovery codes issued with the passkey stay valid.
-        return (await countRecoveryCodes(tx, accountId)) > 0 ? [] : newCodes(tx, accountId, now)
-      }, context)
-      return codes === null ? refused() : { tag: 'added', tenant, recoveryCodes: codes }
-    },
-
-    async replaceOwnRecoveryCodes(
-      { address, ...own }: AccountProtocol['replaceOwnRecoveryCodes']['message'],
-      context: MessageContext,
-    ): Reply<'replaceOwnRecoveryCodes'> {
-      const first = await signInFirst(own, '/auth/account', context)
-      if (first !== null) return first
-      const { session } = own
-      const { accountId, tenantId, sub } = session
-      const tenant = await brandingFor(session, context)
-      const now = clock.now()
-      const { requestId } = context
-      const recoveryCodes = await database.system(async (tx) => {
-        if (!(await lockAccountInSession(tx, session))) return null
-        const type = 'account.recovery_codes.replaced'
-        const did = { tenantId, type, sub, address, requestId } as const
-        appendAudit(tx, [personAuditRecord(random, did, now)])
-        return newCodes(tx, accountId, now)
-      }, context)
-      return recoveryCodes === null
-        ? { tag: 'sign_in', location: `/auth/login?tenant_id=${tenantId}` }
-        : { tag: 'renewed', tenant, recoveryCodes }
-    },
+export const addOwnFactor: AccountHandler<'addOwnFactor'> = async (needs, own, context) => {
+  const { confined } = own.session
+  if (!confined) {
+    const { totp, passkey } = await factorsOf(needs, own, context)
+    if (totp) return { tag: 'present' }
+    // The enrolment page asks for the passkey and sends the user back here.
+    if (passkey) return { tag: 'sign_in', location: TOTP_PATH }
   }
+  // A confined session reaches the account's own factors only through a new sign-in.
+  const first = await demanded(needs, own, { level: confined ? 1 : 2 }, ACCOUNT, context)
+  return first ?? { tag: 'present' }
+}
 
-  async function newCodes(tx: Transaction, accountId: string, now: Date): Promise<string[]> {
-    const codes = newRecoveryCodes(random)
-    const hashes = codes.map((code) => recoveryCodeSha256(accountId, code)!)
-    await replaceRecoveryCodes(tx, accountId, hashes, now)
-    return codes
-  }
+export const removeOwnFactor: AccountHandler<'removeOwnFactor'> = async (
+  needs,
+  { factorId, ...own },
+  context,
+) => {
+  const demand = { level: 2, maxAgeSecs: SENSITIVE_SECS } as const
+  const first = await demanded(needs, own, demand, ACCOUNT, context)
+  if (first !== null) return first
+  if (!isUuid(factorId)) return { tag: 'unknown_factor' }
+  const { tenantId, accountId, sub, id: sessionId } = own.session
+  const { requestId } = context
+  const now = needs.clock.now()
+  return needs.database.system(async (tx) => {
+    if (!(await removeTotpFactor(tx, accountId, factorId))) return { tag: 'unknown_factor' }
+    const type = 'security.suspicious_activity'
+    const fields = { reason: 'second_factor_removed' }
+    const event = { tenantId, type, sub, sessionId, requestId, fields } as const
+    appendEvents(tx, [personEvent(needs.random, event, now)])
+    return { tag: 'removed' }
+  }, context)
+}
 
-  /** Returns null when the authentication is fresh and at the highest level the account can reach. */
-  async function signInFirst(
-    { session, token }: OwnAccount,
-    returnTo: string,
-    context: MessageContext,
-  ): Promise<SignInFirst | null> {
-    const verdict = await browserSessions.demand(
-      {
-        token,
-        tenantId: session.tenantId,
-        sub: session.sub,
-        demand: { level: 'highest', maxAgeSecs: SENSITIVE_SECS },
-        flow: { returnTo, reason: { tag: 'sensitive' } },
-      },
-      context,
-    )
-    return verdict.tag === 'met' ? null : { tag: 'sign_in', location: verdict.location }
-  }
+export const showNewAuthenticatorApp: AccountHandler<'showNewAuthenticatorApp'> = async (
+  needs,
+  own,
+  context,
+) => {
+  const first = await demanded(needs, own, HIGHEST, TOTP_PATH, context)
+  if (first !== null) return first
+  if ((await factorsOf(needs, own, context)).totp) return { tag: 'present' }
+  const tenant = await tenantOfSession(needs.database, own.session, context)
+  const secret = await offeredSecret(needs, own.session, context)
+  return { tag: 'page', tenant, ...secretShown(tenant.name, secret) }
+}
 
-  function factorsOf({ session }: OwnAccount, context: MessageContext) {
-    return database.system((tx) => accountFactors(tx, session.accountId), context)
-  }
+export const addOwnAuthenticatorApp: AccountHandler<'addOwnAuthenticatorApp'> = async (
+  needs,
+  { code, ...own },
+  context,
+) => {
+  const first = await demanded(needs, own, HIGHEST, TOTP_PATH, context)
+  if (first !== null) return first
+  if ((await factorsOf(needs, own, context)).totp) return { tag: 'present' }
+  const { database, clock, random } = needs
+  const { session } = own
+  const { accountId, tenantId, sub, id: sessionId } = session
+  const tenant = await tenantOfSession(database, session, context)
+  const secret = await offeredSecret(needs, session, context)
+  const step = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
+  const refused = async () =>
+    // Another request, also one at another process, may have added it with the same code.
+    (await factorsOf(needs, own, context)).totp
+      ? ({ tag: 'present' } as const)
+      : ({ tag: 'wrong', tenant, ...secretShown(tenant.name, secret) } as const)
+  if (step === null) return refused()
+  const factor = await sealedSecret(needs, secret)
+  const now = clock.now()
+  const { requestId } = context
+  const recoveryCodes = await database.system(async (tx) => {
+    if (!(await lockAccountInSession(tx, session))) return null
+    if (!(await confirmTotp(tx, accountId, factor, step, now))) return null
+    const fields = { outcome: 'success', method: 'totp', enrolled: true }
+    const type = 'auth.mfa.verify'
+    const done = { tenantId, type, sub, sessionId, requestId, fields } as const
+    appendEvents(tx, [personEvent(random, done, now)])
+    // Recovery codes issued with the passkey stay valid.
+    const hasCodes = (await countRecoveryCodes(tx, accountId)) > 0
+    return hasCodes ? [] : renewRecoveryCodes(tx, random, accountId, now)
+  }, context)
+  return recoveryCodes === null ? refused() : { tag: 'added', tenant, recoveryCodes }
+}
 
-  async function brandingFor(
-    { tenantId }: BrowserSession,
-    context: MessageContext,
-  ): Promise<PageTenant> {
-    const branding = await database.system((tx) => findTenantBranding(tx, tenantId), context)
-    if (branding === undefined) throw new Error('the tenant of an open session was not found')
-    return brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
-  }
+export const replaceOwnRecoveryCodes: AccountHandler<'replaceOwnRecoveryCodes'> = async (
+  needs,
+  { address, ...own },
+  context,
+) => {
+  const first = await demanded(needs, own, HIGHEST, ACCOUNT, context)
+  if (first !== null) return first
+  const { session } = own
+  const tenant = await tenantOfSession(needs.database, session, context)
+  const now = needs.clock.now()
+  const recoveryCodes = await needs.database.system(async (tx) => {
+    if (!(await lockAccountInSession(tx, session))) return null
+    const done = { type: 'account.recovery_codes.replaced', address } as const
+    auditOwn(tx, needs, session, done, context, now)
+    return renewRecoveryCodes(tx, needs.random, session.accountId, now)
+  }, context)
+  return recoveryCodes === null
+    ? { tag: 'sign_in', location: `/auth/login?tenant_id=${session.tenantId}` }
+    : { tag: 'renewed', tenant, recoveryCodes }
+}
+
+function factorsOf({ database }: AccountNeeds, { session }: OwnAccount, context: MessageContext) {
+  return database.system((tx) => accountFactors(tx, session.accountId), context)
 }

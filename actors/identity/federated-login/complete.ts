@@ -22,6 +22,7 @@ import {
   insertIdentity,
   joinOrganization,
   lockIdentity,
+  type ReturningRow,
   useIdentity,
 } from '../../../storage/identity/upstream-identities.js'
 import { type DomainRoute, findDomainRoute } from '../../../storage/identity/verified-domains.js'
@@ -89,33 +90,21 @@ export async function completeFederatedLogin(
 async function completeIn(
   tx: Transaction,
   tools: FederatedLoginTools,
-  { provider, claims, flow, visitor, freshSince }: FederatedLogin,
+  login: FederatedLogin,
   context: MessageContext,
 ): Promise<FederatedLoginResult> {
-  const { random, clock } = tools
-  const now = clock.now()
+  const { provider, claims, flow, visitor } = login
+  const now = tools.clock.now()
   const { tenantId } = flow
   const key: IdentityKey = { provider: provider.id, issuer: claims.issuer, subject: claims.subject }
   await lockIdentity(tx, key)
   const address = await addressOf(tx, tools, provider, tenantId, claims)
-  const { email, vouchedEmail, vouches, route } = address
+  const { vouchedEmail, route } = address
   const mayJoin =
     provider.tenantId === null
       ? socialOf(flow.tenantSettings).provision
       : provider.provision && isTrue(route)
-  const linked = await findIdentity(tx, key)
-  const candidate =
-    linked === undefined && email !== null ? await findLinkCandidate(tx, email, key) : undefined
-  const arrival: Arrival = {
-    linked,
-    candidate,
-    email,
-    vouches,
-    mayLink: provider.tenantId === null ? tools.linking : isTrue(route),
-    mayCreate: mayJoin,
-    isForeign: provider.tenantId !== null && !isTrue(route),
-  }
-  const decision = decide(arrival)
+  const decision = decide(await arrivalOf(tx, tools, provider, key, address, mayJoin))
   if (decision.tag === 'refuse') return { tag: 'refused', fault: decision.fault }
   const account = await accountOf(tx, tools, decision, claims, vouchedEmail !== null, now)
 
@@ -128,94 +117,142 @@ async function completeIn(
     throw new ConcurrentChange()
   let returning = found
   if (!found.emailVerified && found.addressProved) {
-    const { sub } = found
+    const where = { tenantId, sub: found.sub, address: visitor.address }
     const how = 'provider'
     const proof = { accountId: account, how, inOwnSession: false, provedBy: key } as const
-    const where = { tenantId, sub, address: visitor.address }
     await proveMailbox(tx, tools, { ...proof, ...where }, context, now)
     returning = (await findReturning(tx, tenantId, account, vouchedEmail)) ?? found
   }
   if (decision.tag !== 'use') {
-    const id = random.uuid()
+    const id = tools.random.uuid()
     const identity = { ...key, id, accountId: account, email: vouchedEmail, createdAt: now }
     const isNew = await insertIdentity(tx, { ...identity, tenantId: provider.tenantId })
     if (!isNew) throw new ConcurrentChange()
   }
+  const linked = decision.tag === 'link' ? key : null
+  return signInAdmitted(tx, tools, login, { account, returning, address, linked }, context, now)
+}
 
-  const events: NewEvent[] = []
-  let { tenantUserId, sub } = returning
-  if (tenantUserId === null || sub === null) {
-    tenantUserId = random.uuid()
-    sub = random.token(SUBJECT_BYTES)
-    await insertTenantUser(tx, {
-      tenantId,
-      id: tenantUserId,
-      accountId: account,
-      sub,
-      status: 'active',
-      roles: [],
-      fixture: false,
-      createdAt: now,
-    })
-    const who = { type: 'human', id: sub }
-    const resource = { type: 'tenant_user', id: tenantUserId }
-    const fields = { provider: provider.id, ...(email === null ? {} : { email }) }
-    const data = eventData({ actor: who, resource, requestId: context.requestId }, fields)
-    events.push({
-      id: random.uuid(),
-      tenantId,
-      type: 'sso.user.provisioned',
-      occurredAt: now,
-      data,
-    })
-  }
-  const filled = await fillProfile(
-    tx,
-    { tenantId, accountId: account, ofTenant: provider.tenantId !== null },
-    claims.profile,
-    now,
-  )
-  const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
+async function arrivalOf(
+  tx: Transaction,
+  { linking }: FederatedLoginTools,
+  provider: Provider,
+  key: IdentityKey,
+  { email, vouches, route }: ClaimedAddress,
+  mayCreate: boolean,
+): Promise<Arrival> {
+  const linked = await findIdentity(tx, key)
+  const candidate =
+    linked === undefined && email !== null ? await findLinkCandidate(tx, email, key) : undefined
+  const isOfTenant = provider.tenantId !== null
+  const mayLink = isOfTenant ? isTrue(route) : linking
+  const isForeign = isOfTenant && !isTrue(route)
+  return { linked, candidate, email, vouches, mayLink, mayCreate, isForeign }
+}
+
+type Admitted = {
+  readonly account: string
+  readonly returning: ReturningRow
+  readonly address: ClaimedAddress
+  /** The identity, if the sign-in linked it by its address. */
+  readonly linked: IdentityKey | null
+}
+
+/** Makes the account a user of the tenant if it is none, and opens the session. */
+async function signInAdmitted(
+  tx: Transaction,
+  tools: FederatedLoginTools,
+  login: FederatedLogin,
+  { account, returning, address, linked }: Admitted,
+  context: MessageContext,
+  now: Date,
+): Promise<FederatedLoginResult> {
+  const { random } = tools
+  const { provider, claims, flow, visitor } = login
+  const { requestId } = context
+  const { tenantId } = flow
+  const { tenantUserId, sub } = returning
+  const user =
+    tenantUserId === null || sub === null
+      ? await provision(tx, tools, login, account, address.email, context, now)
+      : { id: tenantUserId, sub, events: [] }
+  const ofTenant = provider.tenantId !== null
+  const owner = { tenantId, accountId: account, ofTenant }
+  const filled = await fillProfile(tx, owner, claims.profile, now)
+  const { activated } = await recordSignIn(tx, tenantId, user.id, now)
   const accepted =
-    returning.status === 'invited' && (await acceptInvitation(tx, tenantId, tenantUserId, now))
+    returning.status === 'invited' && (await acceptInvitation(tx, tenantId, user.id, now))
+  const session = await open(tx, tools, login, account, returning.hasFactor, now)
 
-  const { level, amr } = evidenceOf(claims.acr, claims.amr, provider.trustedAcrValues)
-  const pending = returning.hasFactor && level < 2
-  const authTime = authTimeOf(claims.authTime, freshSince, now)
-  const { tenantSettings } = flow
-  // The tenant decides whom its provider signs in, so the session proves nothing outside of this tenant.
-  const confined = provider.tenantId !== null
-  const elsewhere = { provider: provider.id, level, authTime, confined }
-  const person = { tenantId, tenantSettings, accountId: account, pending, amr, elsewhere }
-  const newSession = { ...person, leavesOtherTenants: true }
-  const session = await openSession(tx, tools, newSession, visitor, now)
-
-  const base = { tenantId, sub, sessionId: session.id, requestId: context.requestId }
-  const append = (event: Omit<PersonEvent, keyof typeof base>) =>
-    events.push(personEvent(random, { ...base, ...event }, now))
-  if (activated || accepted) append({ type: 'tenant_user.activated' })
-  const joining = { tenantId, accountId: account, sub, requestId: context.requestId }
+  const base = { tenantId, sub: user.sub, sessionId: session.id, requestId }
+  const event = (one: Omit<PersonEvent, keyof typeof base>) =>
+    personEvent(random, { ...base, ...one }, now)
+  const events: NewEvent[] = [...user.events]
+  if (activated || accepted) events.push(event({ type: 'tenant_user.activated' }))
+  const joining = { tenantId, accountId: account, sub: user.sub, requestId }
   await joinByInvitation(tx, random, joining, now)
-  if (route?.autoJoin === true) {
-    const member = await joinOrganization(tx, route.organizationId, account, now)
+  if (address.route?.autoJoin === true) {
+    const member = await joinOrganization(tx, address.route.organizationId, account, now)
     if (member !== undefined) await appendJoined(tx, random, member, joining, now)
   }
-  append({ type: 'sso.login.success', fields: { provider: provider.id, issuer: claims.issuer } })
-  if (pending) {
+  const from = { provider: provider.id, issuer: claims.issuer }
+  events.push(event({ type: 'sso.login.success', fields: from }))
+  if (session.pending) {
     const methods = await challengeMethods(tx, account)
-    append({ type: 'auth.mfa.challenge', fields: { methods } })
-  } else append({ type: 'auth.login.success', fields: { amr, acr: acrOf(level) } })
+    events.push(event({ type: 'auth.mfa.challenge', fields: { methods } }))
+  } else events.push(event({ type: 'auth.login.success', fields: session.reached }))
   appendEvents(tx, events)
-  const done = { tenantId, sub, address: visitor.address, requestId: context.requestId }
-  if (decision.tag === 'link') {
-    appendAudit(tx, [linkedRecord(random, done, key, 'address', now)])
-  }
+  const done = { tenantId, sub: user.sub, address: visitor.address, requestId }
+  if (linked !== null) appendAudit(tx, [linkedRecord(random, done, linked, 'address', now)])
   if (filled.length > 0) {
     const data = { changed: filled.join(' '), provider: provider.id }
     const type = 'account.profile.updated'
     appendAudit(tx, [personAuditRecord(random, { ...done, type, data }, now)])
   }
   return { tag: 'signed_in', token: session.token }
+}
+
+/** Adds the account to the users of the tenant. */
+async function provision(
+  tx: Transaction,
+  { random }: FederatedLoginTools,
+  { provider, flow: { tenantId } }: FederatedLogin,
+  accountId: string,
+  email: string | null,
+  { requestId }: MessageContext,
+  now: Date,
+): Promise<{ readonly id: string; readonly sub: string; readonly events: readonly NewEvent[] }> {
+  const id = random.uuid()
+  const sub = random.token(SUBJECT_BYTES)
+  const user = { tenantId, id, accountId, sub, status: 'active', roles: [] } as const
+  await insertTenantUser(tx, { ...user, fixture: false, createdAt: now })
+  const about = { actor: { type: 'human', id: sub }, resource: { type: 'tenant_user', id } }
+  const fields = { provider: provider.id, ...(email === null ? {} : { email }) }
+  const data = eventData({ ...about, requestId }, fields)
+  const event = { id: random.uuid(), tenantId, occurredAt: now, data }
+  return { id, sub, events: [{ ...event, type: 'sso.user.provisioned' }] }
+}
+
+/** Opens the session at the level that the provider states. */
+async function open(
+  tx: Transaction,
+  tools: FederatedLoginTools,
+  { provider, claims, flow, visitor, freshSince }: FederatedLogin,
+  accountId: string,
+  hasFactor: boolean,
+  now: Date,
+) {
+  const { tenantId, tenantSettings } = flow
+  const { level, amr } = evidenceOf(claims.acr, claims.amr, provider.trustedAcrValues)
+  const pending = hasFactor && level < 2
+  const authTime = authTimeOf(claims.authTime, freshSince, now)
+  // The tenant decides whom its provider signs in, so the session proves nothing outside of this tenant.
+  const confined = provider.tenantId !== null
+  const elsewhere = { provider: provider.id, level, authTime, confined }
+  const person = { tenantId, tenantSettings, accountId, pending, amr, elsewhere }
+  const newSession = { ...person, leavesOtherTenants: true }
+  const session = await openSession(tx, tools, newSession, visitor, now)
+  return { ...session, pending, reached: { amr, acr: acrOf(level) } }
 }
 
 /** Audit record of a new linked identity: linked by the user, or automatically by a vouched address. */
@@ -247,6 +284,14 @@ async function accountOf(
   return id
 }
 
+type ClaimedAddress = {
+  readonly email: string | null
+  readonly vouchedEmail: string | null
+  readonly vouches: Vouching
+  /** The domain of the address, if it is verified and routed to this provider. */
+  readonly route: DomainRoute | undefined
+}
+
 /**
  * The address in the claims, and whether the provider vouches for it. An address it does not vouch for is not stored:
  * the user of the provider can enter any mailbox there.
@@ -257,13 +302,7 @@ export async function addressOf(
   provider: Provider,
   tenantId: string,
   claims: UpstreamClaims,
-): Promise<{
-  readonly email: string | null
-  readonly vouchedEmail: string | null
-  readonly vouches: Vouching
-  /** The domain of the address, if it is verified and routed to this provider. */
-  readonly route: DomainRoute | undefined
-}> {
+): Promise<ClaimedAddress> {
   const email = readEmail(claims.email) ?? null
   const route = await routeOf(tx, tools, provider, tenantId, email)
   const ofDeployment = provider.tenantId === null

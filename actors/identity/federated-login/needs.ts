@@ -1,5 +1,5 @@
 /** Dependencies of federated sign-in. */
-import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, Handler } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
@@ -10,6 +10,7 @@ import type { TenantsProtocol } from '../tenants/protocol.js'
 import type { CallbackRelay } from './callback-relay.js'
 import type { UpstreamClient } from './client.js'
 import type { FederatedLoginMetrics } from './metrics.js'
+import type { FederatedLoginProtocol } from './protocol.js'
 import type { ProviderSettings, Providers } from './providers.js'
 
 export type FederatedLoginNeeds = {
@@ -37,3 +38,9 @@ export type FederatedLoginNeeds = {
 
 /** The dependencies with the providers read from the settings. */
 export type FederatedLoginTools = FederatedLoginNeeds & { readonly providers: Providers }
+
+export type FederatedLoginHandler<K extends keyof FederatedLoginProtocol> = Handler<
+  FederatedLoginTools,
+  FederatedLoginProtocol,
+  K
+>

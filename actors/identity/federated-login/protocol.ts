@@ -3,7 +3,7 @@
  * ([enterprise_sso]). Rules: docs/reference/identity.md, "Federated sign-in".
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
-import type { BrowserSession } from '../sessions/protocol.js'
+import type { BrowserSession, SignInNeeded } from '../sessions/protocol.js'
 import type { OrganizationId, TenantId } from '../../domain/ids.js'
 import type { TenantSelector } from '../../domain/tenants/tenancy.js'
 import type { Visitor } from '../sign-in/protocol.js'
@@ -19,7 +19,7 @@ export type FederatedLoginProtocol = {
    */
   startSso: Ask<StartFederatedLogin, ToUpstream | ConfirmStart | FederatedLoginFailed>
   /** Redirects the browser of a signed-in user to a provider, to link the identity there. */
-  linkOwnIdentity: Ask<StartLink, ToUpstream | SignInFirst | FederatedLoginFailed>
+  linkOwnIdentity: Ask<StartLink, ToUpstream | SignInNeeded | FederatedLoginFailed>
   /** The callback. Its state can be used once. */
   finishSso: Ask<
     FederatedLoginCallback,
@@ -35,7 +35,7 @@ export type FederatedLoginProtocol = {
       readonly identityId: string
       readonly address: string
     },
-    { tag: 'unlinked' } | { tag: 'unknown_identity' } | { tag: 'last_way_in' } | SignInFirst
+    { tag: 'unlinked' } | { tag: 'unknown_identity' } | { tag: 'last_way_in' } | SignInNeeded
   >
   /** Tells whether addresses of a domain are routed to a provider of the tenant. Reads nothing else. */
   checkSso: Ask<CheckSso, SsoRouted | NotRouted | TenantUnusable>
@@ -129,7 +129,6 @@ export type ToUpstream = {
   readonly name: string
   readonly tenant: PageTenant
 }
-export type SignInFirst = { readonly tag: 'sign_in'; readonly location: string }
 
 export type FederatedLoginCallback = {
   /** The provider in the callback path. Every provider has its own callback. */

@@ -26,21 +26,10 @@ import { eventData } from '../../domain/events.js'
 import { brandingOf, socialOf } from '../../domain/tenants/branding.js'
 import { progressIn, readProgress } from '../sign-in/flow.js'
 import type { FlowUnknown, Visitor } from '../sign-in/protocol.js'
-import type { FederatedLoginTools } from './needs.js'
+import { freshSignIn } from './identities.js'
+import type { FederatedLoginHandler, FederatedLoginTools } from './needs.js'
 import type { UpstreamClaims } from './client.js'
-import type {
-  BackElsewhere,
-  ConfirmStart,
-  Linked,
-  SignInFirst,
-  FederatedLoginCallback,
-  FederatedLoginFailed,
-  FederatedLoginFault,
-  FederatedLoginSignedIn,
-  StartLink,
-  StartFederatedLogin,
-  ToUpstream,
-} from './protocol.js'
+import type { FederatedLoginFault, StartFederatedLogin } from './protocol.js'
 import type { Provider } from './providers.js'
 import { addressOf, linkedRecord, completeFederatedLogin } from './complete.js'
 
@@ -48,16 +37,11 @@ import { ACCOUNT, backTo, failed, queryOf, redirect, startHostOf, takeState } fr
 
 /** Allowed clock skew between a provider and us. */
 const SKEW_MS = 30_000
-const LINK_FRESH_SECS = 300
 
 const brandingIn = ({ database }: FederatedLoginTools, tenantId: string, context: MessageContext) =>
   database.tenant(tenantId, (tx) => findTenantBranding(tx, tenantId), context)
 
-export async function start(
-  tools: FederatedLoginTools,
-  message: StartFederatedLogin,
-  context: MessageContext,
-): Promise<ToUpstream | ConfirmStart | FederatedLoginFailed> {
+export const startSso: FederatedLoginHandler<'startSso'> = async (tools, message, context) => {
   const token = message.flow ?? (await startFlow(tools, message, context))
   if (token === null) return failed('unknown_tenant')
   const progress = await progressIn(tools, token, message.visitor.token, context)
@@ -104,15 +88,15 @@ export async function start(
   )
 }
 
-export async function link(
-  tools: FederatedLoginTools,
-  message: StartLink,
-  context: MessageContext,
-): Promise<ToUpstream | SignInFirst | FederatedLoginFailed> {
+export const linkOwnIdentity: FederatedLoginHandler<'linkOwnIdentity'> = async (
+  tools,
+  message,
+  context,
+) => {
   const { session, token } = message
   const { tenantId } = session
-  const demanded = await tools.browserSessions.demand(sensitive(session, token), context)
-  if (demanded.tag === 'sign_in') return demanded
+  const first = await freshSignIn(tools, { session, token }, context)
+  if (first !== null) return first
   const branding = await brandingIn(tools, tenantId, context)
   if (branding === undefined) return failed('unknown_tenant')
   const tenant = brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
@@ -135,11 +119,7 @@ export async function link(
   )
 }
 
-export async function callback(
-  tools: FederatedLoginTools,
-  message: FederatedLoginCallback,
-  context: MessageContext,
-): Promise<FederatedLoginSignedIn | Linked | BackElsewhere | FederatedLoginFailed> {
+export const finishSso: FederatedLoginHandler<'finishSso'> = async (tools, message, context) => {
   const relayed = tools.relay?.targetOf(message.provider, queryOf(message)) ?? null
   if (relayed !== null) return { tag: 'elsewhere', location: relayed }
   const taken = await takeState(tools, message, context)
@@ -305,20 +285,6 @@ async function recordFailure(
     data,
   }
   await tools.database.tenant(tenantId, (tx) => appendEvents(tx, [event]), context)
-}
-
-/** The demand on the session for adding or removing a sign-in method. */
-export function sensitive(
-  { tenantId, sub, level }: { tenantId: string; sub: string; level: 1 | 2 | 3 },
-  token: string,
-) {
-  return {
-    token,
-    tenantId,
-    sub,
-    demand: { level: level >= 2 ? 2 : 1, maxAgeSecs: LINK_FRESH_SECS },
-    flow: { returnTo: ACCOUNT, reason: { tag: 'sensitive' } },
-  } as const
 }
 
 /** True if the provider confirms an authentication after the browser was sent there. */

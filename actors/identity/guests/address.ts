@@ -2,163 +2,148 @@
 import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { lockAccountInSession } from '../../../storage/identity/accounts.js'
-import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import {
   findCodeTarget,
   insertCodeTicket,
   spendCode,
 } from '../../../storage/identity/ways/code-tickets.js'
 import { claimAddress, isAddressTaken } from '../../../storage/identity/ways/guests.js'
-import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { isEmail } from '../../domain/email.js'
-import { brandingOf, type PageTenant } from '../../domain/tenants/branding.js'
 import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import type { OwnAccount } from '../accounts/protocol.js'
 import { sha256 } from '../sessions/flows.js'
-import type { GuestsTools } from './needs.js'
-import type { GuestsProtocol } from './protocol.js'
+import { orBusy } from '../sign-in/lockout.js'
+import { tenantOfSession } from '../sign-in/own-account.js'
+import type { GuestHandler, GuestsTools } from './needs.js'
+import type { AddressShown } from './protocol.js'
 
 const PURPOSE = 'address_proof'
 const NOT_GUEST = { tag: 'not_guest' } as const
-const BUSY = { tag: 'busy' } as const
-
-type Reply<K extends keyof GuestsProtocol> = Promise<GuestsProtocol[K]['reply']>
 
 /** A session of a guest has no address. */
 const isGuest = ({ session }: OwnAccount) => session.email === '' && !session.confined
 
-export function addressSteps(tools: GuestsTools) {
-  const { database, clock, random, lockout, mail, mailQuota, anonymous } = tools
+export const showNewEmail: GuestHandler<'showNewEmail'> = async ({ database }, own, context) => {
+  if (!isGuest(own)) return NOT_GUEST
+  return { tag: 'page', tenant: await tenantOfSession(database, own.session, context), email: '' }
+}
 
-  return {
-    async showNewEmail(own: OwnAccount, context: MessageContext): Reply<'showNewEmail'> {
-      if (!isGuest(own)) return NOT_GUEST
-      return { tag: 'page', tenant: await tenantOf(own, context), email: '' }
+export const requestEmailProof: GuestHandler<'requestEmailProof'> = async (
+  tools,
+  { email: typed, languages, address, ...own },
+  context,
+) => {
+  if (!isGuest(own)) return NOT_GUEST
+  const email = typed.trim().toLowerCase()
+  const shown = { tenant: await tenantOfSession(tools.database, own.session, context), email }
+  if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
+  const name = `${own.session.tenantId}:${email}`
+  const quota = await orBusy(() => tools.mailQuota.ask(name, address))
+  if (quota.tag === 'busy') return quota
+  if (quota.tag === 'locked') return { ...shown, ...quota }
+  await sendCode(tools, own, shown, languages, context)
+  return { tag: 'sent', ...shown }
+}
+
+async function sendCode(
+  { database, clock, random, mail, anonymous }: GuestsTools,
+  { session: { tenantId, accountId }, token }: OwnAccount,
+  { tenant: { name, color, locale }, email }: AddressShown,
+  languages: string,
+  context: MessageContext,
+): Promise<void> {
+  const now = clock.now()
+  const expiresAt = new Date(now.getTime() + anonymous.code_ttl_secs * 1000)
+  const code = newUserCode((count) => random.bytes(count))
+  const sealed = await mail.seal({
+    tenantId,
+    to: email,
+    known: true,
+    content: { kind: 'confirmation_code', code: showUserCode(code), until: expiresAt },
+    header: { tenant: name, color, locale, languages },
+    expiresAt,
+  })
+  const ticket = {
+    tenantId,
+    id: random.uuid(),
+    purpose: PURPOSE,
+    accountId,
+    target: email,
+    codeSha256: codeSha256(token, code),
+    placeSha256: sha256(token),
+    attempts: anonymous.code_max_attempts,
+    createdAt: now,
+    expiresAt,
+  } as const
+  await database.tenant(
+    tenantId,
+    async (tx) => {
+      await insertCodeTicket(tx, ticket)
+      await mail.queue(tx, sealed)
     },
+    context,
+  )
+}
 
-    async requestEmailProof(
-      { email: typed, languages, address, ...own }: GuestsProtocol['requestEmailProof']['message'],
-      context: MessageContext,
-    ): Reply<'requestEmailProof'> {
-      if (!isGuest(own)) return NOT_GUEST
-      const { session, token } = own
-      const { tenantId, accountId } = session
-      const email = typed.trim().toLowerCase()
-      const tenant = await tenantOf(own, context)
-      const shown = { tenant, email }
-      if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
-      try {
-        const quota = await mailQuota.ask(`${tenantId}:${email}`, address)
-        if (quota.tag === 'locked') return { ...shown, ...quota }
-      } catch (error) {
-        if (error instanceof CoordinationUnavailable) return BUSY
-        throw error
-      }
-      const now = clock.now()
-      const expiresAt = new Date(now.getTime() + anonymous.code_ttl_secs * 1000)
-      const code = newUserCode((count) => random.bytes(count))
-      const sealed = await mail.seal({
-        tenantId,
-        to: email,
-        known: true,
-        content: { kind: 'confirmation_code', code: showUserCode(code), until: expiresAt },
-        header: { tenant: tenant.name, color: tenant.color, locale: tenant.locale, languages },
-        expiresAt,
-      })
-      await database.tenant(
-        tenantId,
-        async (tx) => {
-          await insertCodeTicket(tx, {
-            tenantId,
-            id: random.uuid(),
-            purpose: PURPOSE,
-            accountId,
-            target: email,
-            codeSha256: codeSha256(token, code),
-            placeSha256: sha256(token),
-            attempts: anonymous.code_max_attempts,
-            createdAt: now,
-            expiresAt,
-          })
-          await mail.queue(tx, sealed)
-        },
-        context,
-      )
-      return { tag: 'sent', ...shown }
-    },
+export const proveOwnEmail: GuestHandler<'proveOwnEmail'> = async (
+  tools,
+  { code: typed, address, ...own },
+  context,
+) => {
+  if (!isGuest(own)) return NOT_GUEST
+  const { database, lockout } = tools
+  const { session, token } = own
+  const email = await database.system((tx) => findCodeTarget(tx, PURPOSE, sha256(token)), context)
+  const tenant = await tenantOfSession(database, session, context)
+  const shown = { tenant, email: email ?? '' }
+  const attempted = { name: `address:${session.accountId}`, address, signal: context.signal }
+  const judged = await orBusy(() =>
+    lockout.attempt(attempted, async (attempt) => {
+      const code = readUserCode(typed)
+      const outcome = code === null ? 'wrong' : await taken(tools, own, code, address, context)
+      await (outcome === 'wrong' ? attempt.failed() : attempt.succeeded())
+      return outcome
+    }),
+  )
+  if (judged.tag === 'busy') return judged
+  if (judged.tag === 'locked') return { ...shown, ...judged }
+  return judged.outcome === 'proved' ? { tag: 'proved' } : { tag: judged.outcome, ...shown }
+}
 
-    async proveOwnEmail(
-      { code: typed, address, ...own }: GuestsProtocol['proveOwnEmail']['message'],
-      context: MessageContext,
-    ): Reply<'proveOwnEmail'> {
-      if (!isGuest(own)) return NOT_GUEST
-      const { session, token } = own
-      const place = sha256(token)
-      const email = await database.system((tx) => findCodeTarget(tx, PURPOSE, place), context)
-      const shown = { tenant: await tenantOf(own, context), email: email ?? '' }
-      const attempted = { name: `address:${session.accountId}`, address, signal: context.signal }
-      try {
-        const judged = await lockout.attempt(attempted, async (attempt) => {
-          const code = readUserCode(typed)
-          const outcome = code === null ? 'wrong' : await taken(own, code, address, context)
-          await (outcome === 'wrong' ? attempt.failed() : attempt.succeeded())
-          return outcome
-        })
-        if (judged.tag === 'locked') return { ...shown, ...judged }
-        return judged.outcome === 'proved' ? { tag: 'proved' } : { tag: judged.outcome, ...shown }
-      } catch (error) {
-        if (error instanceof CoordinationUnavailable) return BUSY
-        throw error
-      }
-    },
+type Taken = 'proved' | 'wrong' | 'taken'
+
+/** As `take`, when another account got the address concurrently as well. */
+async function taken(...order: Parameters<typeof take>): Promise<Taken> {
+  try {
+    return await take(...order)
+  } catch (error) {
+    if (isAddressTaken(error)) return 'taken'
+    throw error
   }
+}
 
-  /** As `take`, when another account got the address concurrently as well. */
-  async function taken(
-    own: OwnAccount,
-    code: string,
-    address: string,
-    context: MessageContext,
-  ): Promise<'proved' | 'wrong' | 'taken'> {
-    try {
-      return await take(own, code, address, context)
-    } catch (error) {
-      if (isAddressTaken(error)) return 'taken'
-      throw error
-    }
-  }
-
-  /** Uses the code, gives the account its address and marks it as verified, in one transaction. */
-  function take(
-    { session, token }: OwnAccount,
-    code: string,
-    address: string,
-    context: MessageContext,
-  ): Promise<'proved' | 'wrong' | 'taken'> {
-    const now = clock.now()
-    const { tenantId, accountId, sub } = session
-    return database.system(async (tx) => {
-      if (!(await lockAccountInSession(tx, session))) return 'wrong'
-      const spent = await spendCode(tx, PURPOSE, sha256(token), codeSha256(token, code), now)
-      if (spent === null || spent.accountId !== accountId) return 'wrong'
-      const claimed = await claimAddress(tx, accountId, spent.target, now)
-      if (claimed === 'taken') return 'taken'
-      if (claimed === 'not_guest') return 'wrong'
-      const proof = { accountId, how: 'verification', inOwnSession: true, tenantId, sub } as const
-      await proveMailbox(tx, tools, { ...proof, address }, context, now)
-      return 'proved'
-    }, context)
-  }
-
-  async function tenantOf(
-    { session: { tenantId } }: OwnAccount,
-    context: MessageContext,
-  ): Promise<PageTenant> {
-    const branding = await database.system((tx) => findTenantBranding(tx, tenantId), context)
-    if (branding === undefined) throw new Error('the tenant of an open session was not found')
-    return brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
-  }
+/** Uses the code, gives the account its address and marks it as verified, in one transaction. */
+function take(
+  tools: GuestsTools,
+  { session, token }: OwnAccount,
+  code: string,
+  address: string,
+  context: MessageContext,
+): Promise<Taken> {
+  const now = tools.clock.now()
+  const { tenantId, accountId, sub } = session
+  return tools.database.system(async (tx) => {
+    if (!(await lockAccountInSession(tx, session))) return 'wrong'
+    const spent = await spendCode(tx, PURPOSE, sha256(token), codeSha256(token, code), now)
+    if (spent === null || spent.accountId !== accountId) return 'wrong'
+    const claimed = await claimAddress(tx, accountId, spent.target, now)
+    if (claimed === 'taken') return 'taken'
+    if (claimed === 'not_guest') return 'wrong'
+    const proof = { accountId, how: 'verification', inOwnSession: true, tenantId, sub } as const
+    await proveMailbox(tx, tools, { ...proof, address }, context, now)
+    return 'proved'
+  }, context)
 }
 
 /** @param secret the session token, which is not stored. */

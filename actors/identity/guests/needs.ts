@@ -1,8 +1,11 @@
 /** Dependencies of the handlers of guests. */
 import type { Registry } from 'prom-client'
+import type { Handler } from '../../../runtime/kernel/actor.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
+import type { CountsOutcomes } from '../../platform/metrics.js'
 import type { SignInNeeds, SignInTools } from '../sign-in/flow.js'
 import type { MailQuota, MailQuotaSettings } from '../sign-in/mail-quota.js'
+import type { GuestsProtocol } from './protocol.js'
 import type { AnonymousSettings } from './settings.js'
 
 export type GuestsNeeds = Pick<
@@ -16,4 +19,7 @@ export type GuestsNeeds = Pick<
 }
 
 export type GuestsTools = GuestsNeeds &
-  Pick<SignInTools, 'lockout'> & { readonly mailQuota: MailQuota }
+  Pick<SignInTools, 'lockout'> &
+  CountsOutcomes & { readonly mailQuota: MailQuota }
+
+export type GuestHandler<K extends keyof GuestsProtocol> = Handler<GuestsTools, GuestsProtocol, K>

@@ -1,13 +1,15 @@
-/** Dependencies of the passkey handlers. */
+/** Dependencies of the handlers of passkeys. */
 import type { Registry } from 'prom-client'
-import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, Handler } from '../../../runtime/kernel/actor.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
+import type { CountsOutcomes } from '../../platform/metrics.js'
 import type { AdaptiveMfaSettings } from '../adaptive-mfa/settings.js'
 import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
 import type { SignInNeeds, SignInTools } from '../sign-in/flow.js'
 import type { MailQuotaSettings } from '../sign-in/mail-quota.js'
 import type { SignInProtocol, SignInOffers } from '../sign-in/protocol.js'
 import type { Ceremonies } from './ceremonies.js'
+import type { PasskeysProtocol } from './protocol.js'
 import type { RelyingParty } from './settings.js'
 
 export type PasskeysNeeds = Omit<SignInNeeds, 'passwords' | 'tenants' | 'sealer' | 'alwaysTwo'> & {
@@ -23,7 +25,11 @@ export type PasskeysNeeds = Omit<SignInNeeds, 'passwords' | 'tenants' | 'sealer'
 }
 
 export type PasskeyTools = PasskeysNeeds &
-  Pick<SignInTools, 'lockout' | 'adaptive'> & {
-    readonly ceremonies: Ceremonies
-    readonly hasFactor: (accountId: string, context: MessageContext) => Promise<boolean>
-  }
+  Pick<SignInTools, 'lockout' | 'adaptive'> &
+  CountsOutcomes & { readonly ceremonies: Ceremonies }
+
+export type PasskeyHandler<K extends keyof PasskeysProtocol> = Handler<
+  PasskeyTools,
+  PasskeysProtocol,
+  K
+>

@@ -7,7 +7,7 @@
  * result.
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
-import type { BrowserSession } from '../sessions/protocol.js'
+import type { OwnAccount, SignInFirst } from '../accounts/protocol.js'
 import type {
   Busy,
   EnrolmentShown,
@@ -76,13 +76,11 @@ export type Ceremony = {
 }
 /** The authenticator's response: JSON of `PublicKeyCredential.toJSON`. */
 export type Answer = { readonly credential: string }
-export type OwnAccount = { readonly session: BrowserSession; readonly token: string }
 
 /** WebAuthn, PublicKeyCredentialRequestOptionsJSON. */
 export type RequestOptions = { readonly tag: 'options'; readonly options: object }
 /** WebAuthn, PublicKeyCredentialCreationOptionsJSON. */
 export type CreationOptions = { readonly tag: 'options'; readonly options: object }
-export type SignInFirst = { readonly tag: 'sign_in'; readonly location: string }
 export type AddPage = { readonly tag: 'page'; readonly tenant: PageTenant }
 
 /** A session raised by a new passkey, with the account's new recovery codes. */

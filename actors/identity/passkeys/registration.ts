@@ -2,12 +2,9 @@
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { insertPasskey, listPasskeys } from '../../../storage/identity/passkeys.js'
-import {
-  countRecoveryCodes,
-  replaceRecoveryCodes,
-} from '../../../storage/identity/second-factors.js'
+import { countRecoveryCodes } from '../../../storage/identity/second-factors.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { newRecoveryCodes, recoveryCodeSha256 } from '../sign-in/recovery-codes.js'
+import { renewRecoveryCodes } from '../sign-in/recovery-codes.js'
 import type { PasskeyTools } from './needs.js'
 import type { Owner } from './ceremonies.js'
 import { challengeOf, type NewCredential, readCreating, verifyCreation } from './credential.js'
@@ -15,40 +12,37 @@ import { challengeOf, type NewCredential, readCreating, verifyCreation } from '.
 const NAME_LENGTH_MAX = 60
 const UNNAMED = 'Passkey'
 
-export type Created = NewCredential
 /** The account that registers the passkey, and its session. */
 export type Registrant = Owner & { readonly tenantId: string; readonly id: string }
 
-export function registration({ database, ceremonies, relyingParty }: PasskeyTools) {
-  const bound = ({ tenantId, id }: Registrant, browser: string) =>
-    ({ tenantId, purpose: 'registration', sessionId: id, browser }) as const
+const bound = ({ tenantId, id }: Registrant, browser: string) =>
+  ({ tenantId, purpose: 'registration', sessionId: id, browser }) as const
 
-  return {
-    async create(
-      who: Registrant,
-      browser: string,
-      wanted: { readonly name: string; readonly deviceBound: boolean },
-      context: MessageContext,
-    ): Promise<object> {
-      // Accounts and their passkeys are global.
-      const known = await database.system((tx) => listPasskeys(tx, who.accountId), context)
-      return ceremonies.create(bound(who, browser), who, known, wanted, context)
-    },
+export async function creationOptions(
+  { database, ceremonies }: PasskeyTools,
+  who: Registrant,
+  browser: string,
+  wanted: { readonly name: string; readonly deviceBound: boolean },
+  context: MessageContext,
+): Promise<object> {
+  // Accounts and their passkeys are global.
+  const known = await database.system((tx) => listPasskeys(tx, who.accountId), context)
+  return ceremonies.create(bound(who, browser), who, known, wanted, context)
+}
 
-    /** The new credential; null when the response is invalid or its challenge is not ours. */
-    async verify(
-      who: Registrant,
-      browser: string,
-      credential: string,
-      context: MessageContext,
-    ): Promise<Created | null> {
-      const creating = readCreating(credential)
-      const challenge = creating && challengeOf(creating)
-      if (creating === null || challenge === null) return null
-      if (!(await ceremonies.spend(bound(who, browser), challenge, context))) return null
-      return verifyCreation(relyingParty, creating, challenge)
-    },
-  }
+/** The new credential; null when the response is invalid or its challenge is not ours. */
+export async function createdPasskey(
+  { ceremonies, relyingParty }: PasskeyTools,
+  who: Registrant,
+  browser: string,
+  credential: string,
+  context: MessageContext,
+): Promise<NewCredential | null> {
+  const creating = readCreating(credential)
+  const challenge = creating && challengeOf(creating)
+  if (creating === null || challenge === null) return null
+  if (!(await ceremonies.spend(bound(who, browser), challenge, context))) return null
+  return verifyCreation(relyingParty, creating, challenge)
 }
 
 /** The name of a passkey as typed by the user. */
@@ -67,15 +61,12 @@ export async function storePasskey(
   tx: Transaction,
   { random }: { readonly random: Random },
   { accountId }: Pick<Owner, 'accountId'>,
-  created: Created,
+  created: NewCredential,
   name: string,
   now: Date,
 ): Promise<string[] | null> {
   const row = { ...created, accountId, id: random.uuid(), name: passkeyName(name), createdAt: now }
   if (!(await insertPasskey(tx, row))) return null
-  if ((await countRecoveryCodes(tx, accountId)) > 0) return []
-  const codes = newRecoveryCodes(random)
-  const hashes = codes.map((code) => recoveryCodeSha256(accountId, code)!)
-  await replaceRecoveryCodes(tx, accountId, hashes, now)
-  return codes
+  const hasCodes = (await countRecoveryCodes(tx, accountId)) > 0
+  return hasCodes ? [] : renewRecoveryCodes(tx, random, accountId, now)
 }

@@ -1,16 +1,41 @@
 /** Sign-up, password reset, password change, invitations and email verification: assembles the handlers. */
-import { defineActor } from '../../../runtime/kernel/actor.js'
-import { lockout } from '../sign-in/lockout.js'
-import { mailQuota } from '../sign-in/mail-quota.js'
+import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
 import { passwords } from '../passwords/protocol.js'
 import { browserSessions } from '../sessions/protocol.js'
+import { lockout } from '../sign-in/lockout.js'
+import { mailQuota } from '../sign-in/mail-quota.js'
 import { tenants } from '../tenants/protocol.js'
-import { changeSteps } from './change.js'
-import { invitationSteps } from './invitation.js'
-import type { PasswordRecoveryNeeds } from './needs.js'
+import { changePassword, showPasswordChange } from './change.js'
+import { acceptInvitation, showInvitation } from './invitation.js'
+import type { PasswordRecoveryNeeds, PasswordRecoveryTools } from './needs.js'
 import { passwordRecovery, type PasswordRecoveryProtocol } from './protocol.js'
-import { resetSteps } from './reset.js'
-import { signUpSteps } from './sign-up.js'
+import {
+  requestPasswordReset,
+  resetPassword,
+  showForgottenPassword,
+  showPasswordReset,
+} from './reset.js'
+import { requestSignUp, showSignUp } from './sign-up.js'
+import { finishSignUp, showSignUpLink } from './sign-up-link.js'
+import { requestEmailVerification, showEmailVerification, verifyEmail } from './verification.js'
+
+const HANDLERS = {
+  showSignUp,
+  requestSignUp,
+  showSignUpLink,
+  finishSignUp,
+  showForgottenPassword,
+  requestPasswordReset,
+  showPasswordReset,
+  resetPassword,
+  showInvitation,
+  acceptInvitation,
+  showPasswordChange,
+  changePassword,
+  requestEmailVerification,
+  showEmailVerification,
+  verifyEmail,
+}
 
 export const passwordRecoveryActor = defineActor<PasswordRecoveryProtocol, PasswordRecoveryNeeds>({
   address: passwordRecovery,
@@ -24,18 +49,10 @@ export const passwordRecoveryActor = defineActor<PasswordRecoveryProtocol, Passw
     changePassword: ({ session }) => session.accountId,
     requestEmailVerification: ({ session }) => session.accountId,
   },
-  create: (needs) => {
-    const { coordination, settings, clock, email } = needs
-    const tools = {
+  create: (needs) =>
+    boundHandlers<PasswordRecoveryProtocol, PasswordRecoveryTools>(HANDLERS, {
       ...needs,
-      lockout: lockout(coordination, settings, clock),
-      quota: mailQuota(coordination, email),
-    }
-    return {
-      ...signUpSteps(tools),
-      ...resetSteps(tools),
-      ...invitationSteps(tools),
-      ...changeSteps(tools),
-    }
-  },
+      lockout: lockout(needs.coordination, needs.settings, needs.clock),
+      quota: mailQuota(needs.coordination, needs.email),
+    }),
 })

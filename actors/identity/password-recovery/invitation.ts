@@ -1,29 +1,17 @@
 /** Accepting an invitation to a tenant: the user who controls the mailbox becomes its user. */
-import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { setFirstPassword } from '../../../storage/identity/accounts.js'
-import {
-  findTicket,
-  type TicketFound,
-  useTicket,
-} from '../../../storage/operations/mail-tickets.js'
+import { type TicketFound, useTicket } from '../../../storage/operations/mail-tickets.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
-import type { Transaction } from '../../../storage/platform/sql.js'
 import { acceptTenantUser } from '../../../storage/identity/tenant-users.js'
-import { type PersonEvent, personEvent } from '../sessions/events.js'
+import { personEvent } from '../sessions/events.js'
 import { sha256 } from '../sessions/flows.js'
 import { shownName } from '../../domain/shown-names.js'
-import { brandingOf } from '../../domain/tenants/branding.js'
-import { expiredLink, readExpiredLink } from '../sign-in/expired-link.js'
-import { openSession } from '../sign-in/session.js'
+import { expiredLink, type OpenLink, readLink } from '../sign-in/expired-link.js'
+import { openFirstSession } from '../sign-in/session.js'
 import { choosePassword } from './choose-password.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
-import { type PasswordRecoveryTools } from './needs.js'
-import type { PasswordRecoveryProtocol, InvitationShown } from './protocol.js'
-
-type Message<K extends keyof PasswordRecoveryProtocol> = PasswordRecoveryProtocol[K]['message']
-type Outcome<K extends keyof PasswordRecoveryProtocol> = Promise<
-  PasswordRecoveryProtocol[K]['reply']
->
+import type { PasswordRecoveryHandler } from './needs.js'
+import type { InvitationShown } from './protocol.js'
 
 /**
  * True if the account keeps its sign-in methods. If the mailbox was never verified, another person may have set them:
@@ -32,90 +20,63 @@ type Outcome<K extends keyof PasswordRecoveryProtocol> = Promise<
  */
 const isKnown = (ticket: TicketFound) => ticket.emailVerified && ticket.hasKey
 
-export function invitationSteps(tools: PasswordRecoveryTools) {
-  const { database, clock, random, passwords } = tools
+function shownOf({ ticket, tenant }: OpenLink): InvitationShown {
+  const { email, displayName, expiresAt } = ticket
+  return { tenant, email, displayName, isKnown: isKnown(ticket), expiresAt }
+}
 
-  async function shownOf(
-    token: string,
-    context: MessageContext,
-  ): Promise<InvitationShown | undefined> {
-    // The tenant of the invitation is read from its row.
-    const ticket = await database.system(
-      (tx) => findTicket(tx, 'invitation', sha256(token), clock.now()),
-      context,
-    )
-    if (ticket === undefined) return undefined
-    const { tenantId, tenantName, tenantSettings } = ticket
-    const { email, displayName, expiresAt } = ticket
-    const tenant = brandingOf(tenantId, tenantName, tenantSettings)
-    return { tenant, email, displayName, isKnown: isKnown(ticket), expiresAt }
+export const showInvitation: PasswordRecoveryHandler<'showInvitation'> = async (
+  tools,
+  { token },
+  context,
+) => {
+  const link = await readLink(tools, 'invitation', token, context)
+  return link.tag === 'gone' ? link : { tag: 'page', ...shownOf(link) }
+}
+
+export const acceptInvitation: PasswordRecoveryHandler<'acceptInvitation'> = async (
+  tools,
+  message,
+  context,
+) => {
+  const { token, password, visitor } = message
+  const link = await readLink(tools, 'invitation', token, context)
+  if (link.tag === 'gone') return link
+  const displayName = shownName(message.displayName)
+  const shown = { ...shownOf(link), displayName }
+  let phc: string | null = null
+  if (!shown.isKnown) {
+    const chosen = await choosePassword(tools.passwords, password, shown.email, context)
+    if (chosen.tag === 'busy') return chosen
+    if (chosen.tag !== 'hashed') return { ...chosen, ...shown }
+    phc = chosen.phc
   }
-
-  return {
-    async showInvitation(message: Message<'showInvitation'>, context: MessageContext) {
-      const shown = await shownOf(message.token, context)
-      if (shown === undefined)
-        return readExpiredLink(database, 'invitation', sha256(message.token), context)
-      return { tag: 'page', ...shown } as const
-    },
-
-    async acceptInvitation(
-      message: Message<'acceptInvitation'>,
-      context: MessageContext,
-    ): Outcome<'acceptInvitation'> {
-      const { token, password, visitor } = message
-      const known = await shownOf(token, context)
-      if (known === undefined)
-        return readExpiredLink(database, 'invitation', sha256(token), context)
-      const displayName = shownName(message.displayName)
-      const shown = { ...known, displayName }
-      let phc: string | null = null
-      if (!known.isKnown) {
-        const chosen = await choosePassword(passwords, password, known.email, context)
-        if (chosen.tag === 'busy') return chosen
-        if (chosen.tag !== 'hashed') return { ...chosen, ...shown }
-        phc = chosen.phc
-      }
-      const now = clock.now()
-      const hash = sha256(token)
-      // The account is global, the membership belongs to the tenant.
-      return database.system(async (tx) => {
-        const used = await useTicket(tx, 'invitation', hash, now)
-        if (used === undefined) return expiredLink(tx, 'invitation', hash)
-        const { tenantId, tenantSettings, accountId } = used
-        // First: an invitation that was withdrawn concurrently must have no effect.
-        const user = await acceptTenantUser(tx, tenantId, accountId, now)
-        if (user === undefined) return expiredLink(tx, 'invitation', hash)
-        const { sub } = user
-        const { address } = visitor
-        const how = 'invitation'
-        const proof = { accountId, how, inOwnSession: false, tenantId, sub, address } as const
-        const proved = await proveMailbox(tx, tools, proof, context, now)
-        const isFirst =
-          phc !== null &&
-          (proved !== 'known' || !isKnown(used)) &&
-          (await setFirstPassword(tx, accountId, phc, displayName, now))
-        const base = { tenantId, sub: user.sub, requestId: context.requestId }
-        const activated: PersonEvent = { ...base, sessionId: null, type: 'tenant_user.activated' }
-        if (!isFirst) {
-          append(tx, [activated], now)
-          return { tag: 'sign_in', location: `/auth/login?tenant_id=${tenantId}` } as const
-        }
-        const newSession = { tenantId, tenantSettings, accountId, pending: false, amr: ['pwd'] }
-        const session = await openSession(tx, tools, newSession, visitor, now)
-        const fields = { amr: ['pwd'], acr: 'aal1' }
-        const sessionId = session.id
-        const signedIn: PersonEvent = { ...base, sessionId, type: 'auth.login.success', fields }
-        append(tx, [activated, signedIn], now)
-        return { tag: 'accepted', token: session.token, location: '/auth/account' } as const
-      }, context)
-    },
-  }
-
-  function append(tx: Transaction, newEvents: readonly PersonEvent[], now: Date): void {
-    appendEvents(
-      tx,
-      newEvents.map((event) => personEvent(random, event, now)),
-    )
-  }
+  const now = tools.clock.now()
+  const hash = sha256(token)
+  // The account is global, the membership belongs to the tenant.
+  return tools.database.system(async (tx) => {
+    const used = await useTicket(tx, 'invitation', hash, now)
+    if (used === undefined) return expiredLink(tx, 'invitation', hash)
+    const { tenantId, tenantSettings, accountId } = used
+    // First: an invitation that was withdrawn concurrently must have no effect.
+    const user = await acceptTenantUser(tx, tenantId, accountId, now)
+    if (user === undefined) return expiredLink(tx, 'invitation', hash)
+    const { sub } = user
+    const { address } = visitor
+    const how = 'invitation'
+    const proof = { accountId, how, inOwnSession: false, tenantId, sub, address } as const
+    const proved = await proveMailbox(tx, tools, proof, context, now)
+    const isFirst =
+      phc !== null &&
+      (proved !== 'known' || !isKnown(used)) &&
+      (await setFirstPassword(tx, accountId, phc, displayName, now))
+    const { requestId } = context
+    const type = 'tenant_user.activated'
+    const activated = { tenantId, sub, sessionId: null, requestId, type } as const
+    appendEvents(tx, [personEvent(tools.random, activated, now)])
+    if (!isFirst) return { tag: 'sign_in', location: `/auth/login?tenant_id=${tenantId}` }
+    const person = { tenantId, tenantSettings, accountId, sub }
+    const session = await openFirstSession(tx, tools, person, visitor, context, now)
+    return { tag: 'accepted', token: session, location: '/auth/account' }
+  }, context)
 }

@@ -1,5 +1,5 @@
 /** Dependencies of every handler of this actor. */
-import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, Handler } from '../../../runtime/kernel/actor.js'
 import type { SignInNeeds } from '../sign-in/flow.js'
 import type { Lockout } from '../sign-in/lockout.js'
 import type { MailQuota, MailQuotaSettings } from '../sign-in/mail-quota.js'
@@ -8,6 +8,7 @@ import type { CaptchaGate } from '../abuse-protection/gate.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
 import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
+import type { PasswordRecoveryProtocol } from './protocol.js'
 
 export type PasswordRecoveryNeeds = Pick<
   SignInNeeds,
@@ -36,6 +37,11 @@ export type PasswordRecoveryTools = PasswordRecoveryNeeds & {
   readonly quota: MailQuota
 }
 
+export type PasswordRecoveryHandler<K extends keyof PasswordRecoveryProtocol> = Handler<
+  PasswordRecoveryTools,
+  PasswordRecoveryProtocol,
+  K
+>
+
 export const LINK_TOKEN_BYTES = 32
-export const BUSY = { tag: 'busy' } as const
 export const ABSENT = { tag: 'absent' } as const

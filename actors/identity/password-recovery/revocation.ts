@@ -4,6 +4,9 @@
  * remove them (NIST SP 800-63B, account recovery).
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import { setAccountPassword } from '../../../storage/identity/accounts.js'
+import { voidTickets } from '../../../storage/operations/mail-tickets.js'
+import type { MailQueue, SealedMail } from '../../platform/mail/mail-queue.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { endAccountSessions } from '../../../storage/identity/browser-sessions.js'
 import { endDelegations } from '../../../storage/agents/delegations.js'
@@ -32,4 +35,20 @@ export async function revokeForPassword(
   // Each event names the user by the subject of its own tenant.
   const by = ({ subject }: { subject: string }) => byBrowser(subject, address, requestId)
   appendEvents(tx, delegationsRevoked(random, delegations, by))
+}
+
+/** Sets the new password, revokes what the old one gave, and queues the notice. The transaction crosses tenants. */
+export async function replacePassword(
+  tx: Transaction,
+  tools: { readonly random: Random; readonly mail: Pick<MailQueue, 'queue'> },
+  { phc, notice, ...givenOut }: GivenOut & { readonly phc: string; readonly notice: SealedMail },
+  context: MessageContext,
+  now: Date,
+): Promise<void> {
+  const { accountId } = givenOut
+  await setAccountPassword(tx, accountId, phc, now)
+  await revokeForPassword(tx, tools, givenOut, context, now)
+  await voidTickets(tx, accountId, null, 'password_reset', now)
+  await voidTickets(tx, accountId, null, 'sign_in', now)
+  await tools.mail.queue(tx, notice)
 }

@@ -1,14 +1,16 @@
 /** Dependencies of the phone handlers. */
 import type { Registry } from 'prom-client'
-import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, Handler } from '../../../runtime/kernel/actor.js'
 import type { I18nSettings } from '../../domain/i18n/settings.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
+import type { CountsOutcomes } from '../../platform/metrics.js'
 import type { AdaptiveMfaSettings } from '../adaptive-mfa/settings.js'
 import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
 import type { SignInNeeds, SignInTools } from '../sign-in/flow.js'
 import type { MailQuotaSettings } from '../sign-in/mail-quota.js'
 import type { TextQuota } from './limits.js'
 import type { TextSender } from './sender.js'
+import type { PhoneProtocol } from './protocol.js'
 import type { SmsSettings } from './settings.js'
 
 export type PhoneNeeds = Pick<
@@ -29,4 +31,7 @@ export type PhoneNeeds = Pick<
 }
 
 export type PhoneTools = PhoneNeeds &
-  Pick<SignInTools, 'lockout' | 'adaptive'> & { readonly quota: TextQuota }
+  Pick<SignInTools, 'lockout' | 'adaptive'> &
+  CountsOutcomes & { readonly quota: TextQuota }
+
+export type PhoneHandler<K extends keyof PhoneProtocol> = Handler<PhoneTools, PhoneProtocol, K>

@@ -37,6 +37,10 @@ export function sha256(token: string): Uint8Array {
   return createHash('sha256').update(token, 'utf8').digest()
 }
 
+/** True if both are the hash of one secret. A stored one may be absent. */
+export const isSameHash = (stored: Uint8Array | null, given: Uint8Array): boolean =>
+  stored !== null && Buffer.compare(stored, given) === 0
+
 export type FlowOrder = {
   readonly tenantId: string
   readonly demand: SessionDemand

@@ -1,9 +1,38 @@
-/** An invalid or expired link: the tenant it belonged to, while its row still exists. */
-import { findTicketTenant, type TicketPurpose } from '../../../storage/operations/mail-tickets.js'
+/** Links of messages. Of an expired one, the tenant it belonged to is known while its row exists. */
+import {
+  findTicket,
+  findTicketTenant,
+  type TicketFound,
+  type TicketPurpose,
+} from '../../../storage/operations/mail-tickets.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import { brandingOf } from '../../domain/tenants/branding.js'
+import { brandingOf, type PageTenant } from '../../domain/tenants/branding.js'
+import { sha256 } from '../sessions/flows.js'
 import type { ExpiredLink } from './protocol.js'
+
+export type OpenLink = {
+  readonly tag: 'open'
+  readonly ticket: TicketFound
+  readonly tenant: PageTenant
+}
+
+/** Reads the link of a page. The tenant of a link is read from its row. */
+export function readLink(
+  { database, clock }: { readonly database: Database; readonly clock: Clock },
+  purpose: TicketPurpose,
+  token: string,
+  context: MessageContext,
+): Promise<OpenLink | ExpiredLink> {
+  const hash = sha256(token)
+  return database.system(async (tx) => {
+    const ticket = await findTicket(tx, purpose, hash, clock.now())
+    if (ticket === undefined) return expiredLink(tx, purpose, hash)
+    const { tenantId, tenantName, tenantSettings } = ticket
+    return { tag: 'open', ticket, tenant: brandingOf(tenantId, tenantName, tenantSettings) }
+  }, context)
+}
 
 export async function expiredLink(
   tx: Transaction,

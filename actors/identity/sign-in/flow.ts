@@ -31,6 +31,7 @@ import type {
   FactorMethods,
   FlowPage,
   FlowUnknown,
+  LoginShown,
   SignInOffers,
   StartLogin,
   StepRedirect,
@@ -175,7 +176,7 @@ export function onward({ step, token, flow }: Progress): StepRedirect {
 }
 
 /** The federated providers on the sign-in page of a flow. */
-export async function upstreamsOf(
+async function upstreamsOf(
   { federatedLogin }: Pick<SignInNeeds, 'federatedLogin'>,
   { tenantId, tenantSettings }: SignInFlowFound,
   context: MessageContext,
@@ -196,8 +197,25 @@ export function admitsGuest({
 }
 
 /** The offers of the deployment that apply to a sign-in. */
-export function offersIn(offers: SignInOffers, flow: SignInFlowFound): SignInOffers {
+function offersIn(offers: SignInOffers, flow: SignInFlowFound): SignInOffers {
   return { ...offers, guest: offers.guest && admitsGuest(flow) }
+}
+
+/** The sign-in page of a flow. */
+export async function loginShown(
+  tools: Pick<SignInNeeds, 'federatedLogin'> & { readonly offers: SignInOffers },
+  { flow, token }: Progress,
+  email: string,
+  context: MessageContext,
+): Promise<LoginShown> {
+  const upstreams = await upstreamsOf(tools, flow, context)
+  const offers = offersIn(tools.offers, flow)
+  return { ...flowPage(token, flow), email, again: false, offers, upstreams, captcha: null }
+}
+
+/** A browser that is signed in does not see the pages of a first factor, except to sign in as another user. */
+export function needsFirstFactor({ step, session }: Progress): boolean {
+  return step === 'login' || session?.pending === true
 }
 
 export function flowPage(token: string, flow: SignInFlowFound): FlowPage {

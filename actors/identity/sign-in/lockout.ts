@@ -8,8 +8,10 @@
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { quotaAddress } from '../../domain/quota-address.js'
+import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import type { AuthSettings } from '../passwords/settings.js'
 import { type AttemptCounts, judgeAttempt, type OpenAttempt } from '../../platform/attempts.js'
+import type { Busy } from './protocol.js'
 
 export type LockoutSettings = Pick<
   AuthSettings,
@@ -112,5 +114,15 @@ export function lockout(counts: LockoutCounts, settings: LockoutSettings, clock:
       const retryAfterSecs = (await lockedFor(name)) ?? judged.retryAfterSecs
       return { tag: 'locked', retryAfterSecs }
     },
+  }
+}
+
+/** `busy` when attempts cannot be counted at the moment. */
+export async function orBusy<Outcome>(work: () => Promise<Outcome>): Promise<Outcome | Busy> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof CoordinationUnavailable) return { tag: 'busy' }
+    throw error
   }
 }

@@ -1,4 +1,6 @@
-/** Opens the session after a first factor, and names the second factors the user can be challenged with. */
+/**
+ * Judges a first factor, opens the session after it, and names the second factors the user can be challenged with.
+ */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { accountFactors } from '../../../storage/identity/passkeys.js'
@@ -6,12 +8,46 @@ import type { SignInFlowFound } from '../../../storage/identity/sign-in-flows.js
 import { joinByInvitation } from '../organizations/join-by-invitation.js'
 import { recordSignIn, type SignInRow } from '../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { type PersonEvent, personEvent } from '../sessions/events.js'
+import {
+  type PersonEvent,
+  personEvent,
+  recordSignInFailure,
+  type SignInFailure,
+} from '../sessions/events.js'
 import type { MailboxProved } from '../accounts/mailbox-proof.js'
 import { nextStep, pathOf } from '../sessions/flows.js'
 import { type SignInTools, readProgress } from './flow.js'
-import type { SignedIn, Visitor } from './protocol.js'
+import { type Attempted, orBusy } from './lockout.js'
+import type { Busy, Locked, SignedIn, Visitor } from './protocol.js'
 import { openSession } from './session.js'
+
+/** A wrong factor counts as a failure of `sub`, the user that it names. `busy` does not count. */
+export type JudgedFactor<Found> =
+  | { readonly tag: 'found'; readonly found: Found }
+  | { readonly tag: 'wrong'; readonly sub?: string | null | undefined }
+  | Busy
+
+/** One counted attempt at a first factor. A failure is recorded. */
+export async function attemptFirstFactor<Found>(
+  tools: Pick<SignInTools, 'database' | 'clock' | 'random' | 'lockout'>,
+  { tenantId, factor, ...attempted }: Pick<SignInFailure, 'tenantId' | 'factor'> & Attempted,
+  judge: () => Promise<JudgedFactor<Found>>,
+  context: MessageContext,
+): Promise<{ tag: 'found'; found: Found } | { tag: 'wrong' } | Locked | Busy> {
+  const judged = await orBusy(() =>
+    tools.lockout.attempt({ ...attempted, signal: context.signal }, async (attempt) => {
+      const outcome = await judge()
+      if (outcome.tag === 'found') await attempt.succeeded()
+      if (outcome.tag !== 'wrong') return outcome
+      const { sub = null } = outcome
+      const locked = await attempt.failed()
+      const { address } = attempted
+      await recordSignInFailure(tools, { tenantId, factor, sub, locked, address }, context)
+      return { tag: 'wrong' } as const
+    }),
+  )
+  return judged.tag === 'judged' ? judged.outcome : judged
+}
 
 export type FirstFactorLogin = {
   readonly flow: SignInFlowFound

@@ -4,10 +4,8 @@ import type { BrowserSessionRow } from '../../../storage/identity/browser-sessio
 import {
   confirmTotp,
   findTotpFactor,
-  replaceRecoveryCodes,
   spendRecoveryCode,
   spendTotpStep,
-  type TotpFactorRow,
 } from '../../../storage/identity/second-factors.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { PersonEvent } from '../sessions/events.js'
@@ -15,208 +13,196 @@ import { amrWith, attempted, authTimeOf, signedIn, verified } from './login-atte
 import {
   confirmsByMail,
   flowPage,
-  type SignInTools,
   methodsOf,
   offeredMethods,
   onward,
   type Progress,
   progressIn,
 } from './flow.js'
+import type { SignInActorTools, SignInHandler } from './needs.js'
 import type {
   Enrolled,
-  EnrolmentPage,
   EnrolmentShown,
   FactorMethods,
-  FactorPage,
   FactorShown,
-  FlowStep,
-  FlowUnknown,
-  SignInProtocol,
-  StepRedirect,
   SignedIn,
+  Visitor,
 } from './protocol.js'
-import { newRecoveryCodes, recoveryCodeSha256 } from './recovery-codes.js'
+import { recoveryCodeSha256, renewRecoveryCodes } from './recovery-codes.js'
 import { totpStepOf } from './totp.js'
-import { digits, type OfferedSecret, secretShown, totpOffers } from './totp-offer.js'
+import { digits, offeredSecret, sealedSecret, secretShown, unsealedSecret } from './totp-offer.js'
 
-type Coded = FlowStep & { readonly code: string }
-type Outcome<K extends 'giveSecondFactor' | 'enrolSecondFactor'> = SignInProtocol[K]['reply']
-
-export function secondFactorStep(tools: SignInTools) {
-  const { database, clock, random, passkeys, adaptive } = tools
-  const methodsFor = (progress: Progress): FactorMethods =>
-    confirmsByMail(progress, adaptive)
-      ? { code: 'mail', passkey: false, deviceBound: false }
-      : methodsOf(progress, passkeys)
-  const { offered, sealed, unsealed } = totpOffers(tools)
-
-  return {
-    async showSecondFactor(
-      { flow, visitor }: FlowStep,
-      context: MessageContext,
-    ): Promise<FactorPage | StepRedirect | FlowUnknown> {
-      const progress = await progressIn(tools, flow, visitor.token, context)
-      if ('tag' in progress) return progress
-      if (progress.step !== 'mfa') return onward(progress)
-      return {
-        tag: 'page',
-        ...flowPage(flow, progress.flow),
-        methods: methodsFor(progress),
-      }
-    },
-
-    async giveSecondFactor(
-      { flow: token, code, visitor }: Coded,
-      context: MessageContext,
-    ): Promise<Outcome<'giveSecondFactor'>> {
-      const progress = await progressIn(tools, token, visitor.token, context)
-      if ('tag' in progress) return progress
-      const { step, session, flow } = progress
-      if (step !== 'mfa' || session === undefined) return onward(progress)
-      const methods = methodsFor(progress)
-      const shown: FactorShown = { ...flowPage(token, flow), methods }
-      if (methods.code === 'mail') return confirm(progress, session, shown, code, visitor, context)
-      const { accountId } = session
-      const factor = await database.system((tx) => findTotpFactor(tx, accountId), context)
-      const spend = methods.code !== null ? await spending(session, factor, code) : null
-      const amr = amrWith(session, ['otp'])
-      return attempted(tools, progress, session, visitor, context, {
-        shown,
-        proof: { level: 2, amr, authTime: authTimeOf(session, clock.now()) },
-        async succeed(tx, raised, now) {
-          if (spend === null || !(await spend.run(tx, now))) return null
-          const newEvents: PersonEvent[] = [
-            verified(session, context, { outcome: 'success', method: spend.method }),
-          ]
-          if (session.pending) newEvents.push(signedIn(session, context, amr, 2))
-          return { newEvents, outcome: { ...raised } satisfies SignedIn }
-        },
-      })
-    },
-
-    async requestConfirmationMail(
-      { flow: token, visitor }: FlowStep,
-      context: MessageContext,
-    ): Promise<SignInProtocol['requestConfirmationMail']['reply']> {
-      const progress = await progressIn(tools, token, visitor.token, context)
-      if ('tag' in progress) return progress
-      const { step, session, flow } = progress
-      if (step !== 'mfa' || session === undefined || !confirmsByMail(progress, adaptive))
-        return onward(progress)
-      const { accountId, email } = session
-      const order = { flow, accountId, email, token: visitor.token!, visitor }
-      const sent = await adaptive.send(order, context)
-      if (sent.tag === 'locked')
-        return { ...flowPage(token, flow), methods: methodsFor(progress), ...sent }
-      return { tag: 'sent', location: `/auth/mfa?flow=${token}` }
-    },
-
-    async showEnrolment(
-      { flow, visitor }: FlowStep,
-      context: MessageContext,
-    ): Promise<EnrolmentPage | StepRedirect | FlowUnknown> {
-      const progress = await progressIn(tools, flow, visitor.token, context)
-      if ('tag' in progress) return progress
-      if (progress.step !== 'enroll') return onward(progress)
-      const secret = await offered(progress.session!, context)
-      return { tag: 'page', ...enrolmentShown(flow, progress, secret, passkeys) }
-    },
-
-    async enrolSecondFactor(
-      { flow: token, code, visitor }: Coded,
-      context: MessageContext,
-    ): Promise<Outcome<'enrolSecondFactor'>> {
-      const progress = await progressIn(tools, token, visitor.token, context)
-      if ('tag' in progress) return progress
-      const { step, session, flow } = progress
-      if (step !== 'enroll' || session === undefined) return onward(progress)
-      const secret = await offered(session, context)
-      const shown: EnrolmentShown = enrolmentShown(token, progress, secret, passkeys)
-      const timeStep = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
-      const factor = timeStep === null ? null : await sealed(secret)
-      return attempted(tools, progress, session, visitor, context, {
-        shown,
-        proof: {
-          level: 2,
-          amr: amrWith(session, ['otp']),
-          authTime: authTimeOf(session, clock.now()),
-        },
-        async succeed(tx, raised, now) {
-          if (timeStep === null || factor === null) return null
-          const { accountId } = session
-          if (!(await confirmTotp(tx, accountId, factor, timeStep, now))) return null
-          const recoveryCodes = newRecoveryCodes(random)
-          const hashes = recoveryCodes.map((code) => recoveryCodeSha256(accountId, code)!)
-          await replaceRecoveryCodes(tx, accountId, hashes, now)
-          const fields = { outcome: 'success', method: 'totp', enrolled: true }
-          const outcome: Enrolled = {
-            ...flowPage(token, flow),
-            tag: 'enrolled',
-            token: raised.token,
-            recoveryCodes,
-            location: raised.location,
-          }
-          return { newEvents: [verified(session, context, fields)], outcome }
-        },
-      })
-    },
-  }
-
-  /** A code by mail confirms the sign-in, which stays at its level. */
-  function confirm(
-    progress: Progress,
-    session: BrowserSessionRow,
-    shown: FactorShown,
-    typed: string,
-    visitor: FlowStep['visitor'],
-    context: MessageContext,
-  ): Promise<Outcome<'giveSecondFactor'>> {
-    const { accountId, level, authTime } = session
-    const amr = [...new Set([...session.amr, 'otp'])]
-    return attempted(tools, progress, session, visitor, context, {
-      shown,
-      proof: { level, amr, authTime },
-      async succeed(tx, raised, now) {
-        if (!(await adaptive.spend(tx, accountId, visitor.token!, typed, now))) return null
-        const newEvents = [
-          verified(session, context, { outcome: 'success', method: 'mail' }),
-          signedIn(session, context, amr, level),
-        ]
-        return { newEvents, outcome: { ...raised } satisfies SignedIn }
-      },
-    })
-  }
-
-  /** How a code is used up; null when the format is invalid. */
-  async function spending(
-    { accountId }: BrowserSessionRow,
-    factor: TotpFactorRow | undefined,
-    typed: string,
-  ) {
-    const code = digits(typed)
-    if (/^[0-9]{6}$/.test(code)) {
-      if (factor === undefined) return null
-      const secret = await unsealed(factor)
-      const step = totpStepOf(secret, code, clock.nowSecs())
-      secret.fill(0)
-      if (step === null) return null
-      const run = (tx: Transaction, now: Date) => spendTotpStep(tx, accountId, factor.id, step, now)
-      return { method: 'totp', run }
-    }
-    const hash = recoveryCodeSha256(accountId, typed)
-    if (hash === null) return null
-    const run = (tx: Transaction, now: Date) => spendRecoveryCode(tx, accountId, hash, now)
-    return { method: 'recovery_code', run }
-  }
+const factorShown = (
+  { adaptive, passkeys }: Pick<SignInActorTools, 'adaptive' | 'passkeys'>,
+  progress: Progress,
+): FactorShown => {
+  const methods: FactorMethods = confirmsByMail(progress, adaptive)
+    ? { code: 'mail', passkey: false, deviceBound: false }
+    : methodsOf(progress, passkeys)
+  return { ...flowPage(progress.token, progress.flow), methods }
 }
 
-function enrolmentShown(
-  token: string,
+export const showSecondFactor: SignInHandler<'showSecondFactor'> = async (
+  tools,
+  { flow, visitor },
+  context,
+) => {
+  const progress = await progressIn(tools, flow, visitor.token, context)
+  if ('tag' in progress) return progress
+  return progress.step === 'mfa'
+    ? { tag: 'page', ...factorShown(tools, progress) }
+    : onward(progress)
+}
+
+export const giveSecondFactor: SignInHandler<'giveSecondFactor'> = async (
+  tools,
+  { flow, code, visitor },
+  context,
+) => {
+  const progress = await progressIn(tools, flow, visitor.token, context)
+  if ('tag' in progress) return progress
+  const { step, session } = progress
+  if (step !== 'mfa' || session === undefined) return onward(progress)
+  const shown = factorShown(tools, progress)
+  if (shown.methods.code === 'mail')
+    return confirm(tools, progress, session, shown, code, visitor, context)
+  const spend = shown.methods.code === null ? null : await spending(tools, session, code, context)
+  const amr = amrWith(session, ['otp'])
+  return attempted(tools, progress, session, visitor, context, {
+    shown,
+    proof: { level: 2, amr, authTime: authTimeOf(session, tools.clock.now()) },
+    async succeed(tx, raised, now) {
+      if (spend === null || !(await spend.run(tx, now))) return null
+      const newEvents: PersonEvent[] = [
+        verified(session, context, { outcome: 'success', method: spend.method }),
+      ]
+      if (session.pending) newEvents.push(signedIn(session, context, amr, 2))
+      return { newEvents, outcome: { ...raised } satisfies SignedIn }
+    },
+  })
+}
+
+export const requestConfirmationMail: SignInHandler<'requestConfirmationMail'> = async (
+  tools,
+  { flow: token, visitor },
+  context,
+) => {
+  const { adaptive } = tools
+  const progress = await progressIn(tools, token, visitor.token, context)
+  if ('tag' in progress) return progress
+  const { step, session, flow } = progress
+  if (step !== 'mfa' || session === undefined || !confirmsByMail(progress, adaptive))
+    return onward(progress)
+  const { accountId, email } = session
+  const order = { flow, accountId, email, token: visitor.token!, visitor }
+  const sent = await adaptive.send(order, context)
+  return sent.tag === 'locked'
+    ? { ...factorShown(tools, progress), ...sent }
+    : { tag: 'sent', location: `/auth/mfa?flow=${token}` }
+}
+
+export const showEnrolment: SignInHandler<'showEnrolment'> = async (
+  tools,
+  { flow, visitor },
+  context,
+) => {
+  const progress = await progressIn(tools, flow, visitor.token, context)
+  if ('tag' in progress) return progress
+  if (progress.step !== 'enroll') return onward(progress)
+  const { shown } = await enrolmentOf(tools, progress, progress.session!, context)
+  return { tag: 'page', ...shown }
+}
+
+export const enrolSecondFactor: SignInHandler<'enrolSecondFactor'> = async (
+  tools,
+  { flow: token, code, visitor },
+  context,
+) => {
+  const { clock, random } = tools
+  const progress = await progressIn(tools, token, visitor.token, context)
+  if ('tag' in progress) return progress
+  const { step, session, flow } = progress
+  if (step !== 'enroll' || session === undefined) return onward(progress)
+  const { secret, shown } = await enrolmentOf(tools, progress, session, context)
+  const timeStep = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
+  const factor = timeStep === null ? null : await sealedSecret(tools, secret)
+  const amr = amrWith(session, ['otp'])
+  return attempted(tools, progress, session, visitor, context, {
+    shown,
+    proof: { level: 2, amr, authTime: authTimeOf(session, clock.now()) },
+    async succeed(tx, raised, now) {
+      if (timeStep === null || factor === null) return null
+      const { accountId } = session
+      if (!(await confirmTotp(tx, accountId, factor, timeStep, now))) return null
+      const recoveryCodes = await renewRecoveryCodes(tx, random, accountId, now)
+      const fields = { outcome: 'success', method: 'totp', enrolled: true }
+      const { token: raisedToken, location } = raised
+      const page = { ...flowPage(token, flow), token: raisedToken, recoveryCodes, location }
+      const outcome: Enrolled = { ...page, tag: 'enrolled' }
+      return { newEvents: [verified(session, context, fields)], outcome }
+    },
+  })
+}
+
+/** A code by mail confirms the sign-in, which stays at its level. */
+function confirm(
+  tools: SignInActorTools,
   progress: Progress,
-  secret: OfferedSecret,
-  passkeys: boolean,
-): EnrolmentShown {
-  const page = flowPage(token, progress.flow)
-  const methods = offeredMethods(progress, passkeys)
-  return { ...page, methods, ...secretShown(page.tenant.name, secret) }
+  session: BrowserSessionRow,
+  shown: FactorShown,
+  typed: string,
+  visitor: Visitor,
+  context: MessageContext,
+) {
+  const { accountId, level, authTime } = session
+  const amr = [...new Set([...session.amr, 'otp'])]
+  return attempted(tools, progress, session, visitor, context, {
+    shown,
+    proof: { level, amr, authTime },
+    async succeed(tx, raised, now) {
+      if (!(await tools.adaptive.spend(tx, accountId, visitor.token!, typed, now))) return null
+      const newEvents = [
+        verified(session, context, { outcome: 'success', method: 'mail' }),
+        signedIn(session, context, amr, level),
+      ]
+      return { newEvents, outcome: { ...raised } satisfies SignedIn }
+    },
+  })
+}
+
+/** How a code is used up; null when the format is invalid. */
+async function spending(
+  { database, clock, sealer }: SignInActorTools,
+  { accountId }: BrowserSessionRow,
+  typed: string,
+  context: MessageContext,
+) {
+  const factor = await database.system((tx) => findTotpFactor(tx, accountId), context)
+  const code = digits(typed)
+  if (/^[0-9]{6}$/.test(code)) {
+    if (factor === undefined) return null
+    const secret = await unsealedSecret(sealer, factor)
+    const step = totpStepOf(secret, code, clock.nowSecs())
+    secret.fill(0)
+    if (step === null) return null
+    const run = (tx: Transaction, now: Date) => spendTotpStep(tx, accountId, factor.id, step, now)
+    return { method: 'totp', run }
+  }
+  const hash = recoveryCodeSha256(accountId, typed)
+  if (hash === null) return null
+  const run = (tx: Transaction, now: Date) => spendRecoveryCode(tx, accountId, hash, now)
+  return { method: 'recovery_code', run }
+}
+
+async function enrolmentOf(
+  tools: SignInActorTools,
+  progress: Progress,
+  session: BrowserSessionRow,
+  context: MessageContext,
+) {
+  const secret = await offeredSecret(tools, session, context)
+  const page = flowPage(progress.token, progress.flow)
+  const methods = offeredMethods(progress, tools.passkeys)
+  const shown: EnrolmentShown = { ...page, methods, ...secretShown(page.tenant.name, secret) }
+  return { secret, shown }
 }

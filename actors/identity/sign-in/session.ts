@@ -3,14 +3,21 @@ import {
   insertBrowserSession,
   replaceBrowserSession,
 } from '../../../storage/identity/browser-sessions.js'
+import { insertTenantUser } from '../../../storage/identity/tenant-users.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { eventData } from '../../domain/events.js'
 import { rememberVisit } from '../adaptive-mfa/risk.js'
+import { personEvent } from '../sessions/events.js'
 import { sha256 } from '../sessions/flows.js'
 import { lifetimesOf } from '../../domain/tenants/branding.js'
 import type { SignInNeeds } from './flow.js'
 import type { Visitor } from './protocol.js'
 
 export const SESSION_TOKEN_BYTES = 32
+const SUBJECT_BYTES = 24
 
 export type OpenSession = {
   readonly tenantId: string
@@ -74,4 +81,50 @@ export async function openSession(
   const isOwn = elsewhere?.confined !== true
   if (!pending && isOwn) await rememberVisit(tx, adaptiveMfa, accountId, visitor, now)
   return { id, token }
+}
+
+/** Opens the session of a person who has just chosen a password, and appends its event. @returns the new token. */
+export async function openFirstSession(
+  tx: Transaction,
+  tools: Pick<SignInNeeds, 'random' | 'cookies' | 'adaptiveMfa'>,
+  person: Pick<OpenSession, 'tenantId' | 'tenantSettings' | 'accountId'> & { readonly sub: string },
+  visitor: Visitor,
+  { requestId }: MessageContext,
+  now: Date,
+): Promise<string> {
+  const { sub, ...account } = person
+  const amr = ['pwd']
+  const session = await openSession(tx, tools, { ...account, pending: false, amr }, visitor, now)
+  const { tenantId } = account
+  const base = { tenantId, sub, sessionId: session.id, requestId }
+  const event = { ...base, type: 'auth.login.success', fields: { amr, acr: 'aal1' } } as const
+  appendEvents(tx, [personEvent(tools.random, event, now)])
+  return session.token
+}
+
+/** Makes an account a user of the tenant, by its own act, and appends the event. */
+export async function becomeTenantUser(
+  tx: Transaction,
+  random: Random,
+  { tenantId, accountId, email, roles }: NewTenantUser,
+  { requestId }: MessageContext,
+  now: Date,
+): Promise<{ readonly id: string; readonly sub: string }> {
+  const id = random.uuid()
+  const sub = random.token(SUBJECT_BYTES)
+  const user = { id, sub, tenantId, accountId, status: 'active', roles } as const
+  await insertTenantUser(tx, { ...user, fixture: false, createdAt: now })
+  const about = { actor: { type: 'human', id: sub }, resource: { type: 'tenant_user', id } }
+  const fields = { email, status: 'active', fixture: false }
+  const data = eventData({ ...about, requestId }, fields)
+  const event = { id: random.uuid(), tenantId, occurredAt: now, data }
+  appendEvents(tx, [{ ...event, type: 'admin.user.created' }])
+  return { id, sub }
+}
+
+type NewTenantUser = {
+  readonly tenantId: string
+  readonly accountId: string
+  readonly email: string
+  readonly roles: readonly string[]
 }

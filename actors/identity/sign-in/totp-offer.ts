@@ -36,43 +36,46 @@ export type OfferNeeds = {
 }
 type Owner = { readonly id: string; readonly accountId: string; readonly email: string }
 
-export function totpOffers({ database, clock, random, sealer }: OfferNeeds) {
-  function unsealed({ id, secretSealed }: TotpFactorRow): Promise<Uint8Array> {
-    return sealer.open(SYSTEM_TENANT_ID, totpSecretContext(id), secretSealed)
-  }
+export function unsealedSecret(
+  sealer: Sealer,
+  { id, secretSealed }: Pick<TotpFactorRow, 'id' | 'secretSealed'>,
+): Promise<Uint8Array> {
+  return sealer.open(SYSTEM_TENANT_ID, totpSecretContext(id), secretSealed)
+}
 
-  /** The secret offered to a session: the recent one or a new one. */
-  async function offered(
-    { id: sessionId, accountId, email }: Owner,
-    context: MessageContext,
-  ): Promise<OfferedSecret> {
-    const now = clock.now()
-    const since = new Date(now.getTime() - OFFER_MS)
-    // Factors belong to the global account.
-    const recent = await database.system((tx) => findOfferedTotp(tx, accountId, since), context)
-    const offer = (id: string, base: Uint8Array) => ({
-      id,
-      bytes: sessionSecret(base, sessionId),
-      email,
-    })
-    if (recent !== undefined) return offer(recent.id, await unsealed(recent))
-    const id = random.uuid()
-    const fresh = random.bytes(TOTP_SECRET_BYTES)
-    const secretSealed = await sealer.seal(SYSTEM_TENANT_ID, totpSecretContext(id), fresh)
-    const stored = await database.system(
-      (tx) => offerTotp(tx, accountId, { id, secretSealed, createdAt: now }, since),
-      context,
-    )
-    if (stored === undefined) throw new Error('the offered secret was not found')
-    return offer(stored.id, stored.id === id ? fresh : await unsealed(stored))
-  }
+/** The secret offered to a session: the recent one or a new one. */
+export async function offeredSecret(
+  { database, clock, random, sealer }: OfferNeeds,
+  { id: sessionId, accountId, email }: Owner,
+  context: MessageContext,
+): Promise<OfferedSecret> {
+  const now = clock.now()
+  const since = new Date(now.getTime() - OFFER_MS)
+  // Factors belong to the global account.
+  const recent = await database.system((tx) => findOfferedTotp(tx, accountId, since), context)
+  const offer = (id: string, base: Uint8Array) => ({
+    id,
+    bytes: sessionSecret(base, sessionId),
+    email,
+  })
+  if (recent !== undefined) return offer(recent.id, await unsealedSecret(sealer, recent))
+  const id = random.uuid()
+  const fresh = random.bytes(TOTP_SECRET_BYTES)
+  const secretSealed = await sealer.seal(SYSTEM_TENANT_ID, totpSecretContext(id), fresh)
+  const stored = await database.system(
+    (tx) => offerTotp(tx, accountId, { id, secretSealed, createdAt: now }, since),
+    context,
+  )
+  if (stored === undefined) throw new Error('the offered secret was not found')
+  return offer(stored.id, stored.id === id ? fresh : await unsealedSecret(sealer, stored))
+}
 
-  /** The secret as stored after its first code was confirmed. */
-  async function sealed({ id, bytes }: OfferedSecret) {
-    return { id, secretSealed: await sealer.seal(SYSTEM_TENANT_ID, totpSecretContext(id), bytes) }
-  }
-
-  return { offered, sealed, unsealed }
+/** The secret as stored after its first code was confirmed. */
+export async function sealedSecret(
+  { sealer }: Pick<OfferNeeds, 'sealer'>,
+  { id, bytes }: OfferedSecret,
+) {
+  return { id, secretSealed: await sealer.seal(SYSTEM_TENANT_ID, totpSecretContext(id), bytes) }
 }
 
 /**

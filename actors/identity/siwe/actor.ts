@@ -1,16 +1,25 @@
 /** Sign-in with Ethereum: assembles the handlers. */
-import { defineActor } from '../../../runtime/kernel/actor.js'
-import { counter } from '../../platform/metrics.js'
+import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
+import { counted, counter } from '../../platform/metrics.js'
 import { browserSessions } from '../sessions/protocol.js'
 import { adaptiveMfa } from '../adaptive-mfa/risk.js'
 import { lockout } from '../sign-in/lockout.js'
 import { mailQuota } from '../sign-in/mail-quota.js'
 import { tenants } from '../tenants/protocol.js'
-import { siweMessages } from './messages.js'
 import type { SiweNeeds, SiweTools } from './needs.js'
-import { ownWallets } from './own.js'
+import { composeLinkMessage, linkOwnWallet, removeOwnWallet, showNewWallet } from './own.js'
 import { siwe, type SiweProtocol } from './protocol.js'
-import { siweSignIn } from './sign-in.js'
+import { composeSignInMessage, showEthereumSignIn, signInWithEthereum } from './sign-in.js'
+
+const HANDLERS = {
+  showEthereumSignIn,
+  composeSignInMessage,
+  signInWithEthereum: counted('sign_in', signInWithEthereum),
+  showNewWallet,
+  composeLinkMessage,
+  linkOwnWallet: counted('link', linkOwnWallet),
+  removeOwnWallet,
+}
 
 export const siweActor = defineActor<SiweProtocol, SiweNeeds>({
   address: siwe,
@@ -19,33 +28,16 @@ export const siweActor = defineActor<SiweProtocol, SiweNeeds>({
   lane: { removeOwnWallet: ({ session }) => session.accountId },
   // Failures are local to one statement or request. There is no state that a restart would repair.
   supervision: { onFailure: 'resume' },
-  create: (needs) => {
+  create(needs) {
     const { coordination, settings, clock, registry } = needs
-    const tools: SiweTools = {
+    return boundHandlers<SiweProtocol, SiweTools>(HANDLERS, {
       ...needs,
       lockout: lockout(coordination, settings, clock),
       adaptive: adaptiveMfa(needs, mailQuota(coordination, needs.email)),
-    }
-    const messages = siweMessages(tools)
-    const first = siweSignIn(tools, messages)
-    const own = ownWallets(tools, messages)
-    const steps = counter(registry, 'svc_siwe_steps_total', 'Signed messages by outcome.', [
-      'step',
-      'outcome',
-    ])
-    return {
-      ...first,
-      ...own,
-      async signInWithEthereum(message, context) {
-        const reply = await first.signInWithEthereum(message, context)
-        steps.inc({ step: 'sign_in', outcome: reply.tag })
-        return reply
-      },
-      async linkOwnWallet(message, context) {
-        const reply = await own.linkOwnWallet(message, context)
-        steps.inc({ step: 'link', outcome: reply.tag })
-        return reply
-      },
-    }
+      outcomes: counter(registry, 'svc_siwe_steps_total', 'Signed messages by outcome.', [
+        'step',
+        'outcome',
+      ]),
+    })
   },
 })

@@ -26,108 +26,109 @@ const library = () => Promise.all([import('viem/siwe'), import('viem/utils')])
 
 export type Bound = Pick<SiweNonce, 'tenantId' | 'purpose' | 'sessionId'>
 
-export function siweMessages(tools: SiweTools) {
-  const { database, clock, random, siwe, tenants, issuer } = tools
+/** The origin of the page: the issuer's, or that of the tenant's own host. */
+async function originOf(
+  { tenants, issuer }: SiweTools,
+  tenantId: string,
+  host: string,
+  context: MessageContext,
+): Promise<URL> {
+  return new URL(addressAt(issuer, await tenantHostOf(tenants, tenantId, host, context)))
+}
 
-  /** The origin of the page: the issuer's, or that of the tenant's own host. */
-  async function originOf(tenantId: string, host: string, context: MessageContext): Promise<URL> {
-    return new URL(addressAt(issuer, await tenantHostOf(tenants, tenantId, host, context)))
-  }
+const nonceOf = ({ tenantId, purpose, sessionId }: Bound, browser: string, nonce: string) => ({
+  tenantId,
+  purpose,
+  sessionId,
+  nonceSha256: sha256(nonce),
+  browserSha256: sha256(browser),
+})
 
-  const nonceOf = ({ tenantId, purpose, sessionId }: Bound, browser: string, nonce: string) => ({
-    tenantId,
-    purpose,
-    sessionId,
-    nonceSha256: sha256(nonce),
-    browserSha256: sha256(browser),
+/** A message with a fresh nonce, valid for `siwe.message_ttl_secs`. */
+export async function composeMessage(
+  tools: SiweTools,
+  bound: Bound,
+  { browser, host, account, chainId: typed }: MessageOrder,
+  context: MessageContext,
+): Promise<Composed> {
+  const { database, clock, random, siwe } = tools
+  if (!ACCOUNT.test(account)) return { tag: 'refused', why: 'account' }
+  if (!CHAIN_ID.test(typed)) return { tag: 'refused', why: 'chain' }
+  const chainId = Number(typed)
+  if (chainId < 1 || !isChain(siwe, chainId)) return { tag: 'refused', why: 'chain' }
+  const [{ createSiweMessage }, { getAddress }] = await library()
+  const { origin, host: domain } = await originOf(tools, bound.tenantId, host, context)
+  const nonce = Buffer.from(random.bytes(NONCE_BYTES)).toString('hex')
+  const issuedAt = clock.now()
+  const expirationTime = new Date(issuedAt.getTime() + siwe.message_ttl_secs * 1000)
+  const message = createSiweMessage({
+    domain,
+    address: getAddress(account.toLowerCase()),
+    statement: STATEMENT,
+    uri: `${origin}${PATHS[bound.purpose]}`,
+    version: '1',
+    chainId,
+    nonce,
+    issuedAt,
+    expirationTime,
   })
+  const row = { ...nonceOf(bound, browser, nonce), expiresAt: expirationTime }
+  await database.system((tx) => insertSiweNonce(tx, row), context)
+  return { tag: 'message', message }
+}
 
-  return {
-    /** A message with a fresh nonce, valid for `siwe.message_ttl_secs`. */
-    async compose(
-      bound: Bound,
-      { browser, host, account, chainId: typed }: MessageOrder,
-      context: MessageContext,
-    ): Promise<Composed> {
-      if (!ACCOUNT.test(account)) return { tag: 'refused', why: 'account' }
-      if (!CHAIN_ID.test(typed)) return { tag: 'refused', why: 'chain' }
-      const chainId = Number(typed)
-      if (chainId < 1 || !isChain(chainId)) return { tag: 'refused', why: 'chain' }
-      const [{ createSiweMessage }, { getAddress }] = await library()
-      const { origin, host: domain } = await originOf(bound.tenantId, host, context)
-      const nonce = Buffer.from(random.bytes(NONCE_BYTES)).toString('hex')
-      const issuedAt = clock.now()
-      const expirationTime = new Date(issuedAt.getTime() + siwe.message_ttl_secs * 1000)
-      const message = createSiweMessage({
-        domain,
-        address: getAddress(account.toLowerCase()),
-        statement: STATEMENT,
-        uri: `${origin}${PATHS[bound.purpose]}`,
-        version: '1',
-        chainId,
-        nonce,
-        issuedAt,
-        expirationTime,
-      })
-      const row = { ...nonceOf(bound, browser, nonce), expiresAt: expirationTime }
-      await database.system((tx) => insertSiweNonce(tx, row), context)
-      return { tag: 'message', message }
-    },
-
-    /**
-     * The Ethereum account that signed a message of ours, in lower case. The nonce is used up first, whatever the
-     * result. Null when anything is invalid: format, domain, URI, version, chain, times, nonce or signature.
-     */
-    async verify(
-      bound: Bound,
-      { browser, host, message, signature }: Signed,
-      context: MessageContext,
-    ): Promise<string | null> {
-      if (message.length > MESSAGE_LENGTH_MAX || !SIGNATURE.test(signature)) return null
-      const [{ createSiweMessage, parseSiweMessage }, { recoverMessageAddress }] = await library()
-      const read = parseSiweMessage(message)
-      const { nonce, address, chainId, domain, uri, version, issuedAt, expirationTime } = read
-      if (nonce === undefined || address === undefined || chainId === undefined) return null
-      const now = clock.now()
-      const row = nonceOf(bound, browser, nonce)
-      const isOurs = await database.system((tx) => spendSiweNonce(tx, row, now), context)
-      if (!isOurs) return null
-      const own = await originOf(bound.tenantId, host, context)
-      if (domain !== own.host || uri !== `${own.origin}${PATHS[bound.purpose]}`) return null
-      if (version !== '1' || !isChain(chainId) || read.statement !== STATEMENT) return null
-      if (read.scheme !== undefined || read.notBefore !== undefined) return null
-      if (read.resources !== undefined || read.requestId !== undefined) return null
-      if (issuedAt === undefined || expirationTime === undefined) return null
-      const ageMs = now.getTime() - issuedAt.getTime()
-      // The comparisons are false for an invalid date.
-      if (!(ageMs >= -CLOCK_SKEW_MS && ageMs <= siwe.message_ttl_secs * 1000)) return null
-      if (!(expirationTime.getTime() > now.getTime())) return null
-      try {
-        // The parser skips what it does not know. Equal texts leave nothing unread.
-        const canonical = createSiweMessage({
-          ...read,
-          domain,
-          uri,
-          version,
-          nonce,
-          address,
-          chainId,
-        })
-        if (canonical !== message) return null
-        const signer = await recoverMessageAddress({
-          message,
-          signature: signature as `0x${string}`,
-        })
-        return signer.toLowerCase() === address.toLowerCase() ? signer.toLowerCase() : null
-      } catch {
-        return null
-      }
-    },
-  }
-
-  function isChain(chainId: number): boolean {
-    return siwe.chain_ids.length === 0 || siwe.chain_ids.includes(chainId)
+/**
+ * The Ethereum account that signed a message of ours, in lower case. The nonce is used up first, whatever the
+ * result. Null when anything is invalid: format, domain, URI, version, chain, times, nonce or signature.
+ */
+export async function signerOf(
+  tools: SiweTools,
+  bound: Bound,
+  { browser, host, message, signature }: Signed,
+  context: MessageContext,
+): Promise<string | null> {
+  const { database, clock, siwe } = tools
+  if (message.length > MESSAGE_LENGTH_MAX || !SIGNATURE.test(signature)) return null
+  const [{ createSiweMessage, parseSiweMessage }, { recoverMessageAddress }] = await library()
+  const read = parseSiweMessage(message)
+  const { nonce, address, chainId, domain, uri, version, issuedAt, expirationTime } = read
+  if (nonce === undefined || address === undefined || chainId === undefined) return null
+  const now = clock.now()
+  const row = nonceOf(bound, browser, nonce)
+  const isOurs = await database.system((tx) => spendSiweNonce(tx, row, now), context)
+  if (!isOurs) return null
+  const own = await originOf(tools, bound.tenantId, host, context)
+  if (domain !== own.host || uri !== `${own.origin}${PATHS[bound.purpose]}`) return null
+  if (version !== '1' || !isChain(siwe, chainId) || read.statement !== STATEMENT) return null
+  if (read.scheme !== undefined || read.notBefore !== undefined) return null
+  if (read.resources !== undefined || read.requestId !== undefined) return null
+  if (issuedAt === undefined || expirationTime === undefined) return null
+  const ageMs = now.getTime() - issuedAt.getTime()
+  // The comparisons are false for an invalid date.
+  if (!(ageMs >= -CLOCK_SKEW_MS && ageMs <= siwe.message_ttl_secs * 1000)) return null
+  if (!(expirationTime.getTime() > now.getTime())) return null
+  try {
+    // The parser skips what it does not know. Equal texts leave nothing unread.
+    const canonical = createSiweMessage({
+      ...read,
+      domain,
+      uri,
+      version,
+      nonce,
+      address,
+      chainId,
+    })
+    if (canonical !== message) return null
+    const signer = await recoverMessageAddress({
+      message,
+      signature: signature as `0x${string}`,
+    })
+    return signer.toLowerCase() === address.toLowerCase() ? signer.toLowerCase() : null
+  } catch {
+    return null
   }
 }
 
-export type SiweMessages = ReturnType<typeof siweMessages>
+function isChain({ chain_ids: allowed }: SiweTools['siwe'], chainId: number): boolean {
+  return allowed.length === 0 || allowed.includes(chainId)
+}

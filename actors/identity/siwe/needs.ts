@@ -1,11 +1,13 @@
 /** Dependencies of sign-in with Ethereum. */
 import type { Registry } from 'prom-client'
-import type { ActorRef } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, Handler } from '../../../runtime/kernel/actor.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
+import type { CountsOutcomes } from '../../platform/metrics.js'
 import type { AdaptiveMfaSettings } from '../adaptive-mfa/settings.js'
 import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
 import type { SignInNeeds, SignInTools } from '../sign-in/flow.js'
 import type { MailQuotaSettings } from '../sign-in/mail-quota.js'
+import type { SiweProtocol } from './protocol.js'
 import type { SiweSettings } from './settings.js'
 
 export type SiweNeeds = Pick<
@@ -22,4 +24,6 @@ export type SiweNeeds = Pick<
   readonly issuer: string
 }
 
-export type SiweTools = SiweNeeds & Pick<SignInTools, 'lockout' | 'adaptive'>
+export type SiweTools = SiweNeeds & Pick<SignInTools, 'lockout' | 'adaptive'> & CountsOutcomes
+
+export type SiweHandler<K extends keyof SiweProtocol> = Handler<SiweTools, SiweProtocol, K>

@@ -1,88 +1,69 @@
 /** A linked Ethereum account as the first factor. */
-import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { useWallet } from '../../../storage/identity/ways/wallets.js'
-import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { quotaAddress } from '../../domain/quota-address.js'
-import { recordSignInFailure } from '../sessions/events.js'
-import { flowPage, onward, type Progress, progressIn } from '../sign-in/flow.js'
-import { openSessionInFlow } from '../sign-in/login-challenges.js'
-import type { FlowStep } from '../sign-in/protocol.js'
-import type { SiweMessages } from './messages.js'
-import type { SiweTools } from './needs.js'
-import type { SiweProtocol } from './protocol.js'
+import { flowPage, needsFirstFactor, onward, type Progress, progressIn } from '../sign-in/flow.js'
+import { attemptFirstFactor, openSessionInFlow } from '../sign-in/login-challenges.js'
+import { composeMessage, signerOf } from './messages.js'
+import type { SiweHandler } from './needs.js'
 
 /** RFC 8176: proof of possession of a key, of unknown storage. */
 const AMR = ['pop']
 
-type Reply<K extends keyof SiweProtocol> = Promise<SiweProtocol[K]['reply']>
+const bound = ({ flow }: Progress) =>
+  ({ tenantId: flow.tenantId, purpose: 'sign_in', sessionId: null }) as const
 
-export function siweSignIn(tools: SiweTools, { compose, verify }: SiweMessages) {
-  const { database, clock, lockout } = tools
-  const bound = ({ flow }: Progress) =>
-    ({ tenantId: flow.tenantId, purpose: 'sign_in', sessionId: null }) as const
+export const showEthereumSignIn: SiweHandler<'showEthereumSignIn'> = async (
+  tools,
+  { flow, visitor },
+  context,
+) => {
+  const progress = await progressIn(tools, flow, visitor.token, context)
+  if ('tag' in progress) return progress
+  if (!needsFirstFactor(progress)) return onward(progress)
+  return { tag: 'page', ...flowPage(flow, progress.flow) }
+}
 
-  return {
-    async showEthereumSignIn(
-      { flow, visitor }: FlowStep,
-      context: MessageContext,
-    ): Reply<'showEthereumSignIn'> {
-      const progress = await progressIn(tools, flow, visitor.token, context)
-      if ('tag' in progress) return progress
-      if (progress.step !== 'login' && progress.session?.pending !== true) return onward(progress)
-      return { tag: 'page', ...flowPage(flow, progress.flow) }
+export const composeSignInMessage: SiweHandler<'composeSignInMessage'> = async (
+  tools,
+  { flow, visitor, ...order },
+  context,
+) => {
+  const progress = await progressIn(tools, flow, visitor.token, context)
+  return 'tag' in progress ? progress : composeMessage(tools, bound(progress), order, context)
+}
+
+export const signInWithEthereum: SiweHandler<'signInWithEthereum'> = async (
+  tools,
+  { flow: token, visitor, ...signed },
+  context,
+) => {
+  const { database, clock } = tools
+  const progress = await progressIn(tools, token, visitor.token, context)
+  if ('tag' in progress) return progress
+  const { flow } = progress
+  const { tenantId } = flow
+  const { address } = visitor
+  const name = `siwe:${quotaAddress(address)}`
+  let signer = null as string | null
+  const judged = await attemptFirstFactor(
+    tools,
+    { tenantId, factor: 'siwe', name, address },
+    async () => {
+      const account = await signerOf(tools, bound(progress), signed, context)
+      signer = account
+      if (account === null) return { tag: 'wrong' }
+      const found = await database.system(
+        (tx) => useWallet(tx, tenantId, account, clock.now()),
+        context,
+      )
+      return found === undefined ? { tag: 'wrong' } : { tag: 'found', found }
     },
-
-    async composeSignInMessage(
-      { flow, visitor, ...order }: SiweProtocol['composeSignInMessage']['message'],
-      context: MessageContext,
-    ): Reply<'composeSignInMessage'> {
-      const progress = await progressIn(tools, flow, visitor.token, context)
-      return 'tag' in progress ? progress : compose(bound(progress), order, context)
-    },
-
-    async signInWithEthereum(
-      { flow: token, visitor, ...signed }: SiweProtocol['signInWithEthereum']['message'],
-      context: MessageContext,
-    ): Reply<'signInWithEthereum'> {
-      const progress = await progressIn(tools, token, visitor.token, context)
-      if ('tag' in progress) return progress
-      const { flow } = progress
-      const { tenantId } = flow
-      const shown = flowPage(token, flow)
-      const name = `siwe:${quotaAddress(visitor.address)}`
-      const attempted = { name, address: visitor.address, signal: context.signal }
-      try {
-        const judged = await lockout.attempt(attempted, async (attempt) => {
-          const account = await verify(bound(progress), signed, context)
-          const found =
-            account === null
-              ? undefined
-              : await database.system(
-                  (tx) => useWallet(tx, tenantId, account, clock.now()),
-                  context,
-                )
-          if (found !== undefined) {
-            await attempt.succeeded()
-            return { tag: 'found', found } as const
-          }
-          const locked = await attempt.failed()
-          const { address } = visitor
-          await recordSignInFailure(
-            tools,
-            { tenantId, factor: 'siwe', sub: null, locked, address },
-            context,
-          )
-          return { tag: account === null ? 'wrong' : 'unlinked' } as const
-        })
-        if (judged.tag === 'locked') return { ...shown, ...judged }
-        const { outcome } = judged
-        if (outcome.tag !== 'found') return { ...shown, ...outcome }
-        const { found } = outcome
-        return await openSessionInFlow(tools, { flow, token, found, amr: AMR, visitor }, context)
-      } catch (error) {
-        if (error instanceof CoordinationUnavailable) return { tag: 'busy' }
-        throw error
-      }
-    },
-  }
+    context,
+  )
+  if (judged.tag === 'busy') return judged
+  const shown = flowPage(token, flow)
+  if (judged.tag === 'locked') return { ...shown, ...judged }
+  if (judged.tag === 'wrong') return { ...shown, tag: signer === null ? 'wrong' : 'unlinked' }
+  const { found } = judged
+  return openSessionInFlow(tools, { flow, token, found, amr: AMR, visitor }, context)
 }

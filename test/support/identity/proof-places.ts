@@ -4,41 +4,48 @@ import { join } from 'node:path'
 
 /** Calls that add a sign-in method to an account or verify its address, as they appear in the code. */
 const CALLS =
-  /\b(proveMailbox|reclaimUnproved|storePasskey|confirmTotp|replaceRecoveryCodes|insertIdentity|setAccountPassword|setFirstPassword|insertAccount|acceptTenantUser|acceptInvitation|insertPhone|insertWallet)\(\s*tx\b/g
+  /\b(proveMailbox|reclaimUnproved|storePasskey|confirmTotp|replaceRecoveryCodes|renewRecoveryCodes|insertIdentity|setAccountPassword|replacePassword|setFirstPassword|insertAccount|acceptTenantUser|acceptInvitation|insertPhone|insertWallet)\(\s*tx\b/g
 
 /** Each place in the code, and its attacks. */
 export const PLACES: Readonly<Record<string, readonly string[]>> = {
   'actors/identity/accounts/own-factors.ts confirmTotp': ['recovery codes after the proof'],
-  'actors/identity/accounts/own-factors.ts replaceRecoveryCodes': [
-    'recovery codes after the proof',
-  ],
-  'actors/identity/password-recovery/change.ts proveMailbox': ['a mail opened in another browser'],
-  'actors/identity/password-recovery/change.ts setAccountPassword': ['a password after the proof'],
+  'actors/identity/accounts/own-factors.ts renewRecoveryCodes': ['recovery codes after the proof'],
+  'actors/identity/password-recovery/change.ts replacePassword': ['a password after the proof'],
   'actors/identity/password-recovery/invitation.ts acceptTenantUser': ['invitation'],
   'actors/identity/password-recovery/invitation.ts proveMailbox': ['invitation'],
   'actors/identity/password-recovery/invitation.ts setFirstPassword': ['invitation'],
   'actors/identity/password-recovery/reset.ts proveMailbox': ['reset'],
-  'actors/identity/password-recovery/reset.ts setAccountPassword': ['reset'],
-  'actors/identity/password-recovery/sign-up.ts acceptTenantUser': ['a sign-up'],
-  'actors/identity/password-recovery/sign-up.ts insertAccount': ['a sign-up'],
-  'actors/identity/password-recovery/sign-up.ts proveMailbox': ['a sign-up'],
-  'actors/identity/password-recovery/sign-up.ts setFirstPassword': ['a sign-up'],
+  'actors/identity/password-recovery/reset.ts replacePassword': ['reset'],
+  'actors/identity/password-recovery/revocation.ts setAccountPassword': [
+    'reset',
+    'a password after the proof',
+  ],
+  'actors/identity/password-recovery/sign-up-link.ts acceptTenantUser': ['a sign-up'],
+  'actors/identity/password-recovery/sign-up-link.ts insertAccount': ['a sign-up'],
+  'actors/identity/password-recovery/sign-up-link.ts proveMailbox': ['a sign-up'],
+  'actors/identity/password-recovery/sign-up-link.ts setFirstPassword': ['a sign-up'],
+  'actors/identity/password-recovery/verification.ts proveMailbox': [
+    'a mail opened in another browser',
+  ],
   'actors/identity/sign-in/by-mail.ts proveMailbox': ['code', 'link'],
-  'actors/identity/sign-in/invite.ts insertAccount': [
+  'actors/identity/sign-in/invite-letter.ts insertAccount': [
     'an operator invite',
     'an operator invite at once',
   ],
-  'actors/identity/sign-in/invite.ts proveMailbox': ['an operator invite'],
-  'actors/identity/sign-in/invite.ts setFirstPassword': ['an operator invite'],
+  'actors/identity/sign-in/invite-letter.ts proveMailbox': ['an operator invite'],
+  'actors/identity/sign-in/invite-letter.ts setFirstPassword': ['an operator invite'],
   'actors/identity/sign-in/second-factor.ts confirmTotp': ['a passkey after the proof'],
-  'actors/identity/sign-in/second-factor.ts replaceRecoveryCodes': ['a passkey after the proof'],
+  'actors/identity/sign-in/second-factor.ts renewRecoveryCodes': ['a passkey after the proof'],
+  'actors/identity/sign-in/recovery-codes.ts replaceRecoveryCodes': [
+    'recovery codes after the proof',
+  ],
   'actors/identity/phone/own.ts insertPhone': ['a phone number after the proof'],
   'actors/identity/siwe/own.ts insertWallet': ['an Ethereum account after the proof'],
   'actors/identity/guests/address.ts proveMailbox': ['a guest claims the address'],
   'actors/identity/guests/enter.ts insertAccount': ['a guest claims the address'],
   'actors/identity/passkeys/own.ts storePasskey': ['a passkey after the proof'],
-  'actors/identity/passkeys/registration.ts replaceRecoveryCodes': ['a passkey after the proof'],
-  'actors/identity/passkeys/second-factor.ts storePasskey': ['a passkey after the proof'],
+  'actors/identity/passkeys/registration.ts renewRecoveryCodes': ['a passkey after the proof'],
+  'actors/identity/passkeys/enrolment.ts storePasskey': ['a passkey after the proof'],
   'actors/identity/federated-login/complete.ts acceptInvitation': ['a provider of the deployment'],
   'actors/identity/federated-login/complete.ts insertAccount': ['a provider of the deployment'],
   'actors/identity/federated-login/complete.ts insertIdentity': [

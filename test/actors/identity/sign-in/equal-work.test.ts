@@ -84,7 +84,8 @@ const federatedLogin = {
   offered: async () => ({ tag: 'offered', upstreams: [] }),
 } as unknown as ActorRef<FederatedLoginProtocol>
 
-test('a wrong password and an unknown address cost the same work', async (t) => {
+/** The actor of sign-in, at a database and coordination that are watched. */
+function watchedLogin() {
   const clock = systemClock
   const random = systemRandom(clock)
   const options = { clock, log: silentLogger }
@@ -162,10 +163,18 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
     },
     options,
   )
-  t.teardown(async () => {
-    await login.stop()
-    await sessions.stop()
-  })
+  return {
+    login: login.ref,
+    async stop() {
+      await login.stop()
+      await sessions.stop()
+    },
+  }
+}
+
+test('a wrong password and an unknown address cost the same work', async (t) => {
+  const { login, stop } = watchedLogin()
+  t.teardown(stop)
   const made = await workspace(resources)
   const visitor = {
     token: null,
@@ -174,7 +183,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
     browserId: 'a browser',
     languages: '',
   }
-  const page = await login.ref.showSignIn({
+  const page = await login.showSignIn({
     flow: null,
     tenant: { tenantId: made.tenant.id },
     returnTo: null,
@@ -184,7 +193,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
   const traces = []
   for (const email of [made.fixtureUser.email, 'unknown@nowhere.test']) {
     work.length = 0
-    const answer = await login.ref.signIn({
+    const answer = await login.signIn({
       flow: page.flow,
       email,
       password: 'wrong',
@@ -202,7 +211,7 @@ test('a wrong password and an unknown address cost the same work', async (t) => 
   for (const email of [made.fixtureUser.email, 'unknown@nowhere.test']) {
     work.length = 0
     const asker = { browserId: 'b', host: 'auth.svc.example', languages: 'en', visitor }
-    const answer = await login.ref.requestSignInMail({ flow: page.flow, email, ...asker })
+    const answer = await login.requestSignInMail({ flow: page.flow, email, ...asker })
     t.is(answer.tag, 'sent')
     mailed.push([...work])
   }
