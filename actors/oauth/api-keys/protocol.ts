@@ -1,7 +1,7 @@
 /** Messages for the API keys of a tenant. See docs/reference/oauth.md, API keys. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
-import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { ListCursor, Page } from '../../domain/paging.js'
 import { PERSON_SCOPES, type Scope, TENANT_SCOPES } from '../../domain/scopes.js'
 
@@ -109,8 +109,5 @@ export type ApiKeyRefused =
   /** Not a network in CIDR notation, or outside those of the key of the caller. */
   | { readonly tag: 'address_refused'; readonly index: number; readonly detail: string }
 export type ApiKeysFull = { readonly tag: 'full'; readonly most: number }
-export type IdempotencyRefused =
-  | { readonly tag: 'idempotency_mismatch' }
-  | { readonly tag: 'idempotency_in_progress' }
 
 export const apiKeys = address<ApiKeysProtocol>('api-keys', ['listApiKeys', 'readApiKey'])

@@ -7,11 +7,12 @@ import { idempotently } from '../../../storage/platform/idempotency.js'
 import { insertRegistrationToken } from '../../../storage/oauth/client-registration.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { doneBy } from '../../domain/audit.js'
+import type { IdempotencyRefused } from '../../domain/idempotency.js'
 import type { Principal } from '../../domain/principal.js'
 import { resourceScopesFor } from '../clients/resource-scopes.js'
 import { knownScopesWithin } from '../clients/rules.js'
 import { sha256 } from './admission.js'
-import type { CreateToken, IdempotencyRefused, ScopesRefused, TokenCreated } from './protocol.js'
+import type { CreateToken, ScopesRefused, TokenCreated } from './protocol.js'
 
 export const TOKEN_BYTES = 32
 

@@ -1,6 +1,6 @@
 /** Messages of dynamic client registration (RFC 7591) and its management (RFC 7592). */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
-import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { Principal } from '../../domain/principal.js'
 
 export type ClientRegistrationProtocol = {
@@ -73,10 +73,6 @@ export type TokenCreated = {
 }
 /** No requested scope is left. */
 export type ScopesRefused = { readonly tag: 'no_scope_left' }
-/** The control-plane tenant has no clients of its workspaces. */
-export type IdempotencyRefused =
-  | { readonly tag: 'idempotency_mismatch' }
-  | { readonly tag: 'idempotency_in_progress' }
 
 export const clientRegistration = address<ClientRegistrationProtocol>('registration', [
   'readRegistration',

@@ -1,7 +1,7 @@
 /** Messages for the applications (OAuth clients) of a tenant. See docs/reference/oauth.md. */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
-import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { ApplicationId, TenantId } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
 import type { AudienceRefused } from '../api-resources/protocol.js'
@@ -190,9 +190,6 @@ export type AudienceTaken = { readonly tag: 'audience_taken' }
 export type ApplicationRefused =
   | AudienceTaken
   | Extract<AudienceRefused, { tag: 'domain_not_verified' }>
-export type IdempotencyRefused =
-  | { readonly tag: 'idempotency_mismatch' }
-  | { readonly tag: 'idempotency_in_progress' }
 
 export const applications = address<ApplicationsProtocol>('applications', [
   'listApplications',

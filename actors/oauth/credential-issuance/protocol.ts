@@ -2,7 +2,7 @@
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { CredentialConfigurationId } from '../../domain/credentials/catalogue.js'
-import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { ListCursor } from '../../domain/paging.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 import type { Unauthenticated } from '../tokens/protocol.js'
@@ -200,10 +200,6 @@ export type TypeMetadataFound = {
   readonly maxAgeSecs: number
 }
 export type TypeUnknown = { readonly tag: 'unknown' }
-
-export type IdempotencyRefused =
-  | { readonly tag: 'idempotency_mismatch' }
-  | { readonly tag: 'idempotency_in_progress' }
 
 export const credentialIssuance = address<CredentialIssuanceProtocol>('credential-issuance', [
   'listCredentialOffers',

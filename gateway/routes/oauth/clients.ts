@@ -11,6 +11,7 @@ import { presenter } from '../../response/presenter.js'
 import { camelMembers } from '../../../actors/domain/entities/entity.js'
 import { ChangedName, ChosenName } from '../../../actors/domain/entities/names.js'
 import { PageQuery, pageReply, readPage } from '../../request/paging.js'
+import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import { choice, empty, json, problem, type Route, reply, route } from '../../route.js'
 
 const LIST_MAX = 50
@@ -219,13 +220,7 @@ export const applicationRoutes: readonly Route[] = [
       forbidden: beyondCaller,
       audience_taken: audienceTaken,
       domain_not_verified: domainNotVerified,
-      idempotency_mismatch: problem(422, 'unprocessable-content', {
-        detail: 'This idempotency key was used with another body.',
-      }),
-      idempotency_in_progress: problem(409, 'conflict', {
-        detail: 'The first request with this idempotency key is still running.',
-        retryAfterSecs: 1,
-      }),
+      ...idempotencyRefusals,
     },
   }),
   route(applications, 'getApplication', {
