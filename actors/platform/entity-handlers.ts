@@ -5,11 +5,10 @@
 import type { MessageContext } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
-import { appendAudit } from '../../storage/operations/audit.js'
 import type { EntityTable } from '../../storage/platform/portable/entity-table.js'
 import { idempotently } from '../../storage/platform/idempotency.js'
 import type { Database, Transaction } from '../../storage/platform/sql.js'
-import { type AuditOnlyType, audited, type Caller } from '../domain/audit.js'
+import type { AuditOnlyType, Caller } from '../domain/audit.js'
 import {
   type Change,
   changedMembers,
@@ -23,6 +22,7 @@ import { ChosenName } from '../domain/entities/names.js'
 import { isUuid } from '../domain/ids.js'
 import { changedName, refusedName } from '../domain/shown-names.js'
 import { page } from './paging.js'
+import { recordAudit } from './record-audit.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
 type Conflict = { readonly tag: 'conflict' }
@@ -157,7 +157,7 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
 
 /** Writes the audit event of a write: `before` is null for a new row, `row` for a deleted one. */
 function recorderOf<M extends Members, Refused>(
-  { clock, random }: Needs,
+  needs: Needs,
   { entity, auditOf, powersOf = () => ({}), auditOfChange }: EntityRules<M, Refused>,
 ) {
   const eventOf = (row: Row<M> | null, before: Row<M> | null) => {
@@ -170,16 +170,14 @@ function recorderOf<M extends Members, Refused>(
   return (
     tx: Transaction,
     caller: Caller,
-    { requestId }: MessageContext,
+    context: MessageContext,
     row: Row<M> | null,
     before: Row<M> | null,
   ) => {
     const [verb, data] = eventOf(row, before)
-    const { tenantId, id } = (row ?? before)!
     const type = `admin.${entity.name}.${verb}` as AuditOnlyType
-    const resource = { type: entity.name, id }
-    const event = { id: random.uuid(), tenantId, type, occurredAt: clock.now(), resource }
-    appendAudit(tx, [audited(caller, { ...event, requestId, data })])
+    const resource = { type: entity.name, id: (row ?? before)!.id }
+    recordAudit(needs, tx, caller, context, { type, resource, data })
   }
 }
 

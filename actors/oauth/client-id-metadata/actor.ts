@@ -6,11 +6,10 @@ import {
   deleteObservedClient,
   listObservedClients,
 } from '../../../storage/oauth/observed-clients.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import { audited } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
-import { page } from '../../platform/paging.js'
+import { pageOf } from '../../platform/paging.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
 import { observedClients, type ObservedClientsProtocol } from './protocol.js'
 
@@ -28,35 +27,26 @@ export const observedClientsActor = defineActor<ObservedClientsProtocol, Observe
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: ({ database, clock, random, tokens }) => ({
-    async listObservedClients({ tenantId, limit, after }, { signal }) {
-      const rows = await database.tenant(
-        tenantId,
-        (tx) => listObservedClients(tx, tenantId, limit + 1, after, clock.now()),
-        { signal },
+    async listObservedClients({ tenantId, ...asked }, context) {
+      const { items, next } = await pageOf({ database }, tenantId, asked, context, (...page) =>
+        listObservedClients(...page, clock.now()),
       )
-      const { items, next } = page(rows, limit)
       return { tag: 'listed', clients: items, next }
     },
 
-    async deleteObservedClient({ caller, id }, { requestId }) {
+    async deleteObservedClient({ caller, id }, context) {
       if (!isUuid(id)) return { tag: 'unknown' }
       const { tenantId } = caller.principal
       // Ignores the request's abort signal: a client that disconnects must not prevent the revocation.
       const deleted = await database.tenant(tenantId, async (tx) => {
-        const now = clock.now()
-        const found = await deleteObservedClient(tx, tenantId, id, now)
+        const found = await deleteObservedClient(tx, tenantId, id, clock.now())
         if (found === undefined) return undefined
-        appendAudit(tx, [
-          audited(caller, {
-            id: random.uuid(),
-            tenantId,
-            type: 'admin.observed_client.deleted',
-            occurredAt: now,
-            resource: { type: 'client', id: found.clientId },
-            requestId,
-            data: { client_id: found.clientId, grants_ended: found.families.length },
-          }),
-        ])
+        const { clientId, families } = found
+        recordAudit({ clock, random }, tx, caller, context, {
+          type: 'admin.observed_client.deleted',
+          resource: { type: 'client', id: clientId },
+          data: { client_id: clientId, grants_ended: families.length },
+        })
         return found
       })
       if (deleted === undefined) return { tag: 'unknown' }

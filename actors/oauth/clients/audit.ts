@@ -1,37 +1,22 @@
 /** Audit entries of application management. */
-import type { Random } from '../../../runtime/kernel/random.js'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { ApplicationRow } from '../../../storage/oauth/applications.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { audited, type Caller } from '../../domain/audit.js'
+import type { Caller } from '../../domain/audit.js'
+import { recordAudit } from '../../platform/record-audit.js'
 
-/** An `admin.application.*` action. `data` never contains a secret. */
-export type ApplicationAction = {
-  readonly did: 'created' | 'updated' | 'deleted' | 'secret_rotated'
-  readonly application: ApplicationRow
-  readonly data: Readonly<Record<string, unknown>>
-  readonly occurredAt: Date
-}
-
+/** Writes an `admin.application.*` event. `data` never contains a secret. */
 export function recordAction(
+  needs: Parameters<typeof recordAudit>[0],
   tx: Transaction,
-  random: Random,
   caller: Caller,
-  requestId: string | undefined,
-  { did, application, data, occurredAt }: ApplicationAction,
+  context: MessageContext,
+  did: 'created' | 'updated' | 'deleted' | 'secret_rotated',
+  { id }: ApplicationRow,
+  data: Readonly<Record<string, unknown>>,
 ): void {
-  const { tenantId, id } = application
-  appendAudit(tx, [
-    audited(caller, {
-      id: random.uuid(),
-      tenantId,
-      type: `admin.application.${did}`,
-      occurredAt,
-      resource: { type: 'application', id },
-      requestId,
-      data,
-    }),
-  ])
+  const resource = { type: 'application', id }
+  recordAudit(needs, tx, caller, context, { type: `admin.application.${did}`, resource, data })
 }
 
 /** The members that show in the audit log what an application may do. */

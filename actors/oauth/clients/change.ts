@@ -21,8 +21,7 @@ export const deleteApplication: Handling<'deleteApplication'> = (needs, message,
   changing(needs, message, context, async (tx, application) => {
     await removeApplication(tx, application.tenantId, application.id)
     const data = { name: application.name }
-    const action = { did: 'deleted', application, data, occurredAt: needs.clock.now() } as const
-    recordAction(tx, needs.random, message.caller, context.requestId, action)
+    recordAction(needs, tx, message.caller, context, 'deleted', application, data)
     return { tag: 'removed' } as const
   })
 
@@ -51,8 +50,7 @@ export const rotateApplicationSecret: Handling<'rotateApplicationSecret'> = (
       othersUntil: new Date(now.getTime() + overlapSecs * 1000),
     })
     const data = { overlap_secs: overlapSecs }
-    const action = { did: 'secret_rotated', application: row, data, occurredAt: now } as const
-    recordAction(tx, random, caller, context.requestId, action)
+    recordAction(needs, tx, caller, context, 'secret_rotated', row, data)
     return { tag: 'rotated', clientId: id, clientSecret: secret, rotatedAt: now }
   })
 

@@ -33,7 +33,6 @@ import { clientKind, draftFault, scopesBeyond } from './rules.js'
 
 export const createApplication: Handling<'createApplication'> = async (needs, message, context) => {
   const { caller, draft, idempotency } = message
-  const { signal, requestId } = context
   const refusal = await refusalOf(needs, caller, draft, null, context)
   if (refusal !== null) return refusal
   return orTaken(
@@ -43,10 +42,10 @@ export const createApplication: Handling<'createApplication'> = async (needs, me
         idempotently(
           tx,
           idempotency,
-          () => insert(needs, tx, message, requestId),
+          () => insert(needs, tx, message, context),
           (created) => ({ ...created, clientSecret: null }),
         ),
-      { signal },
+      { signal: context.signal },
     ),
   )
 }
@@ -60,9 +59,7 @@ export const replaceApplication: Handling<'replaceApplication'> = async (
   const refusal = await refusalOf(needs, caller, draft, applicationId, context)
   if (refusal !== null) return refusal
   return orTaken(
-    changing(needs, message, context, (tx, row) =>
-      replaceLocked(needs, tx, row, message, context.requestId),
-    ),
+    changing(needs, message, context, (tx, row) => replaceLocked(needs, tx, row, message, context)),
   )
 }
 
@@ -104,27 +101,25 @@ const orTaken = <T>(write: Promise<T>): Promise<T | { readonly tag: 'audience_ta
 
 /** Inserts the application. Only the outcome contains its secret. */
 async function insert(
-  { clock, random }: ApplicationsNeeds,
+  needs: ApplicationsNeeds,
   tx: Transaction,
   { caller, draft }: CreateApplication,
-  requestId: string | undefined,
+  context: MessageContext,
 ): Promise<ApplicationCreated> {
+  const { clock, random } = needs
   const kind = clientKind(draft)!
   const secret = needsSecret(kind) ? newClientSecret(random) : null
-  const now = clock.now()
   const application = await insertApplication(tx, {
     ...kind,
     id: random.uuid(),
     tenantId: caller.principal.tenantId,
     name: draft.name,
     redirectUris: [...draft.redirectUris],
-    createdAt: now,
+    createdAt: clock.now(),
     secretSha256: secret?.sha256 ?? null,
     ...optionalMembers(draft),
   })
-  const data = powersOf(application)
-  const action = { did: 'created', application, data, occurredAt: now } as const
-  recordAction(tx, random, caller, requestId, action)
+  recordAction(needs, tx, caller, context, 'created', application, powersOf(application))
   return {
     tag: 'created',
     application: toApplication(application),
@@ -138,13 +133,12 @@ async function replaceLocked(
   tx: Transaction,
   before: ApplicationRow,
   { caller, draft, status }: ReplaceApplication,
-  requestId: string | undefined,
+  context: MessageContext,
 ): Promise<ApplicationReplaced | ApplicationInvalid> {
   const name = changedName(draft.name, before.name)
   if (name === null) return { ...refusedName('/name'), error: 'bad_request' }
   const kind = clientKind(draft, before)!
   const clientSecret = await changeSecret(needs, tx, before, needsSecret(kind))
-  const now = needs.clock.now()
   const row = await updateApplication(
     tx,
     {
@@ -153,14 +147,13 @@ async function replaceLocked(
       tenantId: before.tenantId,
       name,
       redirectUris: [...draft.redirectUris],
-      updatedAt: now,
+      updatedAt: needs.clock.now(),
       ...stated({ status }),
       ...optionalMembers(draft),
     },
     before,
   )
   const data = { changed: changedMembers(before, row), ...powersOf(row) }
-  const action = { did: 'updated', application: row, data, occurredAt: now } as const
-  recordAction(tx, needs.random, caller, requestId, action)
+  recordAction(needs, tx, caller, context, 'updated', row, data)
   return { tag: 'replaced', application: toApplication(row), clientSecret }
 }

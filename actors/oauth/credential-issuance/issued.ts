@@ -6,10 +6,9 @@ import {
   issuedCredentialsOfTenant,
 } from '../../../storage/oauth/credential-issuance.js'
 import { statusListUri } from '../../../storage/oauth/status-lists.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
-import { audited } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import { pageOf } from '../../platform/paging.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import type { IssuedRecord } from './protocol.js'
 import type { Handling } from './tools.js'
 
@@ -24,34 +23,28 @@ export const listIssuedCredentials: Handling<'listIssuedCredentials'> = async (
 }
 
 export const revokeIssuedCredential: Handling<'revokeIssuedCredential'> = async (
-  { database, clock, random, baseUrl },
+  tools,
   { caller, credentialId },
-  { signal, requestId },
+  context,
 ) => {
+  const { database, clock, baseUrl } = tools
   const { tenantId } = caller.principal
   if (!isUuid(credentialId)) return { tag: 'unknown' }
   const row = await database.tenant(
     tenantId,
     async (tx) => {
-      const now = clock.now()
-      const revoked = await endIssuedCredential(tx, tenantId, credentialId, now)
+      const revoked = await endIssuedCredential(tx, tenantId, credentialId, clock.now())
       // A second request changes nothing and gets the same answer.
       if (revoked === undefined) return findIssuedCredential(tx, tenantId, credentialId)
       const { id, configurationId, userId } = revoked
-      appendAudit(tx, [
-        audited(caller, {
-          id: random.uuid(),
-          tenantId,
-          type: 'admin.credential.revoked',
-          occurredAt: now,
-          resource: { type: 'credential', id },
-          requestId,
-          data: { credential_configuration_id: configurationId, user_id: userId },
-        }),
-      ])
+      recordAudit(tools, tx, caller, context, {
+        type: 'admin.credential.revoked',
+        resource: { type: 'credential', id },
+        data: { credential_configuration_id: configurationId, user_id: userId },
+      })
       return revoked
     },
-    { signal },
+    { signal: context.signal },
   )
   return row === undefined ? { tag: 'unknown' } : { tag: 'found', record: recordOf(baseUrl, row) }
 }

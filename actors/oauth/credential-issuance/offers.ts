@@ -1,4 +1,5 @@
 /** Credential offers, as a tenant makes them and as a wallet reads them (OpenID4VCI section 4). */
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
   type CredentialOfferRow,
@@ -12,10 +13,8 @@ import {
   holdCredentialDelegation,
   holdCredentialPerson,
 } from '../../../storage/oauth/credential-issuance.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { audited } from '../../domain/audit.js'
 import {
   codeOfOffer,
   isOfferHandle,
@@ -30,6 +29,7 @@ import {
 import { isUuid } from '../../domain/ids.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { pageOf } from '../../platform/paging.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { PRE_AUTHORIZED_CODE } from '../tokens/protocol.js'
 import type { Issuer } from './issuers.js'
 import type {
@@ -62,7 +62,7 @@ export const createCredentialOffer: Handling<'createCredentialOffer'> = async (
       idempotently<OfferCreated | OfferRefused, OfferCreated>(
         tx,
         message.idempotency,
-        () => insert(tools, tx, message, issuer, context.requestId),
+        () => insert(tools, tx, message, issuer, context),
         (made) => (made.tag === 'created' ? { ...made, secrets: null } : undefined),
       ),
     { signal: context.signal },
@@ -94,31 +94,25 @@ export const getCredentialOffer: Handling<'getCredentialOffer'> = async (
 }
 
 export const deleteCredentialOffer: Handling<'deleteCredentialOffer'> = async (
-  { database, clock, random },
+  tools,
   { caller, offerId },
-  { requestId, signal },
+  context,
 ) => {
   const { tenantId } = caller.principal
   if (!isUuid(offerId)) return UNKNOWN
-  return database.tenant(
+  return tools.database.tenant(
     tenantId,
     async (tx) => {
       const row = await removeCredentialOffer(tx, tenantId, offerId)
       if (row === undefined) return UNKNOWN
-      appendAudit(tx, [
-        audited(caller, {
-          id: random.uuid(),
-          tenantId,
-          type: 'admin.credential_offer.deleted',
-          occurredAt: clock.now(),
-          resource: { type: 'credential_offer', id: row.id },
-          requestId,
-          data: { credential_configuration_id: row.configurationId, user_id: row.userId },
-        }),
-      ])
+      recordAudit(tools, tx, caller, context, {
+        type: 'admin.credential_offer.deleted',
+        resource: { type: 'credential_offer', id: row.id },
+        data: { credential_configuration_id: row.configurationId, user_id: row.userId },
+      })
       return { tag: 'deleted' } as const
     },
-    { signal },
+    { signal: context.signal },
   )
 }
 
@@ -201,7 +195,7 @@ async function insert(
   tx: Transaction,
   message: CreateOffer,
   issuer: Issuer,
-  requestId: string | undefined,
+  context: MessageContext,
 ): Promise<OfferCreated | OfferRefused> {
   const { clock, random, baseUrl, settings } = tools
   const { caller, configurationId, grant } = message
@@ -230,17 +224,11 @@ async function insert(
     handleSha256: offerSecretSha256(handle),
     codeSha256: offerSecretSha256(codeOfOffer(grant, handle)),
   })
-  appendAudit(tx, [
-    audited(caller, {
-      id: random.uuid(),
-      tenantId,
-      type: 'admin.credential_offer.created',
-      occurredAt: now,
-      resource: { type: 'credential_offer', id },
-      requestId,
-      data: { credential_configuration_id: configurationId, user_id: subject.userId, grant },
-    }),
-  ])
+  recordAudit(tools, tx, caller, context, {
+    type: 'admin.credential_offer.created',
+    resource: { type: 'credential_offer', id },
+    data: { credential_configuration_id: configurationId, user_id: subject.userId, grant },
+  })
   const secrets = { ...secretsOf(baseUrl, offer, handle), txCode }
   const row = { ...offer, status: 'offered' as const }
   return { tag: 'created', record: recordOf(row, now), secrets, replayed: false }

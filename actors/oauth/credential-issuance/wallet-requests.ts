@@ -1,13 +1,12 @@
 /** What wallets request: nonces, credentials, notifications and type metadata (OpenID4VCI sections 7, 8 and 11). */
 import { createHash } from 'node:crypto'
 import { recordNotification } from '../../../storage/oauth/credential-issuance.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
-import { audited } from '../../domain/audit.js'
 import { ANONYMOUS_CLIENT, isCredentialConfiguration } from '../../domain/credentials/catalogue.js'
 import { typeMetadata } from '../../domain/credentials/configurations.js'
 import { isUuid } from '../../domain/ids.js'
 import type { ImportedKey } from '../../platform/jose/jwk.js'
 import { parseStrictJson } from '../../platform/jose/strict-json.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { issueCredentials } from './issue.js'
 import type { Issuer } from './issuers.js'
 import { readProofs, verifyProof } from './key-proofs.js'
@@ -64,7 +63,6 @@ export const notifyRootCredentialIssuer: Handling<'notifyRootCredentialIssuer'> 
   request,
   context,
 ) => {
-  const { database, clock, random } = tools
   const issuer = await tools.issuers.bySlug(request.tenantSlug, context)
   if (issuer === null) return { tag: 'not_enabled' }
   const token = await walletToken(tools, issuer, request, context)
@@ -73,23 +71,17 @@ export const notifyRootCredentialIssuer: Handling<'notifyRootCredentialIssuer'> 
   if ('tag' in read) return read
   const { principal } = token
   const { tenantId, subject } = principal
-  const known = await database.tenant(
+  const known = await tools.database.tenant(
     tenantId,
     async (tx) => {
       const { ids, changed } = await recordNotification(tx, tenantId, { subject, ...read })
       const caller = { principal, address: request.address }
       if (changed)
-        appendAudit(tx, [
-          audited(caller, {
-            id: random.uuid(),
-            tenantId,
-            type: 'credential.notification',
-            occurredAt: clock.now(),
-            resource: { type: 'credential', id: ids[0]! },
-            requestId: context.requestId,
-            data: { event: read.event, credential_ids: ids },
-          }),
-        ])
+        recordAudit(tools, tx, caller, context, {
+          type: 'credential.notification',
+          resource: { type: 'credential', id: ids[0]! },
+          data: { event: read.event, credential_ids: ids },
+        })
       return ids.length > 0
     },
     { signal: context.signal },
