@@ -1,29 +1,10 @@
 /** Credentials of the vault. Secrets are sealed and unsealed by the callers. */
+import type { Credential } from '../../actors/domain/entities/vault.js'
 import { allRows, firstRow, onlyRow, type Transaction } from '../platform/sql.js'
 
-export type CredentialType = 'oauth2' | 'api_key' | 'ssh_key' | 'ssh_ca' | 'custom'
-
-export type VaultCredentialRow = {
-  id: string
-  tenantId: string
-  tenantName: string
-  ownerType: 'human' | 'agent' | 'service'
-  ownerId: string
-  provider: string
-  credentialType: CredentialType
-  label: string
-  authScheme: string
-  allowedHosts: string[]
-  nonExportable: boolean
-  status: 'active' | 'revoked'
-  metadata: Record<string, unknown>
-  /** The TrustedUserCAKeys line of an ssh_ca, null for other types. */
-  caPublicKey: string | null
-  /** The oauth2 credential whose access token is the secret; null with a secret of its own. */
-  tokenOf: string | null
-  createdAt: Date
-  updatedAt: Date
-  lastUsedAt: Date | null
+export type VaultCredentialRow = Credential & {
+  readonly ownerType: 'human' | 'agent' | 'service'
+  readonly ownerId: string
 }
 
 /** With the sealed secret; null when revoked, and with `tokenOf`. */

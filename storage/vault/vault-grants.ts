@@ -1,6 +1,6 @@
 /** Grants: who may use a credential, with which limits, until when. */
+import type { CredentialType, Grant } from '../../actors/domain/entities/vault.js'
 import { allRows, onlyRow, type Transaction } from '../platform/sql.js'
-import type { CredentialType } from './vault-credentials.js'
 
 /** Properties of the credential at the time of the grant. */
 export type CapabilitySnapshot = {
@@ -10,24 +10,11 @@ export type CapabilitySnapshot = {
   readonly non_exportable: boolean
 }
 
-export type VaultGrantRow = {
-  id: string
-  tenantId: string
-  credentialId: string
-  granteeType: 'agent' | 'delegation'
-  granteeId: string
-  capabilities: string[]
-  snapshot: CapabilitySnapshot
-  methods: string[] | null
-  pathPrefixes: string[] | null
-  allowRange: boolean
-  maxRequests: number | null
-  maxBytes: number | null
+export type VaultGrantRow = Omit<Grant, 'status'> & {
+  readonly tenantId: string
+  readonly snapshot: CapabilitySnapshot
   /** When its limit of bytes has cut a call. */
-  spentAt: Date | null
-  expiresAt: Date | null
-  createdAt: Date
-  revokedAt: Date | null
+  readonly spentAt: Date | null
 }
 
 export const insertVaultGrant = (

@@ -1,20 +1,13 @@
 /** Leases: grants to an agent with a byte budget. */
+import type { Lease } from '../../actors/domain/entities/vault.js'
 import { allRows, onlyRow, type Transaction } from '../platform/sql.js'
 import type { CapabilitySnapshot } from './vault-grants.js'
 
-export type VaultLeaseRow = {
-  id: string
-  tenantId: string
-  credentialId: string
-  recipientId: string
-  snapshot: CapabilitySnapshot
-  byteBudget: number
-  bytesUsed: number
+export type VaultLeaseRow = Omit<Lease, 'status'> & {
+  readonly tenantId: string
+  readonly snapshot: CapabilitySnapshot
   /** When its budget has cut a call. */
-  spentAt: Date | null
-  expiresAt: Date | null
-  createdAt: Date
-  revokedAt: Date | null
+  readonly spentAt: Date | null
 }
 
 export const insertVaultLease = (

@@ -1,4 +1,5 @@
 /** Webhook deliveries and their attempts. Each event and subscription has exactly one delivery. */
+import type { Attempt, Delivery, DeliveryStatus } from '../../actors/domain/entities/webhooks.js'
 import {
   allRows,
   changedRows,
@@ -8,32 +9,7 @@ import {
   type Transaction,
 } from '../platform/sql.js'
 
-export type DeliveryStatus = 'pending' | 'retrying' | 'succeeded' | 'failed'
-
-export type AttemptRow = {
-  attemptedAt: Date
-  responseStatus: number | null
-  durationMs: number
-  error: string | null
-}
-
-export type DeliveryRow = {
-  id: string
-  tenantId: string
-  webhookId: string
-  eventId: string
-  eventType: string
-  status: DeliveryStatus
-  attemptCount: number
-  maxAttempts: number
-  responseStatus: number | null
-  error: string | null
-  durationMs: number | null
-  nextAttemptAt: Date | null
-  lastAttemptAt: Date | null
-  deliveredAt: Date | null
-  createdAt: Date
-}
+export type DeliveryRow = Omit<Delivery, 'attempts'> & { readonly tenantId: string }
 
 export type NewDelivery = {
   readonly id: string
@@ -165,7 +141,7 @@ export function selectingDueOf(webhookId: string, isMany: boolean): Statement {
   }
 }
 
-export type AttemptRecord = AttemptRow & {
+export type AttemptRecord = Attempt & {
   readonly tenantId: string
   readonly deliveryId: string
   readonly status: 'succeeded' | 'retrying' | 'failed'
@@ -299,8 +275,8 @@ export async function attemptsOf(
   tx: Transaction,
   tenantId: string,
   deliveryIds: readonly string[],
-): Promise<Map<string, AttemptRow[]>> {
-  const { rows } = await tx.query<AttemptRow & { deliveryId: string }>({
+): Promise<Map<string, Attempt[]>> {
+  const { rows } = await tx.query<Attempt & { deliveryId: string }>({
     name: 'delivery.attempts',
     text: `select delivery_id as "deliveryId", attempted_at as "attemptedAt",
              response_status as "responseStatus", duration_ms as "durationMs", error
@@ -308,7 +284,7 @@ export async function attemptsOf(
            order by delivery_id, number`,
     values: [tenantId, deliveryIds],
   })
-  const found = new Map<string, AttemptRow[]>()
+  const found = new Map<string, Attempt[]>()
   for (const { deliveryId, ...attempt } of rows) {
     const attempts = found.get(deliveryId)
     if (attempts === undefined) found.set(deliveryId, [attempt])

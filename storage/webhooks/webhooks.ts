@@ -1,5 +1,6 @@
 /** Webhook subscriptions and their encrypted secrets. docs/reference/webhooks.md, Subscriptions. */
 import { createHash } from 'node:crypto'
+import type { Webhook } from '../../actors/domain/entities/webhooks.js'
 import { numberEvents } from '../platform/event-numbers.js'
 import { tenantInForce } from '../platform/in-force.js'
 import { lockUntilEnd } from '../platform/portable/locks.js'
@@ -11,18 +12,6 @@ import {
   type Statement,
   type Transaction,
 } from '../platform/sql.js'
-
-export type WebhookRow = {
-  id: string
-  tenantId: string
-  url: string
-  eventTypes: string[]
-  description: string
-  active: boolean
-  secretLastRotatedAt: Date
-  createdAt: Date
-  updatedAt: Date
-}
 
 /** The valid secrets, encrypted with `webhookSecretContext` as context. */
 export type SealedSecrets = {
@@ -51,15 +40,15 @@ export function webhookSecretContext(webhookId: string): string {
  */
 export async function insertWebhook(
   tx: Transaction,
-  row: Omit<WebhookRow, 'secretLastRotatedAt' | 'updatedAt'> & {
+  row: Omit<Webhook, 'secretLastRotatedAt' | 'updatedAt'> & {
     secret: Uint8Array
     secretHint?: number
   },
   max: number,
-): Promise<WebhookRow | undefined> {
+): Promise<Webhook | undefined> {
   await lockUntilEnd(tx, { kind: 'webhooks', tenantId: row.tenantId })
   await numberEvents(tx, row.tenantId)
-  return firstRow<WebhookRow>(tx, {
+  return firstRow<Webhook>(tx, {
     name: 'webhook.insert',
     text: `with made as (
              insert into webhooks (tenant_id, id, url, event_types, description, active, secret,
@@ -86,7 +75,7 @@ export async function insertWebhook(
 }
 
 export const findWebhook = (tx: Transaction, tenantId: string, id: string) =>
-  firstRow<WebhookRow>(tx, {
+  firstRow<Webhook>(tx, {
     name: 'webhook.find',
     text: `select ${COLUMNS} from webhooks
            where tenant_id = $1 and id = $2 and deleted_at is null`,
@@ -100,7 +89,7 @@ export const selectWebhooks = (
   limit: number,
   after: { createdAt: Date; id: string } | null,
 ) =>
-  allRows<WebhookRow>(tx, {
+  allRows<Webhook>(tx, {
     name: 'webhook.list',
     text: `select ${COLUMNS} from webhooks
            where tenant_id = $1 and deleted_at is null
@@ -110,7 +99,7 @@ export const selectWebhooks = (
   })
 
 export type WebhookChange = Pick<
-  WebhookRow,
+  Webhook,
   'tenantId' | 'id' | 'url' | 'eventTypes' | 'description' | 'active'
 > & { now: Date }
 
@@ -118,9 +107,9 @@ export type WebhookChange = Pick<
 export async function changeWebhook(
   tx: Transaction,
   change: WebhookChange,
-): Promise<WebhookRow | undefined> {
+): Promise<Webhook | undefined> {
   await numberEvents(tx, change.tenantId)
-  return firstRow<WebhookRow>(tx, {
+  return firstRow<Webhook>(tx, {
     name: 'webhook.replace',
     text: `with changed as (
              update webhooks set url = $3, event_types = $4, description = $5, active = $6,
@@ -202,7 +191,7 @@ export const replaceWebhookSecret = (
     previousUntil: Date
   },
 ) =>
-  firstRow<WebhookRow>(tx, {
+  firstRow<Webhook>(tx, {
     name: 'webhook.rotate_secret',
     text: `update webhooks set previous_secret = secret, previous_secret_expires_at = $5,
              previous_secret_hint = secret_hint, secret = $3, secret_hint = $6,
@@ -266,14 +255,14 @@ export async function storeHint(tx: Transaction, id: string, hint: number): Prom
 
 /** The active subscriptions of these tenants. For the fan-out, which crosses tenants. */
 export const activeWebhooks = (tx: Transaction, tenantIds: readonly string[]) =>
-  allRows<Pick<WebhookRow, 'tenantId' | 'id' | 'eventTypes'>>(tx, {
+  allRows<Pick<Webhook, 'tenantId' | 'id' | 'eventTypes'>>(tx, {
     name: 'webhook.active',
     text: `select tenant_id as "tenantId", id, event_types as "eventTypes" from webhooks
            where tenant_id = any($1::uuid[]) and active and deleted_at is null`,
     values: [tenantIds],
   })
 
-export type WebhookTarget = Pick<WebhookRow, 'tenantId' | 'id' | 'url' | 'active'> & {
+export type WebhookTarget = Pick<Webhook, 'tenantId' | 'id' | 'url' | 'active'> & {
   /** The tenant is suspended: due deliveries wait. */
   paused: boolean
   secret: Uint8Array | null

@@ -22,13 +22,13 @@ import type {
   CredentialCreated,
   CredentialFound,
   CredentialRevoked,
-  CredentialType,
   OwnerRefused,
   RotateCredential,
   UnknownCredential,
   VaultFull,
   VaultInvalid,
 } from './protocol.js'
+import type { CredentialType } from '../../domain/entities/vault.js'
 import { denied, ownerRefusal } from './ownership.js'
 import { changing } from './read.js'
 import { credentialOf } from './records.js'

@@ -6,6 +6,13 @@ import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
 import type { ListCursor } from '../../domain/paging.js'
+import type {
+  Capability,
+  Credential,
+  CredentialType,
+  Grant,
+  Lease,
+} from '../../domain/entities/vault.js'
 
 export type VaultProtocol = {
   /**
@@ -37,31 +44,6 @@ export type VaultProtocol = {
   listVaultLeases: Ask<ListOfCredential, LeasesListed | UnknownCredential>
   createVaultLease: Ask<CreateLease, LeaseCreated | GrantingRefused>
   revokeVaultLease: Ask<RevokeLease, LeaseRevoked | UnknownLease>
-}
-
-export const CREDENTIAL_TYPES = ['oauth2', 'api_key', 'ssh_key', 'ssh_ca', 'custom'] as const
-export type CredentialType = (typeof CREDENTIAL_TYPES)[number]
-
-/** A credential as the API shows it, without its secret. */
-export type Credential = {
-  readonly id: string
-  readonly tenantId: TenantId
-  readonly tenantName: string
-  readonly provider: string
-  readonly credentialType: CredentialType
-  readonly label: string
-  readonly authScheme: string
-  readonly allowedHosts: readonly string[]
-  readonly nonExportable: boolean
-  readonly status: 'active' | 'revoked'
-  readonly metadata: Readonly<Record<string, unknown>>
-  /** The TrustedUserCAKeys line of an ssh_ca, null for other types. */
-  readonly caPublicKey: string | null
-  /** The oauth2 credential whose access token is the secret. */
-  readonly tokenOf: string | null
-  readonly createdAt: Date
-  readonly updatedAt: Date
-  readonly lastUsedAt: Date | null
 }
 
 export type ListCredentials = {
@@ -139,28 +121,6 @@ export type StepUpNeeded = { readonly tag: 'step_up'; readonly maxAgeSecs: numbe
 /** An owner's operation by another principal, with a delegated token, or without a recent sign-in. */
 export type OwnerRefused = VaultDenied | DirectTokenNeeded | StepUpNeeded
 
-export const CAPABILITIES = ['list', 'use', 'sign'] as const
-export type Capability = (typeof CAPABILITIES)[number]
-export type GrantStatus = 'active' | 'revoked' | 'expired' | 'spent'
-
-export type Grant = {
-  readonly id: string
-  readonly credentialId: string
-  readonly granteeType: 'agent' | 'delegation'
-  readonly granteeId: string
-  readonly capabilities: readonly Capability[]
-  readonly methods: readonly string[] | null
-  readonly pathPrefixes: readonly string[] | null
-  /** False: the proxy removes the caller's Range header. */
-  readonly allowRange: boolean
-  readonly maxRequests: number | null
-  readonly maxBytes: number | null
-  readonly status: GrantStatus
-  readonly expiresAt: Date | null
-  readonly createdAt: Date
-  readonly revokedAt: Date | null
-}
-
 export type ListOfCredential = NamedCredential & {
   readonly limit: number
   readonly after: ListCursor | null
@@ -201,18 +161,6 @@ export type RevokeGrant = { readonly caller: Caller; readonly grantId: string }
 export type GrantRevoked = { readonly tag: 'ended'; readonly grant: Grant }
 export type UnknownGrant = { readonly tag: 'unknown_grant' }
 
-/** A grant to an agent with a byte budget. */
-export type Lease = {
-  readonly id: string
-  readonly credentialId: string
-  readonly recipientId: string
-  readonly byteBudget: number
-  readonly bytesUsed: number
-  readonly status: GrantStatus
-  readonly expiresAt: Date | null
-  readonly createdAt: Date
-  readonly revokedAt: Date | null
-}
 export type LeasesListed = {
   readonly tag: 'listed'
   readonly leases: readonly Lease[]

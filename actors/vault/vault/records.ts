@@ -2,27 +2,12 @@
 import type { VaultCredentialRow } from '../../../storage/vault/vault-credentials.js'
 import type { CapabilitySnapshot, VaultGrantRow } from '../../../storage/vault/vault-grants.js'
 import type { VaultLeaseRow } from '../../../storage/vault/vault-leases.js'
-import type { Capability, Credential, Grant, GrantStatus, Lease } from './protocol.js'
+import type { Credential, Grant, GrantStatus, Lease } from '../../domain/entities/vault.js'
 
-export function credentialOf(row: VaultCredentialRow): Credential {
-  return {
-    id: row.id,
-    tenantId: row.tenantId,
-    tenantName: row.tenantName,
-    provider: row.provider,
-    credentialType: row.credentialType,
-    label: row.label,
-    authScheme: row.authScheme,
-    allowedHosts: row.allowedHosts,
-    nonExportable: row.nonExportable,
-    status: row.status,
-    metadata: row.metadata,
-    caPublicKey: row.caPublicKey,
-    tokenOf: row.tokenOf,
-    createdAt: row.createdAt,
-    updatedAt: row.updatedAt,
-    lastUsedAt: row.lastUsedAt,
-  }
+/** Without its owner and its secret. */
+export function credentialOf(row: VaultCredentialRow & { readonly secret?: unknown }): Credential {
+  const { ownerType: _type, ownerId: _id, secret: _secret, ...credential } = row
+  return credential
 }
 
 /** The capability snapshot: the credential's properties to which a grant or lease is bound. */
@@ -36,8 +21,8 @@ export function snapshotOf(row: VaultCredentialRow): CapabilitySnapshot {
 }
 
 export function grantOf(row: VaultGrantRow, now: Date): Grant {
-  const { tenantId: _tenant, snapshot: _snapshot, capabilities, spentAt: _spent, ...rest } = row
-  return { ...rest, capabilities: capabilities as Capability[], status: statusOf(row, now) }
+  const { tenantId: _tenant, snapshot: _snapshot, spentAt: _spent, ...rest } = row
+  return { ...rest, status: statusOf(row, now) }
 }
 
 export function leaseOf(row: VaultLeaseRow, now: Date): Lease {

@@ -2,13 +2,8 @@
 import { namesUser } from '../../../runtime/kernel/text/urls.js'
 import { normalizeHostname } from '../../domain/hostnames.js'
 import { networkContains } from '../../domain/commerce/networks.js'
-import type {
-  Capability,
-  CreateCredential,
-  CreateGrant,
-  CredentialType,
-  VaultInvalid,
-} from './protocol.js'
+import type { CreateCredential, CreateGrant, VaultInvalid } from './protocol.js'
+import type { Capability, CredentialType } from '../../domain/entities/vault.js'
 
 export const HOSTS_MAX = 64
 const METADATA_BYTES_MAX = 8 * 1024

@@ -4,7 +4,7 @@ import type { Random } from '../../../runtime/kernel/random.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { audited, type Caller } from '../../domain/audit.js'
-import type { Webhook } from './protocol.js'
+import type { Webhook } from '../../domain/entities/webhooks.js'
 
 export type SubscriptionChange = {
   readonly caller: Caller

@@ -1,7 +1,6 @@
 /** The delivery history: lists deliveries and events, replays deliveries and recovers missed events. */
 import {
   attemptsOf,
-  type AttemptRow,
   type DeliveryRow,
   findDelivery,
   insertDeliveries,
@@ -24,7 +23,8 @@ import { EVENT_TYPES } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { page } from '../../platform/paging.js'
 import type { WebhooksHandler } from './needs.js'
-import type { Delivery, WebhookUnknown } from './protocol.js'
+import type { WebhookUnknown } from './protocol.js'
+import type { Attempt, Delivery } from '../../domain/entities/webhooks.js'
 
 const DAY_MS = 86_400_000
 /**
@@ -159,6 +159,6 @@ function replayFault(active: boolean, { status, eventType }: DeliveryRow) {
   return active ? null : 'inactive'
 }
 
-export function toDelivery(row: DeliveryRow, attempts: readonly AttemptRow[] = []): Delivery {
+export function toDelivery(row: DeliveryRow, attempts: readonly Attempt[] = []): Delivery {
   return { ...row, attempts }
 }

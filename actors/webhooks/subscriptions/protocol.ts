@@ -7,6 +7,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { ListCursor, Page } from '../../domain/paging.js'
+import type { Delivery, DeliveryStatus, Webhook } from '../../domain/entities/webhooks.js'
 
 export type WebhooksProtocol = {
   listWebhooks: Ask<ListWebhooks, WebhooksListed>
@@ -28,18 +29,6 @@ export type WebhooksProtocol = {
     RecoverDeliveries,
     DeliveriesRecovered | ReplayRefused | WebhookUnknown
   >
-}
-
-export type Webhook = {
-  readonly id: string
-  readonly tenantId: TenantId
-  readonly url: string
-  readonly eventTypes: readonly string[]
-  readonly description: string
-  readonly active: boolean
-  readonly secretLastRotatedAt: Date
-  readonly createdAt: Date
-  readonly updatedAt: Date
 }
 
 /** The subscription members set by the owner. */
@@ -105,7 +94,6 @@ export type SecretRotated = {
   readonly previousExpiresAt: Date
 }
 
-export type DeliveryStatus = 'pending' | 'retrying' | 'succeeded' | 'failed'
 /** Null: starts at the next event. Otherwise events with a higher number. */
 export type ListEvents = {
   readonly tenantId: TenantId
@@ -125,30 +113,6 @@ export type EventsListed = {
   readonly events: readonly TenantEvent[]
   /** Value of `after` for the next call. */
   readonly nextAfter: number
-}
-
-export type Attempt = {
-  readonly attemptedAt: Date
-  readonly responseStatus: number | null
-  readonly durationMs: number
-  readonly error: string | null
-}
-export type Delivery = {
-  readonly id: string
-  readonly webhookId: string
-  readonly eventId: string
-  readonly eventType: string
-  readonly status: DeliveryStatus
-  readonly attemptCount: number
-  readonly maxAttempts: number
-  readonly responseStatus: number | null
-  readonly error: string | null
-  readonly durationMs: number | null
-  readonly nextAttemptAt: Date | null
-  readonly lastAttemptAt: Date | null
-  readonly deliveredAt: Date | null
-  readonly createdAt: Date
-  readonly attempts: readonly Attempt[]
 }
 
 export type TestWebhook = NamedWebhook & {

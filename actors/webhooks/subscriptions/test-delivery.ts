@@ -26,13 +26,13 @@ import { isUuid } from '../../domain/ids.js'
 import { toDelivery } from './history.js'
 import type { WebhooksNeeds } from './needs.js'
 import type {
-  Delivery,
   IdempotencyRefused,
   TestWebhook,
   WebhooksBusy,
   WebhookTested,
   WebhookUnknown,
 } from './protocol.js'
+import type { Delivery } from '../../domain/entities/webhooks.js'
 
 const TYPE: EventType = 'webhook.test'
 /**

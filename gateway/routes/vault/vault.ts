@@ -9,6 +9,11 @@ import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import { invalidMember } from '../operations/invalid-member.js'
 import { stepUpNeeded } from '../operations/step-up.js'
 import {
+  OperatorCredential,
+  VaultGrant,
+  VaultLease,
+} from '../../../actors/domain/entities/vault.js'
+import {
   CreateCredential,
   CreateGrant,
   CreateLease,
@@ -16,12 +21,9 @@ import {
   credentialRecord,
   grantRecord,
   leaseRecord,
-  OperatorCredential,
   operatorRecord,
   PatchCredential,
   RotateCredential,
-  VaultGrant,
-  VaultLease,
 } from './vault-shapes.js'
 
 const CREDENTIALS = '/api/v1/vault/credentials'

@@ -1,64 +1,12 @@
 /** Schemas of the webhook routes. docs/reference/webhooks.md. */
 import { z } from 'zod'
 import type { TenantEvent } from '../../../actors/webhooks/subscriptions/protocol.js'
+import { DeliveryRecord, WebhookRecord } from '../../../actors/domain/entities/webhooks.js'
 import { presenter } from '../../response/presenter.js'
 
 const DESCRIPTION_MAX = 500
 const OVERLAP_SECS = 86_400
 const OVERLAP_SECS_MAX = 7 * 86_400
-
-export const WebhookRecord = z
-  .object({
-    id: z.uuid(),
-    tenant_id: z.uuid(),
-    url: z.string(),
-    event_types: z.array(z.string()),
-    description: z.string(),
-    active: z.boolean(),
-    created_at: z.iso.datetime(),
-    updated_at: z.iso.datetime(),
-    secret_last_rotated_at: z.iso.datetime(),
-    secret: z.string().optional().meta({
-      description: 'Only in the response to a creation, and only when the service generated it.',
-    }),
-  })
-  .meta({ id: 'Webhook' })
-
-const AttemptRecord = z.object({
-  attempted_at: z.iso.datetime(),
-  response_status: z.int().nullable(),
-  duration_ms: z.int(),
-  error: z.string().nullable(),
-})
-
-export const deliveryStatus = z.enum(['pending', 'retrying', 'succeeded', 'failed'])
-
-export const DeliveryRecord = z
-  .object({
-    id: z.uuid().meta({ description: 'Also in X-Svc-Delivery. The same for every attempt.' }),
-    webhook_id: z.uuid(),
-    event_id: z.uuid(),
-    event_type: z.string(),
-    status: deliveryStatus,
-    attempt_count: z.int(),
-    max_attempts: z.int(),
-    response_status: z.int().nullable().meta({ description: 'Of the last attempt.' }),
-    error: z
-      .string()
-      .nullable()
-      .meta({
-        description:
-          'Why the last attempt failed: `timeout`, `unexpected_status`, `redirect`, `gone`, ' +
-          '`subscription_inactive`, or an error type of RFC 9209 section 2.3.',
-      }),
-    duration_ms: z.int().nullable(),
-    next_attempt_at: z.iso.datetime().nullable(),
-    last_attempt_at: z.iso.datetime().nullable(),
-    delivered_at: z.iso.datetime().nullable(),
-    created_at: z.iso.datetime(),
-    attempts: z.array(AttemptRecord),
-  })
-  .meta({ id: 'WebhookDelivery' })
 
 const url = z.string().max(2048).meta({ description: 'HTTPS, port 443, a public host.' })
 const eventTypes = z

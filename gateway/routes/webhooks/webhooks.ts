@@ -7,16 +7,18 @@ import { callerOf } from '../../request/caller.js'
 import { pageReply, PageQuery, readPage } from '../../request/paging.js'
 import { choice, empty, json, problem, type Route, reply, route } from '../../route.js'
 import {
-  CreateWebhook,
   DeliveryRecord,
-  deliveryRecord,
   deliveryStatus,
+  WebhookRecord,
+} from '../../../actors/domain/entities/webhooks.js'
+import {
+  CreateWebhook,
+  deliveryRecord,
   draftOf,
   EventRecord,
   eventRecord,
   ReplaceWebhook,
   RotateSecret,
-  WebhookRecord,
   webhookRecord,
 } from './webhook-shapes.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'

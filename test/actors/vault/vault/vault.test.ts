@@ -104,7 +104,7 @@ const grant = (
   credentialId: string,
   granteeType: 'agent' | 'delegation',
   granteeId: string,
-  more: { capabilities?: string[]; expiresAt?: Date } = {},
+  more: { capabilities?: ('list' | 'use' | 'sign')[]; expiresAt?: Date } = {},
 ) =>
   fixture.database.tenant(tenantId, (tx) =>
     insertVaultGrant(tx, {
