@@ -9,3 +9,11 @@ export type Page = {
   /** Null for the first page. */
   readonly after: ListCursor | null
 }
+
+/** The outcome of a list: a page of it. */
+export type Listed<Row, Next = ListCursor> = {
+  readonly tag: 'listed'
+  readonly rows: readonly Row[]
+  /** Position of the next page. Null on the last page. */
+  readonly next: Next | null
+}

@@ -1,7 +1,7 @@
 /** Cuts a page out of the rows of a list statement. */
 import type { MessageContext } from '../../runtime/kernel/actor.js'
 import type { Database, Transaction } from '../../storage/platform/sql.js'
-import type { ListCursor, Page } from '../domain/paging.js'
+import type { ListCursor, Listed, Page } from '../domain/paging.js'
 
 /** A page of what a tenant has. `list` is the statement. */
 export async function pageOf<Row extends ListCursor>(
@@ -34,4 +34,10 @@ export function page<Row extends ListCursor>(
   const last = items.at(-1)
   const isLastPage = rows.length <= limit || last === undefined
   return { items, next: isLastPage ? null : { createdAt: last.createdAt, id: last.id } }
+}
+
+/** The same, as the outcome of a list. */
+export function listed<Row extends ListCursor>(rows: readonly Row[], limit: number): Listed<Row> {
+  const { items, next } = page(rows, limit)
+  return { tag: 'listed', rows: items, next }
 }

@@ -12,7 +12,7 @@ import { idempotently, kept } from '../../../storage/platform/idempotency.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
-import { page } from '../../platform/paging.js'
+import { listed } from '../../platform/paging.js'
 import { recordAction } from '../../platform/recorded-action.js'
 import type { BillingNeeds, Handling } from './needs.js'
 
@@ -25,8 +25,7 @@ export const listBillingPlans: Handling<'listBillingPlans'> = async (
   context,
 ) => {
   const rows = await database.system((tx) => listPlans(tx, limit + 1, after), context)
-  const { items, next } = page(rows, limit)
-  return { tag: 'listed', plans: items, next }
+  return listed(rows, limit)
 }
 
 export const readBillingPlan: Handling<'readBillingPlan'> = async (

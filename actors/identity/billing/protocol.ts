@@ -5,7 +5,7 @@
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
-import type { ListCursor, Page } from '../../domain/paging.js'
+import type { Listed, Page } from '../../domain/paging.js'
 import type { NotOperator, RoleTooLow } from '../organizations/protocol.js'
 
 /** What a plan can switch: names of capabilities. */
@@ -24,7 +24,7 @@ export const BILLED_FEATURES = [
 export type BilledFeature = (typeof BILLED_FEATURES)[number]
 
 export type BillingProtocol = {
-  listBillingPlans: Ask<Page, PlansListed>
+  listBillingPlans: Ask<Page, Listed<PlanRecord>>
   readBillingPlan: Ask<{ readonly planId: string }, PlanFound | PlanUnknown>
   createBillingPlan: Ask<
     PlanMembers & { readonly caller: Caller; readonly idempotency: IdempotencyClaim | null },
@@ -63,11 +63,6 @@ export type PlanRecord = Omit<PlanMembers, 'features'> & {
   readonly features: readonly string[]
   readonly createdAt: Date
   readonly updatedAt: Date
-}
-export type PlansListed = {
-  readonly tag: 'listed'
-  readonly plans: readonly PlanRecord[]
-  readonly next: ListCursor | null
 }
 export type PlanFound = { readonly tag: 'found'; readonly plan: PlanRecord }
 export type PlanCreated = {

@@ -20,7 +20,7 @@ import { idempotently, kept } from '../../../storage/platform/idempotency.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
-import { page } from '../../platform/paging.js'
+import { listed } from '../../platform/paging.js'
 import { recordAction } from '../../platform/recorded-action.js'
 import { readDomain } from '../federated-login/rules.js'
 import type { Handling, IdentityProvidersTools } from './needs.js'
@@ -44,8 +44,7 @@ export const listDomains: Handling<'listDomains'> = async (
     (tx) => listVerifiedDomains(tx, tenantId, limit + 1, after),
     context,
   )
-  const { items, next } = page(rows, limit)
-  return { tag: 'listed', domains: items.map(recordOf), next }
+  return listed(rows.map(recordOf), limit)
 }
 
 export const createDomain: Handling<'createDomain'> = async (needs, message, context) => {

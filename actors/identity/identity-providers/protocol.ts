@@ -3,10 +3,10 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
-import type { ListCursor, Page } from '../../domain/paging.js'
+import type { Listed, Page } from '../../domain/paging.js'
 
 export type IdentityProvidersProtocol = {
-  listSsoProviders: Ask<Page & InTenant, ProvidersListed | Off>
+  listSsoProviders: Ask<Page & InTenant, Listed<ProviderRecord> | Off>
   createSsoProvider: Ask<
     CreateProvider,
     ProviderCreated | Invalid | Full | IdempotencyRefused | Off
@@ -14,7 +14,7 @@ export type IdentityProvidersProtocol = {
   getSsoProvider: Ask<Named, ProviderFound | Unknown | Off>
   updateSsoProvider: Ask<UpdateProvider, ProviderFound | Invalid | Unknown | Off>
   deleteSsoProvider: Ask<NamedBy, { tag: 'deleted' } | Unknown | Off>
-  listDomains: Ask<Page & InTenant, DomainsListed | Off>
+  listDomains: Ask<Page & InTenant, Listed<DomainRecord> | Off>
   createDomain: Ask<
     CreateDomain,
     DomainCreated | Invalid | Full | DomainPresent | NoOrganization | IdempotencyRefused | Off
@@ -72,8 +72,7 @@ export type ProviderDraft = {
   readonly name: string
   readonly issuer: string
   readonly clientId: string
-  /** Null: none. */
-  readonly clientSecret: string | null
+  readonly clientSecret?: string | undefined
   readonly tokenEndpointAuthMethod: AuthMethod
   readonly scopes: readonly string[]
   readonly authorizationEndpoint: string | null
@@ -90,12 +89,7 @@ export type CreateProvider = {
   readonly idempotency: IdempotencyClaim | null
 }
 export type UpdateProvider = NamedBy & {
-  readonly change: { readonly [K in keyof ProviderDraft]: ProviderDraft[K] | undefined }
-}
-export type ProvidersListed = {
-  readonly tag: 'listed'
-  readonly providers: readonly ProviderRecord[]
-  readonly next: ListCursor | null
+  readonly change: { readonly [K in keyof ProviderDraft]?: ProviderDraft[K] | undefined }
 }
 export type ProviderCreated = {
   readonly tag: 'created'
@@ -127,11 +121,6 @@ export type UpdateDomain = NamedBy & {
     readonly ssoProviderId: string | null | undefined
     readonly autoJoin: boolean | undefined
   }
-}
-export type DomainsListed = {
-  readonly tag: 'listed'
-  readonly domains: readonly DomainRecord[]
-  readonly next: ListCursor | null
 }
 export type DomainCreated = {
   readonly tag: 'created'

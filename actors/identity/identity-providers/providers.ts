@@ -17,7 +17,7 @@ import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
 import { eventData } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { changedName, refusedName } from '../../domain/shown-names.js'
-import { page } from '../../platform/paging.js'
+import { listed } from '../../platform/paging.js'
 import { judgeTarget, type TargetRules, URL_FAULTS } from '../../platform/outbound-http/targets.js'
 import type { Handling, IdentityProvidersTools } from './needs.js'
 import type { Invalid, ProviderDraft, ProviderRecord } from './protocol.js'
@@ -25,7 +25,7 @@ import type { Invalid, ProviderDraft, ProviderRecord } from './protocol.js'
 const UNKNOWN = { tag: 'unknown' } as const
 const OFF = { tag: 'off' } as const
 
-type CheckedDraft = ProviderDraft & { readonly hasSecret: boolean }
+type Checked = Omit<ProviderDraft, 'clientSecret'> & { readonly hasSecret: boolean }
 
 export const listSsoProviders: Handling<'listSsoProviders'> = async (
   needs,
@@ -38,8 +38,10 @@ export const listSsoProviders: Handling<'listSsoProviders'> = async (
     (tx) => listIdentityProviders(tx, tenantId, limit + 1, after),
     context,
   )
-  const { items, next } = page(rows, limit)
-  return { tag: 'listed', providers: items.map((row) => recordOf(needs, row)), next }
+  return listed(
+    rows.map((row) => recordOf(needs, row)),
+    limit,
+  )
 }
 
 export const createSsoProvider: Handling<'createSsoProvider'> = async (
@@ -49,7 +51,7 @@ export const createSsoProvider: Handling<'createSsoProvider'> = async (
 ) => {
   const { settings, random, clock, urlRules } = needs
   if (!settings.enabled) return OFF
-  const fault = draftFault({ ...draft, hasSecret: draft.clientSecret !== null }, urlRules)
+  const fault = draftFault({ ...draft, hasSecret: draft.clientSecret !== undefined }, urlRules)
   if (fault !== null) return fault
   const { tenantId } = caller.principal
   const id = random.uuid()
@@ -95,7 +97,7 @@ export const updateSsoProvider: Handling<'updateSsoProvider'> = async (
   if (!isUuid(id)) return UNKNOWN
   const { tenantId } = caller.principal
   const { clientSecret, ...rest } = change
-  const fresh = await seal(needs, tenantId, id, clientSecret ?? null)
+  const fresh = await seal(needs, tenantId, id, clientSecret)
   const stated = Object.fromEntries(
     Object.entries(rest).filter(([, value]) => value !== undefined),
   ) as Partial<Omit<ProviderDraft, 'clientSecret'>>
@@ -109,11 +111,11 @@ export const updateSsoProvider: Handling<'updateSsoProvider'> = async (
       const method = stated.tokenEndpointAuthMethod ?? before.tokenEndpointAuthMethod
       const kept = clientSecret === undefined ? before.clientSecretSealed : fresh
       // A client without authentication needs no secret, so none is stored.
-      const clientSecretSealed = method === 'none' && clientSecret == null ? null : kept
+      const clientSecretSealed = method === 'none' && clientSecret === undefined ? null : kept
       const updatedAt = needs.clock.now()
       const row = { ...before, ...stated, name, clientSecretSealed, updatedAt }
-      const secret = { clientSecret: clientSecret ?? null, hasSecret: clientSecretSealed !== null }
-      const fault = draftFault({ ...row, ...secret }, needs.urlRules)
+      const hasSecret = clientSecretSealed !== null
+      const fault = draftFault({ ...row, hasSecret }, needs.urlRules)
       if (fault !== null) return fault
       await updateIdentityProvider(tx, row)
       appendConfigured(needs, tx, caller, row, 'changed', context)
@@ -153,9 +155,9 @@ async function seal(
   { sealer }: IdentityProvidersTools,
   tenantId: string,
   id: string,
-  secret: string | null,
+  secret: string | undefined,
 ): Promise<Uint8Array | null> {
-  if (secret === null) return null
+  if (secret === undefined) return null
   return sealer.seal(tenantId, providerSecretContext(id), Buffer.from(secret, 'utf8'))
 }
 
@@ -181,7 +183,7 @@ function appendConfigured(
 }
 
 /** Returns null when the configuration is valid. */
-function draftFault(draft: CheckedDraft, rules: TargetRules): Invalid | null {
+function draftFault(draft: Checked, rules: TargetRules): Invalid | null {
   const addresses = [
     ['/issuer', draft.issuer],
     ['/authorization_endpoint', draft.authorizationEndpoint],

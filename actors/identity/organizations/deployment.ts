@@ -4,7 +4,7 @@ import { listOrganizations } from '../../../storage/identity/organizations.js'
 import { findAccountRecord } from '../../../storage/identity/suspensions.js'
 import { listEnvironments } from '../../../storage/identity/tenants.js'
 import { isUuid } from '../../domain/ids.js'
-import { page } from '../../platform/paging.js'
+import { listed } from '../../platform/paging.js'
 import { tenantRecord } from './creation.js'
 import type { Handling } from './needs.js'
 
@@ -14,8 +14,10 @@ export const listDeploymentOrganizations: Handling<'listDeploymentOrganizations'
   context,
 ) => {
   const rows = await database.system((tx) => listOrganizations(tx, limit + 1, after), context)
-  const { items, next } = page(rows, limit)
-  return { tag: 'listed', organizations: items.map((one) => ({ ...one, role: null })), next }
+  return listed(
+    rows.map((row) => ({ ...row, role: null })),
+    limit,
+  )
 }
 
 export const listDeploymentTenants: Handling<'listDeploymentTenants'> = async (
@@ -24,8 +26,7 @@ export const listDeploymentTenants: Handling<'listDeploymentTenants'> = async (
   context,
 ) => {
   const rows = await database.system((tx) => listEnvironments(tx, limit + 1, after), context)
-  const { items, next } = page(rows, limit)
-  return { tag: 'listed', tenants: items.map(tenantRecord), next }
+  return listed(rows.map(tenantRecord), limit)
 }
 
 export const findAccounts: Handling<'findAccounts'> = async ({ database }, { email }, context) => {

@@ -23,7 +23,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { EventType } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { appendOrganizationEvent, doerOf } from '../../platform/organization-events.js'
-import { page } from '../../platform/paging.js'
+import { listed } from '../../platform/paging.js'
 import { inOrganization, offFault, OWNERS } from './access.js'
 import type { Handling, OrganizationsTools } from './needs.js'
 import { policyOf } from './policies.js'
@@ -39,8 +39,7 @@ export const listOrganizationMembers: Handling<'listOrganizationMembers'> = (
 ) =>
   inOrganization(needs, message, OWNERS, context, async (tx, { id }) => {
     const rows = await listMembers(tx, id, message.limit + 1, message.after)
-    const { items, next } = page(rows, message.limit)
-    return { tag: 'listed', members: items, next }
+    return listed(rows, message.limit)
   })
 
 export const listOrganizationEvents: Handling<'listOrganizationEvents'> = (

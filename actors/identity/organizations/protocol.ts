@@ -8,11 +8,11 @@ import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempote
 import type { OrganizationId, TenantId } from '../../domain/ids.js'
 import type { OrganizationRole } from '../../domain/scopes.js'
 import type { Environment } from '../../domain/tenants/tenancy.js'
-import type { ListCursor, Page } from '../../domain/paging.js'
+import type { Listed, Page } from '../../domain/paging.js'
 import type { NameRefused } from '../../domain/shown-names.js'
 
 export type OrganizationsProtocol = {
-  listOrganizations: Ask<ListOrganizations, OrganizationsListed | NotOperator>
+  listOrganizations: Ask<ListOrganizations, Listed<OrganizationRecord> | NotOperator>
   createOrganization: Ask<
     CreateOrganization,
     OrganizationCreated | NotOperator | SlugRefused | IdempotencyRefused | OrganizationsOff
@@ -22,7 +22,7 @@ export type OrganizationsProtocol = {
     OfOrganization,
     OrganizationToken | NotOperator | UnknownOrganization | Suspended | PolicyRefusal
   >
-  listTenants: Ask<ListTenants, TenantsListed | NotOperator | UnknownOrganization>
+  listTenants: Ask<ListTenants, Listed<TenantRecord> | NotOperator | UnknownOrganization>
   createTenant: Ask<
     CreateTenant,
     | TenantCreated
@@ -59,13 +59,13 @@ export type OrganizationsProtocol = {
   suspendAccount: Ask<ById, AccountFound | UnknownAccount>
   reactivateAccount: Ask<ById, AccountFound | UnknownAccount>
   /** All organizations and environments of the deployment. For its operators. */
-  listDeploymentOrganizations: Ask<Page, DeploymentListed>
-  listDeploymentTenants: Ask<Page, TenantsListed>
+  listDeploymentOrganizations: Ask<Page, Listed<FoundOrganization>>
+  listDeploymentTenants: Ask<Page, Listed<TenantRecord>>
   findAccounts: Ask<{ readonly email: string }, AccountsListed>
   readAccount: Ask<{ readonly accountId: string }, AccountFound | UnknownAccount>
   listOrganizationMembers: Ask<
     OfOrganization & Page,
-    MembersListed | NotOperator | UnknownOrganization | RoleTooLow
+    Listed<MemberRecord> | NotOperator | UnknownOrganization | RoleTooLow
   >
   /** The events of the organization after a number, in order. */
   listOrganizationEvents: Ask<
@@ -121,7 +121,7 @@ export type OrganizationsProtocol = {
   >
   listTenantTransfers: Ask<
     OfOrganization & Page,
-    TransfersListed | NotOperator | UnknownOrganization | RoleTooLow
+    Listed<TransferRecord> | NotOperator | UnknownOrganization | RoleTooLow
   >
   acceptTenantTransfer: Ask<
     OfTransfer,
@@ -168,11 +168,6 @@ export type TenantRecord = {
 }
 
 export type ListOrganizations = { readonly caller: Caller } & Page
-export type OrganizationsListed = {
-  readonly tag: 'listed'
-  readonly organizations: readonly OrganizationRecord[]
-  readonly next: ListCursor | null
-}
 
 export type CreateOrganization = {
   readonly caller: Caller
@@ -204,11 +199,6 @@ export type TenantToken = OrganizationToken & {
 }
 
 export type ListTenants = OfOrganization & Page
-export type TenantsListed = {
-  readonly tag: 'listed'
-  readonly tenants: readonly TenantRecord[]
-  readonly next: ListCursor | null
-}
 
 export type CreateTenant = OfOrganization & {
   readonly name: string
@@ -259,11 +249,6 @@ export type FoundOrganization = Omit<OrganizationRecord, 'role'> & {
   readonly role: OrganizationRole | null
   readonly supportContact: string | null
 }
-export type DeploymentListed = {
-  readonly tag: 'listed'
-  readonly organizations: readonly FoundOrganization[]
-  readonly next: ListCursor | null
-}
 export type OrganizationFound = { readonly tag: 'found'; readonly organization: FoundOrganization }
 export type OfTenant = { readonly caller: Caller; readonly tenantId: string }
 export type TenantFound = { readonly tag: 'found'; readonly tenant: TenantRecord }
@@ -313,11 +298,6 @@ export type MemberFound = {
   readonly tag: 'member'
   readonly member: MemberRecord
   readonly replayed: boolean
-}
-export type MembersListed = {
-  readonly tag: 'listed'
-  readonly members: readonly MemberRecord[]
-  readonly next: ListCursor | null
 }
 export type OrganizationEventRecord = {
   readonly organizationId: OrganizationId
@@ -385,11 +365,6 @@ export type TransferFound = {
   readonly tag: 'transfer'
   readonly transfer: TransferRecord
   readonly replayed: boolean
-}
-export type TransfersListed = {
-  readonly tag: 'listed'
-  readonly transfers: readonly TransferRecord[]
-  readonly next: ListCursor | null
 }
 export type TransferRefused =
   | NotOperator

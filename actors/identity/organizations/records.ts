@@ -16,7 +16,7 @@ import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import type { ListCursor } from '../../domain/paging.js'
 import { changedName, type NameRefused, refusedName } from '../../domain/shown-names.js'
-import { page } from '../../platform/paging.js'
+import { listed } from '../../platform/paging.js'
 import { recordAction } from '../../platform/recorded-action.js'
 import { ADMINS, inOrganization, memberOf, membershipOf, tokenFault } from './access.js'
 import { tenantRecord } from './creation.js'
@@ -34,8 +34,7 @@ export const listOrganizations: Handling<'listOrganizations'> = async (needs, me
     (tx) => memberships(tx, caller, limit + 1, after),
     context,
   )
-  const { items, next } = page(rows, limit)
-  return { tag: 'listed', organizations: items, next }
+  return listed(rows, limit)
 }
 
 async function memberships(
@@ -59,8 +58,8 @@ export const listTenants: Handling<'listTenants'> = async (needs, message, conte
   if (fault !== undefined) return fault
   return needs.database.system(async (tx) => {
     if ((await membershipOf(tx, message)) === undefined) return { tag: 'unknown_organization' }
-    const { items, next } = page(await listTenantRows(tx, organizationId, limit + 1, after), limit)
-    return { tag: 'listed', tenants: items.map(tenantRecord), next }
+    const rows = await listTenantRows(tx, organizationId, limit + 1, after)
+    return listed(rows.map(tenantRecord), limit)
   }, context)
 }
 

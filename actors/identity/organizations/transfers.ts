@@ -21,7 +21,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
 import { type EventType, eventData } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
-import { page } from '../../platform/paging.js'
+import { listed } from '../../platform/paging.js'
 import { inOrganization, offFault, OWNERS } from './access.js'
 import type { Handling, OrganizationsTools } from './needs.js'
 import type { OfTransfer, StartTransfer } from './protocol.js'
@@ -92,8 +92,7 @@ export const listTenantTransfers: Handling<'listTenantTransfers'> = (needs, mess
   inOrganization(needs, message, OWNERS, context, async (tx, { id }) => {
     const { limit, after } = message
     const rows = await listTransfers(tx, id, needs.clock.now(), limit + 1, after)
-    const { items, next } = page(rows, limit)
-    return { tag: 'listed', transfers: items, next }
+    return listed(rows, limit)
   })
 
 export const acceptTenantTransfer: Handling<'acceptTenantTransfer'> = async (

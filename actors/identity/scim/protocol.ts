@@ -2,7 +2,7 @@
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
-import type { ListCursor } from '../../domain/paging.js'
+import type { Listed, Page } from '../../domain/paging.js'
 import type { Principal } from '../../domain/principal.js'
 
 export type ScimProtocol = {
@@ -12,7 +12,7 @@ export type ScimProtocol = {
     CreateScimToken,
     ScimTokenCreated | UnknownOrganization | RolesBeyond | Expired | IdempotencyRefused
   >
-  listScimTokens: Ask<ListScimTokens, ScimTokensListed>
+  listScimTokens: Ask<Page & { readonly caller: Caller }, Listed<ScimTokenRecord>>
   deleteScimToken: Ask<
     { readonly caller: Caller; readonly tokenId: string },
     { readonly tag: 'deleted' } | { readonly tag: 'unknown_token' }
@@ -95,16 +95,6 @@ export type RolesBeyond = {
 }
 /** `expires_at` is not in the future. */
 export type Expired = { readonly tag: 'expired' }
-export type ListScimTokens = {
-  readonly caller: Caller
-  readonly limit: number
-  readonly after: ListCursor | null
-}
-export type ScimTokensListed = {
-  readonly tag: 'listed'
-  readonly tokens: readonly ScimTokenRecord[]
-  readonly next: ListCursor | null
-}
 
 /** Which attributes an answer has (RFC 7644 section 3.9), as in the query. */
 export type AskedAttributes = {

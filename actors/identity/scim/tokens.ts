@@ -13,7 +13,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
 import { HUMAN_SCOPES } from '../../domain/scopes.js'
-import { page } from '../../platform/paging.js'
+import { listed } from '../../platform/paging.js'
 import { recordAction } from '../../platform/recorded-action.js'
 import { rolesBeyond } from '../users/rules.js'
 import type { Handling } from './needs.js'
@@ -95,8 +95,7 @@ export const listScimTokens: Handling<'listScimTokens'> = async (
     (tx) => listRows(tx, tenantId, limit + 1, after),
     context,
   )
-  const { items, next } = page(rows, limit)
-  return { tag: 'listed', tokens: items.map(recordOf), next }
+  return listed(rows.map(recordOf), limit)
 }
 
 export const deleteScimToken: Handling<'deleteScimToken'> = async (

@@ -23,7 +23,7 @@ import {
 import type { Caller } from '../../domain/audit.js'
 import type { EventType } from '../../domain/events.js'
 import { isStrong } from '../../domain/password-rules.js'
-import { page } from '../../platform/paging.js'
+import { listed, page } from '../../platform/paging.js'
 import { recordAction } from '../../platform/recorded-action.js'
 import type { Handling, UsersNeeds } from './needs.js'
 import { isFixtureLimit } from './fixtures.js'
@@ -132,8 +132,7 @@ export const listTenantUsers: Handling<'listTenantUsers'> = async (needs, messag
       (tx) => listRows(tx, tenantId, filter, limit + 1, after),
       context,
     )
-    const { items, next } = page(rows, limit)
-    return { tag: 'listed', users: items.map(recordOf), next }
+    return listed(rows.map(recordOf), limit)
   }
   const from = after?.key === undefined ? null : { ...after, key: after.key }
   const rows = await needs.database.system(
@@ -143,7 +142,7 @@ export const listTenantUsers: Handling<'listTenantUsers'> = async (needs, messag
   const { items, next } = page(rows, limit)
   const key = items.at(-1)?.sortKey
   const users = items.map(({ sortKey: _key, ...user }) => recordOf(user))
-  return { tag: 'listed', users, next: next && { ...next, key } }
+  return { tag: 'listed', rows: users, next: next && { ...next, key } }
 }
 
 export const readTenantUser: Handling<'readTenantUser'> = async (needs, message, context) => {

@@ -6,7 +6,7 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { OrganizationId, TenantId } from '../../domain/ids.js'
-import type { ListCursor } from '../../domain/paging.js'
+import type { ListCursor, Listed } from '../../domain/paging.js'
 import type { Profile } from '../../domain/people/profile-claims.js'
 
 export type UsersProtocol = {
@@ -24,7 +24,7 @@ export type UsersProtocol = {
     RotateFixture,
     FixtureRotated | UnknownUser | RolesBeyondCaller | Busy
   >
-  listTenantUsers: Ask<ListUsers, UsersListed>
+  listTenantUsers: Ask<ListUsers, Listed<UserRecord, UserCursor>>
   readTenantUser: Ask<OneUser, UserFound | UnknownUser>
   createTenantUser: Ask<
     CreateUser,
@@ -155,11 +155,6 @@ export type ListUsers = {
   /** 1 to 200. */
   readonly limit: number
   readonly after: UserCursor | null
-}
-export type UsersListed = {
-  readonly tag: 'listed'
-  readonly users: readonly UserRecord[]
-  readonly next: UserCursor | null
 }
 
 export type OneUser = { readonly caller: Caller; readonly userId: string }

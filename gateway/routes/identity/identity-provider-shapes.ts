@@ -1,12 +1,9 @@
 /** Request and response bodies of the identity-provider and domain routes. */
 import { z } from 'zod'
-import type {
-  DomainRecord,
-  ProviderDraft,
-  ProviderRecord,
-} from '../../../actors/identity/identity-providers/protocol.js'
+import type { DomainRecord } from '../../../actors/identity/identity-providers/protocol.js'
 import { ChangedName, ChosenName as Name } from '../../../actors/domain/entities/names.js'
 import { idText } from '../../request/ids.js'
+import { presenter } from '../../response/presenter.js'
 
 const Url = z.string().min(1).max(2048)
 const Method = z.enum(['client_secret_basic', 'client_secret_post', 'none'])
@@ -75,60 +72,7 @@ export const Provider = z
     updated_at: z.iso.datetime(),
   })
   .meta({ id: 'SsoProvider' })
-
-export const providerJson = (provider: ProviderRecord): z.input<typeof Provider> => ({
-  id: provider.id,
-  tenant_id: provider.tenantId,
-  name: provider.name,
-  issuer: provider.issuer,
-  client_id: provider.clientId,
-  has_client_secret: provider.hasClientSecret,
-  token_endpoint_auth_method: provider.tokenEndpointAuthMethod,
-  scopes: [...provider.scopes],
-  authorization_endpoint: provider.authorizationEndpoint,
-  token_endpoint: provider.tokenEndpoint,
-  userinfo_endpoint: provider.userinfoEndpoint,
-  jwks_uri: provider.jwksUri,
-  trusted_acr_values: [...provider.trustedAcrValues],
-  provision: provider.provision,
-  active: provider.active,
-  redirect_uri: provider.redirectUri,
-  created_at: provider.createdAt.toISOString(),
-  updated_at: provider.updatedAt.toISOString(),
-})
-
-type Stated<T> = { readonly [K in keyof T]: T[K] | undefined }
-
-export const changeOf = (body: z.output<typeof UpdateProvider>): Stated<ProviderDraft> => ({
-  name: body.name,
-  issuer: body.issuer,
-  clientId: body.client_id,
-  clientSecret: body.client_secret,
-  tokenEndpointAuthMethod: body.token_endpoint_auth_method,
-  scopes: body.scopes,
-  authorizationEndpoint: body.authorization_endpoint,
-  tokenEndpoint: body.token_endpoint,
-  userinfoEndpoint: body.userinfo_endpoint,
-  jwksUri: body.jwks_uri,
-  trustedAcrValues: body.trusted_acr_values,
-  provision: body.provision,
-  active: body.active,
-})
-export const draftOf = (body: z.output<typeof CreateProvider>): ProviderDraft => ({
-  name: body.name,
-  issuer: body.issuer,
-  clientId: body.client_id,
-  clientSecret: body.client_secret ?? null,
-  tokenEndpointAuthMethod: body.token_endpoint_auth_method,
-  scopes: body.scopes,
-  authorizationEndpoint: body.authorization_endpoint,
-  tokenEndpoint: body.token_endpoint,
-  userinfoEndpoint: body.userinfo_endpoint,
-  jwksUri: body.jwks_uri,
-  trustedAcrValues: body.trusted_acr_values,
-  provision: body.provision,
-  active: body.active,
-})
+export const providerJson = presenter(Provider)
 
 export const CreateDomain = z
   .object({

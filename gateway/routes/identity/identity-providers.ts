@@ -5,16 +5,15 @@ import {
   identityProviders,
   type ProviderRecord,
 } from '../../../actors/identity/identity-providers/protocol.js'
+import { camelMembers } from '../../../actors/domain/entities/entity.js'
 import { callerOf } from '../../request/caller.js'
 import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import {
-  changeOf,
   CreateDomain,
   CreateProvider,
   Domain,
   domainJson,
-  draftOf,
   Provider,
   providerJson,
   UpdateDomain,
@@ -62,7 +61,7 @@ export const identityProviderRoutes: readonly Route[] = [
     query: PageQuery,
     message: ({ query, principal }) => ({ tenantId: principal.tenantId, ...readPage(query) }),
     replies: {
-      listed: pageReply(Provider, (listed) => listed.providers.map(providerJson)),
+      listed: pageReply(Provider, ({ rows }) => rows.map(providerJson)),
       off,
     },
   }),
@@ -76,7 +75,7 @@ export const identityProviderRoutes: readonly Route[] = [
     body: json(CreateProvider),
     message: (request) => ({
       caller: callerOf(request),
-      draft: draftOf(request.body),
+      draft: camelMembers(request.body),
       idempotency: request.idempotency,
     }),
     replies: {
@@ -116,7 +115,7 @@ export const identityProviderRoutes: readonly Route[] = [
     message: (request) => ({
       caller: callerOf(request),
       id: request.params.id,
-      change: changeOf(request.body),
+      change: camelMembers(request.body),
     }),
     replies: { found: foundProvider, invalid, unknown, off },
   }),
@@ -139,7 +138,7 @@ export const identityProviderRoutes: readonly Route[] = [
     query: PageQuery,
     message: ({ query, principal }) => ({ tenantId: principal.tenantId, ...readPage(query) }),
     replies: {
-      listed: pageReply(Domain, (listed) => listed.domains.map(domainJson)),
+      listed: pageReply(Domain, ({ rows }) => rows.map(domainJson)),
       off,
     },
   }),

@@ -90,7 +90,7 @@ export const organizationMemberRoutes: readonly Route[] = [
       ...readPage(request.query),
     }),
     replies: {
-      listed: pageReply(Member, (listed) => listed.members.map(memberJson)),
+      listed: pageReply(Member, ({ rows }) => rows.map(memberJson)),
       ...refusals,
     },
   }),

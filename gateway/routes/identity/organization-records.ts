@@ -157,9 +157,7 @@ export const organizationRecordRoutes: readonly Route[] = [
     query: PageQuery,
     message: ({ query }) => readPage(query),
     replies: {
-      listed: pageReply(OrganizationRecord, (listed) =>
-        listed.organizations.map(organizationRecordJson),
-      ),
+      listed: pageReply(OrganizationRecord, ({ rows }) => rows.map(organizationRecordJson)),
     },
   }),
   route(organizations, 'listDeploymentTenants', {
@@ -174,7 +172,7 @@ export const organizationRecordRoutes: readonly Route[] = [
     query: PageQuery,
     message: ({ query }) => readPage(query),
     replies: {
-      listed: pageReply(Tenant, (listed) => listed.tenants.map(tenantJson)),
+      listed: pageReply(Tenant, ({ rows }) => rows.map(tenantJson)),
     },
   }),
   ...(['suspend', 'reactivate'] as const).flatMap((verb) => {

@@ -3,9 +3,9 @@ import { z } from 'zod'
 import type {
   AccountRecord,
   FoundOrganization,
-  MemberRecord,
 } from '../../../actors/identity/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
+import { presenter } from '../../response/presenter.js'
 import { problem, reply } from '../../route.js'
 import { ChangedName } from '../../../actors/domain/entities/names.js'
 
@@ -50,6 +50,7 @@ export const OrganizationRecord = z
     updated_at: z.iso.datetime(),
   })
   .meta({ id: 'OrganizationRecord' })
+export const organizationRecordJson = presenter(OrganizationRecord)
 
 export const Account = z
   .object({
@@ -92,6 +93,7 @@ export const Member = z
     expires_at: z.iso.datetime().optional().meta({ description: 'Of an invitation: when it ends' }),
   })
   .meta({ id: 'OrganizationMember' })
+export const memberJson = presenter(Member)
 
 export const organizationFound = reply(
   200,
@@ -135,22 +137,6 @@ export const roleTooLow = (who: string) =>
     detail: `This operation is for ${who} of the organization; the caller's role is ${role}.`,
   }))
 
-export function organizationRecordJson(
-  organization: FoundOrganization,
-): z.input<typeof OrganizationRecord> {
-  const { role, supportContact } = organization
-  return {
-    id: organization.id,
-    name: organization.name,
-    slug: organization.slug,
-    status: organization.status,
-    ...(role === null ? {} : { role }),
-    ...(supportContact === null ? {} : { support_contact: supportContact }),
-    created_at: organization.createdAt.toISOString(),
-    updated_at: organization.updatedAt.toISOString(),
-  }
-}
-
 export function accountJson(account: AccountRecord): z.input<typeof Account> {
   return {
     id: account.id,
@@ -165,22 +151,5 @@ export function accountJson(account: AccountRecord): z.input<typeof Account> {
       status: tenant.status,
     })),
     created_at: account.createdAt.toISOString(),
-  }
-}
-
-export function memberJson(member: MemberRecord): z.input<typeof Member> {
-  const { agentId, userId, email } = member
-  return {
-    id: member.id,
-    organization_id: member.organizationId,
-    kind: member.kind,
-    ...(userId === null ? {} : { user_id: userId }),
-    ...(agentId === null ? {} : { agent_id: agentId }),
-    ...(email === null ? {} : { email }),
-    display_name: member.displayName,
-    role: member.role,
-    status: member.status,
-    created_at: new Date(member.createdAt).toISOString(),
-    ...(member.expiresAt === null ? {} : { expires_at: new Date(member.expiresAt).toISOString() }),
   }
 }

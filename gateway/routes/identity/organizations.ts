@@ -1,12 +1,11 @@
 /** Organizations and environments (control plane). */
 import { z } from 'zod'
 import {
-  type OrganizationRecord,
   organizations,
   type OrganizationToken,
-  type TenantRecord,
 } from '../../../actors/identity/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
+import { presenter } from '../../response/presenter.js'
 import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 import { ChosenName } from '../../../actors/domain/entities/names.js'
@@ -41,6 +40,7 @@ const Organization = z
     updated_at: z.iso.datetime(),
   })
   .meta({ id: 'Organization' })
+const organizationJson = presenter(Organization)
 
 const CreateOrganization = z
   .object({ name: ChosenName, slug: Slug.optional() })
@@ -59,6 +59,7 @@ export const Tenant = z
     updated_at: z.iso.datetime(),
   })
   .meta({ id: 'Tenant' })
+export const tenantJson = presenter(Tenant)
 
 const CreateTenant = z
   .object({
@@ -110,7 +111,7 @@ export const organizationRoutes: readonly Route[] = [
       ...readPage(request.query),
     }),
     replies: {
-      listed: pageReply(Organization, (listed) => listed.organizations.map(organizationJson)),
+      listed: pageReply(Organization, ({ rows }) => rows.map(organizationJson)),
       not_operator: notOperator,
     },
   }),
@@ -193,7 +194,7 @@ export const organizationRoutes: readonly Route[] = [
       ...readPage(request.query),
     }),
     replies: {
-      listed: pageReply(Tenant, (listed) => listed.tenants.map(tenantJson)),
+      listed: pageReply(Tenant, ({ rows }) => rows.map(tenantJson)),
       not_operator: notOperator,
       unknown_organization: unknownOrganization,
     },
@@ -280,34 +281,6 @@ export const organizationRoutes: readonly Route[] = [
     },
   }),
 ]
-
-function organizationJson(organization: OrganizationRecord): z.input<typeof Organization> {
-  return {
-    id: organization.id,
-    name: organization.name,
-    slug: organization.slug,
-    status: organization.status,
-    role: organization.role,
-    created_at: organization.createdAt.toISOString(),
-    updated_at: organization.updatedAt.toISOString(),
-  }
-}
-
-/** Absent optional members are omitted. */
-export function tenantJson(tenant: TenantRecord): z.input<typeof Tenant> {
-  const { supportContact } = tenant
-  return {
-    id: tenant.id,
-    organization_id: tenant.organizationId,
-    name: tenant.name,
-    slug: tenant.slug,
-    environment: tenant.environment,
-    status: tenant.status,
-    ...(supportContact === null ? {} : { support_contact: supportContact }),
-    created_at: tenant.createdAt.toISOString(),
-    updated_at: tenant.updatedAt.toISOString(),
-  }
-}
 
 function tokenJson(token: Omit<OrganizationToken, 'tag'>): z.input<typeof BoundToken> {
   return {

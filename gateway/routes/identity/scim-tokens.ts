@@ -1,7 +1,8 @@
 /** The bearer tokens of directories, for operators of a tenant. */
 import { z } from 'zod'
-import { scim, type ScimTokenRecord } from '../../../actors/identity/scim/protocol.js'
+import { scim } from '../../../actors/identity/scim/protocol.js'
 import { callerOf } from '../../request/caller.js'
+import { presenter } from '../../response/presenter.js'
 import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
@@ -25,6 +26,7 @@ const ScimToken = z
     expires_at: z.iso.datetime().nullable(),
   })
   .meta({ id: 'ScimToken' })
+const tokenJson = presenter(ScimToken)
 const NewScimToken = ScimToken.extend({
   token: z.string().optional().meta({ description: 'Shown once; absent in a replay' }),
 }).meta({ id: 'NewScimToken' })
@@ -50,17 +52,6 @@ const CreateScimToken = z
   })
   .meta({ id: 'CreateScimToken' })
 
-function tokenJson(token: ScimTokenRecord): z.input<typeof ScimToken> {
-  return {
-    id: token.id,
-    description: token.description,
-    organization_id: token.organizationId,
-    roles: [...token.roles],
-    created_at: token.createdAt.toISOString(),
-    expires_at: token.expiresAt?.toISOString() ?? null,
-  }
-}
-
 export const scimTokenRoutes: readonly Route[] = [
   route(scim, 'listScimTokens', {
     method: 'GET',
@@ -73,7 +64,7 @@ export const scimTokenRoutes: readonly Route[] = [
     query: PageQuery,
     message: (request) => ({ caller: callerOf(request), ...readPage(request.query) }),
     replies: {
-      listed: pageReply(ScimToken, ({ tokens }) => tokens.map(tokenJson)),
+      listed: pageReply(ScimToken, ({ rows }) => rows.map(tokenJson)),
     },
   }),
   route(scim, 'createScimToken', {

@@ -4,10 +4,10 @@ import {
   type ListUsers,
   USER_SORTS,
   type UserRecord,
-  type UserSession as Session,
   users,
 } from '../../../actors/identity/users/protocol.js'
 import { callerOf } from '../../request/caller.js'
+import { presenter } from '../../response/presenter.js'
 import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
@@ -58,6 +58,7 @@ const UserSession = z
     last_seen_at: z.iso.datetime(),
   })
   .meta({ id: 'TenantUserSession', description: 'A browser in which a user is signed in.' })
+const sessionJson = presenter(UserSession)
 
 const RESET_RULE =
   'For a person whose sign-in with two factors is at most 300 seconds old. Works where the account is used in this ' +
@@ -281,7 +282,7 @@ export const userRoutes: readonly Route[] = [
       after: cursorOf(query),
     }),
     replies: {
-      listed: pageReply(TenantUser, (listed) => listed.users.map(userJson)),
+      listed: pageReply(TenantUser, ({ rows }) => rows.map(userJson)),
     },
   }),
   route(users, 'createTenantUser', {
@@ -491,14 +492,3 @@ export const userRoutes: readonly Route[] = [
     },
   }),
 ]
-
-function sessionJson(session: Session): z.input<typeof UserSession> {
-  return {
-    id: session.id,
-    user_agent: session.userAgent,
-    address: session.address,
-    acr: session.acr,
-    created_at: session.createdAt.toISOString(),
-    last_seen_at: session.lastSeenAt.toISOString(),
-  }
-}

@@ -7,6 +7,7 @@ import {
   type PlanRecord,
 } from '../../../../actors/identity/billing/protocol.js'
 import { callerOf } from '../../../request/caller.js'
+import { presenter } from '../../../response/presenter.js'
 import { uuid } from '../../../request/ids.js'
 import { PageQuery, pageReply, readPage } from '../../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../../route.js'
@@ -40,6 +41,7 @@ const Plan = z
     updated_at: z.iso.datetime(),
   })
   .meta({ id: 'BillingPlan' })
+const planJson = presenter(Plan)
 const PlanMembers = z
   .object({
     name: DisplayName,
@@ -118,7 +120,7 @@ export const billingRoutes: readonly Route[] = [
     query: PageQuery,
     message: ({ query }) => readPage(query),
     replies: {
-      listed: pageReply(Plan, ({ plans }) => plans.map(planJson)),
+      listed: pageReply(Plan, ({ rows }) => rows.map(planJson)),
     },
   }),
   route(billingPlans, 'createBillingPlan', {
@@ -262,15 +264,3 @@ export const billingRoutes: readonly Route[] = [
     },
   }),
 ]
-
-function planJson(plan: PlanRecord): z.input<typeof Plan> {
-  return {
-    id: plan.id,
-    name: plan.name,
-    features: [...plan.features],
-    max_members: plan.maxMembers,
-    max_tenants: plan.maxTenants,
-    created_at: new Date(plan.createdAt).toISOString(),
-    updated_at: new Date(plan.updatedAt).toISOString(),
-  }
-}

@@ -6,6 +6,7 @@ import {
   type TransferRecord,
 } from '../../../../actors/identity/organizations/protocol.js'
 import { callerOf } from '../../../request/caller.js'
+import { presenter } from '../../../response/presenter.js'
 import { uuid } from '../../../request/ids.js'
 import { PageQuery, pageReply, readPage } from '../../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../../route.js'
@@ -84,6 +85,7 @@ const Transfer = z
     decided_at: z.iso.datetime().nullable(),
   })
   .meta({ id: 'TenantTransfer' })
+const transferJson = presenter(Transfer)
 
 const TransferParams = OrganizationId.extend({ transfer_id: z.string().max(64) })
 
@@ -212,7 +214,7 @@ export const organizationTransferRoutes: readonly Route[] = [
       ...readPage(request.query),
     }),
     replies: {
-      listed: pageReply(Transfer, (listed) => listed.transfers.map(transferJson)),
+      listed: pageReply(Transfer, ({ rows }) => rows.map(transferJson)),
       ...refusals,
     },
   }),
@@ -256,19 +258,3 @@ export const organizationTransferRoutes: readonly Route[] = [
     replies: { closed: empty(204), ...transferRefusals },
   }),
 ]
-
-function transferJson(transfer: TransferRecord): z.input<typeof Transfer> {
-  return {
-    id: transfer.id,
-    tenant_id: transfer.tenantId,
-    tenant_name: transfer.tenantName,
-    from_organization_id: transfer.fromOrganizationId,
-    from_organization_name: transfer.fromOrganizationName,
-    to_organization_id: transfer.toOrganizationId,
-    to_organization_name: transfer.toOrganizationName,
-    status: transfer.status,
-    created_at: new Date(transfer.createdAt).toISOString(),
-    expires_at: new Date(transfer.expiresAt).toISOString(),
-    decided_at: transfer.decidedAt === null ? null : new Date(transfer.decidedAt).toISOString(),
-  }
-}
