@@ -67,38 +67,6 @@ const reasonOf = async (answer: Promise<unknown>) => {
   return error instanceof ActorUnavailable ? error.reason : error
 }
 
-test('messages of one lane run one after another, of different lanes concurrently', async (t) => {
-  const { started, handle, open } = turnstile()
-  const { ref, stop } = spawnInline(gateActor, { handle })
-  const answers = [
-    ref.pass({ lane: 'a', label: 'a1' }),
-    ref.pass({ lane: 'a', label: 'a2' }),
-    ref.pass({ lane: 'b', label: 'b1' }),
-  ]
-  t.deepEqual(started, ['a1', 'b1'])
-  await open('a1')
-  t.deepEqual(started, ['a1', 'b1', 'a2'])
-  await open('a2')
-  await open('b1')
-  t.deepEqual(
-    (await Promise.all(answers)).map(({ label }) => label),
-    ['a1', 'a2', 'b1'],
-  )
-  await stop()
-})
-
-test('past the capacity an ask is refused at once, and the refusal is counted', async (t) => {
-  const { handle, open } = turnstile()
-  const actor = spawnInline(gateActor, { handle })
-  const labels = ['1', '2', '3', '4', '5', '6']
-  const answers = labels.map((label) => actor.ref.pass({ label }))
-  t.is(await reasonOf(actor.ref.pass({ label: '7' })), 'mailbox_full')
-  t.is(actor.stats().unavailable.mailbox_full, 1)
-  for (const label of labels) await open(label)
-  t.is((await Promise.all(answers)).length, 6)
-  await actor.stop()
-})
-
 test('a message that expired in the queue is not started', async (t) => {
   const { started, handle, open } = turnstile()
   const clock = heldClock(new Date(0))
@@ -182,22 +150,6 @@ test('a caller that leaves cancels its asks like a signal, and has no effect aft
   await actor.stop()
 })
 
-test('a thrown error reaches the caller only as failed, and the next message is served', async (t) => {
-  let calls = 0
-  const actor = spawnInline(gateActor, {
-    handle: async () => {
-      calls += 1
-      if (calls === 1) throw new TypeError('a detail that must stay inside')
-    },
-  })
-  const error = await t.throwsAsync(actor.ref.pass({ label: 'poison' }))
-  t.true(error instanceof ActorUnavailable)
-  t.is(error?.message, 'gate.pass: failed')
-  t.is((await actor.ref.pass({ label: 'healthy' })).tag, 'passed')
-  t.is(actor.stats().restarts, 1)
-  await actor.stop()
-})
-
 test('bound handlers share what their instance has made, and a restarted actor makes new ones', async (t) => {
   type CountProtocol = { count: Ask<{ fails: boolean }, { tag: 'counted'; at: number }> }
   type Tools = { by: number; at: number }
@@ -218,17 +170,6 @@ test('bound handlers share what their instance has made, and a restarted actor m
   t.deepEqual([await next(), await next()], [2, 4])
   await t.throwsAsync(next(true), { instanceOf: ActorUnavailable })
   t.is(await next(), 2)
-})
-
-test('draining finishes accepted messages and refuses later ones', async (t) => {
-  const { handle, open } = turnstile()
-  const actor = spawnInline(gateActor, { handle })
-  const answer = actor.ref.pass({ label: 'last' })
-  const drained = actor.drain(60_000)
-  t.is(await reasonOf(actor.ref.pass({ label: 'late' })), 'stopped')
-  await open('last')
-  t.is((await answer).tag, 'passed')
-  t.true(await drained)
 })
 
 test('a drain that takes too long aborts running messages', async (t) => {
