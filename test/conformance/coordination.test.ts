@@ -12,7 +12,7 @@ import {
   sweepCoordination,
 } from '../../storage/platform/coordination/postgres.js'
 import { redisCoordination } from '../../storage/platform/coordination/redis.js'
-import { type FreshDatabase, freshDatabase } from '../support/storage/database.js'
+import { freshDatabase } from '../support/storage/database.js'
 import { IS_LONG } from '../support/runs.js'
 import { program } from '../support/service/programs.js'
 import { startRedisGroup } from '../support/service/redis-groups.js'
@@ -40,11 +40,7 @@ interface Driver {
   readonly needs?: string
   open(): Promise<{ first: Coordination; second: Coordination; close(): Promise<void> }>
 }
-
-let fresh: FreshDatabase
-test.before(async () => {
-  fresh = await freshDatabase()
-})
+const fresh = await freshDatabase()
 test.after.always(() => fresh?.drop())
 
 const drivers: Driver[] = [

@@ -31,18 +31,13 @@ const resources = await startPopulatedService()
 const { api, receiver, running } = resources
 const mine = await populateTenant(api, 'Mine', receiver)
 const theirs = await populateTenant(api, 'Theirs', receiver)
-await sql(running.db.database, `update tenant_users set roles = '{admin}' where tenant_id = $1`, [
-  mine.workspace.tenantId,
-])
+await sql(running)`
+  update tenant_users set roles = '{admin}' where tenant_id = ${mine.workspace.tenantId}`
 const managerToken = await ownToken(api, mine.workspace, mine.person, 'openid users:manage')
 const document = (await api.get('/openapi.json')).body
 /** The data of the other tenant before the calls. The long run compares it after each of them. */
 const untouched = await dataDigest(running.db, theirs.workspace)
-test.after.always(async () => {
-  await mine.person.browser.close()
-  await theirs.person.browser.close()
-  await resources.close()
-})
+test.after.always(() => resources.close())
 
 type Operation = {
   readonly operationId: string

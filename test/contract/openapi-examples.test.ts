@@ -24,15 +24,11 @@ const { rows: prices } = await api.list('/api/v1/commerce/prices', mine.workspac
 const { organizationId, operator } = mine.workspace
 const members = `/api/v1/organizations/${organizationId}/members`
 for (const { id } of (await api.list(members, operator)).rows)
-  await api.call('PATCH', `${members}/${String(id)}`, { token: operator, json: { role: 'owner' } })
-await api.call('PATCH', '/api/v1/tenant/settings', {
-  token: mine.workspace.token,
-  json: { direct_agent_registration: true },
+  await api.patch(`${members}/${String(id)}`, operator, { role: 'owner' })
+await api.patch('/api/v1/tenant/settings', mine.workspace.token, {
+  direct_agent_registration: true,
 })
-test.after.always(async () => {
-  await mine.person.browser.close()
-  await service.close()
-})
+test.after.always(() => service.close())
 
 type Media = { readonly schema?: object; readonly example?: unknown }
 type Parameter = {

@@ -11,13 +11,7 @@ import { apiOf, claimsOf, type Json } from '../support/api.js'
 import { fixtureOf } from '../support/agents/delegation.js'
 import { openBrowser } from '../support/pages/browser.js'
 import { callerOf } from '../support/agents/journey.js'
-import {
-  authorized,
-  CALLBACK,
-  callbackOf,
-  journey,
-  relyingParty,
-} from '../support/oauth/relying-party.js'
+import { authorized, CALLBACK, callbackOf, relyingParty } from '../support/oauth/relying-party.js'
 import { sharedService, testService } from '../support/service.js'
 
 type Row = readonly [
@@ -57,7 +51,7 @@ async function observed(environment: Record<string, string>): Promise<Json> {
     const client = { client_id: web.clientId, client_secret: web.secret }
     const ask = async (path: string, fields: Record<string, string>) =>
       (await form(path, { ...client, ...fields })).body
-    const { url, verifier } = await journey(web)
+    const { url, verifier } = await web.journey()
     const code = callbackOf(await authorized(browser, fixtureOf(here), url)).searchParams.get(
       'code',
     )
@@ -89,8 +83,6 @@ async function observed(environment: Record<string, string>): Promise<Json> {
       id_token_lifetime_secs: lifetimeOf(claimsOf(human['id_token'])),
     }
   } finally {
-    await browser.close()
-    await api.close()
     await running.end()
   }
 }

@@ -15,7 +15,7 @@ const CHANGES_PROCESS =
 export type Room = { readonly name: string; readonly members: readonly string[] }
 
 /** A profile of shared services that a file names (test/support/fleet/profiles.ts). */
-const PROFILE = /\b(?:sharedService|sharedPair|sharedTwo)\(['"](\w+)|\bprofile: ['"](\w+)/g
+const PROFILE = /\b(?:shared(?:Service|Api|Pair|Two))\(['"](\w+)|\bprofile: ['"](\w+)/g
 
 /** The rooms of some test files, and the files that have a process each. @param textOf the text of a compiled file. */
 export function roomsOf(

@@ -2,7 +2,9 @@
 import { Agent, request as send } from 'undici'
 import { type AgentKey, createAgentKey } from '../../runtime/client/agent.js'
 import { nonceFor } from './identity/nonce.js'
-import type { TestService } from './service.js'
+import { type Reply, replyOf } from './reply.js'
+import type { TestService } from './service/settings.js'
+import { clientEnds } from './endings.js'
 import { checkServerIdentity } from './service/trust.js'
 
 export type Json = Record<string, unknown>
@@ -15,19 +17,22 @@ export type Call = {
 
 export interface Api {
   readonly at: TestService
-  call(method: string, path: string, call?: Call): Promise<Answer>
-  get(path: string, token?: string): Promise<Answer>
+  call(method: string, path: string, call?: Call): Reply<Answer>
+  get(path: string, token?: string): Reply<Answer>
   post(
     path: string,
     token?: string,
     json?: unknown,
     headers?: Record<string, string>,
-  ): Promise<Answer>
+  ): Reply<Answer>
+  put(path: string, token: string | undefined, json: unknown): Reply<Answer>
+  patch(path: string, token: string | undefined, json: unknown): Reply<Answer>
+  delete(path: string, token?: string): Reply<Answer>
   form(
     path: string,
     fields: Record<string, string> | readonly (readonly [string, string])[],
     headers?: Record<string, string>,
-  ): Promise<Answer>
+  ): Reply<Answer>
   /** A list: its rows, and the path of the next page where there is one. */
   list(
     path: string,
@@ -41,7 +46,7 @@ export interface Api {
   /** An agent registered into a tenant. */
   register(tenantId: string): Promise<{ key: AgentKey; agentId: string }>
   /** Challenge and verify; the answer of whichever refused first. */
-  login(key: AgentKey, selector: Json, scope?: string): Promise<Answer>
+  login(key: AgentKey, selector: Json, scope?: string): Reply<Answer>
   close(): Promise<void>
   /** Closes the connections, then ends the service. */
   end(): Promise<void>
@@ -60,40 +65,55 @@ export type Workspace = {
   readonly body: Json
 }
 
-/** @param agent Opens the connections. Default: any connection of the service. */
+/**
+ * Its connections are closed at the end of the test file.
+ * @param agent Opens them. Default: any connection of the service.
+ */
 export function apiOf(at: TestService, agent = agentOf(at)): Api {
-  async function call(method: string, path: string, { token, json, headers = {} }: Call = {}) {
-    const answer = await send(new URL(path, at.baseUrl), {
-      dispatcher: agent,
-      method: method as 'GET',
-      headers: {
-        ...(json === undefined ? {} : { 'content-type': 'application/json' }),
-        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-        ...headers,
-      },
-      body: json === undefined ? null : JSON.stringify(json),
-    })
-    return read(answer)
+  async function sent(
+    method: string,
+    path: string,
+    headers: Record<string, string>,
+    body: string | null = null,
+  ): Promise<Answer> {
+    const url = new URL(path, at.baseUrl)
+    return read(await send(url, { dispatcher: agent, method: method as 'GET', headers, body }))
   }
+
+  const call = (method: string, path: string, { token, json, headers = {} }: Call = {}) =>
+    replyOf(
+      sent(
+        method,
+        path,
+        {
+          ...(json === undefined ? {} : { 'content-type': 'application/json' }),
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+          ...headers,
+        },
+        json === undefined ? null : JSON.stringify(json),
+      ),
+    )
 
   async function start(path: string, tenantId: string, more: Json) {
     const key = createAgentKey()
     const target = { issuer: at.baseUrl, tenantId }
-    const started = await call('POST', path, {
-      json: { name: 'Test agent', ...key.registration(target), ...more },
-    })
-    if (started.status !== 200) throw new Error(JSON.stringify(started.body))
+    const json = { name: 'Test agent', ...key.registration(target), ...more }
+    const { body } = await call('POST', path, { json }).gives(200)
     const nonce = nonceFor({
-      challengeToken: String(started.body['challenge_token']),
-      difficultyBits: Number(started.body['difficulty_bits']),
+      challengeToken: String(body['challenge_token']),
+      difficultyBits: Number(body['difficulty_bits']),
     })
-    return { key, proof: { challenge_id: started.body['challenge_id'], nonce } }
+    return { key, proof: { challenge_id: body['challenge_id'], nonce } }
   }
 
-  async function expected(status: number, answer: Promise<Answer>): Promise<Json> {
-    const { status: found, body } = await answer
-    if (found !== status) throw new Error(`${found}: ${JSON.stringify(body)}`)
-    return body
+  async function loggedIn(key: AgentKey, selector: Json, scope?: string): Promise<Answer> {
+    const challenged = await call('POST', '/api/v1/agents/auth/challenge', { json: selector })
+    if (challenged.status !== 200) return challenged
+    const { challenge_id, payload } = challenged.body
+    const signature = key.signChallenge(String(payload))
+    const asked = scope === undefined ? {} : { scope }
+    const json = { challenge_id, signature, ...asked }
+    return call('POST', '/api/v1/agents/auth/verify', { json })
   }
 
   const api: Api = {
@@ -101,14 +121,13 @@ export function apiOf(at: TestService, agent = agentOf(at)): Api {
     call,
     get: (path, token) => call('GET', path, { token }),
     post: (path, token, json, headers = {}) => call('POST', path, { token, json, headers }),
-    async form(path, fields, headers = {}) {
-      const answer = await send(new URL(path, at.baseUrl), {
-        dispatcher: agent,
-        method: 'POST',
-        headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
-        body: new URLSearchParams(fields as Record<string, string>).toString(),
-      })
-      return read(answer)
+    put: (path, token, json) => call('PUT', path, { token, json }),
+    patch: (path, token, json) => call('PATCH', path, { token, json }),
+    delete: (path, token) => call('DELETE', path, { token }),
+    form(path, fields, headers = {}) {
+      const body = new URLSearchParams(fields as Record<string, string>).toString()
+      const type = { 'content-type': 'application/x-www-form-urlencoded' }
+      return replyOf(sent('POST', path, { ...type, ...headers }, body))
     },
     async list(path, token) {
       const { status, headers, body } = await call('GET', path, { token })
@@ -117,22 +136,19 @@ export function apiOf(at: TestService, agent = agentOf(at)): Api {
     },
     async workspace(name = 'Acme', from) {
       const path = '/api/v1/agents/workspace/bootstrap'
-      const metadata = await expected(200, call('GET', path))
-      const controlPlane = String(metadata['control_plane_tenant_id'])
+      const metadata = await call('GET', path).gives(200)
+      const controlPlane = String(metadata.body['control_plane_tenant_id'])
       const { key, proof } = await start(`${path}/pow`, controlPlane, {})
-      const body = await expected(
-        201,
-        call('POST', `${path}/pow/complete`, {
-          ...(from === undefined ? {} : { headers: { 'x-forwarded-for': from } }),
-          json: {
-            ...proof,
-            organization_name: name,
-            redirect_uris: [],
-            issue_operator_invite: false,
-            framework: 'generic',
-          },
-        }),
-      )
+      const { body } = await call('POST', `${path}/pow/complete`, {
+        ...(from === undefined ? {} : { headers: { 'x-forwarded-for': from } }),
+        json: {
+          ...proof,
+          organization_name: name,
+          redirect_uris: [],
+          issue_operator_invite: false,
+          framework: 'generic',
+        },
+      }).gives(201)
       return {
         key,
         controlPlane,
@@ -147,23 +163,13 @@ export function apiOf(at: TestService, agent = agentOf(at)): Api {
     async register(tenantId) {
       const path = '/api/v1/agents/auth/register/pow'
       const { key, proof } = await start(path, tenantId, { tenant_id: tenantId })
-      const body = await expected(200, call('POST', `${path}/complete`, { json: proof }))
+      const { body } = await call('POST', `${path}/complete`, { json: proof }).gives(200)
       return { key, agentId: String(body['agent_id']) }
     },
-    async login(key, selector, scope) {
-      const challenged = await call('POST', '/api/v1/agents/auth/challenge', { json: selector })
-      if (challenged.status !== 200) return challenged
-      return call('POST', '/api/v1/agents/auth/verify', {
-        json: {
-          challenge_id: challenged.body['challenge_id'],
-          signature: key.signChallenge(String(challenged.body['payload'])),
-          ...(scope === undefined ? {} : { scope }),
-        },
-      })
-    },
-    close: () => agent.close(),
+    login: (key, selector, scope) => replyOf(loggedIn(key, selector, scope)),
+    close: clientEnds(() => agent.close()),
     async end() {
-      await agent.close()
+      await api.close()
       await at.end()
     },
   }
@@ -198,4 +204,9 @@ async function read(answer: Awaited<ReturnType<typeof send>>): Promise<Answer> {
 export function claimsOf(token: unknown): Json {
   const [, payload = ''] = String(token).split('.')
   return JSON.parse(Buffer.from(payload, 'base64url').toString('utf8')) as Json
+}
+
+/** The body of an answer with this status. */
+export async function expected(status: number, answer: Promise<Answer>): Promise<Json> {
+  return (await replyOf(answer).gives(status)).body
 }

@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { ExecutionContext } from 'ava'
 import { ROOM_TITLE, ROOMS, titleIn } from '../runner/room-titles.js'
+import { endAll } from './endings.js'
 
 type Metadata = {
   readonly type: 'test' | 'before' | 'after' | 'beforeEach' | 'afterEach'
@@ -70,6 +71,8 @@ const plain = {
 // Before the first module imports AVA.
 refs.runnerChain = createChain(
   (metadata, args) => {
+    // With the first declaration: AVA starts after it.
+    if (!isDeclared && !isRoom) ofProcess['after']!['always']!(endAll)
     isDeclared = true
     declarationOf(metadata)(...args)
   },
@@ -127,6 +130,10 @@ async function runMember(member: string): Promise<void> {
   const finished = Promise.race([runner.once('finish'), failed])
   chain = runner.chain
   isDeclared = false
-  await import(pathToFileURL(file).href)
-  if (isDeclared) await finished
+  try {
+    await import(pathToFileURL(file).href)
+    if (isDeclared) await finished
+  } finally {
+    await endAll()
+  }
 }

@@ -1,10 +1,12 @@
 /** The whole service, for tests over HTTP. */
 import type { Service } from '../../runtime/startup.js'
+import { type Api, apiOf } from './api.js'
 import { CHAINS, type PairProfile, PROFILES, type Profile, WITH_MAIL } from './fleet/profiles.js'
 import { chainEnvironment, sharedMarket } from './commerce/market.js'
 import { partOf, pooledFleet, THROUGH, throughProxy } from './fleet/through.js'
 import { DEFAULT_TRANSPORT, THREADS } from './fleet/transports.js'
 import { sharedMail } from './operations/letters.js'
+import { serviceEnds } from './endings.js'
 import type { TestService, TestServiceOptions } from './service/settings.js'
 import { trust } from './service/trust.js'
 
@@ -13,10 +15,16 @@ export type { TestService, TestServiceOptions, Transport } from './service/setti
 export { DEFAULT_TRANSPORT, REPEATED_OVER, TRANSPORTS } from './fleet/transports.js'
 
 /**
- * A service of the runner (fleet/pool.ts) until `end()`, on a database of its own, in a process that serves one test file
- * after another. Outside of the runner, and with options that only a service in this process has, `ownService()`.
+ * A service of the runner (fleet/pool.ts) until `end()` or the end of the file, on a database of its own, in a process that
+ * serves one test file after another. Outside of the runner, and with options that only a service in this process has,
+ * `ownService()`.
  */
 export async function testService(options: TestServiceOptions = {}): Promise<TestService> {
+  const service = await opened(options)
+  return { ...service, end: serviceEnds(() => service.end()) }
+}
+
+async function opened(options: TestServiceOptions): Promise<TestService> {
   if (options.beside === undefined) {
     const through = await throughProxy(options, (fleet) => own({ beside: fleet }))
     if (through?.ca !== undefined) trust(through.ca)
@@ -38,6 +46,14 @@ export async function sharedService(
   })
 }
 
+/** A service that several test files use, and its API. */
+export async function sharedApi(
+  ...shared: Parameters<typeof sharedService>
+): Promise<{ readonly api: Api; readonly running: TestService }> {
+  const running = await sharedService(...shared)
+  return { api: apiOf(running), running }
+}
+
 /** Two processes of a deployment, which several test files use at the same time. */
 export async function sharedPair(
   profile: PairProfile,
@@ -45,7 +61,7 @@ export async function sharedPair(
   const first = await sharedService(profile, { isPair: true })
   const { secondUrl: baseUrl } = first
   if (baseUrl !== undefined) return [first, { ...first, baseUrl, end: () => Promise.resolve() }]
-  return [first, await own({ beside: first, environment: await environmentOf(profile) })]
+  return [first, await testService({ beside: first, environment: await environmentOf(profile) })]
 }
 
 async function environmentOf(profile: Profile): Promise<Record<string, string>> {
@@ -57,7 +73,9 @@ async function environmentOf(profile: Profile): Promise<Record<string, string>> 
 
 /** For tests that call the actors of a service: in the process of the test, or beside the processes behind a proxy. */
 export async function serviceWithActors(options: TestServiceOptions): Promise<TestService> {
-  return THROUGH === undefined ? own(options) : testService(options)
+  if (THROUGH !== undefined) return testService(options)
+  const service = await own(options)
+  return { ...service, end: serviceEnds(() => service.end()) }
 }
 
 /** Loaded when needed: the modules of a service cost more time than most tests. */

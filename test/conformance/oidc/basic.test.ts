@@ -5,49 +5,36 @@
 import test from 'ava'
 import { decodeJwt } from 'jose'
 import * as oidc from 'openid-client'
-import { openBrowser, type TestBrowser } from '../../support/pages/browser.js'
+import { openBrowser } from '../../support/pages/browser.js'
 import { sql } from '../../support/storage/sql.js'
-import { bootstrapped, type Workspace } from '../../support/identity/person.js'
+import { bootstrapped } from '../../support/identity/person.js'
 import {
   authorized,
   CALLBACK,
   callbackOf,
-  journey,
   pathOf,
-  type RelyingParty,
   relyingParty,
   signedIn,
 } from '../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 
-let running: TestService
-let person: Workspace
-let party: RelyingParty
 /** Signs in and grants `party` everything it requests. */
-let browser: TestBrowser
-let first: Awaited<ReturnType<typeof signedIn>>
-test.before(async () => {
-  running = await sharedService('plain')
-  person = await bootstrapped(running)
-  party = await relyingParty(running, person)
-  first = await signedIn(running, party, person)
-  browser = first.browser
-})
-test.after.always(async () => {
-  await browser?.close()
-  await running?.end()
-})
+const running = await sharedService('plain')
+const person = await bootstrapped(running)
+const party = await relyingParty(running, person)
+const first = await party.signedIn(person)
+const browser = first.browser
 
 type Parameters = Readonly<Record<string, string>>
 /** The response to a browser that is signed in and has consented. */
 const silently = async (parameters: Parameters = {}, of = browser) => {
-  const begun = await journey(party, parameters)
+  const begun = await party.journey(parameters)
   return { ...begun, callback: callbackOf(await authorized(of, person, begun.url)) }
 }
 const redeem = ({ callback, checks }: Awaited<ReturnType<typeof silently>>) =>
   oidc.authorizationCodeGrant(party.config, callback, checks)
 const errorOf = async (parameters: Parameters, of = browser) => {
-  const { url } = await journey(party, parameters)
+  const { url } = await party.journey(parameters)
   return callbackOf(await of.get(pathOf(url))).searchParams.get('error')
 }
 /** `auth_time` and `max_age` are in whole seconds. */
@@ -98,7 +85,7 @@ test('oidcc-discovery-endpoint-verification', async (t) => {
 })
 
 test('oidcc-response-type-missing', async (t) => {
-  const { url } = await journey(party)
+  const { url } = await party.journey()
   url.searchParams.delete('response_type')
   const answer = callbackOf(await browser.get(pathOf(url)))
   t.is(answer.searchParams.get('error'), 'invalid_request')
@@ -137,7 +124,7 @@ test('oidcc-userinfo-get, -post-header and -post-body', async (t) => {
 })
 
 test('oidcc-ensure-request-without-nonce-succeeds-for-code-flow', async (t) => {
-  const { url, verifier, state } = await journey(party)
+  const { url, verifier, state } = await party.journey()
   url.searchParams.delete('nonce')
   const callback = callbackOf(await browser.get(pathOf(url)))
   const checks = { pkceCodeVerifier: verifier, expectedState: state }
@@ -153,8 +140,7 @@ for (const [name, scope, claims, absent] of [
 ] as const) {
   test(name, async (t) => {
     const own = await relyingParty(running, person)
-    const { browser: other, tokens, claims: id } = await signedIn(running, own, person, { scope })
-    await other.close()
+    const { tokens, claims: id } = await own.signedIn(person, { scope })
     t.is(tokens.scope, scope)
     const told = await oidc.fetchUserInfo(own.config, tokens.access_token, id.sub)
     for (const claim of claims) t.true(claim in told, claim)
@@ -163,10 +149,10 @@ for (const [name, scope, claims, absent] of [
 }
 
 test('oidcc-prompt-login', async (t) => {
-  const other = openBrowser(running, t)
+  const other = openBrowser(running)
   const before = await redeem(await silently({}, other))
   await aSecond()
-  const { url } = await journey(party, { prompt: 'login' })
+  const { url } = await party.journey({ prompt: 'login' })
   const asked = await other.follow(await other.get(pathOf(url)))
   t.true(asked.path.startsWith('/auth/login'), 'signed in, and asked all the same')
   const after = await redeem(await silently({ prompt: 'login' }, other))
@@ -175,12 +161,12 @@ test('oidcc-prompt-login', async (t) => {
 })
 
 test('oidcc-prompt-none-not-logged-in', async (t) => {
-  const other = openBrowser(running, t)
+  const other = openBrowser(running)
   t.is(await errorOf({ prompt: 'none' }, other), 'login_required')
 })
 
 test('oidcc-prompt-none-logged-in', async (t) => {
-  const { url, ...begun } = await journey(party, { prompt: 'none' })
+  const { url, ...begun } = await party.journey({ prompt: 'none' })
   const callback = callbackOf(await browser.get(pathOf(url)))
   const tokens = await redeem({ ...begun, url, callback })
   t.is(tokens.claims()!.sub, first.claims.sub)
@@ -188,12 +174,12 @@ test('oidcc-prompt-none-logged-in', async (t) => {
 })
 
 test('oidcc-max-age-1', async (t) => {
-  const other = openBrowser(running, t)
+  const other = openBrowser(running)
   const before = await redeem(await silently({}, other))
   await aSecond()
   for (const max_age of ['0', '1']) {
     t.is(await errorOf({ prompt: 'none', max_age }, other), 'login_required')
-    const { url } = await journey(party, { max_age })
+    const { url } = await party.journey({ max_age })
     t.true((await other.follow(await other.get(pathOf(url)))).path.startsWith('/auth/login'))
   }
   const tokens = await redeem(await silently({ max_age: '1' }, other))
@@ -213,14 +199,13 @@ test('oidcc-ensure-request-with-unknown-parameter-succeeds, -display, -ui-locale
     const more = { extra: 'foobar', display, ui_locales: 'se', claims_locales: 'se' }
     t.truthy((await redeem(await silently(more))).id_token)
     const other = openBrowser(running)
-    const { url } = await journey(party, more)
+    const { url } = await party.journey(more)
     t.true((await other.follow(await other.get(pathOf(url)))).path.startsWith('/auth/login'))
-    await other.close()
   }
 })
 
 test('oidcc-alternate-happy-flow', async (t) => {
-  const begun = await journey(party, { scope: 'email profile openid' })
+  const begun = await party.journey({ scope: 'email profile openid' })
   const reversed = [...begun.url.searchParams].toReversed()
   const path = `${begun.url.pathname}?${new URLSearchParams(reversed).toString()}`
   const callback = callbackOf(await browser.get(path))
@@ -235,14 +220,13 @@ test('oidcc-id-token-hint', async (t) => {
   t.is(await errorOf({ ...hint, id_token_hint: `${hint.id_token_hint}x` }), 'invalid_request')
   const stranger = await bootstrapped(running)
   const theirs = await relyingParty(running, stranger)
-  const { browser: other, tokens: foreign } = await signedIn(running, theirs, stranger)
-  await other.close()
+  const { tokens: foreign } = await theirs.signedIn(stranger)
   t.is(await errorOf({ ...hint, id_token_hint: foreign.id_token! }), 'invalid_request')
 })
 
 test('oidcc-login-hint', async (t) => {
-  const other = openBrowser(running, t)
-  const { url } = await journey(party, { login_hint: person.email })
+  const other = openBrowser(running)
+  const { url } = await party.journey({ login_hint: person.email })
   const page = await other.follow(await other.get(pathOf(url)))
   t.is(page.forms[0]?.fields['email'], person.email)
   const { password } = person
@@ -258,7 +242,7 @@ test('oidcc-ensure-request-with-acr-values-succeeds', async (t) => {
   }
   const error = await errorOf({ acr_values: 'aal2', prompt: 'none' })
   t.is(error, 'unmet_authentication_requirements')
-  const { url } = await journey(party, { acr_values: 'aal2' })
+  const { url } = await party.journey({ acr_values: 'aal2' })
   t.regex((await browser.get(pathOf(url))).location ?? '', /^\/auth\/(login|mfa)/)
   t.is(await errorOf({ acr_values: 'aal3' }), 'unmet_authentication_requirements')
 })
@@ -295,16 +279,15 @@ test('oidcc-codereuse-30seconds', async (t) => {
 
 test('oidcc-ensure-registered-redirect-uri', async (t) => {
   for (const redirect_uri of [`${CALLBACK}/`, `${CALLBACK}?x=1`, 'https://evil.example/callback']) {
-    const { url } = await journey(party, { redirect_uri })
-    const page = await browser.get(pathOf(url))
-    t.is(page.status, 400)
+    const { url } = await party.journey({ redirect_uri })
+    const page = await browser.get(pathOf(url)).gives(400)
     t.is(page.location, null)
     t.true(page.html.includes('invalid_redirect_uri'))
   }
 })
 
 test('oidcc-ensure-post-request-succeeds', async (t) => {
-  const { url, ...begun } = await journey(party)
+  const { url, ...begun } = await party.journey()
   const answer = await browser.post('/oauth/authorize', Object.fromEntries(url.searchParams), {
     origin: 'https://app.example',
     'sec-fetch-site': 'cross-site',
@@ -323,10 +306,9 @@ test('oidcc-ensure-request-object-with-redirect-uri is rejected as unsupported',
   const request = `eyJhbGciOiJub25lIn0.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.`
   // Only parameters outside of the request object are read, so the error is returned to their redirect URI.
   t.is(await errorOf({ request }), 'request_not_supported')
-  const { url } = await journey(party, { request })
+  const { url } = await party.journey({ request })
   url.searchParams.delete('redirect_uri')
-  const page = await browser.get(pathOf(url))
-  t.is(page.status, 400)
+  const page = await browser.get(pathOf(url)).gives(400)
   t.is(page.location, null)
 })
 
@@ -337,8 +319,7 @@ test('oidcc-claims-essential', async (t) => {
     id_token: { email: { essential: true } },
   })
   const asked = { scope: 'openid', claims }
-  const { browser: other, tokens, claims: id } = await signedIn(running, own, person, asked)
-  await other.close()
+  const { tokens, claims: id } = await own.signedIn(person, asked)
   t.is(id['email'], person.email)
   const told = await oidc.fetchUserInfo(own.config, tokens.access_token, id.sub)
   t.true('name' in told)
@@ -367,7 +348,6 @@ test('oidcc-server, client_secret_post', async (t) => {
     oidc.ClientSecretPost(own.secret),
   )
   oidc.allowInsecureRequests(config)
-  const { browser: other, claims } = await signedIn(running, { ...own, config }, person)
-  await other.close()
+  const { claims } = await signedIn(running, { ...own, config }, person)
   t.is(claims.aud, own.clientId)
 })

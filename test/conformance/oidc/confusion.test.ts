@@ -4,59 +4,46 @@ import test from 'ava'
 import { decodeJwt, exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { signingKeys } from '../../../actors/oauth/signing-keys/protocol.js'
 import { bootstrap, callerOf } from '../../support/agents/journey.js'
-import { bootstrapped, type Workspace } from '../../support/identity/person.js'
-import {
-  journey,
-  type RelyingParty,
-  relyingParty,
-  signedIn,
-} from '../../support/oauth/relying-party.js'
+import { bootstrapped } from '../../support/identity/person.js'
+import { relyingParty } from '../../support/oauth/relying-party.js'
 import { ownService } from '../../support/service/own-service.js'
-import type { TestService } from '../../support/service.js'
 
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
 const ASSERTION = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
-
-let running: TestService
-let person: Workspace
-let party: RelyingParty
-let tokens: Readonly<Record<'access' | 'id' | 'refresh' | 'assertion' | 'proof', string>>
-test.before(async () => {
-  running = await ownService()
-  person = await bootstrapped(running)
-  party = await relyingParty(running, person, {
-    scopes: ['openid', 'profile', 'email'],
-    grantTypes: ['authorization_code', 'refresh_token', EXCHANGE],
-  })
-  const { browser, tokens: given } = await signedIn(running, party, person)
-  await browser.close()
-  const { publicKey, privateKey } = await generateKeyPair('ES256')
-  const jwk = await exportJWK(publicKey)
-  const { clientId } = await relyingParty(running, person, {
-    tokenEndpointAuthMethod: 'private_key_jwt',
-    secretSha256: null,
-    jwks: { keys: [{ ...jwk }] },
-  })
-  const htu = `${running.baseUrl}/userinfo`
-  tokens = {
-    access: given.access_token,
-    id: given.id_token!,
-    refresh: given.refresh_token!,
-    assertion: await new SignJWT({ jti: crypto.randomUUID() })
-      .setProtectedHeader({ alg: 'ES256' })
-      .setIssuer(clientId)
-      .setSubject(clientId)
-      .setAudience(running.baseUrl)
-      .setIssuedAt()
-      .setExpirationTime('60s')
-      .sign(privateKey),
-    proof: await new SignJWT({ htm: 'GET', htu, jti: crypto.randomUUID() })
-      .setProtectedHeader({ typ: 'dpop+jwt', alg: 'ES256', jwk })
-      .setIssuedAt()
-      .sign(privateKey),
-  }
+const running = await ownService()
+const person = await bootstrapped(running)
+const party = await relyingParty(running, person, {
+  scopes: ['openid', 'profile', 'email'],
+  grantTypes: ['authorization_code', 'refresh_token', EXCHANGE],
 })
+const { browser, tokens: given } = await party.signedIn(person)
+await browser.close()
+const { publicKey, privateKey } = await generateKeyPair('ES256')
+const jwk = await exportJWK(publicKey)
+const { clientId } = await relyingParty(running, person, {
+  tokenEndpointAuthMethod: 'private_key_jwt',
+  secretSha256: null,
+  jwks: { keys: [{ ...jwk }] },
+})
+const htu = `${running.baseUrl}/userinfo`
+const tokens = {
+  access: given.access_token,
+  id: given.id_token!,
+  refresh: given.refresh_token!,
+  assertion: await new SignJWT({ jti: crypto.randomUUID() })
+    .setProtectedHeader({ alg: 'ES256' })
+    .setIssuer(clientId)
+    .setSubject(clientId)
+    .setAudience(running.baseUrl)
+    .setIssuedAt()
+    .setExpirationTime('60s')
+    .sign(privateKey),
+  proof: await new SignJWT({ htm: 'GET', htu, jti: crypto.randomUUID() })
+    .setProtectedHeader({ typ: 'dpop+jwt', alg: 'ES256', jwk })
+    .setIssuedAt()
+    .sign(privateKey),
+}
 test.after.always(() => running?.end())
 
 const basic = () => `Basic ${Buffer.from(`${party.clientId}:${party.secret}`).toString('base64')}`
@@ -168,7 +155,7 @@ test('our tokens are not client assertions, and only a proof is a proof', async 
 })
 
 test('a challenge that is not a SHA-256 in base64url is refused', async (t) => {
-  const parameters = Object.fromEntries((await journey(party)).url.searchParams)
+  const parameters = Object.fromEntries((await party.journey()).url.searchParams)
   const right = parameters['code_challenge']!
   const push = (code_challenge: string) =>
     form('/oauth/par', { ...parameters, code_challenge }, { authorization: basic() })

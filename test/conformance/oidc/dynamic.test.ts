@@ -5,23 +5,15 @@
 import test from 'ava'
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK } from 'jose'
 import * as oidc from 'openid-client'
-import { type Api, apiOf, type Json, type Workspace } from '../../support/api.js'
+import type { Json } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { fixtureOf } from '../../support/agents/delegation.js'
 import { authorized, CALLBACK, callbackOf, journey } from '../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../support/service.js'
+import { sharedApi } from '../../support/service.js'
 
 const allow = { execute: [oidc.allowInsecureRequests] }
-
-let running: TestService
-let api: Api
-let here: Workspace
-test.before(async () => {
-  running = await sharedService('clients')
-  api = apiOf(running)
-  here = await api.workspace()
-})
-test.after.always(() => api?.end())
+const { api, running } = await sharedApi('clients')
+const here = await api.workspace()
 
 type Pair = { readonly key: CryptoKey; readonly kid: string; readonly jwk: JWK }
 async function pairOf(kid: string): Promise<Pair> {
@@ -44,7 +36,7 @@ test.serial('oidcc-refresh-token-rp-key-rotation', async (t) => {
     ...metadata,
     jwks: { keys: [first.jwk] },
   })
-  t.is(registered.status, 201, JSON.stringify(registered.body))
+  t.is(registered.status, 201)
   const clientId = String(registered.body['client_id'])
   const configOf = ({ key, kid }: Pair) =>
     oidc.discovery(
@@ -55,19 +47,16 @@ test.serial('oidcc-refresh-token-rp-key-rotation', async (t) => {
       allow,
     )
   const config = await configOf(first)
-  const browser = openBrowser(running, t)
-  const begun = await journey({ config, clientId, secret: '', audience: '' }, { scope: 'openid' })
+  const browser = openBrowser(running)
+  const begun = await journey({ config }, { scope: 'openid' })
   const callback = callbackOf(await authorized(browser, fixtureOf(here), begun.url))
   const tokens = await oidc.authorizationCodeGrant(config, callback, begun.checks)
-  const changed = await api.call(
-    'PUT',
+  const answer = await api.put(
     new URL(String(registered.body['registration_client_uri'])).pathname,
-    {
-      token: String(registered.body['registration_access_token']),
-      json: { client_id: clientId, ...metadata, jwks: { keys: [second.jwk] } },
-    },
+    String(registered.body['registration_access_token']),
+    { client_id: clientId, ...metadata, jwks: { keys: [second.jwk] } },
   )
-  t.is(changed.status, 200, JSON.stringify(changed.body))
+  t.is(answer.status, 200)
   const refused = await t.throwsAsync<oidc.ResponseBodyError>(
     oidc.refreshTokenGrant(config, tokens.refresh_token!),
   )
@@ -88,16 +77,14 @@ test.serial('oidcc-registration-logo-uri, -policy-uri and -tos-uri', async (t) =
     policy_uri: 'https://app.example/policy',
     tos_uri: 'https://app.example/terms',
   }
-  const registered = await register(addresses)
-  t.is(registered.status, 201)
+  const registered = await register(addresses).gives(201)
   t.like(registered.body, addresses)
   const { pathname } = new URL(String(registered.body['registration_client_uri']))
   const read = await api.get(pathname, String(registered.body['registration_access_token']))
   t.like(read.body, addresses)
   for (const name of Object.keys(addresses)) {
     // A plain http address is left out (docs/guides/oauth/client-registration.md).
-    const left = await register({ [name]: 'http://app.example/x' })
-    t.is(left.status, 201)
+    const left = await register({ [name]: 'http://app.example/x' }).gives(201)
     t.false(name in left.body, name)
     for (const wrong of ['ftp://app.example/x', 'javascript:alert(1)', 'data:text/html,x', 7]) {
       const refused = await register({ [name]: wrong })
@@ -109,11 +96,10 @@ test.serial('oidcc-registration-logo-uri, -policy-uri and -tos-uri', async (t) =
 
 test.serial('oid4vci-1_0-issuer-metadata-test', async (t) => {
   const slug = String(here.body['tenant_slug'])
-  const set = await api.call('PATCH', '/api/v1/tenant/settings', {
-    token: here.token,
-    json: { credential_issuer_enabled: true },
+  const answer = await api.patch('/api/v1/tenant/settings', here.token, {
+    credential_issuer_enabled: true,
   })
-  t.is(set.status, 200, JSON.stringify(set.body))
+  t.is(answer.status, 200)
   for (const [path, issuer, configurations] of [
     ['/.well-known/openid-credential-issuer', running.issuer, []],
     [
@@ -122,8 +108,7 @@ test.serial('oid4vci-1_0-issuer-metadata-test', async (t) => {
       ['TenantMembership', 'VerifiedEmail', 'AgentDelegation'],
     ],
   ] as const) {
-    const { status, headers, body } = await api.get(path)
-    t.is(status, 200)
+    const { headers, body } = await api.get(path).gives(200)
     t.regex(headers['content-type']!, /^application\/json/)
     t.like(body, {
       credential_issuer: issuer,

@@ -4,55 +4,39 @@
  */
 import { createHash } from 'node:crypto'
 import test from 'ava'
-import { type CryptoKey, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
+import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import * as oidc from 'openid-client'
-import { openBrowser, type TestBrowser } from '../../support/pages/browser.js'
+import { openBrowser } from '../../support/pages/browser.js'
 import { callerOf } from '../../support/agents/journey.js'
-import { bootstrapped, type Workspace } from '../../support/identity/person.js'
+import { bootstrapped } from '../../support/identity/person.js'
 import {
   authorized,
   CALLBACK,
   callbackOf,
-  journey,
   pathOf,
-  type RelyingParty,
   relyingParty,
-  signedIn,
 } from '../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 
 const QUERY = `${CALLBACK}?foo=bar`
 const RESOURCE = '/api/v1/applications'
 const ASSERTION = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
-
-let running: TestService
-let person: Workspace
-let party: RelyingParty
 /** Authenticates with `key`. */
-let keyed: RelyingParty
-let key: CryptoKey
-let browser: TestBrowser
-test.before(async () => {
-  running = await sharedService('plain')
-  person = await bootstrapped(running)
-  party = await relyingParty(running, person, {
-    redirectUris: [CALLBACK, QUERY],
-    scopes: ['openid', 'profile', 'email', 'applications:read'],
-    grantTypes: ['authorization_code', 'refresh_token', 'client_credentials'],
-  })
-  const pair = await generateKeyPair('ES256')
-  key = pair.privateKey
-  keyed = await relyingParty(running, person, {
-    tokenEndpointAuthMethod: 'private_key_jwt',
-    secretSha256: null,
-    jwks: { keys: [{ ...(await exportJWK(pair.publicKey)) }] },
-  })
-  browser = (await signedIn(running, party, person)).browser
+const running = await sharedService('plain')
+const person = await bootstrapped(running)
+const party = await relyingParty(running, person, {
+  redirectUris: [CALLBACK, QUERY],
+  scopes: ['openid', 'profile', 'email', 'applications:read'],
+  grantTypes: ['authorization_code', 'refresh_token', 'client_credentials'],
 })
-test.after.always(async () => {
-  await browser?.close()
-  await running?.end()
+const pair = await generateKeyPair('ES256')
+const key = pair.privateKey
+const keyed = await relyingParty(running, person, {
+  tokenEndpointAuthMethod: 'private_key_jwt',
+  secretSha256: null,
+  jwks: { keys: [{ ...(await exportJWK(pair.publicKey)) }] },
 })
+const browser = (await party.signedIn(person)).browser
 
 const nowSecs = () => Math.floor(Date.now() / 1000)
 const basic = () => `Basic ${Buffer.from(`${party.clientId}:${party.secret}`).toString('base64')}`
@@ -72,7 +56,7 @@ async function asserted(changed: Readonly<Record<string, unknown>> = {}, alg = '
 const push = async (aud: string | string[]) => pushAsserted({ aud })
 const pushAsserted = async (changed: Readonly<Record<string, unknown>>) =>
   callerOf(running.baseUrl).form('/oauth/par', {
-    ...Object.fromEntries((await journey(keyed)).url.searchParams),
+    ...Object.fromEntries((await keyed.journey()).url.searchParams),
     ...(await asserted(changed)),
   })
 
@@ -102,9 +86,8 @@ test('par-ensure-jwt-client-assertions-nbf-8-seconds-in-the-future-is-accepted, 
 /** A code of `keyed`, and its redemption with this authentication. */
 async function redeemable() {
   const own = openBrowser(running)
-  const begun = await journey(keyed)
+  const begun = await keyed.journey()
   const callback = callbackOf(await authorized(own, person, begun.url))
-  await own.close()
   const form = {
     grant_type: 'authorization_code',
     code: callback.searchParams.get('code')!,
@@ -180,7 +163,7 @@ async function prover() {
   return {
     token,
     async push(change: Change) {
-      const fields = Object.fromEntries((await journey(party)).url.searchParams)
+      const fields = Object.fromEntries((await party.journey()).url.searchParams)
       const dpop = await proof('POST', '/oauth/par', {}, change)
       return at.form('/oauth/par', fields, { authorization: basic(), dpop })
     },
@@ -264,8 +247,8 @@ test('dpop-negative-tests', async (t) => {
 
 test('ensure-holder-of-key-required', async (t) => {
   const bound = await relyingParty(running, person, { dpopBoundAccessTokens: true })
-  const own = openBrowser(running, t)
-  const begun = await journey(bound)
+  const own = openBrowser(running)
+  const begun = await bound.journey()
   const callback = callbackOf(await authorized(own, person, begun.url))
   const checks = begun.checks
   const without = await t.throwsAsync<oidc.ResponseBodyError>(
@@ -298,7 +281,7 @@ test('access-token-type-header-case-sensitivity', async (t) => {
 })
 
 const answerTo = async (change: Record<string, string>, without: string[] = []) => {
-  const begun = await journey(party, change)
+  const begun = await party.journey(change)
   for (const name of without) begun.url.searchParams.delete(name)
   return { begun, page: await authorized(browser, person, begun.url) }
 }
@@ -331,16 +314,15 @@ test('ensure-response-type-token-fails and ensure-response-type-code-idtoken-fai
 })
 
 test('ensure-redirect-uri-in-authorization-request', async (t) => {
-  const { url } = await journey(party)
+  const { url } = await party.journey()
   url.searchParams.delete('redirect_uri')
-  const page = await browser.get(pathOf(url))
-  t.is(page.status, 400)
+  const page = await browser.get(pathOf(url)).gives(400)
   t.is(page.location, null)
 })
 
 test('user-rejects-authentication', async (t) => {
   const own = await relyingParty(running, person)
-  const begun = await journey(own)
+  const begun = await own.journey()
   const consent = await browser.follow(await browser.get(pathOf(begun.url)))
   const answer = callbackOf(await browser.submit(consent, { action: 'deny' }))
   t.is(answer.searchParams.get('error'), 'access_denied')
@@ -357,7 +339,7 @@ test('oidcc-redirect-uri-query-OK', async (t) => {
 
 test('oidcc-redirect-uri-query-mismatch and -query-added, and a fragment', async (t) => {
   for (const redirect_uri of [`${CALLBACK}?foo=baz`, `${QUERY}&a=b`, `${CALLBACK}#x`]) {
-    const { url } = await journey(party, { redirect_uri })
+    const { url } = await party.journey({ redirect_uri })
     const page = await browser.get(pathOf(url))
     t.is(page.status, 400, redirect_uri)
     t.is(page.location, null)

@@ -2,27 +2,20 @@
 import test from 'ava'
 import * as oidc from 'openid-client'
 import { openBrowser } from '../../support/pages/browser.js'
-import { bootstrapped, type Workspace } from '../../support/identity/person.js'
+import { bootstrapped } from '../../support/identity/person.js'
 import { proofFor, proofKey } from '../../support/identity/proof.js'
 import {
   authorized,
   CALLBACK,
   callbackOf,
-  journey,
   type RelyingParty,
   relyingParty,
 } from '../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 
-let running: TestService
-let person: Workspace
-let party: RelyingParty
-test.before(async () => {
-  running = await sharedService('fleeting')
-  person = await bootstrapped(running)
-  party = await relyingParty(running, person)
-})
-test.after.always(() => running?.end())
+const running = await sharedService('fleeting')
+const person = await bootstrapped(running)
+const party = await relyingParty(running, person)
 
 const basic = () => `Basic ${Buffer.from(`${party.clientId}:${party.secret}`).toString('base64')}`
 const par = (fields: [string, string][] | Record<string, string>, headers = {}) =>
@@ -32,7 +25,7 @@ const par = (fields: [string, string][] | Record<string, string>, headers = {}) 
     body: new URLSearchParams(fields),
   })
 const parameters = async (more: Record<string, string> = {}) =>
-  Object.fromEntries((await journey(party, more)).url.searchParams)
+  Object.fromEntries((await party.journey(more)).url.searchParams)
 const errorOf = async (answer: Response) => ((await answer.json()) as { error: string }).error
 const open = (requestUri: string) => {
   const query = new URLSearchParams({ client_id: party.clientId, request_uri: requestUri })
@@ -53,11 +46,11 @@ test('happy-flow: 201, a request_uri with the documented format, never cached', 
 })
 
 test('par-ensure-reused-request-uri-prior-to-auth-completion-succeeds, par-attempt-reuse-request_uri', async (t) => {
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const path = open(await pushed())
   t.is((await browser.get(path)).status, 303)
   t.is((await browser.get(path)).status, 303, 'a reload before the sign-in')
-  const other = openBrowser(running, t)
+  const other = openBrowser(running)
   const [one, two] = await Promise.all([
     authorized(browser, person, path),
     authorized(other, person, path),
@@ -201,8 +194,8 @@ test('a client without authentication or without the grant cannot push', async (
 })
 
 test('ensure-token-endpoint-fails-with-expired-auth-code', async (t) => {
-  const browser = openBrowser(running, t)
-  const begun = await journey(party)
+  const browser = openBrowser(running)
+  const begun = await party.journey()
   const callback = callbackOf(await authorized(browser, person, begun.url))
   await new Promise((resolve) => setTimeout(resolve, 1_100))
   const checks = { pkceCodeVerifier: begun.verifier, expectedState: begun.state }
@@ -213,9 +206,9 @@ test('ensure-token-endpoint-fails-with-expired-auth-code', async (t) => {
 })
 
 test('ensure-authorization-request-with-long-state and -long-nonce', async (t) => {
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const long = { state: 's'.repeat(1000), nonce: 'n'.repeat(1000) }
-  const begun = await journey(party, long)
+  const begun = await party.journey(long)
   const callback = callbackOf(await authorized(browser, person, begun.url))
   const checks = { pkceCodeVerifier: begun.verifier, expectedNonce: long.nonce }
   const tokens = await oidc.authorizationCodeGrant(party.config, callback, {

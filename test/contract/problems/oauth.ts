@@ -10,7 +10,6 @@ import {
   authorized,
   CALLBACK,
   callbackOf,
-  journey,
   type RelyingParty,
 } from '../../support/oauth/relying-party.js'
 import {
@@ -35,7 +34,7 @@ const asWeb = (scene: Scene, fields: Fields, headers: Fields = {}) =>
 
 /** The form that redeems a new code of the application. */
 async function code({ human, ada: { browser } }: Scene, party: RelyingParty): Promise<Fields> {
-  const { url, verifier } = await journey(party, { scope: 'openid email' })
+  const { url, verifier } = await party.journey({ scope: 'openid email' })
   const answer = callbackOf(await authorized(browser, human, url))
   return {
     grant_type: 'authorization_code',
@@ -60,11 +59,9 @@ async function asked(scene: Scene, party = scene.web): Promise<Fields> {
   return { grant_type: CIBA_GRANT, auth_req_id: String(body['auth_req_id']) }
 }
 const expire = ({ running }: Scene, secret: string) =>
-  sql(
-    running.db.database,
-    `update backchannel_requests set expires_at = now() where code_sha256 = sha256($1::bytea)`,
-    [Buffer.from(secret)],
-  )
+  sql(running)`
+    update backchannel_requests set expires_at = now()
+    where code_sha256 = sha256(${Buffer.from(secret)}::bytea)`
 
 type Told = readonly [
   code: string,
@@ -96,7 +93,9 @@ const BAD_REQUESTS: readonly Told[] = [
   }],
   ['invalid_grant', 'the code has expired', async (s) => {
     const fields = await code(s, s.web)
-    await sql(s.running.db.database, `update authorization_codes set expires_at = now() where code_sha256 = sha256($1::bytea)`, [Buffer.from(fields['code']!)])
+    await sql(s.running)`
+      update authorization_codes set expires_at = now()
+      where code_sha256 = sha256(${Buffer.from(fields['code']!)}::bytea)`
     return asWeb(s, fields)
   }],
   ['invalid_grant', 'the code was used', async (s) => {
@@ -121,7 +120,9 @@ const BAD_REQUESTS: readonly Told[] = [
   ['invalid_grant', 'the CIBA request is that of another application', async (s) => asWeb(s, await asked(s, s.other))],
   ['invalid_grant', 'the delegation of the subject token was revoked', async (s) => {
     const { token: subject_token, delegationId } = await delegate(s.api, s.here.token, s.ada)
-    await sql(s.running.db.database, `update delegations set revoked_at = now(), revoked_reason = 'test' where id = $1`, [delegationId])
+    await sql(s.running)`
+      update delegations set revoked_at = now(), revoked_reason = 'test'
+      where id = ${delegationId}`
     return token(s, { grant_type: EXCHANGE_GRANT, subject_token, subject_token_type: ACCESS, actor_token: s.here.token, actor_token_type: ACCESS })
   }],
   ['unsupported_grant_type', 'password', (s) => asWeb(s, { grant_type: 'password', username: 'a', password: 'b' })],

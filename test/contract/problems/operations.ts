@@ -91,7 +91,9 @@ const ROWS: readonly Told[] = [
   ['400 authorization_pending', 'bad-request', 'the user has not decided', (s) => polled(s, () => undefined), { 'retry-interval': /^5$/ }],
   ['400 slow_down', 'bad-request', 'two polls at once', (s) => polled(s, (_, code) => asHere(s, `${DEVICE}/token`, { device_code: code })), { 'retry-interval': /^10$/ }],
   ['400 access_denied', 'bad-request', 'the user denied the request', (s) => polled(s, (userCode) => decide(s.ada, { userCode }, 'deny'))],
-  ['400 expired_token', 'bad-request', 'the request has expired', (s) => polled(s, (_, code) => sql(s.running.db.database, `update delegation_requests set expires_at = now() where device_code_sha256 = sha256($1::bytea)`, [Buffer.from(code)]))],
+  ['400 expired_token', 'bad-request', 'the request has expired', (s) => polled(s, (_, code) => sql(s.running)`
+    update delegation_requests set expires_at = now()
+    where device_code_sha256 = sha256(${Buffer.from(code)}::bytea)`)],
   ['401 unauthorized', 'unauthorized', 'an unknown scheme', (s) => get(s, APPLICATIONS, { authorization: 'Negotiate x' }), INVALID_TOKEN],
   ['401 unauthorized', 'unauthorized', 'userinfo with a malformed token', (s) => get(s, '/userinfo', { authorization: 'Bearer a b' }), INVALID_TOKEN],
   ['401 unauthorized', 'unauthorized', 'userinfo without a token', (s) => get(s, '/userinfo'), { 'www-authenticate': /^Bearer / }],
@@ -106,7 +108,7 @@ const ROWS: readonly Told[] = [
   ['403 forbidden', 'forbidden', 'a delegated token where a direct one is needed', async (s) => get(s, '/api/v1/agents/me', bearer(await delegatedTo(s))), NO_CHALLENGE],
   ['403 insufficient_scope', 'insufficient-scope', 'a token without the scope', async (s) => get(s, APPLICATIONS, bearer(await delegatedTo(s))), { 'www-authenticate': new RegExp(`^Bearer error="insufficient_scope", ${SCOPES}, ${METADATA}, error_description="[^"]+"$`) }],
   ['403 policy_denied', 'policy-denied', 'a registration that the tenant does not admit', async (s) => {
-    await sql(s.running.db.database, `update tenants set admit_agents = false where id = $1`, [s.there.tenantId])
+    await sql(s.running)`update tenants set admit_agents = false where id = ${s.there.tenantId}`
     const registration = createAgentKey().registration({ issuer: s.running.issuer, tenantId: s.there.tenantId })
     return post(s, `${REGISTER}/pow`, { name: 'x', tenant_id: s.there.tenantId, ...registration })
   }],
@@ -155,11 +157,8 @@ test.serial('401 delegation_expired: a delegation has ended, and its token with 
   })
   // Expired, not revoked.
   const { delegation_id: id } = claimsOf(given.body['access_token'])
-  await sql(
-    running.db.database,
-    `update delegations set revoked_at = expires_at, revoked_reason = 'revoked' where id = $1`,
-    [id],
-  )
+  await sql(running)`
+    update delegations set revoked_at = expires_at, revoked_reason = 'revoked' where id = ${id}`
   t.is((await list()).body['error'], 'token_expired')
 })
 

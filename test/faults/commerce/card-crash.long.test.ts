@@ -28,7 +28,6 @@ test.after.always(async () => {
   await running.end()
   await provider.close()
 })
-const { database } = running.db
 
 /** A process that does the background work. One is killed and replaced by another. */
 function worker(t: ExecutionContext) {
@@ -49,23 +48,14 @@ function hangAt(kind: (call: Called) => boolean, mishap: Mishap): Promise<void> 
 
 /** Expires the leases of killed workers. */
 async function endLeases(tenantId: string): Promise<void> {
-  await sql(
-    database,
-    `update subscriptions s set due_at = now() where tenant_id = $1 and due_at is not null
-       and exists (select from charges c where c.subscription_id = s.id and c.status = 'pending')`,
-    [tenantId],
-  )
-  await sql(
-    database,
-    `update charges set due_at = now() where tenant_id = $1 and status = 'pending'
-       and rail is not null and subscription_period is distinct from 2`,
-    [tenantId],
-  )
-  await sql(
-    database,
-    `update refunds set due_at = now() where tenant_id = $1 and status = 'pending'`,
-    [tenantId],
-  )
+  await sql(running)`
+    update subscriptions s set due_at = now() where tenant_id = ${tenantId} and due_at is not null
+    and exists (select from charges c where c.subscription_id = s.id and c.status = 'pending')`
+  await sql(running)`
+    update charges set due_at = now() where tenant_id = ${tenantId} and status = 'pending'
+    and rail is not null and subscription_period is distinct from 2`
+  await sql(running)`
+    update refunds set due_at = now() where tenant_id = ${tenantId} and status = 'pending'`
 }
 
 const toPayments = ({ method, path }: Called) => method === 'POST' && path === '/v1/payment_intents'
@@ -88,11 +78,8 @@ for (const [step, kind] of [
       await reached
       victim.child.kill('SIGKILL')
       await victim.ended()
-      const pending = await sql<{ id: string }>(
-        database,
-        `select id from charges where tenant_id = $1 and status = 'pending'`,
-        [tenantId],
-      )
+      const pending = await sql<{ id: string }>(running)`
+        select id from charges where tenant_id = ${tenantId} and status = 'pending'`
       t.is(pending.length, 1, 'what was begun is known')
       await endLeases(tenantId)
       const next = await worker(t)
@@ -188,10 +175,8 @@ for (const mishap of ['hang_before', 'hang_after'] as const) {
 }
 
 test.serial('all that the provider has is in our books', async (t) => {
-  const [row] = await sql<{ clearing: string }>(
-    database,
-    `select coalesce(sum(balance_minor), 0)::text as clearing from ledger_accounts
-     where account = 'clearing' and rail = 'card'`,
-  )
+  const [row] = await sql<{ clearing: string }>(running)`
+    select coalesce(sum(balance_minor), 0)::text as clearing from ledger_accounts
+    where account = 'clearing' and rail = 'card'`
   t.is(row!.clearing, String(provider.held()))
 })

@@ -39,24 +39,19 @@ test(`of ${SUBSCRIPTIONS} renewals none is lost or doubled by ${KILLS} kills`, a
   const start = () => svcBeside(t, running, { ...COMMERCE, SVC_RUNTIME_PLANE: 'async' })
   /** Advances time: future work becomes due. */
   const makeDue = async () => {
-    await sql(db.database, `update subscriptions set due_at = now() where due_at is not null`)
-    await sql(db.database, `update settlements set due_at = now() where due_at is not null`)
+    await sql(db.database)`update subscriptions set due_at = now() where due_at is not null`
+    await sql(db.database)`update settlements set due_at = now() where due_at is not null`
   }
   /** Expires the leases of killed processes. */
   const endLeases = async () => {
-    await sql(
-      db.database,
-      `update subscriptions s set due_at = now() where due_at is not null and exists (
-         select from charges c where c.subscription_id = s.id and c.status = 'pending')`,
-    )
-    await sql(db.database, `update settlements set due_at = now() where due_at is not null`)
+    await sql(db.database)`
+      update subscriptions s set due_at = now() where due_at is not null and exists (
+      select from charges c where c.subscription_id = s.id and c.status = 'pending')`
+    await sql(db.database)`update settlements set due_at = now() where due_at is not null`
   }
   const periods = async () => {
-    const [row] = await sql<{ sum: number }>(
-      db.database,
-      'select coalesce(sum(period), 0)::int as sum from subscriptions where tenant_id = $1',
-      [tenantId],
-    )
+    const [row] = await sql<{ sum: number }>(db.database)`
+      select coalesce(sum(period), 0)::int as sum from subscriptions where tenant_id = ${tenantId}`
     return row!.sum
   }
 
@@ -74,12 +69,10 @@ test(`of ${SUBSCRIPTIONS} renewals none is lost or doubled by ${KILLS} kills`, a
   }
   await makeDue()
   const rest = async () => {
-    const [row] = await sql<{ open: number }>(
-      db.database,
-      `select ((select count(*) from charges where status = 'pending')
-        + (select count(*) from settlements where status <> 'released')
-        + (select count(*) from subscriptions where due_at <= now()))::int as open`,
-    )
+    const [row] = await sql<{ open: number }>(db.database)`
+      select ((select count(*) from charges where status = 'pending')
+      + (select count(*) from settlements where status <> 'released')
+      + (select count(*) from subscriptions where due_at <= now()))::int as open`
     return row!.open
   }
   // Compares ledger and provider while no worker runs, because during a renewal one of them is
@@ -94,21 +87,17 @@ test(`of ${SUBSCRIPTIONS} renewals none is lost or doubled by ${KILLS} kills`, a
     for (const worker of workers) t.is(await worker.ended(), 0)
   }
   t.is(await rest(), 0, 'everything comes to its end')
-  const wrong = await sql(
-    db.database,
-    `select s.id from subscriptions s where status <> 'active' or period <> (
-       select count(*) from charges c where c.subscription_id = s.id and c.status = 'succeeded')
-       or period <> (select max(subscription_period) from charges c
-         where c.subscription_id = s.id and c.status = 'succeeded')`,
-  )
+  const wrong = await sql(db.database)`
+    select s.id from subscriptions s where status <> 'active' or period <> (
+    select count(*) from charges c where c.subscription_id = s.id and c.status = 'succeeded')
+    or period <> (select max(subscription_period) from charges c
+    where c.subscription_id = s.id and c.status = 'succeeded')`
   t.deepEqual(wrong, [], 'as many paid charges as periods')
   const books = await auditBooks(db.database, tenantId)
   t.like(books, { total: '0', unbalanced: 0, apart: 0, strangers: 0 })
   t.is(books.clearing, books.paid)
-  const [rail] = await sql<{ sum: string }>(
-    db.database,
-    `select sum(amount_minor)::text as sum from sandbox_payments where outcome = 'succeed'`,
-  )
+  const [rail] = await sql<{ sum: string }>(db.database)`
+    select sum(amount_minor)::text as sum from sandbox_payments where outcome = 'succeed'`
   t.is(rail?.sum, books.paid, 'the rail took nothing that we do not know of')
   t.log({ periods: await periods(), kills: KILLS })
   t.true((await periods()) > SUBSCRIPTIONS)

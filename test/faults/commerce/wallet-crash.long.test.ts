@@ -105,11 +105,9 @@ test(`of ${PAYMENTS} payments ${PAID} are signed, once each, in ${KILLS} kills`,
   t.is(new Set(nonces.values()).size, PAID, 'a signature for each key')
   for (const [key, nonce] of nonces) t.deepEqual(await ask(key), { status: 201, nonce })
   await numberAll(holder.db.database)
-  const [rows] = await sql<Record<string, number>>(
-    holder.db.database,
-    `select (select count(*)::int from wallet_signatures) as signed,
-       (select sum(amount)::int from wallet_spends) as spent,
-       (select count(*)::int from all_events where type = 'wallet.tx.signed') as told`,
-  )
+  const [rows] = await sql<Record<string, number>>(holder)`
+    select (select count(*)::int from wallet_signatures) as signed,
+    (select sum(amount)::int from wallet_spends) as spent,
+    (select count(*)::int from all_events where type = 'wallet.tx.signed') as told`
   t.deepEqual(rows, { signed: PAID, spent: PAID, told: PAID })
 })

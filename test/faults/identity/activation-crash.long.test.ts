@@ -65,28 +65,19 @@ const clientToken = (id: string, secret: string) =>
 
 /** Every resource is in the state of the same side of the step. */
 async function isWhole(t: ExecutionContext, { made }: Owned, production: boolean): Promise<void> {
-  const { database } = running.db
-  const [tenant] = await sql<{ environment: string }>(
-    database,
-    'select environment from tenants where id = $1',
-    [made.tenantId],
-  )
+  const [tenant] = await sql<{ environment: string }>(running)`
+    select environment from tenants where id = ${made.tenantId}`
   t.is(tenant?.environment, production ? 'production' : 'sandbox')
-  const fixtures = await sql(
-    database,
-    `select id from tenant_users where tenant_id = $1 and fixture and status = 'active'`,
-    [made.tenantId],
-  )
+  const fixtures = await sql(running)`
+    select id from tenant_users where tenant_id = ${made.tenantId} and fixture
+    and status = 'active'`
   t.is(fixtures.length, production ? 0 : 1)
   t.is((await clientToken(made.clientId, made.clientSecret)).status, production ? 401 : 200)
   const browser = openBrowser(running)
   t.is((await signIn(browser, made)).status, production ? 200 : 303, 'the fixture user')
   await browser.close()
-  const told = await sql(
-    database,
-    `select id from audit_events where tenant_id = $1 and type = 'tenant.activated'`,
-    [made.tenantId],
-  )
+  const told = await sql(running)`
+    select id from audit_events where tenant_id = ${made.tenantId} and type = 'tenant.activated'`
   t.is(told.length, production ? 1 : 0)
 }
 

@@ -85,29 +85,23 @@ test('a process killed during a refresh loses nothing that the upstream returns 
     }),
   )
   t.is(given, 1)
-  const [held] = await sql<{ refresher: string | null; token: unknown }>(
-    db.database,
-    'select refresher, token from vault_managed_tokens where credential_id = $1',
-    [setting.credentialId],
-  )
+  const [held] = await sql<{ refresher: string | null; token: unknown }>(db.database)`
+    select refresher, token from vault_managed_tokens
+    where credential_id = ${setting.credentialId}`
   t.truthy(held?.refresher, 'the dead process has the lease')
   t.is(held?.token, null)
   // Later the lease of the dead process has expired.
-  await sql(
-    db.database,
-    `update vault_managed_tokens set refreshing_until = now() where credential_id = $1`,
-    [setting.credentialId],
-  )
+  await sql(db.database)`
+    update vault_managed_tokens set refreshing_until = now()
+    where credential_id = ${setting.credentialId}`
   const answer = await resources.api.form('/oauth/token', form)
   t.is(answer.body['access_token'], 'at-1', JSON.stringify(answer.body))
   t.is(upstream.tokenRequests.at(-1)!.form['refresh_token'], 'rt-0')
   upstream.answer(({ form: asked }) => ({
     body: { access_token: asked['refresh_token'], token_type: 'bearer', expires_in: 3600 },
   }))
-  await sql(
-    db.database,
-    `update vault_managed_tokens set expires_at = now() where credential_id = $1`,
-    [setting.credentialId],
-  )
+  await sql(db.database)`
+    update vault_managed_tokens set expires_at = now()
+    where credential_id = ${setting.credentialId}`
   t.is((await resources.api.form('/oauth/token', form)).body['access_token'], 'rt-1')
 })

@@ -59,10 +59,8 @@ test.serial('tokens stay valid, and what is used or revoked stays so', async (t)
 
   // The proof is two minutes old. Seven minutes have passed in the database, or its clock was stepped.
   stepTo(120)
-  await sql(
-    running.db.database,
-    `update coordination_values set expires_at = expires_at - interval '420 seconds'`,
-  )
+  await sql(running)`
+    update coordination_values set expires_at = expires_at - interval '420 seconds'`
   await sweepCoordination(running.db.database, 1_000)
   const again = await prove()
   t.like(again.body, { error: 'invalid_dpop_proof' }, again.text)

@@ -10,13 +10,7 @@ import { openBrowser } from '../../support/pages/browser.js'
 import { runningPerShare } from '../../../runtime/kernel/mailbox.js'
 import { bootstrap, callerOf, clientToken, demand, REGISTER } from '../../support/agents/journey.js'
 import { bootstrapped } from '../../support/identity/person.js'
-import {
-  authorized,
-  callbackOf,
-  journey,
-  pathOf,
-  relyingParty,
-} from '../../support/oauth/relying-party.js'
+import { authorized, callbackOf, pathOf, relyingParty } from '../../support/oauth/relying-party.js'
 import { ownService } from '../../support/service/own-service.js'
 import { metric, METRICS_TOKEN, until, watchLive } from '../../support/service/watch.js'
 
@@ -93,14 +87,14 @@ async function allowedBefore(environment: Readonly<Record<string, string>>) {
   const person = await bootstrapped(running)
   const party = await relyingParty(running, person)
   const browser = openBrowser(running)
-  callbackOf(await authorized(browser, person, (await journey(party)).url))
+  callbackOf(await authorized(browser, person, (await party.journey()).url))
   const superuser = new Client({ connectionString: running.db.superuserUrl })
   await superuser.connect()
   return {
     http: callerOf(running.baseUrl),
     superuser,
     authorize: async () =>
-      browser.get(pathOf((await journey(party)).url), { accept: 'application/json' }),
+      browser.get(pathOf((await party.journey()).url), { accept: 'application/json' }),
     async end() {
       await superuser.end()
       await browser.close()

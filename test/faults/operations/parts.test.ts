@@ -112,7 +112,6 @@ test.serial(
       },
     })
     t.teardown(() => running.end())
-    const { database } = running.db
     const status = async () => (await fetch(`${running.baseUrl}/health/ready`)).status
     const shown = async () =>
       (
@@ -129,7 +128,7 @@ test.serial(
     // Loops on the main thread use its clock, and their rounds are a second apart.
     for (const [each, table] of Object.entries(LOOPS)) {
       const [actor = '', loop = ''] = each.split(': ')
-      await sql(database, `alter table ${table} rename to ${table}_away`)
+      await sql(running, `alter table ${table} rename to ${table}_away`)
       const before = await failures(actor, loop)
       await looks(`${each} fails`, async () => (await failures(actor, loop)) >= before + 2)
       t.is(await status(), 200, `${each}: a second is no minute`)
@@ -140,16 +139,16 @@ test.serial(
         lines.some((line) => line.includes('not ready') && line.includes(`${each} fails`)),
       )
       t.is((await fetch(`${running.baseUrl}/health/live`)).status, 200)
-      await sql(database, `alter table ${table}_away rename to ${table}`)
+      await sql(running, `alter table ${table}_away rename to ${table}`)
       await looks(`${each} works again`, async () => (await status()) === 200)
     }
     // The loop of a thread counts its rounds as well. The thread's clock measures how long they fail.
-    await sql(database, 'alter table webhook_lanes rename to webhook_lanes_away')
+    await sql(running)`alter table webhook_lanes rename to webhook_lanes_away`
     await looks(
       'the webhook worker fails',
       async () => (await failures('deliveries', 'deliveries')) >= 2,
     )
-    await sql(database, 'alter table webhook_lanes_away rename to webhook_lanes')
+    await sql(running)`alter table webhook_lanes_away rename to webhook_lanes`
   },
 )
 

@@ -111,11 +111,9 @@ for (const { killAfter, limits } of KILLS) {
     const settle = () =>
       recordUnknownCalls({ database, clock: systemClock, random: systemRandom(systemClock) })
     t.is(await settle(), 0, 'the process may still run')
-    await sql(
-      database,
-      `update egress_blocks set renewed_at = renewed_at - interval '1 h' where tenant_id = $1 returning id`,
-      [setting.tenantId],
-    )
+    await sql(database)`
+      update egress_blocks set renewed_at = renewed_at - interval '1 h'
+      where tenant_id = ${setting.tenantId} returning id`
     const found = await Promise.all([settle(), settle(), settle()])
     const total = found.reduce((sum, each) => sum + each)
     t.is(total, CALLS_MAX, 'recorded once')
@@ -124,11 +122,9 @@ for (const { killAfter, limits } of KILLS) {
     await until('the record is in the audit log', async () => {
       // Reading the audit log numbers what waits.
       await resources.api.list('/api/v1/audit-events', setting.operator)
-      unknown = await sql<Unknown>(
-        database,
-        `select data, grant_id, outcome from audit_events where tenant_id = $1 and type = 'egress.calls.unknown'`,
-        [setting.tenantId],
-      )
+      unknown = await sql<Unknown>(database)`
+        select data, grant_id, outcome from audit_events where tenant_id = ${setting.tenantId}
+        and type = 'egress.calls.unknown'`
       return unknown.length > 0
     })
     t.is(unknown.length, 1)
@@ -137,11 +133,9 @@ for (const { killAfter, limits } of KILLS) {
     t.is(unknown[0]!.outcome, 'failure')
     if (!isLimited) return
     // What the process had taken and not used counts as used, and the record says how much it is.
-    const [used] = await sql<{ requests: number; bytes: number }>(
-      database,
-      `select requests_used::integer as requests, bytes_used::integer as bytes from vault_grants where tenant_id = $1 and id = $2`,
-      [setting.tenantId, setting.grantId],
-    )
+    const [used] = await sql<{ requests: number; bytes: number }>(database)`
+      select requests_used::integer as requests, bytes_used::integer as bytes from vault_grants
+      where tenant_id = ${setting.tenantId} and id = ${setting.grantId}`
     const { requests_reserved: requests, bytes_reserved: bytes } = unknown[0]!.data
     t.is(used!.requests, (await recorded()) + Number(requests))
     t.true(used!.requests >= sent)
@@ -160,26 +154,20 @@ type Told = {
 
 /** The call events of a tenant. */
 function eventsOf({ tenantId }: Setting): Promise<Told[]> {
-  return sql<Told>(
-    database,
-    `select e.id, e.type, e.data, to_jsonb(a) as audit from all_events e
-     join audit_events a on a.tenant_id = e.tenant_id and a.id = e.id
-     where e.tenant_id = $1
-       and (e.type = 'egress.stream.closed' or e.data ->> 'access' = 'egress')
-     order by e.sequence`,
-    [tenantId],
-  )
+  return sql<Told>(database)`
+    select e.id, e.type, e.data, to_jsonb(a) as audit from all_events e
+    join audit_events a on a.tenant_id = e.tenant_id and a.id = e.id
+    where e.tenant_id = ${tenantId}
+    and (e.type = 'egress.stream.closed' or e.data ->> 'access' = 'egress')
+    order by e.sequence`
 }
 
 const closeLost = () => closeLostCalls({ database, clock: systemClock })
 
 async function used({ tenantId, grantId }: Setting) {
-  const [row] = await sql<{ bytes: number; requests: number }>(
-    database,
-    `select bytes_used as bytes, requests_used as requests from vault_grants
-     where tenant_id = $1 and id = $2`,
-    [tenantId, grantId],
-  )
+  const [row] = await sql<{ bytes: number; requests: number }>(database)`
+    select bytes_used as bytes, requests_used as requests from vault_grants
+    where tenant_id = ${tenantId} and id = ${grantId}`
   return row!
 }
 
@@ -229,7 +217,7 @@ test.serial('calls of a killed process get their end events, once', async (t) =>
   const hour = 'insert into egress_call_limits values (7200, now())'
   await sql(database, hour)
   t.is(await closeLost(), 0, 'another process has a longer time limit')
-  await sql(database, 'delete from egress_call_limits where hop_timeout_secs > 7000')
+  await sql(database)`delete from egress_call_limits where hop_timeout_secs > 7000`
   const found = await Promise.all([1, 2, 3, 4].map(() => closeLost()))
   t.is(
     found.reduce((sum, each) => sum + each),
@@ -316,13 +304,10 @@ test.serial(
       return statusCode
     }
     const recorded = async () => {
-      const [row] = await sql<{ used: number }>(
-        database,
-        // What a block holds is not used.
-        `select (bytes_used - coalesce((select sum(bytes_held) from egress_blocks where authority_id = g.id), 0))::integer as used
-       from vault_grants g where tenant_id = $1 and id = $2`,
-        [setting.tenantId, setting.grantId],
-      )
+      const [row] = await sql<{ used: number }>(database)`
+        select (bytes_used - coalesce((select sum(bytes_held) from egress_blocks
+        where authority_id = g.id), 0))::integer as used
+        from vault_grants g where tenant_id = ${setting.tenantId} and id = ${setting.grantId}`
       return row!.used
     }
     t.is(await call(), 200)
@@ -354,11 +339,9 @@ test.serial('an invalid call end does not block others', async (t) => {
     upstream.requests.some(({ url }) => url === '/pause/held'),
   )
   // The bytes cannot be returned, because the stored usage is smaller.
-  await sql(
-    database,
-    'update vault_grants set bytes_used = 0 where tenant_id = $1 and id = $2 returning id',
-    [setting.tenantId, setting.grantId],
-  )
+  await sql(database)`
+    update vault_grants set bytes_used = 0 where tenant_id = ${setting.tenantId}
+    and id = ${setting.grantId} returning id`
   upstream.releaseEvents()
   t.is(await odd, 200)
   t.is(await status('/echo'), 200)

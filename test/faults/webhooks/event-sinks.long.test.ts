@@ -109,9 +109,9 @@ async function forgets(
   database: Awaited<ReturnType<typeof freshDatabase>>['database'],
 ): Promise<void> {
   t.is(await database.system(forgetSinks), 0)
-  await sql(database, `update event_sinks set seen_at = seen_at - interval '8 days'`, [])
+  await sql(database)`update event_sinks set seen_at = seen_at - interval '8 days'`
   t.is(await database.system(forgetSinks), 1)
-  t.deepEqual(await sql(database, 'select from event_sink_cursors', []), [])
+  t.deepEqual(await sql(database)`select from event_sink_cursors`, [])
 }
 
 function auditOnly(tenantId: string) {

@@ -13,20 +13,13 @@ import { createAgentKey } from '../../../runtime/client/agent.js'
 import { httpClient } from '../../../runtime/client/http.js'
 import { readIdentity, writeIdentity } from '../../../runtime/client/identity-file.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
-import { apiOf, claimsOf, type Json, type Workspace } from '../../support/api.js'
+import { claimsOf, type Json, type Workspace } from '../../support/api.js'
 import { decide, fixtureOf, type Person, present } from '../../support/agents/delegation.js'
 import { docsPage, testCommands } from '../../support/pages/docs-page.js'
-import { sharedService } from '../../support/service.js'
+import { sharedApi } from '../../support/service.js'
 
 const MAIN = fileURLToPath(new URL('../../../runtime/main.js', import.meta.url))
-const running = await sharedService('clients', { transport: 'plain_http' })
-const api = apiOf(running)
-const people: Person[] = []
-test.after.always(async () => {
-  for (const { browser } of people) await browser.close()
-  await api.close()
-  await running.end()
-})
+const { api, running } = await sharedApi('clients', { transport: 'plain_http' })
 
 function folderOf(t: ExecutionContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'svc-agent-'))
@@ -66,7 +59,6 @@ const json = ({ out }: Outcome) => JSON.parse(out) as Json
 /** A person of the new workspace. */
 async function personOf(body: Json): Promise<Person> {
   const person = await present(api, fixtureOf({ body } as Workspace))
-  people.push(person)
   return person
 }
 
@@ -206,7 +198,7 @@ test('a registration with a lost response continues with the same key', async (t
 test('errors have a hint', async (t) => {
   const { tenantId, token } = await api.workspace()
   const closed = { admit_agents: false }
-  await api.call('PATCH', '/api/v1/tenant/settings', { token, json: closed })
+  await api.patch('/api/v1/tenant/settings', token, closed)
   const refused = await cliOf(t)('register', '--tenant-id', tenantId)
   t.regex(refused.err, /policy_denied[^]*admit_agents[^]*request /)
   const direct = await cliOf(t)('register', '--tenant-id', tenantId, '--direct', '--json')
@@ -274,7 +266,6 @@ testCommands('the commands of docs/guides/agents/agent-client.md run unchanged',
     email: String(email),
     password: String(password),
   })
-  people.push(person)
   const asking = page.begin('sh', 1, env)
   await asking.line()
   const code = /the code ([A-Z-]{9})/.exec(await asking.line())?.[1] ?? ''

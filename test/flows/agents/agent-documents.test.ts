@@ -3,41 +3,26 @@ import test from 'ava'
 import { SignJWT } from 'jose'
 import { apiOf } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
-import { bootstrapped, type Workspace } from '../../support/identity/person.js'
-import { tenantAgent, type TenantAgent } from '../../support/identity/tenant-agent.js'
+import { bootstrapped } from '../../support/identity/person.js'
+import { tenantAgent } from '../../support/identity/tenant-agent.js'
 import { codeOf, DEFAULT_SLUG, makeDefault, post } from '../../support/oauth/documented-client.js'
 import { CLIENT_CALLBACK } from '../../support/oauth/document-server.js'
-import { sharedService, testService, type TestService } from '../../support/service.js'
+import { sharedService, testService } from '../../support/service.js'
 import { reachable } from '../../support/vault/upstream.js'
 
 type Json = Record<string, unknown>
 const ASSERTION = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
 const slug = { SVC_TENANT__DEFAULT_TENANT_SLUG: DEFAULT_SLUG }
 
-/** Where the agent is registered. */
-let home: TestService
-/** Where it signs in as a client. */
-let abroad: TestService
-let person: Workspace
-let agent: TenantAgent
-let way: Awaited<ReturnType<typeof reachable>>
-
-test.before(async () => {
-  home = await sharedService('plain', { transport: 'tls_h2_only' })
-  way = await reachable([home.ca!])
-  abroad = await testService({
-    transport: 'plain_http',
-    environment: { ...way.environment, ...slug },
-  })
-  person = await bootstrapped(abroad)
-  await makeDefault(abroad, person)
-  agent = await tenantAgent(home.baseUrl)
+const home = await sharedService('plain', { transport: 'tls_h2_only' })
+const way = await reachable([home.ca!])
+const abroad = await testService({
+  transport: 'plain_http',
+  environment: { ...way.environment, ...slug },
 })
-test.after.always(async () => {
-  await abroad?.end()
-  await home?.end()
-  await way?.remove()
-})
+const person = await bootstrapped(abroad)
+await makeDefault(abroad, person)
+const agent = await tenantAgent(home.baseUrl)
 
 async function document(name: string, agentId = agent.agentId) {
   const answer = await fetch(`${home.baseUrl}/agents/${agentId}/${name}.json`, {
@@ -131,22 +116,19 @@ test.serial('the document of an own agent is read without a fetch', async (t) =>
   const clientId = `${abroad.issuer}/agents/${own.agentId}/client.json`
   const { page } = await codeOf(abroad, person, clientId)
   t.true(page.html.includes('data-client-host'))
-  const rows = await sql(abroad.db.database, 'select 1 from remote_documents where url = $1', [
-    clientId,
-  ])
+  const rows = await sql(abroad)`select 1 from remote_documents where url = ${clientId}`
   t.is(rows.length, 0)
 })
 
 test.serial('a suspension ends what people granted to the client of the agent', async (t) => {
   const api = apiOf(abroad)
-  t.teardown(() => api.close())
   const owner = await api.workspace()
   for (const end of ['suspend', 'delete'] as const) {
     const { key, agentId } = await api.register(owner.tenantId)
     const login = await api.login(key, { agent_id: agentId, tenant_id: owner.tenantId })
     const json = { redirect_uris: [CLIENT_CALLBACK] }
     const token = String(login.body['access_token'])
-    t.is((await api.call('PATCH', '/api/v1/agents/me/profile', { token, json })).status, 200)
+    t.is((await api.patch('/api/v1/agents/me/profile', token, json)).status, 200)
     const clientId = `${abroad.issuer}/agents/${agentId}/client.json`
     const { form } = await codeOf(abroad, person, clientId)
     const { algorithm, privateKey } = key
@@ -172,7 +154,7 @@ test.serial('a suspension ends what people granted to the client of the agent', 
     const ended =
       end === 'suspend'
         ? await api.post(`${path}/suspend`, owner.token)
-        : await api.call('DELETE', path, { token: owner.token })
+        : await api.delete(path, owner.token)
     t.true(ended.status < 300, JSON.stringify(ended.body))
     t.is((await api.get('/userinfo', granted)).status, 401, end)
     const again = await post(abroad.baseUrl, '/oauth/token', {
@@ -187,8 +169,6 @@ test.serial('a suspension ends what people granted to the client of the agent', 
 })
 
 test.serial('a suspended agent has no documents', async (t) => {
-  await sql(home.db.database, `update agents set status = 'suspended' where id = $1`, [
-    agent.agentId,
-  ])
+  await sql(home)`update agents set status = 'suspended' where id = ${agent.agentId}`
   for (const name of ['client', 'jwks', 'agent-card']) t.is((await document(name)).status, 404)
 })

@@ -6,10 +6,8 @@ import type { Answer, Api, Json } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
 import { sharedTwo } from '../../support/service/two-services.js'
 
-const { first: api, second, end } = await sharedTwo()
-test.after.always(end)
+const { first: api, second } = await sharedTwo()
 const issuer = api.at.baseUrl
-const { database } = api.at.db
 
 const AGENTS = '/api/v1/agents'
 const of = (agentId: string) => `${AGENTS}/${agentId}`
@@ -62,7 +60,7 @@ test('only an owner changes the agent that owns the tenant', async (t) => {
     grant_types: ['client_credentials'],
     scopes: ['agents:manage', 'vault:list', 'vault:read'],
   })
-  t.is(made.status, 201, JSON.stringify(made.body))
+  t.is(made.status, 201)
   const issued = await api.form(
     '/oauth/token',
     { grant_type: 'client_credentials', scope: 'agents:manage' },
@@ -121,12 +119,9 @@ test('a suspended agent is refused everywhere at once, and its sessions stay end
 test('a tenant suspends a member agent only in itself', async (t) => {
   const owner = await api.workspace()
   const other = await api.workspace()
-  await sql(
-    database,
-    `insert into organization_members (organization_id, member_type, member_id, role, created_at)
-     values ($1, 'agent', $2, 'owner', now())`,
-    [owner.organizationId, other.agentId],
-  )
+  await sql(api.at)`
+    insert into organization_members (organization_id, member_type, member_id, role, created_at)
+    values (${owner.organizationId}, 'agent', ${other.agentId}, 'owner', now())`
   const here = tokens(
     (await api.login(other.key, { agent_id: other.agentId, tenant_id: owner.tenantId })).body,
   )
@@ -149,7 +144,7 @@ test('a tenant suspends a member agent only in itself', async (t) => {
   t.is((await api.post(`${of(other.agentId)}/activate`, owner.token)).body['status'], 'active')
   t.is((await api.login(other.key, selector)).status, 200)
 
-  await sql(database, `update agents set status = 'suspended' where id = $1`, [other.agentId])
+  await sql(api.at)`update agents set status = 'suspended' where id = ${other.agentId}`
   t.is((await api.post(`${of(other.agentId)}/activate`, owner.token)).status, 409)
 })
 
@@ -157,15 +152,11 @@ test('operations on a member agent that only its home tenant may do', async (t) 
   const owner = await api.workspace()
   // The owner's home tenant is the control plane.
   const path = of(owner.agentId)
-  t.is((await api.call('DELETE', path, { token: owner.token })).body['error'], 'policy_denied')
-  const change = await api.call('PATCH', path, { token: owner.token, json: { scopes: [] } })
+  t.is((await api.delete(path, owner.token)).body['error'], 'policy_denied')
+  const change = await api.patch(path, owner.token, { scopes: [] })
   t.is(change.body['error'], 'policy_denied')
   const helper = await api.register(owner.tenantId)
-  const patched = await api.call('PATCH', of(helper.agentId), {
-    token: owner.token,
-    json: { scopes: ['agents:manage'] },
-  })
-  t.is(patched.status, 200)
+  await api.patch(of(helper.agentId), owner.token, { scopes: ['agents:manage'] }).gives(200)
   const { body } = await api.login(helper.key, {
     agent_id: helper.agentId,
     tenant_id: owner.tenantId,
@@ -180,16 +171,14 @@ test('operations on a member agent that only its home tenant may do', async (t) 
 
 test('deleting an agent deletes everything of it', async (t) => {
   const { owner, agentId, token, refreshToken, login, key } = await staffed()
-  t.is((await api.call('DELETE', of(agentId), { token: owner.token })).status, 204)
+  t.is((await api.delete(of(agentId), owner.token)).status, 204)
   await refusedEverywhere(token, (status) => t.is(status, 401))
   t.is((await refresh(second, agentId, refreshToken)).status, 401)
   t.is((await login()).status, 400)
   t.is((await api.get(of(agentId), owner.token)).status, 404)
-  t.is((await api.call('DELETE', of(agentId), { token: owner.token })).status, 404)
+  t.is((await api.delete(of(agentId), owner.token)).status, 404)
   t.is((await api.post(`${of(agentId)}/suspend`, owner.token)).status, 404)
-  const rows = await sql(database, 'select from agent_keys where fingerprint = $1', [
-    key.fingerprint,
-  ])
+  const rows = await sql(api.at)`select from agent_keys where fingerprint = ${key.fingerprint}`
   t.is(rows.length, 0)
 })
 
@@ -208,8 +197,7 @@ test('an agent rotates its keys: add, log in with the new one, deprecate and rev
       created_at: added.body['created_at'],
       revoked_at: null,
     })
-    const again = await api.post(`${of(agentId)}/keys`, token, newKey(fresh, owner.tenantId))
-    t.is(again.status, 409)
+    await api.post(`${of(agentId)}/keys`, token, newKey(fresh, owner.tenantId)).gives(409)
 
     const begun = await api.post('/api/v1/agents/auth/challenge', undefined, {
       key_id: key.fingerprint,
@@ -228,8 +216,7 @@ test('an agent rotates its keys: add, log in with the new one, deprecate and rev
     t.is(finished.status, 200)
     t.is((await me(api, token)).status, 200)
 
-    const renewed = await api.login(fresh, { did: fresh.did, tenant_id: owner.tenantId })
-    t.is(renewed.status, 200)
+    const renewed = await api.login(fresh, { did: fresh.did, tenant_id: owner.tenantId }).gives(200)
     const kept = tokens(renewed.body)
     const revoked = await api.post(`${old}/revoke`, kept.token)
     t.is(revoked.body['status'], 'revoked')
@@ -257,8 +244,7 @@ test('an agent has at most 20 keys that are not revoked, also of concurrent ones
   t.deepEqual(last.map(({ status }) => status).toSorted(), [201, 409, 409, 409])
   t.is((await add(api)).body['error'], 'conflict')
   t.is((await api.post(`${path}/${key.fingerprint}/revoke`, owner.token)).status, 200)
-  const { status } = await api.post(path, owner.token, newKey(createAgentKey(), owner.tenantId))
-  t.is(status, 201)
+  await api.post(path, owner.token, newKey(createAgentKey(), owner.tenantId)).gives(201)
 })
 
 test('of two concurrent revocations of the last two keys by the agent, one is refused', async (t) => {
@@ -274,11 +260,8 @@ test('of two concurrent revocations of the last two keys by the agent, one is re
     const kinds = statuses.map(({ status }) => status).toSorted()
     // Revoking the key of its login ends the token, so the other request may fail with 401.
     t.true(kinds[0] === 200 && [401, 409].includes(Number(kinds[1])), JSON.stringify(kinds))
-    const [row] = await sql<{ count: number }>(
-      database,
-      `select count(*) from agent_keys where agent_id = $1 and status = 'active'`,
-      [agentId],
-    )
+    const [row] = await sql<{ count: number }>(api.at)`
+      select count(*) from agent_keys where agent_id = ${agentId} and status = 'active'`
     t.is(row?.count, 1)
   }
 })
@@ -292,8 +275,7 @@ test('a manager can revoke the last key of an agent; others cannot change its ke
   })
   const path = `${of(agentId)}/keys`
   const fresh = newKey(createAgentKey(), owner.tenantId)
-  const denied = await api.post(path, tokens(theirs.body).token, fresh)
-  t.like(denied, { status: 403, body: { error: 'insufficient_scope' } })
+  await api.post(path, tokens(theirs.body).token, fresh).gives(403, 'insufficient_scope')
   t.is((await api.post(`${path}/${key.fingerprint}/revoke`, tokens(theirs.body).token)).status, 403)
   t.is((await api.post(`${path}/unknown/revoke`, owner.token)).status, 404)
   t.is((await api.post(`${path}/${key.fingerprint}/revoke`, owner.token)).status, 200)
@@ -304,8 +286,7 @@ test('a new key needs an ownership proof for the home tenant; an idempotency key
   const { owner, agentId, token } = await staffed()
   const path = `${of(agentId)}/keys`
   const fresh = createAgentKey()
-  const wrong = await api.post(path, token, newKey(fresh, owner.controlPlane))
-  t.is(wrong.status, 400)
+  const wrong = await api.post(path, token, newKey(fresh, owner.controlPlane)).gives(400)
   t.truthy(wrong.body['key_ownership_proof'])
   const body = newKey(fresh, owner.tenantId)
   const headers = { 'idempotency-key': 'a-key' }
@@ -322,24 +303,19 @@ test('a new key needs an ownership proof for the home tenant; an idempotency key
 
 test('a caller grants scopes it holds, and removed scopes end at once', async (t) => {
   const { owner, agentId, token, login } = await staffed()
-  const patch = (json: Json, by = owner.token) =>
-    api.call('PATCH', of(agentId), { token: by, json })
+  const patch = (json: Json, by = owner.token) => api.patch(of(agentId), by, json)
   const given = await patch({ scopes: ['users:read', 'openid', 'openid'], unknown: 1 })
   t.deepEqual(given.body['scopes'], ['openid', 'users:read'])
   await refusedEverywhere(token, (status) => t.is(status, 401))
   const renewed = tokens((await login()).body)
-  const more = await patch({ scopes: ['users:read', 'openid', 'vault:list'] })
-  t.is(more.status, 200)
+  await patch({ scopes: ['users:read', 'openid', 'vault:list'] }).gives(200)
   t.is((await me(api, renewed.token)).status, 200)
   t.is((await patch({ scopes: ['nonsense'] })).body['error'], 'invalid_scope')
   t.is((await patch({ scopes: ['org:create'] })).status, 400)
   t.deepEqual((await patch({})).body['scopes'], ['openid', 'users:read', 'vault:list'])
 
   const manager = await api.register(owner.tenantId)
-  await api.call('PATCH', of(manager.agentId), {
-    token: owner.token,
-    json: { scopes: ['agents:manage'] },
-  })
+  await api.patch(of(manager.agentId), owner.token, { scopes: ['agents:manage'] })
   const selector = { agent_id: manager.agentId, tenant_id: owner.tenantId }
   const { body } = await api.login(manager.key, selector)
   t.is(body['scope'], 'agents:manage')
@@ -370,17 +346,14 @@ test('agents are listed in pages and read with the right scopes', async (t) => {
 
 test('a page has at most 200 rows, whatever is asked for', async (t) => {
   const { tenantId, token } = await api.workspace()
-  await sql(
-    database,
-    `with made as (
-       insert into agents (tenant_id, id, name, scopes, created_at, updated_at)
-       select $1, gen_random_uuid(), 'many', '{}', n, n
-       from generate_series(1, 205), date_trunc('milliseconds', now()) as n
-       returning tenant_id, id)
-     insert into agent_anchors (tenant_id, agent_id, type, value, verified_at)
-     select tenant_id, id, 'did_key', 'did:key:' || id, now() from made`,
-    [tenantId],
-  )
+  await sql(api.at)`
+    with made as (
+    insert into agents (tenant_id, id, name, scopes, created_at, updated_at)
+    select ${tenantId}, gen_random_uuid(), 'many', '{}', n, n
+    from generate_series(1, 205), date_trunc('milliseconds', now()) as n
+    returning tenant_id, id)
+    insert into agent_anchors (tenant_id, agent_id, type, value, verified_at)
+    select tenant_id, id, 'did_key', 'did:key:' || id, now() from made`
   const first = await api.list(`${AGENTS}?limit=1000`, token)
   t.is(first.rows.length, 200)
   t.is((await api.list(first.next ?? '', token)).rows.length, 6)
@@ -390,12 +363,9 @@ test('changes of agents are audited with their caller', async (t) => {
   const { owner, agentId } = await staffed()
   await api.post(`${of(agentId)}/suspend`, owner.token, undefined, { 'x-request-id': 'susp-1' })
   await api.post(`${of(agentId)}/suspend`, owner.token)
-  const rows = await sql<Json>(
-    database,
-    `select subject, resource, outcome, request_id, ip from audit_events
-     where tenant_id = $1 and type = 'admin.agent.suspended'`,
-    [owner.tenantId],
-  )
+  const rows = await sql<Json>(api.at)`
+    select subject, resource, outcome, request_id, ip from audit_events
+    where tenant_id = ${owner.tenantId} and type = 'admin.agent.suspended'`
   t.deepEqual(rows, [
     {
       subject: { sub: owner.agentId, subject_type: 'agent' },
@@ -413,11 +383,11 @@ test('a failed login is audited in its tenant', async (t) => {
   t.is((await api.login(createAgentKey(), selector)).status, 400)
   const begun = await api.post('/api/v1/agents/auth/challenge', undefined, selector)
   await api.post(`${of(agentId)}/suspend`, owner.token)
-  const late = await api.post('/api/v1/agents/auth/verify', undefined, {
+  const answer = await api.post('/api/v1/agents/auth/verify', undefined, {
     challenge_id: begun.body['challenge_id'],
     signature: key.signChallenge(String(begun.body['payload'])),
   })
-  t.is(late.status, 400)
+  t.is(answer.status, 400)
   const failures = await api.list('/api/v1/audit-events?type=auth.login.failure', owner.token)
   t.deepEqual(
     failures.rows.map(({ subject, outcome, data }) => [subject, outcome, (data as Json)['reason']]),

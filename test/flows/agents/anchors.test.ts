@@ -5,8 +5,7 @@ import type { Json } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
 import { sharedTwo } from '../../support/service/two-services.js'
 
-const { first: api, second, end } = await sharedTwo()
-test.after.always(end)
+const { first: api, second } = await sharedTwo()
 
 const AGENTS = '/api/v1/agents'
 const revokePath = (agentId: string, did: string) =>
@@ -25,8 +24,7 @@ async function anchored() {
     tenantId: owner.tenantId,
   })
   const more = { public_key, key_algorithm, key_ownership_proof }
-  const added = await api.post(`${AGENTS}/${agentId}/keys`, token, more)
-  if (added.status !== 201) throw new Error(JSON.stringify(added.body))
+  await api.post(`${AGENTS}/${agentId}/keys`, token, more).gives(201)
   return { owner, key, other, agentId, selector, token }
 }
 
@@ -39,8 +37,7 @@ test('revoking an anchor does not revoke its key', async (t) => {
   t.is((await api.login(key, byDid)).status, 200)
 
   const path = revokePath(agentId, key.did)
-  const revoked = await api.post(path, token)
-  t.is(revoked.status, 200, JSON.stringify(revoked.body))
+  const revoked = await api.post(path, token).gives(200)
   t.like(revoked.body, { type: 'did_key', value: key.did, status: 'revoked' })
   t.deepEqual(Object.keys(revoked.body).toSorted(), ['status', 'type', 'value', 'verified_at'])
   t.deepEqual((await second.post(path, token)).body, revoked.body)
@@ -76,14 +73,10 @@ test('revoking an anchor does not revoke its key', async (t) => {
 test('a did:web in the path has encoded percent signs', async (t) => {
   const { owner, agentId } = await anchored()
   const did = 'did:web:agents.example.com%3A8443:buyer'
-  await sql(
-    api.at.db.database,
-    `insert into agent_anchors (tenant_id, agent_id, type, value, verified_at)
-     values ($1, $2, 'did_web', $3, now())`,
-    [owner.tenantId, agentId, did],
-  )
-  const revoked = await api.post(revokePath(agentId, did), owner.token)
-  t.is(revoked.status, 200, JSON.stringify(revoked.body))
+  await sql(api.at)`
+    insert into agent_anchors (tenant_id, agent_id, type, value, verified_at)
+    values (${owner.tenantId}, ${agentId}, 'did_web', ${did}, now())`
+  const revoked = await api.post(revokePath(agentId, did), owner.token).gives(200)
   t.like(revoked.body, { type: 'did_web', value: did, status: 'revoked' })
 })
 
@@ -106,8 +99,7 @@ test('an agent cannot revoke its last anchor, a manager can', async (t) => {
 
 test('revoking a key revokes its anchors, finally', async (t) => {
   const { key, other, agentId, token } = await anchored()
-  const gone = await api.post(`${AGENTS}/${agentId}/keys/${other.fingerprint}/revoke`, token)
-  t.is(gone.status, 200)
+  await api.post(`${AGENTS}/${agentId}/keys/${other.fingerprint}/revoke`, token).gives(200)
   const again = await api.post(revokePath(agentId, other.did), token)
   t.like(again, { status: 200, body: { status: 'revoked' } })
   t.is((await api.post(revokePath(agentId, key.did), token)).status, 409)
@@ -124,8 +116,7 @@ test('unknown anchors and unauthorized callers are refused', async (t) => {
     agent_id: colleague.agentId,
     tenant_id: owner.tenantId,
   })
-  const refused = await api.post(path, String(body['access_token']))
-  t.like(refused, { status: 403, body: { error: 'insufficient_scope' } })
+  await api.post(path, String(body['access_token'])).gives(403, 'insufficient_scope')
   for (const foreign of [stranger.token, stranger.owner.token])
     t.is((await api.post(path, foreign)).status, 404)
   // An anchor of another agent, an unknown one, and an invalid DID.
@@ -136,18 +127,17 @@ test('unknown anchors and unauthorized callers are refused', async (t) => {
   }
   // The owner's home tenant is the control plane, so its own tenant may not.
   const { key: ownKey, agentId: ownerId } = owner
-  const manager = await api.call('PATCH', `${AGENTS}/${colleague.agentId}`, {
-    token: owner.token,
-    json: { scopes: ['agents:manage'] },
+  const answer = await api.patch(`${AGENTS}/${colleague.agentId}`, owner.token, {
+    scopes: ['agents:manage'],
   })
-  t.is(manager.status, 200)
+  t.is(answer.status, 200)
   const managing = await api.login(colleague.key, {
     agent_id: colleague.agentId,
     tenant_id: owner.tenantId,
   })
-  const elsewhere = await api.post(
+  const made = await api.post(
     revokePath(ownerId, ownKey.did),
     String(managing.body['access_token']),
   )
-  t.like(elsewhere, { status: 403, body: { error: 'policy_denied' } })
+  t.like(made, { status: 403, body: { error: 'policy_denied' } })
 })

@@ -5,7 +5,7 @@
  */
 import test from 'ava'
 import { createAgentKey } from '../../../runtime/client/agent.js'
-import { type Api, apiOf, claimsOf, type Workspace } from '../../support/api.js'
+import { type Api, apiOf, claimsOf } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import {
   fixtureOf,
@@ -22,31 +22,22 @@ import {
   authorized,
   CALLBACK,
   callbackOf,
-  journey,
   relyingParty,
 } from '../../support/oauth/relying-party.js'
 import { mailbox } from '../../support/identity/addresses.js'
-import { sharedService, testService, type TestService } from '../../support/service.js'
+import { sharedApi, testService, type TestService } from '../../support/service.js'
 
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 const VERIFY = '/oauth/device/verify'
-
-let running: TestService
-let api: Api
-let workspace: Workspace
-test.before(async () => {
-  running = await sharedService('plain')
-  api = apiOf(running)
-  workspace = await api.workspace()
-})
-test.after.always(() => api?.end())
+const { api, running } = await sharedApi('plain')
+const workspace = await api.workspace()
 
 const agentOf = (id: string) => `/api/v1/agents/${id}`
 
 /** An agent of the workspace with these scopes and its token. */
 async function agentWith(scopes: readonly string[]) {
   const { key, agentId } = await api.register(workspace.tenantId)
-  await api.call('PATCH', agentOf(agentId), { token: workspace.token, json: { scopes } })
+  await api.patch(agentOf(agentId), workspace.token, { scopes })
   const selector = { agent_id: agentId, tenant_id: workspace.tenantId }
   const { body } = await api.login(key, selector)
   return { key, agentId, selector, token: String(body['access_token']) }
@@ -65,7 +56,7 @@ async function userOf({ email }: Pick<Human, 'email'>): Promise<string> {
   return `/api/v1/tenant-users/${String(rows[0]!['id'])}`
 }
 const giving = (path: string, roles: readonly string[], token = workspace.token) =>
-  api.call('PATCH', path, { token, json: { roles } })
+  api.patch(path, token, { roles })
 
 test('a caller cannot add a key to an agent with more scopes', async (t) => {
   const mighty = await agentWith(['tenant:manage', 'agents:read'])
@@ -91,8 +82,7 @@ test('a token restricted to one organization cannot add a key', async (t) => {
   const at = `/api/v1/control-plane/organizations/${organizationId}/token`
   const bound = String((await api.post(at, operator)).body['access_token'])
   const { json } = newKey(controlPlane)
-  const denied = await api.post(`${agentOf(agentId)}/keys`, bound, json)
-  t.like(denied, { status: 403, body: { error: 'forbidden' } })
+  await api.post(`${agentOf(agentId)}/keys`, bound, json).gives(403, 'forbidden')
   const mine = `${agentOf(agentId)}/keys/${key.fingerprint}`
   t.is((await api.post(`${mine}/deprecate`, bound)).status, 403)
   t.is((await api.post(`${agentOf(agentId)}/keys`, operator, json)).status, 201)
@@ -107,8 +97,7 @@ test('rotating a fixture password needs the scopes of the user', async (t) => {
   const clerk = await agentWith(['users:manage'])
   t.is((await rotate(clerk.token)).status, 200, 'that of a member')
   t.is((await giving(path, ['admin'])).status, 200)
-  const denied = await rotate(clerk.token)
-  t.like(denied, { status: 403, body: { error: 'insufficient_scope' } })
+  await rotate(clerk.token).gives(403, 'insufficient_scope')
   t.is((await rotate(workspace.token)).status, 200)
 })
 
@@ -116,7 +105,7 @@ test('rotating a fixture password needs the scopes of the user', async (t) => {
 async function addOwner({ db }: TestService, at: Api, token: string): Promise<void> {
   const added = { email: mailbox('next'), password: 'a password of an owner' }
   const { body } = await at.post('/api/v1/tenant-users', token, added)
-  await sql(db.database, `update tenant_users set roles = '{owner}' where id = $1`, [body['id']])
+  await sql(db.database)`update tenant_users set roles = '{owner}' where id = ${body['id']}`
 }
 
 test('a removed environment owner does not stay one as organization owner', async (t) => {
@@ -125,7 +114,7 @@ test('a removed environment owner does not stay one as organization owner', asyn
   const { rows } = await api.list(`/api/v1/tenant-users?email=${person.human.email}`, token)
   const self = rows.find(({ fixture }) => fixture === false)!
   const path = `/api/v1/tenant-users/${String(self['id'])}`
-  const taken = await api.call('PATCH', path, { token, json: { roles: ['member'] } })
+  const taken = await api.patch(path, token, { roles: ['member'] })
   t.deepEqual(taken.body['roles'], ['member'])
   t.is((await api.get('/api/v1/tenant-users', token)).status, 401)
 
@@ -135,8 +124,6 @@ test('a removed environment owner does not stay one as organization owner', asyn
   const scope = 'openid org:read tenant:manage users:manage'
   const again = await ownToken(api, made, { browser, human: person.human }, scope)
   t.is(claimsOf(again)['scope'], 'openid org:read')
-  await browser.close()
-  await person.browser.close()
 })
 
 test('the process that ends authority refuses its tokens before it is announced', async (t) => {
@@ -147,10 +134,8 @@ test('the process that ends authority refuses its tokens before it is announced'
   t.teardown(() => there.end())
   const { made, person, token } = await owned(there)
   await addOwner(polling, there, token)
-  await person.browser.close()
   const fixture = await present(there, made)
   const ending = await ownToken(there, made, fixture, 'openid users:read')
-  await fixture.browser.close()
   const issued = await there.form('/oauth/token', {
     grant_type: 'client_credentials',
     client_id: made.clientId,
@@ -173,17 +158,14 @@ test('the process that ends authority refuses its tokens before it is announced'
 test('a scope that an agent loses ends its sessions in every tenant', async (t) => {
   const there = await api.workspace('There')
   const { agentId, key, token } = await agentWith(['openid', 'users:read'])
-  await sql(
-    running.db.database,
-    `insert into organization_members (organization_id, member_type, member_id, role, created_at)
-     values ($1, 'agent', $2, 'member', now())`,
-    [there.organizationId, agentId],
-  )
+  await sql(running)`
+    insert into organization_members (organization_id, member_type, member_id, role, created_at)
+    values (${there.organizationId}, 'agent', ${agentId}, 'member', now())`
   const elsewhere = await api.login(key, { agent_id: agentId, tenant_id: there.tenantId })
   const borrowed = String(elsewhere.body['access_token'])
   t.is((await api.get('/api/v1/tenant-users', borrowed)).status, 200)
   const json = { scopes: ['openid'] }
-  await api.call('PATCH', agentOf(agentId), { token: workspace.token, json })
+  await api.patch(agentOf(agentId), workspace.token, json)
   for (const one of [token, borrowed])
     t.is((await api.get('/api/v1/tenant-users', one)).status, 401)
 })
@@ -242,8 +224,7 @@ for (const [why, ending] of Object.entries(ENDINGS)) {
     await ending(path)
     const late = await waiting.poll()
     t.like(late, { status: 400, body: { error: 'access_denied' } })
-    const used = await api.get('/api/v1/tenant-users', String(kept.body['access_token']))
-    t.is(used.status, 401)
+    await api.get('/api/v1/tenant-users', String(kept.body['access_token'])).gives(401)
     await fetched.close()
     await waiting.close()
   })
@@ -258,7 +239,7 @@ test.serial('an application gets no token after the consent was revoked', async 
 
   const party = await relyingParty(running, workspace)
   const browser = openBrowser(running)
-  const { url, verifier } = await journey(party, { scope: 'openid' })
+  const { url, verifier } = await party.journey({ scope: 'openid' })
   const code = callbackOf(await authorized(browser, human, url)).searchParams.get('code')!
   const account = await browser.get('/auth/account')
   await browser.submit(account, {}, `/auth/account/consents/${party.clientId}/withdraw`)
@@ -271,7 +252,6 @@ test.serial('an application gets no token after the consent was revoked', async 
     client_secret: party.secret,
   })
   t.like(answer, { status: 400, body: { error: 'invalid_grant' } })
-  await browser.close()
 })
 
 test.serial(
@@ -303,10 +283,9 @@ test.serial(
     })
     await answers.deciding
     t.is((await answers.taking).status, 200)
-    const got = await api.post('/api/v1/agents/delegations/device/token', workspace.token, {
+    const answer = await api.post('/api/v1/agents/delegations/device/token', workspace.token, {
       device_code: asked.body['device_code'],
     })
-    t.like(got, { status: 400, body: { error: 'access_denied' } })
-    await person.browser.close()
+    t.like(answer, { status: 400, body: { error: 'access_denied' } })
   },
 )

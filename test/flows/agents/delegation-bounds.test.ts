@@ -1,8 +1,8 @@
 /** Limits of a delegation: time, and the key of the agent. */
 import { createHash, randomUUID } from 'node:crypto'
-import anyTest, { type TestFn } from 'ava'
+import test from 'ava'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
-import { type Api, apiOf, claimsOf, type Json, type Workspace } from '../../support/api.js'
+import { type Api, apiOf, claimsOf, type Json } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import {
   ask,
@@ -11,7 +11,6 @@ import {
   fixtureOf,
   delegate,
   ownToken,
-  type Person,
   poll,
   present,
 } from '../../support/agents/delegation.js'
@@ -19,19 +18,10 @@ import { sql } from '../../support/storage/sql.js'
 import { sharedService } from '../../support/service.js'
 
 const VAULT = '/api/v1/vault/credentials'
-const test = anyTest as TestFn<{ api: Api; workspace: Workspace; person: Person }>
 
-test.before(async (t) => {
-  const api = apiOf(await sharedService('brief'))
-  const workspace = await api.workspace()
-  const person = await present(api, fixtureOf(workspace))
-  t.context = { api, workspace, person }
-})
-test.after.always(async (t) => {
-  await t.context.person?.browser.close()
-  await t.context.api?.close()
-  await t.context.api?.at.end()
-})
+const api = apiOf(await sharedService('brief'))
+const workspace = await api.workspace()
+const person = await present(api, fixtureOf(workspace))
 
 const expire = (
   api: Api,
@@ -46,7 +36,6 @@ const expire = (
   )
 
 test.serial('an undecided request expires', async (t) => {
-  const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   const path = `/device/delegation/${asked.userCode}`
   const page = await person.browser.get(path)
@@ -61,14 +50,10 @@ test.serial('an undecided request expires', async (t) => {
 })
 
 test.serial('a decision in the last moment counts', async (t) => {
-  const { api, workspace, person } = t.context
   const later = (userCode: string, seconds: number) =>
-    sql(
-      api.at.db.database,
-      `update delegation_requests set expires_at = expires_at + make_interval(secs => $2)
-       where user_code = $1`,
-      [userCode, seconds],
-    )
+    sql(api.at)`
+      update delegation_requests set expires_at = expires_at + make_interval(secs => ${seconds})
+      where user_code = ${userCode}`
   for (const [answer, status, error] of [
     ['approve', 200, undefined],
     ['deny', 400, 'access_denied'],
@@ -84,7 +69,6 @@ test.serial('a decision in the last moment counts', async (t) => {
 })
 
 test.serial('an approval that is not polled in time gives no token', async (t) => {
-  const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   await decide(person, asked)
   await expire(api, 'delegation_requests', 'user_code', asked.userCode)
@@ -92,7 +76,6 @@ test.serial('an approval that is not polled in time gives no token', async (t) =
 })
 
 test.serial('no token outlives the delegation; a short one gives short tokens', async (t) => {
-  const { api, workspace, person } = t.context
   const delegated = await delegate(api, workspace.token, person)
   t.true(Number(delegated.answer.body['expires_in']) <= 120)
   t.is(delegated.answer.body['refresh_token'], undefined)
@@ -108,16 +91,15 @@ test.serial('no token outlives the delegation; a short one gives short tokens', 
     allowed_hosts: ['api.example.com'],
     secret: 'a long enough secret',
   })
-  const granted = await api.post(
+  const made = await api.post(
     `${VAULT}/${String(credential.body['id'])}/grants`,
     workspace.token,
     grant,
   )
-  t.is(granted.status, 400)
+  t.is(made.status, 400)
 })
 
 test.serial('an approval needs a sign-in of the last minutes, a denial does not', async (t) => {
-  const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   const path = `/device/delegation/${asked.userCode}`
   const page = await person.browser.get(path)
@@ -129,8 +111,7 @@ test.serial('an approval needs a sign-in of the last minutes, a denial does not'
       [person.human.email],
     )
   await age(`- interval '301 seconds'`)
-  const stale = await person.browser.submit(page, {}, `${path}/approve`)
-  t.is(stale.status, 303)
+  const stale = await person.browser.submit(page, {}, `${path}/approve`).gives(303)
   t.regex(stale.location ?? '', /^\/auth\/login\?flow=/)
   t.is((await poll(api, workspace.token, asked)).body['error'], 'authorization_pending')
   const denied = await person.browser.submit(page, {}, `${path}/deny`)
@@ -140,7 +121,6 @@ test.serial('an approval needs a sign-in of the last minutes, a denial does not'
 })
 
 test.serial('a signed-out browser decides nothing', async (t) => {
-  const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   const stranger = openBrowser(api.at)
   await stranger.get('/auth/login')
@@ -150,7 +130,6 @@ test.serial('a signed-out browser decides nothing', async (t) => {
     t.is((await stranger.post(form.action, form.fields)).status, 403)
   }
   t.is((await poll(api, workspace.token, asked)).body['error'], 'authorization_pending')
-  await stranger.close()
 })
 
 async function dpopKey() {
@@ -173,7 +152,6 @@ async function dpopKey() {
 test.serial(
   'delegated and exchanged tokens of a DPoP-bound agent are bound to the same key',
   async (t) => {
-    const { api, workspace, person } = t.context
     const { baseUrl } = api.at
     const proof = await dpopKey()
     const { key, agentId } = await api.register(workspace.tenantId)
@@ -219,8 +197,7 @@ test.serial(
       actor_token_type: urn,
       scope: 'vault:list',
     }
-    const bare = await api.form('/oauth/token', fields)
-    t.like(bare, { status: 401, body: { error: 'invalid_dpop_proof' } })
+    await api.form('/oauth/token', fields).gives(401, 'invalid_dpop_proof')
     const foreign = await (await dpopKey())('POST', `${baseUrl}/oauth/token`)
     t.is((await api.form('/oauth/token', fields, { dpop: foreign })).status, 401)
     const own = await proof('POST', `${baseUrl}/oauth/token`)
@@ -239,7 +216,6 @@ test.serial(
 )
 
 test.serial('offline_access is granted if held, and no audience is added', async (t) => {
-  const { api, workspace, person } = t.context
   const audience = String(workspace.body['audience'] ?? '')
   const own = await ownToken(api, workspace, person)
   t.truthy(own)

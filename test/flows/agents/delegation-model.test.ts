@@ -25,11 +25,6 @@ const people = [
   await present(api, await newFixture(api, workspace)),
 ]
 const tokens = await Promise.all(people.map((person) => ownToken(api, workspace, person)))
-test.after.always(async () => {
-  for (const { browser } of people) await browser.close()
-  await api.close()
-  await api.at.end()
-})
 
 /** A request and its outcome. */
 type Request = {

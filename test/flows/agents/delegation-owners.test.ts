@@ -1,6 +1,6 @@
 /** Visibility and revocation of delegations with two people, three agents, two tenants. */
-import anyTest, { type TestFn } from 'ava'
-import { type Api, apiOf, type Json, type Workspace } from '../../support/api.js'
+import test from 'ava'
+import { type Api, apiOf, type Json } from '../../support/api.js'
 import { softAuthenticator } from '../../support/identity/authenticator.js'
 import {
   ask,
@@ -10,7 +10,6 @@ import {
   delegate,
   newFixture,
   ownToken,
-  type Person,
   poll,
   present,
 } from '../../support/agents/delegation.js'
@@ -20,35 +19,14 @@ import { sharedService } from '../../support/service.js'
 
 const LIST = '/api/v1/delegations'
 
-type Scene = {
-  readonly api: Api
-  readonly here: Workspace
-  readonly there: Workspace
-  readonly ada: Person
-  readonly bob: Person
-  readonly stranger: Person
-  /** An agent of `here` with the scopes of any registered agent. */
-  readonly helper: { readonly agentId: string; readonly token: string }
-}
-const test = anyTest as TestFn<Scene>
-
-test.before(async (t) => {
-  const api = apiOf(await sharedService('people'))
-  const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
-  const ada = await present(api, fixtureOf(here))
-  const bob = await present(api, await newFixture(api, here))
-  const stranger = await present(api, fixtureOf(there))
-  const { key, agentId } = await api.register(here.tenantId)
-  const login = await api.login(key, { agent_id: agentId, tenant_id: here.tenantId })
-  const helper = { agentId, token: String(login.body['access_token']) }
-  t.context = { api, here, there, ada, bob, stranger, helper }
-})
-test.after.always(async (t) => {
-  const { api, ada, bob, stranger } = t.context
-  for (const person of [ada, bob, stranger]) await person?.browser.close()
-  await api?.close()
-  await api?.at.end()
-})
+const api = apiOf(await sharedService('people'))
+const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
+const ada = await present(api, fixtureOf(here))
+const bob = await present(api, await newFixture(api, here))
+const stranger = await present(api, fixtureOf(there))
+const { key, agentId } = await api.register(here.tenantId)
+const login = await api.login(key, { agent_id: agentId, tenant_id: here.tenantId })
+const helper = { agentId, token: String(login.body['access_token']) }
 
 const revoke = (api: Api, token: string, { delegationId }: Pick<Lent, 'delegationId'>) =>
   api.post(`${LIST}/${delegationId}/revoke`, token)
@@ -59,7 +37,6 @@ const isUsable = async (api: Api, { token }: Pick<Lent, 'token'>) =>
 test.serial(
   'callers see their own delegations, managers those of the tenant, none of another tenant',
   async (t) => {
-    const { api, here, there, ada, bob, stranger, helper } = t.context
     const fromAda = await delegate(api, here.token, ada)
     const toHelper = await delegate(api, helper.token, ada)
     const fromBob = await delegate(api, helper.token, bob)
@@ -135,30 +112,25 @@ test.serial(
 )
 
 test.serial('only the person revokes a delegation, idempotently', async (t) => {
-  const { api, here, ada, bob, stranger, helper } = t.context
   const delegated = await delegate(api, helper.token, ada)
   const [own, other] = [await ownToken(api, here, ada), await ownToken(api, here, bob)]
-  const foreign = await ownToken(api, t.context.there, stranger)
+  const foreign = await ownToken(api, there, stranger)
   t.is((await revoke(api, other, delegated)).status, 404)
   t.is((await revoke(api, foreign, delegated)).status, 404)
   for (const token of [helper.token, here.token, delegated.token]) {
     t.is((await revoke(api, token, delegated)).status, 403)
   }
   const narrow = await ownToken(api, here, ada, 'openid vault:list')
-  const refused = await revoke(api, narrow, delegated)
-  t.like(refused, { status: 403, body: { error: 'insufficient_scope' } })
+  await revoke(api, narrow, delegated).gives(403, 'insufficient_scope')
   t.true(await isUsable(api, delegated))
 
-  const first = await revoke(api, own, delegated)
-  t.is(first.status, 200, JSON.stringify(first.body))
+  const first = await revoke(api, own, delegated).gives(200)
   t.like(first.body, { id: delegated.delegationId, status: 'revoked' })
   t.false(await isUsable(api, delegated))
   t.deepEqual((await revoke(api, own, delegated)).body, first.body)
-  const events = await sql<{ data: Json }>(
-    api.at.db.database,
-    `select data from all_events where type = 'admin.delegation.revoked' and data->>'delegation_id' = $1`,
-    [delegated.delegationId],
-  )
+  const events = await sql<{ data: Json }>(api.at)`
+    select data from all_events where type = 'admin.delegation.revoked'
+    and data->>'delegation_id' = ${delegated.delegationId}`
   t.is(events.length, 1)
   t.like(events[0]!.data, { agent_id: helper.agentId, reason: 'revoked' })
   const audit = await api.list('/api/v1/audit-events?type=admin.delegation.revoked', here.token)
@@ -166,7 +138,6 @@ test.serial('only the person revokes a delegation, idempotently', async (t) => {
 })
 
 test.serial('a caller without a recent strong sign-in gets a step-up challenge', async (t) => {
-  const { api, here, bob, helper } = t.context
   const delegated = await delegate(api, helper.token, bob)
   const set = (text: string) =>
     sql(
@@ -194,9 +165,7 @@ test.serial('a caller without a recent strong sign-in gets a step-up challenge',
 test.serial(
   'a person with a device-bound passkey needs it, for the API and the page',
   async (t) => {
-    const { api, here, helper } = t.context
     const person = await present(api, await newFixture(api, here))
-    t.teardown(() => person.browser.close())
     const delegated = await delegate(api, helper.token, person)
     const before = await ownToken(api, here, person)
     const page = await person.browser.get(`${ADD}/new`)
@@ -205,8 +174,7 @@ test.serial(
     await person.browser.submit(page, { credential, name: 'Key' }, ADD)
 
     for (const token of [before, await ownToken(api, here, person)]) {
-      const { status, headers } = await revoke(api, token, delegated)
-      t.is(status, 401)
+      const { headers } = await revoke(api, token, delegated).gives(401)
       t.regex(headers['www-authenticate'] ?? '', /acr_values="aal3", max_age="300"$/)
     }
     const account = await person.browser.get('/auth/account')
@@ -220,24 +188,20 @@ test.serial(
 
     const stepUp = await person.browser.follow(asked)
     t.is((await useKey(person.browser, stepUp, key, {}, SECOND_FACTOR)).status, 303)
-    const ended = await revoke(api, await ownToken(api, here, person), delegated)
-    t.is(ended.status, 200, JSON.stringify(ended.body))
+    await revoke(api, await ownToken(api, here, person), delegated).gives(200)
     t.false(await isUsable(api, delegated))
   },
 )
 
 test.serial('an administrator revokes delegations of others', async (t) => {
-  const { api, here, bob, helper } = t.context
   const carol = await present(api, await newFixture(api, here))
-  t.teardown(() => carol.browser.close())
   const delegated = await delegate(api, helper.token, bob)
   const { rows } = await api.list(
     `/api/v1/tenant-users?email=${encodeURIComponent(carol.human.email)}`,
     here.token,
   )
   const user = `/api/v1/tenant-users/${String(rows[0]!['id'])}`
-  const setRoles = (roles: string[]) =>
-    api.call('PATCH', user, { token: here.token, json: { roles } })
+  const setRoles = (roles: string[]) => api.patch(user, here.token, { roles })
   t.is((await setRoles(['admin'])).status, 200)
   const token = await ownToken(api, here, carol)
   t.is((await api.get(`${LIST}/${delegated.delegationId}`, token)).status, 200)
@@ -245,7 +209,6 @@ test.serial('an administrator revokes delegations of others', async (t) => {
 })
 
 test.serial('an approval that is revoked before the poll gives no token', async (t) => {
-  const { api, here, ada, helper } = t.context
   const asked = await ask(api, helper.token, { scope: 'openid vault:list' })
   await decide(ada, asked)
   const own = await ownToken(api, here, ada)
@@ -257,7 +220,6 @@ test.serial('an approval that is revoked before the poll gives no token', async 
 })
 
 test.serial('a revocation during polls leaves no usable token', async (t) => {
-  const { api, here, ada, helper } = t.context
   const own = await ownToken(api, here, ada)
   for (let round = 0; round < 3; round += 1) {
     const asked = await ask(api, helper.token, { scope: 'openid vault:list' })
@@ -278,13 +240,12 @@ test.serial('a revocation during polls leaves no usable token', async (t) => {
 })
 
 test.serial('concurrent ends of a delegation emit one event', async (t) => {
-  const { api, here, bob, helper } = t.context
   const delegated = await delegate(api, helper.token, bob)
-  const returned = await api.form('/oauth/revoke', {
+  const answer = await api.form('/oauth/revoke', {
     client_id: helper.agentId,
     token: delegated.refreshToken,
   })
-  t.is(returned.status, 200)
+  t.is(answer.status, 200)
   t.false(await isUsable(api, delegated))
   const { body } = await api.get(`${LIST}/${delegated.delegationId}`, here.token)
   t.is(body['status'], 'revoked')

@@ -1,23 +1,15 @@
 /** Runs the code of docs/guides/agents/delegation.md. */
 import test, { type ExecutionContext } from 'ava'
-import { type Api, apiOf } from '../../support/api.js'
+import { apiOf } from '../../support/api.js'
 import { decide, fixtureOf, ownToken, present } from '../../support/agents/delegation.js'
 import { docsPage, type Language, testCommands } from '../../support/pages/docs-page.js'
 import { sharedService } from '../../support/service.js'
 
-let api: Api
-test.before(async () => {
-  api = apiOf(await sharedService('clients'))
-})
-test.after.always(async () => {
-  await api?.close()
-  await api?.at.end()
-})
+const api = apiOf(await sharedService('clients'))
 
 async function lends(t: ExecutionContext, language: Language) {
   const here = await api.workspace()
   const person = await present(api, fixtureOf(here))
-  t.teardown(() => person.browser.close())
   const page = docsPage(t, 'guides/agents/delegation')
   const env = { BASE: api.at.baseUrl, AGENT_TOKEN: here.token }
   const asking = page.begin(language, 0, env)

@@ -1,6 +1,6 @@
 /** Delegation by device flow over HTTP. */
-import anyTest, { type TestFn } from 'ava'
-import { type Api, apiOf, claimsOf, type Workspace } from '../../support/api.js'
+import test from 'ava'
+import { apiOf, claimsOf } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import {
   ask,
@@ -9,7 +9,6 @@ import {
   fixtureOf,
   delegate,
   newFixture,
-  type Person,
   poll,
   present,
 } from '../../support/agents/delegation.js'
@@ -17,25 +16,13 @@ import { signIn } from '../../support/identity/person.js'
 import { ownDomain } from '../../support/identity/squatting.js'
 import { sharedService } from '../../support/service.js'
 
-const test = anyTest as TestFn<{ api: Api; workspace: Workspace; person: Person }>
-
-test.before(async (t) => {
-  const api = apiOf(await sharedService('plain'))
-  const workspace = await api.workspace()
-  const person = await present(api, fixtureOf(workspace))
-  t.context = { api, workspace, person }
-})
-test.after.always(async (t) => {
-  await t.context.person?.browser.close()
-  await t.context.api?.close()
-  await t.context.api?.at.end()
-})
+const api = apiOf(await sharedService('plain'))
+const workspace = await api.workspace()
+const person = await present(api, fixtureOf(workspace))
 
 test('the page shows the lifetime and the last approval of this agent', async (t) => {
-  const { api } = t.context
   const workspace = await api.workspace()
   const person = await present(api, fixtureOf(workspace))
-  t.teardown(() => person.browser.close())
   const open = async () => {
     const asked = await ask(api, workspace.token, { scope: 'vault:list' })
     return person.browser.get(String(asked.body['verification_uri_complete']))
@@ -52,10 +39,8 @@ test('the page shows the lifetime and the last approval of this agent', async (t
 })
 
 test('the page shows a domain that the organization of the agent has proved to own', async (t) => {
-  const { api } = t.context
   const workspace = await api.workspace()
   const person = await present(api, fixtureOf(workspace))
-  t.teardown(() => person.browser.close())
   const open = async (token = workspace.token) => {
     const asked = await ask(api, token, { scope: 'vault:list' })
     return (await person.browser.get(String(asked.body['verification_uri_complete']))).html
@@ -79,7 +64,6 @@ test('the page shows a domain that the organization of the agent has proved to o
 })
 
 test('an agent requests, a person approves, and the agent gets a delegated token once', async (t) => {
-  const { api, workspace, person } = t.context
   const { token, agentId, tenantId } = workspace
   const asked = await ask(api, token, { scope: 'vault:list openid users:manage' })
   const { userCode } = asked
@@ -97,16 +81,13 @@ test('an agent requests, a person approves, and the agent gets a delegated token
   t.is(waiting.headers['content-type'], 'application/problem+json')
   t.is(waiting.headers['retry-interval'], '5')
 
-  const page = await person.browser.get(String(asked.body['verification_uri_complete']))
-  t.is(page.status, 200)
+  const page = await person.browser.get(String(asked.body['verification_uri_complete'])).gives(200)
   t.true(page.html.includes('data-scope="vault:list"'))
   t.true(page.html.includes('data-refused-scope="users:manage"'))
   t.true(page.html.includes('data-key-fingerprint="'))
-  const done = await person.browser.submit(page, {}, /approve$/)
-  t.is(done.status, 303)
+  const done = await person.browser.submit(page, {}, /approve$/).gives(303)
   t.is(done.location, `/device/delegation/${userCode}`)
-  const shown = await person.browser.follow(done)
-  t.is(shown.status, 200)
+  const shown = await person.browser.follow(done).gives(200)
   t.true(shown.html.includes('data-decision="approved"'))
 
   const granted = await poll(api, token, asked)
@@ -133,11 +114,9 @@ test('an agent requests, a person approves, and the agent gets a delegated token
   t.like(again, { status: 400, body: { error: 'invalid_grant' } })
   const gone = openBrowser(api.at)
   t.is((await gone.get(`/device/delegation/${userCode}`)).status, 410)
-  await gone.close()
 })
 
 test('the delegated token lists what it was granted, a direct one needs vault:manage; both the other way round elsewhere', async (t) => {
-  const { api, workspace, person } = t.context
   const delegated = await delegate(api, workspace.token, person)
   const list = '/api/v1/vault/credentials'
   t.is((await api.get(list, delegated.token)).status, 200)
@@ -154,11 +133,10 @@ test('the delegated token lists what it was granted, a direct one needs vault:ma
     allowed_hosts: ['api.github.com'],
     secret: 'a secret of many letters',
   })
-  t.is(credential.status, 201, JSON.stringify(credential.body))
+  t.is(credential.status, 201)
   const grants = `${list}/${String(credential.body['id'])}/grants`
   const grant = { grantee_type: 'delegation', grantee_id: delegated.delegationId }
-  const granted = await api.post(grants, workspace.token, grant)
-  t.is(granted.status, 201, JSON.stringify(granted.body))
+  await api.post(grants, workspace.token, grant).gives(201)
   const rows = await api.list(list, delegated.token)
   t.deepEqual(
     rows.rows.map(({ id }) => id),
@@ -176,13 +154,11 @@ test('the delegated token lists what it was granted, a direct one needs vault:ma
     const { status } = await api.post(path, delegated.token, body)
     t.is(status, 403, path)
   }
-  const info = await api.get('/userinfo', delegated.token)
-  t.is(info.status, 200)
+  const info = await api.get('/userinfo', delegated.token).gives(200)
   t.is(info.body['sub'], claimsOf(delegated.token)['sub'])
 })
 
 test('a denied request is access_denied for the agent and shown to the person', async (t) => {
-  const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   const done = await decide(person, asked, 'deny')
   t.is(done.status, 303)
@@ -195,7 +171,6 @@ test('a denied request is access_denied for the agent and shown to the person', 
 })
 
 test('each poll that is too fast adds five seconds to the interval', async (t) => {
-  const { api, workspace } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   const answers = []
   for (let polls = 0; polls < 3; polls += 1) {
@@ -210,7 +185,6 @@ test('each poll that is too fast adds five seconds to the interval', async (t) =
 })
 
 test('a person without the requested scopes cannot approve, and the request stays pending', async (t) => {
-  const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'users:manage tenant:manage' })
   const page = await person.browser.get(`/device/delegation/${asked.userCode}`)
   t.true(page.html.includes('data-nothing-held') && page.forms.length === 1)
@@ -221,7 +195,6 @@ test('a person without the requested scopes cannot approve, and the request stay
 })
 
 test('a code is accepted in any case and with hyphens; an unknown one is 404 without sign-in', async (t) => {
-  const { api, workspace, person } = t.context
   const { userCode } = await ask(api, workspace.token, { scope: 'openid' })
   const typed = `${userCode.slice(0, 4)}-${userCode.slice(4)}`.toLowerCase()
   t.is((await person.browser.get(`/device/delegation/${typed}`)).status, 200)
@@ -230,28 +203,22 @@ test('a code is accepted in any case and with hyphens; an unknown one is 404 wit
     const { status } = await stranger.get(`/device/delegation/${code}`)
     t.is(status, 404, code)
   }
-  const sent = await stranger.get(`/device/delegation/${typed}`)
-  t.is(sent.status, 303)
+  const sent = await stranger.get(`/device/delegation/${typed}`).gives(303)
   t.regex(sent.location ?? '', /^\/auth\/login\?flow=/)
-  await stranger.close()
 })
 
 test('an unknown code is typed again in the page that it leads to', async (t) => {
-  const { api, workspace, person } = t.context
   const { userCode } = await ask(api, workspace.token, { scope: 'openid' })
-  const mistyped = await person.browser.get('/device/delegation/BCDFGHJK')
-  t.is(mistyped.status, 404)
+  const mistyped = await person.browser.get('/device/delegation/BCDFGHJK').gives(404)
   const [form] = mistyped.forms
   t.true(mistyped.html.includes('value="BCDFGHJK"'))
-  const again = await person.browser.get(`${form!.action}?user_code=wrong`)
-  t.is(again.status, 404)
+  const again = await person.browser.get(`${form!.action}?user_code=wrong`).gives(404)
   const asked = await person.browser.get(`${again.forms[0]!.action}?user_code=${userCode}`)
   t.is(asked.status, 200)
   t.true(asked.forms.some(({ action }) => action.startsWith(`/device/delegation/${userCode}`)))
 })
 
 test('a person without a second factor passes sign-in and enrolment to the page', async (t) => {
-  const { api, workspace } = t.context
   const human = await newFixture(api, workspace)
   const browser = openBrowser(api.at)
   const { userCode } = await ask(api, workspace.token, { scope: 'openid' })
@@ -259,11 +226,9 @@ test('a person without a second factor passes sign-in and enrolment to the page'
   const { email, password } = human
   const enrolment = await browser.follow(await browser.submit(login, { email, password }))
   t.true(enrolment.path.startsWith('/auth/mfa/enroll'), enrolment.path)
-  await browser.close()
 })
 
 test('cross-origin forms decide nothing', async (t) => {
-  const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   const path = `/device/delegation/${asked.userCode}`
   const page = await person.browser.get(path)
@@ -274,16 +239,13 @@ test('cross-origin forms decide nothing', async (t) => {
   const foreign = { origin: 'https://evil.example' }
   t.is((await person.browser.post(`${path}/approve`, fields, foreign)).status, 403)
   // With another session than that of the page, the page is shown again.
-  const other = await person.browser.post(`${path}/approve`, { ...fields, session: 'another' })
-  t.is(other.status, 303)
+  await person.browser.post(`${path}/approve`, { ...fields, session: 'another' }).gives(303)
   t.is((await poll(api, workspace.token, asked)).body['error'], 'authorization_pending')
 })
 
 test('the person sees when an agent was last used', async (t) => {
-  const { api } = t.context
   const workspace = await api.workspace()
   const person = await present(api, fixtureOf(workspace))
-  t.teardown(() => person.browser.close())
   const lastUse = async () => {
     const { body } = await api.get('/api/v1/delegations', workspace.token)
     return (body as unknown as { last_used_at: string | null }[])[0]!.last_used_at
@@ -310,28 +272,24 @@ test('the person sees when an agent was last used', async (t) => {
 })
 
 test('the account page revokes a delegation with its tokens', async (t) => {
-  const { api, workspace, person } = t.context
   const delegated = await delegate(api, workspace.token, person)
   const account = await person.browser.get('/auth/account')
   const action = `/auth/account/delegations/${delegated.delegationId}/revoke`
-  const ended = await person.browser.submit(account, {}, action)
-  t.is(ended.status, 303)
+  const ended = await person.browser.submit(account, {}, action).gives(303)
   t.is(ended.location, '/auth/account')
   t.false((await person.browser.follow(ended)).html.includes(delegated.delegationId))
-  const refused = await api.get('/api/v1/vault/credentials', delegated.token)
-  t.like(refused, { status: 401, body: { error: 'token_revoked' } })
-  const refreshed = await api.form('/oauth/token', {
+  await api.get('/api/v1/vault/credentials', delegated.token).gives(401, 'token_revoked')
+  const answer = await api.form('/oauth/token', {
     grant_type: 'refresh_token',
     client_id: workspace.agentId,
     refresh_token: delegated.refreshToken,
   })
-  t.like(refreshed, { status: 400, body: { error: 'invalid_grant' } })
+  t.like(answer, { status: 400, body: { error: 'invalid_grant' } })
   const record = await api.get(`/api/v1/delegations/${delegated.delegationId}`, workspace.token)
   t.like(record, { status: 200, body: { status: 'revoked' } })
 })
 
 test('refresh tokens of a delegation return delegated tokens, and reuse ends the delegation', async (t) => {
-  const { api, workspace, person } = t.context
   const delegated = await delegate(api, workspace.token, person)
   const refresh = (token: string) =>
     api.form('/oauth/token', {
@@ -339,8 +297,7 @@ test('refresh tokens of a delegation return delegated tokens, and reuse ends the
       client_id: workspace.agentId,
       refresh_token: token,
     })
-  const second = await refresh(delegated.refreshToken)
-  t.is(second.status, 200, JSON.stringify(second.body))
+  const second = await refresh(delegated.refreshToken).gives(200)
   const { iat: _i, nbf: _n, exp: _e, jti: _j, ...claims } = claimsOf(second.body['access_token'])
   const { iat: _i1, nbf: _n1, exp: _e1, jti: _j1, ...before } = claimsOf(delegated.token)
   t.deepEqual(claims, before)
@@ -352,7 +309,6 @@ test('refresh tokens of a delegation return delegated tokens, and reuse ends the
 })
 
 test('suspending the agent ends its delegations, and activating it restores none', async (t) => {
-  const { api, workspace, person } = t.context
   const { key, agentId } = await api.register(workspace.tenantId)
   const login = async () =>
     String(
@@ -370,29 +326,11 @@ test('suspending the agent ends its delegations, and activating it restores none
   const record = await api.get(`/api/v1/delegations/${delegated.delegationId}`, workspace.token)
   t.is(record.body['status'], 'revoked')
   const again = await delegate(api, await login(), person)
-  t.is((await api.call('DELETE', agent, { token: workspace.token })).status, 204)
+  t.is((await api.delete(agent, workspace.token)).status, 204)
   t.is((await api.get('/api/v1/vault/credentials', again.token)).status, 401)
 })
 
-test('suspending the person ends their delegations', async (t) => {
-  const { api, workspace } = t.context
-  const person = await present(api, await newFixture(api, workspace))
-  const delegated = await delegate(api, workspace.token, person)
-  const users = await api.list(
-    `/api/v1/tenant-users?email=${encodeURIComponent(person.human.email)}`,
-    workspace.token,
-  )
-  const path = `/api/v1/tenant-users/${String(users.rows[0]!['id'])}`
-  const suspended = await api.post(`${path}/suspend`, workspace.token)
-  t.is(suspended.status, 200, JSON.stringify(suspended.body))
-  t.is((await api.get('/api/v1/vault/credentials', delegated.token)).status, 401)
-  await api.post(`${path}/reactivate`, workspace.token)
-  t.is((await api.get('/api/v1/vault/credentials', delegated.token)).status, 401)
-  await person.browser.close()
-})
-
 test('an agent of another tenant cannot poll or read; a revoked key ends its delegations', async (t) => {
-  const { api, workspace, person } = t.context
   const foreign = await api.workspace('Elsewhere')
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   t.is((await poll(api, foreign.token, asked)).body['error'], 'invalid_grant')
@@ -413,20 +351,16 @@ test('an agent of another tenant cannot poll or read; a revoked key ends its del
   const stranger = openBrowser(api.at)
   await signIn(stranger, fixtureOf(foreign))
   t.is((await stranger.get(`/device/delegation/${asked.userCode}`)).status, 303)
-  await stranger.close()
 
   const own = await delegate(api, token, person)
   const keyed = `/api/v1/agents/${colleague.agentId}/keys`
-  const { status, body } = await api.get(`/api/v1/agents/${colleague.agentId}`, workspace.token)
-  t.is(status, 200)
+  const { body } = await api.get(`/api/v1/agents/${colleague.agentId}`, workspace.token).gives(200)
   const keyId = (body['keys'] as { id: string }[])[0]!.id
-  const revoked = await api.post(`${keyed}/${keyId}/revoke`, workspace.token)
-  t.is(revoked.status, 200, JSON.stringify(revoked.body))
+  await api.post(`${keyed}/${keyId}/revoke`, workspace.token).gives(200)
   t.is((await api.get('/api/v1/vault/credentials', own.token)).status, 401)
 })
 
 test.serial('200 polls at once after the approval: one token', async (t) => {
-  const { api, workspace, person } = t.context
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   await decide(person, asked)
   const answers = await Promise.all(
@@ -438,7 +372,6 @@ test.serial('200 polls at once after the approval: one token', async (t) => {
 })
 
 test('of a concurrent approval and denial one counts', async (t) => {
-  const { api, workspace, person } = t.context
   for (let round = 0; round < 5; round += 1) {
     const asked = await ask(api, workspace.token, { scope: 'openid' })
     const page = await person.browser.get(`/device/delegation/${asked.userCode}`)
@@ -467,9 +400,7 @@ for (const [title, body, error] of [
   ['a very long scope', { scope: 'x'.repeat(5000) }, undefined],
 ] as const) {
   test(`${title} is refused with its own error`, async (t) => {
-    const { api, workspace } = t.context
-    const answer = await api.post(DEVICE, workspace.token, body)
-    t.is(answer.status, 400)
+    const answer = await api.post(DEVICE, workspace.token, body).gives(400)
     t.is(answer.body['error'], error ?? 'bad_request')
   })
 }
@@ -482,7 +413,6 @@ for (const body of [
   { device_code: 'x'.repeat(500) },
 ]) {
   test(`a poll with ${JSON.stringify(body)?.slice(0, 40)} is refused with its own error`, async (t) => {
-    const { api, workspace } = t.context
     const answer = await api.post(`${DEVICE}/token`, workspace.token, body)
     t.like(answer, { status: 400, body: { error: 'bad_request' } })
   })

@@ -1,17 +1,17 @@
 /** Agents anchored by did:web, over HTTP, against documents served over TLS on loopback. */
-import { createServer, type Server } from 'node:https'
+import { createServer } from 'node:https'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import test from 'ava'
 import { type AgentKey, createAgentKey } from '../../../runtime/client/agent.js'
-import { type Api, apiOf, type Json } from '../../support/api.js'
+import { apiOf, type Json } from '../../support/api.js'
 import { LOOPBACK } from '../../support/fleet/loopback.js'
 import { nonceFor } from '../../support/identity/nonce.js'
 import { until } from '../../support/service/watch.js'
 import { sql } from '../../support/storage/sql.js'
 import { notThrough, SERVING_PROCESSES } from '../../support/fleet/through.js'
-import { sharedService, type TestService } from '../../support/service.js'
+import { sharedApi } from '../../support/service.js'
 
 const REGISTER = '/api/v1/agents/auth/register'
 const BOOTSTRAP = '/api/v1/agents/workspace/bootstrap'
@@ -22,32 +22,23 @@ const SILENT = '/silent/'
 /** The response of a path: a document, or other text. */
 const served = new Map<string, unknown>()
 const asked: string[] = []
-let running: TestService
-let api: Api
-let server: Server
-let port: number
-let controlPlane: string
 let names = 0
 
-test.before(async () => {
-  const options = { key: readFileSync(LOOPBACK.keyPath), cert: LOOPBACK.pem }
-  server = createServer(options, ({ url = '' }, response) => {
-    asked.push(url)
-    if (url.startsWith(SILENT)) return
-    const document = served.get(url)
-    if (document === undefined) return response.writeHead(404).end()
-    return response.end(typeof document === 'string' ? document : JSON.stringify(document))
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  port = (server.address() as AddressInfo).port
-  running = await sharedService('hosts')
-  api = apiOf(running)
-  const { body } = await api.get(BOOTSTRAP)
-  controlPlane = String(body['control_plane_tenant_id'])
+const options = { key: readFileSync(LOOPBACK.keyPath), cert: LOOPBACK.pem }
+const server = createServer(options, ({ url = '' }, response) => {
+  asked.push(url)
+  if (url.startsWith(SILENT)) return
+  const document = served.get(url)
+  if (document === undefined) return response.writeHead(404).end()
+  return response.end(typeof document === 'string' ? document : JSON.stringify(document))
 })
+server.listen(0, '127.0.0.1')
+await once(server, 'listening')
+const port = (server.address() as AddressInfo).port
+const { api, running } = await sharedApi('hosts')
+const { body } = await api.get(BOOTSTRAP)
+const controlPlane = String(body['control_plane_tenant_id'])
 test.after.always(async () => {
-  await running?.end()
   server?.closeAllConnections()
   server?.close()
 })
@@ -134,8 +125,7 @@ test('an agent with a did:web creates a workspace', async (t) => {
   const started = await start(`${BOOTSTRAP}/pow`, key, did)
   t.is(started.status, 200, JSON.stringify(started.body))
   const json = { ...solved(started), organization_name: 'Anchored' }
-  const done = await api.call('POST', `${BOOTSTRAP}/pow/complete`, { json })
-  t.is(done.status, 201, JSON.stringify(done.body))
+  const done = await api.call('POST', `${BOOTSTRAP}/pow/complete`, { json }).gives(201)
   t.is((done.body['agent'] as Json)['did'], did)
   const again = await start(`${REGISTER}/pow`, key, did)
   t.is(again.status, 409)
@@ -143,11 +133,7 @@ test('an agent with a did:web creates a workspace', async (t) => {
 
 test('direct registration supports did:web', async (t) => {
   const { tenantId } = await api.workspace()
-  await sql(
-    running.db.database,
-    `update tenants set direct_agent_registration = true where id = $1`,
-    [tenantId],
-  )
+  await sql(running)`update tenants set direct_agent_registration = true where id = ${tenantId}`
   const { did, path } = freshDid()
   const keys = [createAgentKey(), createAgentKey()] as const
   served.set(path, documentOf(did, keys))
@@ -159,11 +145,9 @@ test('direct registration supports did:web', async (t) => {
         ...key.registration({ issuer: running.baseUrl, tenantId, didWeb: did }),
       },
     })
-  const made = await send(keys[0])
-  t.is(made.status, 201, JSON.stringify(made.body))
+  const made = await send(keys[0]).gives(201)
   t.is((made.body['agent'] as Json)['did'], did)
-  const second = await send(keys[1])
-  t.is(second.status, 409)
+  const second = await send(keys[1]).gives(409)
   t.is(second.body['detail'], 'The anchor is already registered in this tenant.')
 })
 
@@ -182,13 +166,11 @@ test('of many keys of one document one registers the DID', async (t) => {
   )
   const statuses = answers.map(({ status }) => status).toSorted()
   t.deepEqual(statuses, [200, ...Array.from({ length: 7 }, () => 409)])
-  const rows = await sql(running.db.database, `select from agent_anchors where value = $1`, [did])
+  const rows = await sql(running)`select from agent_anchors where value = ${did}`
   t.is(rows.length, 1)
-  const known = await sql<{ keys: number }>(
-    running.db.database,
-    `select count(*)::int as keys from agent_keys where fingerprint = any($1)`,
-    [keys.map(({ fingerprint }) => fingerprint)],
-  )
+  const known = await sql<{ keys: number }>(running)`
+    select count(*)::int as keys from agent_keys
+    where fingerprint = any(${keys.map(({ fingerprint }) => fingerprint)})`
   t.is(known[0]!.keys, 1, 'the others created nothing')
 })
 

@@ -18,8 +18,7 @@ test("a host below the base domain names the tenant; another tenant's token is r
   const key = createAgentKey('es256')
   const registration = key.registration({ issuer: running.issuer, tenantId })
   const json = { name: 'By host', ...registration }
-  const started = await api.call('POST', REGISTER, { json, headers })
-  t.is(started.status, 200, JSON.stringify(started.body))
+  const started = await api.call('POST', REGISTER, { json, headers }).gives(200)
   const nonce = nonceFor({
     challengeToken: String(started.body['challenge_token']),
     difficultyBits: Number(started.body['difficulty_bits']),
@@ -54,7 +53,6 @@ test("a host below the base domain names the tenant; another tenant's token is r
   t.is(await statusOf('control-plane.svc.example', organizations, workspace.operator), 200)
   t.is(await statusOf('control-plane.svc.example'), 403)
   const person = await present(api, fixtureOf(workspace))
-  t.teardown(() => person.browser.close())
   const own = await ownToken(api, workspace, person, 'openid org:read')
   for (const host of [undefined, headers.host, 'svc.example', 'unknown.svc.example'])
     t.is(await statusOf(host, '/userinfo', own), 200, host ?? 'the address of the service')

@@ -1,18 +1,15 @@
 /** No agent and no client asks a person for a scope of operators that it does not hold itself. */
 import test from 'ava'
 import { DEVICE } from '../../support/agents/delegation.js'
-import { apiOf } from '../../support/api.js'
 import { CIBA_GRANT } from '../../support/oauth/ciba.js'
 import { loginAtControlPlane, operatorOfDeployment } from '../../support/oauth/operator.js'
-import { CALLBACK, journey, pathOf, relyingParty } from '../../support/oauth/relying-party.js'
-import { sharedService } from '../../support/service.js'
+import { CALLBACK, pathOf, relyingParty } from '../../support/oauth/relying-party.js'
+import { sharedApi } from '../../support/service.js'
 
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 const OPERATORS = ['deployment:manage', 'signing_keys:manage', 'metrics:read']
 
-const running = await sharedService('plain')
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('plain')
 
 test('an agent that registered itself at the control plane requests no scope of operators', async (t) => {
   const workspace = await api.workspace()
@@ -54,7 +51,7 @@ test('a client requests no scope of operators that it does not have', async (t) 
       const { status, body } = await send(path, fields)
       t.deepEqual([status, body['error']], [400, 'invalid_scope'], path)
     }
-    const { headers } = await api.get(pathOf((await journey(party, { scope })).url))
+    const { headers } = await api.get(pathOf((await party.journey({ scope })).url))
     const back = new URL(headers['location'] ?? 'none:')
     t.is(back.searchParams.get('error'), 'invalid_scope', back.href)
   }

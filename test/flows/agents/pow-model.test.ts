@@ -28,7 +28,6 @@ const target = {
   issuer: String(metadata['issuer']),
   tenantId: String(metadata['control_plane_tenant_id']),
 }
-test.after.always(() => two.end())
 
 type Kind = 'agent' | 'workspace'
 type Challenge = {

@@ -1,30 +1,20 @@
 /** A scope that is taken from an application or a person is not granted again (RFC 6749 section 6). */
 import test from 'ava'
-import { type Api, apiOf, claimsOf, type Workspace } from '../../support/api.js'
+import { claimsOf } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { fixtureOf } from '../../support/agents/delegation.js'
 import {
   authorized,
   CALLBACK,
   callbackOf,
-  journey,
   type RelyingParty,
   relyingParty,
-  signedIn,
 } from '../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../support/service.js'
+import { sharedApi } from '../../support/service.js'
 
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
-
-let running: TestService
-let api: Api
-let workspace: Workspace
-test.before(async () => {
-  running = await sharedService('plain')
-  api = apiOf(running)
-  workspace = await api.workspace()
-})
-test.after.always(() => api?.end())
+const { api, running } = await sharedApi('plain')
+const workspace = await api.workspace()
 
 const refresh = ({ clientId, secret }: RelyingParty, refreshToken: unknown, scope?: string) =>
   api.form('/oauth/token', {
@@ -36,14 +26,11 @@ const refresh = ({ clientId, secret }: RelyingParty, refreshToken: unknown, scop
   })
 
 const holding = (party: RelyingParty, scopes: readonly string[], ...grants: string[]) =>
-  api.call('PUT', `/api/v1/applications/${party.clientId}`, {
-    token: workspace.token,
-    json: {
-      name: 'Lighthouse',
-      redirect_uris: [CALLBACK],
-      grant_types: ['authorization_code', 'refresh_token', ...grants],
-      scopes,
-    },
+  api.put(`/api/v1/applications/${party.clientId}`, workspace.token, {
+    name: 'Lighthouse',
+    redirect_uris: [CALLBACK],
+    grant_types: ['authorization_code', 'refresh_token', ...grants],
+    scopes,
   })
 
 async function granted() {
@@ -51,16 +38,14 @@ async function granted() {
     scopes: ['openid', 'email', 'vault:list'],
   })
   const asked = { scope: 'openid email vault:list' }
-  const { browser, tokens } = await signedIn(running, party, fixtureOf(workspace), asked)
-  await browser.close()
+  const { tokens } = await party.signedIn(fixtureOf(workspace), asked)
   return { party, refreshToken: tokens.refresh_token }
 }
 
 test.serial('a removed scope of an application is not in refreshed tokens', async (t) => {
   const { party, refreshToken } = await granted()
   t.is((await holding(party, ['openid', 'email'])).status, 200)
-  const lost = await refresh(party, refreshToken, 'vault:list')
-  t.like(lost, { status: 400, body: { error: 'invalid_scope' } })
+  await refresh(party, refreshToken, 'vault:list').gives(400, 'invalid_scope')
   const less = await refresh(party, refreshToken)
   t.is(less.status, 200, 'the other scopes are granted')
   t.is(less.body['scope'], 'openid email')
@@ -78,9 +63,9 @@ test.serial('a code and an approval do not grant scopes that were removed since'
   })
   const client = { client_id: party.clientId, client_secret: party.secret }
   const person = fixtureOf(workspace)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const asked = { scope: 'openid email vault:list' }
-  const { url, verifier } = await journey(party, asked)
+  const { url, verifier } = await party.journey(asked)
   const code = callbackOf(await authorized(browser, person, url)).searchParams.get('code')!
   const begun = await api.form('/oauth/device/code', { ...client, ...asked })
   const path = `/oauth/device/verify?user_code=${String(begun.body['user_code'])}`
@@ -111,8 +96,7 @@ test.serial('individually requested claims end with their scope', async (t) => {
   const party = await relyingParty(running, workspace, { scopes: ['openid', 'email'] })
   const claims = JSON.stringify({ id_token: { email: null }, userinfo: { email: null } })
   const person = fixtureOf(workspace)
-  const { browser, tokens } = await signedIn(running, party, person, { scope: 'openid', claims })
-  await browser.close()
+  const { tokens } = await party.signedIn(person, { scope: 'openid', claims })
   const told = async ({ body }: { readonly body: Readonly<Record<string, unknown>> }) => ({
     token: claimsOf(body['id_token'])['email'],
     userinfo: (await api.get('/userinfo', String(body['access_token']))).body['email'],
@@ -121,8 +105,7 @@ test.serial('individually requested claims end with their scope', async (t) => {
   t.deepEqual(await told(kept), { token: person.email, userinfo: person.email })
 
   t.is((await holding(party, ['openid'])).status, 200)
-  const less = await refresh(party, kept.body['refresh_token'])
-  t.is(less.status, 200)
+  const less = await refresh(party, kept.body['refresh_token']).gives(200)
   t.deepEqual(await told(less), { token: undefined, userinfo: undefined })
 
   t.is((await holding(party, ['openid', 'email'])).status, 200)
@@ -133,28 +116,24 @@ test.serial('individually requested claims end with their scope', async (t) => {
 test.serial('an application without any granted scope gets no token', async (t) => {
   const { party, refreshToken } = await granted()
   t.is((await holding(party, ['profile'])).status, 200)
-  const nothing = await refresh(party, refreshToken)
-  t.like(nothing, { status: 400, body: { error: 'invalid_scope' } })
+  await refresh(party, refreshToken).gives(400, 'invalid_scope')
 })
 
 test.serial('a person who lost a role keeps none of its scopes', async (t) => {
   const { rows } = await api.list('/api/v1/tenant-users', workspace.token)
   const path = `/api/v1/tenant-users/${String(rows[0]!['id'])}`
-  const giving = (roles: readonly string[]) =>
-    api.call('PATCH', path, { token: workspace.token, json: { roles } })
+  const giving = (roles: readonly string[]) => api.patch(path, workspace.token, { roles })
   t.is((await giving(['admin'])).status, 200)
   const party = await relyingParty(running, workspace, { scopes: ['openid', 'users:manage'] })
   const asked = { scope: 'openid users:manage' }
-  const { browser, tokens } = await signedIn(running, party, fixtureOf(workspace), asked)
-  await browser.close()
+  const { tokens } = await party.signedIn(fixtureOf(workspace), asked)
   t.is(tokens.scope, 'openid users:manage')
   t.is((await giving(['admin', 'pilot'])).status, 200)
   const kept = await refresh(party, tokens.refresh_token)
   t.is(kept.status, 200, 'more roles end nothing')
 
   t.is((await giving(['member', 'pilot'])).status, 200)
-  const after = await refresh(party, kept.body['refresh_token'])
-  t.like(after, { status: 400, body: { error: 'invalid_grant' } })
+  await refresh(party, kept.body['refresh_token']).gives(400, 'invalid_grant')
   const used = await api.get('/api/v1/tenant-users', String(kept.body['access_token']))
   t.is(used.status, 401, 'the access token too')
 })

@@ -23,7 +23,6 @@ test('the whole journey of agents and people, with its audit trail', async (t) =
   const running = await sharedService('egress')
   const api = apiOf(running)
   t.teardown(async () => {
-    await api.close()
     await running.end()
     await receiver.close()
     await upstream.close()
@@ -39,7 +38,6 @@ test('the whole journey of agents and people, with its audit trail', async (t) =
     const workspace = await api.workspace(name)
     const { token } = workspace
     const person = await present(api, fixtureOf(workspace))
-    t.teardown(() => person.browser.close())
     const own = await ownToken(api, workspace, person)
     const path = `/${name}`
     const url = receiver.origin + path
@@ -86,8 +84,7 @@ test('the whole journey of agents and people, with its audit trail', async (t) =
       grantee_type: 'delegation',
       grantee_id: delegated.delegationId,
     })
-    const answer = await call(delegated.token, at.credential)
-    t.is(answer.status, 200, JSON.stringify(answer.body))
+    const answer = await call(delegated.token, at.credential).gives(200)
     t.false(JSON.stringify(answer.body).includes(SECRET))
     t.is(upstream.requests.at(-1)!.headers.authorization, `Bearer ${SECRET}-${at.path.slice(1)}`)
     delegations.push({ at, delegated })
@@ -98,11 +95,7 @@ test('the whole journey of agents and people, with its audit trail', async (t) =
     [delegations[1]!, harbour],
   ] as const) {
     t.is((await call(own.delegated.token, other.credential)).status, 404)
-    const foreign = await api.post(
-      `/api/v1/delegations/${own.delegated.delegationId}/revoke`,
-      other.own,
-    )
-    t.is(foreign.status, 404)
+    await api.post(`/api/v1/delegations/${own.delegated.delegationId}/revoke`, other.own).gives(404)
   }
 
   // A direct token signs; a delegated one does not.
@@ -142,8 +135,7 @@ test('the whole journey of agents and people, with its audit trail', async (t) =
     t.true(events.includes('egress.stream.closed'), events.join())
     t.true(events.includes('admin.delegation.revoked'), events.join())
 
-    const { status, body } = await api.get(`${AUDIT}/export`, at.token)
-    t.is(status, 200)
+    const { body } = await api.get(`${AUDIT}/export`, at.token).gives(200)
     const lines = String(body['text']).split('\n').slice(0, -1)
     const good = await verifyOffline(lines)
     t.is(good.code, 0, good.out)

@@ -18,7 +18,6 @@ const running = await testService({
 const { fresh, close } = cardShop(running, provider)
 test.after.always(async () => {
   await close()
-  await running.end()
   await provider.close()
 })
 test.beforeEach(() => {
@@ -184,9 +183,8 @@ test.serial('an answer for another amount or charge is not believed', async (t) 
 
 test.serial('sandbox tenants keep the sandbox rail and are not offered cards', async (t) => {
   const shop = await openShop(running)
-  t.teardown(() => shop.api.close())
   const opened = await shop.checkout()
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const shown = await browser.get(new URL(String(opened['checkout_url'])).pathname)
   t.false(shown.html.includes('Pay by card'))
   t.is((await browser.submit(shown, { rail: 'card' })).status, 400)
@@ -252,11 +250,11 @@ test.serial('payouts of card balances are refused and stay available', async (t)
   await shop.untilRow('settlements', ({ status }) => status === 'held')
   await shop.makeDue('settlements')
   await shop.untilRow('settlements', ({ status }) => status === 'released')
-  const paid = await shop.api.post('/api/v1/commerce/payouts', shop.token, {
+  const answer = await shop.api.post('/api/v1/commerce/payouts', shop.token, {
     rail: 'card',
     currency: 'USD',
   })
-  t.is(paid.status, 201)
+  t.is(answer.status, 201)
   await shop.untilRow(
     'payouts',
     (row) => row['status'] === 'failed' && row['failure_code'] === 'payouts_not_supported',

@@ -12,7 +12,6 @@ const running = await testService({ environment: { ...COMMERCE, ...provider.envi
 const { fresh, close } = cardShop(running, provider)
 test.after.always(async () => {
   await close()
-  await running.end()
   await provider.close()
 })
 test.beforeEach(() => {
@@ -26,12 +25,10 @@ async function begun() {
   const shop = await fresh()
   const { id, chargeId } = await shop.subscribed(await shop.price(monthly))
   const charges = () =>
-    sql<{ id: string; status: string; code: string | null }>(
-      running.db.database,
-      `select id, status, failure_code as code from charges
-       where tenant_id = $1 and subscription_id = $2 order by created_at, id`,
-      [shop.workspace.tenantId, id],
-    )
+    sql<{ id: string; status: string; code: string | null }>(running)`
+      select id, status, failure_code as code from charges
+      where tenant_id = ${shop.workspace.tenantId} and subscription_id = ${id}
+      order by created_at, id`
   return { ...shop, id, chargeId, charges }
 }
 
@@ -104,11 +101,7 @@ for (const mishap of ['hang_before', 'hang_after', 'error_before', 'error_after'
     }
     // After its renewal it is not due again.
     const due = () =>
-      sql(
-        running.db.database,
-        'update subscriptions set due_at = now() where id = $1 and period = 1',
-        [shop.id],
-      )
+      sql(running)`update subscriptions set due_at = now() where id = ${shop.id} and period = 1`
     for (let turn = 0; turn < 200 && struck.length < 3; turn += 1) {
       await due()
       await sleep(50)
@@ -236,18 +229,15 @@ test.serial('refunds made at the provider, and failed refunds, are booked once',
   const rest = await shop.api.post(path, shop.token)
   t.like(rest, { status: 200, body: { refunded_amount_minor: 1999 } })
   await shop.deliverAll()
-  const events = async () =>
-    sql(running.db.database, `select 1 from card_events where due_at is not null`)
+  const events = async () => sql(running)`select 1 from card_events where due_at is not null`
   for (let turn = 0; turn < 500 && (await events()).length > 0; turn += 1) await sleep(20)
   t.deepEqual(await events(), [], 'every webhook is done with')
   t.deepEqual(await shop.books(), { total: '0', clearing: '0', unbalanced: 0 })
 })
 
 test.serial('all that the provider has is in our books', async (t) => {
-  const [row] = await sql<{ clearing: string }>(
-    running.db.database,
-    `select coalesce(sum(balance_minor), 0)::text as clearing from ledger_accounts
-     where account = 'clearing' and rail = 'card'`,
-  )
+  const [row] = await sql<{ clearing: string }>(running)`
+    select coalesce(sum(balance_minor), 0)::text as clearing from ledger_accounts
+    where account = 'clearing' and rail = 'card'`
   t.is(row!.clearing, String(provider.held()))
 })

@@ -5,7 +5,7 @@ import { CARD_WEBHOOK_SECRET, startCardProvider } from '../../support/commerce/c
 import { cardShop } from '../../support/commerce/card-shop.js'
 import { sql } from '../../support/storage/sql.js'
 import { sharedService, testService } from '../../support/service.js'
-import { COMMERCE, openShop } from '../../support/commerce/shop.js'
+import { COMMERCE } from '../../support/commerce/shop.js'
 
 const provider = await startCardProvider()
 // No background work runs. The effect of a webhook is checked in the rows.
@@ -19,7 +19,6 @@ const running = await testService({
 const { fresh, close } = cardShop(running, provider)
 test.after.always(async () => {
   await close()
-  await running.end()
   await provider.close()
 })
 
@@ -32,17 +31,12 @@ const eventOf = (
   body: JSON.stringify({ id, object: 'event', type, data: { object } }),
 })
 const isDue = async (chargeId: unknown) => {
-  const [row] = await sql<{ due: boolean }>(
-    running.db.database,
-    'select due_at <= now() as due from charges where id = $1',
-    [chargeId],
-  )
+  const [row] = await sql<{ due: boolean }>(running)`
+    select due_at <= now() as due from charges where id = ${chargeId}`
   return row!.due
 }
 const kept = async (id: string) =>
-  sql(running.db.database, 'select about, object_id as "objectId" from card_events where id = $1', [
-    id,
-  ])
+  sql(running)`select about, object_id as "objectId" from card_events where id = ${id}`
 
 async function waiting() {
   const shop = await fresh()
@@ -115,11 +109,7 @@ test('a repeated event is stored once', async (t) => {
   )
   t.true(answers.every((status) => status === 200))
   t.is((await kept(event.id)).length, 1)
-  await sql(
-    running.db.database,
-    `update charges set due_at = now() + interval '1 hour' where id = $1`,
-    [chargeId],
-  )
+  await sql(running)`update charges set due_at = now() + interval '1 hour' where id = ${chargeId}`
   t.is(await provider.deliver(running, event), 200)
   t.false(await isDue(chargeId), 'the repetition asks for nothing')
 })
@@ -154,10 +144,6 @@ test('an object of another account changes nothing, whichever charge its metadat
 
 test('without a card provider the route is a 404', async (t) => {
   const plain = await sharedService('commerce')
-  const shop = await openShop(plain)
-  t.teardown(async () => {
-    await shop.api.close()
-    await plain.end()
-  })
+  t.teardown(() => plain.end())
   t.is(await provider.deliver(plain, eventOf('payment_intent.succeeded', { id: 'pi_1' })), 404)
 })

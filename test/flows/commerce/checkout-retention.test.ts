@@ -11,7 +11,6 @@ test('expired unpaid checkouts are deleted, checkouts with a payment attempt sta
   const running = await testService({ environment: COMMERCE })
   const shop = await openShop(running)
   t.teardown(async () => {
-    await shop.api.close()
     await running.end()
   })
   const { database } = running.db
@@ -41,12 +40,9 @@ test('expired unpaid checkouts are deleted, checkouts with a payment attempt sta
   // The service sweeps too, whenever it wants.
   const aged = [left, leftToo, stays.paid, stays.declined, stays.subscribed]
   const ranOut = async (sessions: typeof aged, days: number) =>
-    sql(
-      database,
-      `update checkout_sessions set expires_at = now() - make_interval(days => $2)
-       where id = any($1::uuid[])`,
-      [sessions.map((one) => one['checkout_session_id']), days],
-    )
+    sql(database)`
+      update checkout_sessions set expires_at = now() - make_interval(days => ${days})
+      where id = any(${sessions.map((one) => one['checkout_session_id'])}::uuid[])`
   await ranOut([...aged, stays.young], 1)
   for (const one of [left, leftToo, stays.young]) {
     const ended = await shop.chargeWhen(one['charge_id'], ({ status }) => status === 'failed')
@@ -69,7 +65,7 @@ test('expired unpaid checkouts are deleted, checkouts with a payment attempt sta
     t.is((await shop.api.get(path, shop.token)).status, 404)
   }
   t.is((await subscription(leftToo['subscription_id'])).status, 404)
-  const rows = await sql<{ id: string }>(database, 'select id from checkout_sessions')
+  const rows = await sql<{ id: string }>(database)`select id from checkout_sessions`
   t.deepEqual(
     rows.map(({ id }) => id).toSorted(),
     Object.values(stays)

@@ -11,19 +11,13 @@ const running = await sharedService('commerce')
 const shop = await openShop(running)
 const other = await openShop(running)
 const { api, token } = shop
-test.after.always(async () => {
-  await shop.api.close()
-  await other.api.close()
-  await running.end()
-})
 
 const errorsOf = (body: Json) => (body['errors'] as { pointer: string }[])[0]?.pointer
 
 test('catalog items are created once per key, listed newest first, and deactivated', async (t) => {
   const key = { 'idempotency-key': randomUUID() }
   const json = { name: 'Kettle' }
-  const made = await api.post('/api/v1/commerce/products', token, json, key)
-  t.is(made.status, 201)
+  const made = await api.post('/api/v1/commerce/products', token, json, key).gives(201)
   t.is(made.headers['location'], `/api/v1/commerce/products/${String(made.body['id'])}`)
   const again = await api.post('/api/v1/commerce/products', token, json, key)
   t.is(again.headers['idempotency-replayed'], 'true')
@@ -128,9 +122,8 @@ test('a buyer checks out and pays, and merchant, page and return URL agree', asy
   })
 
   const path = new URL(String(session['checkout_url'])).pathname
-  const browser = openBrowser(running, t)
-  const shown = await browser.get(path)
-  t.is(shown.status, 200)
+  const browser = openBrowser(running)
+  const shown = await browser.get(path).gives(200)
   t.regex(shown.html, /Tea × 3/)
   t.regex(shown.html, /\$59\.97/)
   t.regex(shown.html, /value="ada@example\.com"/)
@@ -138,8 +131,7 @@ test('a buyer checks out and pays, and merchant, page and return URL agree', asy
   t.is(shown.headers['cache-control'], 'no-store')
   t.false(shown.html.includes('<script'))
 
-  const paid = await browser.submit(shown, { outcome: 'succeed', customer_email: '' })
-  t.is(paid.status, 303)
+  const paid = await browser.submit(shown, { outcome: 'succeed', customer_email: '' }).gives(303)
   t.is(
     paid.location,
     `https://shop.example/thanks?order=7&charge_id=${String(session['charge_id'])}`,
@@ -168,7 +160,7 @@ test('a declined payment fails permanently and redirects to its page', async (t)
 test('of concurrent payments of one page, one reaches the payment provider', async (t) => {
   const session = await shop.checkout()
   const path = new URL(String(session['checkout_url'])).pathname
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const shown = await browser.get(path)
   const outcomes = ['succeed', 'decline', 'dispute']
   await Promise.all(
@@ -176,16 +168,13 @@ test('of concurrent payments of one page, one reaches the payment provider', asy
       browser.submit(shown, { outcome: outcomes[index % 3]! }),
     ),
   )
-  const events = await sql<{ type: string }>(
-    running.db.database,
-    `select type from all_events where data ->> 'charge_id' = $1 and type like 'commerce.payment.%'
-     order by sequence`,
-    [session['charge_id']],
-  )
+  const events = await sql<{ type: string }>(running)`
+    select type from all_events where data ->> 'charge_id' = ${session['charge_id']}
+    and type like 'commerce.payment.%'
+    order by sequence`
   t.is(events.length, 2, JSON.stringify(events))
-  const books = await sql(running.db.database, 'select 1 from sandbox_payments where id = $1', [
-    session['charge_id'],
-  ])
+  const books = await sql(running)`
+    select 1 from sandbox_payments where id = ${session['charge_id']}`
   t.is(books.length, 1)
 })
 
@@ -200,7 +189,7 @@ test('a checkout is created once per key, and invalid members are refused with a
 
   const recurring = await shop.price({ recurring: { interval: 'month' } })
   const off = await shop.price()
-  await api.call('PATCH', `/api/v1/commerce/prices/${off}`, { token, json: { active: false } })
+  await api.patch(`/api/v1/commerce/prices/${off}`, token, { active: false })
   const circular = 'x'.repeat(9000)
   for (const [bad, error, pointer] of [
     [{ price_id: randomUUID() }, 'invalid_price', '#/price_id'],
@@ -249,16 +238,14 @@ test('redirect hosts of the tenant settings are allowed, loopback in sandboxes o
   t.is((await api.post(path, undefined, json)).status, 200)
   t.is((await api.post(path, undefined, { ...json, price_id: shop.priceId })).status, 400)
   for (const bad of ['https://tea.example', '*.example', 'tea.example/x', '']) {
-    const refused = await api.call('PATCH', '/api/v1/tenant/settings', {
-      token: other.token,
-      json: { checkout_redirect_hosts: [bad] },
+    const refused = await api.patch('/api/v1/tenant/settings', other.token, {
+      checkout_redirect_hosts: [bad],
     })
     t.is(refused.status, 400, bad)
   }
   const session = await other.checkout()
-  await sql(running.db.database, `update tenants set environment = 'production' where id = $1`, [
-    other.workspace.tenantId,
-  ])
+  await sql(running)`
+    update tenants set environment = 'production' where id = ${other.workspace.tenantId}`
   const loopback = { ...json, success_url: 'http://localhost:3000/done' }
   t.is((await api.post(path, undefined, loopback)).body['error'], 'bad_request')
   const page = await openBrowser(running).get(new URL(String(session['checkout_url'])).pathname)
@@ -267,35 +254,28 @@ test('redirect hosts of the tenant settings are allowed, loopback in sandboxes o
   t.is(forced.status, 400)
   t.is(
     (
-      await sql<{ status: string }>(
-        running.db.database,
-        'select status from charges where id = $1',
-        [session['charge_id']],
-      )
+      await sql<{ status: string }>(running)`
+        select status from charges where id = ${session['charge_id']}`
     )[0]?.status,
     'pending',
   )
 })
 
 test('an unknown page is 404, an expired one 410, and a cross-site form changes nothing', async (t) => {
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   t.is((await browser.get(`/pay/${'A'.repeat(43)}`)).status, 404)
   t.is((await browser.get('/pay/nonsense')).status, 404)
   const session = await shop.checkout()
   const path = new URL(String(session['checkout_url'])).pathname
-  const forged = await browser.post(path, { rail: 'sandbox', outcome: 'succeed' })
-  t.is(forged.status, 403)
+  await browser.post(path, { rail: 'sandbox', outcome: 'succeed' }).gives(403)
   const shown = await browser.get(path)
-  const wrong = await browser.submit(shown, { customer_email: 'not an address' })
-  t.is(wrong.status, 400)
+  const wrong = await browser.submit(shown, { customer_email: 'not an address' }).gives(400)
   t.regex(wrong.html, /aria-invalid="true"/)
   t.is((await browser.submit(shown, { rail: 'gold' })).status, 400)
   t.is((await shop.charge(session['charge_id']))['status'], 'pending')
-  await sql(
-    running.db.database,
-    `update checkout_sessions set expires_at = now() - interval '1 second' where id = $1`,
-    [session['checkout_session_id']],
-  )
+  await sql(running)`
+    update checkout_sessions set expires_at = now() - interval '1 second'
+    where id = ${session['checkout_session_id']}`
   t.is((await browser.get(path)).status, 410)
   t.is((await browser.submit(shown, { outcome: 'succeed' })).status, 410)
   const ended = await shop.chargeWhen(session['charge_id'], ({ status }) => status === 'failed')
@@ -320,11 +300,9 @@ test('a paid charge is settled: created, held while it clears, released, and the
   await shop.pay(session['checkout_url'])
   const types = async () =>
     (
-      await sql<{ type: string }>(
-        running.db.database,
-        `select type from all_events where data ->> 'charge_id' = $1 order by sequence`,
-        [session['charge_id']],
-      )
+      await sql<{ type: string }>(running)`
+        select type from all_events where data ->> 'charge_id' = ${session['charge_id']}
+        order by sequence`
     ).map(({ type }) => type)
   for (let turn = 0; turn < 500 && (await types()).length < 5; turn += 1) {
     await new Promise((resolve) => setTimeout(resolve, 20))

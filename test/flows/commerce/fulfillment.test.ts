@@ -8,11 +8,6 @@ import { openShop, PUBLIC, type Shop } from '../../support/commerce/shop.js'
 const running = await sharedService('commerce')
 const shop = await openShop(running)
 const other = await openShop(running)
-test.after.always(async () => {
-  await shop.api.close()
-  await other.api.close()
-  await running.end()
-})
 
 async function subscribed(at: Shop, types: readonly string[], secret?: string) {
   const { body } = await at.api.post('/api/v1/webhooks', at.token, {
@@ -32,8 +27,7 @@ test('a secret of a payment subscription authorizes charges of its tenant only',
   const session = await shop.checkout({ metadata: { order: 'A7' }, customer_email: 'a@b.example' })
   const mine = await subscribed(shop, ['commerce.payment.*'])
   const theirs = await subscribed(other, ['commerce.payment.succeeded'])
-  const seen = await look(session['charge_id'], mine.secret)
-  t.is(seen.status, 200)
+  const seen = await look(session['charge_id'], mine.secret).gives(200)
   t.is(seen.headers['cache-control'], 'no-store')
   t.like(seen.body, {
     charge_id: session['charge_id'],
@@ -77,33 +71,27 @@ test('only active payment subscriptions authorize it, a rotated secret until its
   const rotated = await shop.api.post(`${at}/rotate-secret`, shop.token, { overlap_secs: 3600 })
   t.is((await look(charge, String(rotated.body['secret']))).status, 200)
   t.is((await look(charge, everything.secret)).status, 200, 'while they overlap')
-  await sql(
-    running.db.database,
-    `update webhooks set previous_secret_expires_at = now() - interval '1 second' where id = $1`,
-    [everything.id],
-  )
+  await sql(running)`
+    update webhooks set previous_secret_expires_at = now() - interval '1 second'
+    where id = ${everything.id}`
   t.is((await look(charge, everything.secret)).status, 401, 'and not afterwards')
 
   const json = { url: 'https://receiver.example/svc', event_types: ['*'], active: false }
-  await shop.api.call('PUT', at, { token: shop.token, json })
+  await shop.api.put(at, shop.token, json)
   t.is((await look(charge, String(rotated.body['secret']))).status, 401)
-  await shop.api.call('PUT', at, { token: shop.token, json: { ...json, active: true } })
+  await shop.api.put(at, shop.token, { ...json, active: true })
   t.is((await look(charge, String(rotated.body['secret']))).status, 200)
-  await shop.api.call('DELETE', at, { token: shop.token })
+  await shop.api.delete(at, shop.token)
   t.is((await look(charge, String(rotated.body['secret']))).status, 401)
 })
 
 test('a secret stored without a hint authorizes it, and gets a hint', async (t) => {
   const { charge_id: charge } = await shop.checkout()
   const { id, secret } = await subscribed(shop, ['commerce.*'])
-  const { database } = running.db
-  await sql(database, 'update webhooks set secret_hint = null where id = $1', [id])
+  await sql(running)`update webhooks set secret_hint = null where id = ${id}`
   t.is((await look(charge, secret)).status, 200)
-  const [row] = await sql<{ hint: number | null }>(
-    database,
-    'select secret_hint as hint from webhooks where id = $1',
-    [id],
-  )
+  const [row] = await sql<{ hint: number | null }>(running)`
+    select secret_hint as hint from webhooks where id = ${id}`
   t.is(typeof row?.hint, 'number')
 })
 

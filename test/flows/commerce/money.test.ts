@@ -8,10 +8,7 @@ import { openShop, PUBLIC, type Shop } from '../../support/commerce/shop.js'
 
 const running = await sharedService('commerce')
 const shops: Shop[] = []
-test.after.always(async () => {
-  await Promise.all(shops.map(({ api }) => api.close()))
-  await running.end()
-})
+test.after.always(() => Promise.all(shops.map(({ api }) => api.close())))
 
 async function fresh() {
   const shop = await openShop(running)
@@ -69,12 +66,10 @@ test('concurrent refunds never exceed the rest of the charge', async (t) => {
   const rest = await post(`charges/${id}/refund`)
   t.is(rest.body['refunded_amount_minor'], 1999)
   t.is((await post(`charges/${id}/refund`)).status, 400)
-  const told = await sql<{ amount: number }>(
-    running.db.database,
-    `select (data ->> 'refunded_amount_minor')::int as amount from all_events
-     where tenant_id = $1 and type = 'commerce.payment.refunded' order by sequence`,
-    [workspace.tenantId],
-  )
+  const told = await sql<{ amount: number }>(running)`
+    select (data ->> 'refunded_amount_minor')::int as amount from all_events
+    where tenant_id = ${workspace.tenantId} and type = 'commerce.payment.refunded'
+    order by sequence`
   t.deepEqual(
     told.map(({ amount }) => amount),
     [...Array.from({ length: 13 }, (_, index) => (index + 1) * 150), 1999],
@@ -101,8 +96,7 @@ test('a refund is made once per key, and only of a paid charge', async (t) => {
     [randomUUID(), {}, 404],
     ['nonsense', {}, 404],
   ] as const) {
-    const answer = await post(`charges/${String(charge)}/refund`, json)
-    t.is(answer.status, status, JSON.stringify(answer.body))
+    await post(`charges/${String(charge)}/refund`, json).gives(status)
   }
   t.is((await post(`charges/${id}/refund`)).body['refunded_amount_minor'], 1999)
   const stranger = await fresh()
@@ -174,9 +168,7 @@ test('a refund after the payout is refused until there is money to cover it', as
   await until('settlements', released(1))
   t.is((await post('payouts', { rail: 'sandbox', currency: 'USD' })).status, 201)
   await until('payouts', ([one]) => one?.['status'] === 'paid')
-  const refused = await post(`charges/${id}/refund`)
-  t.is(refused.status, 409, JSON.stringify(refused.body))
-  t.is(refused.body['error'], 'insufficient_balance')
+  await post(`charges/${id}/refund`).gives(409, 'insufficient_balance')
   t.is((await post(`charges/${id}/refund`, { amount_minor: 1 })).status, 409)
   t.is((await post(`charges/${id}/refund`, { amount_minor: 2000 })).status, 400, 'not so much left')
   t.like(await charge(id), { status: 'succeeded' })
@@ -214,8 +206,7 @@ test('consecutive statements cover every ledger entry once', async (t) => {
   t.is((await post('statements', { currency: 'USD' })).status, 400, 'nothing was booked')
   const id = await bought()
   await until('settlements', released(1))
-  const first = await post('statements', { currency: 'USD' })
-  t.is(first.status, 201, JSON.stringify(first.body))
+  const first = await post('statements', { currency: 'USD' }).gives(201)
   t.like(first.body, { opening_balance_minor: 0, closing_balance_minor: 1999 })
   t.deepEqual((first.body['totals'] as Json)['charge'], { count: 1, amount_minor: 1999 })
   t.is((await post('statements', { currency: 'USD' })).status, 400)
@@ -233,12 +224,14 @@ test('consecutive statements cover every ledger entry once', async (t) => {
 
 async function subscribed(shop: Shop, more: Json = {}) {
   const priceId = await shop.price({ recurring: { interval: 'month' }, amount_minor: 900 })
-  const { status, body } = await shop.api.post(
-    `${PUBLIC}/subscription-checkout-sessions`,
-    undefined,
-    { price_id: priceId, customer_email: 'ada@example.com', metadata: { plan: 'a' }, ...more },
-  )
-  if (status !== 200) throw new Error(JSON.stringify(body))
+  const { body } = await shop.api
+    .post(`${PUBLIC}/subscription-checkout-sessions`, undefined, {
+      price_id: priceId,
+      customer_email: 'ada@example.com',
+      metadata: { plan: 'a' },
+      ...more,
+    })
+    .gives(200)
   return body
 }
 
@@ -330,12 +323,9 @@ test('a subscription canceled before its start cannot be paid', async (t) => {
     status: 'failed',
     failure_code: 'subscription_canceled',
   })
-  const told = await sql<{ code: string }>(
-    running.db.database,
-    `select data ->> 'failure_code' as code from all_events
-     where tenant_id = $1 and type = 'commerce.payment.failed'`,
-    [shop.workspace.tenantId],
-  )
+  const told = await sql<{ code: string }>(running)`
+    select data ->> 'failure_code' as code from all_events
+    where tenant_id = ${shop.workspace.tenantId} and type = 'commerce.payment.failed'`
   t.deepEqual(told, [{ code: 'subscription_canceled' }])
   t.is((await shop.post(`subscriptions/${id}/cancel`, { at_period_end: false })).status, 409)
 })
@@ -363,9 +353,8 @@ test('a former sandbox has no renewals and payouts of sandbox money in productio
   const opened = await subscribed(shop)
   await shop.pay(opened['checkout_url'])
   const id = String(opened['subscription_id'])
-  await sql(running.db.database, `update tenants set environment = 'production' where id = $1`, [
-    shop.workspace.tenantId,
-  ])
+  await sql(running)`
+    update tenants set environment = 'production' where id = ${shop.workspace.tenantId}`
   await shop.post(`subscriptions/${id}/simulate-renewal`, { outcome: 'succeed' })
   const renewals = (rows: Json[]) => rows.filter((one) => one['failure_code'] === 'sandbox_only')
   const charges = await shop.until('charges', (rows) => renewals(rows).length === 1)
@@ -398,11 +387,9 @@ test('a payment without room in the ledger is refused before money is taken', as
   await account('8000000000000000 - 1999')
   t.is((await pay(session['checkout_url'])).status, 303, 'the same page goes on')
   t.like(await charge(session['charge_id']), { status: 'succeeded' })
-  const link = await sql(
-    running.db.database,
-    `select 1 from ledger_entries where tenant_id = $1 and subject_id = $2 and kind = 'charge'`,
-    [workspace.tenantId, session['charge_id']],
-  )
+  const link = await sql(running)`
+    select 1 from ledger_entries where tenant_id = ${workspace.tenantId}
+    and subject_id = ${session['charge_id']} and kind = 'charge'`
   t.is(link.length, 1)
 })
 
@@ -417,13 +404,11 @@ test('Location names the created resource', async (t) => {
     ['payouts', { rail: 'sandbox', currency: 'USD' }],
     ['statements', { currency: 'USD' }],
   ] as const) {
-    const made = await api.post(`/api/v1/commerce/${path}`, token, body)
-    t.is(made.status, 201, JSON.stringify(made.body))
+    const made = await api.post(`/api/v1/commerce/${path}`, token, body).gives(201)
     const { id } = made.body
     const where = String(made.headers['location'])
     t.is(where, `/api/v1/commerce/${path}/${String(id)}`)
-    const found = await api.get(where, token)
-    t.is(found.status, 200)
+    const found = await api.get(where, token).gives(200)
     t.like(found.body, { id, created_at: made.body['created_at'] })
     t.is((await api.get(`/api/v1/commerce/${path}/nonsense`, token)).status, 404)
     t.is((await api.get(where)).status, 401)

@@ -16,10 +16,7 @@ const shop = await openShop({ profile: 'wallets' })
 const api = apiOf(shop.running)
 const workspace = await api.workspace()
 const { token: owner, tenantId } = workspace
-test.after.always(async () => {
-  await api.close()
-  await shop.close()
-})
+test.after.always(() => shop.close())
 
 const asset = shop.chain.token
 const roomy = () => [budget(asset, PRICE_ATOMIC, PRICE_ATOMIC * 10n)]
@@ -36,12 +33,9 @@ type Recorded = { type: string; data: Json }
 async function eventsOf(agentId: string): Promise<readonly Recorded[]> {
   const { database } = shop.running.db
   await numberAll(database)
-  return sql<Recorded>(
-    database,
-    `select type, data from all_events where tenant_id = $1 and type like 'wallet.%'
-       and data ->> 'agent_id' = $2 order by sequence`,
-    [tenantId, agentId],
-  )
+  return sql<Recorded>(database)`
+    select type, data from all_events where tenant_id = ${tenantId} and type like 'wallet.%'
+    and data ->> 'agent_id' = ${agentId} order by sequence`
 }
 
 const spentBy = async (at: string): Promise<unknown> => {
@@ -217,17 +211,15 @@ test('a used up window is 429 with the time until it frees', async (t) => {
     amount: String(PRICE_ATOMIC),
   })
   // What has left the window counts no more.
-  await sql(
-    shop.running.db.database,
-    `update wallet_spends set spent_at = spent_at - interval '1 hour' where tenant_id = $1
-       and signature_id in (select id from wallet_signatures where agent_id = $2 limit 1)`,
-    [tenantId, agent.agentId],
-  )
+  await sql(shop.running)`
+    update wallet_spends set spent_at = spent_at - interval '1 hour' where tenant_id = ${tenantId}
+    and signature_id in (select id from wallet_signatures
+    where agent_id = ${agent.agentId} limit 1)`
   expectStatus(201, await agent.pay(terms))
   t.is((await agent.pay(terms)).status, 429)
   // A larger budget counts what was spent under the old one.
   const larger = { budgets: [budget(asset, PRICE_ATOMIC, PRICE_ATOMIC * 3n, 3_600)] }
-  expectStatus(200, await api.call('PATCH', agent.at, { token: owner, json: larger }))
+  expectStatus(200, await api.patch(agent.at, owner, larger))
   expectStatus(201, await agent.pay(terms))
   t.is((await agent.pay(terms)).status, 429)
 })
@@ -258,10 +250,6 @@ test('a person needs a recent sign-in with two factors, except to freeze', async
   const scope = 'openid wallet:manage agents:manage wallet:sign'
   const weak = await owned(api, { factor: false, scope })
   const strong = await owned(api, { scope })
-  t.teardown(async () => {
-    await weak.person.browser.close()
-    await strong.person.browser.close()
-  })
   const registered = async ({ made, token }: typeof weak) => {
     const { agentId } = await api.register(made.tenantId)
     return { token, at: `/api/v1/agents/${agentId}/wallet` }
@@ -348,7 +336,7 @@ test('an agent that is suspended signs nothing, and its wallet outlives it', asy
   expectStatus(200, await api.post(`${path}/suspend`, owner))
   t.is((await agent.pay(terms)).status, 401)
   t.is(await spentBy(agent.at), '0')
-  t.is((await api.call('DELETE', path, { token: owner })).status, 204)
+  t.is((await api.delete(path, owner)).status, 204)
   t.is(expectStatus(200, await api.get(agent.at, owner))['address'], agent.address)
   const { rows } = await api.list('/api/v1/wallets', owner)
   const left = rows.find(({ agent_id: id }) => id === agent.agentId)
@@ -412,17 +400,15 @@ test('transactions: transfers within the budget are signed and accepted by the c
   expectStatus(201, await agent.transact({ ...terms, to: payee, nonce: 1, value: '5' }))
 
   const allowed = { contracts: [`${NETWORK}:${other}`] }
-  expectStatus(200, await api.call('PATCH', agent.at, { token: owner, json: allowed }))
+  expectStatus(200, await api.patch(agent.at, owner, allowed))
   expectStatus(201, await agent.transact({ ...terms, to: other, nonce: 2, data: '0x12345678' }))
 })
 
 test('the key is sealed, and no answer of the service has it', async (t) => {
   const agent = await payer({ budgets: roomy() })
-  const [row] = await sql<{ sealed: Buffer }>(
-    shop.running.db.database,
-    'select key_sealed as sealed from wallets where tenant_id = $1 and agent_id = $2',
-    [tenantId, agent.agentId],
-  )
+  const [row] = await sql<{ sealed: Buffer }>(shop.running)`
+    select key_sealed as sealed from wallets where tenant_id = ${tenantId}
+    and agent_id = ${agent.agentId}`
   // Version and tag of a sealed value surround the 32 bytes.
   t.true(row!.sealed.length > 32)
   for (const path of [agent.at, '/api/v1/wallets', `${agent.at}/signatures`]) {
@@ -432,17 +418,15 @@ test('the key is sealed, and no answer of the service has it', async (t) => {
 
 test('changes of wallets are in the audit log', async (t) => {
   const agent = await payer({ budgets: roomy() })
-  expectStatus(200, await api.call('PATCH', agent.at, { token: owner, json: { recipients: null } }))
+  expectStatus(200, await api.patch(agent.at, owner, { recipients: null }))
   expectStatus(200, await api.post(`${agent.at}/freeze`, owner))
   expectStatus(200, await api.post(`${agent.at}/freeze`, owner))
   expectStatus(200, await api.post(`${agent.at}/unfreeze`, owner))
   await numberAll(shop.running.db.database)
-  const rows = await sql<{ type: string }>(
-    shop.running.db.database,
-    `select type from audit_events where tenant_id = $1 and type like 'admin.wallet.%'
-       and resource ->> 'id' = (select id::text from wallets where agent_id = $2) order by sequence`,
-    [tenantId, agent.agentId],
-  )
+  const rows = await sql<{ type: string }>(shop.running)`
+    select type from audit_events where tenant_id = ${tenantId} and type like 'admin.wallet.%'
+    and resource ->> 'id' = (select id::text from wallets where agent_id = ${agent.agentId})
+    order by sequence`
   t.deepEqual(
     rows.map(({ type }) => type),
     [

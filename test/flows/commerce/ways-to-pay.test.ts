@@ -8,10 +8,6 @@ import { openShop, PUBLIC } from '../../support/commerce/shop.js'
 const running = await sharedService('commerce')
 const shop = await openShop(running)
 const { api } = shop
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
 
 test('a checkout of a tenant without a payment method is refused and stores nothing', async (t) => {
   const monthly = await shop.price({ recurring: { interval: 'month' } })
@@ -19,9 +15,8 @@ test('a checkout of a tenant without a payment method is refused and stores noth
   const once = { price_id: shop.priceId }
   const session = () => api.post(`${PUBLIC}/checkout-sessions`, undefined, once)
   t.is((await session()).status, 200, 'the sandbox rail')
-  await sql(running.db.database, `update tenants set environment = 'production' where id = $1`, [
-    shop.workspace.tenantId,
-  ])
+  await sql(running)`
+    update tenants set environment = 'production' where id = ${shop.workspace.tenantId}`
   const charges = async () => (await api.list('/api/v1/commerce/charges', shop.token)).rows.length
   const before = await charges()
   const key = { 'idempotency-key': 'order-of-the-day' }
@@ -37,26 +32,21 @@ test('a checkout of a tenant without a payment method is refused and stores noth
     t.is(answer.status, 409, JSON.stringify(answer.body))
     t.is(answer.body['error'], 'payment_method_unavailable')
   }
-  const browser = openBrowser(running, t)
-  const shown = await browser.get(new URL(String(link['url'])).pathname)
-  t.is(shown.status, 200)
+  const browser = openBrowser(running)
+  const shown = await browser.get(new URL(String(link['url'])).pathname).gives(200)
   t.regex(shown.html, /No payment method is available/)
   t.false(shown.html.includes('<button'))
   t.is(await charges(), before)
 
-  await sql(running.db.database, `update tenants set environment = 'sandbox' where id = $1`, [
-    shop.workspace.tenantId,
-  ])
+  await sql(running)`
+    update tenants set environment = 'sandbox' where id = ${shop.workspace.tenantId}`
   const open = await browser.get(new URL(String(link['url'])).pathname)
-  await sql(running.db.database, `update tenants set environment = 'production' where id = $1`, [
-    shop.workspace.tenantId,
-  ])
-  const pressed = await browser.submit(open, {})
-  t.is(pressed.status, 409)
+  await sql(running)`
+    update tenants set environment = 'production' where id = ${shop.workspace.tenantId}`
+  const pressed = await browser.submit(open, {}).gives(409)
   t.regex(pressed.html, /No payment method is available/)
-  await sql(running.db.database, `update tenants set environment = 'sandbox' where id = $1`, [
-    shop.workspace.tenantId,
-  ])
+  await sql(running)`
+    update tenants set environment = 'sandbox' where id = ${shop.workspace.tenantId}`
   const retried = await api.post(`${PUBLIC}/checkout-sessions`, undefined, once, key)
   t.is(retried.status, 200, 'a refusal uses no key up')
 })

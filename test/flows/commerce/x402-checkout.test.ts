@@ -143,7 +143,6 @@ test('the page shows the terms; where the chain is not watched it says that it s
   t.false(html.includes('<form'), 'there is no rail to choose')
   const link = await shop.make('payment-links', { price_id: shop.priceId })
   const browser = openBrowser(blind.running)
-  t.teardown(() => browser.close())
   const linked = await browser.get(new URL(String(link['url'])).pathname)
   t.true(linked.html.includes(`<code data-x402-to>${shop.payTo}</code>`))
   t.true(offersWallet(linked.html))
@@ -161,15 +160,13 @@ test('what was paid by x402 is given back by its merchant, and recorded', async 
   const at = `/api/v1/commerce/charges/${id}`
   const refund = (json: Json, headers = {}) =>
     shop.api.post(`${at}/refund`, shop.token, json, headers)
-  const bare = await refund({ amount_minor: 500 })
-  t.is(bare.status, 400)
+  const bare = await refund({ amount_minor: 500 }).gives(400)
   t.is((bare.body['errors'] as { pointer: string }[])[0]?.pointer, '#/external_reference')
   t.is((await refund({ external_reference: 'x'.repeat(256) })).status, 400)
   t.is((await refund({ external_reference: '0xaa', amount_minor: 2000 })).status, 400)
   const key = { 'idempotency-key': 'refund-1' }
   const json = { amount_minor: 500, external_reference: '0xaa', reason: 'chipped' }
-  const first = await refund(json, key)
-  t.is(first.status, 200, JSON.stringify(first.body))
+  const first = await refund(json, key).gives(200)
   t.like(first.body, { status: 'refunded', refunded_amount_minor: 500 })
   t.like(first.body['refund'], {
     status: 'recorded',
@@ -189,13 +186,10 @@ test('what was paid by x402 is given back by its merchant, and recorded', async 
     rows.map(({ amount_minor: minor, status }) => [minor, status]),
     [500, 700, 700, 99].map((minor) => [minor, 'recorded']),
   )
-  const { database } = blind.running.db
-  const told = await sql<{ data: Json }>(
-    database,
-    `select data from all_events where tenant_id = $1 and type = 'commerce.payment.refunded'
-     order by sequence`,
-    [shop.workspace.tenantId],
-  )
+  const told = await sql<{ data: Json }>(blind.running)`
+    select data from all_events where tenant_id = ${shop.workspace.tenantId}
+    and type = 'commerce.payment.refunded'
+    order by sequence`
   t.is(told.length, 4)
   t.like(told[0]!.data, {
     charge_id: id,
@@ -203,12 +197,9 @@ test('what was paid by x402 is given back by its merchant, and recorded', async 
     refund_amount_minor: 500,
     external_reference: '0xaa',
   })
-  const [books] = await sql<{ total: string }>(
-    database,
-    `select coalesce(sum(abs(balance_minor)), 0)::text as total from ledger_accounts
-     where tenant_id = $1`,
-    [shop.workspace.tenantId],
-  )
+  const [books] = await sql<{ total: string }>(blind.running)`
+    select coalesce(sum(abs(balance_minor)), 0)::text as total from ledger_accounts
+    where tenant_id = ${shop.workspace.tenantId}`
   t.is(books!.total, '0', 'the money went past the books')
   const stranger = await sellerAt(blind)
   t.is((await stranger.api.get(`${at}/refunds`, stranger.token)).status, 404)
@@ -222,7 +213,7 @@ test('a subscription renews by invoices that its buyer pays by x402', async (t) 
     customer_email: 'ada@example.com',
     metadata: { plan: 'a' },
   })
-  t.is(opened.status, 200, JSON.stringify(opened.body))
+  t.is(opened.status, 200)
   const who = await blind.buyer(5)
   const pay = async (url: unknown) => post(String(url), await proofFor(who, String(url)))
   const begun = await pay(opened.body['x402_url'])
@@ -230,15 +221,11 @@ test('a subscription renews by invoices that its buyer pays by x402', async (t) 
   const at = `/api/v1/commerce/subscriptions/${String(opened.body['subscription_id'])}`
   const read = async () => (await shop.api.get(at, shop.token)).body
   t.like(await read(), { status: 'active', period: 1 })
-
-  const { database } = blind.running.db
   const invoices = () =>
-    sql<{ data: Json }>(
-      database,
-      `select data from all_events where tenant_id = $1 and type = 'commerce.payment.pending'
-         and data ? 'invoice_url' order by sequence`,
-      [shop.workspace.tenantId],
-    )
+    sql<{ data: Json }>(blind.running)`
+      select data from all_events where tenant_id = ${shop.workspace.tenantId}
+      and type = 'commerce.payment.pending'
+      and data ? 'invoice_url' order by sequence`
   const renew = () => shop.api.post(`${at}/simulate-renewal`, shop.token, { outcome: 'succeed' })
   t.is((await renew()).status, 200)
   const [first] = await until(invoices, (rows) => rows.length === 1)
@@ -250,7 +237,6 @@ test('a subscription renews by invoices that its buyer pays by x402', async (t) 
   })
   t.like(await read(), { status: 'active', period: 1 }, 'until it is paid')
   const browser = openBrowser(blind.running)
-  t.teardown(() => browser.close())
   const page = new URL(String(first!.data['invoice_url'])).pathname
   t.true((await browser.get(page)).html.includes(`<code data-x402-to>${shop.payTo}</code>`))
   await renew()
@@ -268,9 +254,8 @@ test('a subscription renews by invoices that its buyer pays by x402', async (t) 
     t.is((await read())['status'], count === 2 ? 'active' : 'past_due')
     const lasts = Date.parse(String(open['invoice_expires_at'])) - Date.now()
     t.is(Math.round(lasts / 86_400_000), [1, 3, 5][count - 2]!)
-    await sql(database, 'update checkout_sessions set expires_at = now() where charge_id = $1', [
-      open['charge_id'],
-    ])
+    await sql(blind.running)`
+      update checkout_sessions set expires_at = now() where charge_id = ${open['charge_id']}`
     await until(
       () => shop.charge(open['charge_id']),
       ({ status }) => status === 'failed',

@@ -303,14 +303,10 @@ test('an authorization that ran out unspent is a failed payment', async (t) => {
   await paying(shop, onSettle(hangsUp), async (link, proof) => {
     const first = await shop.charged(link, proof)
     t.is(first.status, 503)
-    const { database } = shop.running.db
     // It ran out long ago, as the next block shows.
-    await sql(
-      database,
-      `update x402_payments set valid_before = extract(epoch from now())::bigint - 600
-         where charge_id = $1`,
-      [first.body['charge_id']],
-    )
+    await sql(shop.running)`
+      update x402_payments set valid_before = extract(epoch from now())::bigint - 600
+      where charge_id = ${first.body['charge_id']}`
     await shop.buyer(1)
     const answer = await shop.final(link, proof)
     t.is(answer.status, 402, answer.text)

@@ -29,10 +29,7 @@ function block(name: string): string {
 
 const shop = await openShop({ profile: 'wallets', transport: 'plain_http' })
 const api = apiOf(shop.running)
-test.after.always(async () => {
-  await api.close()
-  await shop.close()
-})
+test.after.always(() => shop.close())
 
 test('the command prints the price', async (t) => {
   const link = await shop.link()

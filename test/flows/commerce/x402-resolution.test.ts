@@ -38,7 +38,6 @@ const hangsUp = (settles: boolean): Mischief => {
 
 async function pending(t: ExecutionContext, at: Shop, settles: boolean) {
   const api = apiOf(at.running)
-  t.teardown(() => api.close())
   const { token, tenantId } = await api.workspace('Tea House')
   const post = (path: string, body: Json) => api.post(`/api/v1/commerce/${path}`, token, body)
   const product = await post('products', { name: 'Tea' })
@@ -62,12 +61,9 @@ async function pending(t: ExecutionContext, at: Shop, settles: boolean) {
     api.post(`${AT}/${String(payment['id'])}/resolve`, by, resolution)
   /** Simulates an authorization that expired long ago. */
   const runOut = () =>
-    sql(
-      at.running.db.database,
-      `update x402_payments set valid_before = extract(epoch from now())::bigint - 61
-       where tenant_id = $1`,
-      [tenantId],
-    )
+    sql(at.running)`
+      update x402_payments set valid_before = extract(epoch from now())::bigint - 61
+      where tenant_id = ${tenantId}`
   const charge = async () => (await api.get(`/api/v1/commerce/charges/${chargeId}`, token)).body
   return { api, token, tenantId, link, proof, chargeId, payment, resolve, runOut, charge }
 }
@@ -103,21 +99,16 @@ test('a payment resolved as settled updates the charge, its events and the buyer
   const answer = await blind.final(link, proof)
   t.is(answer.status, 200, 'the same proof hears the final answer')
   t.is(decode(answer.headers.get('payment-response'))['transaction'], transaction)
-  const told = await sql<{ type: string }>(
-    blind.running.db.database,
-    `select type from all_events where tenant_id = $1 and data ->> 'charge_id' = $2 order by sequence`,
-    [tenantId, chargeId],
-  )
+  const told = await sql<{ type: string }>(blind.running)`
+    select type from all_events where tenant_id = ${tenantId}
+    and data ->> 'charge_id' = ${chargeId} order by sequence`
   t.deepEqual(
     told.map(({ type }) => type),
     ['commerce.payment.pending', 'commerce.payment.succeeded'],
   )
-  const audit = await sql<{ data: Json; subject: Json }>(
-    blind.running.db.database,
-    `select data, subject from audit_events
-     where tenant_id = $1 and type = 'commerce.x402_payment.resolved'`,
-    [tenantId],
-  )
+  const audit = await sql<{ data: Json; subject: Json }>(blind.running)`
+    select data, subject from audit_events
+    where tenant_id = ${tenantId} and type = 'commerce.x402_payment.resolved'`
   t.is(audit.length, 1, 'once, with who said so')
   t.like(audit[0]!.data, { charge_id: chargeId, outcome: 'settled', transaction })
   t.is((await api.list(`${AT}?state=unknown`, token)).rows.length, 0)
@@ -128,8 +119,7 @@ test('a payment resolved as settled updates the charge, its events and the buyer
 test('failed, once the authorization cannot be spent any more', async (t) => {
   const { link, proof, resolve, runOut, charge } = await pending(t, blind, false)
   await runOut()
-  const answer = await resolve({ outcome: 'failed' })
-  t.is(answer.status, 200, JSON.stringify(answer.body))
+  const answer = await resolve({ outcome: 'failed' }).gives(200)
   t.like(answer.body, { state: 'failed', error_reason: 'unexpected_settle_error' })
   t.like(await charge(), { status: 'failed', failure_code: 'unexpected_settle_error' })
   t.is((await blind.final(link, proof)).status, 402)
@@ -176,11 +166,8 @@ test('two answers at once end it once', async (t) => {
     sleep(5).then(() => resolve({ outcome: 'failed' })),
   ])
   t.deepEqual([one.status, two.status].toSorted(), [200, 409])
-  const booked = await sql(
-    blind.running.db.database,
-    `select 1 from all_events where tenant_id = $1
-       and type in ('commerce.payment.succeeded', 'commerce.payment.failed')`,
-    [tenantId],
-  )
+  const booked = await sql(blind.running)`
+    select 1 from all_events where tenant_id = ${tenantId}
+    and type in ('commerce.payment.succeeded', 'commerce.payment.failed')`
   t.is(booked.length, 1)
 })

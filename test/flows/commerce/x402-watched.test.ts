@@ -147,7 +147,6 @@ test.serial(
     t.not(terms.amount, asked((await seller.page(other)).html).amount)
     const link = await seller.make('payment-links', { price_id: seller.priceId })
     const browser = openBrowser(shop.running)
-    t.teardown(() => browser.close())
     const linked = await browser.get(new URL(String(link['url'])).pathname)
     t.true(linked.html.includes('data-x402-to'))
     t.throws(() => asked(linked.html), undefined, 'the checkout has the exact amount')
@@ -180,12 +179,9 @@ test.serial(
       'commerce.payment.pending',
       'commerce.payment.succeeded',
     ])
-    const [books] = await sql<{ total: string }>(
-      shop.running.db.database,
-      `select coalesce(sum(abs(balance_minor)), 0)::text as total from ledger_accounts
-     where tenant_id = $1`,
-      [seller.workspace.tenantId],
-    )
+    const [books] = await sql<{ total: string }>(shop.running)`
+      select coalesce(sum(abs(balance_minor)), 0)::text as total from ledger_accounts
+      where tenant_id = ${seller.workspace.tenantId}`
     t.is(books!.total, '0', 'the money went past the books')
   },
 )
@@ -194,21 +190,17 @@ test.serial('a transfer for a checkout that ended is kept as surplus', async (t)
   const seller = await sellerAt(shop)
   const session = await seller.checkout()
   const { amount } = asked((await seller.page(session)).html)
-  const { database } = shop.running.db
-  await sql(database, `update checkout_sessions set expires_at = now() where id = $1`, [
-    session['checkout_session_id'],
-  ])
+  await sql(shop.running)`
+    update checkout_sessions set expires_at = now() where id = ${session['checkout_session_id']}`
   await until(
     () => seller.charge(session['charge_id']),
     ({ status }) => status === 'failed',
   )
   await chain.mint(seller.payTo, amount)
   const states = () =>
-    sql<{ state: string }>(
-      database,
-      'select state from checkout_transfers where checkout_session_id = $1',
-      [session['checkout_session_id']],
-    )
+    sql<{ state: string }>(shop.running)`
+      select state from checkout_transfers
+      where checkout_session_id = ${session['checkout_session_id']}`
   const ended = await until(states, ([row]) => row?.state === 'surplus')
   t.deepEqual(ended, [{ state: 'surplus' }])
   t.is((await seller.charge(session['charge_id']))['status'], 'failed')
@@ -272,11 +264,9 @@ test.serial(
       [503, 200],
       JSON.stringify(answers.map(({ body }) => body)),
     )
-    const charges = await sql<{ status: string }>(
-      shop.running.db.database,
-      `select status from charges where payment_link_id = any($1::uuid[]) and status = 'succeeded'`,
-      [[first.id, second.id]],
-    )
+    const charges = await sql<{ status: string }>(shop.running)`
+      select status from charges where payment_link_id = any(${[first.id, second.id]}::uuid[])
+      and status = 'succeeded'`
     t.is(charges.length, 1)
   },
 )

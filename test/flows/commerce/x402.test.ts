@@ -174,7 +174,7 @@ test('the links of a suspended tenant are not payable', async (t) => {
   const who = await shop.buyer(2)
   const [proof, other] = [await shop.proof(who, link), await shop.proof(who, link)]
   t.is((await shop.final(link, proof)).status, 200)
-  await sql(database, `update tenants set status = 'suspended' where id = $1`, [tenantId])
+  await sql(database)`update tenants set status = 'suspended' where id = ${tenantId}`
   t.is((await shop.get(link)).status, 404)
   t.is((await shop.post(link, other)).status, 404)
   t.is((await shop.chain.transfersTo(link.payTo)).length, 1)

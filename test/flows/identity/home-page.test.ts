@@ -8,15 +8,11 @@ import { PROBLEM_TEXTS, PROBLEM_TYPES } from '../../../gateway/response/problems
 import { SERVING_PROCESSES } from '../../support/fleet/through.js'
 import { apiOf } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
-import { sharedService, type TestService } from '../../support/service.js'
+import { sharedService } from '../../support/service.js'
 import { testWithProgram } from '../../support/service/programs.js'
 import { IS_LONG } from '../../support/runs.js'
 
-let at: TestService
-test.before(async () => {
-  at = await sharedService('plain')
-})
-test.after.always(() => at?.end())
+const at = await sharedService('plain')
 
 const BROWSER = 'text/html,application/xhtml+xml,*/*;q=0.8'
 const open = (path: string, language = 'en', headers: Record<string, string> = {}) =>
@@ -54,20 +50,16 @@ test('the start page describes the service, and all its links work', async (t) =
 test('the start page asks for the workspace of the visitor', async (t) => {
   const api = apiOf(at)
   const { body } = await api.workspace('Harbour')
-  await api.close()
   const slug = String(body['tenant_slug'])
   const browser = openBrowser(at)
   const home = await browser.get('/')
   const [form] = home.forms
   const named = new URLSearchParams({ tenant_slug: slug })
   t.is(form?.action, '/auth/login')
-  const signIn = await browser.get(`/auth/login?${named}`)
-  t.is(signIn.status, 200)
+  const signIn = await browser.get(`/auth/login?${named}`).gives(200)
   t.true(signIn.html.includes('Harbour'), signIn.html)
-  const unknown = await browser.get('/auth/login?tenant_slug=no-such-workspace')
-  t.is(unknown.status, 404)
+  const unknown = await browser.get('/auth/login?tenant_slug=no-such-workspace').gives(404)
   t.true(unknown.html.includes('No workspace has this slug'), unknown.html)
-  await browser.close()
 })
 
 testWithProgram('curl', 'the curl on the start page works as it is', async (t, curl) => {

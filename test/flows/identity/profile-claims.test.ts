@@ -1,17 +1,14 @@
 /** Profile claims of people (OpenID Connect Core section 5.1), read with openid-client. */
 import test from 'ava'
 import * as oidc from 'openid-client'
-import { apiOf, type Json } from '../../support/api.js'
+import type { Json } from '../../support/api.js'
 import { openBrowser, type TestBrowser } from '../../support/pages/browser.js'
 import { sql } from '../../support/storage/sql.js'
 import { signIn } from '../../support/identity/person.js'
-import { authorized, journey, relyingParty, signedIn } from '../../support/oauth/relying-party.js'
-import { sharedService } from '../../support/service.js'
+import { authorized, relyingParty } from '../../support/oauth/relying-party.js'
+import { sharedApi } from '../../support/service.js'
 
-const running = await sharedService('plain')
-const api = apiOf(running)
-const { database } = running.db
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('plain')
 
 const USERS = '/api/v1/tenant-users'
 const PROFILE = '/auth/account/profile'
@@ -36,7 +33,7 @@ async function workspace() {
     ...own,
     person,
     path,
-    patch: (json: Json) => api.call('PATCH', path, { token: own.token, json }),
+    patch: (json: Json) => api.patch(path, own.token, json),
   }
 }
 type House = Awaited<ReturnType<typeof workspace>>
@@ -44,13 +41,12 @@ type House = Awaited<ReturnType<typeof workspace>>
 /** Userinfo and the ID token of a new sign-in. */
 async function seen({ person }: House, parameters: Record<string, string> = {}) {
   const party = await relyingParty(running, person, { scopes: SCOPES })
-  const { browser, tokens, claims } = await signedIn(running, party, person, parameters)
-  await browser.close()
+  const { tokens, claims } = await party.signedIn(person, parameters)
   return { info: await oidc.fetchUserInfo(party.config, tokens.access_token, claims.sub), claims }
 }
 
-async function accountOf(t: { teardown(end: () => Promise<void>): void }, { person }: House) {
-  const browser = openBrowser(running, t)
+async function accountOf({ person }: House) {
+  const browser = openBrowser(running)
   return { browser, page: await browser.follow(await signIn(browser, person)) }
 }
 
@@ -58,17 +54,15 @@ const save = async (browser: TestBrowser, fields: Record<string, string>) =>
   browser.submit(await browser.get('/auth/account'), fields, PROFILE)
 
 async function recordsOf(tenantId: string, type: string) {
-  const rows = await sql<{ data: Json }>(
-    database,
-    'select data from audit_events where tenant_id = $1 and type = $2 order by sequence',
-    [tenantId, type],
-  )
+  const rows = await sql<{ data: Json }>(running)`
+    select data from audit_events where tenant_id = ${tenantId} and type = ${type}
+    order by sequence`
   return rows.map(({ data }) => data)
 }
 
 test('a person fills in the account page, and applications read it by scope', async (t) => {
   const house = await workspace()
-  const { browser } = await accountOf(t, house)
+  const { browser } = await accountOf(house)
   const before = await seen(house, { scope: 'openid profile phone' })
   t.is(before.info.given_name, undefined)
   t.is(before.info.phone_number_verified, undefined)
@@ -131,9 +125,9 @@ test('the consent page says what is shared, and discovery lists the claims', asy
   const party = await relyingParty(running, house.person, { scopes: SCOPES })
   const texts = []
   for (const ui_locales of ['en', 'de']) {
-    const browser = openBrowser(running, t)
+    const browser = openBrowser(running)
     const scope = 'openid profile phone'
-    const { url } = await journey(party, { scope, ui_locales })
+    const { url } = await party.journey({ scope, ui_locales })
     const login = await browser.follow(await browser.get(url.pathname + url.search))
     const { email, password } = house.person
     texts.push((await browser.follow(await browser.submit(login, { email, password }))).html)
@@ -148,7 +142,7 @@ test('the consent page says what is shared, and discovery lists the claims', asy
 
 test('fields that are not valid are named, and nothing is saved', async (t) => {
   const house = await workspace()
-  const { browser } = await accountOf(t, house)
+  const { browser } = await accountOf(house)
   const wrong = {
     name: 'a\u202eb',
     given_name: 'x'.repeat(121),
@@ -192,7 +186,7 @@ test('fields that are not valid are named, and nothing is saved', async (t) => {
 
 test('values of the tenant win there, and the account page does not change them', async (t) => {
   const house = await workspace()
-  const { browser } = await accountOf(t, house)
+  const { browser } = await accountOf(house)
   await save(browser, ADA)
   const set = await house.patch({
     family_name: 'King',
@@ -230,7 +224,7 @@ test('values of the tenant win there, and the account page does not change them'
 
 test('an invited user has the claims of the invitation, and hides those of the account', async (t) => {
   const one = await workspace()
-  const { browser } = await accountOf(t, one)
+  const { browser } = await accountOf(one)
   await save(browser, ADA)
   const two = await workspace()
   const { email } = one.person
@@ -239,7 +233,7 @@ test('an invited user has the claims of the invitation, and hides those of the a
     given_name: 'Countess',
     locale: 'EN-gb',
   })
-  t.is(invited.status, 201, JSON.stringify(invited.body))
+  t.is(invited.status, 201)
   t.like(invited.body, { status: 'invited', given_name: 'Countess', locale: 'en-GB' })
   for (const claim of [
     'family_name',
@@ -255,10 +249,10 @@ test('an invited user has the claims of the invitation, and hides those of the a
 
 test('the form needs the token of its page and a session', async (t) => {
   const house = await workspace()
-  const { browser, page } = await accountOf(t, house)
+  const { browser, page } = await accountOf(house)
   const { fields } = page.forms.find((form) => form.action === PROFILE)!
   t.is((await browser.post(PROFILE, { ...fields, csrf_token: 'wrong' })).status, 403)
-  const stranger = openBrowser(running, t)
+  const stranger = openBrowser(running)
   const refused = await stranger.post(PROFILE, ADA)
   t.true(
     refused.status === 403 || (refused.location ?? '').startsWith('/auth/login'),
@@ -271,9 +265,9 @@ test('a claim that was asked for by an application without the scope is not give
   const house = await workspace()
   await house.patch({ phone_number: '+12025550123', phone_number_verified: true })
   const party = await relyingParty(running, house.person, { scopes: ['openid', 'profile'] })
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const claims = JSON.stringify({ id_token: { phone_number: null, given_name: null } })
-  const { url, ...checks } = await journey(party, { scope: 'openid', claims })
+  const { url, ...checks } = await party.journey({ scope: 'openid', claims })
   const answer = await authorized(browser, house.person, url)
   const tokens = await oidc.authorizationCodeGrant(
     party.config,

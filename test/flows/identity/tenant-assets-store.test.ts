@@ -29,11 +29,7 @@ const log: string[] = []
 const logged = (text: string) => until(text, () => log.some((line) => line.includes(text)))
 const running = await testService({ environment, onLog: (line) => log.push(line) })
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-  await store.close()
-})
+test.after.always(() => store.close())
 
 const PATH = '/api/v1/tenant/branding/assets'
 

@@ -16,11 +16,7 @@ const running = await testService({
   environment: { SVC_TENANT_ASSETS__ENABLED: 'true', SVC_TENANT_ASSETS__FOLDER: folder },
 })
 const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-  await rm(folder, { recursive: true, force: true })
-})
+test.after.always(() => rm(folder, { recursive: true, force: true }))
 
 const PATH = '/api/v1/tenant/branding/assets'
 const DAY_MS = 86_400_000
@@ -90,12 +86,11 @@ test.serial(
     t.regex(String(shown.policy), /img-src 'self' data:;/)
     // The branding is replaced as a whole, and the images are not part of it.
     const json = { branding: { color: '#112233' } }
-    t.is((await api.call('PATCH', '/api/v1/tenant/settings', { token, json })).status, 200)
+    t.is((await api.patch('/api/v1/tenant/settings', token, json)).status, 200)
     t.true((await loginPage(slug)).html.includes(path))
 
-    const removed = await api.call('DELETE', `${PATH}/logo`, { token })
-    t.is(removed.status, 204)
-    t.is((await api.call('DELETE', `${PATH}/logo`, { token })).status, 404)
+    await api.delete(`${PATH}/logo`, token).gives(204)
+    t.is((await api.delete(`${PATH}/logo`, token)).status, 404)
     t.false((await loginPage(slug)).html.includes(path))
     t.is((await fetch(api.at.baseUrl + path)).status, 200, 'a retired image is still served')
   },
@@ -204,13 +199,12 @@ test.serial('texts of the tenant are on its sign-in page, in their language', as
   const { token, body } = await api.workspace()
   const slug = String(body['tenant_slug'])
   const change = (texts: unknown) =>
-    api.call('PATCH', '/api/v1/tenant/settings', { token, json: { branding: { texts } } })
+    api.patch('/api/v1/tenant/settings', token, { branding: { texts } })
   const texts = {
     en: { sign_in_heading: 'Welcome <back>', sign_in_note: 'Use your work account.' },
     de: { sign_in_note: 'Nur für Angestellte.' },
   }
-  const changed = await change(texts)
-  t.is(changed.status, 200, JSON.stringify(changed.body))
+  const changed = await change(texts).gives(200)
   t.deepEqual((changed.body['branding'] as Json)['texts'], texts)
   const pageIn = async (language: string) =>
     (

@@ -18,7 +18,6 @@ test('admin.allowed_addresses limits the scopes of operators and no other ones',
   })
   t.teardown(() => running.end())
   const api = apiOf(running)
-  t.teardown(() => api.close())
   const { workspace, token } = await operatorOfDeployment(api)
   const list = (address: string) =>
     api.call('GET', '/api/v1/tenants', { token, headers: from(address) })
@@ -51,7 +50,6 @@ test('admin.enabled = false takes the operations of operators away', async (t) =
   const running = await sharedService('strict')
   t.teardown(() => running.end())
   const api = apiOf(running)
-  t.teardown(() => api.close())
   const { workspace, token } = await operatorOfDeployment(api)
   t.is((await api.get('/api/v1/tenants', token)).status, 404)
   t.is((await api.post('/api/v1/signing-keys/rotate', token)).status, 404)

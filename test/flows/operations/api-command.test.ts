@@ -5,21 +5,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'ava'
 import { bodyOfFields, callOf, type Operation } from '../../../runtime/cli/api/operations.js'
-import { apiOf, type Json } from '../../support/api.js'
-import { sharedService } from '../../support/service.js'
+import type { Json } from '../../support/api.js'
+import { sharedApi } from '../../support/service.js'
 
 const MAIN = new URL('../../../runtime/main.js', import.meta.url).pathname
-const running = await sharedService('plain')
-const api = apiOf(running)
+const { api, running } = await sharedApi('plain')
 const { token } = await api.workspace()
 const folder = mkdtempSync(join(tmpdir(), 'svc-api-'))
 const tokenFile = join(folder, 'token')
 writeFileSync(tokenFile, token, { mode: 0o600 })
-test.after.always(async () => {
-  rmSync(folder, { recursive: true, force: true })
-  await api.close()
-  await running.end()
-})
+test.after.always(() => rmSync(folder, { recursive: true, force: true }))
 
 /** Runs the command beside the service, which shares this process. */
 async function svc(words: readonly string[], input = '') {

@@ -12,7 +12,6 @@ import { testService } from '../../support/service.js'
 const PATH = '/api/v1/audit-events'
 const running = await testService()
 const api = apiOf(running)
-test.after.always(() => api.end())
 
 /** Tampers as an attacker with direct database access could. */
 async function tamper(text: string, values: unknown[]): Promise<void> {
@@ -57,7 +56,6 @@ for (const transport of REPEATED_OVER) {
     const at = transport === 'plain_http' ? running : await testService({ transport })
     const api = apiOf(at)
     t.teardown(async () => {
-      await api.close()
       if (at !== running) await at.end()
     })
     const { token, tenantId, agentId } = await eventful(api)
@@ -284,8 +282,7 @@ test('repeated tokens of an application are audited like the first', async (t) =
   const readOnly = ['client_id', 'id', 'tenant_id', 'created_at', 'updated_at', 'status']
   const next = { scopes: ['applications:read'], audience: 'https://api.example/next' }
   const json = { ...without(before, ...readOnly), ...next }
-  const put = await api.call('PUT', path, { token, json })
-  t.is(put.status, 200, JSON.stringify(put.body))
+  await api.put(path, token, json).gives(200)
   const refused = await ask('users:read', 'fifth')
   t.deepEqual([refused.status, refused.body['error']], [400, 'invalid_scope'])
   for (const requestId of ['sixth', 'seventh', 'eighth']) {

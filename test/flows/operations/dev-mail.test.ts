@@ -32,8 +32,7 @@ async function running(t: ExecutionContext, environment: Record<string, string> 
     read,
     async invite() {
       const { token } = await api.workspace('Harbour <Works>')
-      const { status } = await api.post('/api/v1/tenant-users', token, { email: TO })
-      t.is(status, 201)
+      await api.post('/api/v1/tenant-users', token, { email: TO }).gives(201)
       let mails: Json[] = []
       await until('the mail', async () => {
         mails = (await (await read(PATH)).json()) as Json[]

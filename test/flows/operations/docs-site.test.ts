@@ -3,7 +3,6 @@ import test from 'ava'
 import { sharedService } from '../../support/service.js'
 
 const running = await sharedService('plain')
-test.after.always(() => running.end())
 
 const get = async (path: string) => {
   const answer = await fetch(running.baseUrl + path)

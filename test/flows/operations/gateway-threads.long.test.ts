@@ -154,12 +154,12 @@ for (const [name, api] of both) {
   test.serial(`events that ${name} causes are delivered to webhooks`, async (t) => {
     const { token } = await api.workspace()
     const path = `/of-${name}`
-    const subscribed = await api.post('/api/v1/webhooks', token, {
+    const answer = await api.post('/api/v1/webhooks', token, {
       url: receiver.origin + path,
       event_types: ['vault.credential.created'],
     })
-    t.is(subscribed.status, 201, JSON.stringify(subscribed.body))
-    const created = await api.post(CREDENTIALS, token, {
+    t.is(answer.status, 201)
+    const made = await api.post(CREDENTIALS, token, {
       provider: 'upstream',
       credential_type: 'api_key',
       label: 'Key',
@@ -167,7 +167,7 @@ for (const [name, api] of both) {
       allowed_hosts: ['api.example.com'],
       secret: SECRET,
     })
-    t.is(created.status, 201, JSON.stringify(created.body))
+    t.is(made.status, 201)
     const [delivered] = await receiver.until(path, 1)
     t.regex(delivered!.body.toString(), /vault\.credential\.created/)
   })
@@ -215,8 +215,7 @@ test.serial('a thread that fails is replaced while the other one serves', async 
     return (await threads.second.get('/health/ready')).status === 200
   })
   const { key, agentId, tenantId } = await threads.second.workspace()
-  const login = await threads.second.login(key, { agent_id: agentId, tenant_id: tenantId })
-  t.is(login.status, 200)
+  await threads.second.login(key, { agent_id: agentId, tenant_id: tenantId }).gives(200)
   t.is(await metric(caller, 'svc_thread_restarts_total', { thread: OTHER_THREAD }), 1)
 })
 

@@ -48,14 +48,11 @@ const environment = {
 const running = await testService({ environment })
 test.after.always(async () => {
   release()
-  await running.end()
-  await mail.close()
 })
 
 /** Addresses of a test. */
-function harbour(t: ExecutionContext) {
+function harbour() {
   const api = apiOf(running)
-  t.teardown(() => api.close())
   const { database } = running.db
   const domain = mailDomain()
   return {
@@ -69,28 +66,20 @@ function harbour(t: ExecutionContext) {
     /** Simulates the activation by its owner. */
     async production(): Promise<Workspace> {
       const made = await api.workspace()
-      await sql(database, `update tenants set environment = 'production' where id = $1`, [
-        made.tenantId,
-      ])
+      await sql(database)`update tenants set environment = 'production' where id = ${made.tenantId}`
       return made
     },
     invite: (token: string, email: string) => api.post(USERS, token, { email }),
     resend: (token: string, { body }: Answer) =>
       api.post(`${USERS}/${String(body['id'])}/invitation`, token),
     endsOf: (tenantId: string) =>
-      sql<{ kind: string; status: string; error: string | null }>(
-        database,
-        `select kind, status, error from outgoing_mail where tenant_id = $1
-         order by created_at, id`,
-        [tenantId],
-      ),
+      sql<{ kind: string; status: string; error: string | null }>(database)`
+        select kind, status, error from outgoing_mail where tenant_id = ${tenantId}
+        order by created_at, id`,
     /** Simulates that every message to an address was sent this long ago. */
     ago: (minutes: number) =>
-      sql(
-        database,
-        `update mail_address_shares set last_at = last_at - make_interval(mins => $1)`,
-        [minutes],
-      ),
+      sql(database)`
+        update mail_address_shares set last_at = last_at - make_interval(mins => ${minutes})`,
   }
 }
 
@@ -113,7 +102,7 @@ const refusedCount = async (baseUrl: string, resource: string) => {
 test.serial(
   'one address gets one invitation in ten minutes and three in a day, over all tenants',
   async (t) => {
-    const at = harbour(t)
+    const at = harbour()
     const [first, second] = [await at.production(), await at.production()]
     const before = (await refusedCount(at.running.baseUrl, 'mail_per_address')) ?? 0
     const victim = `victim@${at.domain}`
@@ -147,7 +136,7 @@ test.serial(
 )
 
 test.serial('of invitations of many tenants to one address at once, one is sent', async (t) => {
-  const at = harbour(t)
+  const at = harbour()
   const tenants = await Promise.all(Array.from({ length: 6 }, () => at.production()))
   const answers = await Promise.all(
     tenants.map(({ token }) => at.invite(token, `many@${at.domain}`)),
@@ -157,7 +146,7 @@ test.serial('of invitations of many tenants to one address at once, one is sent'
 })
 
 test.serial('a tenant invites so many in a day, a sandbox fewer', async (t) => {
-  const at = harbour(t)
+  const at = harbour()
   const before = (await refusedCount(at.running.baseUrl, 'mail_per_tenant')) ?? 0
   const { token } = await at.production()
   const invited = (by: string, nth: number) => at.invite(by, `u${nth}@${at.domain}`)
@@ -172,12 +161,9 @@ test.serial('a tenant invites so many in a day, a sandbox fewer', async (t) => {
   t.is(refused - before, 3)
 
   const sandbox = await at.api.workspace()
-  await sql(
-    at.database,
-    `insert into domain_owners (domain, organization_id, verified_at)
-     values ($2, $1, now())`,
-    [sandbox.organizationId, `verified.${at.domain}`],
-  )
+  await sql(at.database)`
+    insert into domain_owners (domain, organization_id, verified_at)
+    values (${`verified.${at.domain}`}, ${sandbox.organizationId}, now())`
   const addresses = Array.from({ length: SANDBOX_MAX + 2 }, (_, n) => `p${n}@verified.${at.domain}`)
   const answers = await Promise.all(addresses.map((email) => at.invite(sandbox.token, email)))
   const sent = answers.filter(({ status }) => status === 201)
@@ -186,7 +172,7 @@ test.serial('a tenant invites so many in a day, a sandbox fewer', async (t) => {
 })
 
 test.serial('a sandbox writes to no stranger, and says so where it is asked to', async (t) => {
-  const at = harbour(t)
+  const at = harbour()
   const before = (await refusedCount(at.running.baseUrl, 'mail_sandbox_address')) ?? 0
   const sandbox = await at.api.workspace()
   const strangers = Array.from({ length: 3 }, (_, nth) => `s${nth}@${at.domain}`)
@@ -206,19 +192,14 @@ test.serial('a sandbox writes to no stranger, and says so where it is asked to',
   t.true((refused ?? strangers.length) - before >= strangers.length)
 
   // Domains of the organization, and its owners.
-  await sql(
-    at.database,
-    `insert into domain_owners (domain, organization_id, verified_at)
-     values ($2, $1, now())`,
-    [sandbox.organizationId, `own.${at.domain}`],
-  )
+  await sql(at.database)`
+    insert into domain_owners (domain, organization_id, verified_at)
+    values (${`own.${at.domain}`}, ${sandbox.organizationId}, now())`
   const owner = await strangerOf(at, fixtureOf(sandbox), `owner@${at.domain}`)
-  await sql(
-    at.database,
-    `update organization_members set role = 'owner'
-     where member_type = 'account' and member_id = (select id from accounts where email = $1)`,
-    [owner.email],
-  )
+  await sql(at.database)`
+    update organization_members set role = 'owner'
+    where member_type = 'account' and member_id = (select id from accounts
+    where email = ${owner.email})`
   t.is((await at.invite(sandbox.token, `colleague@own.${at.domain}`)).status, 201)
   await at.mail.letterTo(`colleague@own.${at.domain}`)
   await forgotten(t, at, owner)
@@ -241,7 +222,6 @@ async function strangerOf(at: Harbour, human: Human, email: string): Promise<Hum
 
 async function forgotten(t: ExecutionContext, at: Harbour, human: Human): Promise<void> {
   const browser = openBrowser(at.running)
-  t.teardown(() => browser.close())
   const login = await browser.get(`/auth/login?tenant_slug=${human.tenantSlug}`)
   const { fields } = login.forms[0]!
   const page = await browser.get(`/auth/password/forgot?flow=${fields['flow']}`)
@@ -251,22 +231,18 @@ async function forgotten(t: ExecutionContext, at: Harbour, human: Human): Promis
 
 async function signUp(t: ExecutionContext, at: Harbour, human: Human, email: string) {
   const browser = openBrowser(at.running)
-  t.teardown(() => browser.close())
   const page = await browser.get(`/auth/register?tenant_slug=${human.tenantSlug}`)
   const asked = await browser.submit(page, { email })
   t.is(asked.status, 200, asked.html)
 }
 
 /** The user is an administrator who resets themselves. @returns the response. */
-async function reset(t: ExecutionContext, { at, sandbox, human }: Scene, what: string) {
-  await sql(
-    at.database,
-    `update tenant_users set roles = '{admin}'
-     where tenant_id = $1 and account_id = (select id from accounts where email = $2)`,
-    [sandbox.tenantId, human.email],
-  )
+async function reset({ at, sandbox, human }: Scene, what: string) {
+  await sql(at.database)`
+    update tenant_users set roles = '{admin}'
+    where tenant_id = ${sandbox.tenantId} and account_id = (select id from accounts
+    where email = ${human.email})`
   const person = await present(at.api, human)
-  t.teardown(() => person.browser.close())
   const token = await ownToken(at.api, sandbox, person, 'openid users:manage')
   const { rows } = await at.api.list(`${USERS}?email=${human.email}`, token)
   return at.api.post(`${USERS}/${String(rows[0]!['id'])}/${what}`, token)
@@ -282,7 +258,6 @@ const CAUSES: Readonly<Record<Kind, (t: ExecutionContext, scene: Scene) => Promi
   },
   async sign_in(t, { at, human }) {
     const browser = openBrowser(at.running)
-    t.teardown(() => browser.close())
     const page = await browser.get(`/auth/login?tenant_slug=${human.tenantSlug}`)
     const { fields } = page.forms[0]!
     const asked = await browser.post('/auth/login/mail', { ...fields, email: human.email })
@@ -291,7 +266,6 @@ const CAUSES: Readonly<Record<Kind, (t: ExecutionContext, scene: Scene) => Promi
   password_reset: (t, { at, human }) => forgotten(t, at, human),
   async email_verification(t, { at, human }) {
     const browser = openBrowser(at.running)
-    t.teardown(() => browser.close())
     const account = await browser.follow(await signIn(browser, human))
     const sent = await browser.submit(account, {}, '/auth/account/email/verification')
     t.is(sent.status, 200, sent.html)
@@ -299,13 +273,10 @@ const CAUSES: Readonly<Record<Kind, (t: ExecutionContext, scene: Scene) => Promi
   sign_up: (t, { at, human }) => signUp(t, at, human, `new-${human.email}`),
   sign_up_known: (t, { at, human }) => signUp(t, at, human, human.email),
   async confirmation_code(t, { at, human }) {
-    await sql(
-      at.database,
-      `update tenants set settings = settings || '{"anonymous":{"enabled":true}}' where slug = $1`,
-      [human.tenantSlug],
-    )
+    await sql(at.database)`
+      update tenants set settings = settings || '{"anonymous":{"enabled":true}}'
+      where slug = ${human.tenantSlug}`
     const browser = openBrowser(at.running)
-    t.teardown(() => browser.close())
     const page = await browser.get(`/auth/login?tenant_slug=${human.tenantSlug}`)
     await browser.submit(page, {}, '/auth/login/guest')
     const form = await browser.get('/auth/account/email/new')
@@ -314,7 +285,6 @@ const CAUSES: Readonly<Record<Kind, (t: ExecutionContext, scene: Scene) => Promi
   },
   async password_changed(t, { at, human }) {
     const browser = openBrowser(at.running)
-    t.teardown(() => browser.close())
     await signIn(browser, human)
     const page = await browser.get('/auth/account/password')
     const password = 'another password of a stranger'
@@ -323,30 +293,25 @@ const CAUSES: Readonly<Record<Kind, (t: ExecutionContext, scene: Scene) => Promi
   },
   async admin_password_reset(t, scene) {
     // A reset without its message would lock the person out.
-    const { status } = await reset(t, scene, 'reset-password')
+    const { status } = await reset(scene, 'reset-password')
     t.true([202, 403].includes(status), String(status))
   },
   async admin_factors_reset(t, scene) {
-    t.is((await reset(t, scene, 'reset-factors')).status, 202)
+    t.is((await reset(scene, 'reset-factors')).status, 202)
   },
   async admin_reset_refused(t, scene) {
     const { tenantId } = await scene.at.api.workspace()
-    await sql(
-      scene.at.database,
-      `insert into tenant_users (tenant_id, id, account_id, sub, status, created_at, updated_at)
-       select $1, gen_random_uuid(), id, 'elsewhere', 'active', now(), now() from accounts where email = $2`,
-      [tenantId, scene.human.email],
-    )
-    t.is((await reset(t, scene, 'reset-password')).body['error'], 'account_shared')
+    await sql(scene.at.database)`
+      insert into tenant_users (tenant_id, id, account_id, sub, status, created_at, updated_at)
+      select ${tenantId}, gen_random_uuid(), id, 'elsewhere', 'active', now(), now() from accounts
+      where email = ${scene.human.email}`
+    t.is((await reset(scene, 'reset-password')).body['error'], 'account_shared')
   },
   // Only the command line causes it. An operator of the deployment is no owner of the sandbox.
   async account_recovery(t, { at, human }) {
-    await sql(
-      at.database,
-      `insert into deployment_operators (account_id, scopes, appointed_at)
-       select id, '{deployment:manage}', now() from accounts where email = $1`,
-      [human.email],
-    )
+    await sql(at.database)`
+      insert into deployment_operators (account_id, scopes, appointed_at)
+      select id, '{deployment:manage}', now() from accounts where email = ${human.email}`
     const command = svc(t, {
       args: ['admin', 'recover', human.email],
       environment: {
@@ -365,7 +330,7 @@ for (const kind of Object.keys(MESSAGE_RULES) as Kind[]) {
   test.serial(
     `a letter of the kind ${kind} leaves no sandbox for an address of anybody`,
     async (t) => {
-      const at = harbour(t)
+      const at = harbour()
       const sandbox = await at.api.workspace()
       const human = await strangerOf(at, fixtureOf(sandbox), `stranger@${at.domain}`)
       t.truthy(CAUSES[kind], 'a new kind of letter needs a decision, and a way to cause it here')
@@ -404,12 +369,11 @@ async function bootstrapStatus(api: Api, name: string): Promise<number | string>
 }
 
 test.serial('names that look like links are refused, and never stand in a subject', async (t) => {
-  const at = harbour(t)
+  const at = harbour()
   const { api } = at
   const made = await at.production()
   const settings = '/api/v1/tenant/settings'
-  const rename = (name: string) =>
-    api.call('PATCH', settings, { token: made.token, json: { branding: { name } } })
+  const rename = (name: string) => api.patch(settings, made.token, { branding: { name } })
   for (const name of LINKS) {
     t.is(await bootstrapStatus(api, name), 400, `${BOOTSTRAP}: ${name}`)
     const organization = await api.post(ORGANIZATIONS, made.operator, { name })
@@ -425,12 +389,10 @@ test.serial('names that look like links are refused, and never stand in a subjec
   }
 
   // The name was set before the rule.
-  await sql(
-    at.database,
-    `update tenants set settings = jsonb_set(settings, '{branding,name}', to_jsonb($2::text))
-     where id = $1`,
-    [made.tenantId, LINKS[0]],
-  )
+  await sql(at.database)`
+    update tenants set settings = jsonb_set(settings, '{branding,name}',
+    to_jsonb(${LINKS[0]}::text))
+    where id = ${made.tenantId}`
   t.is((await at.invite(made.token, `reader@${at.domain}`)).status, 201)
   const letter = await at.mail.letterTo(`reader@${at.domain}`)
   for (const words of [letter.headers['subject']!, letter.text, letter.html]) {
@@ -441,7 +403,7 @@ test.serial('names that look like links are refused, and never stand in a subjec
 
 test.serial('a queue of one tenant delays no message of another', async (t) => {
   t.timeout(120_000)
-  const at = harbour(t)
+  const at = harbour()
   const [crowd, other] = [await at.production(), await at.production()]
   const addresses = Array.from({ length: TENANT_MAX }, (_, nth) => `crowd${nth}@${at.domain}`)
   for (const email of addresses) t.is((await at.invite(crowd.token, email)).status, 201)

@@ -32,12 +32,6 @@ const running = await testService({
   },
 })
 const api = apiOf(running)
-const { database } = running.db
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-  await mail.close()
-})
 
 async function until<T>(look: () => Promise<T | undefined>, what: string): Promise<T> {
   const endMs = Date.now() + 60_000
@@ -53,22 +47,18 @@ async function until<T>(look: () => Promise<T | undefined>, what: string): Promi
 async function harbour() {
   const { token, tenantId } = await api.workspace('Harbour Works')
   // Simulates the activation by its owner, because a sandbox writes to no stranger.
-  await sql(database, `update tenants set environment = 'production' where id = $1`, [tenantId])
+  await sql(running)`update tenants set environment = 'production' where id = ${tenantId}`
   const rows = () =>
-    sql<Row>(
-      database,
-      `select status, error, attempts, letter_sealed is not null as sealed from outgoing_mail
-       where tenant_id = $1 order by created_at, id`,
-      [tenantId],
-    )
+    sql<Row>(running)`
+      select status, error, attempts, letter_sealed is not null as sealed from outgoing_mail
+      where tenant_id = ${tenantId} order by created_at, id`
   return {
     tenantId,
     token,
     ada: `ada@${mailDomain()}`,
     rows,
-    async invite(t: ExecutionContext, email: string, claims: object = {}) {
-      const made = await api.call('POST', USERS, { token, json: { email, ...claims } })
-      t.is(made.status, 201)
+    async invite(email: string, claims: object = {}) {
+      await api.call('POST', USERS, { token, json: { email, ...claims } }).gives(201)
     },
     ended: () =>
       until(async () => {
@@ -96,7 +86,7 @@ const refusal = (responseCode: number) =>
 
 test('a letter goes out over STARTTLS, with an account, as text and as HTML', async (t) => {
   const at = await harbour()
-  await at.invite(t, at.ada, { locale: 'en' })
+  await at.invite(at.ada, { locale: 'en' })
   const letter = await mail.letterTo(at.ada)
   t.true(letter.secure)
   t.is(letter.user, account.user)
@@ -121,7 +111,7 @@ test('a message that the server refuses for now is sent later', async (t) => {
     refusals += 1
     if (refusals < 3) throw refusal(451)
   })
-  await at.invite(t, at.ada)
+  await at.invite(at.ada)
   await mail.letterTo(at.ada)
   t.deepEqual(await at.ended(), [{ status: 'sent', error: null, attempts: 3, sealed: false }])
 })
@@ -131,8 +121,8 @@ test('a refused recipient is a permanent failure of that message only', async (t
   behaviours.set(at.ada, () => {
     throw refusal(550)
   })
-  await at.invite(t, at.ada)
-  await at.invite(t, `bob-${at.ada}`)
+  await at.invite(at.ada)
+  await at.invite(`bob-${at.ada}`)
   await mail.letterTo(`bob-${at.ada}`)
   t.deepEqual(await at.ended(), [
     { status: 'failed', error: 'smtp_550', attempts: 1, sealed: false },
@@ -145,7 +135,7 @@ test('after its last attempt a message has failed', async (t) => {
   behaviours.set(at.ada, () => {
     throw refusal(451)
   })
-  await at.invite(t, at.ada)
+  await at.invite(at.ada)
   t.deepEqual(await at.ended(), [
     { status: 'failed', error: 'smtp_451', attempts: 4, sealed: false },
   ])
@@ -154,19 +144,16 @@ test('after its last attempt a message has failed', async (t) => {
 test('a letter whose sender stopped in the middle is sent by another one', async (t) => {
   const at = await harbour()
   const release = holds(t, at.ada)
-  await at.invite(t, at.ada)
+  await at.invite(at.ada)
   await until(async () => {
     const [row] = await at.rows()
     return row?.attempts === 1 ? row : undefined
   }, 'the first attempt')
   behaviours.delete(at.ada)
   // As a killed process leaves it: leased to a worker that no longer exists.
-  await sql(
-    database,
-    `update outgoing_mail set lease = '00000000-0000-4000-8000-000000000000',
-       leased_until = now() + interval '2 seconds' where tenant_id = $1`,
-    [at.tenantId],
-  )
+  await sql(running)`
+    update outgoing_mail set lease = '00000000-0000-4000-8000-000000000000',
+    leased_until = now() + interval '2 seconds' where tenant_id = ${at.tenantId}`
   const [row] = await at.ended()
   t.like(row, { status: 'sent', attempts: 2 })
   release()
@@ -183,7 +170,7 @@ test('mail to reserved domains is never sent, and a full queue drops further mes
   const at = await harbour()
   const [b, c, d] = ['b', 'c', 'd'].map((name) => `${name}-${at.ada}`) as [string, string, string]
   holds(t, b, c)
-  for (const email of ['a@someone.test', b, c, d, 'e@example.com']) await at.invite(t, email)
+  for (const email of ['a@someone.test', b, c, d, 'e@example.com']) await at.invite(email)
   const found = await at.rows()
   t.deepEqual(
     found.map(({ status, sealed }) => [status, sealed]),
@@ -196,21 +183,17 @@ test('mail to reserved domains is never sent, and a full queue drops further mes
     ],
   )
   t.is(found[3]!.error, 'queue_full')
-  const [{ letter }] = (await sql<{ letter: Buffer }>(
-    database,
-    'select letter_sealed as letter from outgoing_mail where letter_sealed is not null and tenant_id = $1',
-    [at.tenantId],
-  )) as [{ letter: Buffer }]
+  const [{ letter }] = (await sql<{ letter: Buffer }>(running)`
+    select letter_sealed as letter from outgoing_mail where letter_sealed is not null
+    and tenant_id = ${at.tenantId}`) as [{ letter: Buffer }]
   t.false(letter.includes(at.ada.slice(4)), 'a letter that waits cannot be read in the table')
 })
 
 test('a letter that has run out is not sent', async (t) => {
   const at = await harbour()
   const release = holds(t, at.ada)
-  await at.invite(t, at.ada)
-  await sql(database, `update outgoing_mail set expires_at = now() where tenant_id = $1`, [
-    at.tenantId,
-  ])
+  await at.invite(at.ada)
+  await sql(running)`update outgoing_mail set expires_at = now() where tenant_id = ${at.tenantId}`
   release(refusal(451))
   const [row] = await at.ended()
   t.like(row, { status: 'expired' })
@@ -221,7 +204,7 @@ test('an invitation is in the language of the user, the tenant or the deployment
   const at = await harbour()
   const invited = async (name: string, claims: object, expected: Locale) => {
     const email = `${name}-${at.ada}`
-    await at.invite(t, email, claims)
+    await at.invite(email, claims)
     const letter = await mail.letterTo(email)
     t.is(letter.headers['content-language'], expected, email)
     await at.ended()
@@ -229,8 +212,7 @@ test('an invitation is in the language of the user, the tenant or the deployment
   await invited('one', {}, 'ja')
   await invited('two', { locale: 'fr-CA' }, 'fr')
   const json = { branding: { locale: 'ar' } }
-  const changed = await api.call('PATCH', '/api/v1/tenant/settings', { token: at.token, json })
-  t.is(changed.status, 200)
+  await api.patch('/api/v1/tenant/settings', at.token, json).gives(200)
   await invited('three', {}, 'ar')
   await invited('four', { locale: 'sv' }, 'ar')
   await invited('five', { locale: 'pt-BR' }, 'pt')

@@ -12,7 +12,6 @@ import { docsPage, testCommands } from '../../support/pages/docs-page.js'
 import { sharedService } from '../../support/service.js'
 
 const running = await sharedService('plain', { transport: 'plain_http' })
-test.after.always(() => running.end())
 const endpoint = () => new URL('/mcp', running.baseUrl)
 const ME = { name: 'test', version: '1.0.0' }
 

@@ -10,7 +10,6 @@ import { mcpOf } from '../../support/operations/mcp.js'
 import { sharedService } from '../../support/service.js'
 
 const running = await sharedService('mcp')
-test.after.always(() => running.end())
 const http = callerOf(running.baseUrl)
 const mcp = mcpOf(running.baseUrl)
 

@@ -9,7 +9,6 @@ import { sharedService } from '../../support/service.js'
 
 const { dashboard: DASHBOARD, identity: IDENTITY } = APP_ORIGINS
 const running = await sharedService('mcp', { transport: 'plain_http' })
-test.after.always(() => running.end())
 const http = callerOf(running.baseUrl)
 const mcp = mcpOf(running.baseUrl)
 

@@ -3,17 +3,11 @@ import test from 'ava'
 import { Command } from 'commander'
 import { openDatabaseTools } from '../../../runtime/cli/key-tools.js'
 import { operatorCommand } from '../../../runtime/cli/operator.js'
-import { type Api, apiOf, type Json } from '../../support/api.js'
+import type { Json } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
-import { sharedService, type TestService } from '../../support/service.js'
+import { sharedApi } from '../../support/service.js'
 
-let running: TestService
-let api: Api
-test.before(async () => {
-  running = await sharedService('plain')
-  api = apiOf(running)
-})
-test.after.always(() => api?.end())
+const { api, running } = await sharedApi('plain')
 
 /** Runs `svc operator app create ...` while the service is running. */
 async function createApp(...words: string[]) {
@@ -52,18 +46,12 @@ test('an operator creates an application, and its token reads the metrics', asyn
   t.deepEqual(Object.keys(app), ['client_id', 'client_secret', 'scopes'])
   t.deepEqual(app['scopes'], ['metrics:read'])
 
-  const [row] = await sql<{ controlPlane: boolean; name: string }>(
-    running.db.database,
-    `select t.control_plane as "controlPlane", a.name from applications a
-     join tenants t on t.id = a.tenant_id where a.id = $1`,
-    [app['client_id']],
-  )
+  const [row] = await sql<{ controlPlane: boolean; name: string }>(running)`
+    select t.control_plane as "controlPlane", a.name from applications a
+    join tenants t on t.id = a.tenant_id where a.id = ${app['client_id']}`
   t.deepEqual(row, { controlPlane: true, name: 'Collector' })
-  const audit = await sql<{ type: string }>(
-    running.db.database,
-    `select type from audit_events where resource ->> 'id' = $1`,
-    [app['client_id']],
-  )
+  const audit = await sql<{ type: string }>(running)`
+    select type from audit_events where resource ->> 'id' = ${app['client_id']}`
   t.deepEqual(audit, [{ type: 'admin.application.created' }])
 
   const token = await tokenOf(app)
@@ -77,8 +65,7 @@ test('an operator creates an application, and its token reads the metrics', asyn
 })
 
 test('without the scope or a token the metrics are refused', async (t) => {
-  const bare = await api.get('/metrics')
-  t.is(bare.status, 401)
+  const bare = await api.get('/metrics').gives(401)
   t.regex(bare.headers['www-authenticate'] ?? '', /^Bearer .*scope="metrics:read"$/)
   const workspace = await api.workspace()
   for (const token of [
@@ -86,8 +73,7 @@ test('without the scope or a token the metrics are refused', async (t) => {
     workspace.operator,
     await tokenOf(workspace.body, { scope: 'users:read' }),
   ]) {
-    const refused = await api.get('/metrics', token)
-    t.is(refused.status, 403)
+    const refused = await api.get('/metrics', token).gives(403)
     if (token === workspace.operator) {
       t.like(refused.body, { error: 'forbidden', reason: 'control_plane_token' })
       continue

@@ -2,7 +2,6 @@
  * One tenant uses up its share of a shared resource, and another tenant is still served.
  * `bench/noisy/neighbour.ts` measures the effect on the other tenant.
  */
-import { existsSync, readFileSync } from 'node:fs'
 import test, { type ExecutionContext } from 'ava'
 import { Client } from 'pg'
 import { runningPerShare } from '../../../runtime/kernel/mailbox.js'
@@ -14,102 +13,6 @@ import { openMailServer } from '../../support/operations/mail.js'
 import { bootstrapped, signIn } from '../../support/identity/person.js'
 import { type TestService, testService } from '../../support/service.js'
 import { METRICS_TOKEN, until } from '../../support/service/watch.js'
-
-/** Other shared resources, with the test that covers each: file and title. */
-const ELSEWHERE = {
-  'egress calls under way': [
-    'flows/vault/egress-shares',
-    'concurrent calls of an agent are limited, and released at their end',
-  ],
-  'bytes of buffered answers': [
-    'flows/vault/egress-shares',
-    'buffered responses and JSON documents count against the memory share of the tenant until they end',
-  ],
-  'egress calls of a process': [
-    'flows/vault/hostile/groups.long',
-    'a tenant gets a place while others hold every place of their group',
-  ],
-  'places of the tenants of one registering network': [
-    'flows/vault/egress-hostile-tenants',
-    'tenants of one registering network hold an eighth of the places',
-  ],
-  'places for receivers of a full group': [
-    'storage/webhooks/delivery-lanes',
-    'lanes of a group that is full are neither claimed nor waited for',
-  ],
-  'outgoing mail that sandboxes share': [
-    'flows/operations/hostile/groups',
-    'letters leave while sandboxes hold their half of the outgoing mail',
-  ],
-  'outgoing mail of one registering network': [
-    'flows/operations/hostile/groups',
-    'letters leave while tenants of one network hold their eighth',
-  ],
-  'password hashes that sandboxes share': [
-    'flows/operations/hostile/groups',
-    'tenants sign in while sandboxes hold their half of the password hashes',
-  ],
-  'card calls of one registering network': [
-    'flows/operations/hostile/groups',
-    'buyers pay by card while tenants of one network hold their eighth',
-  ],
-  'name look-ups that sandboxes share': [
-    'flows/operations/hostile/groups',
-    'names are looked up while sandboxes hold their half of the look-ups',
-  ],
-  'bytes that an upstream announces': [
-    'flows/vault/egress-hostile-tenants',
-    'replies that are announced and do not come take no memory of others',
-  ],
-  redaction: [
-    'flows/vault/egress-shares',
-    'a periodic secret with a repetitive body does not block other tenants',
-  ],
-  'name look-ups': [
-    'flows/vault/egress-hostile-tenants',
-    'a tenant is served while all look-ups of another one hang',
-  ],
-  'webhook lanes': [
-    'flows/webhooks/webhook-fairness',
-    'a tenant with unresponsive receivers does not delay another tenant',
-  ],
-  'test deliveries': [
-    'flows/webhooks/webhook-fairness',
-    'test deliveries of some tenants do not keep others from theirs',
-  ],
-  'leases of webhook lanes': [
-    'storage/webhooks/delivery-lanes',
-    'tenants take turns, and none is leased more than its share',
-  ],
-  'letters on their way': [
-    'flows/operations/mail-strangers',
-    'a queue of one tenant delays no message of another',
-  ],
-  'letters to one address': [
-    'flows/operations/mail-strangers',
-    'of invitations of many tenants to one address at once, one is sent',
-  ],
-  'database connections of a pool': [
-    'storage/platform/transaction',
-    'a tenant that holds its share of the connections leaves the rest to others',
-  ],
-  'messages in a mailbox': [
-    'runtime/kernel/mailbox',
-    'a full mailbox accepts a message of a share with fewer waiting messages',
-  ],
-  'places in a pool of threads': [
-    'runtime/kernel/threads/pool',
-    'a share with many waiting calls delays only itself',
-  ],
-} as const
-
-test('every test that is named is there', (t) => {
-  const missing = Object.entries(ELSEWHERE).filter(([, [name, title]]) => {
-    const file = `test/${name}.test.ts`
-    return !existsSync(file) || !readFileSync(file, 'utf8').includes(`'${title}'`)
-  })
-  t.deepEqual(missing, [])
-})
 
 async function started(t: ExecutionContext, environment: Readonly<Record<string, string>>) {
   const running = await testService({
@@ -150,7 +53,7 @@ test.serial('a tenant signs in while sign-ins of another one fill its places', a
     }
     await browser.close()
   })
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   try {
     for (let times = 0; times < 2; times += 1) {
       const before = refused
@@ -194,11 +97,9 @@ test.serial(
     await until('the mailbox is full', () => crowd.refused === 10)
     t.is(await sample(running, 'svc_actor_waiting', 'actor="applications"'), capacity)
     const waiting = async () => {
-      const rows = await sql<{ count: number }>(
-        running.db.database,
-        `select count(*)::int as count from pg_stat_activity
-         where wait_event_type = 'Lock' and datname = current_database()`,
-      )
+      const rows = await sql<{ count: number }>(running)`
+        select count(*)::int as count from pg_stat_activity
+        where wait_event_type = 'Lock' and datname = current_database()`
       return rows[0]?.count
     }
     await until('the tenant holds its connections', async () => (await waiting()) === 3)
@@ -265,10 +166,8 @@ test.serial('a letter goes out while the queue of another tenant is full and hel
     t.is((await invite(hostile.token, `crowd${nth}@mail.svc-tests.net`)).status, 201)
   }
   const dropped = () =>
-    sql<{ tenant_id: string; error: string }>(
-      running.db.database,
-      `select tenant_id, error from outgoing_mail where status = 'dropped'`,
-    )
+    sql<{ tenant_id: string; error: string }>(running)`
+      select tenant_id, error from outgoing_mail where status = 'dropped'`
   const rows = await dropped()
   t.is(rows.length, 3, 'the queue of the hostile tenant is full')
   for (const nth of [1, 2, 3]) {

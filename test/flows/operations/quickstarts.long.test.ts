@@ -50,7 +50,7 @@ testCommands('docs/get-started/application-developer.md signs a user in and out'
   const get = (url: string, cookie = '') => fetch(url, { redirect: 'manual', headers: { cookie } })
   const cookieOf = (answer: Response) => answer.headers.getSetCookie()[0]!.split(';')[0]!
   const login = await get(`${home}/login`)
-  const browser = openBrowser(service, t)
+  const browser = openBrowser(service)
   const request = new URL(login.headers.get('location')!)
   const back = await authorized(browser, { email, password }, request)
   t.is(back.status, 302, back.html)

@@ -1,19 +1,16 @@
 /** `svc admin recover`: an owner who lost the password and the second factor. */
 import test, { type ExecutionContext } from 'ava'
-import { apiOf } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
 import { owned } from '../../support/identity/owner.js'
 import { signIn } from '../../support/identity/person.js'
 import { sharedMail } from '../../support/operations/letters.js'
 import { openBrowser } from '../../support/pages/browser.js'
-import { sharedService } from '../../support/service.js'
+import { sharedApi } from '../../support/service.js'
 import { svc } from '../vault/command.js'
 
 const NEW = 'a new and long enough password'
 const mail = await sharedMail()
-const running = await sharedService('people')
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('people')
 
 async function recover(t: ExecutionContext, ...words: string[]) {
   const command = svc(t, {
@@ -66,15 +63,11 @@ test('an owner without password and second factor gets in by a link that works o
 
   const browser = openBrowser(running)
   t.is((await browser.get(new URL(earlier).pathname)).status, 410, 'a new link voids it')
-  const page = await browser.get(new URL(url).pathname)
-  t.is(page.status, 200)
+  const page = await browser.get(new URL(url).pathname).gives(200)
   // Opening the link changes nothing.
-  const [before] = await sql<{ n: number }>(
-    running.db.database,
-    `select count(*)::int as n from totp_factors f join accounts a on a.id = f.account_id
-     where a.email = $1`,
-    [email],
-  )
+  const [before] = await sql<{ n: number }>(running)`
+    select count(*)::int as n from totp_factors f join accounts a on a.id = f.account_id
+    where a.email = ${email}`
   t.is(before?.n, 1)
   t.is((await browser.submit(page, { password: NEW })).status, 200)
   t.is((await browser.get(new URL(url).pathname)).status, 410)

@@ -20,7 +20,6 @@ const USERS = 20
 
 const running = await testService({ environment: COMMERCE })
 const api = apiOf(running)
-test.after.always(() => api.end())
 
 /** Runs `svc seed` on the database of the service, with other settings where given. */
 async function svcSeed(words: readonly string[], environment: Record<string, string> = {}) {
@@ -74,7 +73,6 @@ test.serial('svc seed writes tenants that can be used', async (t) => {
     const page = await browser.follow(await signIn(browser, { tenantSlug, email, password }))
     t.is(page.status, 200)
     t.true(page.html.includes(email))
-    await browser.close()
 
     const basic = Buffer.from(`${access.client_id}:${access.client_secret}`).toString('base64')
     const issued = await api.form(
@@ -82,7 +80,7 @@ test.serial('svc seed writes tenants that can be used', async (t) => {
       { grant_type: 'client_credentials' },
       { authorization: `Basic ${basic}` },
     )
-    t.is(issued.status, 200, JSON.stringify(issued.body))
+    t.is(issued.status, 200)
     const token = String(issued.body['access_token'])
     const users = new Set<unknown>()
     let path: string | undefined = '/api/v1/tenant-users?limit=7'

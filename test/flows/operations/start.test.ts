@@ -173,7 +173,7 @@ testCommands('what a start prints as next steps works as it is printed', async (
   t.is(run(create), made, 'a second run creates nothing')
   const value = (name: string) => new RegExp(`^${name} +(.+)$`, 'm').exec(made)![1]!
   const [email = '', password = ''] = value('test login').split(' ')
-  const browser = openBrowser({ baseUrl: url, ca: undefined }, t)
+  const browser = openBrowser({ baseUrl: url, ca: undefined })
   const { pathname, search } = new URL(value('sign in at'))
   const signedIn = await browser.submit(await browser.get(pathname + search), { email, password })
   t.is(signedIn.location, '/auth/account', signedIn.html)
@@ -248,7 +248,6 @@ test('a database of one’s own with DATABASE_URL alone: start, use, kill, start
   const tenant = shown(first.output(), 'control-plane tenant')
   const published = await jwks(url)
   const speaking = apiOf({ baseUrl: url, ca: undefined } as TestService)
-  t.teardown(() => speaking.close())
   const workspace = await speaking.workspace()
   // Another process of the same deployment, with the same keys.
   const beside = await local(folder, { ...TEST_DEFAULTS, DATABASE_URL: databaseUrl })

@@ -1,12 +1,9 @@
 /** A misspelt member of a body is ignored, and a sandbox tenant's response names it. */
 import test from 'ava'
-import { apiOf } from '../../support/api.js'
 import { callerOf } from '../../support/agents/journey.js'
-import { sharedService } from '../../support/service.js'
+import { sharedApi } from '../../support/service.js'
 
-const running = await sharedService('plain')
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('plain')
 const http = callerOf(running.baseUrl)
 
 test('a sandbox tenant names unknown members, even in refusals', async (t) => {

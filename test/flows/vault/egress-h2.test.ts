@@ -132,7 +132,6 @@ const origin = `https://${UPSTREAM_NAME}:${(server.address() as AddressInfo).por
 const sessions = new Set<ServerHttp2Session>()
 server.on('session', (session) => sessions.add(session))
 test.after.always(async () => {
-  await resources.end()
   server.close()
   // The service keeps them for other calls.
   for (const session of sessions) session.destroy()

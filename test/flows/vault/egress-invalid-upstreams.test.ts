@@ -16,9 +16,6 @@ import { until } from '../../support/service/watch.js'
 const MIB = 2 ** 20
 const houses = new Map<string, EgressHouse>()
 for (const transport of TRANSPORTS) houses.set(transport, await egressHouse({ transport }))
-test.after.always(async () => {
-  for (const each of houses.values()) await each.end()
-})
 
 for (const transport of REPEATED_OVER) {
   const at = houses.get(transport)!

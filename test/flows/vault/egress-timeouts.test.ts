@@ -11,7 +11,6 @@ const resources = await egressHouse({
   },
 })
 const { api, upstream } = resources
-test.after.always(() => resources.end())
 
 test('an upstream without response is a 504, buffered or streamed', async (t) => {
   const setting = await settingOf(resources)

@@ -26,9 +26,6 @@ const houses = new Map<string, EgressHouse>()
 for (const transport of TRANSPORTS) houses.set(transport, await egressHouse({ transport }))
 const resources = houses.get('plain_http')!
 const repeated = [...houses].filter(([transport]) => REPEATED_OVER.some((one) => one === transport))
-test.after.always(async () => {
-  for (const each of houses.values()) await each.end()
-})
 
 const proxied = ({ credentialId }: Setting, url: string, more: object = {}) => ({
   credential_id: credentialId,

@@ -2,39 +2,23 @@
 import test from 'ava'
 import { exportJWK, SignJWT } from 'jose'
 import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
-import { type Answer, type Api, apiOf } from '../../support/api.js'
-import { openBrowser, type TestBrowser } from '../../support/pages/browser.js'
+import type { Answer } from '../../support/api.js'
+import { openBrowser } from '../../support/pages/browser.js'
 import { sql } from '../../support/storage/sql.js'
-import { bootstrapped, type Workspace } from '../../support/identity/person.js'
+import { bootstrapped } from '../../support/identity/person.js'
 import {
   authorized,
   CALLBACK,
   callbackOf,
-  journey,
-  type RelyingParty,
   relyingParty,
 } from '../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../support/service.js'
+import { sharedApi } from '../../support/service.js'
 
-let running: TestService
-let api: Api
-let person: Workspace
-let party: RelyingParty
-let other: RelyingParty
-let browser: TestBrowser
-test.before(async () => {
-  running = await sharedService('plain')
-  api = apiOf(running)
-  person = await bootstrapped(running)
-  party = await relyingParty(running, person)
-  other = await relyingParty(running, person)
-  browser = openBrowser(running)
-})
-test.after.always(async () => {
-  await browser?.close()
-  await api?.close()
-  await running?.end()
-})
+const { api, running } = await sharedApi('plain')
+const person = await bootstrapped(running)
+const party = await relyingParty(running, person)
+const other = await relyingParty(running, person)
+const browser = openBrowser(running)
 
 type Fields = Readonly<Record<string, string>>
 const token = (fields: Fields, { clientId, secret } = party) =>
@@ -44,7 +28,7 @@ const token = (fields: Fields, { clientId, secret } = party) =>
 const reasonOf = ({ body }: Answer) => String(body['error_description'])
 
 async function allowed() {
-  const { url, verifier } = await journey(party)
+  const { url, verifier } = await party.journey()
   const code = callbackOf(await authorized(browser, person, url)).searchParams.get('code')!
   return {
     grant_type: 'authorization_code',
@@ -73,11 +57,8 @@ test.serial('a code: mismatches, and why it is no longer valid', async (t) => {
   t.regex(reasonOf(await token(right)), /^the code was used before/)
 
   const late = await allowed()
-  await sql(
-    running.db.database,
-    'update authorization_codes set expires_at = created_at where tenant_id = $1',
-    [person.tenantId],
-  )
+  await sql(running)`
+    update authorization_codes set expires_at = created_at where tenant_id = ${person.tenantId}`
   t.regex(reasonOf(await token(late)), /^the code has expired/)
 })
 
@@ -95,11 +76,8 @@ test.serial('a refresh token: used before, revoked, expired', async (t) => {
   t.regex(reasonOf(await refresh(next)), /was revoked/)
 
   const old = await issued()
-  await sql(
-    running.db.database,
-    'update refresh_families set expires_at = now() where tenant_id = $1',
-    [person.tenantId],
-  )
+  await sql(running)`
+    update refresh_families set expires_at = now() where tenant_id = ${person.tenantId}`
   t.regex(reasonOf(await refresh(old)), /has expired/)
 })
 

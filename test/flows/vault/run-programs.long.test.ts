@@ -21,10 +21,7 @@ const setting = await settingOf(resources)
 const scope = { scope: 'vault:list vault:read' }
 const lister = await delegatedToken(resources.running, setting.direct, setting.agentId, scope)
 const svcRun = await svcRunOf(resources, { delegated: lister })
-test.after.always(async () => {
-  await svcRun.end()
-  await resources.end()
-})
+test.after.always(() => svcRun.end())
 
 const at = (path: string) => `${upstream.origin}${path}`
 const last = () => upstream.requests.at(-1)!

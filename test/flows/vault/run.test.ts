@@ -27,10 +27,7 @@ const scope = { scope: 'vault:list vault:read' }
 const listerOf = ({ direct, agentId }: Setting) =>
   delegatedToken(resources.running, direct, agentId, scope)
 const svcRun = await svcRunOf(resources, { delegated: await listerOf(setting) })
-test.after.always(async () => {
-  await svcRun.end()
-  await resources.end()
-})
+test.after.always(() => svcRun.end())
 
 const at = (path: string) => `${upstream.origin}${path}`
 const last = () => upstream.requests.at(-1)!

@@ -4,11 +4,11 @@ import test, { type ExecutionContext } from 'ava'
 import { request } from 'undici'
 import { freshKeyPair } from '../../../runtime/kernel/key-pair.js'
 import { authority, certificate } from '../../../actors/vault/ssh-certificates/compute.js'
-import { apiOf, type Json } from '../../support/api.js'
+import type { Json } from '../../support/api.js'
 import { crowdWithEnded } from '../../support/oauth/grants.js'
 import { sql } from '../../support/storage/sql.js'
 import { program, testWithProgram } from '../../support/service/programs.js'
-import { sharedService } from '../../support/service.js'
+import { sharedApi } from '../../support/service.js'
 import { ran, type Ran, type Sshd, sshFolder, startSshd, USER } from '../../support/vault/ssh.js'
 import { IS_LONG } from '../../support/runs.js'
 
@@ -18,20 +18,14 @@ const HOST = 'db1.example'
 /** Of authorities whose certificates log in. The other one of the long form does so daily in the test of times. */
 const KINDS: readonly string[] = IS_LONG ? ['ed25519', 'ecdsa'] : ['ed25519']
 
-const running = await sharedService('plain')
-const api = apiOf(running)
+const { api, running } = await sharedApi('plain')
 const folder = sshFolder()
 const sshdPath = process.getuid?.() === 0 ? program('sshd') : undefined
 let sshd: Sshd | undefined
-test.before(async () => {
-  if (sshdPath !== undefined && program('ssh') !== undefined)
-    sshd = await startSshd(sshdPath, folder)
-})
+if (sshdPath !== undefined && program('ssh') !== undefined) sshd = await startSshd(sshdPath, folder)
 test.after.always(async () => {
   await sshd?.stop()
   folder.remove()
-  await api.close()
-  await running.end()
 })
 
 async function authorityOf(token: string, more: Json = {}) {
@@ -87,12 +81,9 @@ test('an agent gets the requested certificate from its own authority', async (t)
   t.true(secs(valid_before) >= before + 90 && secs(valid_before) <= after + 90)
   const read = await api.get(`${CREDENTIALS}/${id}`, token)
   t.truthy(read.body['last_used_at'])
-  const [event] = await sql<{ data: Json }>(
-    running.db.database,
-    `select data from all_events where type = 'vault.credential.accessed'
-       and data #>> '{resource,id}' = $1`,
-    [id],
-  )
+  const [event] = await sql<{ data: Json }>(running)`
+    select data from all_events where type = 'vault.credential.accessed'
+    and data #>> '{resource,id}' = ${id}`
   t.like(event?.data, {
     actor: { type: 'agent', id: agentId },
     resource: { type: 'vault_credential', id },
@@ -166,10 +157,7 @@ test('the owner and agents with an active grant can sign', async (t) => {
   t.is((await sign(token, id)).status, 200)
   // Hosts that were added later are not part of the grant.
   const wider = { allowed_hosts: ['db1.example', 'db3.example'] }
-  t.is(
-    (await api.call('PATCH', `${CREDENTIALS}/${id}`, { token: owner.token, json: wider })).status,
-    200,
-  )
+  t.is((await api.patch(`${CREDENTIALS}/${id}`, owner.token, wider)).status, 200)
   t.is((await sign(owner.token, id, { target_host: 'db3.example' })).status, 200)
   t.is((await sign(token, id, { target_host: 'db3.example' })).status, 403)
   t.is((await sign(token, id, { target_host: 'db2.example' })).status, 403)
@@ -242,8 +230,7 @@ test('an invalid Ed25519 key is not certified', async (t) => {
     t.is((answer.body['errors'] as Json[])[0]!['pointer'], '#/public_key')
   }
   const { x = '' } = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' })
-  const own = await sign(token, id, { public_key: blob(Buffer.from(x, 'base64url')) })
-  t.is(own.status, 200, JSON.stringify(own.body))
+  await sign(token, id, { public_key: blob(Buffer.from(x, 'base64url')) }).gives(200)
 })
 
 test('an authority can be granted to sign and list, not to use', async (t) => {
@@ -271,7 +258,7 @@ test('a caller can narrow the source addresses of the authority, not widen them'
   t.is((await sign(token, id, { source_addresses: ['192.168.0.0/16'] })).status, 403)
   t.is((await sign(token, id, { source_addresses: ['0.0.0.0/0'] })).status, 403)
   const bad = { metadata: { source_addresses: ['10.0.0.1/8'] } }
-  t.is((await api.call('PATCH', `${CREDENTIALS}/${id}`, { token, json: bad })).status, 400)
+  t.is((await api.patch(`${CREDENTIALS}/${id}`, token, bad)).status, 400)
 })
 
 testWithProgram(
@@ -283,8 +270,7 @@ testWithProgram(
     const [first, second] = [await sign(token, id), await sign(token, id)]
     const revoke = `${CREDENTIALS}/${id}/revoke-certificate`
     const { serial } = first.body
-    const revoked = await api.post(revoke, token, { serial })
-    t.is(revoked.status, 200)
+    const revoked = await api.post(revoke, token, { serial }).gives(200)
     t.deepEqual((await api.post(revoke, token, { serial })).body, revoked.body)
     t.is((await api.post(revoke, token, { serial: '1' })).status, 404)
     t.is((await api.post(revoke, token, { serial: '99999999999999999999' })).status, 404)

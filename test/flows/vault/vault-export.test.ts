@@ -21,12 +21,7 @@ import {
 import { docsPage, testCommands } from '../../support/pages/docs-page.js'
 import { tokenUpstream } from '../../support/vault/token-upstream.js'
 
-/** Two processes of a deployment. */
 const [resources, second] = await egressPair()
-test.after.always(async () => {
-  await second.end()
-  await resources.end()
-})
 
 test('an agent with a grant exports an exportable secret', async (t) => {
   const setting = await settingOf(resources, { non_exportable: false })
@@ -108,7 +103,7 @@ test('refused exports and their errors', async (t) => {
   }
   const listed = await settingOf(resources, { non_exportable: false }, { capabilities: ['list'] })
   t.deepEqual(refusedAs(await exchange(resources, listed)), [400, 'invalid_target'])
-  const lease = await resources.api.post(
+  const made = await resources.api.post(
     `${CREDENTIALS}/${listed.credentialId}/leases`,
     listed.operator,
     {
@@ -116,7 +111,7 @@ test('refused exports and their errors', async (t) => {
       byte_budget: 1000,
     },
   )
-  t.is(lease.status, 201)
+  t.is(made.status, 201)
   t.deepEqual(refusedAs(await exchange(resources, listed)), [403, 'policy_denied'])
 
   await resources.api.post(`/api/v1/vault/grants/${setting.grantId}/revoke`, operator)
@@ -136,7 +131,6 @@ test('a grant to a delegation applies to that delegation only', async (t) => {
   const { body } = await api.login(key, { tenant_id: tenantId, agent_id: agentId })
   const direct = String(body['access_token'])
   const person = await present(api, fixtureOf(here))
-  t.teardown(() => person.browser.close())
   const [delegated, other] = [
     await delegate(api, direct, person),
     await delegate(api, direct, person),
@@ -151,11 +145,11 @@ test('a grant to a delegation applies to that delegation only', async (t) => {
     non_exportable: false,
   })
   const credentialId = String(created.body['id'])
-  const granted = await api.post(`${CREDENTIALS}/${credentialId}/grants`, operator, {
+  const answer = await api.post(`${CREDENTIALS}/${credentialId}/grants`, operator, {
     grantee_type: 'delegation',
     grantee_id: delegated.delegationId,
   })
-  t.is(granted.status, 201)
+  t.is(answer.status, 201)
   const under = ({ token }: { token: string }) =>
     exchange(second, { delegated: token, direct, credentialId })
   t.is((await under(delegated)).body['access_token'], SECRET)
@@ -191,13 +185,12 @@ test.serial('a delegated token calls until the person revokes the delegation', a
       url: `${upstream.origin}/headers`,
     })
   t.is((await call()).status, 404, 'there is no grant yet')
-  const granted = await api.post(`${CREDENTIALS}/${credentialId}/grants`, operator, {
+  const answer = await api.post(`${CREDENTIALS}/${credentialId}/grants`, operator, {
     grantee_type: 'delegation',
     grantee_id: delegated.delegationId,
   })
-  t.is(granted.status, 201, JSON.stringify(granted.body))
-  const answer = await call()
-  t.is(answer.status, 200, JSON.stringify(answer.body))
+  t.is(answer.status, 201)
+  await call().gives(200)
   t.is(upstream.requests.at(-1)!.headers.authorization, `Bearer ${SECRET}`)
   const { rows } = await api.list(CREDENTIALS, delegated.token)
   t.deepEqual(
@@ -205,8 +198,7 @@ test.serial('a delegated token calls until the person revokes the delegation', a
     [credentialId],
   )
   const own = await ownToken(api, workspace, person)
-  const ended = await api.post(`/api/v1/delegations/${delegated.delegationId}/revoke`, own)
-  t.is(ended.status, 200, JSON.stringify(ended.body))
+  await api.post(`/api/v1/delegations/${delegated.delegationId}/revoke`, own).gives(200)
   t.is((await call()).status, 401)
 })
 
@@ -272,11 +264,11 @@ test.serial(
     t.like(said[2], { auth_scheme: 'bearer', non_exportable: true })
     const carrier = String(said[2]!['id'])
     await api.post(`${CREDENTIALS}/${carrier}/grants`, operator, grant)
-    const called = await api.post('/v1/proxy', setting.delegated, {
+    const answer = await api.post('/v1/proxy', setting.delegated, {
       credential_id: carrier,
       url: `${upstream.origin}/headers`,
     })
-    t.is(called.status, 200, JSON.stringify(called.body))
+    t.is(answer.status, 200)
     t.is(upstream.requests.at(-1)!.headers.authorization, 'Bearer at-1')
     t.like(said[3], { access_token: SECRET, token_type: 'N_A' })
     t.like(said[4], { access_token: 'at-1', token_type: 'Bearer' })

@@ -15,7 +15,6 @@ const OTHER_NAME = 'other.upstream.example'
 
 const resources = await egressHouse()
 const { api, upstream } = resources
-test.after.always(() => resources.end())
 
 const refusedAs = ({ status, body }: Answer) => [status, body['error']]
 const REFUSED = [403, 'policy_denied']
@@ -24,8 +23,7 @@ const REFUSED = [403, 'policy_denied']
 async function manager(tenantId: string, by: string, scopes = 'vault:read vault:manage') {
   const { key, agentId } = await api.register(tenantId)
   const path = `/api/v1/agents/${agentId}`
-  const patched = await api.call('PATCH', path, { token: by, json: { scopes: scopes.split(' ') } })
-  if (patched.status !== 200) throw new Error(JSON.stringify(patched.body))
+  await api.patch(path, by, { scopes: scopes.split(' ') }).gives(200)
   const { body } = await api.login(key, { tenant_id: tenantId, agent_id: agentId })
   return { agentId, token: String(body['access_token']) }
 }
@@ -41,13 +39,12 @@ const apiKey = (more: Json = {}): Json => ({
 })
 
 async function made(token: string, json: Json): Promise<string> {
-  const { status, body } = await api.post(CREDENTIALS, token, json)
-  if (status !== 201) throw new Error(JSON.stringify(body))
+  const { body } = await api.post(CREDENTIALS, token, json).gives(201)
   return String(body['id'])
 }
 
 const patch = (token: string, id: string, json: Json) =>
-  api.call('PATCH', `${CREDENTIALS}/${id}`, { token, json })
+  api.patch(`${CREDENTIALS}/${id}`, token, json)
 const hostsOf = async (token: string, id: string) =>
   (await api.get(`${CREDENTIALS}/${id}`, token)).body['allowed_hosts']
 const callTo = (token: string, credentialId: string, host: string) =>
@@ -118,8 +115,7 @@ test('an agent with vault:manage cannot refer to the token of another owner', as
   t.is(beyond.status, 400)
   t.is((beyond.body['errors'] as Json[])[0]!['pointer'], '#/allowed_hosts/1')
   const carrier = await made(owner.token, carrying([UPSTREAM_NAME]))
-  const wider = await patch(owner.token, carrier, { allowed_hosts: [OTHER_NAME] })
-  t.is(wider.status, 400)
+  await patch(owner.token, carrier, { allowed_hosts: [OTHER_NAME] }).gives(400)
 
   // Narrowing the account narrows the dependent credential, which cannot be widened alone.
   t.is((await patch(token, account, { allowed_hosts: [] })).status, 200)
@@ -184,7 +180,7 @@ test('older dependent credentials are narrowed to their account', async (t) => {
   }
   const { database } = resources.running.db
   const set = (id: string, hosts: string[]) =>
-    sql(database, 'update vault_credentials set allowed_hosts = $2 where id = $1', [id, hosts])
+    sql(database)`update vault_credentials set allowed_hosts = ${hosts} where id = ${id}`
   const [silent, silentCarrier] = await pair(first.token)
   await set(silentCarrier, ['b.example', 'a.example'])
   const [named, namedCarrier] = await pair(second.token)
@@ -192,9 +188,7 @@ test('older dependent credentials are narrowed to their account', async (t) => {
   await set(namedCarrier, ['b.example', 'a.example'])
   const [stolen, stolenCarrier] = await pair(second.token)
   await set(stolenCarrier, ['b.example'])
-  await sql(database, `update vault_credentials set owner_id = 'another' where id = $1`, [
-    stolenCarrier,
-  ])
+  await sql(database)`update vault_credentials set owner_id = 'another' where id = ${stolenCarrier}`
   // The statements change all tenants, so they are not committed: other tests use the database too.
   const seen: Record<string, string[]> = {}
   const kept = database.system(async (tx) => {
@@ -250,10 +244,6 @@ test('a person needs a direct token of a recent two-factor sign-in', async (t) =
   const scope = 'openid vault:list vault:read vault:manage agents:manage'
   const strong = await owned(api, { scope })
   const weak = await owned(api, { factor: false, scope })
-  t.teardown(async () => {
-    await strong.person.browser.close()
-    await weak.person.browser.close()
-  })
   const own = async (token: string) => made(token, apiKey({ non_exportable: false }))
   const sensitive = (token: string, id: string): Promise<Answer>[] => [
     patch(token, id, { allowed_hosts: [UPSTREAM_NAME, OTHER_NAME] }),
@@ -285,8 +275,7 @@ test('a person needs a direct token of a recent two-factor sign-in', async (t) =
 
 test('organization owners act for the credentials of their agents, not of people', async (t) => {
   const scope = 'openid vault:read vault:manage agents:manage'
-  const { made: at, person, token } = await owned(api, { scope })
-  t.teardown(() => person.browser.close())
+  const { made: at, token } = await owned(api, { scope })
   const helper = await manager(at.tenantId, token)
   const id = await made(helper.token, apiKey({ non_exportable: false }))
   t.is((await patch(token, id, { allowed_hosts: [UPSTREAM_NAME, OTHER_NAME] })).status, 200)

@@ -2,15 +2,13 @@
 import test from 'ava'
 import { apiOf, type Json } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
-import { sharedService, REPEATED_OVER } from '../../support/service.js'
+import { REPEATED_OVER, sharedApi, sharedService } from '../../support/service.js'
 
 const PATH = '/api/v1/vault/credentials'
 /** Must not occur in any response, except an export. */
 const CANARY = 'canary-5f1c2e7b90'
 
-const running = await sharedService('plain')
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('plain')
 
 const apiKey = (more: Json = {}): Json => ({
   provider: 'openai',
@@ -23,8 +21,7 @@ const apiKey = (more: Json = {}): Json => ({
   ...more,
 })
 async function made(token: string, more: Json = {}): Promise<string> {
-  const { status, body } = await api.post(PATH, token, apiKey(more))
-  if (status !== 201) throw new Error(JSON.stringify(body))
+  const { body } = await api.post(PATH, token, apiKey(more)).gives(201)
   return String(body['id'])
 }
 
@@ -33,12 +30,10 @@ for (const transport of REPEATED_OVER) {
     const other = transport === 'plain_http' ? running : await sharedService('plain', { transport })
     const api = apiOf(other)
     t.teardown(async () => {
-      await api.close()
       if (other !== running) await other.end()
     })
     const { token, tenantId } = await api.workspace()
-    const created = await api.post(PATH, token, apiKey())
-    t.is(created.status, 201)
+    const created = await api.post(PATH, token, apiKey()).gives(201)
     const { id, created_at, tenant_name } = created.body
     t.is(created.headers['location'], `${PATH}/${String(id)}`)
     t.deepEqual(created.body, {
@@ -67,11 +62,9 @@ for (const transport of REPEATED_OVER) {
       metadata: {},
       auth_scheme: 'bearer',
     }
-    const patched = await api.call('PATCH', at, { token, json: patch })
-    t.is(patched.status, 200)
+    const patched = await api.patch(at, token, patch).gives(200)
     t.like(patched.body, { label: 'New', allowed_hosts: ['a.example'], metadata: {} })
-    const scheme = await api.call('PATCH', at, { token, json: { auth_scheme: 'basic' } })
-    t.is(scheme.status, 400)
+    await api.patch(at, token, { auth_scheme: 'basic' }).gives(400)
 
     const [before] = await secretsOf(other, id)
     t.is((await api.post(`${at}/rotate`, token, { secret: 'another' })).status, 200)
@@ -83,18 +76,14 @@ for (const transport of REPEATED_OVER) {
     t.deepEqual(await secretsOf(other, id), [{ secret: null }])
     t.deepEqual((await api.post(`${at}/revoke`, token)).body, revoked.body)
     t.is((await api.post(`${at}/rotate`, token, { secret: 'x' })).status, 409)
-    t.is((await api.call('PATCH', at, { token, json: { label: 'x' } })).status, 409)
+    t.is((await api.patch(at, token, { label: 'x' })).status, 409)
     const grant = { grantee_type: 'agent', grantee_id: tenantId }
     t.is((await api.post(`${at}/grants`, token, grant)).status, 409)
   })
 }
 
 const secretsOf = ({ db }: typeof running, id: unknown) =>
-  sql<{ secret: Buffer | null }>(
-    db.database,
-    'select secret from vault_credentials where id = $1',
-    [id],
-  )
+  sql<{ secret: Buffer | null }>(db.database)`select secret from vault_credentials where id = ${id}`
 
 test('a secret is stored sealed, bound to its row, and never returned', async (t) => {
   const { token } = await api.workspace()
@@ -111,22 +100,18 @@ test('a secret is stored sealed, bound to its row, and never returned', async (t
     seen.map(({ status }) => status),
     [200, 400, 400, 400],
   )
-  const told = await sql<{ text: string }>(
-    running.db.database,
-    `select data::text as text from all_events
-     union all select data::text from audit_events
-     union all select encode(answer, 'escape') from idempotency_keys`,
-  )
+  const told = await sql<{ text: string }>(running)`
+    select data::text as text from all_events
+    union all select data::text from audit_events
+    union all select encode(answer, 'escape') from idempotency_keys`
   t.false(JSON.stringify([seen, told]).includes(CANARY))
 
   // In another row it cannot be unsealed.
   const other = await made(token, { non_exportable: false, secret: 'plain' })
   t.is((await api.get(`${PATH}/${other}/secret`, token)).body['secret'], 'plain')
-  await sql(
-    running.db.database,
-    'update vault_credentials set secret = (select secret from vault_credentials where id = $1) where id = $2',
-    [id, other],
-  )
+  await sql(running)`
+    update vault_credentials set secret = (select secret from vault_credentials where id = ${id})
+    where id = ${other}`
   const moved = await api.get(`${PATH}/${other}/secret`, token)
   t.true(moved.status >= 500)
   t.false(JSON.stringify(moved).includes(CANARY))
@@ -191,23 +176,17 @@ test('only the owner reads an exportable secret', async (t) => {
   const owner = await api.workspace()
   const kept = await made(owner.token)
   const open = await made(owner.token, { non_exportable: false })
-  const read = await api.get(`${PATH}/${open}/secret`, owner.token)
-  t.is(read.status, 200)
+  const read = await api.get(`${PATH}/${open}/secret`, owner.token).gives(200)
   t.deepEqual(read.body, { id: open, secret: CANARY })
   t.is(read.headers['cache-control'], 'no-store')
   t.is((await api.get(`${PATH}/${kept}/secret`, owner.token)).body['error'], 'policy_denied')
-  const [event] = await sql<{ data: Json }>(
-    running.db.database,
-    `select data from all_events where type = 'vault.credential.accessed' and data #>> '{resource,id}' = $1`,
-    [open],
-  )
+  const [event] = await sql<{ data: Json }>(running)`
+    select data from all_events where type = 'vault.credential.accessed'
+    and data #>> '{resource,id}' = ${open}`
   t.is(event?.data['access'], 'secret_read')
 
   const second = await api.register(owner.tenantId)
-  await sql(running.db.database, 'update agents set scopes = $2 where id = $1', [
-    second.agentId,
-    ['vault:manage'],
-  ])
+  await sql(running)`update agents set scopes = ${['vault:manage']} where id = ${second.agentId}`
   const { body } = await api.login(second.key, { agent_id: second.agentId })
   const token = String(body['access_token'])
   t.is((await api.get(`${PATH}/${open}`, token)).status, 200)
@@ -231,7 +210,7 @@ test("another tenant's credentials, grants and leases do not exist", async (t) =
     t.is((await api.get(`${at}/grants`, token)).status, 404)
     t.is((await api.get(`${at}/leases`, token)).status, 404)
     t.is((await api.get(`${at}/krl`, token)).status, 404)
-    t.is((await api.call('PATCH', at, { token, json: { label: 'x' } })).status, 404)
+    t.is((await api.patch(at, token, { label: 'x' })).status, 404)
     t.is((await api.post(`${at}/rotate`, token, { secret: 'x' })).status, 404)
     t.is((await api.post(`${at}/revoke`, token)).status, 404)
     t.is((await api.post(`${at}/grants`, token, grantee)).status, 404)
@@ -251,8 +230,7 @@ test('grants and leases are created, listed in pages, limited and revoked', asyn
   const grants = `${PATH}/${id}/grants`
   const grant = (more: Json = {}) =>
     api.post(grants, token, { grantee_type: 'agent', grantee_id: agentId, ...more })
-  const first = await grant()
-  t.is(first.status, 201)
+  const first = await grant().gives(201)
   t.deepEqual(first.body, {
     id: first.body['id'],
     credential_id: id,
@@ -317,12 +295,9 @@ test('grants and leases are created, listed in pages, limited and revoked', asyn
   await api.post(`${PATH}/${id}/revoke`, token)
   const rows = [...(await api.list(grants, token)).rows, ...(await api.list(leases, token)).rows]
   t.deepEqual([...new Set(rows.map(({ status }) => status))], ['revoked'])
-  const events = await sql<{ id: string }>(
-    running.db.database,
-    `select data #>> '{resource,id}' as id from all_events
-     where type = 'vault.grant.revoked' and data ->> 'credential_id' = $1 order by sequence`,
-    [id],
-  )
+  const events = await sql<{ id: string }>(running)`
+    select data #>> '{resource,id}' as id from all_events
+    where type = 'vault.grant.revoked' and data ->> 'credential_id' = ${id} order by sequence`
   t.deepEqual(
     events.map((event) => event.id),
     [first.body['id'], limited.body['id']] as string[],
@@ -345,14 +320,11 @@ test('an idempotency key creates once', async (t) => {
     t.deepEqual([...new Set(answers.map(({ status }) => status))], [201])
     t.is(new Set(answers.map((answer) => answer.body['id'])).size, 1)
     t.is(answers.filter(({ headers }) => headers['idempotency-replayed'] === 'true').length, 3)
-    const other = await api.post(path, token, { ...body, label: 'x' }, headers)
-    t.is(other.status, 422)
+    await api.post(path, token, { ...body, label: 'x' }, headers).gives(422)
   }
-  const [count] = await sql<{ count: number }>(
-    running.db.database,
-    `select count(*) as count from all_events where type = 'vault.credential.created' and tenant_id = $1`,
-    [tenantId],
-  )
+  const [count] = await sql<{ count: number }>(running)`
+    select count(*) as count from all_events where type = 'vault.credential.created'
+    and tenant_id = ${tenantId}`
   t.is(count?.count, 2)
 })
 
@@ -366,8 +338,7 @@ test('required scopes and tokens', async (t) => {
   t.is((await api.get(`${PATH}/${id}`, plain)).body['error'], 'insufficient_scope')
   t.is((await api.get(PATH)).status, 401)
   // The list needs a delegated token.
-  const direct = await api.get(PATH, plain)
-  t.like(direct, { status: 403, body: { error: 'forbidden' } })
+  await api.get(PATH, plain).gives(403, 'forbidden')
 })
 
 test('the features are in the capabilities', async (t) => {

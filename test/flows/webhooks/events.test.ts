@@ -31,7 +31,7 @@ import { sharedMarket } from '../../support/commerce/market.js'
 import { everyChange, registryEnvironment } from '../../support/commerce/registries.js'
 import { COMMERCE, openShop } from '../../support/commerce/shop.js'
 import { budget, walletAgent } from '../../support/commerce/wallet.js'
-import { apiOf, type Workspace } from '../../support/api.js'
+import { apiOf, expected, type Workspace } from '../../support/api.js'
 import { sharedService } from '../../support/service.js'
 import type { Json } from '../../support/identity/tenant-agent.js'
 import { departed, throughHome, upstreamFixture } from '../../support/vault/upstream.js'
@@ -79,11 +79,7 @@ const resources = await upstreamFixture({
   },
 })
 const { running } = resources
-test.after.always(async () => {
-  await resources.end()
-  await reachable.end()
-  await receiver.close()
-})
+test.after.always(() => reachable.end())
 
 /** Waits until a receiver has received an event of the type from a running service. */
 async function arrived(type: EventType): Promise<Json | undefined> {
@@ -166,13 +162,7 @@ const api = apiOf(running)
 /** Sends every event of a tenant to the receiver. */
 async function hear({ token }: Pick<Workspace, 'token'>, at = api): Promise<void> {
   const json = { url: `${receiver.origin}/all-of-a-tenant`, event_types: ['*'] }
-  await done(201, at.post('/api/v1/webhooks', token, json))
-}
-
-async function done(status: number, answer: ReturnType<typeof api.get>): Promise<Json> {
-  const { status: found, body } = await answer
-  if (found !== status) throw new Error(`${found}: ${JSON.stringify(body)}`)
-  return body
+  await expected(201, at.post('/api/v1/webhooks', token, json))
 }
 
 /** Runs once, however many types it triggers. */
@@ -194,22 +184,19 @@ const signIns = once(async () => {
   const [, factor = ''] =
     /action="(\/auth\/account\/factors\/[^"]+\/remove)"/.exec(account.html) ?? []
   await person.browser.submit(account, {}, factor)
-  await person.browser.close()
   const guessed = await newFixture(api, workspace)
   const stranger = openBrowser(running)
   // From another browser than before.
   await signIn(stranger, human)
-  await stranger.close()
   const guesser = openBrowser(running)
   for (let turn = 0; turn < 12; turn += 1) await signIn(guesser, { ...guessed, password: 'guess' })
-  await guesser.close()
 })
 
 const tokensOfAgents = once(async () => {
   const workspace = await api.workspace()
   await hear(workspace)
   const { key, agentId } = await api.register(workspace.tenantId)
-  const login = await done(
+  const login = await expected(
     200,
     api.login(key, { agent_id: agentId, tenant_id: workspace.tenantId }),
   )
@@ -220,13 +207,13 @@ const tokensOfAgents = once(async () => {
       client_id: agentId,
     })
   const first = login['refresh_token']
-  await done(200, refreshed((await done(200, refreshed(first)))['refresh_token']))
-  await done(400, refreshed(first))
-  const other = await done(
+  await expected(200, refreshed((await expected(200, refreshed(first)))['refresh_token']))
+  await expected(400, refreshed(first))
+  const other = await expected(
     200,
     api.login(key, { agent_id: agentId, tenant_id: workspace.tenantId }),
   )
-  await done(
+  await expected(
     200,
     api.form('/oauth/revoke', { token: String(other['access_token']), client_id: agentId }),
   )
@@ -238,45 +225,48 @@ const usersAndOrganizations = once(async () => {
   await hear(workspace)
   const { token, operator, organizationId, tenantId } = workspace
   const person = await present(api, await newFixture(api, workspace))
-  const invited = await done(
+  const invited = await expected(
     201,
     api.post('/api/v1/tenant-users', token, { email: 'ada@harbour.test' }),
   )
   const user = `/api/v1/tenant-users/${String(invited['id'])}`
-  await done(200, api.post(`${user}/suspend`, token))
-  await done(200, api.post(`${user}/reactivate`, token))
-  await done(204, api.call('DELETE', user, { token }))
+  await expected(200, api.post(`${user}/suspend`, token))
+  await expected(200, api.post(`${user}/reactivate`, token))
+  await expected(204, api.delete(user, token))
   const admins = `update tenant_users set roles = '{admin}' where tenant_id = $1`
   await sql(running.db.database, admins, [tenantId])
   const admin = await ownToken(api, workspace, person, 'openid users:manage')
   const { email: fixture } = fixtureOf(workspace)
   const { rows } = await api.list(`/api/v1/tenant-users?email=${fixture}`, token)
   for (const what of ['password', 'factors'])
-    await done(202, api.post(`/api/v1/tenant-users/${String(rows[0]!['id'])}/reset-${what}`, admin))
+    await expected(
+      202,
+      api.post(`/api/v1/tenant-users/${String(rows[0]!['id'])}/reset-${what}`, admin),
+    )
 
   const { delegationId } = await delegate(api, token, person)
   const own = await ownToken(api, workspace, person)
-  await done(200, api.post(`/api/v1/delegations/${delegationId}/revoke`, own))
-  await sql(running.db.database, `update tenant_users set roles = '{owner}' where tenant_id = $1`, [
-    tenantId,
-  ])
+  await expected(200, api.post(`/api/v1/delegations/${delegationId}/revoke`, own))
+  await sql(running)`update tenant_users set roles = '{owner}' where tenant_id = ${tenantId}`
   const owner = await ownToken(api, workspace, person, 'openid org:read org:create')
-  await done(201, api.post('/api/v1/control-plane/organizations', owner, { name: 'Second' }))
-  await person.browser.close()
+  await expected(201, api.post('/api/v1/control-plane/organizations', owner, { name: 'Second' }))
 
   const members = `/api/v1/organizations/${organizationId}/members`
   const email = 'grace@harbour.test'
-  await done(201, api.post(members, operator, { email, role: 'member' }))
+  await expected(201, api.post(members, operator, { email, role: 'member' }))
   const { agentId } = await api.register(tenantId)
-  const added = await done(201, api.post(members, operator, { agent_id: agentId, role: 'member' }))
+  const added = await expected(
+    201,
+    api.post(members, operator, { agent_id: agentId, role: 'member' }),
+  )
   const member = `${members}/${String(added['id'])}`
-  await done(200, api.call('PATCH', member, { token: operator, json: { role: 'admin' } }))
-  await done(204, api.call('DELETE', member, { token: operator }))
+  await expected(200, api.patch(member, operator, { role: 'admin' }))
+  await expected(204, api.delete(member, operator))
   const billing = `/api/v1/organizations/${organizationId}/billing`
-  await done(200, api.call('PUT', billing, { token: ops.token, json: { plan_id: null } }))
+  await expected(200, api.put(billing, ops.token, { plan_id: null }))
   for (const path of [`/api/v1/organizations/${organizationId}`, `/api/v1/tenants/${tenantId}`])
     for (const verb of ['suspend', 'reactivate'])
-      await done(200, api.post(`${path}/${verb}`, ops.token))
+      await expected(200, api.post(`${path}/${verb}`, ops.token))
 })
 
 const vaultAndEgress = once(async () => {
@@ -285,8 +275,8 @@ const vaultAndEgress = once(async () => {
   const { token, tenantId } = workspace
   const { key, agentId } = await api.register(tenantId)
   const selector = { agent_id: agentId, tenant_id: tenantId }
-  const agent = String((await done(200, api.login(key, selector)))['access_token'])
-  const credential = await done(
+  const agent = String((await expected(200, api.login(key, selector)))['access_token'])
+  const credential = await expected(
     201,
     api.post(CREDENTIALS, token, {
       provider: 'upstream',
@@ -299,10 +289,13 @@ const vaultAndEgress = once(async () => {
   )
   const credentialId = String(credential['id'])
   const grantee = { grantee_type: 'agent', grantee_id: agentId }
-  const grant = await done(201, api.post(`${CREDENTIALS}/${credentialId}/grants`, token, grantee))
+  const grant = await expected(
+    201,
+    api.post(`${CREDENTIALS}/${credentialId}/grants`, token, grantee),
+  )
   const headers = bodyCall({ credentialId }, `${reachable.upstream.origin}/echo`)
-  await done(200, api.call('POST', '/v1/proxy/body', { token: agent, headers }))
-  await done(200, api.post(`/api/v1/vault/grants/${String(grant['id'])}/revoke`, token))
+  await expected(200, api.call('POST', '/v1/proxy/body', { token: agent, headers }))
+  await expected(200, api.post(`/api/v1/vault/grants/${String(grant['id'])}/revoke`, token))
 })
 
 const providers = once(async () => {
@@ -315,24 +308,20 @@ const providers = once(async () => {
     client_id: 'client',
     client_secret: 'secret of the client',
   }
-  await done(201, sso.post('/api/v1/sso/providers', workspace.token, draft))
+  await expected(201, sso.post('/api/v1/sso/providers', workspace.token, draft))
   const tenantSlug = String(workspace.body['tenant_slug'])
   const arrive = async () => {
     const browser = openBrowser(running)
     const away = await departed(browser, { tenantSlug })
     const back = await throughHome(resources, browser, away.location ?? away.html, resources.person)
-    await browser.close()
     return back.status
   }
   // The user is unknown to the tenant at first. Then the tenant accepts users of the provider.
   if ((await arrive()) !== 403) throw new Error('the tenant takes in anybody')
   const social = { social: { provision: true } }
-  await sql(running.db.database, 'update tenants set settings = $2 where id = $1', [
-    workspace.tenantId,
-    JSON.stringify(social),
-  ])
+  await sql(running)`
+    update tenants set settings = ${JSON.stringify(social)} where id = ${workspace.tenantId}`
   if ((await arrive()) !== 200) throw new Error('the tenant refused the user')
-  await sso.close()
 })
 
 const sales = once(async () => {
@@ -350,11 +339,9 @@ const sales = once(async () => {
   }
   const released = async () =>
     (
-      await sql(
-        running.db.database,
-        `select from all_events where tenant_id = $1 and type = 'commerce.settlement.released'`,
-        [shop.workspace.tenantId],
-      )
+      await sql(running)`
+        select from all_events where tenant_id = ${shop.workspace.tenantId}
+        and type = 'commerce.settlement.released'`
     ).length
   await bought('decline')
   await bought('dispute')
@@ -367,7 +354,6 @@ const sales = once(async () => {
   await post('payouts', { rail: 'sandbox', currency: 'USD', amount_minor: 1013 })
   await post('payouts', { rail: 'sandbox', currency: 'USD', amount_minor: 1000 })
   await post('statements', { currency: 'USD' })
-  await shop.api.close()
 })
 
 /** The document of an agent of the service changes while the agent is known as a client here. */
@@ -409,16 +395,19 @@ const transfers = once(async () => {
   await hear(workspace)
   const { operator, organizationId, tenantId } = workspace
   const at = '/api/v1/control-plane/organizations'
-  const other = await done(201, api.post(at, operator, { name: 'Successor' }))
+  const other = await expected(201, api.post(at, operator, { name: 'Successor' }))
   const start = () =>
-    done(
+    expected(
       201,
       api.post(`/api/v1/tenants/${tenantId}/transfers`, operator, { organization_id: other['id'] }),
     )
   const of = (id: unknown) => `/api/v1/organizations/${String(id)}/transfers`
   const first = `${of(organizationId)}/${String((await start())['id'])}`
-  await done(204, api.call('DELETE', first, { token: operator }))
-  await done(200, api.post(`${of(other['id'])}/${String((await start())['id'])}/accept`, operator))
+  await expected(204, api.delete(first, operator))
+  await expected(
+    200,
+    api.post(`${of(other['id'])}/${String((await start())['id'])}/accept`, operator),
+  )
 })
 
 const keys = once(async () => {
@@ -426,10 +415,10 @@ const keys = once(async () => {
   await hear(workspace)
   const { token } = workspace
   const json = { name: 'Export', scopes: ['users:read'] }
-  const made = await done(201, api.post('/api/v1/api-keys', token, json))
+  const made = await expected(201, api.post('/api/v1/api-keys', token, json))
   const path = `/api/v1/api-keys/${String(made['id'])}`
-  await done(200, api.post(`${path}/rotate`, token))
-  await done(204, api.call('DELETE', path, { token }))
+  await expected(200, api.post(`${path}/rotate`, token))
+  await expected(204, api.delete(path, token))
 })
 
 const walletsOfAgents = once(async () => {
@@ -440,8 +429,8 @@ const walletsOfAgents = once(async () => {
   const agent = await walletAgent(api, workspace, policy)
   const offer = { scheme: 'exact', network: NETWORK, asset: BASE_SEPOLIA_USDC, payTo }
   const accepts = [{ ...offer, amount: '5', maxTimeoutSeconds: 60 }]
-  await done(201, agent.pay({ x402Version: 2, accepts }))
-  await done(429, agent.pay({ x402Version: 2, accepts }))
+  await expected(201, agent.pay({ x402Version: 2, accepts }))
+  await expected(429, agent.pay({ x402Version: 2, accepts }))
 })
 
 const agentsOnChains = once(async () => {

@@ -35,9 +35,6 @@ const running = await testService({
 })
 test.after.always(async () => {
   release()
-  await running.end()
-  await slow.close()
-  await quick.close()
 })
 
 test.serial('a receiver that does not answer does not delay others of its tenant', async (t) => {

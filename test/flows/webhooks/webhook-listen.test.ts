@@ -19,7 +19,6 @@ import { sharedService } from '../../support/service.js'
 import { tenantAgent } from '../../support/identity/tenant-agent.js'
 
 const running = await sharedService('plain', { transport: 'plain_http' })
-test.after.always(() => running.end())
 const random = systemRandom(systemClock)
 type Got = { readonly headers: Record<string, string>; readonly body: Buffer }
 

@@ -16,10 +16,7 @@ let open = 0
 let openMax = 0
 const receiver = await startReceiver(({ path }) => answers.get(path)?.() ?? 200)
 const running = await deliveringService()
-test.after.always(async () => {
-  await running.end()
-  await receiver.close()
-})
+test.after.always(() => running.end())
 const world = () => subscriber(running, receiver)
 
 test('a receiver gets at most four concurrent attempts', async (t) => {
@@ -102,11 +99,8 @@ test('while two secrets overlap a stock receiver verifies with either, our suite
   t.is(judge(request!, old).tag, 'refused')
   t.true(standardVerifies(request!, secret))
   t.true(standardVerifies(request!, old))
-  await sql(
-    running.db.database,
-    'update webhooks set previous_secret_expires_at = statement_timestamp() where id = $1',
-    [id],
-  )
+  await sql(running)`
+    update webhooks set previous_secret_expires_at = statement_timestamp() where id = ${id}`
   await emit()
   const [, later] = await receiver.until(path, 2)
   t.true(standardVerifies(later!, secret))

@@ -13,11 +13,7 @@ const running = await deliveringService()
 /** It contacts public receivers alone, and does nothing in the background. */
 const strict = await sharedService('strict')
 const { baseUrl } = running
-test.after.always(async () => {
-  await running.end()
-  await strict.end()
-  await receiver.close()
-})
+test.after.always(() => running.end())
 
 const world = () => subscriber(running, receiver)
 

@@ -27,10 +27,7 @@ const receiver = await startReceiver((request) => {
 })
 const running = await deliveringService()
 const { baseUrl, db } = running
-test.after.always(async () => {
-  await running.end()
-  await receiver.close()
-})
+test.after.always(() => running.end())
 const world = () => subscriber(running, receiver)
 
 test('an event is delivered once, signed both ways, with the envelope of the contract', async (t) => {

@@ -125,11 +125,8 @@ test('direct registration is refused by policy, and answers 201 where it is allo
   const refused = await post(REGISTER, registrationBody().body)
   t.like(refused, { status: 403, body: { error: 'policy_denied' } })
   const id = crypto.randomUUID()
-  await sql(
-    resources.database,
-    `insert into organizations values ($1, 'Direct', 'direct', 'active', now(), now())`,
-    [id],
-  )
+  await sql(resources.database)`
+    insert into organizations values (${id}, 'Direct', 'direct', 'active', now(), now())`
   await sql(
     resources.database,
     `insert into tenants (id, organization_id, name, slug, environment, admit_agents,

@@ -102,11 +102,8 @@ test('a workspace is answered 201 with everything once', async (t) => {
   t.is(page.status, 200)
   t.regex(page.headers['content-type'] ?? '', /^text\/html/)
   t.true(page.text.includes('operate Acme.'))
-  await sql(
-    resources.database,
-    'update operator_invites set used_at = now() where tenant_id = $1',
-    [answer.body['tenant_id']],
-  )
+  await sql(resources.database)`
+    update operator_invites set used_at = now() where tenant_id = ${answer.body['tenant_id']}`
   t.is((await get(new URL(url).pathname)).status, 410)
   t.is((await get('/auth/invites/unknown')).status, 404)
 })

@@ -332,25 +332,20 @@ test('a certificate that expires, has expired, or has another name', (t) => {
 test('audiences from before they were unique and owned are listed', async (t) => {
   found(t, await checksWith({}), 'audiences', 'ok', /one tenant/)
   const { tenantId } = await bootstrapped(running)
-  const { database } = running.db
   const named = async (audience: string) => {
     const id = crypto.randomUUID()
-    await sql(
-      database,
-      `insert into applications (tenant_id, id, name, client_type, token_endpoint_auth_method, audience,
-         grant_types, response_types, scopes, created_at, updated_at)
-       values ($1, $2, 'Old', 'public', 'none', $3, '{}', '{}', '{}', now(), now())`,
-      [tenantId, id, audience],
-    )
+    await sql(running)`
+      insert into applications (tenant_id, id, name, client_type, token_endpoint_auth_method,
+      audience,
+      grant_types, response_types, scopes, created_at, updated_at)
+      values (${tenantId}, ${id}, 'Old', 'public', 'none', ${audience}, '{}', '{}', '{}', now(),
+      now())`
     return id
   }
   const claimed = async (audience: string) => {
-    await sql(
-      database,
-      `insert into audience_claims (audience_key, holder, tenant_id, application_id)
-       values ($1, 'application', $2, $3)`,
-      [audience, tenantId, await named(audience)],
-    )
+    await sql(running)`
+      insert into audience_claims (audience_key, holder, tenant_id, application_id)
+      values (${audience}, 'application', ${tenantId}, ${await named(audience)})`
   }
   await claimed('https://orders.test/')
   await claimed('urn:orders')
@@ -381,7 +376,7 @@ test('clients that authenticate otherwise than registered are listed', async (t)
     return verdict === 'warn' && detail.includes(`${clientId} (${tenantSlug}, client_secret_basic)`)
   })
   const basic = Buffer.from(`${clientId}:${clientSecret}`).toString('base64')
-  await sql(running.db.database, 'update applications set secret_misplaced_at = null', [])
+  await sql(running)`update applications set secret_misplaced_at = null`
   const right = await fetch(`${running.baseUrl}/oauth/token`, {
     method: 'POST',
     headers: { authorization: `Basic ${basic}` },

@@ -66,19 +66,13 @@ test('the printed link makes one person the owner, once', async (t) => {
   const html = await page.text()
   const accepted = await fetch(running.baseUrl + path, accept())
   t.is(accepted.status, 303, await accepted.text())
-  const roles = await sql<{ role: string }>(
-    running.db.database,
-    `select m.role from organization_members m join accounts a on a.id = m.member_id
-     where m.organization_id = $1 and a.email = 'first@example.com'`,
-    [made['organization_id']],
-  )
+  const roles = await sql<{ role: string }>(running)`
+    select m.role from organization_members m join accounts a on a.id = m.member_id
+    where m.organization_id = ${made['organization_id']} and a.email = 'first@example.com'`
   t.deepEqual(roles, [{ role: 'owner' }])
   t.is((await fetch(running.baseUrl + path)).status, 410)
-  const audit = await sql<{ type: string }>(
-    running.db.database,
-    'select type from audit_events where tenant_id = $1 order by sequence limit 1',
-    [made['tenant_id']],
-  )
+  const audit = await sql<{ type: string }>(running)`
+    select type from audit_events where tenant_id = ${made['tenant_id']} order by sequence limit 1`
   t.deepEqual(audit, [{ type: 'org.created' }])
 })
 
@@ -109,19 +103,13 @@ test('a link to the control plane appoints the person who accepts it', async (t)
   })
   t.is(accepted.status, 303, await accepted.text())
   const appointed = () =>
-    sql<{ scopes: string[] }>(
-      running.db.database,
-      `select o.scopes from deployment_operators o join accounts a on a.id = o.account_id
-       where a.email = $1`,
-      [email],
-    )
+    sql<{ scopes: string[] }>(running)`
+      select o.scopes from deployment_operators o join accounts a on a.id = o.account_id
+      where a.email = ${email}`
   t.deepEqual(await appointed(), [{ scopes: made.scopes }])
-  const [user] = await sql<{ roles: string[]; control_plane: boolean }>(
-    running.db.database,
-    `select u.roles, t.control_plane from tenant_users u join accounts a on a.id = u.account_id
-       join tenants t on t.id = u.tenant_id where a.email = $1`,
-    [email],
-  )
+  const [user] = await sql<{ roles: string[]; control_plane: boolean }>(running)`
+    select u.roles, t.control_plane from tenant_users u join accounts a on a.id = u.account_id
+    join tenants t on t.id = u.tenant_id where a.email = ${email}`
   t.deepEqual(user, { roles: ['member'], control_plane: true })
   const again = await fetch(made.url)
   t.is(again.status, 410)
@@ -134,20 +122,13 @@ test('a person is appointed by the verified address of an account only', async (
   const unknown = await run('appoint', 'absent@harbour.test', '--scope', 'deployment:manage')
   t.is(unknown.code, 1)
   t.regex(unknown.err, /no active account has this address/)
-  await sql(
-    running.db.database,
-    `insert into accounts (id, email, email_key, created_at, updated_at)
-     values (gen_random_uuid(), 'ann@harbour.test', 'ann@harbour.test', now(), now())`,
-    [],
-  )
+  await sql(running)`
+    insert into accounts (id, email, email_key, created_at, updated_at)
+    values (gen_random_uuid(), 'ann@harbour.test', 'ann@harbour.test', now(), now())`
   const unverified = await run('appoint', 'ann@harbour.test', '--scope', 'deployment:manage')
   t.is(unverified.code, 1)
   t.regex(unverified.err, /is not verified/)
-  await sql(
-    running.db.database,
-    `update accounts set email_verified = true where email = 'ann@harbour.test'`,
-    [],
-  )
+  await sql(running)`update accounts set email_verified = true where email = 'ann@harbour.test'`
   const { out, code } = await run('appoint', 'ann@harbour.test', '--scope', 'deployment:manage')
   t.is(code, 0)
   t.regex(out, /may use deployment:manage in the console of the control plane/)

@@ -80,7 +80,7 @@ test.serial('of 50 redemptions of one challenge one registers', async (t) => {
   )
   t.is(outcomes.filter((outcome) => outcome === 'registered').length, 1)
   t.is(outcomes.filter((outcome) => outcome === 'closed').length, RACERS - 1)
-  const rows = await sql(database, `select from agents where name = 'Racer'`)
+  const rows = await sql(database)`select from agents where name = 'Racer'`
   t.is(rows.length, 1)
 })
 
@@ -151,7 +151,7 @@ test.serial(
     t.is(tags.filter((tag) => tag === 'provisioned').length, 1)
     t.is(tags.filter((tag) => tag === 'challenge_consumed').length, RACERS - 1)
     t.is(fixture.hashed.length - hashedBefore, 1)
-    const rows = await sql(database, `select from organizations where name = 'Raced'`)
+    const rows = await sql(database)`select from organizations where name = 'Raced'`
     t.is(rows.length, 1)
   },
 )
@@ -199,11 +199,8 @@ test.serial('of 25 wrong proofs over two processes exactly ten count', async (t)
       processes[index % 2]!.agents.completeAgentRegistration({ challengeId, nonce: wrong }),
     ),
   )
-  const [row] = await sql<{ invalid_proofs: number; status: string }>(
-    database,
-    'select invalid_proofs, status from pow_challenges where id = $1',
-    [challengeId],
-  )
+  const [row] = await sql<{ invalid_proofs: number; status: string }>(database)`
+    select invalid_proofs, status from pow_challenges where id = ${challengeId}`
   t.deepEqual(row, { invalid_proofs: 10, status: 'expired' })
   for (const { agents } of processes) {
     const late = await agents.completeAgentRegistration({ challengeId, nonce })

@@ -23,15 +23,14 @@ function insertCredentials(
   ids: readonly string[],
   secrets: readonly Uint8Array[],
 ) {
-  return sql(
-    database,
-    `insert into vault_credentials (tenant_id, id, owner_type, owner_id, provider, credential_type,
-       label, auth_scheme, allowed_hosts, non_exportable, metadata, secret, created_at, updated_at)
-     select $1, n.id, 'service', 'x', 'p', 'api_key', 'l', 'bearer', '{}', false, '{}', n.secret,
-       now(), now()
-     from unnest($2::uuid[], $3::bytea[]) as n (id, secret)`,
-    [tenantId, ids, secrets.map((one) => Buffer.from(one))],
-  )
+  return sql(database)`
+    insert into vault_credentials (tenant_id, id, owner_type, owner_id, provider, credential_type,
+    label, auth_scheme, allowed_hosts, non_exportable, metadata, secret, created_at, updated_at)
+    select ${tenantId}, n.id, 'service', 'x', 'p', 'api_key', 'l', 'bearer', '{}', false, '{}',
+    n.secret,
+    now(), now()
+    from unnest(${ids}::uuid[], ${secrets.map((one) => Buffer.from(one))}::bytea[]) as n (id,
+    secret)`
 }
 
 test('a rotation while two processes read and write, one of them killed, loses nothing', async (t) => {
@@ -69,12 +68,9 @@ test('a rotation while two processes read and write, one of them killed, loses n
   )
   await insertCredentials(db.database, tenantId, rest, sealed)
   const left = async () => {
-    const [row] = await sql<{ count: number }>(
-      db.database,
-      `select count(*)::int as count from vault_credentials
-       where tenant_id = $1 and get_byte(secret, 4) < 2`,
-      [tenantId],
-    )
+    const [row] = await sql<{ count: number }>(db.database)`
+      select count(*)::int as count from vault_credentials
+      where tenant_id = ${tenantId} and get_byte(secret, 4) < 2`
     return row!.count
   }
   const victim = await svcBeside(t, running, {})
@@ -104,11 +100,9 @@ test('a rotation while two processes read and write, one of them killed, loses n
   t.is(held, 0, 'the dead one holds its lease')
 
   const later = () =>
-    sql(
-      db.database,
-      `update data_key_rotations set working_until = case when worker is not null then now() end,
-         started_at = started_at - interval '3 minutes' where finished_at is null`,
-    )
+    sql(db.database)`
+      update data_key_rotations set working_until = case when worker is not null then now() end,
+      started_at = started_at - interval '3 minutes' where finished_at is null`
   await later()
   const both = await Promise.all([
     resealAll({ ...resources, log: silentLogger }),
@@ -122,12 +116,9 @@ test('a rotation while two processes read and write, one of them killed, loses n
   t.is(await resources.sealer.rotate(tenantId), 3)
   await later()
   await resealAll({ ...resources, log: silentLogger })
-  const rows = await sql<{ id: string; secret: Buffer; version: number }>(
-    db.database,
-    `select id, secret, get_byte(secret, 4) as version from vault_credentials
-     where tenant_id = $1 and provider = 'p'`,
-    [tenantId],
-  )
+  const rows = await sql<{ id: string; secret: Buffer; version: number }>(db.database)`
+    select id, secret, get_byte(secret, 4) as version from vault_credentials
+    where tenant_id = ${tenantId} and provider = 'p'`
   t.is(rows.length, MANY + used.length)
   t.deepEqual([...new Set(rows.map(({ version }) => version))], [3])
   for (const { id, secret } of rows) {
@@ -175,11 +166,9 @@ test('values that cannot be opened are kept and logged, and the others are seale
   await insertCredentials(running.db.database, tenantId, [good, bad], [sealed, sealed])
   await resources.sealer.rotate(tenantId)
   t.true((await resealAll({ ...resources, log: silentLogger })) >= 1)
-  const rows = await sql<{ id: string; version: number }>(
-    running.db.database,
-    `select id, get_byte(secret, 4) as version from vault_credentials where id = any($1::uuid[])`,
-    [[good, bad]],
-  )
+  const rows = await sql<{ id: string; version: number }>(running)`
+    select id, get_byte(secret, 4) as version from vault_credentials
+    where id = any(${[good, bad]}::uuid[])`
   t.deepEqual(Object.fromEntries(rows.map(({ id, version }) => [id, version])), {
     [good]: 2,
     [bad]: 1,

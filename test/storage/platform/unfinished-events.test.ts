@@ -53,12 +53,9 @@ async function append(fresh: FreshDatabase, ...events: NewEvent[]): Promise<void
 async function appendAsBefore({ database }: FreshDatabase, event: NewEvent): Promise<void> {
   const { id, tenantId, type, data, occurredAt } = event
   const { line } = eventText(event)
-  await sql(
-    database,
-    `insert into unnumbered_events (tenant_id, id, type, data, occurred_at, line)
-     values ($1, $2, $3, $4, $5, $6)`,
-    [tenantId, id, type, JSON.stringify(data), occurredAt, line],
-  )
+  await sql(database)`
+    insert into unnumbered_events (tenant_id, id, type, data, occurred_at, line)
+    values (${tenantId}, ${id}, ${type}, ${JSON.stringify(data)}, ${occurredAt}, ${line})`
   await numberAll(database)
 }
 
@@ -73,11 +70,8 @@ test('processes of both releases record events, which both find in the table', a
   const [first, second] = [event(tenant, type, 2), event(tenant, type, 1)]
   await append(fresh, first)
   await appendAsBefore(fresh, second)
-  const rows = await sql(
-    fresh.database,
-    `select id, sequence, data, dispatched_at from events order by sequence`,
-    [],
-  )
+  const rows = await sql(fresh.database)`
+    select id, sequence, data, dispatched_at from events order by sequence`
   t.deepEqual(
     rows,
     [first, second].map(({ id, data }, at) => ({
@@ -120,7 +114,7 @@ test('events before and after the end of an upgrade are one sequence', async (t)
   const chain = new ChainCheck()
   t.true(records.every((record) => chain.add(record) === undefined))
   t.deepEqual(
-    await sql(fresh.database, 'select sequence, id from all_events order by sequence', []),
+    await sql(fresh.database)`select sequence, id from all_events order by sequence`,
     told.map(({ id }, at) => ({ sequence: at + 1, id })),
   )
 
@@ -155,11 +149,8 @@ test('only what was dispatched is swept, and nothing that a sink waits for', asy
     await claimDueTenants(tx, lease, 10)
     await confirmEvents(tx, lease, tenant, 1)
   })
-  const [cursor] = await sql<{ dueSince: Date }>(
-    fresh.database,
-    'select due_since as "dueSince" from event_sink_cursors',
-    [],
-  )
+  const [cursor] = await sql<{ dueSince: Date }>(fresh.database)`
+    select due_since as "dueSince" from event_sink_cursors`
   t.deepEqual(cursor?.dueSince, young.occurredAt)
   t.is(await sweep(-MINUTE_MS), 0)
   t.is(await sweep(MINUTE_MS), 1)

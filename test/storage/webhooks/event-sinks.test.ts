@@ -86,9 +86,7 @@ test('events wait from the registration of a sink on, and one process has each t
   )
   await confirm(second, one, 6)
 
-  await sql(database, `update event_sink_cursors set leased_until = now() where sink = $1`, [
-    'nats',
-  ])
+  await sql(database)`update event_sink_cursors set leased_until = now() where sink = ${'nats'}`
   t.deepEqual(await claim(second), [{ tenantId: other, sequence: 0, due: 1 }], 'after the lease')
   await confirm(second, other, 1)
   t.is(await waiting(), 0)

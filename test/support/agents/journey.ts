@@ -79,7 +79,11 @@ export interface Workspace {
   readonly accessToken: string
 }
 
-export function complete({ post }: Caller, { challengeId, nonce }: Started): Promise<Answer> {
+export function complete(
+  { post }: Caller,
+  { challengeId, nonce }: Started,
+  more: Json = {},
+): Promise<Answer> {
   return post(`${BOOTSTRAP}/pow/complete`, {
     challenge_id: challengeId,
     nonce,
@@ -87,6 +91,7 @@ export function complete({ post }: Caller, { challengeId, nonce }: Started): Pro
     redirect_uris: ['http://localhost:3000/callback'],
     issue_operator_invite: false,
     framework: 'generic',
+    ...more,
   })
 }
 
@@ -109,14 +114,17 @@ export async function bootstrap(caller: Caller): Promise<Workspace> {
 }
 
 /** The response of verify, or of the challenge if that fails. */
-export async function login({ post }: Caller, { key, agentId, tenantId }: Workspace) {
-  const selector = { agent_id: agentId, tenant_id: tenantId }
+export function login(caller: Caller, { key, agentId, tenantId }: Workspace): Promise<Answer> {
+  return verify(caller, key, { agent_id: agentId, tenant_id: tenantId })
+}
+
+export async function verify({ post }: Caller, key: AgentKey, selector: Json, scope?: string) {
   const challenge = await post('/api/v1/agents/auth/challenge', selector)
   if (challenge.status !== 200) return challenge
-  return post('/api/v1/agents/auth/verify', {
-    challenge_id: challenge.body['challenge_id'],
-    signature: key.signChallenge(String(challenge.body['payload'])),
-  })
+  const { challenge_id, payload } = challenge.body
+  const asked = scope === undefined ? {} : { scope }
+  const signature = key.signChallenge(String(payload))
+  return post('/api/v1/agents/auth/verify', { challenge_id, signature, ...asked })
 }
 
 /** client_credentials of the workspace's application. */

@@ -34,7 +34,6 @@ export type CardShop = Shop & {
 
 export function cardShop(running: TestService, provider: CardProvider) {
   const ends: (() => Promise<void>)[] = []
-  const { database } = running.db
   let delivered = 0
 
   async function until<T>(look: () => Promise<T | undefined>, what: string): Promise<T> {
@@ -51,7 +50,7 @@ export function cardShop(running: TestService, provider: CardProvider) {
       const shop = await openShop(running)
       const { tenantId } = shop.workspace
       ends.push(() => shop.api.close())
-      await sql(database, `update tenants set environment = 'production' where id = $1`, [tenantId])
+      await sql(running)`update tenants set environment = 'production' where id = ${tenantId}`
 
       const begin: CardShop['begin'] = async (opened) => {
         const browser = openBrowser(running)
@@ -107,23 +106,17 @@ export function cardShop(running: TestService, provider: CardProvider) {
         },
         async makeDue(table) {
           await sql(
-            database,
+            running,
             `update ${table} set due_at = now() where due_at is not null and tenant_id = $1`,
             [tenantId],
           )
         },
         async expirePages() {
-          await sql(
-            database,
-            `update checkout_sessions set expires_at = now() - interval '1 second'
-             where tenant_id = $1`,
-            [tenantId],
-          )
-          await sql(
-            database,
-            `update charges set due_at = now() where tenant_id = $1 and status = 'pending'`,
-            [tenantId],
-          )
+          await sql(running)`
+            update checkout_sessions set expires_at = now() - interval '1 second'
+            where tenant_id = ${tenantId}`
+          await sql(running)`
+            update charges set due_at = now() where tenant_id = ${tenantId} and status = 'pending'`
         },
         untilRow: (list, fits) =>
           until(async () => {
@@ -132,7 +125,7 @@ export function cardShop(running: TestService, provider: CardProvider) {
           }, list),
         async books() {
           const [row] = await sql<Json>(
-            database,
+            running,
             `select
                (select coalesce(sum(balance_minor), 0)::text from ledger_accounts
                 where tenant_id = $1) as total,

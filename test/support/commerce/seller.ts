@@ -12,29 +12,21 @@ export async function sellerAt(at: Shop, environment = 'production') {
   const tenant = await openShop(at.running)
   const payTo = newAccount().address
   await at.receive(payTo)
-  const { status, body } = await tenant.api.call('PATCH', '/api/v1/tenant/settings', {
-    token: tenant.token,
-    json: { x402_pay_to: { [NETWORK]: payTo } },
+  const { status, body } = await tenant.api.patch('/api/v1/tenant/settings', tenant.token, {
+    x402_pay_to: { [NETWORK]: payTo },
   })
   if (status !== 200) throw new Error(JSON.stringify(body))
-  await sql(at.running.db.database, 'update tenants set environment = $2 where id = $1', [
-    tenant.workspace.tenantId,
-    environment,
-  ])
+  await sql(at.running)`
+    update tenants set environment = ${environment} where id = ${tenant.workspace.tenantId}`
   const events = async (chargeId: unknown) =>
     (
-      await sql<{ type: string }>(
-        at.running.db.database,
-        `select type from all_events where tenant_id = $1 and data ->> 'charge_id' = $2
-         order by sequence`,
-        [tenant.workspace.tenantId, String(chargeId)],
-      )
+      await sql<{ type: string }>(at.running)`
+        select type from all_events where tenant_id = ${tenant.workspace.tenantId}
+        and data ->> 'charge_id' = ${String(chargeId)}
+        order by sequence`
     ).map(({ type }) => type)
   const page = async (session: Json) => {
-    const browser = openBrowser(at.running)
-    const shown = await browser.get(new URL(String(session['checkout_url'])).pathname)
-    await browser.close()
-    return shown
+    return openBrowser(at.running).get(new URL(String(session['checkout_url'])).pathname)
   }
   return { ...tenant, payTo, events, page }
 }

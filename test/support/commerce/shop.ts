@@ -1,5 +1,5 @@
 /** A merchant over HTTP, with its buyers. */
-import { type Answer, type Api, apiOf, type Json, type Workspace } from '../api.js'
+import { type Api, apiOf, expected, type Json, type Workspace } from '../api.js'
 import { openBrowser, type Page } from '../pages/browser.js'
 import type { TestService } from '../service.js'
 
@@ -28,11 +28,6 @@ export async function openShop(running: TestService, from?: string): Promise<Sho
   const api = apiOf(running)
   const workspace = await api.workspace('Tea House', from)
   const { token } = workspace
-  const expected = async (status: number, answer: Promise<Answer>): Promise<Json> => {
-    const { status: found, body } = await answer
-    if (found !== status) throw new Error(`${found}: ${JSON.stringify(body)}`)
-    return body
-  }
   const make = (path: string, body: Json) =>
     expected(201, api.post(`/api/v1/commerce/${path}`, token, body))
   const product = await make('products', { name: 'Tea' })
@@ -61,11 +56,8 @@ export async function openShop(running: TestService, from?: string): Promise<Sho
       const browser = openBrowser(running)
       const path = new URL(String(checkoutUrl)).pathname
       const shown = await browser.get(path)
-      try {
-        return await browser.submit(shown, { outcome, customer_email: email })
-      } finally {
-        await browser.close()
-      }
+
+      return await browser.submit(shown, { outcome, customer_email: email })
     },
     charge,
     async chargeWhen(id, fits) {

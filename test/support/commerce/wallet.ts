@@ -40,7 +40,7 @@ export async function walletAgent(
 ): Promise<WalletAgent> {
   const { key, agentId } = await api.register(tenantId)
   const path = `/api/v1/agents/${agentId}`
-  expectStatus(200, await api.call('PATCH', path, { token: owner, json: { scopes } }))
+  expectStatus(200, await api.patch(path, owner, { scopes }))
   const selector = { agent_id: agentId, tenant_id: tenantId }
   const login = expectStatus(200, await api.login(key, selector, scopes.join(' ')))
   const token = String(login['access_token'])

@@ -77,10 +77,8 @@ export async function setScene(stage: Stage): Promise<Scene> {
     [workspace.tenantId, settings],
     [shop.workspace.tenantId, shopSettings],
   ] as const) {
-    await sql(running.db.database, 'update tenants set settings = settings || $2 where id = $1', [
-      tenantId,
-      JSON.stringify(given),
-    ])
+    await sql(running)`
+      update tenants set settings = settings || ${JSON.stringify(given)} where id = ${tenantId}`
   }
   return { ...stage, workspace, tenantSlug: String(workspace.body['tenant_slug']), operators, shop }
 }

@@ -1,7 +1,7 @@
 /** Visits all hosted pages in a real browser, as users do. */
 import { ownDomain } from '../identity/squatting.js'
 import type { Window } from '../pages/chromium.js'
-import { openBrowser } from '../../../runtime/client/browser.js'
+import { openBrowser } from '../pages/browser.js'
 import { signIn } from '../identity/person.js'
 import { relyingParty } from '../oauth/relying-party.js'
 import { pathIn } from '../operations/mail.js'

@@ -29,13 +29,12 @@ export async function ownerOf(
   const userId = objects['/api/v1/tenant-users/{user_id}']!
   const { tenantId, organizationId, token, operator } = workspace
   const json = { roles: ['owner'] }
-  const changed = await api.call('PATCH', `/api/v1/tenant-users/${userId}`, { token, json })
+  const changed = await api.patch(`/api/v1/tenant-users/${userId}`, token, json)
   const members = `/api/v1/organizations/${organizationId}/members`
   const { rows } = await api.list(members, operator)
   const member = rows.find(({ email }) => email === human.email)
-  const joined = await api.call('PATCH', `${members}/${String(member?.['id'])}`, {
-    token: operator,
-    json: { role: 'owner' },
+  const joined = await api.patch(`${members}/${String(member?.['id'])}`, operator, {
+    role: 'owner',
   })
   if (changed.status !== 200 || joined.status !== 200)
     throw new Error(JSON.stringify([changed.body, joined.body]))

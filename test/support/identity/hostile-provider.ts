@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
 import { type Certificate, makeCertificate } from '../service/certificates.js'
+import { helperEnds } from '../endings.js'
 
 type Json = Record<string, unknown>
 type Endpoint = 'discovery' | 'token' | 'jwks' | 'userinfo'
@@ -69,10 +70,10 @@ export async function hostileProvider(): Promise<HostileProvider> {
     asked: [],
     redeemed: [],
     nonce: '',
-    async close() {
+    close: helperEnds(async () => {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
-    },
+    }),
   }
 
   async function idToken(code: string | null): Promise<string> {

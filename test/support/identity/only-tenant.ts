@@ -6,16 +6,14 @@ import { bootstrapped } from './person.js'
 
 /** Makes it, unless another file has. */
 export async function onlyTenant(running: TestService): Promise<{ readonly tenantId: string }> {
-  const { database } = running.db
   const named = () =>
-    sql<{ tenantId: string }>(database, 'select id as "tenantId" from tenants where slug = $1', [
-      ONLY_SLUG,
-    ])
+    sql<{ tenantId: string }>(running)`
+      select id as "tenantId" from tenants where slug = ${ONLY_SLUG}`
   if ((await named()).length === 0) {
     const { tenantId } = await bootstrapped(running)
     const text = 'update tenants set slug = $2 where id = $1'
     // Two files that name theirs at the same time: the second one fails.
-    await sql(database, text, [tenantId, ONLY_SLUG]).catch(() => undefined)
+    await sql(running, text, [tenantId, ONLY_SLUG]).catch(() => undefined)
   }
   const [tenant] = await named()
   if (tenant === undefined) throw new Error('there is no default tenant')

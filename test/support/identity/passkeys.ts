@@ -1,5 +1,4 @@
 /** Users with passkeys, without a browser: the requests that the pages' script makes. */
-import type { ExecutionContext } from 'ava'
 import {
   type CreationOptions,
   type RequestOptions,
@@ -42,15 +41,10 @@ export const ENROL = '/auth/mfa/enroll/passkey'
 export const ADD = '/auth/account/passkeys'
 export type PasskeyWorkspace = { readonly running: TestService; readonly workspace: Workspace }
 
-export function browserOf(t: ExecutionContext, running: TestService): TestBrowser {
-  const browser = openBrowser(running, t)
-  return browser
-}
-
 /** A user with a passkey, added on the account page with only a password before. */
-export async function withPasskey(t: ExecutionContext, of: PasskeyWorkspace, synced = false) {
+export async function withPasskey(of: PasskeyWorkspace, synced = false) {
   const { running, workspace } = of
-  const browser = browserOf(t, running)
+  const browser = openBrowser(running)
   await browser.follow(await signIn(browser, workspace))
   const page = await browser.get(`${ADD}/new`)
   const key = softAuthenticator({ origin: running.baseUrl, synced })
@@ -76,19 +70,14 @@ export async function useKey(
 
 /** Events of a workspace's tenant. */
 export async function eventsOf({ running, workspace }: PasskeyWorkspace, type: string) {
-  const rows = await sql<{ data: Record<string, unknown> }>(
-    running.db.database,
-    'select data from all_events where tenant_id = $1 and type = $2 order by sequence',
-    [workspace.tenantId, type],
-  )
+  const rows = await sql<{ data: Record<string, unknown> }>(running)`
+    select data from all_events where tenant_id = ${workspace.tenantId} and type = ${type}
+    order by sequence`
   return rows.map(({ data }) => data)
 }
 
 export function passkeysOf({ running, workspace }: PasskeyWorkspace) {
-  return sql<{ id: string }>(
-    running.db.database,
-    `select p.id from passkeys p join tenant_users u on u.account_id = p.account_id
-     where u.tenant_id = $1`,
-    [workspace.tenantId],
-  )
+  return sql<{ id: string }>(running)`
+    select p.id from passkeys p join tenant_users u on u.account_id = p.account_id
+    where u.tenant_id = ${workspace.tenantId}`
 }

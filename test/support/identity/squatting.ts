@@ -20,20 +20,15 @@ export async function ownDomain(
   providerId: string | null = null,
 ): Promise<void> {
   const domain = email.slice(email.indexOf('@') + 1)
-  const db = api.at.db.database
-  await sql(
-    db,
-    `insert into verified_domains (tenant_id, id, domain, proof, sso_provider_id, auto_join,
-       created_at, verified_at)
-     values ($1, gen_random_uuid(), $2, 'proof', $3, false, now(), now())`,
-    [tenantId, domain, providerId],
-  )
-  await sql(
-    db,
-    `insert into domain_owners (domain, organization_id, verified_at) values ($1, $2, now())
-     on conflict (domain) do nothing`,
-    [domain, organizationId],
-  )
+  await sql(api.at)`
+    insert into verified_domains (tenant_id, id, domain, proof, sso_provider_id, auto_join,
+    created_at, verified_at)
+    values (${tenantId}, gen_random_uuid(), ${domain}, 'proof', ${providerId}, false, now(),
+    now())`
+  await sql(api.at)`
+    insert into domain_owners (domain, organization_id, verified_at)
+    values (${domain}, ${organizationId}, now())
+    on conflict (domain) do nothing`
 }
 
 export type Squatted = {
@@ -71,18 +66,17 @@ export async function squat(
   email: string,
   provider?: { readonly id: string; readonly at: HostileProvider },
 ): Promise<Squatted> {
-  const db = api.at.db.database
   const workspace = await squatters(api)
   const { token, tenantId } = workspace
   const tenantSlug = String(workspace.body['tenant_slug'])
   await ownDomain(api, workspace, email)
   const made = await api.call('POST', USERS, { token, json: { email, password: SQUATTERS } })
   t.is(made.body['status'], 'pre_provisioned', JSON.stringify(made.body))
-  await sql(db, 'delete from verified_domains where tenant_id = $1', [tenantId])
-  await sql(db, 'delete from domain_owners where organization_id = $1', [workspace.organizationId])
-  const [account] = await sql<{ id: string }>(db, 'select id from accounts where email = $1', [
-    email,
-  ])
+  await sql(api.at)`delete from verified_domains where tenant_id = ${tenantId}`
+  await sql(api.at)`delete from domain_owners where organization_id = ${workspace.organizationId}`
+  const [account] = await sql<{ id: string }>(
+    api.at,
+  )`select id from accounts where email = ${email}`
 
   const browser = openBrowser(api.at)
   t.teardown(() => browser.close())
@@ -95,18 +89,13 @@ export async function squat(
   const credential = key.create(await optionsOf(browser, page, ADD))
   t.is((await browser.submit(page, { credential, name: 'Trojan' }, ADD)).location, '/auth/account')
 
-  await sql(
-    db,
-    `insert into account_phones (account_id, phone_number, proved_at)
-     values ($1, '+49' || (1000000000 + floor(random() * 1000000000))::bigint, now())`,
-    [account!.id],
-  )
-  await sql(
-    db,
-    `insert into account_wallets (account_id, id, address, created_at)
-     values ($1, gen_random_uuid(), '0x' || left(encode(sha256($2), 'hex'), 40), now())`,
-    [account!.id, Buffer.from(email)],
-  )
+  await sql(api.at)`
+    insert into account_phones (account_id, phone_number, proved_at)
+    values (${account!.id}, '+49' || (1000000000 + floor(random() * 1000000000))::bigint, now())`
+  await sql(api.at)`
+    insert into account_wallets (account_id, id, address, created_at)
+    values (${account!.id}, gen_random_uuid(), '0x' || left(encode(sha256(${Buffer.from(email)}),
+    'hex'), 40), now())`
   const subject = `trojan of ${email}`
   if (provider !== undefined) {
     const claims = { sub: subject, email: 'mallory@evil.example', email_verified: true }
@@ -174,19 +163,15 @@ export async function nothingIsLeft(
   identities: readonly string[] = [],
 ): Promise<void> {
   const { accountId, email, tenantSlug, browser, key } = squatted
-  const db = api.at.db.database
-  const [row] = await sql<Record<string, unknown>>(
-    db,
-    `select email_verified as proved,
-       (select count(*)::int from passkeys where account_id = a.id) as passkeys,
-       (select count(*)::int from totp_factors where account_id = a.id) as apps,
-       (select count(*)::int from account_phones where account_id = a.id) as phones,
-       (select count(*)::int from account_wallets where account_id = a.id) as wallets,
-       (select count(*)::int from recovery_codes where account_id = a.id) as codes,
-       array(select subject from upstream_identities where account_id = a.id) as identities
-     from accounts a where id = $1`,
-    [accountId],
-  )
+  const [row] = await sql<Record<string, unknown>>(api.at)`
+    select email_verified as proved,
+    (select count(*)::int from passkeys where account_id = a.id) as passkeys,
+    (select count(*)::int from totp_factors where account_id = a.id) as apps,
+    (select count(*)::int from account_phones where account_id = a.id) as phones,
+    (select count(*)::int from account_wallets where account_id = a.id) as wallets,
+    (select count(*)::int from recovery_codes where account_id = a.id) as codes,
+    array(select subject from upstream_identities where account_id = a.id) as identities
+    from accounts a where id = ${accountId}`
   t.deepEqual(row, {
     proved: true,
     passkeys: 0,

@@ -1,20 +1,11 @@
 /** A bootstrapped workspace over HTTP: a tenant, and a token with all its scopes. */
-import { type AgentKey, createAgentKey } from '../../../runtime/client/agent.js'
-import { nonceFor } from './nonce.js'
+import type { AgentKey } from '../../../runtime/client/agent.js'
+import { type Answer, bootstrap, callerOf, verify } from '../agents/journey.js'
 
-export type Json = Record<string, unknown>
-export type Answer = { status: number; headers: Headers; text: string; body: Json }
+export type { Answer, Json } from '../agents/journey.js'
 
-export async function callAt(
-  baseUrl: string,
-  path: string,
-  init: RequestInit = {},
-): Promise<Answer> {
-  const response = await fetch(baseUrl + path, init)
-  const text = await response.text()
-  const isJson = response.headers.get('content-type')?.includes('json') ?? false
-  const body = isJson ? (JSON.parse(text) as Json) : {}
-  return { status: response.status, headers: response.headers, text, body }
+export function callAt(baseUrl: string, path: string, init: RequestInit = {}): Promise<Answer> {
+  return callerOf(baseUrl).call(path, init)
 }
 
 export interface TenantAgent {
@@ -34,39 +25,10 @@ export interface TenantAgent {
 }
 
 export async function tenantAgent(baseUrl: string): Promise<TenantAgent> {
-  const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
-    callAt(baseUrl, path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
-      body: JSON.stringify(body),
-    })
-  const path = '/api/v1/agents/workspace/bootstrap'
-  const { body: metadata } = await callAt(baseUrl, path)
-  const key = createAgentKey()
-  const target = {
-    issuer: String(metadata['issuer']),
-    tenantId: String(metadata['control_plane_tenant_id']),
-  }
-  const start = await post(`${path}/pow`, { name: 'Agent', ...key.registration(target) })
-  const nonce = nonceFor({
-    challengeToken: String(start.body['challenge_token']),
-    difficultyBits: Number(start.body['difficulty_bits']),
-  })
-  const done = await post(`${path}/pow/complete`, {
-    challenge_id: start.body['challenge_id'],
-    nonce,
-    organization_name: 'Webhooks',
-    redirect_uris: ['http://localhost:3000/callback'],
-    issue_operator_invite: false,
-    framework: 'generic',
-  })
-  if (done.status !== 201) throw new Error(done.text)
-  const token = String(done.body['tenant_access_token'])
-  const tenantId = String(done.body['tenant_id'])
-  const agentId = (done.body['agent'] as { id: string }).id
-
+  const caller = callerOf(baseUrl)
+  const { key, accessToken: token, tenantId, agentId } = await bootstrap(caller)
   const ask = (method: string, at: string, body?: unknown, headers: Record<string, string> = {}) =>
-    callAt(baseUrl, at, {
+    caller.call(at, {
       method,
       headers: {
         authorization: `Bearer ${token}`,
@@ -75,16 +37,7 @@ export async function tenantAgent(baseUrl: string): Promise<TenantAgent> {
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
-  async function login(scope?: string) {
-    const challenge = await post('/api/v1/agents/auth/challenge', {
-      tenant_id: tenantId,
-      agent_id: agentId,
-    })
-    return post('/api/v1/agents/auth/verify', {
-      challenge_id: challenge.body['challenge_id'],
-      signature: key.signChallenge(String(challenge.body['payload'])),
-      ...(scope === undefined ? {} : { scope }),
-    })
-  }
+  const login = (scope?: string) =>
+    verify(caller, key, { tenant_id: tenantId, agent_id: agentId }, scope)
   return { key, token, tenantId, agentId, ask, login }
 }

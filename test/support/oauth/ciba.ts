@@ -52,16 +52,12 @@ export function ciba(
 
 /** Expires a request. */
 export const expire = (running: TestService, authReqId: unknown) =>
-  sql(
-    running.db.database,
-    `update backchannel_requests set expires_at = now() where code_sha256 = sha256($1::bytea)`,
-    [Buffer.from(String(authReqId))],
-  )
+  sql(running)`
+    update backchannel_requests set expires_at = now()
+    where code_sha256 = sha256(${Buffer.from(String(authReqId))}::bytea)`
 
 /** Increases the interval of a request. */
 export const lengthen = (running: TestService, authReqId: unknown, secs: number) =>
-  sql(
-    running.db.database,
-    `update backchannel_requests set interval_secs = $2 where code_sha256 = sha256($1::bytea)`,
-    [Buffer.from(String(authReqId)), secs],
-  )
+  sql(running)`
+    update backchannel_requests set interval_secs = ${secs}
+    where code_sha256 = sha256(${Buffer.from(String(authReqId))}::bytea)`

@@ -5,6 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { LOOPBACK } from '../fleet/loopback.js'
+import { helperEnds } from '../endings.js'
 
 export type Served =
   | {
@@ -62,9 +63,9 @@ export async function documentServer(): Promise<DocumentServer> {
       }
       return serve(path, { body: JSON.stringify(document) })
     },
-    async close() {
+    close: helperEnds(async () => {
       server.closeAllConnections()
       server.close()
-    },
+    }),
   }
 }

@@ -19,15 +19,24 @@ export type RelyingParty = {
   readonly clientId: string
   readonly secret: string
   readonly audience: string
+  /** An authorization request with PKCE, state and nonce. */
+  journey(parameters?: Readonly<Record<string, string>>): Promise<Journey>
+  /** The whole code flow in its own browser. */
+  signedIn(
+    person: Pick<Workspace, 'email' | 'password'>,
+    parameters?: Readonly<Record<string, string>>,
+    options?: oidc.AuthorizationCodeGrantOptions,
+  ): ReturnType<typeof signedIn>
 }
 
 /** Registers an application in the tenant and lets openid-client discover the service. */
 export async function relyingParty(
-  { baseUrl, db }: TestService,
+  running: TestService,
   { tenantId }: Pick<Workspace, 'tenantId'>,
   more: Partial<NewApplication> = {},
   authentication?: oidc.ClientAuth,
 ): Promise<RelyingParty> {
+  const { baseUrl, db } = running
   const { secret, sha256 } = newClientSecret(random)
   const isPublic = more.clientType === 'public'
   const row = await db.database.tenant(tenantId, (tx) =>
@@ -51,7 +60,16 @@ export async function relyingParty(
     authentication ?? (isPublic ? oidc.None() : oidc.ClientSecretBasic(secret)),
     { execute: [oidc.allowInsecureRequests] },
   )
-  return { config, clientId: row.id, secret, audience: row.audience }
+  const party: RelyingParty = {
+    config,
+    clientId: row.id,
+    secret,
+    audience: row.audience,
+    journey: (parameters) => journey(party, parameters),
+    signedIn: (person, parameters, options) =>
+      signedIn(running, party, person, parameters, options),
+  }
+  return party
 }
 
 export type Journey = {
@@ -65,7 +83,7 @@ export type Journey = {
 
 /** An authorization request with PKCE, state and nonce. */
 export async function journey(
-  { config }: RelyingParty,
+  { config }: Pick<RelyingParty, 'config'>,
   parameters: Readonly<Record<string, string>> = {},
 ): Promise<Journey> {
   const verifier = oidc.randomPKCECodeVerifier()
@@ -115,7 +133,7 @@ export function callbackOf(page: Page): URL {
 /** The whole code flow in its own browser. */
 export async function signedIn(
   running: TestService,
-  party: RelyingParty,
+  party: Pick<RelyingParty, 'config'>,
   person: Pick<Workspace, 'email' | 'password'>,
   parameters: Readonly<Record<string, string>> = {},
   options: oidc.AuthorizationCodeGrantOptions = {},

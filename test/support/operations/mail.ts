@@ -5,6 +5,7 @@ import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import type { UsersNeeds } from '../../../actors/identity/users/needs.js'
 import { type Certificate, makeCertificate } from '../service/certificates.js'
 import { catcherAt, type Letters, lettersOf, type Received } from './letters.js'
+import { helperEnds } from '../endings.js'
 
 export { codeIn, pathIn } from './letters.js'
 
@@ -112,10 +113,10 @@ export async function openMailServer(given: MailServerOptions = {}): Promise<Mai
         ? { SVC_EMAIL__SMTP_USERNAME: account.user, SVC_EMAIL__SMTP_PASSWORD: account.pass }
         : {}),
     },
-    async close() {
+    close: helperEnds(async () => {
       await new Promise<void>((resolve) => server.close(() => resolve()))
       certificate.remove()
-    },
+    }),
   }
 }
 

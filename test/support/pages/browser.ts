@@ -1,21 +1,27 @@
 /** The headless browser for tests. */
-import { type Browser, openBrowser as open } from '../../../runtime/client/browser.js'
+import { type Browser, openBrowser as open, type Page } from '../../../runtime/client/browser.js'
+import { type Reply, replyOf } from '../reply.js'
+import { clientEnds } from '../endings.js'
 
-export {
-  attribute,
-  dataIn,
-  type Form,
-  type Page,
-  unescaped,
-} from '../../../runtime/client/browser.js'
-export type TestBrowser = Browser
+export { attribute, dataIn, type Form, unescaped } from '../../../runtime/client/browser.js'
+export type { Page }
+type Asking = 'get' | 'post' | 'submit' | 'follow'
+export type TestBrowser = Omit<Browser, Asking> & {
+  [Name in Asking]: (...asked: Parameters<Browser[Name]>) => Reply<Page>
+}
 
-type Opening = { readonly baseUrl: string; readonly ca?: string | undefined }
-type Running = { teardown(end: () => Promise<void>): void }
+type Opening = Parameters<typeof open>[0]
 
-/** @param t closes the browser at the end of the test. */
-export function openBrowser({ baseUrl, ca }: Opening, t?: Running): TestBrowser {
-  const browser = open({ baseUrl, ca, userAgent: 'test browser' })
-  t?.teardown(() => browser.close())
-  return browser
+/** It is closed at the end of the test file. */
+export function openBrowser(opening: Opening): TestBrowser {
+  const { baseUrl, ca, userAgent = 'test browser' } = opening
+  const browser = open({ baseUrl, ca, userAgent })
+  return {
+    cookies: browser.cookies,
+    get: (...asked) => replyOf(browser.get(...asked)),
+    post: (...asked) => replyOf(browser.post(...asked)),
+    submit: (...asked) => replyOf(browser.submit(...asked)),
+    follow: (...asked) => replyOf(browser.follow(...asked)),
+    close: clientEnds(() => browser.close()),
+  }
 }

@@ -162,11 +162,8 @@ async function askedByCiba(
 type Make = (path: string, json?: Json) => Promise<string>
 
 async function sessionOf({ at }: Api, tenantId: string): Promise<string> {
-  const [row] = await sql<{ id: string }>(
-    at.db.database,
-    'select id from browser_sessions where tenant_id = $1 limit 1',
-    [tenantId],
-  )
+  const [row] = await sql<{ id: string }>(at)`
+    select id from browser_sessions where tenant_id = ${tenantId} limit 1`
   return String(row!.id)
 }
 
@@ -286,7 +283,6 @@ async function trade(api: Api, token: string): Promise<Objects> {
   const browser = openBrowser(api.at)
   const page = await browser.get(new URL(String(sale['checkout_url'])).pathname)
   await browser.submit(page, { outcome: 'dispute', customer_email: 'ada@example.com' })
-  await browser.close()
   const [dispute] = await rowsWhen(api, token, `${at}/disputes`, (rows) => rows.length > 0)
   const subscription = expectStatus(
     200,
@@ -318,7 +314,6 @@ async function paidOut(api: Api, token: string, price: string): Promise<string> 
   const browser = openBrowser(api.at)
   const page = await browser.get(new URL(String(sale['checkout_url'])).pathname)
   await browser.submit(page, { outcome: 'succeed' })
-  await browser.close()
   const at = '/api/v1/commerce'
   await rowsWhen(api, token, `${at}/balances`, ([one]) => Number(one?.['available_minor']) > 0)
   const payout = await made(api, token, `${at}/payouts`, { rail: 'sandbox', currency: 'USD' })

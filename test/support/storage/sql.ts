@@ -13,11 +13,31 @@ export function refuseWide(database: Database): void {
   shared.add(database)
 }
 
-/** Runs a statement across tenants, for what a test must inspect or change from outside. */
-export async function sql<Row>(
+type Holder = Database | { readonly db: { readonly database: Database } }
+
+/**
+ * Runs a statement across tenants, for what a test must inspect or change from outside:
+ * `sql(running)\`select ... where id = ${id}\`` binds the id.
+ */
+export function sql<Row>(
+  at: Holder,
+): (parts: TemplateStringsArray, ...values: readonly unknown[]) => Promise<Row[]>
+export function sql<Row>(at: Holder, text: string, values?: readonly unknown[]): Promise<Row[]>
+export function sql<Row>(at: Holder, text?: string, values: readonly unknown[] = []) {
+  const database = 'db' in at ? at.db.database : at
+  if (text !== undefined) return run<Row>(database, text, values)
+  return (parts: TemplateStringsArray, ...bound: readonly unknown[]) =>
+    run<Row>(
+      database,
+      parts.reduce((head, tail, n) => `${head}$${n}${tail}`),
+      bound,
+    )
+}
+
+async function run<Row>(
   database: Database,
   text: string,
-  values: readonly unknown[] = [],
+  values: readonly unknown[],
 ): Promise<Row[]> {
   if (shared.has(database) && WIDE.test(text)) {
     throw new Error(`other test files use this database too: ${text}`)

@@ -15,6 +15,7 @@ import {
   type TestServiceOptions,
   testService,
 } from '../service.js'
+import { helperEnds } from '../endings.js'
 
 export { UPSTREAM_NAME }
 export const CREDENTIALS = '/api/v1/vault/credentials'
@@ -97,11 +98,11 @@ async function houseOf(
         body: body as null,
         ...(signal === undefined ? {} : { signal }),
       }),
-    async end() {
+    end: helperEnds(async () => {
       await agent.destroy()
       await running.end()
       await upstream.close()
-    },
+    }),
   }
 }
 
@@ -184,12 +185,9 @@ export async function closedCalls(
   count: number,
 ): Promise<ClosedEvent[]> {
   for (let attempt = 0; ; attempt += 1) {
-    const rows = await sql<{ data: ClosedEvent }>(
-      running.db.database,
-      `select data from all_events where tenant_id = $1 and type = 'egress.stream.closed'
-       order by sequence`,
-      [tenantId],
-    )
+    const rows = await sql<{ data: ClosedEvent }>(running)`
+      select data from all_events where tenant_id = ${tenantId} and type = 'egress.stream.closed'
+      order by sequence`
     if (rows.length >= count || attempt > 400) return rows.map(({ data }) => data)
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
@@ -200,13 +198,9 @@ export async function longAgo(
   { running }: EgressHouse,
   { tenantId }: Pick<Setting, 'tenantId'>,
 ): Promise<void> {
-  const { database } = running.db
-  await sql(
-    database,
-    `update events set dispatched_at = dispatched_at - interval '1 h' where tenant_id = $1`,
-    [tenantId],
-  )
-  await sql(database, `update egress_settlement set settled_until = now() - interval '2 h'`)
+  await sql(running)`
+    update events set dispatched_at = dispatched_at - interval '1 h' where tenant_id = ${tenantId}`
+  await sql(running)`update egress_settlement set settled_until = now() - interval '2 h'`
 }
 
 /** Calls of each setting that run until `end`. */

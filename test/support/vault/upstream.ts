@@ -8,6 +8,7 @@ import { sql } from '../storage/sql.js'
 import { bootstrapped, type Workspace } from '../identity/person.js'
 import { authorized, relyingParty } from '../oauth/relying-party.js'
 import { sharedService, testService, type TestService } from '../service.js'
+import { helperEnds } from '../endings.js'
 
 export interface UpstreamHouse {
   /** The identity provider, which other test files use too. */
@@ -45,16 +46,14 @@ export async function reachable(
       SVC_VAULT__EGRESS_ALLOW_NON_STANDARD_PORTS: 'true',
       SVC_VAULT__EGRESS_CA_PEM_PATH: caPath,
     },
-    remove: () => rm(folder, { recursive: true, force: true }),
+    remove: helperEnds(() => rm(folder, { recursive: true, force: true })),
   }
 }
 
 export async function upstreamFixture(options: UpstreamHouseOptions = {}): Promise<UpstreamHouse> {
   const home = await sharedService('plain', { transport: 'tls_h2_only', host: options.homeHost })
   const person = await bootstrapped(home)
-  await sql(home.db.database, 'update accounts set email_verified = true where email = $1', [
-    person.email,
-  ])
+  await sql(home)`update accounts set email_verified = true where email = ${person.email}`
   const party = await relyingParty(home, person, { name: 'The other house' })
   const way = await reachable([home.ca!, ...(options.trusted ?? [])])
   const dns = await startDns()
@@ -89,12 +88,12 @@ export async function upstreamFixture(options: UpstreamHouseOptions = {}): Promi
       const made = await relyingParty(home, person, { redirectUris: [redirectUri] })
       return { clientId: made.clientId, clientSecret: made.secret }
     },
-    async end() {
+    end: helperEnds(async () => {
       await running.end()
       await home.end()
       await dns.close()
       await way.remove()
-    },
+    }),
   }
 }
 
@@ -115,15 +114,12 @@ export async function throughHome(
   person: Pick<Workspace, 'email' | 'password'>,
 ): Promise<Page> {
   const there = openBrowser(home)
-  try {
-    const answered = await authorized(there, person, ownPathOf(url))
-    if (answered.location === null || !answered.location.startsWith(running.issuer)) {
-      throw new Error(`${answered.status} ${answered.path} ${answered.location} ${answered.html}`)
-    }
-    return await browser.get(ownPathOf(answered.location))
-  } finally {
-    await there.close()
+
+  const answered = await authorized(there, person, ownPathOf(url))
+  if (answered.location === null || !answered.location.startsWith(running.issuer)) {
+    throw new Error(`${answered.status} ${answered.path} ${answered.location} ${answered.html}`)
   }
+  return await browser.get(ownPathOf(answered.location))
 }
 
 /** Request headers of browsers for a same-origin link. */

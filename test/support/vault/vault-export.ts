@@ -37,12 +37,10 @@ export function managed(at: EgressHouse, setting: Asking): Promise<Answer> {
 export const refusedAs = ({ status, body }: Answer) => [status, body['error']]
 
 export const accessedOf = ({ running }: EgressHouse, tenantId: string) =>
-  sql<{ data: Json; grantId: string | null }>(
-    running.db.database,
-    `select e.data, a.grant_id as "grantId" from all_events e join audit_events a using (tenant_id, id)
-     where e.tenant_id = $1 and e.type = 'vault.credential.accessed' order by e.sequence`,
-    [tenantId],
-  )
+  sql<{ data: Json; grantId: string | null }>(running)`
+    select e.data, a.grant_id as "grantId"
+    from all_events e join audit_events a using (tenant_id, id)
+    where e.tenant_id = ${tenantId} and e.type = 'vault.credential.accessed' order by e.sequence`
 
 /** An oauth2 credential whose token endpoint is `upstream`, granted to an agent. */
 export function oauthSetting(
@@ -66,9 +64,6 @@ export function oauthSetting(
 
 /** Changes the expiry of the cached token. */
 export const expireIn = ({ running }: EgressHouse, { credentialId }: Setting, secs: number) =>
-  sql(
-    running.db.database,
-    `update vault_managed_tokens set obtained_at = now() - interval '1 hour',
-       expires_at = now() + make_interval(secs => $2) where credential_id = $1`,
-    [credentialId, secs],
-  )
+  sql(running)`
+    update vault_managed_tokens set obtained_at = now() - interval '1 hour',
+    expires_at = now() + make_interval(secs => ${secs}) where credential_id = ${credentialId}`

@@ -9,6 +9,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Certificate } from '../service/certificates.js'
 import { LOOPBACK } from '../fleet/loopback.js'
+import { helperEnds } from '../endings.js'
 
 /** With these settings a service delivers to the receivers of tests. */
 export const REACHES_RECEIVERS = {
@@ -83,11 +84,11 @@ export async function startReceiver(
       }
       return at(path)
     },
-    async close() {
+    close: helperEnds(async () => {
       server.closeAllConnections()
       server.close()
       await once(server, 'close')
       certificate.remove()
-    },
+    }),
   }
 }

@@ -60,7 +60,7 @@ export async function sinkStage(
       await worker!.ended()
     },
     registered: async () =>
-      (await sql(database, 'select from event_sinks where name = $1', [sink.name])).length === 1,
+      (await sql(database)`select from event_sinks where name = ${sink.name}`).length === 1,
     /** Writes events of the tenants in turn. */
     async write(count: number) {
       for (const end = written + count; written < end; written += 1) {

@@ -38,31 +38,23 @@ const running = await testService({
   },
 })
 const api = apiOf(running)
-const db = running.db.database
 const workspace = await api.workspace()
 await ownDomain(api, workspace, VICTIM)
 const tenantSlug = String(workspace.body['tenant_slug'])
 const victim = { email: VICTIM, password: PASSWORD }
 const made = await api.call('POST', USERS, { token: workspace.token, json: victim })
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-  await Promise.all([provider.close(), mail.close()])
-  await way.remove()
-})
+test.after.always(() => Promise.all([provider.close(), mail.close()]))
 
-function browser(t: ExecutionContext): TestBrowser {
-  const opened = openBrowser(running, t)
+function browser(): TestBrowser {
+  const opened = openBrowser(running)
   return opened
 }
 
 async function tenant(settings?: unknown) {
   const workspace = await api.workspace()
   if (settings !== undefined) {
-    await sql(db, 'update tenants set settings = $2 where id = $1', [
-      workspace.tenantId,
-      JSON.stringify(settings),
-    ])
+    await sql(running)`
+      update tenants set settings = ${JSON.stringify(settings)} where id = ${workspace.tenantId}`
   }
   return { ...workspace, tenantSlug: String(workspace.body['tenant_slug']) }
 }
@@ -81,8 +73,8 @@ function back(at: TestBrowser, away: string, claims: Json) {
   return at.get(`${CALLBACK}?${query.toString()}`)
 }
 
-async function arrive(t: ExecutionContext, at: Tenant, claims: Json) {
-  const opened = browser(t)
+async function arrive(at: Tenant, claims: Json) {
+  const opened = browser()
   const away = await departed(opened, at)
   const answer = await back(opened, away.location ?? '', claims)
   return { answer, isSignedIn: (await opened.get('/auth/account')).status === 200 }
@@ -94,7 +86,7 @@ async function squat(t: ExecutionContext, email: string, claims: Json) {
   await ownDomain(api, own, email)
   const json = { email, password: OLD }
   t.is((await api.call('POST', USERS, { token: own.token, json })).status, 201)
-  const opened = browser(t)
+  const opened = browser()
   const account = await opened.follow(await signIn(opened, { ...own, email, password: OLD }))
   const away = await opened.submit(account, {}, '/auth/account/identities')
   t.is((await back(opened, dataIn(away.html, 'onward')[0]!, claims)).status, 200)
@@ -120,17 +112,17 @@ for (const [what, claims] of [
     const theirs = await tenant()
     const user = await invite(theirs, email)
 
-    const before = await arrive(t, theirs, said)
+    const before = await arrive(theirs, said)
     t.is(before.answer.status, 403, before.answer.html)
     t.true(before.answer.html.includes('You have an invitation'))
     t.false(before.isSignedIn)
     t.is(await statusOf(theirs, user), 'invited')
 
-    const ada = browser(t)
+    const ada = browser()
     const letter = pathIn(await mail.letterTo(email), '/auth/invitations/')
     t.is((await ada.submit(await ada.get(letter), { password: NEW })).location, '/auth/account')
     t.is(await statusOf(theirs, user), 'active')
-    const after = await arrive(t, theirs, said)
+    const after = await arrive(theirs, said)
     t.is(after.answer.status, 403, after.answer.html)
     t.false(after.isSignedIn, 'accepting the invitation removed the linked identity')
   })
@@ -142,7 +134,7 @@ test.serial('a provider that vouches for the invited address admits the user', a
   await squat(t, email, said)
   const theirs = await tenant()
   const user = await invite(theirs, email)
-  const { answer, isSignedIn } = await arrive(t, theirs, said)
+  const { answer, isSignedIn } = await arrive(theirs, said)
   t.is(answer.status, 200, answer.html)
   t.true(isSignedIn)
   t.is(await statusOf(theirs, user), 'active')
@@ -153,7 +145,7 @@ test.serial('provisioning requires a verified address', async (t) => {
   const said = { ...THEIRS, sub: 'linus' }
   await squat(t, email, said)
   const open = await tenant({ social: { provision: true } })
-  const { answer, isSignedIn } = await arrive(t, open, said)
+  const { answer, isSignedIn } = await arrive(open, said)
   t.is(answer.status, 403, answer.html)
   t.true(answer.html.includes('has not verified your email address'))
   t.false(isSignedIn)
@@ -169,7 +161,7 @@ test.serial('impossible claim values are ignored', async (t) => {
     { name: `${'\u202e'}Ada\u2066 ${'L'.repeat(200)}` },
   ].entries()) {
     const email = `unknown.${n}@harbour.works`
-    const { answer, isSignedIn } = await arrive(t, open, {
+    const { answer, isSignedIn } = await arrive(open, {
       email,
       email_verified: true,
       sub: `unknown ${n}`,
@@ -190,7 +182,7 @@ const loginPage = (at: TestBrowser) => at.get(`/auth/login?tenant_slug=${tenantS
 
 test.serial('mail is sent to the address of the account, never to a lookalike', async (t) => {
   t.is(made.status, 201)
-  const opened = browser(t)
+  const opened = browser()
   const login = await loginPage(opened)
   const { fields } = login.forms[0]!
   const forgot = await opened.get(`/auth/password/forgot?flow=${fields['flow']}`)
@@ -211,9 +203,9 @@ test.serial('mail is sent to the address of the account, never to a lookalike', 
 
 test.serial('an identity with a lookalike address is not linked to the account', async (t) => {
   // Verified: a provider that vouches for this exact address would be linked.
-  await sql(db, 'update accounts set email_verified = true where email = $1', [VICTIM])
+  await sql(running)`update accounts set email_verified = true where email = ${VICTIM}`
   for (const email of LOOKALIKES) {
-    const opened = browser(t)
+    const opened = browser()
     const away = new URL((await departed(opened, { tenantSlug })).location!)
     provider.nonce = away.searchParams.get('nonce')!
     provider.mood = { claims: { sub: 'mallory', email, email_verified: true } }
@@ -226,7 +218,7 @@ test.serial('an identity with a lookalike address is not linked to the account',
 })
 
 test.serial('all spellings of an address share one guess limit', async (t) => {
-  const opened = browser(t)
+  const opened = browser()
   const login = await loginPage(opened)
   for (let guess = 0; guess < LOCKED_AFTER; guess += 1) {
     await opened.submit(login, { email: VICTIM, password: 'a wrong one' })

@@ -27,7 +27,7 @@ const preview = await testService({
     SVC_OAUTH_PROXY__SECRET: SECRET,
   },
 })
-const relay = await testService({
+await testService({
   transport: 'plain_http',
   environment: {
     SVC_SERVER__PORT: String(port),
@@ -36,12 +36,6 @@ const relay = await testService({
     SVC_OAUTH_PROXY__TARGET_ORIGINS: preview.issuer,
     SVC_OAUTH_PROXY__SECRET: SECRET,
   },
-})
-test.after.always(async () => {
-  await relay.end()
-  await preview.end()
-  await provider.close()
-  await way.remove()
 })
 
 const atRelay = (query: string, provider = 'oidc') =>
@@ -57,11 +51,10 @@ function stateFor(origin: string, { secret = SECRET, inSecs = 60 } = {}): string
 
 test('a person signs in at a preview deployment through the redirect URI of the relay', async (t) => {
   const workspace = await bootstrapped(preview)
-  await sql(preview.db.database, 'update tenants set settings = $2 where id = $1', [
-    workspace.tenantId,
-    JSON.stringify({ social: { provision: true } }),
-  ])
-  const browser = openBrowser(preview, t)
+  await sql(preview)`
+    update tenants set settings = ${JSON.stringify({ social: { provision: true } })}
+    where id = ${workspace.tenantId}`
+  const browser = openBrowser(preview)
   const away = await departed(browser, workspace)
   const asked = new URL(away.location!)
   t.is(asked.searchParams.get('redirect_uri'), `${relayUrl}/auth/sso/callback/oidc`)

@@ -39,12 +39,6 @@ const { running, person, dns } = fixture
 const api = apiOf(running)
 /** Of requests that change nothing. */
 const refused = await api.workspace()
-test.after.always(async () => {
-  await api.close()
-  await fixture.end()
-  await mail.close()
-})
-const db = running.db.database
 const PROVIDERS = '/api/v1/sso/providers'
 const DOMAINS = '/api/v1/organization/domains'
 const draft = {
@@ -61,15 +55,14 @@ async function setUp(provider: Json = {}, domain: Json | null = {}) {
   const workspace = await api.workspace()
   const { token } = workspace
   const slug = String(workspace.body['tenant_slug'])
-  const made = await api.post(PROVIDERS, token, { ...draft, ...provider })
-  if (made.status !== 201) throw new Error(JSON.stringify(made.body))
+  const made = await api.post(PROVIDERS, token, { ...draft, ...provider }).gives(201)
   const id = String(made.body['id'])
   const application = await fixture.application(String(made.body['redirect_uri']))
-  const changed = await api.call('PATCH', `${PROVIDERS}/${id}`, {
-    token,
-    json: { client_id: application.clientId, client_secret: application.clientSecret },
+  const answer = await api.patch(`${PROVIDERS}/${id}`, token, {
+    client_id: application.clientId,
+    client_secret: application.clientSecret,
   })
-  if (changed.status !== 200) throw new Error(JSON.stringify(changed.body))
+  if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
   const domainId = domain === null ? null : await proved(token, { sso_provider_id: id, ...domain })
   return { ...workspace, tenantSlug: slug, providerId: id, domainId }
 }
@@ -78,21 +71,19 @@ const name = person.email.slice(person.email.indexOf('@') + 1)
 
 async function proved(token: string, domain: Json): Promise<string> {
   await release()
-  const added = await api.post(DOMAINS, token, { domain: name, ...domain })
-  if (added.status !== 201) throw new Error(JSON.stringify(added.body))
+  const added = await api.post(DOMAINS, token, { domain: name, ...domain }).gives(201)
   const { name: at, value } = added.body['verification'] as { name: string; value: string }
   dns.records.set(at, [...(dns.records.get(at) ?? []), value])
-  const verified = await api.post(`${DOMAINS}/${String(added.body['id'])}/verify`, token)
-  if (verified.status !== 200) throw new Error(JSON.stringify(verified.body))
+  await api.post(`${DOMAINS}/${String(added.body['id'])}/verify`, token).gives(200)
   return String(added.body['id'])
 }
 
 /** Frees the domain, so that every test can verify it. */
 async function release(): Promise<void> {
-  await sql(db, 'delete from verified_domains', [])
-  await sql(db, 'delete from domain_owners', [])
-  await sql(db, 'delete from upstream_identities', [])
-  await sql(db, 'delete from accounts where email = $1', [person.email])
+  await sql(running)`delete from verified_domains`
+  await sql(running)`delete from domain_owners`
+  await sql(running)`delete from upstream_identities`
+  await sql(running)`delete from accounts where email = ${person.email}`
 }
 
 async function arrive({ tenantSlug, providerId }: Setting) {
@@ -117,30 +108,25 @@ test.serial(
     const found = await api.get(at, token)
     t.deepEqual(found.body, made.body)
     t.false(JSON.stringify(found.body).includes('secret word'))
-    const [row] = await sql<{ text: string }>(
-      db,
-      `select encode(client_secret_sealed, 'escape') as text from sso_providers where tenant_id = $1`,
-      [tenantId],
-    )
+    const [row] = await sql<{ text: string }>(running)`
+      select encode(client_secret_sealed, 'escape') as text from sso_providers
+      where tenant_id = ${tenantId}`
     t.false(row!.text.includes('secret word'), 'sealed at rest')
-    const changed = await api.call('PATCH', at, { token, json: { name: 'Renamed' } })
+    const changed = await api.patch(at, token, { name: 'Renamed' })
     t.like(changed, { status: 200, body: { name: 'Renamed' } })
     t.true(changed.body['has_client_secret'])
     t.is((await api.list(PROVIDERS, token)).rows.length, 1)
 
     const other = await api.workspace()
     t.is((await api.get(at, other.token)).status, 404)
-    t.is((await api.call('PATCH', at, { token: other.token, json: { name: 'x' } })).status, 404)
-    t.is((await api.call('DELETE', at, { token: other.token })).status, 404)
+    t.is((await api.patch(at, other.token, { name: 'x' })).status, 404)
+    t.is((await api.delete(at, other.token)).status, 404)
     t.is((await api.get(`${PROVIDERS}/nonsense`, token)).status, 404)
-    t.is((await api.call('DELETE', at, { token })).status, 204)
+    t.is((await api.delete(at, token)).status, 204)
     t.is((await api.get(at, token)).status, 404)
-    const events = await sql<{ change: string }>(
-      db,
-      `select data ->> 'change' as change from all_events where tenant_id = $1
-     and type = 'sso.configured' order by sequence`,
-      [tenantId],
-    )
+    const events = await sql<{ change: string }>(running)`
+      select data ->> 'change' as change from all_events where tenant_id = ${tenantId}
+      and type = 'sso.configured' order by sequence`
     t.deepEqual(
       events.map(({ change }) => change),
       ['created', 'changed', 'deleted'],
@@ -163,8 +149,7 @@ for (const [what, change, pointer] of [
 ] as const) {
   test.serial(`a provider with ${what} is refused`, async (t) => {
     const { token } = refused
-    const { status, body } = await api.post(PROVIDERS, token, { ...draft, ...change })
-    t.is(status, 400, JSON.stringify(body))
+    const { body } = await api.post(PROVIDERS, token, { ...draft, ...change }).gives(400)
     t.is((body['errors'] as { pointer: string }[])[0]!.pointer, pointer)
     t.is((await api.list(PROVIDERS, token)).rows.length, 0)
   })
@@ -174,8 +159,7 @@ test.serial('a domain is verified by DNS and belongs to one organization', async
   await release()
   const first = await api.workspace()
   const second = await api.workspace()
-  const added = await api.post(DOMAINS, first.token, { domain: 'Bücher.Example.' })
-  t.is(added.status, 201, JSON.stringify(added.body))
+  const added = await api.post(DOMAINS, first.token, { domain: 'Bücher.Example.' }).gives(201)
   t.is(added.body['domain'], 'xn--bcher-kva.example')
   t.is(added.body['status'], 'pending')
   t.is((await api.post(DOMAINS, first.token, { domain: 'bücher.example' })).status, 409)
@@ -183,8 +167,7 @@ test.serial('a domain is verified by DNS and belongs to one organization', async
   const { name: record, value } = added.body['verification'] as { name: string; value: string }
   t.is(record, '_svc-challenge.xn--bcher-kva.example')
 
-  const missing = await api.post(`${at}/verify`, first.token)
-  t.is(missing.status, 409)
+  await api.post(`${at}/verify`, first.token).gives(409)
   dns.records.set(record, ['svc-domain-verification=something-else', `${value}x`])
   t.is((await api.post(`${at}/verify`, first.token)).status, 409)
   dns.records.set(record, ['other', value])
@@ -199,9 +182,9 @@ test.serial('a domain is verified by DNS and belongs to one organization', async
   dns.records.set(record, [value, proof])
   const there = `${DOMAINS}/${String(rival.body['id'])}`
   t.is((await api.post(`${there}/verify`, second.token)).status, 409)
-  t.is((await api.call('DELETE', at, { token: first.token })).status, 204)
+  t.is((await api.delete(at, first.token)).status, 204)
   t.is((await api.post(`${there}/verify`, second.token)).status, 200)
-  t.is((await api.call('DELETE', at, { token: first.token })).status, 404)
+  t.is((await api.delete(at, first.token)).status, 404)
 })
 
 test.serial('of two organizations that verify one domain concurrently, one gets it', async (t) => {
@@ -228,8 +211,7 @@ test.serial('an unavailable resolver leaves a domain unverified', async (t) => {
   t.teardown(() => {
     dns.silent = false
   })
-  const answer = await api.post(`${DOMAINS}/${String(body['id'])}/verify`, token)
-  t.is(answer.status, 503)
+  const answer = await api.post(`${DOMAINS}/${String(body['id'])}/verify`, token).gives(503)
   t.truthy(answer.headers['retry-after'])
 })
 
@@ -276,8 +258,7 @@ test.serial('check-sso returns the provider of a verified domain', async (t) => 
   const url = new URL(String(routed.body['authorize_url']))
   url.searchParams.set('login_hint', person.email)
   // A link on another site: the confirmation page is shown.
-  const question = await browser.get(ownPathOf(url.href))
-  t.is(question.status, 200)
+  const question = await browser.get(ownPathOf(url.href)).gives(200)
   const away = await browser.submit(question, {}, '/auth/sso/start')
   const onward = new URL(dataIn(away.html, 'onward')[0]!)
   t.is(onward.origin, fixture.home.issuer)
@@ -287,7 +268,7 @@ test.serial('check-sso returns the provider of a verified domain', async (t) => 
   t.true(account.html.includes(person.email))
 
   const path = `${PROVIDERS}/${setting.providerId}`
-  await api.call('PATCH', path, { token: setting.token, json: { active: false } })
+  await api.patch(path, setting.token, { active: false })
   t.deepEqual((await ask(person.email)).body, { sso: false })
 })
 
@@ -298,12 +279,9 @@ test.serial(
     const { back, browser } = await arrive(setting)
     t.is(back.status, 200, back.html)
     t.is((await onwardFrom(browser, back)).status, 200)
-    const members = await sql<{ role: string }>(
-      db,
-      `select m.role from organization_members m join accounts a on a.id = m.member_id
-     where m.organization_id = $1 and a.email = $2`,
-      [setting.organizationId, person.email],
-    )
+    const members = await sql<{ role: string }>(running)`
+      select m.role from organization_members m join accounts a on a.id = m.member_id
+      where m.organization_id = ${setting.organizationId} and a.email = ${person.email}`
     t.deepEqual(members, [{ role: 'member' }])
     t.is((await arrive(setting)).back.status, 200)
   },
@@ -317,7 +295,7 @@ test.serial('a provider without a verified domain provisions no user', async (t)
   const other = await api.post(PROVIDERS, setting.token, { ...draft, name: 'Other' })
   await proved(setting.token, { sso_provider_id: other.body['id'] })
   t.is((await arrive(setting)).back.status, 403)
-  t.is((await sql(db, 'select from accounts where email = $1', [person.email])).length, 0)
+  t.is((await sql(running)`select from accounts where email = ${person.email}`).length, 0)
 })
 
 test.serial('provision=false provisions no new user', async (t) => {
@@ -343,18 +321,17 @@ const WAYS_IN = {
 
 /** What signs a person in, and their second factors. */
 const standing = (accountId: string) =>
-  sql(
-    db,
-    `select a.email_key, a.email_verified, a.password_hash,
-       (select json_agg(p order by p.id) from passkeys p where p.account_id = a.id) as passkeys,
-       (select json_agg(n) from account_phones n where n.account_id = a.id) as phones,
-       (select json_agg(w) from account_wallets w where w.account_id = a.id) as wallets,
-       (select json_agg(i.id order by i.id) from upstream_identities i where i.account_id = a.id) as linked,
-       (select json_agg(f) from totp_factors f where f.account_id = a.id and f.confirmed_at is not null) as factors,
-       (select json_agg(c) from recovery_codes c where c.account_id = a.id) as codes
-     from accounts a where a.id = $1`,
-    [accountId],
-  )
+  sql(running)`
+    select a.email_key, a.email_verified, a.password_hash,
+    (select json_agg(p order by p.id) from passkeys p where p.account_id = a.id) as passkeys,
+    (select json_agg(n) from account_phones n where n.account_id = a.id) as phones,
+    (select json_agg(w) from account_wallets w where w.account_id = a.id) as wallets,
+    (select json_agg(i.id order by i.id) from upstream_identities i
+    where i.account_id = a.id) as linked,
+    (select json_agg(f) from totp_factors f where f.account_id = a.id
+    and f.confirmed_at is not null) as factors,
+    (select json_agg(c) from recovery_codes c where c.account_id = a.id) as codes
+    from accounts a where a.id = ${accountId}`
 
 /** Forms of the account page that end something and change no way in. */
 const ENDINGS = [
@@ -389,27 +366,23 @@ for (const [way, statement] of Object.entries(WAYS_IN)) {
     const setting = await setUp({ trusted_acr_values: ['aal1'] })
     const [accountId, id] = [randomUUID(), randomUUID()]
     await sql(
-      db,
+      running,
       `insert into accounts (id, email, email_key, email_verified, created_at, updated_at)
        values ($1, $2, lower($2), true, now(), now())`,
       [accountId, person.email],
     )
-    await sql(
-      db,
-      `insert into totp_factors (account_id, id, secret_sealed, created_at, confirmed_at, last_step)
-       values ($1, $2, 'x', now(), now(), 1)`,
-      [accountId, id],
-    )
-    if (statement !== null) await sql(db, statement, [accountId, id])
+    await sql(running)`
+      insert into totp_factors (account_id, id, secret_sealed, created_at, confirmed_at,
+      last_step)
+      values (${accountId}, ${id}, 'x', now(), now(), 1)`
+    if (statement !== null) await sql(running, statement, [accountId, id])
     const { back, browser } = await arrive(setting)
     t.is(back.status, 200, back.html)
     const account = await onwardFrom(browser, back)
     t.is(account.status, 200)
-    const [session] = await sql<{ accountId: string; confined: boolean; level: number }>(
-      db,
-      'select account_id as "accountId", confined, level from browser_sessions where tenant_id = $1',
-      [setting.tenantId],
-    )
+    const [session] = await sql<{ accountId: string; confined: boolean; level: number }>(running)`
+      select account_id as "accountId", confined, level from browser_sessions
+      where tenant_id = ${setting.tenantId}`
     t.deepEqual(session, { accountId, confined: true, level: 2 })
 
     const csrf = account.forms.find(({ fields }) => 'csrf_token' in fields)!.fields['csrf_token']!
@@ -461,7 +434,7 @@ test.serial('a browser that a tenant’s provider signs in is unknown to the acc
   const workspace = await bootstrapped(running)
   const victim = { ...workspace, email: person.email }
   await sql(
-    db,
+    running,
     'update accounts set email = $2, email_key = lower($2), email_verified = true where email = $1',
     [workspace.email, person.email],
   )
@@ -474,18 +447,16 @@ test.serial('a browser that a tenant’s provider signs in is unknown to the acc
 test.serial('the database confines the sessions that an earlier release opens', async (t) => {
   const setting = await setUp()
   t.is((await arrive(setting)).back.status, 200)
-  const rows = await sql<{ provider: string; confined: boolean }>(
-    db,
-    `insert into browser_sessions (tenant_id, id, account_id, token_sha256, level, pending, amr,
-       auth_time, password_at, idle_secs, user_agent, address, created_at, last_seen_at, expires_at,
-       provider)
-     select tenant_id, gen_random_uuid(), account_id, sha256(v.provider::bytea), level, pending, amr,
-       auth_time, password_at, idle_secs, user_agent, address, created_at, last_seen_at, expires_at,
-       v.provider
-     from browser_sessions s, (values ('oidc'), ($2)) as v (provider)
-     where tenant_id = $1 returning provider, confined`,
-    [setting.tenantId, setting.providerId],
-  )
+  const rows = await sql<{ provider: string; confined: boolean }>(running)`
+    insert into browser_sessions (tenant_id, id, account_id, token_sha256, level, pending, amr,
+    auth_time, password_at, idle_secs, user_agent, address, created_at, last_seen_at, expires_at,
+    provider)
+    select tenant_id, gen_random_uuid(), account_id, sha256(v.provider::bytea), level, pending,
+    amr,
+    auth_time, password_at, idle_secs, user_agent, address, created_at, last_seen_at, expires_at,
+    v.provider
+    from browser_sessions s, (values ('oidc'), (${setting.providerId})) as v (provider)
+    where tenant_id = ${setting.tenantId} returning provider, confined`
   t.deepEqual(rows.map(({ provider, confined }) => [provider === 'oidc', confined]).toSorted(), [
     [false, true],
     [true, false],
@@ -508,11 +479,8 @@ test.serial('the acr of a provider counts only if it is trusted', async (t) => {
   ] as const) {
     const setting = await setUp({ trusted_acr_values: trusted })
     t.is((await arrive(setting)).back.status, 200)
-    const [row] = await sql<{ level: number; amr: string[] }>(
-      db,
-      'select level, amr from browser_sessions where tenant_id = $1',
-      [setting.tenantId],
-    )
+    const [row] = await sql<{ level: number; amr: string[] }>(running)`
+      select level, amr from browser_sessions where tenant_id = ${setting.tenantId}`
     t.is(row!.level, level)
     t.deepEqual(row!.amr, level === 1 ? ['fed'] : ['fed', 'pwd', 'mfa'])
   }
@@ -526,8 +494,8 @@ test.serial(
     t.is(arrived.back.status, 200)
     t.is((await onwardFrom(arrived.browser, arrived.back)).status, 200)
     const path = `${PROVIDERS}/${setting.providerId}`
-    t.is((await api.call('DELETE', path, { token: setting.token })).status, 204)
-    t.is((await sql(db, 'select from upstream_identities', [])).length, 0)
+    t.is((await api.delete(path, setting.token)).status, 204)
+    t.is((await sql(running)`select from upstream_identities`).length, 0)
     t.is((await arrived.browser.get('/auth/account')).status, 303)
     const { body } = await api.get(`${DOMAINS}/${setting.domainId}`, setting.token)
     t.is(body['sso_provider_id'], null)
@@ -541,23 +509,22 @@ test.serial('a session of a tenant’s provider manages no organization', async 
   const setting = await setUp({ trusted_acr_values: ['aal1'] })
   const workspace = await bootstrapped(running)
   await sql(
-    db,
+    running,
     'update accounts set email = $2, email_key = lower($2), email_verified = true where email = $1',
     [workspace.email, person.email],
   )
-  await sql(
-    db,
-    `insert into organization_members (organization_id, member_type, member_id, id, role, created_at)
-     select $1, 'account', id, gen_random_uuid(), 'owner', now() from accounts where email = $2`,
-    [setting.organizationId, person.email],
-  )
+  await sql(running)`
+    insert into organization_members (organization_id, member_type, member_id, id, role,
+    created_at)
+    select ${setting.organizationId}, 'account', id, gen_random_uuid(), 'owner', now()
+    from accounts where email = ${person.email}`
   const { browser, back } = await arrive(setting)
   t.is((await onwardFrom(browser, back)).status, 200, back.html)
   const { rows } = await api.list('/api/v1/tenant-users', setting.token)
   const user = rows.find(({ email }) => email === person.email)!
   const json = { roles: ['owner'] }
   const path = `/api/v1/tenant-users/${String(user['id'])}`
-  t.is((await api.call('PATCH', path, { token: setting.token, json })).status, 200)
+  t.is((await api.patch(path, setting.token, json)).status, 200)
   const human = { ...person, tenantSlug: setting.tenantSlug }
   const scope = 'openid org:read org:manage org:create tenant:manage users:manage'
   const token = await ownToken(api, setting, { browser, human }, scope)

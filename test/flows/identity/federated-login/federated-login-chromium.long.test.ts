@@ -13,10 +13,9 @@ async function journey(t: ExecutionContext, path: string, colorScheme: 'light' |
   t.teardown(() => fixture.end())
   const { running, person } = fixture
   const workspace = await bootstrapped(running)
-  await sql(running.db.database, 'update tenants set settings = $2 where id = $1', [
-    workspace.tenantId,
-    JSON.stringify({ social: { provision: true } }),
-  ])
+  await sql(running)`
+    update tenants set settings = ${JSON.stringify({ social: { provision: true } })}
+    where id = ${workspace.tenantId}`
   const window = await openChromium(path, { colorScheme })
   t.teardown(() => window.close())
   const { page, complaints } = window

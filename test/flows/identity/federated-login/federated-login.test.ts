@@ -12,17 +12,13 @@ import {
 
 const fixture = await upstreamFixture()
 const { running, person } = fixture
-test.after.always(() => fixture.end())
-
-const db = running.db.database
 
 /** A tenant that provisions users whom the deployment's provider vouches for. */
 async function openTenant(provision = true) {
   const workspace = await bootstrapped(running)
-  await sql(db, 'update tenants set settings = $2 where id = $1', [
-    workspace.tenantId,
-    JSON.stringify({ social: { provision } }),
-  ])
+  await sql(running)`
+    update tenants set settings = ${JSON.stringify({ social: { provision } })}
+    where id = ${workspace.tenantId}`
   return workspace
 }
 
@@ -47,28 +43,21 @@ test.serial('an unknown user is provisioned if the tenant enables it', async (t)
   t.true(account.html.includes(person.email))
   t.is(dataIn(account.html, 'identity').length, 1)
 
-  const [row] = await sql<{ amr: string[]; level: number; confined: boolean }>(
-    db,
-    `select amr, level, confined from browser_sessions where tenant_id = $1 and ended_at is null
-     order by created_at desc limit 1`,
-    [workspace.tenantId],
-  )
+  const [row] = await sql<{ amr: string[]; level: number; confined: boolean }>(running)`
+    select amr, level, confined from browser_sessions where tenant_id = ${workspace.tenantId}
+    and ended_at is null
+    order by created_at desc limit 1`
   t.deepEqual(row, { amr: ['fed'], level: 1, confined: false })
 
   // Again: the same user, by issuer and subject.
   const again = await arrive(workspace)
   t.is(again.back.status, 200)
-  const users = await sql<{ count: string }>(
-    db,
-    'select count(*) from tenant_users where tenant_id = $1 and not fixture',
-    [workspace.tenantId],
-  )
+  const users = await sql<{ count: string }>(running)`
+    select count(*) from tenant_users where tenant_id = ${workspace.tenantId} and not fixture`
   t.is(Number(users[0]!.count), 1)
-  const types = await sql<{ type: string }>(
-    db,
-    `select distinct type from all_events where tenant_id = $1 and type like 'sso.%' order by type`,
-    [workspace.tenantId],
-  )
+  const types = await sql<{ type: string }>(running)`
+    select distinct type from all_events where tenant_id = ${workspace.tenantId}
+    and type like 'sso.%' order by type`
   t.deepEqual(
     types.map(({ type }) => type),
     ['sso.login.success', 'sso.user.provisioned'],
@@ -87,7 +76,6 @@ const ADA = {
 
 test.serial('a provider of the deployment fills what is missing, and nothing else', async (t) => {
   const there = openBrowser(fixture.home)
-  t.teardown(() => there.close())
   const account = await there.follow(await signIn(there, person))
   const known = { ...ADA, phone_number: '+493012345678' }
   t.is((await there.submit(account, known, PROFILE)).status, 303)
@@ -95,7 +83,7 @@ test.serial('a provider of the deployment fills what is missing, and nothing els
   const { browser } = await arrive(workspace)
   const row = async () => {
     const text = `select given_name, family_name, locale, zoneinfo, picture, phone_number from accounts where email = $1`
-    return (await sql(db, text, [person.email]))[0]!
+    return (await sql(running, text, [person.email]))[0]!
   }
   const { name: _name, ...profile } = ADA
   // The provider was asked for the scopes openid, email and profile.
@@ -104,11 +92,9 @@ test.serial('a provider of the deployment fills what is missing, and nothing els
   t.is((await browser.submit(own, { given_name: 'Augusta', locale: '' }, PROFILE)).status, 303)
   await arrive(workspace)
   t.like(await row(), { given_name: 'Augusta', locale: 'de-DE', family_name: 'Lovelace' })
-  const records = await sql<{ data: Record<string, string> }>(
-    db,
-    `select data from audit_events where type = 'account.profile.updated' and tenant_id = $1 order by sequence`,
-    [workspace.tenantId],
-  )
+  const records = await sql<{ data: Record<string, string> }>(running)`
+    select data from audit_events where type = 'account.profile.updated'
+    and tenant_id = ${workspace.tenantId} order by sequence`
   t.deepEqual(
     records.map(({ data }) => data['provider'] ?? null),
     ['oidc', null, 'oidc'],
@@ -125,8 +111,7 @@ test.serial('a state works once, in its browser, at the callback of its provider
   t.is(stolen.status, 400)
   t.is(stranger.cookies.get('svc_session'), undefined)
   const { path } = stolen
-  const elsewhere = await browser.get(path.replace('/callback/oidc', '/callback/google'))
-  t.is(elsewhere.status, 400)
+  await browser.get(path.replace('/callback/oidc', '/callback/google')).gives(400)
 
   const answers = await Promise.all(Array.from({ length: 8 }, () => browser.get(path)))
   t.is(answers.filter(({ status }) => status === 200).length, 1)
@@ -146,11 +131,9 @@ test.serial('a tenant without provisioning refuses users it does not have', asyn
 test.serial('a suspended user is refused', async (t) => {
   const workspace = await openTenant()
   t.is((await arrive(workspace)).back.status, 200)
-  await sql(
-    db,
-    `update tenant_users set status = 'suspended' where tenant_id = $1 and not fixture`,
-    [workspace.tenantId],
-  )
+  await sql(running)`
+    update tenant_users set status = 'suspended' where tenant_id = ${workspace.tenantId}
+    and not fixture`
   const { back, browser } = await arrive(workspace)
   t.is(back.status, 403)
   t.true(back.html.includes('suspended'))
@@ -177,8 +160,7 @@ test.serial('a signed-in user links an identity and can unlink it', async (t) =>
   t.is(arrived.back.status, 200)
   t.deepEqual(await linksOf(workspace), ['person'])
 
-  const gone = await browser.submit(linked, {}, `/auth/account/identities/${identity}/unlink`)
-  t.is(gone.status, 303)
+  await browser.submit(linked, {}, `/auth/account/identities/${identity}/unlink`).gives(303)
   t.is(
     (await arrived.browser.get('/auth/account')).status,
     303,
@@ -191,23 +173,18 @@ test.serial('a signed-in user links an identity and can unlink it', async (t) =>
 /** Another user who signs in at the provider. */
 async function anotherAtHome() {
   const elsewhere = await bootstrapped(fixture.home)
-  await sql(
-    fixture.home.db.database,
-    'update accounts set email_verified = true where email = $1',
-    [elsewhere.email],
-  )
-  await sql(
-    fixture.home.db.database,
-    `insert into tenant_users (tenant_id, id, account_id, sub, status, created_at, updated_at)
-     select $1, gen_random_uuid(), id, $3, 'active', now(), now() from accounts where email = $2`,
-    [fixture.person.tenantId, elsewhere.email, `linked-${elsewhere.email}`],
-  )
+  await sql(fixture.home)`
+    update accounts set email_verified = true where email = ${elsewhere.email}`
+  await sql(fixture.home)`
+    insert into tenant_users (tenant_id, id, account_id, sub, status, created_at, updated_at)
+    select ${fixture.person.tenantId}, gen_random_uuid(), id, ${`linked-${elsewhere.email}`},
+    'active', now(), now() from accounts where email = ${elsewhere.email}`
   return { ...elsewhere, tenantSlug: fixture.person.tenantSlug }
 }
 
 async function giveAddress(before: string, email: string, verified: boolean): Promise<void> {
   await sql(
-    db,
+    running,
     'update accounts set email = $1, email_key = lower($1), email_verified = $3 where email = $2',
     [email, before, verified],
   )
@@ -215,12 +192,10 @@ async function giveAddress(before: string, email: string, verified: boolean): Pr
 
 /** How identities of the tenant's users were linked, in order, from the audit chain. */
 async function linksOf({ tenantId }: { tenantId: string }): Promise<string[]> {
-  const rows = await sql<{ data: Record<string, string> }>(
-    db,
-    `select data from audit_events where tenant_id = $1 and type = 'account.identity.linked'
-     order by sequence`,
-    [tenantId],
-  )
+  const rows = await sql<{ data: Record<string, string> }>(running)`
+    select data from audit_events where tenant_id = ${tenantId}
+    and type = 'account.identity.linked'
+    order by sequence`
   for (const { data } of rows) {
     if (data['provider'] !== 'oidc' || data['issuer'] !== fixture.home.issuer)
       throw new Error(JSON.stringify(data))
@@ -245,26 +220,21 @@ test.serial('the only sign-in method cannot be removed', async (t) => {
   const account = await onwardFrom(browser, back)
   const [identity] = dataIn(account.html, 'identity')
   const path = `/auth/account/identities/${identity}/unlink`
-  const page = await browser.submit(account, {}, path)
-  t.is(page.status, 409)
+  await browser.submit(account, {}, path).gives(409)
   t.is((await browser.get('/auth/account')).status, 200)
 })
 
 test.serial('a second factor of the account is required after a federated sign-in', async (t) => {
   const workspace = await openTenant()
-  const { browser } = await enrolledBrowser(running, workspace)
-  const [{ id }] = (await sql<{ id: string }>(db, 'select id from accounts where email = $1', [
-    workspace.email,
-  ])) as [{ id: string }]
-  await sql(db, 'delete from upstream_identities', [])
-  await sql(
-    db,
-    `insert into upstream_identities (account_id, id, provider, issuer, subject, created_at,
-       last_used_at)
-     select $1, gen_random_uuid(), 'oidc', $2, $3, now(), now()`,
-    [id, fixture.home.issuer, await subjectAtHome()],
-  )
-  await browser.close()
+  await enrolledBrowser(running, workspace)
+  const [{ id }] = (await sql<{ id: string }>(running)`
+    select id from accounts where email = ${workspace.email}`) as [{ id: string }]
+  await sql(running)`delete from upstream_identities`
+  await sql(running)`
+    insert into upstream_identities (account_id, id, provider, issuer, subject, created_at,
+    last_used_at)
+    select ${id}, gen_random_uuid(), 'oidc', ${fixture.home.issuer}, ${await subjectAtHome()},
+    now(), now()`
   const arrived = await arrive(workspace)
   t.is(arrived.back.status, 200, arrived.back.html)
   const next = await onwardFrom(arrived.browser, arrived.back)
@@ -273,12 +243,9 @@ test.serial('a second factor of the account is required after a federated sign-i
 })
 
 async function subjectAtHome(): Promise<string> {
-  const [row] = await sql<{ sub: string }>(
-    fixture.home.db.database,
-    `select u.sub from tenant_users u join accounts a on a.id = u.account_id
-     where u.tenant_id = $1 and a.email = $2`,
-    [person.tenantId, person.email],
-  )
+  const [row] = await sql<{ sub: string }>(fixture.home)`
+    select u.sub from tenant_users u join accounts a on a.id = u.account_id
+    where u.tenant_id = ${person.tenantId} and a.email = ${person.email}`
   return row!.sub
 }
 

@@ -26,24 +26,17 @@ const running = await testService({
     SVC_ENTERPRISE_SSO__ENABLED: 'true',
   },
 })
-const db = running.db.database
 const api = apiOf(running)
 const workspace = await bootstrapped(running)
-await sql(db, 'update tenants set settings = $2 where id = $1', [
-  workspace.tenantId,
-  JSON.stringify({ social: { provision: true } }),
-])
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-  await Promise.all([evil.close(), good.close()])
-  await way.remove()
-})
+await sql(running)`
+  update tenants set settings = ${JSON.stringify({ social: { provision: true } })}
+  where id = ${workspace.tenantId}`
+test.after.always(() => Promise.all([evil.close(), good.close()]))
 
 test.afterEach.always(async () => {
   evil.mood = {}
   good.mood = {}
-  await sql(db, `delete from accounts where email like '%evil.example'`, [])
+  await sql(running)`delete from accounts where email like '%evil.example'`
 })
 
 type Sent = { readonly browser: TestBrowser; readonly state: string; readonly url: URL }
@@ -66,7 +59,7 @@ function back(
   return browser.get(`/auth/sso/callback/${id}?${query.toString()}`)
 }
 
-const sessions = () => sql<{ count: number }>(db, 'select count(*)::int from browser_sessions', [])
+const sessions = () => sql<{ count: number }>(running)`select count(*)::int from browser_sessions`
 
 const isSignedIn = async (browser: TestBrowser) =>
   (await browser.get('/auth/account')).status === 200
@@ -110,7 +103,7 @@ for (const [what, mood] of Object.entries(LIES)) {
     const answer = await back(visit)
     t.is(answer.status, 502, answer.html)
     t.false(await isSignedIn(visit.browser))
-    t.is((await sql(db, `select from accounts where email like '%evil.example'`, [])).length, 0)
+    t.is((await sql(running)`select from accounts where email like '%evil.example'`).length, 0)
   })
 }
 
@@ -130,17 +123,15 @@ test.serial(
 test.serial('the code of one provider is never sent to another (mix-up)', async (t) => {
   const { token } = await api.workspace()
   t.is((await api.get('/api/v1/sso/providers', token)).status, 200)
-  const [row] = await sql<{ id: string }>(
-    db,
-    `insert into sso_providers (tenant_id, id, name, issuer, client_id,
-       token_endpoint_auth_method, scopes, trusted_acr_values, provision, active, created_at,
-       updated_at)
-     values ($1, gen_random_uuid(), 'Evil', $2, 'rp', 'none', '{openid}', '{}', true, true, now(),
-       now()) returning id`,
-    [workspace.tenantId, evil.issuer],
-  )
+  const [row] = await sql<{ id: string }>(running)`
+    insert into sso_providers (tenant_id, id, name, issuer, client_id,
+    token_endpoint_auth_method, scopes, trusted_acr_values, provision, active, created_at,
+    updated_at)
+    values (${workspace.tenantId}, gen_random_uuid(), 'Evil', ${evil.issuer}, 'rp', 'none',
+    '{openid}', '{}', true, true, now(),
+    now()) returning id`
   const { id } = row!
-  t.teardown(() => sql(db, 'delete from sso_providers', []).then(() => undefined))
+  t.teardown(() => sql(running)`delete from sso_providers`.then(() => undefined))
   // The user chose the malicious provider, which forwards them to the good one with its own state.
   const visit = await sent(evil, id)
   const [before, after] = [evil.redeemed.length, good.redeemed.length]
@@ -154,12 +145,9 @@ test.serial('the code of one provider is never sent to another (mix-up)', async 
 test.serial(
   'an unverified address of the provider neither takes over nor creates an account',
   async (t) => {
-    await sql(
-      db,
-      `insert into accounts (id, email, email_key, email_verified, created_at, updated_at)
-     values (gen_random_uuid(), 'victim@evil.example', 'victim@evil.example', true, now(), now())`,
-      [],
-    )
+    await sql(running)`
+      insert into accounts (id, email, email_key, email_verified, created_at, updated_at)
+      values (gen_random_uuid(), 'victim@evil.example', 'victim@evil.example', true, now(), now())`
     for (const [email, verified] of [
       ['victim@evil.example', false],
       ['victim@evil.example', undefined],
@@ -177,7 +165,7 @@ test.serial(
       t.is(answer.status, 403, `${String(email)} ${String(verified)}: ${answer.html}`)
       t.false(await isSignedIn(visit.browser))
     }
-    t.is((await sql(db, 'select from upstream_identities', [])).length, 0)
+    t.is((await sql(running)`select from upstream_identities`).length, 0)
   },
 )
 
@@ -209,26 +197,20 @@ test.serial('the same subject with another address is the same account', async (
   const visit = await sent(good)
   good.mood = { claims: { email: 'renamed@evil.example' } }
   t.is((await back(visit)).status, 200)
-  const accounts = await sql(db, `select from accounts where email like '%evil.example'`, [])
+  const accounts = await sql(running)`select from accounts where email like '%evil.example'`
   t.is(accounts.length, 1)
 })
 
 test.serial('a password set by a squatter does not work after the owner signs in', async (t) => {
-  await sql(
-    db,
-    `insert into accounts (id, email, email_key, email_verified, password_hash, created_at,
-       updated_at)
-     values (gen_random_uuid(), 'mallory@evil.example', 'mallory@evil.example', false, 'x', now(),
-       now())`,
-    [],
-  )
+  await sql(running)`
+    insert into accounts (id, email, email_key, email_verified, password_hash, created_at,
+    updated_at)
+    values (gen_random_uuid(), 'mallory@evil.example', 'mallory@evil.example', false, 'x', now(),
+    now())`
   t.is((await back(await sent(good))).status, 200)
-  const [row] = await sql(
-    db,
-    `select email_verified as proved, password_hash as hash from accounts
-     where email = 'mallory@evil.example'`,
-    [],
-  )
+  const [row] = await sql(running)`
+    select email_verified as proved, password_hash as hash from accounts
+    where email = 'mallory@evil.example'`
   t.deepEqual(row, { proved: true, hash: null })
 })
 
@@ -241,14 +223,11 @@ test.serial('concurrent callbacks of one new user create one account', async (t)
     }),
   )
   t.deepEqual([...new Set(answers.map(({ status }) => status))], [200])
-  const [row] = await sql<{ accounts: number; identities: number; users: number }>(
-    db,
-    `select count(*)::int as accounts, count(i)::int as identities, count(u)::int as users
-     from accounts a left join upstream_identities i on i.account_id = a.id
-       left join tenant_users u on u.account_id = a.id
-     where a.email like '%evil.example'`,
-    [],
-  )
+  const [row] = await sql<{ accounts: number; identities: number; users: number }>(running)`
+    select count(*)::int as accounts, count(i)::int as identities, count(u)::int as users
+    from accounts a left join upstream_identities i on i.account_id = a.id
+    left join tenant_users u on u.account_id = a.id
+    where a.email like '%evil.example'`
   t.deepEqual(row, { accounts: 1, identities: 1, users: 1 })
 })
 
@@ -343,30 +322,24 @@ for (const [what, metadata] of Object.entries({
 }
 
 async function tenantProvider(provider: HostileProvider): Promise<string> {
-  const [row] = await sql<{ id: string }>(
-    db,
-    `insert into sso_providers (tenant_id, id, name, issuer, client_id,
-       token_endpoint_auth_method, scopes, trusted_acr_values, provision, active, created_at,
-       updated_at)
-     values ($1, gen_random_uuid(), 'Strange', $2, 'rp', 'none', '{openid}', '{}', true, true,
-       now(), now()) returning id`,
-    [workspace.tenantId, provider.issuer],
-  )
+  const [row] = await sql<{ id: string }>(running)`
+    insert into sso_providers (tenant_id, id, name, issuer, client_id,
+    token_endpoint_auth_method, scopes, trusted_acr_values, provision, active, created_at,
+    updated_at)
+    values (${workspace.tenantId}, gen_random_uuid(), 'Strange', ${provider.issuer}, 'rp', 'none',
+    '{openid}', '{}', true, true,
+    now(), now()) returning id`
   return row!.id
 }
 
 test.serial('a required re-authentication must be confirmed by the provider', async (t) => {
-  const browser = openBrowser(running)
   const first = await sent(good)
   t.is((await back(first)).status, 200)
   // Signed in, then asked again by an application that requires a fresh authentication.
-  const [row] = await sql<{ token: string }>(
-    db,
-    `update sign_in_flows set max_age_secs = 0 where tenant_id = $1 returning 'x' as token`,
-    [workspace.tenantId],
-  )
+  const [row] = await sql<{ token: string }>(running)`
+    update sign_in_flows set max_age_secs = 0 where tenant_id = ${workspace.tenantId}
+    returning 'x' as token`
   t.truthy(row)
-  await browser.close()
   for (const [authTime, status] of [
     [undefined, 403],
     [now() - 3_600, 403],
@@ -376,9 +349,8 @@ test.serial('a required re-authentication must be confirmed by the provider', as
     const query = `tenant_slug=${workspace.tenantSlug}`
     const page = await visitor.get(`/auth/login?${query}`)
     const flow = /flow=([A-Za-z0-9_-]{43})/.exec(page.html)![1]!
-    await sql(db, 'update sign_in_flows set max_age_secs = 60 where tenant_id = $1', [
-      workspace.tenantId,
-    ])
+    await sql(running)`
+      update sign_in_flows set max_age_secs = 60 where tenant_id = ${workspace.tenantId}`
     const away = await visitor.get(`/auth/sso/start?flow=${flow}&provider=oidc`, FROM_OUR_PAGE)
     const url = new URL(away.location!)
     t.is(url.searchParams.get('prompt'), 'login')
@@ -468,11 +440,8 @@ test.serial('a provider that turned its key after the last fetch signs users in'
 })
 
 test.serial('only the error code of a response is logged and emitted', async (t) => {
-  const rows = await sql<{ text: string }>(
-    db,
-    `select data::text as text from all_events where type = 'sso.login.failed' limit 500`,
-    [],
-  )
+  const rows = await sql<{ text: string }>(running)`
+    select data::text as text from all_events where type = 'sso.login.failed' limit 500`
   t.true(rows.length > 10)
   for (const { text } of rows) t.false(/script|eyJ|client secret/.test(text), text)
 })

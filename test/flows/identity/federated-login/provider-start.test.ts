@@ -4,7 +4,7 @@
  */
 import test, { type ExecutionContext } from 'ava'
 import { apiOf } from '../../../support/api.js'
-import { type Page, type TestBrowser, dataIn, openBrowser } from '../../../support/pages/browser.js'
+import { type Page, dataIn, openBrowser } from '../../../support/pages/browser.js'
 import { hostileProvider } from '../../../support/identity/hostile-provider.js'
 import { sql } from '../../../support/storage/sql.js'
 import { signIn } from '../../../support/identity/person.js'
@@ -35,20 +35,11 @@ const running = await testService({
   },
 })
 const api = apiOf(running)
-const db = running.db.database
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-  await Promise.all([provider.close(), mail.close()])
-  await way.remove()
-})
+test.after.always(() => Promise.all([provider.close(), mail.close()]))
 
 const MALLORY = { sub: 'mallory', email: 'mallory@evil.works', email_verified: true }
 
-function browserOf(t: ExecutionContext): TestBrowser {
-  const browser = openBrowser(running, t)
-  return browser
-}
+const browserOf = () => openBrowser(running)
 
 async function tenant(name: string) {
   const workspace = await api.workspace(name)
@@ -66,7 +57,7 @@ async function attacker() {
     client_secret: 'the client secret of the relying party',
   })
   const id = String(made.body['id'])
-  await sql(db, 'delete from verified_domains', [])
+  await sql(running)`delete from verified_domains`
   await ownDomain(api, own, MALLORY.email, id)
   const query = new URLSearchParams({ tenant_id: own.tenantId, provider: id }).toString()
   return { ...own, id, start: `${START}?${query}` }
@@ -74,12 +65,12 @@ async function attacker() {
 
 async function signedIn(t: ExecutionContext) {
   const own = await tenant('Corp')
-  const browser = browserOf(t)
+  const browser = browserOf()
   t.is((await browser.follow(await signIn(browser, own))).path, '/auth/account')
   const cookie = [...browser.cookies].find(([name]) => name.endsWith('svc_session'))!
   /** True if the browser's earlier session is still valid. */
   const isOpen = async () => {
-    const copy = browserOf(t)
+    const copy = browserOf()
     copy.cookies.set(...cookie)
     return (await copy.get('/auth/account')).status === 200
   }
@@ -115,14 +106,14 @@ test.serial('a return path does not start another federated sign-in', async (t) 
   const evil = await attacker()
   const own = await tenant('Corp')
   for (const path of [evil.start, `/x/..${evil.start}`, evil.start.replace('sso', '%73so')]) {
-    const done = await signIn(browserOf(t), own, path)
+    const done = await signIn(browserOf(), own, path)
     t.is(done.location, '/auth/account', path)
   }
 })
 
 test.serial('a link of our sign-in page redirects to the provider directly', async (t) => {
   const evil = await attacker()
-  const browser = browserOf(t)
+  const browser = browserOf()
   const page = await browser.get(`/auth/login?tenant_slug=${evil.tenantSlug}`)
   const away = await browser.get(linkTo(page, evil.id), FROM_OUR_PAGE)
   t.is(new URL(away.location!).origin, provider.issuer)
@@ -153,7 +144,7 @@ test.serial('confirming signs out of the named tenant, then signs in', async (t)
 test.serial('a confirmation that named no session ends none', async (t) => {
   const evil = await attacker()
   const victim = await signedIn(t)
-  const browser = browserOf(t)
+  const browser = browserOf()
   const page = await browser.get(evil.start)
   asks(t, page)
   t.false(page.html.includes('You are signed in to'))
@@ -169,7 +160,7 @@ test.serial('a confirmation that named no session ends none', async (t) => {
 test.serial('a callback ends no session of another tenant', async (t) => {
   const evil = await attacker()
   const victim = await signedIn(t)
-  const browser = browserOf(t)
+  const browser = browserOf()
   const away = await browser.submit(await browser.get(evil.start), {}, START)
   const onward = dataIn(away.html, 'onward')[0]!
   // Signed in to another tenant while the browser was at the provider.
@@ -182,34 +173,30 @@ test.serial('a callback ends no session of another tenant', async (t) => {
 test.serial('a confined session neither sees nor changes the keys of the account', async (t) => {
   const corp = await attacker()
   const email = MALLORY.email
-  const browser = browserOf(t)
+  const browser = browserOf()
   const page = await browser.get(`/auth/login?tenant_slug=${corp.tenantSlug}`)
   const away = await browser.get(linkTo(page, corp.id), FROM_OUR_PAGE)
   t.is((await back(browser, provider, corp.id, away.location!, MALLORY)).status, 200)
-  const [account] = await sql<{ id: string }>(db, 'select id from accounts where email = $1', [
-    email,
-  ])
+  const [account] = await sql<{ id: string }>(
+    running,
+  )`select id from accounts where email = ${email}`
   const id = account!.id
-  await sql(db, 'update browser_sessions set confined = true where account_id = $1', [id])
-  await sql(db, `update accounts set password_hash = 'x' where id = $1`, [id])
+  await sql(running)`update browser_sessions set confined = true where account_id = ${id}`
+  await sql(running)`update accounts set password_hash = 'x' where id = ${id}`
   const [key] = await sql<{ id: string }>(
-    db,
+    running,
     `insert into passkeys (account_id, id, credential_id, public_key, counter, device_bound,
        backed_up, transports, aaguid, name, created_at)
      values ($1, gen_random_uuid(), '\\x01', '\\x02', 0, false, false, '{}', gen_random_uuid(), 'Key of elsewhere', now())
      returning id`,
     [id],
   )
-  await sql(
-    db,
-    `insert into upstream_identities (account_id, id, provider, tenant_id, issuer, subject, email,
-       created_at, last_used_at)
-     values ($1, gen_random_uuid(), 'google', null, 'https://deployment.example', 's',
-       'private@mail.example', now(), now())`,
-    [id],
-  )
-  const shown = await browser.get('/auth/account')
-  t.is(shown.status, 200)
+  await sql(running)`
+    insert into upstream_identities (account_id, id, provider, tenant_id, issuer, subject, email,
+    created_at, last_used_at)
+    values (${id}, gen_random_uuid(), 'google', null, 'https://deployment.example', 's',
+    'private@mail.example', now(), now())`
+  const shown = await browser.get('/auth/account').gives(200)
   for (const hidden of ['Key of elsewhere', 'private@mail.example', 'deployment.example'])
     t.false(shown.html.includes(hidden), hidden)
   t.true(shown.html.includes('You signed in through a provider of'))
@@ -220,7 +207,7 @@ test.serial('a confined session neither sees nor changes the keys of the account
   t.regex(answer.location!, /^\/auth\/login\?/)
   const factor = await browser.post('/auth/account/factors', { csrf_token: csrf })
   t.regex(factor.location!, /^\/auth\/login\?/, 'and the passkey is not revealed')
-  const [row] = await sql(db, 'select name from passkeys where id = $1', [key!.id])
+  const [row] = await sql(running)`select name from passkeys where id = ${key!.id}`
   t.deepEqual(row, { name: 'Key of elsewhere' })
 })
 
@@ -232,7 +219,7 @@ async function tenantWithHost() {
   notThrough('its browser needs a certificate for the host of a tenant')
   const workspace = await api.workspace()
   const { token, body } = workspace
-  await sql(db, 'delete from verified_domains', [])
+  await sql(running)`delete from verified_domains`
   await ownDomain(api, workspace, ADA)
   const url = new URL(running.issuer)
   url.hostname = `${String(body['tenant_slug'])}.localhost`
@@ -243,7 +230,7 @@ test.serial('a link by mail leads to the host where it was requested', async (t)
   const { token, origin, at } = await tenantWithHost()
   const json = { email: ADA, password: 'the password of ada' }
   await api.call('POST', '/api/v1/tenant-users', { token, json })
-  const own = browserOf(t)
+  const own = browserOf()
   const page = await own.get('/auth/login', at)
   const fields = { ...page.forms[0]!.fields, email: ADA }
   t.is((await own.post('/auth/login/mail', fields, at)).status, 303)
@@ -261,8 +248,8 @@ test.serial(
   async (t) => {
     const { token, origin, at } = await tenantWithHost()
     const json = { social: { provision: true } }
-    t.is((await api.call('PATCH', '/api/v1/tenant/settings', { token, json })).status, 200)
-    const own = browserOf(t)
+    t.is((await api.patch('/api/v1/tenant/settings', token, json)).status, 200)
+    const own = browserOf()
     const page = await own.get('/auth/login', at)
     const away = new URL(
       (await own.get(linkTo(page, 'oidc'), { ...at, ...FROM_OUR_PAGE })).location!,
@@ -274,22 +261,22 @@ test.serial(
     const query = new URLSearchParams({ code: 'abc', state, iss: provider.issuer }).toString()
     const path = `/auth/sso/callback/oidc?${query}`
     // At the service's own address the browser has other cookies.
-    const back = await browserOf(t).get(path)
+    const back = await browserOf().get(path)
     t.is(back.status, 303, back.html)
     t.is(back.location, `${origin}${path}`)
-    t.is((await browserOf(t).get(path, at)).status, 400, 'another browser')
+    t.is((await browserOf().get(path, at)).status, 400, 'another browser')
     t.is((await own.get(path, at)).status, 200)
     t.is((await own.get('/auth/account', at)).status, 200)
-    t.is((await browserOf(t).get(path)).status, 400, 'works once')
+    t.is((await browserOf().get(path)).status, 400, 'works once')
 
-    const elsewhere = browserOf(t)
+    const elsewhere = browserOf()
     const forged = await elsewhere.get('/auth/login', at)
     const start = linkTo(forged, 'oidc')
     const sent = new URL(
       (await elsewhere.get(start, { host: 'evil.example', ...FROM_OUR_PAGE })).location!,
     )
     const planted = new URLSearchParams({ code: 'abc', state: sent.searchParams.get('state')! })
-    const answer = await browserOf(t).get(`/auth/sso/callback/oidc?${planted.toString()}`)
+    const answer = await browserOf().get(`/auth/sso/callback/oidc?${planted.toString()}`)
     t.is(answer.status, 400, 'a foreign host is never redirected to')
   },
 )

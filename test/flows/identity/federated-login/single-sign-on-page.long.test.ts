@@ -33,10 +33,9 @@ testCommands(
     t.is(await page.run('sh', 2, env), 'verified')
     const url = await page.run('sh', 3, env)
 
-    const browser = openBrowser(running, t)
+    const browser = openBrowser(running)
     // A link of another site: the confirmation page comes first.
-    const asks = await browser.get(ownPathOf(url))
-    t.is(asks.status, 200)
+    const asks = await browser.get(ownPathOf(url)).gives(200)
     const away = await browser.submit(asks, {}, '/auth/sso/start')
     const onward = dataIn(away.html, 'onward')[0]!
     t.is((await throughHome(fixture, browser, onward, person)).status, 200)

@@ -1,17 +1,14 @@
 /** A tenant does not learn whether an address has an account elsewhere. docs/reference/identity.md, "Accounts and tenant users". */
 import test, { type ExecutionContext } from 'ava'
-import { apiOf, type Json } from '../../../support/api.js'
+import type { Json } from '../../../support/api.js'
 import { mailDomain } from '../../../support/identity/addresses.js'
 import { ownDomain } from '../../../support/identity/squatting.js'
 import { bootstrapped, signIn } from '../../../support/identity/person.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/storage/sql.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
-const running = await sharedService('people')
-const db = running.db.database
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('people')
 
 const USERS = '/api/v1/tenant-users'
 const PASSWORD = 'the password of this tenant'
@@ -26,11 +23,8 @@ async function add(token: string, email: string, password: string | null = PASSW
   const json = password === null ? { email } : { email, password }
   const made = await api.call('POST', USERS, { token, json })
   const id = String(made.body['id'])
-  const events = await sql<{ type: string }>(
-    db,
-    `select type from all_events where data #>> '{resource,id}' = $1 order by sequence`,
-    [id],
-  )
+  const events = await sql<{ type: string }>(running)`
+    select type from all_events where data #>> '{resource,id}' = ${id} order by sequence`
   const { body: read } = await api.get(`${USERS}/${id}`, token)
   return { status: made.status, made: alike(made.body), read: alike(read), events, id }
 }
@@ -93,13 +87,11 @@ test('the owner of a domain gets the same answer for an address with an account'
     (await api.call('POST', USERS, { token: one.token, json })).body['status'],
     'pre_provisioned',
   )
-  await sql(
-    db,
-    `update accounts set email_verified = true, picture = 'https://a.example/a' where email = $1`,
-    [email],
-  )
-  await sql(db, 'delete from verified_domains where tenant_id = $1', [one.tenantId])
-  await sql(db, 'delete from domain_owners where domain = $1', [domain])
+  await sql(running)`
+    update accounts set email_verified = true, picture = 'https://a.example/a'
+    where email = ${email}`
+  await sql(running)`delete from verified_domains where tenant_id = ${one.tenantId}`
+  await sql(running)`delete from domain_owners where domain = ${domain}`
   await ownDomain(api, two, email)
 
   const known = await add(two.token, email)
@@ -117,7 +109,7 @@ test('an invited user with an account that the operator suspended looks like any
   const [one, two] = [await api.workspace(), await api.workspace()]
   const email = `eve@${mailDomain()}`
   await add(one.token, email, null)
-  await sql(db, `update accounts set status = 'suspended' where email = $1`, [email])
+  await sql(running)`update accounts set status = 'suspended' where email = ${email}`
   const known = await add(two.token, email, null)
   const fresh = await add(two.token, `bob@${mailDomain()}`, null)
   t.is(known.made['status'], 'invited')
@@ -135,7 +127,7 @@ test('an operator invite of a reserved name signs in, with or without an account
   const email = `owner.${home.tenantId}@example.org`
   await add(home.token, email, 'the password of another')
   const accept = async (typed: string) => {
-    const browser = openBrowser(running, t)
+    const browser = openBrowser(running)
     const { inviteUrl, tenantSlug } = await bootstrapped(running)
     const page = await browser.get(new URL(inviteUrl).pathname)
     const answer = await browser.submit(page, { email: typed, password: PASSWORD })

@@ -8,7 +8,6 @@ import {
   delegate,
   newFixture,
   ownToken,
-  type Person,
   present,
 } from '../../../support/agents/delegation.js'
 import { sql } from '../../../support/storage/sql.js'
@@ -16,19 +15,13 @@ import { owned as ownedSandbox } from '../../../support/identity/owner.js'
 import { signIn } from '../../../support/identity/person.js'
 import { twoServices } from '../../../support/service/two-services.js'
 
-const { first: api, second, end } = await twoServices()
-const people: Person[] = []
-test.after.always(async () => {
-  for (const { browser } of people) await browser.close()
-  await end()
-})
+const { first: api, second } = await twoServices()
 
 const PATH = '/api/v1/tenant/activate'
 const activate = (at: Api, token: string) => at.post(PATH, token, {})
 
 async function owned(options: { readonly factor?: boolean } = {}) {
   const made = await ownedSandbox(api, options)
-  people.push(made.person)
   return made
 }
 
@@ -50,21 +43,18 @@ test('activation ends everything the bootstrap issued, in every process at once'
   const { made, token } = await owned()
   const fixture: Human = { tenantSlug: made.tenantSlug, email: made.email, password: made.password }
   const lender = await present(api, fixture)
-  people.push(lender)
   const agent = await api.register(made.tenantId)
   const loggedIn = await api.login(agent.key, { agent_id: agent.agentId, tenant_id: made.tenantId })
   const agentToken = String(loggedIn.body['access_token'])
   const delegated = await delegate(api, agentToken, lender, { scope: 'openid vault:list' })
-  const issued = await clientToken(api, made.clientId, made.clientSecret)
-  t.is(issued.status, 200)
+  const issued = await clientToken(api, made.clientId, made.clientSecret).gives(200)
   const serviceToken = String(issued.body['access_token'])
   const introspect = (at: Api, secret: string) =>
     at.form('/oauth/introspect', { token: serviceToken }, basic(made.clientId, secret))
   t.is((await introspect(second, made.clientSecret)).body['active'], true)
   t.is((await second.get('/api/v1/vault/credentials', delegated.token)).status, 200)
 
-  const done = await activate(api, token)
-  t.is(done.status, 200, JSON.stringify(done.body))
+  const done = await activate(api, token).gives(200)
   t.is(done.headers['cache-control'], 'no-store')
   t.like(done.body, { id: made.tenantId, environment: 'production', slug: made.tenantSlug })
   t.is((done.body['retired_fixture_users'] as string[]).length, 1)
@@ -94,7 +84,6 @@ test('activation ends everything the bootstrap issued, in every process at once'
     200,
   )
   const browser = openBrowser(api.at)
-  t.teardown(() => browser.close())
   t.is((await signIn(browser, fixture)).status, 200, 'the form again, not a session')
   t.is((await api.post('/api/v1/sandbox/fixture-users', token, {})).status, 403)
   const users = await api.list('/api/v1/tenant-users?status=removed', token)
@@ -103,14 +92,11 @@ test('activation ends everything the bootstrap issued, in every process at once'
     [true],
   )
 
-  const again = await activate(second, token)
-  t.like(again, { status: 409, body: { error: 'conflict' } })
-  const audit = await sql<{ type: string; data: Json }>(
-    api.at.db.database,
-    `select type, data from audit_events where tenant_id = $1
-     and type in ('tenant.activated', 'tenant_user.removed', 'admin.delegation.revoked') order by type`,
-    [made.tenantId],
-  )
+  await activate(second, token).gives(409, 'conflict')
+  const audit = await sql<{ type: string; data: Json }>(api.at)`
+    select type, data from audit_events where tenant_id = ${made.tenantId}
+    and type in ('tenant.activated', 'tenant_user.removed', 'admin.delegation.revoked')
+    order by type`
   t.deepEqual(
     audit.map(({ type }) => type),
     ['admin.delegation.revoked', 'tenant.activated', 'tenant_user.removed'],
@@ -129,23 +115,15 @@ test('activation is refused to agents, fixture users, one factor and the control
   const users = await api.list('/api/v1/tenant-users', workspace.token)
   const id = String(users.rows.find(({ email }) => email === human.email)?.['id'])
   const json = { roles: ['owner'] }
-  const promoted = await api.call('PATCH', `/api/v1/tenant-users/${id}`, {
-    token: workspace.token,
-    json,
-  })
-  t.is(promoted.status, 200, JSON.stringify(promoted.body))
+  await api.patch(`/api/v1/tenant-users/${id}`, workspace.token, json).gives(200)
   const fixture = await present(api, human)
-  people.push(fixture)
   const fixtureToken = await ownToken(api, workspace, fixture, 'openid tenant:manage users:manage')
-  const refused = await activate(api, fixtureToken)
-  t.is(refused.status, 403, JSON.stringify(refused.body))
-  t.is(refused.body['error'], 'policy_denied')
+  await activate(api, fixtureToken).gives(403, 'policy_denied')
   const still = await api.get('/api/v1/vault/credentials', workspace.token)
   t.is(still.status, 200, 'the token is still good')
 
   const { token } = await owned({ factor: false })
-  const weak = await activate(api, token)
-  t.like(weak, { status: 401, body: { error: 'insufficient_user_authentication' } })
+  const weak = await activate(api, token).gives(401, 'insufficient_user_authentication')
   t.regex(String(weak.headers['www-authenticate']), /acr_values="aal3 aal2"/)
 })
 
@@ -158,11 +136,9 @@ test('of concurrent activations and fixture mints, one activation wins and no fi
   const activations = answers.slice(0, 8).map(({ status }) => status)
   t.deepEqual(activations.toSorted(), [200, ...Array.from({ length: 7 }, () => 409)])
   for (const { status } of answers.slice(8)) t.true([201, 403].includes(status), String(status))
-  const left = await sql(
-    api.at.db.database,
-    `select id from tenant_users where tenant_id = $1 and fixture and status <> 'removed'`,
-    [made.tenantId],
-  )
+  const left = await sql(api.at)`
+    select id from tenant_users where tenant_id = ${made.tenantId} and fixture
+    and status <> 'removed'`
   t.deepEqual(left, [])
   const winner = answers.find(({ status }) => status === 200)
   const [rotated] = (winner?.body['rotated_applications'] ?? []) as Json[]
@@ -171,9 +147,8 @@ test('of concurrent activations and fixture mints, one activation wins and no fi
 
 test('a connection lost at the last step leaves the sandbox unchanged', async (t) => {
   const { made, token } = await owned()
-  const { database } = api.at.db
   t.is((await clientToken(api, made.clientId, made.clientSecret)).status, 200)
-  const run = (text: string) => sql(database, text, [])
+  const run = (text: string) => sql(api.at, text, [])
   await run(`create function test_die() returns trigger language plpgsql as $$
     begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$`)
   await run(`create trigger test_die before insert on revoked_tokens
@@ -183,7 +158,6 @@ test('a connection lost at the last step leaves the sandbox unchanged', async (t
   t.true(died.status >= 500, String(died.status))
   t.is((await clientToken(api, made.clientId, made.clientSecret)).status, 200)
   const browser = openBrowser(api.at)
-  t.teardown(() => browser.close())
   t.is(
     (
       await signIn(
@@ -198,11 +172,8 @@ test('a connection lost at the last step leaves the sandbox unchanged', async (t
     ).status,
     303,
   )
-  const [tenant] = await sql<{ environment: string }>(
-    database,
-    'select environment from tenants where id = $1',
-    [made.tenantId],
-  )
+  const [tenant] = await sql<{ environment: string }>(api.at)`
+    select environment from tenants where id = ${made.tenantId}`
   t.is(tenant?.environment, 'sandbox')
   await run('drop function test_die() cascade')
   t.is((await activate(api, token)).status, 200)

@@ -25,8 +25,6 @@ const WHATS = ['reset-password', 'reset-factors'] as const
 const running = await sharedService('enterprise')
 const mail = await sharedMail()
 const api = apiOf(running)
-const { database } = running.db
-test.after.always(() => api.end())
 
 const idOf = async ({ token }: Workspace, email: string) =>
   String((await api.list(`${USERS}?email=${email}`, token)).rows[0]?.['id'])
@@ -38,9 +36,8 @@ const reset = (token: string, id: string, what: (typeof WHATS)[number]) =>
 async function personWith(t: ExecutionContext, workspace: Workspace, ...roles: string[]) {
   const human = await newFixture(api, workspace)
   const at = `${USERS}/${await idOf(workspace, human.email)}`
-  t.is((await api.call('PATCH', at, { token: workspace.token, json: { roles } })).status, 200)
+  t.is((await api.patch(at, workspace.token, { roles })).status, 200)
   const person = await present(api, human)
-  t.teardown(() => person.browser.close())
   return person
 }
 
@@ -49,7 +46,6 @@ async function scene(t: ExecutionContext) {
   const workspace = await api.workspace()
   const admin = await personWith(t, workspace, 'admin')
   const user = await present(api, fixtureOf(workspace))
-  t.teardown(() => user.browser.close())
   return {
     workspace,
     admin,
@@ -60,31 +56,27 @@ async function scene(t: ExecutionContext) {
 }
 
 /** Where the sign-in page leads with a password. Undefined: the password is wrong. */
-async function enters(t: ExecutionContext, human: Human): Promise<string | undefined> {
-  const browser = openBrowser(running, t)
+async function enters(human: Human): Promise<string | undefined> {
+  const browser = openBrowser(running)
   return (await signIn(browser, human)).location?.split('?')[0]
 }
 
 /** What a reset could change. */
 const stateOf = async ({ email }: Human) =>
   JSON.stringify(
-    await sql(
-      database,
-      `select a.password_hash, a.updated_at,
-         (select count(*) from totp_factors f where f.account_id = a.id) as factors,
-         (select count(*) from recovery_codes c where c.account_id = a.id and c.used_at is null) as codes,
-         (select count(*) from browser_sessions s where s.account_id = a.id and s.ended_at is null) as open
-       from accounts a where a.email = $1`,
-      [email],
-    ),
+    await sql(running)`
+      select a.password_hash, a.updated_at,
+      (select count(*) from totp_factors f where f.account_id = a.id) as factors,
+      (select count(*) from recovery_codes c where c.account_id = a.id
+      and c.used_at is null) as codes,
+      (select count(*) from browser_sessions s where s.account_id = a.id
+      and s.ended_at is null) as open
+      from accounts a where a.email = ${email}`,
   )
 
 const dataOf = async ({ tenantId }: Workspace, type: string) =>
-  sql<{ data: Json }>(
-    database,
-    'select data from all_events where tenant_id = $1 and type = $2 order by sequence',
-    [tenantId, type],
-  )
+  sql<{ data: Json }>(running)`
+    select data from all_events where tenant_id = ${tenantId} and type = ${type} order by sequence`
 
 function refused(t: ExecutionContext, answer: Answer, status: number, error: string, why = '') {
   t.is(answer.status, status, `${why} ${JSON.stringify(answer.body)}`)
@@ -93,20 +85,19 @@ function refused(t: ExecutionContext, answer: Answer, status: number, error: str
 
 /** The user is also one of this other tenant. */
 const join = (workspace: Workspace, { email }: Human, status = 'active', roles: string[] = []) =>
-  sql(
-    database,
-    `insert into tenant_users (tenant_id, id, account_id, sub, status, roles, created_at, updated_at)
-     select $1, gen_random_uuid(), id, gen_random_uuid()::text, $3, $4, now(), now()
-     from accounts where email = $2`,
-    [workspace.tenantId, email, status, roles],
-  )
+  sql(running)`
+    insert into tenant_users (tenant_id, id, account_id, sub, status, roles, created_at,
+    updated_at)
+    select ${workspace.tenantId}, gen_random_uuid(), id, gen_random_uuid()::text, ${status},
+    ${roles}, now(), now()
+    from accounts where email = ${email}`
 
 test('a reset password stops working at once, sessions end, and a link in a mail sets a new one', async (t) => {
   const { workspace, user, token, id } = await scene(t)
   const own = await ownToken(api, workspace, user, 'openid')
   const { token: delegated } = await delegate(api, workspace.token, user)
   t.is((await reset(token, id, 'reset-password')).status, 202)
-  t.is(await enters(t, user.human), undefined)
+  t.is(await enters(user.human), undefined)
   t.is((await user.browser.get('/auth/account')).status, 303)
   t.is((await api.get('/userinfo', own)).status, 401)
   t.is((await api.get('/userinfo', delegated)).status, 401)
@@ -115,12 +106,12 @@ test('a reset password stops working at once, sessions end, and a link in a mail
 
   // A second reset replaces the link.
   t.is((await reset(token, id, 'reset-password')).status, 202)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   t.is((await browser.get(path)).status, 410)
   const second = await mail.letterTo(user.human.email, /administrator .* reset your password/, 1)
   const page = await browser.get(pathIn(second, '/auth/password/reset/'))
   t.is((await browser.submit(page, { password: NEW })).status, 200)
-  t.is(await enters(t, { ...user.human, password: NEW }), '/auth/mfa', 'the factors stay')
+  t.is(await enters({ ...user.human, password: NEW }), '/auth/mfa', 'the factors stay')
   const events = await dataOf(workspace, 'admin.user.password_reset')
   t.is(events.length, 2)
   t.like(events[0]!.data, { email: user.human.email, resource: { type: 'tenant_user', id } })
@@ -128,14 +119,13 @@ test('a reset password stops working at once, sessions end, and a link in a mail
 
 test('after a reset of the factors the next sign-in has the password only and enrols new ones', async (t) => {
   const { workspace, user, token, id } = await scene(t)
-  t.is(await enters(t, user.human), '/auth/mfa')
+  t.is(await enters(user.human), '/auth/mfa')
   t.is((await reset(token, id, 'reset-factors')).status, 202)
   t.is((await user.browser.get('/auth/account')).status, 303)
   const letter = await mail.letterTo(user.human.email, /removed your passkeys/)
   t.false(letter.text.includes('/auth/password/reset/'), 'the password is left')
-  t.is(await enters(t, user.human), '/auth/account')
+  t.is(await enters(user.human), '/auth/account')
   const again = await present(api, user.human)
-  t.teardown(() => again.browser.close())
   t.is(again.recoveryCodes.length, 10)
   const [event] = await dataOf(workspace, 'admin.user.factors_reset')
   t.like(event!.data, { email: user.human.email, passkeys: 0, authenticators: 1 })
@@ -143,15 +133,13 @@ test('after a reset of the factors the next sign-in has the password only and en
 
 test('a reset of the factors leaves a way in: where none is left the message sets a password', async (t) => {
   const { user, token, id } = await scene(t)
-  await sql(database, 'update accounts set password_hash = null where email = $1', [
-    user.human.email,
-  ])
+  await sql(running)`update accounts set password_hash = null where email = ${user.human.email}`
   t.is((await reset(token, id, 'reset-factors')).status, 202)
   const letter = await mail.letterTo(user.human.email, /removed your passkeys/)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const page = await browser.get(pathIn(letter, '/auth/password/reset/'))
   t.is((await browser.submit(page, { password: NEW })).status, 200)
-  t.is(await enters(t, { ...user.human, password: NEW }), '/auth/account')
+  t.is(await enters({ ...user.human, password: NEW }), '/auth/account')
 })
 
 test('only an administrator of the tenant with fresh factors resets, and never an owner', async (t) => {
@@ -163,12 +151,9 @@ test('only an administrator of the tenant with fresh factors resets, and never a
     scope: 'openid users:manage',
   })
   const stranger = await scene(t)
-  await sql(
-    database,
-    `update browser_sessions set auth_time = auth_time - interval '6 minutes'
-     where account_id = (select id from accounts where email = $1)`,
-    [admin.human.email],
-  )
+  await sql(running)`
+    update browser_sessions set auth_time = auth_time - interval '6 minutes'
+    where account_id = (select id from accounts where email = ${admin.human.email})`
   const stale = await ownToken(api, workspace, admin, 'openid users:manage')
   const before = [await stateOf(user.human), await stateOf(owner.human)]
   for (const what of WHATS) {
@@ -227,13 +212,11 @@ test('an account that reaches elsewhere is not reset: nothing changes and the pe
   )
   t.is(await stateOf(user.human), before)
   t.is((await user.browser.get('/auth/account')).status, 200)
-  t.is(await enters(t, user.human), '/auth/mfa')
+  t.is(await enters(user.human), '/auth/mfa')
   // A suspension there may be lifted.
-  await sql(
-    database,
-    `update tenant_users set status = 'suspended', suspended_from = 'active' where tenant_id = $1`,
-    [other.tenantId],
-  )
+  await sql(running)`
+    update tenant_users set status = 'suspended', suspended_from = 'active'
+    where tenant_id = ${other.tenantId}`
   refused(t, await reset(token, id, 'reset-factors'), 409, 'account_shared')
 })
 
@@ -247,27 +230,21 @@ test('an invitation elsewhere that the person has not accepted blocks no reset',
 test('within the organization a verified domain is needed, and sessions of the other tenant stay', async (t) => {
   const { workspace, user, token, id } = await scene(t)
   const sister = await api.workspace()
-  await sql(database, 'update tenants set organization_id = $1 where id = $2', [
-    workspace.organizationId,
-    sister.tenantId,
-  ])
+  await sql(running)`
+    update tenants set organization_id = ${workspace.organizationId} where id = ${sister.tenantId}`
   await join(sister, user.human)
   const there: Human = { ...user.human, tenantSlug: String(sister.body['tenant_slug']) }
   refused(t, await reset(token, id, 'reset-factors'), 409, 'account_shared')
   await ownDomain(api, workspace, user.human.email)
 
   const owns = 'update tenant_users set roles = $3 where tenant_id = $1 and account_id = $2'
-  const [account] = await sql<{ id: string }>(
-    database,
-    'select id from accounts where email = $1',
-    [user.human.email],
-  )
-  await sql(database, owns, [sister.tenantId, account!.id, ['owner']])
+  const [account] = await sql<{ id: string }>(running)`
+    select id from accounts where email = ${user.human.email}`
+  await sql(running, owns, [sister.tenantId, account!.id, ['owner']])
   refused(t, await reset(token, id, 'reset-factors'), 403, 'forbidden', 'an owner of the sister')
-  await sql(database, owns, [sister.tenantId, account!.id, []])
+  await sql(running, owns, [sister.tenantId, account!.id, []])
 
   const elsewhere: Pick<Person, 'browser'> = { browser: openBrowser(running) }
-  t.teardown(() => elsewhere.browser.close())
   const challenge = await elsewhere.browser.follow(await signIn(elsewhere.browser, there))
   const [code = ''] = user.recoveryCodes
   await elsewhere.browser.submit(challenge, { code })
@@ -275,7 +252,7 @@ test('within the organization a verified domain is needed, and sessions of the o
   for (const what of WHATS) t.is((await reset(token, id, what)).status, 202)
   t.is((await user.browser.get('/auth/account')).status, 303)
   t.is((await elsewhere.browser.get('/auth/account')).status, 200)
-  t.is(await enters(t, there), undefined, 'the account has one password')
+  t.is(await enters(there), undefined, 'the account has one password')
 })
 
 test('a user whom a directory provisioned gets the link of a first password', async (t) => {
@@ -285,9 +262,9 @@ test('a user whom a directory provisioned gets the link of a first password', as
   await directory.create(email)
   t.is((await reset(token, await idOf(workspace, email), 'reset-password')).status, 202)
   const letter = await mail.letterTo(email, /reset your password/)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const page = await browser.get(pathIn(letter, '/auth/password/reset/'))
   t.is((await browser.submit(page, { password: NEW })).status, 200)
   const tenantSlug = String(workspace.body['tenant_slug'])
-  t.is(await enters(t, { tenantSlug, email, password: NEW }), '/auth/account')
+  t.is(await enters({ tenantSlug, email, password: NEW }), '/auth/account')
 })

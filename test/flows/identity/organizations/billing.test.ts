@@ -1,21 +1,15 @@
 /** Plans of organizations: features, ceilings, and suspension for non-payment. */
 import test from 'ava'
-import type { Api, Json } from '../../../support/api.js'
+import { expected, type Json } from '../../../support/api.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
 import { sharedTwo } from '../../../support/service/two-services.js'
 
-const { first: api, second: elsewhere, end } = await sharedTwo()
-test.after.always(end)
+const { first: api, second: elsewhere } = await sharedTwo()
 
 const PLANS = '/api/v1/billing/plans'
 const billingOf = (organizationId: string) => `/api/v1/organizations/${organizationId}/billing`
 
-async function expected(status: number, answer: ReturnType<Api['get']>): Promise<Json> {
-  const { status: found, body } = await answer
-  if (found !== status) throw new Error(`${found}: ${JSON.stringify(body)}`)
-  return body
-}
-const put = (path: string, token: string, json: Json) => api.call('PUT', path, { token, json })
+const put = (path: string, token: string, json: Json) => api.put(path, token, json)
 async function plan(token: string, json: Json): Promise<string> {
   const body = { name: `Plan ${crypto.randomUUID()}`, features: [], ...json }
   return String((await expected(201, api.post(PLANS, token, body)))['id'])
@@ -50,9 +44,9 @@ test('a plan decides the features of an organization, in every process', async (
   const replaced = { name: `A new name ${id}`, features: ['api_keys', 'webhooks'] }
   await expected(200, put(`${PLANS}/${id}`, ops, replaced))
   for (const at of [api, elsewhere]) t.true(await becomes(200, () => hooks(at)))
-  t.is((await api.call('DELETE', `${PLANS}/${id}`, { token: ops })).status, 409)
+  t.is((await api.delete(`${PLANS}/${id}`, ops)).status, 409)
   await expected(200, put(billingOf(organizationId), ops, { plan_id: null }))
-  t.is((await api.call('DELETE', `${PLANS}/${id}`, { token: ops })).status, 204)
+  t.is((await api.delete(`${PLANS}/${id}`, ops)).status, 204)
   t.is((await api.get(`${PLANS}/${id}`, ops)).status, 404)
 })
 
@@ -88,8 +82,7 @@ test('a plan lowers the limits of an organization and never raises them', async 
   )
   t.like(policy, { max_tenants: 1, max_members: 1_000 })
   const tenants = `/api/v1/control-plane/organizations/${organizationId}/tenants`
-  const full = await api.post(tenants, operator, { name: 'Second' })
-  t.is(full.status, 403)
+  const full = await api.post(tenants, operator, { name: 'Second' }).gives(403)
   t.regex(String(full.body['detail']), /limit of 1 environments/)
 })
 

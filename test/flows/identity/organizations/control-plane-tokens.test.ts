@@ -1,12 +1,9 @@
 /** The control plane is one tenant for all workspaces: only operators configure it. */
 import test from 'ava'
-import { apiOf } from '../../../support/api.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
-const running = await sharedService('enterprise')
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api } = await sharedApi('enterprise')
 
 const PROVIDERS = '/api/v1/sso/providers'
 const POLICIES = '/api/v1/access-policies'
@@ -24,8 +21,7 @@ const REFUSED = { error: 'forbidden', reason: 'control_plane_token' }
 
 test('a workspace cannot configure the sign-in of the control plane', async (t) => {
   const deployment = await operatorOfDeployment(api)
-  const provider = await api.post(PROVIDERS, deployment.token, PROVIDER)
-  t.is(provider.status, 201, JSON.stringify(provider.body))
+  const provider = await api.post(PROVIDERS, deployment.token, PROVIDER).gives(201)
   const id = String(provider.body['id'])
   const { operator: stranger } = await api.workspace('Stranger')
 
@@ -60,8 +56,7 @@ test('an operator of the deployment configures the control plane, and reaches no
     grant_types: ['client_credentials'],
     scopes: [],
   })
-  t.is(made.status, 201, JSON.stringify(made.body))
-  const answer = await api.get('/api/v1/vault/credentials', token)
-  t.is(answer.status, 403)
+  t.is(made.status, 201)
+  const answer = await api.get('/api/v1/vault/credentials', token).gives(403)
   t.like(answer.body, REFUSED)
 })

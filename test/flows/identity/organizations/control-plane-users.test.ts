@@ -1,6 +1,6 @@
 /** Users on the control-plane routes, with tokens that an application got from their sign-in. */
 import test, { type ExecutionContext } from 'ava'
-import { apiOf, claimsOf, type Json } from '../../../support/api.js'
+import { claimsOf, type Json } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import {
   ask,
@@ -9,32 +9,23 @@ import {
   delegate,
   newFixture,
   ownToken,
-  type Person,
   poll,
   present,
 } from '../../../support/agents/delegation.js'
 import { sql } from '../../../support/storage/sql.js'
 import { owned } from '../../../support/identity/owner.js'
 import { signIn } from '../../../support/identity/person.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
 const PATH = '/api/v1/control-plane/organizations'
 const EVERYTHING = 'openid org:read org:create tenant:manage'
-const running = await sharedService('plain')
-const api = apiOf(running)
-const people: Person[] = []
-test.after.always(async () => {
-  for (const { browser } of people) await browser.close()
-  await api.close()
-  await running.end()
-})
+const { api, running } = await sharedApi('plain')
 
 const tenantsOf = (organizationId: unknown) => `${PATH}/${String(organizationId)}/tenants`
 const tokenOf = (organizationId: unknown) => `${PATH}/${String(organizationId)}/token`
 
 async function owner(scope = EVERYTHING) {
   const made = await owned(api, { factor: false, scope })
-  people.push(made.person)
   const organizationId = String(claimsOf(made.token)['organization_id'])
   return { ...made, organizationId, tenantId: made.made.tenantId }
 }
@@ -46,12 +37,10 @@ async function idsOf(token: string): Promise<unknown[]> {
 /** Sets the role of a token's user in an organization directly in the database. */
 async function setRole(organizationId: string, token: string, role: string): Promise<void> {
   const { sub, tenant_id: tenantId } = claimsOf(token)
-  await sql(
-    running.db.database,
-    `update organization_members set role = $1 where organization_id = $2
-     and member_id = (select account_id from tenant_users where tenant_id = $3 and sub = $4)`,
-    [role, organizationId, tenantId, sub],
-  )
+  await sql(running)`
+    update organization_members set role = ${role} where organization_id = ${organizationId}
+    and member_id = (select account_id from tenant_users where tenant_id = ${tenantId}
+    and sub = ${sub})`
 }
 
 function refused(t: ExecutionContext, { status, body }: { status: number; body: Json }, what = '') {
@@ -71,8 +60,7 @@ test('an owner reads the organization, creates an environment, and becomes its f
 
   const key = { 'idempotency-key': 'by-a-person' }
   const json = { name: 'Live', environment: 'production' }
-  const created = await api.post(tenantsOf(organizationId), token, json, key)
-  t.is(created.status, 201, JSON.stringify(created.body))
+  const created = await api.post(tenantsOf(organizationId), token, json, key).gives(201)
   const { id, slug } = created.body
   t.like(created.body, { organization_id: organizationId, environment: 'production' })
   const again = await api.post(tenantsOf(organizationId), token, json, key)
@@ -83,17 +71,13 @@ test('an owner reads the organization, creates an environment, and becomes its f
   const browser = openBrowser(running)
   const human = { ...person.human, tenantSlug: String(slug) }
   t.is((await signIn(browser, human)).status, 303)
-  people.push({ ...person, browser, human })
   const there = await ownToken(api, { tenantId: String(id) }, { browser, human }, EVERYTHING)
   t.like(claimsOf(there), { tenant_id: id, organization_id: organizationId, subject_type: 'human' })
   t.not(claimsOf(there)['sub'], claimsOf(token)['sub'])
   t.is((await api.get('/api/v1/tenant/settings', there)).status, 200)
 
-  const audit = await sql<{ type: string; subject: Json }>(
-    running.db.database,
-    'select type, subject from audit_events where tenant_id = $1 order by sequence limit 3',
-    [id],
-  )
+  const audit = await sql<{ type: string; subject: Json }>(running)`
+    select type, subject from audit_events where tenant_id = ${id} order by sequence limit 3`
   t.deepEqual(
     audit.map(({ type }) => type),
     ['org.created', 'org.tenant.created', 'admin.user.created'],
@@ -123,13 +107,8 @@ test('a user of the tenant without a role in the organization reads it as a memb
   const users = await api.list('/api/v1/tenant-users', workspace.token)
   const id = String(users.rows.find(({ email }) => email === human.email)?.['id'])
   // A tenant owner has the scopes, but no role in the organization.
-  const promoted = await api.call('PATCH', `/api/v1/tenant-users/${id}`, {
-    token: workspace.token,
-    json: { roles: ['owner'] },
-  })
-  t.is(promoted.status, 200)
+  await api.patch(`/api/v1/tenant-users/${id}`, workspace.token, { roles: ['owner'] }).gives(200)
   const person = await present(api, human)
-  people.push(person)
   const token = await ownToken(api, workspace, person, EVERYTHING)
   const { rows } = await api.list(PATH, token)
   t.deepEqual(
@@ -145,27 +124,21 @@ test('a user of the tenant without a role in the organization reads it as a memb
 
 test('an organization created by a user is theirs, and other tenants get no event', async (t) => {
   const { token, organizationId, tenantId, person } = await owner()
-  const created = await api.post(PATH, token, { name: 'Second venture' })
-  t.is(created.status, 201, JSON.stringify(created.body))
+  const created = await api.post(PATH, token, { name: 'Second venture' }).gives(201)
   t.like(created.body, { role: 'owner', status: 'active' })
   const second = String(created.body['id'])
   t.deepEqual(await idsOf(token), [second, organizationId])
 
   // The event names the user by the subject of this tenant.
-  const [added] = await sql<{ data: Json }>(
-    running.db.database,
-    `select data from all_events where tenant_id = $1 and type = 'org.member.added'
-     and data #>> '{resource,id}' = $2`,
-    [tenantId, second],
-  )
+  const [added] = await sql<{ data: Json }>(running)`
+    select data from all_events where tenant_id = ${tenantId} and type = 'org.member.added'
+    and data #>> '{resource,id}' = ${second}`
   t.deepEqual(added?.data['member'], { type: 'human', id: claimsOf(token)['sub'] })
 
-  const tenant = await api.post(tenantsOf(second), token, { name: 'Venture' })
-  t.is(tenant.status, 201, JSON.stringify(tenant.body))
+  const tenant = await api.post(tenantsOf(second), token, { name: 'Venture' }).gives(201)
   const browser = openBrowser(running)
   const human = { ...person.human, tenantSlug: String(tenant.body['slug']) }
   t.is((await signIn(browser, human)).status, 303)
-  people.push({ ...person, browser, human })
   const there = await ownToken(
     api,
     { tenantId: String(tenant.body['id']) },
@@ -191,8 +164,7 @@ test('another organization is not found for a user', async (t) => {
 test("a user's organization token has fewer scopes, expires earlier, and is for the control plane only", async (t) => {
   const { token, organizationId, tenantId } = await owner()
   const second = String((await api.post(PATH, token, { name: 'Other one' })).body['id'])
-  const issued = await api.post(tokenOf(second), token)
-  t.is(issued.status, 200, JSON.stringify(issued.body))
+  const issued = await api.post(tokenOf(second), token).gives(200)
   t.is(issued.headers['cache-control'], 'no-store')
   const bound = String(issued.body['access_token'])
   t.like(issued.body, {
@@ -218,11 +190,8 @@ test("a user's organization token has fewer scopes, expires earlier, and is for 
   t.deepEqual(await idsOf(String(own403.body['access_token'])), [organizationId])
 
   // It ends with its session.
-  await sql(
-    running.db.database,
-    'update sessions set ended_at = now() where tenant_id = $1 and id = $2',
-    [tenantId, own['sid']],
-  )
+  await sql(running)`
+    update sessions set ended_at = now() where tenant_id = ${tenantId} and id = ${own['sid']}`
   await until(async () => (await api.get(PATH, bound)).status === 401)
   t.is((await api.get(PATH, bound)).status, 401)
 })
@@ -233,12 +202,10 @@ test('switching is for agents, and a delegated token changes nothing', async (t)
 
   const workspace = await api.workspace()
   const lender = await present(api, fixtureOf(workspace))
-  people.push(lender)
   const delegated = await delegate(api, workspace.token, lender, { scope: 'openid org:read' })
   t.deepEqual(await idsOf(delegated.token), [workspace.organizationId])
   refused(t, await api.post(tokenOf(workspace.organizationId), delegated.token))
   const { made, person, token: own } = await owned(api)
-  people.push(person)
   const agent = await api.register(made.tenantId)
   const login = await api.login(agent.key, { agent_id: agent.agentId, tenant_id: made.tenantId })
   const direct = String(login.body['access_token'])
@@ -259,7 +226,7 @@ test('an application token is not an operator token', async (t) => {
     grant_types: ['client_credentials'],
     scopes: ['org:read'],
   })
-  t.is(made.status, 201, JSON.stringify(made.body))
+  t.is(made.status, 201)
   const { client_id: id, client_secret: secret } = made.body
   const basic = Buffer.from(`${String(id)}:${String(secret)}`).toString('base64')
   const fields = { grant_type: 'client_credentials', scope: 'org:read' }
@@ -270,16 +237,11 @@ test('an application token is not an operator token', async (t) => {
 
 test('a user suspended in the tenant has no access to its organization', async (t) => {
   const { token, organizationId, tenantId } = await owner()
-  const [user] = await sql<{ id: string }>(
-    running.db.database,
-    'select id from tenant_users where tenant_id = $1 and sub = $2',
-    [tenantId, claimsOf(token)['sub']],
-  )
-  await sql(
-    running.db.database,
-    "update tenant_users set status = 'suspended' where tenant_id = $1 and id = $2",
-    [tenantId, user?.id],
-  )
+  const [user] = await sql<{ id: string }>(running)`
+    select id from tenant_users where tenant_id = ${tenantId} and sub = ${claimsOf(token)['sub']}`
+  await sql(running)`
+    update tenant_users set status = 'suspended' where tenant_id = ${tenantId}
+    and id = ${user?.id}`
   const seen = await api.get(tenantsOf(organizationId), token)
   t.true([401, 404].includes(seen.status), String(seen.status))
 })

@@ -3,12 +3,10 @@ import test from 'ava'
 import { CONTROL_PLANE_OWNER_SCOPES, TENANT_SCOPES } from '../../../../actors/domain/scopes.js'
 import { apiOf, claimsOf, type Json } from '../../../support/api.js'
 import { sql } from '../../../support/storage/sql.js'
-import { sharedService, TRANSPORTS } from '../../../support/service.js'
+import { sharedApi, sharedService, TRANSPORTS } from '../../../support/service.js'
 
 const PATH = '/api/v1/control-plane/organizations'
-const running = await sharedService('plain')
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('plain')
 
 const tenantsOf = (organizationId: unknown) => `${PATH}/${String(organizationId)}/tenants`
 
@@ -17,12 +15,10 @@ for (const transport of TRANSPORTS) {
     const other = transport === 'plain_http' ? running : await sharedService('plain', { transport })
     const api = apiOf(other)
     t.teardown(async () => {
-      await api.close()
       if (other !== running) await other.end()
     })
     const { operator, agentId, controlPlane } = await api.workspace()
-    const created = await api.post(PATH, operator, { name: 'Zwei GmbH', slug: 'zwei' })
-    t.is(created.status, 201)
+    const created = await api.post(PATH, operator, { name: 'Zwei GmbH', slug: 'zwei' }).gives(201)
     const { id, created_at } = created.body
     t.deepEqual(created.body, {
       id,
@@ -53,8 +49,7 @@ for (const transport of TRANSPORTS) {
     })
     t.deepEqual((await api.get(tenantsOf(id), operator)).body, [tenant.body] as unknown as Json)
 
-    const bound = await api.post(`${PATH}/${String(id)}/token`, operator)
-    t.is(bound.status, 200)
+    const bound = await api.post(`${PATH}/${String(id)}/token`, operator).gives(200)
     t.is(bound.headers['cache-control'], 'no-store')
     const scope = CONTROL_PLANE_OWNER_SCOPES.filter((one) => one !== 'org:create').join(' ')
     t.deepEqual(bound.body, {
@@ -87,8 +82,7 @@ for (const transport of TRANSPORTS) {
     })
     const token = String(switched.body['access_token'])
     t.like(claimsOf(token), { sub: agentId, tenant_id: tenant.body['id'], subject_type: 'agent' })
-    const application = await api.post('/api/v1/applications', token, { name: 'First' })
-    t.is(application.status, 201)
+    const application = await api.post('/api/v1/applications', token, { name: 'First' }).gives(201)
     t.is(application.body['tenant_id'], tenant.body['id'])
   })
 }
@@ -165,20 +159,16 @@ test('only owners create environments; a member gets the scopes of its role', as
   const owner = await api.workspace()
   const other = await api.workspace()
   const join = (role: string) =>
-    sql(
-      running.db.database,
-      `insert into organization_members (organization_id, member_type, member_id, role, created_at)
-       values ($1, 'agent', $2, $3, now())
-       on conflict (organization_id, member_type, member_id) do update set role = excluded.role`,
-      [owner.organizationId, other.agentId, role],
-    )
+    sql(running)`
+      insert into organization_members (organization_id, member_type, member_id, role, created_at)
+      values (${owner.organizationId}, 'agent', ${other.agentId}, ${role}, now())
+      on conflict (organization_id, member_type, member_id) do update set role = excluded.role`
   for (const [role, scope] of [
     ['member', 'org:read'],
     ['admin', 'org:read org:manage'],
   ]) {
     await join(String(role))
-    const created = await api.post(tenantsOf(owner.organizationId), other.operator, { name: 'No' })
-    t.is(created.status, 403)
+    await api.post(tenantsOf(owner.organizationId), other.operator, { name: 'No' }).gives(403)
     const bound = await api.post(`${PATH}/${owner.organizationId}/token`, other.operator)
     t.is(bound.body['scope'], scope)
     const at = `${tenantsOf(owner.organizationId)}/${owner.tenantId}/switch`
@@ -244,23 +234,19 @@ test('a new environment admits agents when it is a sandbox, and not when it is p
 test('a switched tenant token ends with the key of the login it came from', async (t) => {
   const { operator, organizationId, tenantId, key } = await api.workspace()
   const switched = await api.post(`${tenantsOf(organizationId)}/${tenantId}/switch`, operator)
-  const [session] = await sql<{ key: string }>(
-    running.db.database,
-    'select key_fingerprint as key from sessions where id = $1',
-    [claimsOf(switched.body['access_token'])['sid']],
-  )
+  const [session] = await sql<{ key: string }>(running)`
+    select key_fingerprint as key from sessions
+    where id = ${claimsOf(switched.body['access_token'])['sid']}`
   t.is(session?.key, key.fingerprint)
 })
 
 test('the event of a new organization is in its tenant of origin, once, with its creator', async (t) => {
   const { operator, agentId, controlPlane } = await api.workspace()
   const { body } = await api.post(PATH, operator, { name: 'Told' }, { 'x-request-id': 'told-1' })
-  const events = await sql<{ type: string; data: Json }>(
-    running.db.database,
-    `select type, data from all_events where tenant_id = $1 and data #>> '{resource,id}' = $2
-     order by sequence`,
-    [controlPlane, body['id']],
-  )
+  const events = await sql<{ type: string; data: Json }>(running)`
+    select type, data from all_events where tenant_id = ${controlPlane}
+    and data #>> '{resource,id}' = ${body['id']}
+    order by sequence`
   t.deepEqual(
     events.map(({ type }) => type),
     ['org.created', 'org.member.added'],

@@ -5,7 +5,7 @@
 import * as oidc from 'openid-client'
 import test from 'ava'
 import { delegate, newFixture, present } from '../../../support/agents/delegation.js'
-import { type Answer, apiOf, type Json } from '../../../support/api.js'
+import type { Answer, Json } from '../../../support/api.js'
 import { openDirectory, SCIM_GROUP, SCIM_PATCH } from '../../../support/identity/directory.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
 import {
@@ -21,11 +21,10 @@ import {
   requestCredential,
   statusOf,
 } from '../../../support/oauth/wallet.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 import { until } from '../../../support/service/watch.js'
 
-const running = await sharedService('enterprise')
-const api = apiOf(running)
+const { api, running } = await sharedApi('enterprise')
 const tenant = await issuingTenant(api)
 const { token } = tenant
 const directory = await openDirectory(api, {}, tenant)

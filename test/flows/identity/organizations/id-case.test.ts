@@ -1,12 +1,10 @@
 /** A UUID is one id in any case (RFC 9562 section 4), wherever a client may write one. */
 import { setTimeout as wait } from 'node:timers/promises'
 import test from 'ava'
-import { apiOf, type Json } from '../../../support/api.js'
-import { sharedService } from '../../../support/service.js'
+import type { Json } from '../../../support/api.js'
+import { sharedApi } from '../../../support/service.js'
 
-const running = await sharedService('commerce')
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('commerce')
 
 const upper = (id: unknown) => String(id).toUpperCase()
 const basic = (id: unknown, secret: unknown) => ({
@@ -79,11 +77,11 @@ test('in JSON bodies', async (t) => {
     { grantee_type: 'agent', grantee_id: upper(agentId), capabilities: ['use'] },
   )
   t.like(grant, { status: 201, body: { grantee_id: agentId } })
-  const sso = await api.post('/auth/check-sso', undefined, {
+  const answer = await api.post('/auth/check-sso', undefined, {
     email: 'someone@example.com',
     tenant_id: upper(tenantId),
   })
-  t.is(sso.status, 200)
+  t.is(answer.status, 200)
 })
 
 test('in forms, in Basic credentials and in queries', async (t) => {
@@ -110,9 +108,10 @@ test('in forms, in Basic credentials and in queries', async (t) => {
 
   const name = `redirect-${upper(tenantId)}`
   const redirect = `https://app.example/${name}`
-  await api.call('PUT', `/api/v1/applications/${String(body['application_id'])}`, {
-    token,
-    json: { name: 'Shop', redirect_uris: [redirect], client_type: 'public' },
+  await api.put(`/api/v1/applications/${String(body['application_id'])}`, token, {
+    name: 'Shop',
+    redirect_uris: [redirect],
+    client_type: 'public',
   })
   // The state looks like an id but is opaque: it is returned unchanged.
   const state = upper(tenantId)
@@ -126,8 +125,7 @@ test('in forms, in Basic credentials and in queries', async (t) => {
     prompt: 'none',
     state,
   })
-  const authorized = await api.get(`/oauth/authorize?${parameters}`)
-  t.is(authorized.status, 302, JSON.stringify(authorized.body))
+  const authorized = await api.get(`/oauth/authorize?${parameters}`).gives(302)
   const back = new URL(String(authorized.headers['location']))
   t.is(back.pathname, `/${name}`)
   t.is(back.searchParams.get('error'), 'login_required')
@@ -148,21 +146,20 @@ test('in forms, in Basic credentials and in queries', async (t) => {
 
 test('of a dynamically registered client', async (t) => {
   const { token, tenantId } = await api.workspace()
-  const made = await api.post('/api/v1/oauth/registration-tokens', token, {})
-  t.is(made.status, 201, JSON.stringify(made.body))
+  const made = await api.post('/api/v1/oauth/registration-tokens', token, {}).gives(201)
   const metadata = { redirect_uris: ['https://app.example/back'], client_name: 'Registered' }
   const registered = await api.post('/oauth/register', String(made.body['token']), {
     ...metadata,
     tenant: upper(tenantId),
   })
-  t.is(registered.status, 201, JSON.stringify(registered.body))
+  t.is(registered.status, 201)
   const path = `/oauth/register/${upper(registered.body['client_id'])}`
   const manager = String(registered.body['registration_access_token'])
   t.is((await api.get(path, manager)).status, 200)
-  const replaced = await api.call('PUT', path, {
-    token: manager,
-    json: { ...metadata, client_id: upper(registered.body['client_id']) },
+  const replaced = await api.put(path, manager, {
+    ...metadata,
+    client_id: upper(registered.body['client_id']),
   })
-  t.is(replaced.status, 200, JSON.stringify(replaced.body))
+  t.is(replaced.status, 200)
   t.is(replaced.body['client_id'], registered.body['client_id'])
 })

@@ -1,5 +1,5 @@
 /** Invitations of users and operators. What a tenant sees of an account before its user has signed in. docs/reference/identity.md, "Users of a tenant". */
-import test, { type ExecutionContext } from 'ava'
+import test from 'ava'
 import { apiOf } from '../../../support/api.js'
 import { type TestBrowser, openBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/storage/sql.js'
@@ -12,40 +12,31 @@ import { ownerHome } from '../../../support/identity/owner.js'
 
 const running = await sharedService('people')
 const mail = await sharedMail()
-const db = running.db.database
-test.after.always(() => running.end())
 
 const USERS = '/api/v1/tenant-users'
 const NOTHING = { display_name: '', email_verified: false }
 
 /** A service that sends invitations, and a browser to open them. */
-async function inviting(t: ExecutionContext) {
+async function inviting() {
   const api = apiOf(running)
   const browser = openBrowser(running)
-  t.teardown(async () => {
-    await browser.close()
-    await api.close()
-  })
   return { mail, running, api, browser, ada: `ada@${mailDomain()}` }
 }
 
 test('an invited user has no name until accepting', async (t) => {
-  const { mail, running, api, browser, ada } = await inviting(t)
+  const { mail, running, api, browser, ada } = await inviting()
   const home = await api.workspace()
   await ownDomain(api, home, ada)
   const json = { email: ada, password: 'the password of ada', display_name: 'Ada Lovelace' }
   t.is((await api.call('POST', USERS, { token: home.token, json })).status, 201)
-  await sql(running.db.database, 'update accounts set email_verified = true where email = $1', [
-    ada,
-  ])
+  await sql(running)`update accounts set email_verified = true where email = ${ada}`
 
   const { token } = await api.workspace()
   const made = await api.call('POST', USERS, { token, json: { email: ada } })
   t.like(made.body, { status: 'invited', ...NOTHING })
   const user = `${USERS}/${String(made.body['id'])}`
   t.like((await api.get(user, token)).body, NOTHING)
-  const patch = (name: string | null) =>
-    api.call('PATCH', user, { token, json: { display_name: name } })
+  const patch = (name: string | null) => api.patch(user, token, { display_name: name })
   t.is((await patch('Our Ada')).body['display_name'], 'Our Ada')
   t.like((await patch(null)).body, NOTHING)
   t.like((await api.post(`${user}/suspend`, token)).body, NOTHING)
@@ -55,7 +46,7 @@ test('an invited user has no name until accepting', async (t) => {
     rows.map(({ display_name: name }) => name),
     [''],
   )
-  t.is((await api.call('DELETE', user, { token })).status, 204)
+  t.is((await api.delete(user, token)).status, 204)
   const removed = await api.list(`${USERS}?status=removed`, token)
   t.like(removed.rows[0]!, NOTHING)
 
@@ -67,7 +58,7 @@ test('an invited user has no name until accepting', async (t) => {
 })
 
 test('a typed name cannot change the direction of other text', async (t) => {
-  const { mail, api, browser, ada } = await inviting(t)
+  const { mail, api, browser, ada } = await inviting()
   const { token } = await api.workspace()
   const made = await api.call('POST', USERS, { token, json: { email: ada } })
   const path = pathIn(await mail.letterTo(ada), '/auth/invitations/')
@@ -83,12 +74,9 @@ test('a typed name cannot change the direction of other text', async (t) => {
 const OLD = 'the old password of ada'
 const NEW = 'the new password of ada'
 
-async function harbour(t: ExecutionContext) {
+async function harbour() {
   const ada = `ada@${mailDomain()}`
   const api = apiOf(running)
-  t.teardown(async () => {
-    await api.close()
-  })
   const workspace = await api.workspace()
   const { token, body } = workspace
   await ownDomain(api, workspace, ada)
@@ -101,7 +89,7 @@ async function harbour(t: ExecutionContext) {
     tenantId: workspace.tenantId,
     database: running.db.database,
     browser() {
-      const opened = openBrowser(running, t)
+      const opened = openBrowser(running)
       return opened
     },
     create: (json: Record<string, string>) => api.call('POST', USERS, { token, json }),
@@ -110,7 +98,7 @@ async function harbour(t: ExecutionContext) {
 }
 
 test.serial('accepting an invitation drops the sign-in methods a squatter set', async (t) => {
-  const at = await harbour(t)
+  const at = await harbour()
   // Anybody with a tenant can create an account for any address.
   await at.create({ email: at.ada, password: OLD })
   const squatter = at.browser()
@@ -133,36 +121,27 @@ test.serial('accepting an invitation drops the sign-in methods a squatter set', 
   t.is(old.status, 200, 'the old password')
   const mine = await signIn(at.browser(), { tenantSlug, email: at.ada, password: NEW })
   t.is(mine.location, '/auth/account', 'no second factor of the squatter')
-  const rows = await sql<{ count: number }>(
-    at.database,
-    `select count(*)::int from (select account_id from totp_factors union all
-       select account_id from recovery_codes) x join accounts a on a.id = account_id
-     where email = $1`,
-    [at.ada],
-  )
+  const rows = await sql<{ count: number }>(at.database)`
+    select count(*)::int from (select account_id from totp_factors union all
+    select account_id from recovery_codes) x join accounts a on a.id = account_id
+    where email = ${at.ada}`
   t.deepEqual(rows, [{ count: 0 }])
-  const [told] = await sql<{ tenant_id: string }>(
-    at.database,
-    `select tenant_id from audit_events where type = 'account.password.reset'
-       and tenant_id = any($1)`,
-    [[at.tenantId, tenantId]],
-  )
+  const [told] = await sql<{ tenant_id: string }>(at.database)`
+    select tenant_id from audit_events where type = 'account.password.reset'
+    and tenant_id = any(${[at.tenantId, tenantId]})`
   t.is(told?.tenant_id, tenantId)
 })
 
 test.serial('a second factor is also required after an invitation', async (t) => {
-  const at = await harbour(t)
+  const at = await harbour()
   await at.create({ email: at.ada, password: OLD })
   const first = at.browser()
   const account = await first.follow(await at.enter(first, OLD))
   const page = await first.follow(await first.submit(account, {}, '/auth/account/factors'))
   await enrol(first, page)
   // An account created by a federated sign-in has no password.
-  await sql(
-    at.database,
-    'update accounts set email_verified = true, password_hash = null where email = $1',
-    [at.ada],
-  )
+  await sql(at.database)`
+    update accounts set email_verified = true, password_hash = null where email = ${at.ada}`
   const { token, tenantId } = await at.api.workspace()
   await at.api.call('POST', USERS, { token, json: { email: at.ada } })
   const browser = at.browser()
@@ -173,19 +152,18 @@ test.serial('a second factor is also required after an invitation', async (t) =>
 })
 
 test.serial('a withdrawn invitation has no effect', async (t) => {
-  const at = await harbour(t)
+  const at = await harbour()
   const made = await at.create({ email: at.ada })
   const first = pathIn(await at.mail.letterTo(at.ada), '/auth/invitations/')
   const browser = at.browser()
   const page = await browser.get(first)
   const user = `${USERS}/${String(made.body['id'])}`
-  t.is((await at.api.call('DELETE', user, { token: at.token })).status, 204)
+  t.is((await at.api.delete(user, at.token)).status, 204)
   t.is((await browser.get(first)).status, 410)
   t.is((await browser.submit(page, { password: OLD })).status, 410)
-  t.deepEqual(
-    await sql(at.database, 'select password_hash from accounts where email = $1', [at.ada]),
-    [{ password_hash: null }],
-  )
+  t.deepEqual(await sql(at.database)`select password_hash from accounts where email = ${at.ada}`, [
+    { password_hash: null },
+  ])
 
   t.is((await at.create({ email: at.ada })).body['status'], 'invited')
   const second = pathIn(await at.mail.letterTo(at.ada, /(?:)/, 1), '/auth/invitations/')
@@ -201,14 +179,11 @@ test.serial('a withdrawn invitation has no effect', async (t) => {
 const DOMAIN = mailDomain()
 const PASSWORD = 'a password of the harbour master'
 
-function browserOf(t: ExecutionContext): TestBrowser {
-  const browser = openBrowser(running, t)
-  return browser
-}
+const browserOf = () => openBrowser(running)
 
-async function invited(t: ExecutionContext) {
+async function invited() {
   const made = await bootstrapped(running)
-  const browser = browserOf(t)
+  const browser = browserOf()
   const form = await browser.get(new URL(made.inviteUrl).pathname)
   const give = (email: string) => browser.submit(form, { name: 'Ada', email, password: PASSWORD })
   const letter = async (email: string, skip = 0) =>
@@ -217,28 +192,25 @@ async function invited(t: ExecutionContext) {
 }
 
 const membersOf = (tenantId: string, email: string) =>
-  sql(
-    db,
-    `select u.status, u.roles, a.email_verified as proved,
-       (select m.role from organization_members m join tenants t on t.id = u.tenant_id
-         where m.member_id = a.id and m.organization_id = t.organization_id) as role
-     from tenant_users u join accounts a on a.id = u.account_id
-     where u.tenant_id = $1 and a.email = $2`,
-    [tenantId, email],
-  )
+  sql(running)`
+    select u.status, u.roles, a.email_verified as proved,
+    (select m.role from organization_members m join tenants t on t.id = u.tenant_id
+    where m.member_id = a.id and m.organization_id = t.organization_id) as role
+    from tenant_users u join accounts a on a.id = u.account_id
+    where u.tenant_id = ${tenantId} and a.email = ${email}`
 
 const OWNER = { status: 'active', roles: ['owner'], proved: true, role: 'owner' }
 
 test.serial(
   'a new address becomes the owner by its mail, in the browser that chose the password',
   async (t) => {
-    const at = await invited(t)
+    const at = await invited()
     const email = `grace@${DOMAIN}`
     const sent = await at.give(email)
     t.is(sent.status, 200)
     t.true(sent.html.includes(`We sent an email to ${email}`))
     t.is((await at.browser.get('/auth/account')).status, 303, 'not signed in yet')
-    t.deepEqual(await sql(db, 'select from accounts where email = $1', [email]), [])
+    t.deepEqual(await sql(running)`select from accounts where email = ${email}`, [])
     const page = await at.browser.get(await at.letter(email))
     t.false(page.html.includes('type="password"'), 'chosen already')
     t.is((await at.browser.submit(page)).location, await ownerHome(running, at.tenantId))
@@ -247,12 +219,11 @@ test.serial(
     t.is((await at.browser.submit(page)).status, 410)
     t.is((await at.give(`other@${DOMAIN}`)).status, 410)
     t.is(
-      (await signIn(browserOf(t), { ...at, email, password: PASSWORD })).location,
+      (await signIn(browserOf(), { ...at, email, password: PASSWORD })).location,
       '/auth/account',
     )
-    const [row] = await sql(db, 'select letters from operator_invites where tenant_id = $1', [
-      at.tenantId,
-    ])
+    const [row] = await sql(running)`
+      select letters from operator_invites where tenant_id = ${at.tenantId}`
     t.deepEqual(row, { letters: {} }, 'the stored messages are removed')
   },
 )
@@ -260,7 +231,7 @@ test.serial(
 test.serial(
   'an address with an account gets the same response, and keeps its password',
   async (t) => {
-    const [first, second] = [await invited(t), await invited(t)]
+    const [first, second] = [await invited(), await invited()]
     const email = `linus@${DOMAIN}`
     await first.give(email)
     const page = await first.browser.get(await first.letter(email))
@@ -280,13 +251,13 @@ test.serial(
     if (home !== '/auth/account') login.set('return_to', home)
     t.is(accepted.location, `/auth/login?${login}`)
     t.deepEqual(await membersOf(second.tenantId, email), [OWNER])
-    const done = await signIn(browserOf(t), { ...second, email, password: PASSWORD })
+    const done = await signIn(browserOf(), { ...second, email, password: PASSWORD })
     t.is(done.location, '/auth/account')
   },
 )
 
 test.serial('an invite accepts five addresses, each repeatedly, and no sixth', async (t) => {
-  const at = await invited(t)
+  const at = await invited()
   const emails = Array.from({ length: 7 }, (_, n) => `person-${n}@${DOMAIN}`)
   const answers = await Promise.all(emails.map((email) => at.give(email)))
   t.is(answers.filter(({ status }) => status === 200).length, 5)
@@ -309,7 +280,7 @@ test.serial('an invite accepts five addresses, each repeatedly, and no sixth', a
 })
 
 test.serial('a forged link is refused', async (t) => {
-  const at = await invited(t)
+  const at = await invited()
   await at.give(`link@${DOMAIN}`)
   const path = await at.letter(`link@${DOMAIN}`)
   for (const wrong of [`${path}x`, path.replace(/\..*/, '.x'), '/auth/invites/letters/x'])
@@ -318,24 +289,21 @@ test.serial('a forged link is refused', async (t) => {
 })
 
 test.serial('an invite does not reactivate a suspended user', async (t) => {
-  const at = await invited(t)
+  const at = await invited()
   const email = `sue@${DOMAIN}`
   await at.give(email)
   const path = await at.letter(email)
   await sql(
-    db,
+    running,
     `insert into accounts (id, email, email_key, email_verified, created_at, updated_at)
      values (gen_random_uuid(), $1, $1, true, now(), now())`,
     [email],
   )
-  await sql(
-    db,
-    `insert into tenant_users (tenant_id, id, account_id, sub, status, suspended_from, created_at,
-       updated_at)
-     select $1, gen_random_uuid(), id, 'sue', 'suspended', 'active', now(), now()
-     from accounts where email = $2`,
-    [at.tenantId, email],
-  )
+  await sql(running)`
+    insert into tenant_users (tenant_id, id, account_id, sub, status, suspended_from, created_at,
+    updated_at)
+    select ${at.tenantId}, gen_random_uuid(), id, 'sue', 'suspended', 'active', now(), now()
+    from accounts where email = ${email}`
   const page = await at.browser.get(path)
   t.is((await at.browser.submit(page, { password: PASSWORD })).status, 410)
   t.like((await membersOf(at.tenantId, email))[0], { status: 'suspended' })

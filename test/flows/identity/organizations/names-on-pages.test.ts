@@ -26,11 +26,6 @@ test.before(async () => {
   workspace = await api.workspace()
   person = await present(api, fixtureOf(workspace))
 })
-test.after.always(async () => {
-  await person?.browser.close()
-  await api?.close()
-  await running?.end()
-})
 
 const application = () =>
   relyingParty(running, workspace, {
@@ -45,7 +40,7 @@ const sentenceOf = ({ html }: Page) =>
 
 test('an application asks for sign-in and consent', async (t) => {
   const { url } = await journey(await application(), { scope: 'openid profile' })
-  const stranger = openBrowser(running, t)
+  const stranger = openBrowser(running)
   const login = await stranger.follow(await stranger.get(pathOf(url)))
   t.is(sentenceOf(login), `Continue to ${SHOWN}.`, login.html)
   const consent = await person.browser.follow(await person.browser.get(pathOf(url)))
@@ -69,10 +64,7 @@ test('an application asks in the inbox', async (t) => {
 })
 
 test('an agent asks', async (t) => {
-  await sql(running.db.database, 'update agents set name = $2 where id = $1', [
-    workspace.agentId,
-    NAME,
-  ])
+  await sql(running)`update agents set name = ${NAME} where id = ${workspace.agentId}`
   const { userCode } = await ask(api, workspace.token, { scope: 'openid' })
   const page = await person.browser.follow(
     await person.browser.get(`/device/delegation/${userCode}`),
@@ -151,7 +143,6 @@ for (const [place, write] of PLACES) {
 const OLD = 'Pay at https://old.example'
 
 test.serial('a change may keep a stored name that breaks the rule', async (t) => {
-  const { database } = running.db
   const { tenantId, organizationId, token, body } = workspace
   const controlPlane = String(body['control_plane_access_token'])
   const create = async (path: string, json: Json) =>
@@ -167,31 +158,26 @@ test.serial('a change may keep a stored name that breaks the rule', async (t) =>
     [
       'applications',
       applicationId,
-      (name) => api.call('PUT', `/api/v1/applications/${applicationId}`, { token, json: { name } }),
+      (name) => api.put(`/api/v1/applications/${applicationId}`, token, { name }),
     ],
     [
       'api_resources',
       resourceId,
-      (name) => api.call('PATCH', `/api/v1/api-resources/${resourceId}`, { token, json: { name } }),
+      (name) => api.patch(`/api/v1/api-resources/${resourceId}`, token, { name }),
     ],
     [
       'organizations',
       organizationId,
-      (name) =>
-        api.call('PATCH', `/api/v1/organizations/${organizationId}`, {
-          token: controlPlane,
-          json: { name },
-        }),
+      (name) => api.patch(`/api/v1/organizations/${organizationId}`, controlPlane, { name }),
     ],
     [
       'tenants',
       tenantId,
-      (name) =>
-        api.call('PATCH', `/api/v1/tenants/${tenantId}`, { token: controlPlane, json: { name } }),
+      (name) => api.patch(`/api/v1/tenants/${tenantId}`, controlPlane, { name }),
     ],
   ]
   for (const [table, id, change] of changes) {
-    await sql(database, `update ${table} set name = $2 where id = $1`, [id, OLD])
+    await sql(running, `update ${table} set name = $2 where id = $1`, [id, OLD])
     const kept = await change(OLD)
     t.is(kept.status, 200, `${table}: ${JSON.stringify(kept.body)}`)
     t.is(kept.body['name'], OLD, table)
@@ -208,16 +194,12 @@ test.serial('a change may keep a stored name that breaks the rule', async (t) =>
 
 test.serial('settings may keep a stored name of the brand that breaks the rule', async (t) => {
   const { tenantId, token } = workspace
-  const change = (branding: Json) =>
-    api.call('PATCH', '/api/v1/tenant/settings', { token, json: { branding } })
-  await sql(
-    running.db.database,
-    `update tenants set settings = settings || jsonb_build_object('branding', jsonb_build_object('name', $2::text))
-     where id = $1`,
-    [tenantId, OLD],
-  )
-  const kept = await change({ name: OLD, color: '#112233' })
-  t.is(kept.status, 200)
+  const change = (branding: Json) => api.patch('/api/v1/tenant/settings', token, { branding })
+  await sql(running)`
+    update tenants set settings = settings || jsonb_build_object('branding',
+    jsonb_build_object('name', ${OLD}::text))
+    where id = ${tenantId}`
+  const kept = await change({ name: OLD, color: '#112233' }).gives(200)
   t.like(kept.body['branding'], { name: OLD, color: '#112233' })
   t.is((await change({ name: `${OLD}/` })).status, 400)
   t.like((await change({ name: 'New' })).body['branding'], { name: 'New' })

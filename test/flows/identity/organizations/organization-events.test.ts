@@ -1,15 +1,13 @@
 /** Events of organizations: in the list of the organization, and with one id in the feeds and webhooks of its tenants. */
 import test from 'ava'
-import { apiOf, type Json } from '../../../support/api.js'
+import type { Json } from '../../../support/api.js'
 import { newFixture } from '../../../support/agents/delegation.js'
 import { signIn } from '../../../support/identity/person.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 import { sql } from '../../../support/storage/sql.js'
 
-const running = await sharedService('plain')
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('plain')
 
 const ORGANIZATIONS = '/api/v1/control-plane/organizations'
 const tenantsOf = (organizationId: string) => `${ORGANIZATIONS}/${organizationId}/tenants`
@@ -19,14 +17,12 @@ const membersOf = (organizationId: string) => `/api/v1/organizations/${organizat
 type Event = { readonly sequence: number; readonly event_id: string; readonly type: string } & Json
 
 async function feed(path: string, token: string, query = 'after=0'): Promise<Event[]> {
-  const { status, body } = await api.get(`${path}?${query}`, token)
-  if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`)
+  const { body } = await api.get(`${path}?${query}`, token).gives(200)
   return body['items'] as Event[]
 }
 
 const created = async (path: string, token: string, json: Json) => {
-  const { status, body } = await api.post(path, token, json)
-  if (status !== 201) throw new Error(`${status}: ${JSON.stringify(body)}`)
+  const { body } = await api.post(path, token, json).gives(201)
   return body
 }
 
@@ -80,7 +76,7 @@ test('a change of members reaches the feed and the webhooks of each tenant under
   const json = { email: `${second.id}@harbour.test`, role: 'admin' }
   const invited = await created(membersOf(organizationId), operator, json)
   const member = `${membersOf(organizationId)}/${String(invited['id'])}`
-  t.is((await api.call('DELETE', member, { token: operator })).status, 204)
+  t.is((await api.delete(member, operator)).status, 204)
 
   const own = await feed(eventsOf(organizationId), operator)
   const changes = own.slice(-2)
@@ -107,11 +103,11 @@ test('who joins at one tenant is named there, and by the membership in the other
   const human = await newFixture(api, workspace)
   const { rows } = await api.list(membersOf(organizationId), operator)
   const { id } = rows.find(({ email }) => email === human.email)!
-  await api.call('DELETE', `${membersOf(organizationId)}/${String(id)}`, { token: operator })
+  await api.delete(`${membersOf(organizationId)}/${String(id)}`, operator)
   const second = await environment(organizationId, operator, 'Second')
   const json = { email: human.email, role: 'member' }
   const invited = await created(membersOf(organizationId), operator, json)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   t.is((await signIn(browser, human)).status, 303)
 
   const [here, there, own] = await Promise.all([
@@ -135,17 +131,14 @@ test('a deleted agent leaves its organizations with an event', async (t) => {
   const { agentId } = await api.register(tenantId)
   const json = { agent_id: agentId, role: 'member' }
   const member = await created(membersOf(organizationId), operator, json)
-  const gone = await api.call('DELETE', `/api/v1/agents/${agentId}`, { token })
-  t.is(gone.status, 204, JSON.stringify(gone.body))
+  await api.delete(`/api/v1/agents/${agentId}`, token).gives(204)
   const own = await feed(eventsOf(organizationId), operator)
   t.like(own.at(-1)!, { type: 'org.member.removed', data: { member_id: member['id'] } })
 })
 
 test('an organization from before its events were kept gets one creation for all later tenants', async (t) => {
   const { operator, organizationId } = await api.workspace()
-  await sql(running.db.database, 'delete from organization_events where organization_id = $1', [
-    organizationId,
-  ])
+  await sql(running)`delete from organization_events where organization_id = ${organizationId}`
   const made = await Promise.all(
     ['A', 'B', 'C'].map((name) => environment(organizationId, operator, name)),
   )

@@ -3,28 +3,21 @@
  * of a tenant. docs/guides/identity/organizations-tenants-users.md.
  */
 import test, { type ExecutionContext } from 'ava'
-import { type Answer, type Api, type Json, type Workspace, apiOf } from '../../../support/api.js'
+import { type Answer, expected, type Json, type Workspace } from '../../../support/api.js'
 import { sql } from '../../../support/storage/sql.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
 import { mailbox } from '../../../support/identity/addresses.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 import { owned } from '../../../support/identity/owner.js'
 
-const running = await sharedService('plain')
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('plain')
 
 const CONTROL = '/api/v1/control-plane/organizations'
 const policyOf = (organizationId: string) => `/api/v1/organizations/${organizationId}/policy`
 const membersOf = (organizationId: string) => `/api/v1/organizations/${organizationId}/members`
 const transfersOf = (organizationId: string) => `/api/v1/organizations/${organizationId}/transfers`
 
-async function expected(status: number, answer: ReturnType<Api['get']>): Promise<Json> {
-  const { status: found, body } = await answer
-  if (found !== status) throw new Error(`${found}: ${JSON.stringify(body)}`)
-  return body
-}
-const patch = (path: string, token: string, json: Json) => api.call('PATCH', path, { token, json })
+const patch = (path: string, token: string, json: Json) => api.patch(path, token, json)
 const invite = (workspace: Workspace, email: string) =>
   api.post(membersOf(workspace.organizationId), workspace.operator, { email, role: 'member' })
 
@@ -54,8 +47,7 @@ test('an owner lowers the limits of the deployment and cannot raise them', async
   const full = await api.post(`${CONTROL}/${organizationId}/tenants`, operator, { name: 'Second' })
   t.like(full, { status: 403, body: { error: 'policy_denied' } })
   t.regex(String(full.body['detail']), /limit of 1 environments/)
-  const refused = await patch(path, operator, { max_members: 1_001 })
-  t.is(refused.status, 400)
+  const refused = await patch(path, operator, { max_members: 1_001 }).gives(400)
   t.deepEqual(refused.body['errors'], [
     { pointer: '#/max_members', detail: 'must be at most 1000' },
   ])
@@ -90,11 +82,9 @@ test('an invitation ends, and its address can be invited again', async (t) => {
   const created = Date.parse(String(invited['created_at']))
   t.is(Date.parse(String(invited['expires_at'])), created + 60_000)
   t.is((await invite(workspace, mailbox('late'))).status, 409)
-  await sql(
-    running.db.database,
-    `update organization_members set expires_at = now() - interval '1 second' where id = $1`,
-    [String(invited['id'])],
-  )
+  await sql(running)`
+    update organization_members set expires_at = now() - interval '1 second'
+    where id = ${String(invited['id'])}`
   const again = await expected(201, invite(workspace, mailbox('late')))
   t.not(again['id'], invited['id'])
 })
@@ -145,18 +135,16 @@ test('a transfer moves an environment once, when the other organization accepts'
 test('a transfer is canceled, declined, or expires, and is then closed', async (t) => {
   const { operator, organizationId, otherId, start } = await twoOrganizations()
   const remove = (of: string, id: unknown) =>
-    api.call('DELETE', `${transfersOf(of)}/${String(id)}`, { token: operator })
+    api.delete(`${transfersOf(of)}/${String(id)}`, operator)
   const canceled = await expected(201, start())
   t.is((await remove(organizationId, canceled['id'])).status, 204)
   t.is((await remove(organizationId, canceled['id'])).status, 409)
   const declined = await expected(201, start())
   t.is((await remove(otherId, declined['id'])).status, 204)
   const late = await expected(201, start())
-  await sql(
-    running.db.database,
-    `update tenant_transfers set expires_at = now() - interval '1 second' where id = $1`,
-    [String(late['id'])],
-  )
+  await sql(running)`
+    update tenant_transfers set expires_at = now() - interval '1 second'
+    where id = ${String(late['id'])}`
   const refused = await api.post(`${transfersOf(otherId)}/${String(late['id'])}/accept`, operator)
   t.is(refused.status, 409)
   t.regex(String(refused.body['detail']), /expired/)
@@ -173,10 +161,10 @@ test('only an owner of both organizations offers, and suspension cannot be escap
   const stranger = await api.workspace('Elsewhere')
   t.is((await start({ organization_id: stranger.organizationId })).status, 404)
   t.is((await start({ organization_id: organizationId })).status, 404)
-  const foreign = await api.post(`/api/v1/tenants/${tenantId}/transfers`, stranger.operator, {
+  const answer = await api.post(`/api/v1/tenants/${tenantId}/transfers`, stranger.operator, {
     organization_id: stranger.organizationId,
   })
-  t.is(foreign.status, 404)
+  t.is(answer.status, 404)
   const offered = await expected(201, start())
   const deployment = await operatorOfDeployment(api)
   const hold = `/api/v1/organizations/${organizationId}`
@@ -191,9 +179,8 @@ test('only an owner of both organizations offers, and suspension cannot be escap
 
 const USERS = '/api/v1/tenant-users'
 const change = (id: unknown, token: string, json: Json) =>
-  api.call('PATCH', `${USERS}/${String(id)}`, { token, json })
-const remove = (id: unknown, token: string) =>
-  api.call('DELETE', `${USERS}/${String(id)}`, { token })
+  api.patch(`${USERS}/${String(id)}`, token, json)
+const remove = (id: unknown, token: string) => api.delete(`${USERS}/${String(id)}`, token)
 
 /** A token of a tenant with some of its scopes. */
 async function narrow(owner: Awaited<ReturnType<typeof api.workspace>>, scope: string) {
@@ -205,8 +192,7 @@ async function narrow(owner: Awaited<ReturnType<typeof api.workspace>>, scope: s
 async function anotherOwner({ tenantId, token }: Awaited<ReturnType<typeof api.workspace>>) {
   const email = `other.${tenantId}@example.com`
   const { body } = await api.post(USERS, token, { email, password: 'a password of an owner' })
-  const { status } = await change(body['id'], token, { roles: ['owner'] })
-  if (status !== 200) throw new Error(String(status))
+  await change(body['id'], token, { roles: ['owner'] }).gives(200)
   return String(body['id'])
 }
 
@@ -249,7 +235,6 @@ test('the last owner stays: suspended, removed and demoted by no owner, admin or
 
 test('an owner neither suspends, removes nor demotes themselves as the last one', async (t) => {
   const { made, person, token } = await owned(api)
-  t.teardown(() => person.browser.close())
   const { rows } = await api.list(USERS, token)
   const { id } = rows.find(({ email }) => email === person.human.email)!
   t.is((await api.post(`${USERS}/${String(id)}/suspend`, token)).body['error'], 'last_owner')
@@ -306,8 +291,7 @@ const refusedAsLast = async (t: ExecutionContext, attack: Promise<Answer>) => {
 async function secondOwner({ organizationId, tenantId, operator }: Workspace) {
   const { agentId, key } = await api.register(tenantId)
   const members = `/api/v1/organizations/${organizationId}/members`
-  const added = await api.post(members, operator, { agent_id: agentId, role: 'owner' })
-  if (added.status !== 201) throw new Error(JSON.stringify(added.body))
+  const added = await api.post(members, operator, { agent_id: agentId, role: 'owner' }).gives(201)
   return { agentId, key, member: `${members}/${String(added.body['id'])}` }
 }
 
@@ -318,11 +302,9 @@ async function ownedByAgent() {
   const { agentId } = await secondOwner(workspace)
   /** Gives the agent that made the workspace another role. */
   const founder = (role: 'owner' | 'admin') =>
-    sql(
-      running.db.database,
-      `update organization_members set role = $3 where organization_id = $1 and member_id = $2`,
-      [organizationId, workspace.agentId, role],
-    )
+    sql(running)`
+      update organization_members set role = ${role} where organization_id = ${organizationId}
+      and member_id = ${workspace.agentId}`
   return { ...workspace, agentId, founder }
 }
 
@@ -330,15 +312,12 @@ test('an agent that is the last owner of an organization is neither suspended no
   const { agentId, token, founder } = await ownedByAgent()
   const path = `/api/v1/agents/${agentId}`
   await founder('admin')
-  for (const attack of [
-    () => api.post(`${path}/suspend`, token),
-    () => api.call('DELETE', path, { token }),
-  ])
+  for (const attack of [() => api.post(`${path}/suspend`, token), () => api.delete(path, token)])
     await refusedAsLast(t, attack())
   t.is((await api.get(path, token)).body['status'], 'active')
   await founder('owner')
   t.is((await api.post(`${path}/suspend`, token)).status, 200)
-  t.is((await api.call('DELETE', path, { token })).status, 204)
+  t.is((await api.delete(path, token)).status, 204)
 })
 
 test('of two owner agents that are deleted together, one stays', async (t) => {
@@ -347,7 +326,7 @@ test('of two owner agents that are deleted together, one stays', async (t) => {
   const { agentId } = await secondOwner(first)
   await first.founder('admin')
   const answers = await Promise.all(
-    [first.agentId, agentId].map((id) => api.call('DELETE', `/api/v1/agents/${id}`, { token })),
+    [first.agentId, agentId].map((id) => api.delete(`/api/v1/agents/${id}`, token)),
   )
   t.deepEqual(answers.map(({ status }) => status).toSorted(), [204, 409])
 })
@@ -356,11 +335,10 @@ test('the operator of the deployment suspends the last owner, and deletes none',
   const { token: operator } = await operatorOfDeployment(api)
   const workspace = await api.workspace()
   const path = `/api/v1/agents/${workspace.agentId}`
-  const suspended = await api.post(`${path}/suspend`, operator)
-  t.is(suspended.status, 200, JSON.stringify(suspended.body))
+  const suspended = await api.post(`${path}/suspend`, operator).gives(200)
   t.is(suspended.body['status'], 'suspended')
   t.is((await api.post(`${path}/activate`, operator)).status, 200)
-  t.is((await api.call('DELETE', path, { token: operator })).body['error'], 'last_owner')
+  t.is((await api.delete(path, operator)).body['error'], 'last_owner')
 })
 
 test('the agent that founded a workspace does not suspend itself as its last owner', async (t) => {
@@ -377,8 +355,8 @@ test('the agent that founded a workspace does not suspend itself as its last own
   const selector = { agent_id: second.agentId, tenant_id: tenantId }
   const other = String((await api.login(second.key, selector)).body['access_token'])
   await refusedAsLast(t, api.post(`/api/v1/agents/${second.agentId}/suspend`, other))
-  await refusedAsLast(t, api.call('DELETE', `/api/v1/agents/${second.agentId}`, { token: other }))
-  await refusedAsLast(t, api.call('DELETE', second.member, { token: workspace.operator }))
+  await refusedAsLast(t, api.delete(`/api/v1/agents/${second.agentId}`, other))
+  await refusedAsLast(t, api.delete(second.member, workspace.operator))
   const role = { token: workspace.operator, json: { role: 'admin' } }
   await refusedAsLast(t, api.call('PATCH', second.member, role))
   t.is((await api.post(`${path}/activate`, other)).status, 200)
@@ -410,11 +388,9 @@ test('the last active key of the last owner is neither deprecated nor revoked', 
   const second = await secondOwner(workspace)
   const keys = `/api/v1/agents/${second.agentId}/keys/${second.key.fingerprint}`
   const makeAdmin = (role: 'admin' | 'owner') =>
-    sql(
-      running.db.database,
-      `update organization_members set role = $3 where organization_id = $1 and member_id = $2`,
-      [workspace.organizationId, agentId, role],
-    )
+    sql(running)`
+      update organization_members set role = ${role}
+      where organization_id = ${workspace.organizationId} and member_id = ${agentId}`
   await makeAdmin('admin')
   for (const to of ['deprecate', 'revoke']) await refusedAsLast(t, api.post(`${keys}/${to}`, token))
   await makeAdmin('owner')

@@ -1,39 +1,20 @@
 /** Members of organizations, and records of organizations and environments. */
 import test from 'ava'
-import { type Api, apiOf, claimsOf, type Json, type Workspace } from '../../../support/api.js'
+import { claimsOf, expected, type Json, type Workspace } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import {
-  fixtureOf,
-  newFixture,
-  ownToken,
-  type Person,
-  present,
-} from '../../../support/agents/delegation.js'
+import { fixtureOf, newFixture, ownToken, present } from '../../../support/agents/delegation.js'
 import { sql } from '../../../support/storage/sql.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
 import { owned } from '../../../support/identity/owner.js'
 import { signIn } from '../../../support/identity/person.js'
 import { SERVING_PROCESSES } from '../../../support/fleet/through.js'
 import { mailbox } from '../../../support/identity/addresses.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
-const running = await sharedService('plain')
-const api = apiOf(running)
-const people: Person[] = []
-test.after.always(async () => {
-  for (const { browser } of people) await browser.close()
-  await api.close()
-  await running.end()
-})
+const { api, running } = await sharedApi('plain')
 
 const membersOf = (organizationId: string) => `/api/v1/organizations/${organizationId}/members`
 const rowsOf = async (path: string, token: string) => (await api.list(path, token)).rows
-
-async function expected(status: number, answer: ReturnType<Api['get']>): Promise<Json> {
-  const { status: found, body } = await answer
-  if (found !== status) throw new Error(`${found}: ${JSON.stringify(body)}`)
-  return body
-}
 
 /** An agent of another workspace's control plane, added as a member of this organization. */
 async function colleague(workspace: Workspace, role: string) {
@@ -53,8 +34,7 @@ async function outsider(workspace: Workspace) {
   const path = membersOf(workspace.organizationId)
   const rows = await rowsOf(path, workspace.operator)
   const { id } = rows.find(({ email }) => email === human.email)!
-  const gone = await api.call('DELETE', `${path}/${String(id)}`, { token: workspace.operator })
-  if (gone.status !== 204) throw new Error(JSON.stringify(gone.body))
+  await api.delete(`${path}/${String(id)}`, workspace.operator).gives(204)
   return human
 }
 
@@ -83,29 +63,23 @@ test('agents are listed, added, changed and removed, each with its event', async
     (await rowsOf(path, operator)).map((row) => row['id']),
     [id, ...before],
   )
-  const again = await api.post(path, operator, { agent_id: other.agentId, role: 'member' })
-  t.is(again.status, 409)
+  await api.post(path, operator, { agent_id: other.agentId, role: 'member' }).gives(409)
 
   // The new role applies at once, and what the old one granted ends.
   const { tenantId } = workspace
   const inTenant = await api.login(other.key, { agent_id: other.agentId, tenant_id: tenantId })
   const token = String(inTenant.body['access_token'])
   t.is((await api.get('/api/v1/tenant/settings', token)).status, 200)
-  const lower = await expected(
-    200,
-    api.call('PATCH', `${path}/${id}`, { token: operator, json: { role: 'member' } }),
-  )
+  const lower = await expected(200, api.patch(`${path}/${id}`, operator, { role: 'member' }))
   t.is(lower['role'], 'member')
   t.is((await api.get('/api/v1/tenant/settings', token)).status, 401)
-  t.is((await api.call('DELETE', `${path}/${id}`, { token: operator })).status, 204)
-  t.is((await api.call('DELETE', `${path}/${id}`, { token: operator })).status, 404)
+  t.is((await api.delete(`${path}/${id}`, operator)).status, 204)
+  t.is((await api.delete(`${path}/${id}`, operator)).status, 404)
   t.is((await api.get(path, await operatorToken(other))).status, 404)
 
-  const events = await sql<{ type: string; data: Json }>(
-    running.db.database,
-    `select type, data from all_events where tenant_id = $1 and type like 'org.member.%' order by sequence`,
-    [tenantId],
-  )
+  const events = await sql<{ type: string; data: Json }>(running)`
+    select type, data from all_events where tenant_id = ${tenantId} and type like 'org.member.%'
+    order by sequence`
   const told = events.map(({ type, data }) => [type, data['role'], data['member_id']])
   t.deepEqual(told.slice(-3), [
     ['org.member.added', 'owner', id],
@@ -132,7 +106,7 @@ test('an invitation does not reveal whether there is an account, and its owner j
   t.deepEqual(answers[0], answers[1])
   t.like(answers[0]![1], { kind: 'user', role: 'owner', status: 'invited', display_name: '' })
 
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   t.is((await signIn(browser, human)).status, 303)
   const rows = await rowsOf(path, operator)
   const joined = rows.find(({ email }) => email === human.email)!
@@ -142,12 +116,9 @@ test('an invitation does not reveal whether there is an account, and its owner j
   t.is(rows.find(({ email }) => email === stranger)?.['status'], 'invited')
   t.is((await api.post(path, operator, { email: human.email, role: 'admin' })).status, 409)
 
-  const [added] = await sql<{ data: Json }>(
-    running.db.database,
-    `select data from all_events where tenant_id = $1 and type = 'org.member.added'
-     order by sequence desc limit 1`,
-    [tenantId],
-  )
+  const [added] = await sql<{ data: Json }>(running)`
+    select data from all_events where tenant_id = ${tenantId} and type = 'org.member.added'
+    order by sequence desc limit 1`
   t.like(added!.data, { role: 'owner', member_id: joined['id'] })
 })
 
@@ -155,13 +126,10 @@ test('an unverified address does not join', async (t) => {
   const workspace = await api.workspace()
   const path = membersOf(workspace.organizationId)
   const human = await outsider(workspace)
-  await sql(
-    running.db.database,
-    'update accounts set email_verified = false where email_key = lower($1)',
-    [human.email],
-  )
+  await sql(running)`
+    update accounts set email_verified = false where email_key = lower(${human.email})`
   await expected(201, api.post(path, workspace.operator, { email: human.email, role: 'owner' }))
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   t.is((await signIn(browser, human)).status, 303)
   const rows = await rowsOf(path, workspace.operator)
   t.is(rows.find(({ email }) => email === human.email)?.['status'], 'invited')
@@ -169,7 +137,6 @@ test('an unverified address does not join', async (t) => {
 
 test('a user who owns the organization manages its members, an admin and a member do not', async (t) => {
   const { token, person } = await owned(api, { factor: false, scope: 'openid org:read org:manage' })
-  people.push(person)
   const organizationId = String(claimsOf(token)['organization_id'])
   const path = membersOf(organizationId)
   const rows = await rowsOf(path, token)
@@ -187,10 +154,7 @@ test('a user who owns the organization manages its members, an admin and a membe
   t.regex(String(bound['scope']), /org:manage/)
   t.is((await api.get(path, String(bound['access_token']))).status, 200)
   for (const role of ['admin', 'member']) {
-    await sql(running.db.database, 'update organization_members set role = $2 where id = $1', [
-      self['id'],
-      role,
-    ])
+    await sql(running)`update organization_members set role = ${role} where id = ${self['id']}`
     for (const [method, at, json] of [
       ['GET', path, undefined],
       ['POST', path, { email: mailbox('x'), role: 'owner' }],
@@ -226,11 +190,10 @@ test('an outsider gets 404 for organization, member, tenant and agent', async (t
   }
   // A member of one organization has no access to another.
   const theirs = `${membersOf(other.organizationId)}/${String(member!['id'])}`
-  t.is((await api.call('DELETE', theirs, { token: other.operator })).status, 404)
+  t.is((await api.delete(theirs, other.operator)).status, 404)
   // An agent registered in another tenant cannot be added, and its name is not revealed.
   const { agentId } = await api.register(other.tenantId)
-  const drawn = await api.post(path, mine.operator, { agent_id: agentId, role: 'member' })
-  t.is(drawn.status, 404)
+  await api.post(path, mine.operator, { agent_id: agentId, role: 'member' }).gives(404)
   const unknown = '00000000-0000-4000-8000-000000000000'
   t.is((await api.post(path, mine.operator, { agent_id: unknown, role: 'member' })).status, 404)
   for (const json of [
@@ -264,8 +227,7 @@ test('the last owner stays, also under concurrent requests', async (t) => {
       ['PATCH', { role: 'admin' }],
       ['DELETE', undefined],
     ] as const) {
-      const answer = await api.call(method, `${path}/${first}`, { token: operator, json })
-      t.like(answer, { status: 409, body: { error: 'last_owner' } })
+      await api.call(method, `${path}/${first}`, { token: operator, json }).gives(409, 'last_owner')
     }
   }
   await refused()
@@ -276,18 +238,16 @@ test('the last owner stays, also under concurrent requests', async (t) => {
   await sql(running.db.database, setStatus, [agentId, 'suspended'])
   await refused()
   const away = `${path}/${suspended.id}`
-  t.is((await api.call('DELETE', away, { token: operator })).status, 204)
+  t.is((await api.delete(away, operator)).status, 204)
   // An invited owner does not count as an owner, and can be withdrawn.
   const withdraw = `${path}/${String(invited['id'])}`
-  t.is((await api.call('DELETE', withdraw, { token: operator })).status, 204)
+  t.is((await api.delete(withdraw, operator)).status, 204)
 
   const owners = async () =>
     (
-      await sql(
-        running.db.database,
-        `select from organization_members where organization_id = $1 and role = 'owner'`,
-        [organizationId],
-      )
+      await sql(running)`
+        select from organization_members where organization_id = ${organizationId}
+        and role = 'owner'`
     ).length
   for (let round = 0; round < 6; round += 1) {
     const { other, id } = await colleague(workspace, 'owner')
@@ -301,26 +261,22 @@ test('the last owner stays, also under concurrent requests', async (t) => {
         [theirs, id],
       ].map(([token, whom]) =>
         round % 2 === 0
-          ? api.call('PATCH', `${path}/${whom}`, { token, json: { role: 'member' } })
-          : api.call('DELETE', `${path}/${whom}`, { token }),
+          ? api.patch(`${path}/${whom}`, token, { role: 'member' })
+          : api.delete(`${path}/${whom}`, token),
       ),
     )
     t.is(await owners(), 1, JSON.stringify(answers.map(({ status }) => status)))
     // A process may serve a demoted owner for a second, who then changes nothing.
     const done = answers.filter(({ status }) => status === 200 || status === 204).length
     t.true(done >= 1 && done <= SERVING_PROCESSES, `${done} succeeded`)
-    await sql(
-      running.db.database,
-      `delete from organization_members where organization_id = $1 and member_id <> $2`,
-      [organizationId, workspace.agentId],
-    )
-    await sql(
-      running.db.database,
-      `insert into organization_members (organization_id, member_type, member_id, role, created_at, id)
-       values ($1, 'agent', $2, 'owner', now(), $3)
-       on conflict (organization_id, member_type, member_id) do update set role = 'owner'`,
-      [organizationId, workspace.agentId, first],
-    )
+    await sql(running)`
+      delete from organization_members where organization_id = ${organizationId}
+      and member_id <> ${workspace.agentId}`
+    await sql(running)`
+      insert into organization_members (organization_id, member_type, member_id, role, created_at,
+      id)
+      values (${organizationId}, 'agent', ${workspace.agentId}, 'owner', now(), ${first})
+      on conflict (organization_id, member_type, member_id) do update set role = 'owner'`
   }
 })
 
@@ -341,15 +297,13 @@ test('name and support contact are changed, recorded, and shown on hosted pages'
   const { organizationId, tenantId, operator } = workspace
   const organization = `/api/v1/organizations/${organizationId}`
   const tenant = `/api/v1/tenants/${tenantId}`
-  const change = (path: string, json: Json) =>
-    expected(200, api.call('PATCH', path, { token: operator, json }))
+  const change = (path: string, json: Json) => expected(200, api.patch(path, operator, json))
   const page = async () => {
     const browser = openBrowser(running)
     const slug = String(workspace.body['tenant_slug'])
     const { html } = await browser.get(
       `/auth/login?tenant_slug=${slug}&return_to=%2Fauth%2Faccount`,
     )
-    await browser.close()
     return html
   }
   t.notRegex(await page(), /Need help/)
@@ -371,14 +325,12 @@ test('name and support contact are changed, recorded, and shown on hosted pages'
   t.is((await change(tenant, { name: 'Front desk' }))['name'], 'Front desk')
   t.regex(await page(), /Front desk/)
   for (const json of [{ name: '' }, { name: 'a\nb' }, { support_contact: '' }])
-    t.is((await api.call('PATCH', tenant, { token: operator, json })).status, 400)
+    t.is((await api.patch(tenant, operator, json)).status, 400)
 
-  const audit = await sql<{ type: string; data: Json }>(
-    running.db.database,
-    `select type, data from audit_events where tenant_id = $1 and subject ->> 'sub' = $2
-     and type in ('org.updated', 'org.tenant.updated') order by sequence`,
-    [workspace.controlPlane, workspace.agentId],
-  )
+  const audit = await sql<{ type: string; data: Json }>(running)`
+    select type, data from audit_events where tenant_id = ${workspace.controlPlane}
+    and subject ->> 'sub' = ${workspace.agentId}
+    and type in ('org.updated', 'org.tenant.updated') order by sequence`
   t.deepEqual(
     audit.map(({ type }) => type),
     [
@@ -398,7 +350,6 @@ test('name and support contact are changed, recorded, and shown on hosted pages'
 test('neither a plain member nor a user of the tenant reads records', async (t) => {
   const workspace = await api.workspace()
   const person = await present(api, fixtureOf(workspace))
-  people.push(person)
   const token = await ownToken(api, workspace, person, 'openid org:read')
   const { organizationId, tenantId } = workspace
   for (const path of [`/api/v1/organizations/${organizationId}`, `/api/v1/tenants/${tenantId}`])

@@ -6,7 +6,7 @@ import test, { type ExecutionContext } from 'ava'
 import * as oidc from 'openid-client'
 import { request } from 'undici'
 import { freshKeyPair } from '../../../../runtime/kernel/key-pair.js'
-import type { Api, Json } from '../../../support/api.js'
+import { type Api, expected, type Json } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import {
   ask,
@@ -25,34 +25,19 @@ import {
 } from '../../../support/oauth/operator.js'
 import { signIn } from '../../../support/identity/person.js'
 import { startReceiver } from '../../../support/webhooks/receiver.js'
-import {
-  authorized,
-  callbackOf,
-  journey,
-  relyingParty,
-} from '../../../support/oauth/relying-party.js'
+import { authorized, callbackOf, relyingParty } from '../../../support/oauth/relying-party.js'
 import { startUpstream } from '../../../actors/vault/egress/upstream.js'
 import { PUBLIC } from '../../../support/commerce/shop.js'
 import { sharedTwo } from '../../../support/service/two-services.js'
 
 const upstream = await startUpstream({ tls: true })
 const receiver = await startReceiver()
-const { first, second, end } = await sharedTwo('egress')
+const { first, second } = await sharedTwo('egress')
 const ops = await operatorOfDeployment(first)
-test.after.always(async () => {
-  await end()
-  await receiver.close()
-  await upstream.close()
-})
+test.after.always(() => upstream.close())
 
 const ME = '/api/v1/agents/me'
 const { origin } = upstream
-
-async function expected(status: number, answer: ReturnType<Api['get']>): Promise<Json> {
-  const { status: found, body } = await answer
-  if (found !== status) throw new Error(`${found}: ${JSON.stringify(body)}`)
-  return body
-}
 
 /** True if something still works at a service. */
 type Probe = (at: Api) => Promise<boolean>
@@ -60,7 +45,7 @@ type Probe = (at: Api) => Promise<boolean>
 type Probes = Readonly<Record<string, { readonly ofPerson: boolean; readonly works: Probe }>>
 
 /** A tenant with one of every kind of resource, and probes that show whether each works. */
-async function populatedTenant(t: ExecutionContext) {
+async function populatedTenant() {
   const workspace = await first.workspace()
   const { tenantId, token, organizationId } = workspace
   const { key, agentId } = await first.register(tenantId)
@@ -89,11 +74,10 @@ async function populatedTenant(t: ExecutionContext) {
 
   const human = await newFixture(first, workspace)
   const person = await present(first, human)
-  t.teardown(() => person.browser.close())
   const party = await relyingParty(first.at, workspace, {
     scopes: ['openid', 'offline_access', 'vault:list', 'delegations:manage'],
   })
-  const begun = await journey(party, { scope: 'openid offline_access' })
+  const begun = await party.journey({ scope: 'openid offline_access' })
   const tokens = await oidc.authorizationCodeGrant(
     party.config,
     callbackOf(await authorized(person.browser, human, begun.url)),
@@ -178,9 +162,8 @@ async function populatedTenant(t: ExecutionContext) {
     }),
     'an authorization request': tenants(async (at) => {
       const browser = openBrowser(at.at)
-      const { url } = await journey(party, { scope: 'openid' })
+      const { url } = await party.journey({ scope: 'openid' })
       const shown = await browser.get(url.pathname + url.search)
-      await browser.close()
       return shown.status < 400
     }),
     'a session of a browser': persons(async () => {
@@ -194,7 +177,6 @@ async function populatedTenant(t: ExecutionContext) {
         (answer) => answer.status,
         () => 404,
       )
-      await browser.close()
       return status === 303
     }),
     'a token of a person': persons(
@@ -237,7 +219,6 @@ async function populatedTenant(t: ExecutionContext) {
     'the page of a checkout': tenants(async (at) => {
       const browser = openBrowser(at.at)
       const { status } = await browser.get(page)
-      await browser.close()
       return status === 200
     }),
     'a switch to the tenant': tenants(async (at) => {
@@ -308,7 +289,7 @@ test.serial(
   'everything of a suspended tenant and organization is refused, and works after reactivation',
   async (t) => {
     t.timeout(300_000)
-    const made = await populatedTenant(t)
+    const made = await populatedTenant()
     const { workspace, probes } = made
     const works = async (at: Api, token: string) => (await at.get(ME, token)).status === 200
     for (const [what, { works: probe }] of Object.entries(probes))
@@ -340,22 +321,17 @@ test.serial(
         t.true(await probe(second), `${what} is back: ${path}`)
     }
 
-    const events = await sql<{ type: string }>(
-      first.at.db.database,
-      `select type from all_events where tenant_id = $1 and type ~ '^org.*(suspended|reactivated)$'
-     order by sequence`,
-      [workspace.tenantId],
-    )
+    const events = await sql<{ type: string }>(first.at)`
+      select type from all_events where tenant_id = ${workspace.tenantId}
+      and type ~ '^org.*(suspended|reactivated)$'
+      order by sequence`
     t.deepEqual(
       events.map(({ type }) => type),
       ['org.tenant.suspended', 'org.tenant.reactivated', 'org.suspended', 'org.reactivated'],
     )
-    const audit = await sql<{ type: string; subject: Json }>(
-      first.at.db.database,
-      `select type, subject from audit_events where tenant_id = $1
-     and type ~ '^admin.(organization|tenant).' order by sequence`,
-      [workspace.controlPlane],
-    )
+    const audit = await sql<{ type: string; subject: Json }>(first.at)`
+      select type, subject from audit_events where tenant_id = ${workspace.controlPlane}
+      and type ~ '^admin.(organization|tenant).' order by sequence`
     t.deepEqual(
       audit.map(({ type }) => type),
       [
@@ -374,7 +350,7 @@ test.serial(
   'everything of a suspended account is refused in all tenants, nothing else is',
   async (t) => {
     t.timeout(300_000)
-    const made = await populatedTenant(t)
+    const made = await populatedTenant()
     const { workspace, human, probes } = made
     const query = `/api/v1/accounts?email=${encodeURIComponent(human.email)}`
     const [found] = (await expected(200, second.get(query, ops.token))) as unknown as Json[]
@@ -434,12 +410,9 @@ test.serial('webhook deliveries wait while their tenant is suspended', async (t)
   await change(tenant, 'suspend')
   // The event is dispatched: its delivery exists and is due, and both workers poll every second.
   const delivered = () =>
-    sql<{ status: string; attempts: number }>(
-      first.at.db.database,
-      `select status, attempt_count as attempts from webhook_deliveries
-       where tenant_id = $1 and event_type = 'org.tenant.suspended'`,
-      [workspace.tenantId],
-    )
+    sql<{ status: string; attempts: number }>(first.at)`
+      select status, attempt_count as attempts from webhook_deliveries
+      where tenant_id = ${workspace.tenantId} and event_type = 'org.tenant.suspended'`
   await until(t, 'the event is dispatched', async () => (await delivered()).length === 1)
   // Another tenant's delivery shows that the workers have polled since.
   const other = await first.workspace()
@@ -540,11 +513,8 @@ test.serial(
       ),
     ])
     t.true(made.every(({ status }) => status === 201 || status === 403))
-    const rows = await sql<{ status: string }>(
-      first.at.db.database,
-      'select status from tenants where organization_id = $1',
-      [organizationId],
-    )
+    const rows = await sql<{ status: string }>(first.at)`
+      select status from tenants where organization_id = ${organizationId}`
     t.true(rows.length >= 1)
     for (const { status } of rows) t.is(status, 'suspended')
   },

@@ -4,8 +4,7 @@ import { createAgentKey } from '../../../../runtime/client/agent.js'
 import type { Api, Json } from '../../../support/api.js'
 import { sharedTwo } from '../../../support/service/two-services.js'
 
-const { first: api, second, end } = await sharedTwo()
-test.after.always(end)
+const { first: api, second } = await sharedTwo()
 
 const PATH = '/api/v1/tenant/settings'
 const SANDBOX = {
@@ -28,7 +27,7 @@ const SANDBOX = {
   sign_up: {},
   anonymous: {},
 }
-const patch = (token: string, json: unknown) => api.call('PATCH', PATH, { token, json })
+const patch = (token: string, json: unknown) => api.patch(PATH, token, json)
 
 /** Checks both services. The second one gets a second to see the change. */
 async function everywhere(status: number, ask: (at: Api) => Promise<{ status: number }>) {
@@ -42,8 +41,7 @@ async function everywhere(status: number, ask: (at: Api) => Promise<{ status: nu
 test('settings are read and updated one by one; unknown members are ignored', async (t) => {
   const { token } = await api.workspace()
   t.deepEqual((await api.get(PATH, token)).body, SANDBOX)
-  const changed = await patch(token, { credential_issuer_enabled: true, unknown: 1 })
-  t.is(changed.status, 200)
+  const changed = await patch(token, { credential_issuer_enabled: true, unknown: 1 }).gives(200)
   t.deepEqual(changed.body, { ...SANDBOX, credential_issuer_enabled: true })
   t.deepEqual((await patch(token, {})).body, changed.body)
   t.deepEqual((await second.get(PATH, token)).body, changed.body)
@@ -57,8 +55,7 @@ test('links of the branding are at the end of each page', async (t) => {
     { label: 'Terms <b>', url: 'https://harbour.example/terms' },
     { label: 'Privacy', url: 'https://harbour.example/privacy?a=1&b="2"' },
   ]
-  const changed = await patch(token, { branding: { links } })
-  t.is(changed.status, 200, JSON.stringify(changed.body))
+  const changed = await patch(token, { branding: { links } }).gives(200)
   t.deepEqual((changed.body['branding'] as Json)['links'], links)
   const path = `/auth/login?tenant_slug=${String(body['tenant_slug'])}`
   const html = await (await fetch(api.at.baseUrl + path)).text()
@@ -119,8 +116,7 @@ test('branding and session lifetimes are settings', async (t) => {
   const { token, body } = await api.workspace()
   const branding = { name: 'Harbour', color: '#C0FFEE', logo: 'data:image/png;base64,iVBORw0KGgo=' }
   const session = { idle_secs: 120, absolute_secs: 600 }
-  const changed = await patch(token, { branding, session })
-  t.is(changed.status, 200)
+  const changed = await patch(token, { branding, session }).gives(200)
   t.deepEqual(changed.body, { ...SANDBOX, branding, session })
   const page = await fetch(
     `${api.at.baseUrl}/auth/login?tenant_slug=${String(body['tenant_slug'])}`,
@@ -165,8 +161,7 @@ test('x402 payees are settings; an invalid address is refused', async (t) => {
     'eip155:8453': '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',
     'eip155:84532': `0x${'ab'.repeat(20)}`,
   }
-  const changed = await patch(token, { x402_pay_to: good })
-  t.is(changed.status, 200, JSON.stringify(changed.body))
+  const changed = await patch(token, { x402_pay_to: good }).gives(200)
   t.deepEqual(changed.body['x402_pay_to'], good)
   t.deepEqual((await second.get(PATH, token)).body['x402_pay_to'], good)
   for (const bad of [

@@ -1,17 +1,14 @@
 /** A deployment without the console, whose operators alone create organizations, and which has a default tenant. */
 import test from 'ava'
-import { apiOf } from '../../../support/api.js'
 import { operatorOfDeployment } from '../../../support/oauth/operator.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
 const CONTROL = '/api/v1/control-plane/organizations'
-const running = await sharedService('single')
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('single')
 
 test('with console.enabled = false there is no console and no client', async (t) => {
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   t.is((await browser.get('/console')).status, 404)
   const { tenantId } = await api.workspace()
   const query = new URLSearchParams({

@@ -3,36 +3,26 @@ import test from 'ava'
 import { verify } from '@node-rs/argon2'
 import { type Answer, type Json, type Workspace, apiOf } from '../../../support/api.js'
 import { sql } from '../../../support/storage/sql.js'
-import { TRANSPORTS, sharedService } from '../../../support/service.js'
+import { sharedApi, sharedService, TRANSPORTS } from '../../../support/service.js'
 import { sharedTwo } from '../../../support/service/two-services.js'
 
-const running = await sharedService('plain')
-const api = apiOf(running)
-const { database } = running.db
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('plain')
 
 const USERS = '/api/v1/tenant-users'
 const FIXTURES = '/api/v1/sandbox/fixture-users'
 const patch = (id: unknown, token: string, json: Json) =>
-  api.call('PATCH', `${USERS}/${String(id)}`, { token, json })
-const remove = (id: unknown, token: string) =>
-  api.call('DELETE', `${USERS}/${String(id)}`, { token })
+  api.patch(`${USERS}/${String(id)}`, token, json)
+const remove = (id: unknown, token: string) => api.delete(`${USERS}/${String(id)}`, token)
 
 async function hashOf(email: unknown): Promise<string> {
-  const [row] = await sql<{ hash: string }>(
-    database,
-    'select password_hash as hash from accounts where email = $1',
-    [email],
-  )
+  const [row] = await sql<{ hash: string }>(running)`
+    select password_hash as hash from accounts where email = ${email}`
   return String(row?.hash)
 }
 
 async function eventsAbout(id: unknown): Promise<string[]> {
-  const rows = await sql<{ type: string }>(
-    database,
-    `select type from all_events where data #>> '{resource,id}' = $1 order by sequence`,
-    [id],
-  )
+  const rows = await sql<{ type: string }>(running)`
+    select type from all_events where data #>> '{resource,id}' = ${id} order by sequence`
   return rows.map(({ type }) => type)
 }
 
@@ -47,7 +37,6 @@ for (const transport of TRANSPORTS) {
     const at = transport === 'plain_http' ? running : await sharedService('plain', { transport })
     const api = apiOf(at)
     t.teardown(async () => {
-      await api.close()
       if (at !== running) await at.end()
     })
     const { token, body, tenantId } = await api.workspace()
@@ -59,8 +48,7 @@ for (const transport of TRANSPORTS) {
       t.true(String(minted['email']).endsWith(`@${String(body['tenant_slug'])}.test`))
       t.is(headers['cache-control'], 'no-store')
     }
-    const sixth = await api.post(FIXTURES, token)
-    t.like(sixth, { status: 409, body: { error: 'fixture_user_limit' } })
+    await api.post(FIXTURES, token).gives(409, 'fixture_user_limit')
 
     const gone = made[0]?.body['id']
     t.is((await api.post(`${USERS}/${String(gone)}/suspend`, token)).status, 200)
@@ -90,7 +78,7 @@ test('the database enforces five fixture users on every path', async (t) => {
   const results = await Promise.allSettled(
     Array.from({ length: 20 }, (_, n) =>
       sql(
-        database,
+        running,
         `with account as (
            insert into accounts (id, email, email_key, created_at, updated_at)
            values (gen_random_uuid(), $2, $2, now(), now()) returning id)
@@ -109,8 +97,7 @@ test('a fixture user is minted once per idempotency key, and its password shown 
   const { token } = await api.workspace()
   const headers = { 'idempotency-key': 'mint' }
   const first = await api.post(FIXTURES, token, undefined, headers)
-  const again = await api.post(FIXTURES, token, undefined, headers)
-  t.is(again.status, 201)
+  const again = await api.post(FIXTURES, token, undefined, headers).gives(201)
   t.is(again.headers['idempotency-replayed'], 'true')
   t.deepEqual(again.body, {
     id: first.body['id'],
@@ -175,8 +162,7 @@ test('sandbox routes need users:manage and a sandbox', async (t) => {
 test('a user is invited, or provisioned with a password, with the documented record', async (t) => {
   const { token, tenantId } = await api.workspace()
   const email = `Ann.${tenantId}@Example.com`
-  const invited = await api.post(USERS, token, { email, display_name: 'Ann' })
-  t.is(invited.status, 201)
+  const invited = await api.post(USERS, token, { email, display_name: 'Ann' }).gives(201)
   const { id, sub, created_at } = invited.body
   t.is(invited.headers['location'], `${USERS}/${String(id)}`)
   t.deepEqual(invited.body, {
@@ -228,12 +214,9 @@ test('another tenant neither sets the password of an account nor sees its subjec
   t.is(second.body['status'], 'pre_provisioned')
   t.not(second.body['sub'], first.body['sub'])
   t.not(second.body['id'], first.body['id'])
-  const hashes = await sql<{ hash: string }>(
-    database,
-    `select a.password_hash as hash from tenant_users u join accounts a on a.id = u.account_id
-     where u.id = any ($1::uuid[]) order by a.created_at`,
-    [[first.body['id'], second.body['id']]],
-  )
+  const hashes = await sql<{ hash: string }>(running)`
+    select a.password_hash as hash from tenant_users u join accounts a on a.id = u.account_id
+    where u.id = any (${[first.body['id'], second.body['id']]}::uuid[]) order by a.created_at`
   t.true(await verify(hashes[0]!.hash, 'first password'))
   t.true(await verify(hashes[1]!.hash, 'second password'))
   t.is(
@@ -282,8 +265,7 @@ test('a user is suspended and reactivated, is removed, and returns as the same s
     (await api.list(`${USERS}${query}`, token)).rows.map(({ id }) => id)
   t.false((await ids('')).includes(body['id']))
   t.deepEqual(await ids('?status=removed'), [body['id']])
-  const again = await api.post(USERS, token, { email })
-  t.is(again.status, 201)
+  const again = await api.post(USERS, token, { email }).gives(201)
   t.is(again.body['sub'], body['sub'])
   t.is(again.body['status'], 'invited')
   t.deepEqual(await eventsAbout(body['id']), [
@@ -300,20 +282,16 @@ test('a user is suspended and reactivated, is removed, and returns as the same s
 test('suspension ends the sessions of a user in the tenant', async (t) => {
   const { token, tenantId, body } = await api.workspace()
   const { id } = body['fixture_end_user'] as Json
-  await sql(
-    database,
-    `insert into sessions (tenant_id, id, subject, subject_type, client_id, amr, auth_time,
-       created_at, expires_at)
-     select tenant_id, gen_random_uuid(), sub, 'human', $3, '{pwd}', now(), now(),
-       now() + interval '1 day' from tenant_users where tenant_id = $1 and id = $2`,
-    [tenantId, id, body['client_id']],
-  )
+  await sql(running)`
+    insert into sessions (tenant_id, id, subject, subject_type, client_id, amr, auth_time,
+    created_at, expires_at)
+    select tenant_id, gen_random_uuid(), sub, 'human', ${body['client_id']}, '{pwd}', now(),
+    now(),
+    now() + interval '1 day' from tenant_users where tenant_id = ${tenantId} and id = ${id}`
   await api.post(`${USERS}/${String(id)}/suspend`, token)
-  const rows = await sql<{ reason: string }>(
-    database,
-    `select ended_reason as reason from sessions where tenant_id = $1 and subject_type = 'human'`,
-    [tenantId],
-  )
+  const rows = await sql<{ reason: string }>(running)`
+    select ended_reason as reason from sessions where tenant_id = ${tenantId}
+    and subject_type = 'human'`
   t.deepEqual(rows, [{ reason: 'user_suspended' }])
 })
 
@@ -330,8 +308,7 @@ test('name, roles and metadata are updated, and no caller grants roles above its
     roles: ['admin', 'billing:clerk', 'admin'],
     metadata: { plan: { placements: 3 } },
     ignored: true,
-  })
-  t.is(changed.status, 200)
+  }).gives(200)
   t.like(changed.body, {
     display_name: 'After',
     roles: ['admin', 'billing:clerk'],
@@ -401,16 +378,14 @@ async function crowd(): Promise<Workspace> {
   const names = ['Zoë', 'ada', 'Ada', 'ADA', 'b_b', 'b%b', undefined]
   for (const [n, display_name] of names.entries()) {
     const email = `${n % 2 ? 'User' : 'user'}${n}.${workspace.tenantId}@example.com`
-    const { status } = await api.post(USERS, workspace.token, { email, display_name })
-    if (status !== 201) throw new Error(String(status))
+    await api.post(USERS, workspace.token, { email, display_name }).gives(201)
   }
-  await sql(
-    running.db.database,
-    `update tenant_users set last_login_at = to_timestamp(1700000000 + (ascii(display_name) % 3) * 0.001),
-       created_at = to_timestamp(1600000000 + (length(coalesce(display_name, '')) % 2) * 0.001)
-     where tenant_id = $1 and status = 'invited' and display_name is distinct from 'Zoë'`,
-    [workspace.tenantId],
-  )
+  await sql(running)`
+    update tenant_users set last_login_at = to_timestamp(1700000000 + (ascii(display_name) % 3) *
+    0.001),
+    created_at = to_timestamp(1600000000 + (length(coalesce(display_name, '')) % 2) * 0.001)
+    where tenant_id = ${workspace.tenantId} and status = 'invited' and display_name is distinct
+    from 'Zoë'`
   return workspace
 }
 
@@ -471,7 +446,7 @@ test('role and status narrow every order', async (t) => {
   const [first] = (await api.list(`${USERS}?q=zo`, workspace.token)).rows
   const path = `${USERS}/${String(first!['id'])}`
   const json = { roles: ['analyst'] }
-  t.is((await api.call('PATCH', path, { token: workspace.token, json })).status, 200)
+  t.is((await api.patch(path, workspace.token, json)).status, 200)
   for (const sort of ['', '&sort=email', '&sort=-last_sign_in_at']) {
     const rows = await pagesOf(workspace, `&role=analyst${sort}`)
     t.deepEqual(

@@ -1,7 +1,7 @@
 /** Groups over SCIM: the roles of a tenant. Owners, users created together, and addresses (docs/reference/identity.md, SCIM). */
 import test from 'ava'
 import { randomUUID } from 'node:crypto'
-import { type Json, apiOf } from '../../../support/api.js'
+import type { Json } from '../../../support/api.js'
 import {
   type Directory,
   SCIM_GROUP,
@@ -10,12 +10,10 @@ import {
   openDirectory,
 } from '../../../support/identity/directory.js'
 import { sql } from '../../../support/storage/sql.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
-const running = await sharedService('enterprise')
-const api = apiOf(running)
+const { api, running } = await sharedApi('enterprise')
 const book = await openDirectory(api)
-test.after.always(() => api.end())
 
 let people = 0
 const person = async (directory: Directory) => {
@@ -77,11 +75,9 @@ test('a group is a role: members have it, and lose it', async (t) => {
   t.is((await directory.send('DELETE', `/Groups/${String(id)}`)).status, 204)
   t.is((await directory.send('GET', `/Groups/${String(id)}`)).status, 404)
   t.deepEqual(await rolesOf(directory, a), [])
-  const audit = await sql<{ type: string }>(
-    running.db.database,
-    `select distinct type from audit_events where tenant_id = $1 and type like 'admin.scim_group%'`,
-    [directory.workspace.tenantId],
-  )
+  const audit = await sql<{ type: string }>(running)`
+    select distinct type from audit_events where tenant_id = ${directory.workspace.tenantId}
+    and type like 'admin.scim_group%'`
   t.is(audit.length, 3)
 })
 
@@ -204,7 +200,7 @@ test('an owner without mailbox and key is no other owner', async (t) => {
   t.is((await directory.patch(id, off)).status, 409)
   t.is((await directory.patch(id, noRoles)).status, 409)
   const at = `/api/v1/tenant-users/${String(id)}`
-  t.is((await api.call('DELETE', at, { token })).body['error'], 'last_owner')
+  t.is((await api.delete(at, token)).body['error'], 'last_owner')
   t.is((await api.post(`${at}/suspend`, token)).body['error'], 'last_owner')
   await directory.create('second', { ...OWNER, ...addressed('second.owner') })
   t.is((await directory.send('DELETE', `/Users/${String(id)}`)).status, 204)
@@ -249,12 +245,9 @@ test('users created together are as they are read, each with one event', async (
   }
   const ids = answers.map(({ body }) => body['id'])
   t.is(new Set(ids).size, names.length)
-  const events = await sql<{ id: string; type: string }>(
-    running.db.database,
-    `select resource ->> 'id' as id, type from audit_events
-     where tenant_id = $1 and resource ->> 'id' = any ($2) order by sequence`,
-    [tenantId, ids],
-  )
+  const events = await sql<{ id: string; type: string }>(running)`
+    select resource ->> 'id' as id, type from audit_events
+    where tenant_id = ${tenantId} and resource ->> 'id' = any (${ids}) order by sequence`
   t.deepEqual(events.map(({ id }) => id).toSorted(), ids.map(String).toSorted())
   t.true(events.every(({ type }) => type === 'sso.user.provisioned'))
 })
@@ -300,13 +293,10 @@ test('users of addresses that the tenant cannot vouch for are invited among the 
     ]).flat(),
   )
   t.true(answers.every(({ status }) => status === 201))
-  const rows = await sql<{ status: string; count: number }>(
-    running.db.database,
-    `select u.status, count(*)::int as count from tenant_users u
-     join scim_users s on s.tenant_id = u.tenant_id and s.user_id = u.id
-     where u.tenant_id = $1 group by u.status order by u.status`,
-    [directory.workspace.tenantId],
-  )
+  const rows = await sql<{ status: string; count: number }>(running)`
+    select u.status, count(*)::int as count from tenant_users u
+    join scim_users s on s.tenant_id = u.tenant_id and s.user_id = u.id
+    where u.tenant_id = ${directory.workspace.tenantId} group by u.status order by u.status`
   t.deepEqual(rows, [
     { status: 'invited', count: 8 },
     { status: 'pre_provisioned', count: 16 },
@@ -317,12 +307,9 @@ test('users of addresses that the tenant cannot vouch for are invited among the 
 test('a user whose name is the address of a person in the tenant is refused', async (t) => {
   const directory = await openDirectory(api)
   const { tenantId } = directory.workspace
-  const [person] = await sql<{ email: string }>(
-    running.db.database,
-    `select a.email from tenant_users u join accounts a on a.id = u.account_id
-     where u.tenant_id = $1 and u.status = 'active' limit 1`,
-    [tenantId],
-  )
+  const [person] = await sql<{ email: string }>(running)`
+    select a.email from tenant_users u join accounts a on a.id = u.account_id
+    where u.tenant_id = ${tenantId} and u.status = 'active' limit 1`
   const name = person!.email
   const answers = await Promise.all([
     directory.send('POST', '/Users', user(name, { emails: [{ value: 'other@corp3.test' }] })),
@@ -358,8 +345,7 @@ for (const email of [
   test(`${email} is one account for SCIM and the API`, async (t) => {
     const made = await provision(email)
     t.is(made.status, 201, JSON.stringify(made.body))
-    const found = await lookUp(email)
-    t.is(found.status, 200, JSON.stringify(found.body))
+    const found = await lookUp(email).gives(200)
     t.deepEqual(
       (found.body as unknown as { email: string }[]).map((user) => user.email),
       [email],
@@ -381,10 +367,10 @@ for (const email of [
   test(`${email} is refused everywhere`, async (t) => {
     t.is((await provision(email)).status, 400)
     t.is((await lookUp(email)).status, 400)
-    const invited = await api.post('/api/v1/tenant-users', book.workspace.token, {
+    const answer = await api.post('/api/v1/tenant-users', book.workspace.token, {
       email,
       role: 'member',
     })
-    t.is(invited.status, 400)
+    t.is(answer.status, 400)
   })
 }

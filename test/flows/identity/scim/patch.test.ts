@@ -1,6 +1,6 @@
 /** PATCH over SCIM (RFC 7644 section 3.5.2), with the shapes that Okta and Microsoft Entra ID send, and filters of lists. */
 import test, { type ExecutionContext } from 'ava'
-import { type Answer, type Json, apiOf } from '../../../support/api.js'
+import type { Answer, Json } from '../../../support/api.js'
 import {
   SCIM_ENTERPRISE,
   SCIM_PATCH,
@@ -11,10 +11,9 @@ import { fixtureOf } from '../../../support/agents/delegation.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { signIn } from '../../../support/identity/person.js'
 import { sql } from '../../../support/storage/sql.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
-const running = await sharedService('enterprise')
-const api = apiOf(running)
+const { api, running } = await sharedApi('enterprise')
 const directory = await openDirectory(api)
 const listed = await openDirectory(api)
 const [fixture] = (await listed.send('GET', '/Users')).body['Resources'] as Json[]
@@ -41,7 +40,6 @@ await listed.create('grace', {
 const { meta } = ada as { meta: Json }
 const modified = String(meta['lastModified'])
 const CORE = 'urn:ietf:params:scim:schemas:core:2.0:User'
-test.after.always(() => api.end())
 
 let people = 0
 async function person(more: Json = {}) {
@@ -228,7 +226,7 @@ test('a token gives no role beyond its own, and protects owners', async (t) => {
 test('active false ends the sessions and tokens of the user at once', async (t) => {
   const own = await openDirectory(api)
   const human = fixtureOf(own.workspace)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   t.is((await signIn(browser, human)).status, 303)
   t.is((await browser.get('/auth/account')).status, 200)
   const found = await own.send(
@@ -240,11 +238,9 @@ test('active false ends the sessions and tokens of the user at once', async (t) 
   t.is(patched.status, 200, JSON.stringify(patched.body))
   t.not((await browser.get('/auth/account')).status, 200)
   t.not((await signIn(browser, human)).status, 303)
-  const open = await sql<{ open: number }>(
-    running.db.database,
-    `select count(*)::integer as open from browser_sessions where tenant_id = $1 and ended_at is null`,
-    [own.workspace.tenantId],
-  )
+  const open = await sql<{ open: number }>(running)`
+    select count(*)::integer as open from browser_sessions
+    where tenant_id = ${own.workspace.tenantId} and ended_at is null`
   t.is(open[0]!.open, 0)
   await own.patch(user!['id'], { op: 'replace', value: { active: true } })
   t.is((await signIn(browser, human)).status, 303)

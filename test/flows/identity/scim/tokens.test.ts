@@ -15,13 +15,6 @@ const limited = await sharedService('strict')
 const off = await sharedService('plain')
 const api = apiOf(running)
 const users = apiOf(limited)
-test.after.always(async () => {
-  await api.close()
-  await users.close()
-  await off.end()
-  await limited.end()
-  await running.end()
-})
 
 test('a token is created, listed without its secret, and deleted', async (t) => {
   const workspace = await api.workspace()
@@ -31,8 +24,7 @@ test('a token is created, listed without its secret, and deleted', async (t) => 
     organization_id: workspace.organizationId,
   }
   const key = { 'idempotency-key': 'one-token' }
-  const created = await api.post(PATH, workspace.token, json, key)
-  t.is(created.status, 201, JSON.stringify(created.body))
+  const created = await api.post(PATH, workspace.token, json, key).gives(201)
   const { token, ...record } = created.body
   t.regex(String(token), /^scim_[\w-]{43}$/)
   t.is(created.headers['location'], `${PATH}/${String(record['id'])}`)
@@ -45,26 +37,21 @@ test('a token is created, listed without its secret, and deleted', async (t) => 
   const replayed = await api.post(PATH, workspace.token, json, key)
   t.deepEqual(replayed.body, record)
   t.deepEqual((await api.list(PATH, workspace.token)).rows, [record])
-  const stored = await sql<{ text: string }>(
-    running.db.database,
-    'select scim_tokens::text as text from scim_tokens where id = $1',
-    [record['id']],
-  )
+  const stored = await sql<{ text: string }>(running)`
+    select scim_tokens::text as text from scim_tokens where id = ${record['id']}`
   t.false(stored[0]!.text.includes(String(token)))
 
   t.is((await api.get('/scim/v2/Users', String(token))).status, 200)
   const at = `${PATH}/${String(record['id'])}`
-  t.is((await api.call('DELETE', at, { token: workspace.token })).status, 204)
-  t.is((await api.call('DELETE', at, { token: workspace.token })).status, 404)
+  t.is((await api.delete(at, workspace.token)).status, 204)
+  t.is((await api.delete(at, workspace.token)).status, 404)
   await known(
     'the token is refused',
     async () => (await api.get('/scim/v2/Users', String(token))).status === 401,
   )
-  const audit = await sql<{ type: string }>(
-    running.db.database,
-    `select type from audit_events where tenant_id = $1 and type like 'admin.scim%' order by sequence`,
-    [workspace.tenantId],
-  )
+  const audit = await sql<{ type: string }>(running)`
+    select type from audit_events where tenant_id = ${workspace.tenantId}
+    and type like 'admin.scim%' order by sequence`
   t.deepEqual(
     audit.map(({ type }) => type),
     ['admin.scim_token.created', 'admin.scim_token.deleted'],
@@ -73,8 +60,7 @@ test('a token is created, listed without its secret, and deleted', async (t) => 
 
 test('a token needs nothing but a caller with users:manage', async (t) => {
   const workspace = await api.workspace()
-  const plain = await api.post(PATH, workspace.token, {})
-  t.is(plain.status, 201)
+  const plain = await api.post(PATH, workspace.token, {}).gives(201)
   t.like(plain.body, { description: null, expires_at: null, organization_id: null })
   const refused = async (json: Json, status: number) =>
     t.is((await api.post(PATH, workspace.token, json)).status, status, JSON.stringify(json))
@@ -197,11 +183,9 @@ test('a token without requests left gets a SCIM error with Retry-After', async (
   t.is(first.status, 200)
   t.regex(String(first.headers['ratelimit-policy']), /"scim";q=600;w=60/)
   // As after all requests of the minute but one. Another coordination backend counts up to there.
-  await sql(
-    limited.db.database,
-    'update coordination_counters set used = 599 where key like $1 and used between 1 and 599',
-    ['%scim%'],
-  )
+  await sql(limited)`
+    update coordination_counters set used = 599 where key like ${'%scim%'} and used between 1
+    and 599`
   let last = first
   for (let sent = 0; sent < 620 && last.status === 200; sent += 1)
     last = await send('GET', '/ServiceProviderConfig')
@@ -213,10 +197,8 @@ test('a token without requests left gets a SCIM error with Retry-After', async (
 
 test('without scim.enabled there is nothing of it', async (t) => {
   const there = apiOf(off)
-  t.teardown(() => there.close())
   const [workspace, { token }] = [await there.workspace(), await openDirectory(api)]
-  const at = await there.get('/scim/v2/Users', token)
-  t.is(at.status, 404)
+  const at = await there.get('/scim/v2/Users', token).gives(404)
   t.is(at.headers['content-type'], 'application/problem+json')
   t.is((await there.get(PATH, workspace.token)).status, 404)
   const named = async (one: typeof api) =>

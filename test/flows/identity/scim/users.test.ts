@@ -1,7 +1,7 @@
 /** Users over SCIM (RFC 7643, RFC 7644, docs/reference/identity.md). */
 import { randomUUID } from 'node:crypto'
 import test, { type ExecutionContext } from 'ava'
-import { type Answer, apiOf, type Json } from '../../../support/api.js'
+import type { Answer, Json } from '../../../support/api.js'
 import {
   type Directory,
   openDirectory,
@@ -10,11 +10,9 @@ import {
 } from '../../../support/identity/directory.js'
 import { sql } from '../../../support/storage/sql.js'
 import { docsPage } from '../../../support/pages/docs-page.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
-const running = await sharedService('enterprise')
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('enterprise')
 
 const ERROR = 'urn:ietf:params:scim:api:messages:2.0:Error'
 const LIST = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
@@ -34,11 +32,9 @@ function refused(
 }
 
 const eventsOf = async ({ workspace }: Directory, id: unknown): Promise<readonly string[]> => {
-  const rows = await sql<{ type: string }>(
-    running.db.database,
-    `select type from audit_events where tenant_id = $1 and resource ->> 'id' = $2 order by sequence`,
-    [workspace.tenantId, id],
-  )
+  const rows = await sql<{ type: string }>(running)`
+    select type from audit_events where tenant_id = ${workspace.tenantId}
+    and resource ->> 'id' = ${id} order by sequence`
   return rows.map(({ type }) => type)
 }
 
@@ -102,16 +98,17 @@ test('a user is created with every attribute, and is one tenant user', async (t)
 test('a claim that changes elsewhere shows in its attribute', async (t) => {
   const directory = await openDirectory(api)
   const { body: created } = await directory.send('POST', '/Users', full())
-  const changed = await api.call('PATCH', `/api/v1/tenant-users/${String(created['id'])}`, {
-    token: directory.workspace.token,
-    json: {
+  const answer = await api.patch(
+    `/api/v1/tenant-users/${String(created['id'])}`,
+    directory.workspace.token,
+    {
       given_name: 'Augusta',
       locale: 'fr-FR',
       phone_number: '+493000000000',
       display_name: 'A',
     },
-  })
-  t.is(changed.status, 200, JSON.stringify(changed.body))
+  )
+  t.is(answer.status, 200)
   const { body } = await directory.send('GET', `/Users/${String(created['id'])}`)
   t.like(body, {
     name: { givenName: 'Augusta', familyName: 'Lovelace' },
@@ -152,10 +149,10 @@ test('userName is unique in the tenant without regard to case, an address too', 
   refused(t, await post({ userName: 'GRACE' }), 409, 'uniqueness')
   const other = { userName: 'other', emails: [{ value: 'Grace@corp.test' }] }
   refused(t, await post(other), 409, 'uniqueness')
-  const invited = await api.post('/api/v1/tenant-users', directory.workspace.token, {
+  const answer = await api.post('/api/v1/tenant-users', directory.workspace.token, {
     email: 'hopper@corp.test',
   })
-  t.is(invited.status, 201)
+  t.is(answer.status, 201)
   const taken = { userName: 'Hopper@corp.test', emails: [{ value: 'else@corp.test' }] }
   refused(t, await post(taken), 409, 'uniqueness')
   // Another tenant has its own names.
@@ -234,7 +231,7 @@ test('a user that an operator removed frees the name', async (t) => {
   const directory = await openDirectory(api)
   const { id } = await directory.create('mallory', { emails: [{ value: 'mallory@corp.test' }] })
   const at = `/api/v1/tenant-users/${String(id)}`
-  t.is((await api.call('DELETE', at, { token: directory.workspace.token })).status, 204)
+  t.is((await api.delete(at, directory.workspace.token)).status, 204)
   t.deepEqual(await directory.names('userName eq "mallory"'), [])
   await directory.create('mallory', { emails: [{ value: 'another@corp.test' }] })
 })

@@ -1,37 +1,28 @@
 /** An application deleted during one of its requests is treated as unknown. */
 import test from 'ava'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Answer, type Api, apiOf } from '../../../support/api.js'
+import type { Answer } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { CIBA_GRANT } from '../../../support/oauth/ciba.js'
 import { sql } from '../../../support/storage/sql.js'
-import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
+import { bootstrapped } from '../../../support/identity/person.js'
 import {
   authorized,
   callbackOf,
-  journey,
   pathOf,
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
 import { mailbox } from '../../../support/identity/addresses.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
 const grantTypes = [
   'authorization_code',
   'urn:ietf:params:oauth:grant-type:device_code',
   CIBA_GRANT,
 ]
-
-let running: TestService
-let api: Api
-let person: Workspace
-test.before(async () => {
-  running = await sharedService('plain')
-  api = apiOf(running)
-  person = await bootstrapped(running)
-})
-test.after.always(() => api?.end())
+const { api, running } = await sharedApi('plain')
+const person = await bootstrapped(running)
 
 /** Sends a request while the deletion is uncommitted, and commits once the request waits for it. */
 async function meanwhile<T>({ clientId }: RelyingParty, ask: () => Promise<T>): Promise<T> {
@@ -43,11 +34,9 @@ async function meanwhile<T>({ clientId }: RelyingParty, ask: () => Promise<T>): 
     const over = new AbortController()
     asked = ask().finally(() => over.abort())
     for (let waiting = 0; waiting === 0 && !over.signal.aborted; await sleep(10)) {
-      const [row] = await sql<{ count: number }>(
-        database,
-        `select count(*)::integer as count from pg_stat_activity
-         where datname = current_database() and wait_event_type = 'Lock'`,
-      )
+      const [row] = await sql<{ count: number }>(database)`
+        select count(*)::integer as count from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`
       waiting = row!.count
     }
   })
@@ -55,7 +44,7 @@ async function meanwhile<T>({ clientId }: RelyingParty, ask: () => Promise<T>): 
 }
 
 const pushed = async (party: RelyingParty) => {
-  const { url } = await journey(party)
+  const { url } = await party.journey()
   return Object.fromEntries(url.searchParams)
 }
 const asking: Readonly<Record<string, (party: RelyingParty) => Promise<Record<string, string>>>> = {
@@ -76,15 +65,15 @@ for (const [path, fieldsOf] of Object.entries(asking))
   })
 
 test.serial('/oauth/authorize: a page, before the sign-in and after it', async (t) => {
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const stranger = await relyingParty(running, person)
-  const { url } = await journey(stranger)
+  const { url } = await stranger.journey()
   const before = await meanwhile(stranger, () => browser.get(pathOf(url)))
   t.is(before.status, 400)
 
   const known = await relyingParty(running, person)
-  callbackOf(await authorized(browser, person, (await journey(known)).url))
-  const again = await journey(known)
+  callbackOf(await authorized(browser, person, (await known.journey()).url))
+  const again = await known.journey()
   const after = await meanwhile(known, () => browser.get(pathOf(again.url)))
   t.is(after.status, 400)
 })

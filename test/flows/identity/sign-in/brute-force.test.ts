@@ -2,7 +2,7 @@
  * What counts as a password guess, and against which limit. docs/guides/identity/sign-in-and-sign-up.md, passwords and
  * lockout.
  */
-import test, { type ExecutionContext } from 'ava'
+import test from 'ava'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
 import { testService, type TestService } from '../../../support/service.js'
@@ -19,12 +19,10 @@ const slow = await testService({
     SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '5000',
   },
 })
-test.after.always(() => slow.end())
 
-async function signInPage(t: ExecutionContext, running: TestService) {
+async function signInPage(running: TestService) {
   const workspace = await bootstrapped(running)
   const browser = openBrowser(running)
-  t.teardown(() => browser.close())
   const page = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
   return { browser, page, workspace }
 }
@@ -40,7 +38,7 @@ const attempt = (
 const ROUNDS_MAX = 10
 
 test.serial('an attempt refused as busy does not reset failures', async (t) => {
-  const { browser, page } = await signInPage(t, slow)
+  const { browser, page } = await signInPage(slow)
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     const email = `someone.${round}@x.test`
     for (let n = 0; n < 3; n += 1) t.is((await attempt(browser, page, email)).status, 200)
@@ -78,7 +76,7 @@ test.serial(
       },
     })
     t.teardown(() => running.end())
-    const { browser, page, workspace } = await signInPage(t, running)
+    const { browser, page, workspace } = await signInPage(running)
     const { email, password } = workspace
     let networks = 0
     const elsewhere = () => ({ 'x-forwarded-for': `198.51.100.${(networks += 1)}` })
@@ -116,7 +114,6 @@ test.serial(
     const places: Workspace[] = []
     while (places.length < 7) places.push(await bootstrapped(slow))
     const browser = openBrowser(slow)
-    t.teardown(() => browser.close())
     const at = async (place: number, email: string, password?: string) => {
       browser.cookies.clear()
       const page = await browser.get(`/auth/login?tenant_slug=${places[place]!.tenantSlug}`)

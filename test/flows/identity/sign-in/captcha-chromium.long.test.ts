@@ -16,7 +16,7 @@ testWithProgram('chromium', 'a browser solves the challenge and signs in', async
   })
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
-  const elsewhere = openBrowser(running, t)
+  const elsewhere = openBrowser(running)
   const wrong = { email: workspace.email, password: 'wrong' }
   let failed = await signIn(elsewhere, { ...workspace, ...wrong })
   for (let failure = 1; failure < 3; failure += 1) failed = await elsewhere.submit(failed, wrong)

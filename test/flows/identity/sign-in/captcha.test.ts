@@ -32,8 +32,6 @@ const ENVIRONMENT = {
 
 const builtIn = await testService({ environment: ENVIRONMENT })
 test.after.always(async () => {
-  await common.end()
-  await builtIn.end()
   provider.close()
 })
 
@@ -43,7 +41,6 @@ async function site(t: ExecutionContext, more?: Record<string, string>) {
     more === undefined ? common : await testService({ environment: { ...environment, ...more } })
   const browser = openBrowser(running)
   t.teardown(async () => {
-    await browser.close()
     if (running !== common) await running.end()
   })
   const workspace = await bootstrapped(running)
@@ -72,26 +69,21 @@ test.serial(
     const origin = new URL(provider.environment['SVC_CHALLENGE__CAPTCHA_SCRIPT_URL']!).origin
     t.true(policy.includes(`script-src 'self' ${origin};`))
     t.notRegex(policy, /unsafe/)
-    const none = await browser.submit(page, right)
-    t.is(none.status, 200)
+    const none = await browser.submit(page, right).gives(200)
     t.true(none.html.includes('role="alert"'))
     t.is(provider.asked.length, asked, 'no verification needed yet')
-    const robot = await browser.submit(page, { ...right, ...ROBOT })
-    t.is(robot.status, 200)
+    await browser.submit(page, { ...right, ...ROBOT }).gives(200)
     t.deepEqual(Object.fromEntries(provider.asked[asked]!), {
       secret: 'the secret of the site',
       response: 'a robot',
       remoteip: '127.0.0.1',
     })
-    const events = await sql(
-      running.db.database,
-      `select from all_events where tenant_id = $1 and type = 'auth.login.failure'`,
-      [workspace.tenantId],
-    )
+    const events = await sql(running)`
+      select from all_events where tenant_id = ${workspace.tenantId}
+      and type = 'auth.login.failure'`
     t.is(events.length, 3, 'a missing CAPTCHA response is not a password attempt')
-    const done = await browser.submit(page, { ...right, ...PERSON })
-    t.is(done.status, 303)
-    const fresh = openBrowser(running, t)
+    await browser.submit(page, { ...right, ...PERSON }).gives(303)
+    const fresh = openBrowser(running)
     const after = await signIn(fresh, {
       tenantSlug: (await bootstrapped(running)).tenantSlug,
       ...right,
@@ -105,8 +97,7 @@ for (const behaviour of ['fails', 'babbles', 'blames', 'stalls'] as const) {
     const { browser, failing, right } = await site(t)
     const page = await failing()
     provider.becomes(behaviour)
-    const answer = await browser.submit(page, { ...right, ...PERSON })
-    t.is(answer.status, 503)
+    const answer = await browser.submit(page, { ...right, ...PERSON }).gives(503)
     t.truthy(answer.headers['retry-after'])
     provider.becomes('answers')
     t.is((await browser.submit(page, { ...right, ...PERSON })).status, 303)
@@ -132,8 +123,7 @@ test.serial(
     const wrong = { ...right, password: 'wrong', ...PERSON }
     t.is((await browser.submit(page, wrong)).status, 200)
     t.is((await browser.submit(page, wrong)).status, 200)
-    const answer = await browser.submit(page, { ...right, ...PERSON })
-    t.is(answer.status, 429)
+    const answer = await browser.submit(page, { ...right, ...PERSON }).gives(429)
     t.true(answer.html.includes('captcha_degraded_throttled'))
     t.true(Number(answer.headers['retry-after']) > 0)
   },
@@ -157,17 +147,16 @@ test.serial('a password reset mail needs a CAPTCHA response', async (t) => {
   const refused = await browser.submit(forgot, { email: 'a@b.de' })
   t.true(refused.html.includes('role="alert"'))
   const tickets = () =>
-    sql(running.db.database, 'select from mail_tickets where tenant_id = $1', [workspace.tenantId])
+    sql(running)`select from mail_tickets where tenant_id = ${workspace.tenantId}`
   t.deepEqual(await tickets(), [])
-  const asked = await browser.submit(forgot, { email: 'a@b.de', ...PERSON })
-  t.is(asked.status, 200)
+  await browser.submit(forgot, { email: 'a@b.de', ...PERSON }).gives(200)
   t.is((await tickets()).length, 1)
 })
 
 // The built-in CAPTCHA: a proof of work in the browser, after repeated failures.
 
-async function tenant(t: ExecutionContext) {
-  const browser = openBrowser(builtIn, t)
+async function tenant() {
+  const browser = openBrowser(builtIn)
   const workspace = await bootstrapped(builtIn)
   const right = { email: workspace.email, password: workspace.password }
   const wrong = { ...right, password: 'wrong' }
@@ -197,7 +186,7 @@ function answerTo(challenge: string, fits = true): string {
 test.serial(
   'the right password needs a solved challenge, and a challenge counts once',
   async (t) => {
-    const { browser, failing, right, wrong } = await tenant(t)
+    const { browser, failing, right, wrong } = await tenant()
     let page = await failing()
     const policy = page.headers['content-security-policy']!
     t.true(policy.includes("script-src 'self';"), policy)
@@ -222,11 +211,11 @@ test.serial(
     t.is(page.status, 200)
     const again = await browser.submit(page, { ...right, 'captcha-response': solved })
     t.is(again.status, 200, 'used up by the attempt before')
-    const done = await browser.submit(page, {
+    const made = await browser.submit(page, {
       ...right,
       'captcha-response': answerTo(challengeOn(again)),
     })
-    t.is(done.status, 303)
+    t.is(made.status, 303)
   },
 )
 

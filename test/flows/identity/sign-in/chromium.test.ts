@@ -33,10 +33,10 @@ async function journey(
   const running = await sharedService('plain', { transport })
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
-  await sql(running.db.database, 'update tenants set settings = $2 where id = $1', [
-    workspace.tenantId,
-    JSON.stringify({ branding: { name: 'Harbour Works', color: '#0b7285' } }),
-  ])
+  await sql(running)`
+    update tenants set settings =
+    ${JSON.stringify({ branding: { name: 'Harbour Works', color: '#0b7285' } })}
+    where id = ${workspace.tenantId}`
   const window = await openChromium(path, { colorScheme })
   t.teardown(() => window.close())
   const { page, complaints, context } = window

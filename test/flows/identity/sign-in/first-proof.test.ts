@@ -58,25 +58,16 @@ const running = await testService({
   },
 })
 const api = apiOf(running)
-const db = running.db.database
 /** Where owners prove their mailboxes. */
 const corp = await tenant()
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-  await Promise.all([provider.close(), mail.close()])
-  await way.remove()
-})
+test.after.always(() => Promise.all([provider.close(), mail.close()]))
 
 const DEPLOYMENT = { id: 'oidc', at: provider }
 let count = 0
 /** A mailbox at a domain of its own. */
 const mailbox = () => `ada@corp-${(count += 1)}.works`
 
-function browserOf(t: ExecutionContext): TestBrowser {
-  const browser = openBrowser(running, t)
-  return browser
-}
+const browserOf = () => openBrowser(running)
 
 async function tenant() {
   const workspace = await api.workspace('Corp')
@@ -98,16 +89,16 @@ async function ownProvider({ token }: Pick<Tenant, 'token'>) {
 }
 
 /** Requests a mail in the sign-in of a tenant: the waiting page, and the mail. */
-async function asked(t: ExecutionContext, { tenantSlug, email }: Squatted) {
-  const browser = browserOf(t)
+async function asked({ tenantSlug, email }: Squatted) {
+  const browser = browserOf()
   const page = await browser.get(`/auth/login?tenant_slug=${tenantSlug}&return_to=/auth/account`)
   const sent = await browser.post('/auth/login/mail', { ...page.forms[0]!.fields, email })
   const waiting = await browser.follow(sent)
   return { browser, waiting, letter: await mail.letterTo(email) }
 }
 
-async function resetLetter(t: ExecutionContext, { tenantSlug, email }: Squatted) {
-  const browser = browserOf(t)
+async function resetLetter({ tenantSlug, email }: Squatted) {
+  const browser = browserOf()
   const login = await browser.get(`/auth/login?tenant_slug=${tenantSlug}`)
   const flow = login.forms[0]!.fields['flow']!
   const forgot = await browser.get(`/auth/password/forgot?flow=${flow}`)
@@ -126,21 +117,21 @@ const session = async (t: ExecutionContext, browser: TestBrowser) =>
  */
 const PROOFS: Readonly<Record<string, (t: ExecutionContext, at: Squatted) => Promise<string[]>>> = {
   async reset(t, at) {
-    const { browser, path } = await resetLetter(t, at)
+    const { browser, path } = await resetLetter(at)
     t.is((await browser.submit(await browser.get(path), { password: NEW })).status, 200)
-    const mine = await signIn(browserOf(t), { ...at, password: NEW })
+    const mine = await signIn(browserOf(), { ...at, password: NEW })
     t.is(mine.location, '/auth/account', 'no second factor of the squatter')
     return []
   },
   async code(t, at) {
-    const { browser, waiting, letter } = await asked(t, at)
+    const { browser, waiting, letter } = await asked(at)
     const done = await browser.submit(waiting, { code: codeIn(letter) }, '/auth/login/code')
     t.is(done.location, '/auth/account', 'no second factor of the squatter')
     await session(t, browser)
     return []
   },
   async link(t, at) {
-    const { browser, letter } = await asked(t, at)
+    const { browser, letter } = await asked(at)
     const page = await browser.get(pathIn(letter, '/auth/magic/'))
     t.is((await browser.submit(page)).location, '/auth/account')
     await session(t, browser)
@@ -150,7 +141,7 @@ const PROOFS: Readonly<Record<string, (t: ExecutionContext, at: Squatted) => Pro
     const { token } = corp
     const made = await api.call('POST', USERS, { token, json: { email } })
     t.is(made.body['status'], 'invited')
-    const browser = browserOf(t)
+    const browser = browserOf()
     const page = await browser.get(pathIn(await mail.letterTo(email), '/auth/invitations/'))
     t.is((await browser.submit(page, { password: NEW })).location, '/auth/account')
     await session(t, browser)
@@ -158,7 +149,7 @@ const PROOFS: Readonly<Record<string, (t: ExecutionContext, at: Squatted) => Pro
   },
   async 'a sign-up'(t, { email }) {
     const { tenantSlug } = corp
-    const browser = browserOf(t)
+    const browser = browserOf()
     const start = await browser.get(`/auth/register?tenant_slug=${tenantSlug}`)
     await browser.submit(start, { email })
     const page = await browser.get(pathIn(await mail.letterTo(email), '/auth/register/'))
@@ -217,13 +208,10 @@ test.serial(
     await browser.submit(account, {}, '/auth/account/email/verification')
     const page = await browser.get(pathIn(await mail.letterTo(email), '/auth/email/'))
     t.is((await browser.submit(page)).status, 200)
-    const [row] = await sql(
-      db,
-      `select email_verified as proved, password_hash is not null as password,
-       (select count(*)::int from passkeys where account_id = a.id) as passkeys
-     from accounts a where id = $1`,
-      [accountId],
-    )
+    const [row] = await sql(running)`
+      select email_verified as proved, password_hash is not null as password,
+      (select count(*)::int from passkeys where account_id = a.id) as passkeys
+      from accounts a where id = ${accountId}`
     t.deepEqual(row, { proved: true, password: true, passkeys: 1 })
     await session(t, browser)
   },
@@ -235,23 +223,20 @@ test.serial(
     const own = await squat(t, api, mailbox())
     const said = { sub: `me ${own.email}`, email: own.email, email_verified: true }
     t.is((await link(own.browser, DEPLOYMENT, said)).status, 200)
-    const [row] = await sql(
-      db,
-      `select email_verified as proved, password_hash is not null as password
-     from accounts where id = $1`,
-      [own.accountId],
-    )
+    const [row] = await sql(running)`
+      select email_verified as proved, password_hash is not null as password
+      from accounts where id = ${own.accountId}`
     t.deepEqual(row, { proved: true, password: true })
   },
 )
 
 test.serial('a password reset of a verified account keeps its factors', async (t) => {
   const own = await squat(t, api, mailbox())
-  await sql(db, 'update accounts set email_verified = true where id = $1', [own.accountId])
-  const { browser, path } = await resetLetter(t, own)
+  await sql(running)`update accounts set email_verified = true where id = ${own.accountId}`
+  const { browser, path } = await resetLetter(own)
   t.is((await browser.submit(await browser.get(path), { password: NEW })).status, 200)
   const [row] = await sql(
-    db,
+    running,
     `select (select count(*)::int from passkeys where account_id = $1) as passkeys,
        (select count(*)::int from totp_factors where account_id = $1) as apps`,
     [own.accountId],
@@ -264,7 +249,7 @@ test.serial(
   async (t) => {
     const squatted = await squat(t, api, mailbox())
     const proved = await squat(t, api, mailbox())
-    await sql(db, 'update accounts set email_verified = true where id = $1', [proved.accountId])
+    await sql(running)`update accounts set email_verified = true where id = ${proved.accountId}`
     const { token, tenantSlug } = await tenant()
     const answers = []
     for (const email of [squatted.email, proved.email, mailbox()]) {
@@ -273,7 +258,7 @@ test.serial(
       const { id: _id, sub: _sub, email: said, created_at: _c, updated_at: _u, ...rest } = body
       t.is(said, email.toUpperCase(), 'as it was sent, however the account has it')
       answers.push({ status, ...rest })
-      const tried = await signIn(browserOf(t), { tenantSlug, email, password: NEW })
+      const tried = await signIn(browserOf(), { tenantSlug, email, password: NEW })
       t.is(tried.status, 200, 'the password was not kept')
     }
     t.like(answers[0], { status: 'invited' })
@@ -291,19 +276,16 @@ test.serial('a tenant’s provider is not trusted for foreign domains', async (t
   const free = await arrive(t, api, attacker.tenantSlug, own, trojan)
   const squatted = await squat(t, api, email)
   const taken = await arrive(t, api, attacker.tenantSlug, own, trojan)
-  await sql(db, 'update accounts set email_verified = true where id = $1', [squatted.accountId])
+  await sql(running)`update accounts set email_verified = true where id = ${squatted.accountId}`
   const proved = await arrive(t, api, attacker.tenantSlug, own, trojan)
   for (const { answer, isSignedIn } of [free, taken, proved]) {
     t.is(answer.status, 403)
     t.true(answer.html.includes('not a member'), answer.html)
     t.false(isSignedIn)
   }
-  const reasons = await sql<{ reason: string }>(
-    db,
-    `select data ->> 'reason' as reason from all_events where tenant_id = $1
-     and type = 'sso.login.failed'`,
-    [attacker.tenantId],
-  )
+  const reasons = await sql<{ reason: string }>(running)`
+    select data ->> 'reason' as reason from all_events where tenant_id = ${attacker.tenantId}
+    and type = 'sso.login.failed'`
   t.deepEqual(
     reasons.map(({ reason }) => reason),
     ['not_member', 'not_member', 'not_member'],
@@ -375,26 +357,25 @@ const letterElsewhere: Attack = async (t) => {
   const email = mailbox()
   const squatted = await squat(t, api, email)
   const account = await squatted.browser.get('/auth/account')
-  const sent = await squatted.browser.submit(account, {}, '/auth/account/email/verification')
-  t.is(sent.status, 200)
+  await squatted.browser.submit(account, {}, '/auth/account/email/verification').gives(200)
   const path = pathIn(await mail.letterTo(email), '/auth/email/')
-  const victim = browserOf(t)
+  const victim = browserOf()
   const pressed = await victim.submit(await victim.get(path))
   t.is(pressed.status, 403, pressed.html)
   t.true(pressed.html.includes('in the browser that requested it'))
-  const [row] = await sql(db, 'select email_verified as proved from accounts where email = $1', [
-    email,
-  ])
+  const [row] = await sql(
+    running,
+  )`select email_verified as proved from accounts where email = ${email}`
   t.deepEqual(row, { proved: false })
 
   // The invitation of a tenant then finds an account with an unverified address, and the squatter is not admitted.
   await api.call('POST', USERS, { token: corp.token, json: { email } })
   const invitation = await mail.letterTo(email, /invited/i)
-  const browser = browserOf(t)
+  const browser = browserOf()
   const page = await browser.get(pathIn(invitation, '/auth/invitations/'))
   t.true(page.html.includes('type="password"'), 'a new password is chosen')
   t.is((await browser.submit(page, { password: NEW })).location, '/auth/account')
-  const attack = await signIn(browserOf(t), { ...corp, email, password: SQUATTERS })
+  const attack = await signIn(browserOf(), { ...corp, email, password: SQUATTERS })
   t.is(attack.status, 200, 'the password of the squatter opens nothing')
   await nothingIsLeft(t, api, squatted)
 }
@@ -406,10 +387,10 @@ const preProvisioned: Attack = async (t) => {
   const json = { email, password: NEW }
   const made = await api.call('POST', USERS, { token: corp.token, json })
   t.is(made.body['status'], 'pre_provisioned')
-  const browser = browserOf(t)
+  const browser = browserOf()
   const done = await browser.follow(await signIn(browser, { ...corp, email, password: NEW }))
   t.is(done.path, '/auth/account')
-  const attack = await signIn(browserOf(t), { ...corp, email, password: SQUATTERS })
+  const attack = await signIn(browserOf(), { ...corp, email, password: SQUATTERS })
   t.is(attack.status, 200)
   t.is((await squatted.browser.get('/auth/account')).status, 303)
 
@@ -427,12 +408,12 @@ const operatorInvite: Attack = async (t) => {
   const squatted = await squat(t, api, mailbox(), DEPLOYMENT)
   const { email } = squatted
   const made = await bootstrapped(running)
-  const holder = browserOf(t)
+  const holder = browserOf()
   const form = await holder.get(new URL(made.inviteUrl).pathname)
   const chosen = { name: 'Ada', email, password: 'the password of who held the invite' }
   t.is((await holder.submit(form, chosen)).status, 200)
   const path = pathIn(await mail.letterTo(email), '/auth/invites/letters/')
-  const owner = browserOf(t)
+  const owner = browserOf()
   const page = await owner.get(path)
   t.true(page.html.includes('type="password"'), 'not the password of another browser')
   const accepted = await owner.submit(page, { password: NEW })
@@ -441,7 +422,7 @@ const operatorInvite: Attack = async (t) => {
   t.is((await owner.submit(page, { password: NEW })).status, 410, 'once')
   await nothingIsLeft(t, api, squatted)
   for (const password of [SQUATTERS, chosen.password])
-    t.is((await signIn(browserOf(t), { ...made, email, password })).status, 200)
+    t.is((await signIn(browserOf(), { ...made, email, password })).status, 200)
 }
 
 /** Under a reserved name the tenant gets an account of its own. The squatter's account is not touched. */
@@ -451,11 +432,11 @@ const operatorInviteAtOnce: Attack = async (t) => {
   const json = { email, password: SQUATTERS }
   t.is((await api.call('POST', USERS, { token, json })).body['status'], 'pre_provisioned')
   const made = await bootstrapped(running)
-  const holder = browserOf(t)
+  const holder = browserOf()
   const form = await holder.get(new URL(made.inviteUrl).pathname)
   const answer = await holder.submit(form, { email, password: NEW })
   t.is(answer.status, 303)
-  const attack = await signIn(browserOf(t), { ...made, email, password: SQUATTERS })
+  const attack = await signIn(browserOf(), { ...made, email, password: SQUATTERS })
   t.is(attack.status, 200)
   await session(t, holder)
 }
@@ -463,12 +444,10 @@ const operatorInviteAtOnce: Attack = async (t) => {
 /** A guest proves the squatted address: the accounts stay apart, and the address leads to its own account. */
 const guestClaims: Attack = async (t) => {
   const squatted = await squat(t, api, mailbox())
-  await sql(
-    db,
-    `update tenants set settings = settings || '{"anonymous":{"enabled":true}}' where id = $1`,
-    [squatted.tenantId],
-  )
-  const browser = browserOf(t)
+  await sql(running)`
+    update tenants set settings = settings || '{"anonymous":{"enabled":true}}'
+    where id = ${squatted.tenantId}`
+  const browser = browserOf()
   const page = await browser.get(`/auth/login?tenant_slug=${squatted.tenantSlug}`)
   t.is((await browser.submit(page, {}, '/auth/login/guest')).status, 303)
   const form = await browser.get('/auth/account/email/new')

@@ -1,38 +1,32 @@
 /** Invites, branding and languages of the hosted pages. */
 import test from 'ava'
 import { sql } from '../../../support/storage/sql.js'
-import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
+import { openBrowser } from '../../../support/pages/browser.js'
 import { bootstrapped, enrolledBrowser, signIn } from '../../../support/identity/person.js'
-import { journey, pathOf, relyingParty } from '../../../support/oauth/relying-party.js'
+import { pathOf, relyingParty } from '../../../support/oauth/relying-party.js'
 import { sharedService } from '../../../support/service.js'
 
 const running = await sharedService('plain')
-test.after.always(() => running.end())
 
 const fresh = () => bootstrapped(running)
 
-async function browsing(t: { teardown(end: () => Promise<void>): void }): Promise<TestBrowser> {
-  const browser = openBrowser(running, t)
-  return browser
-}
+const browsing = () => openBrowser(running)
 
 test('the well-known password change URL leads through sign-in to the page', async (t) => {
   const workspace = await fresh()
-  const browser = await browsing(t)
+  const browser = browsing()
   const found = await browser.get('/.well-known/change-password')
   t.deepEqual([found.status, found.location], [303, '/auth/account/password'])
   await signIn(browser, workspace)
-  const page = await browser.follow(await browser.get('/.well-known/change-password'))
-  t.is(page.status, 200)
+  const page = await browser.follow(await browser.get('/.well-known/change-password')).gives(200)
   t.regex(page.html, /autocomplete="new-password"/)
 })
 
 test('an invite creates one operator, once, who owns the organization and its tenant', async (t) => {
   const workspace = await fresh()
   const path = new URL(workspace.inviteUrl).pathname
-  const browser = await browsing(t)
-  const page = await browser.get(path)
-  t.is(page.status, 200)
+  const browser = browsing()
+  const page = await browser.get(path).gives(200)
   const weak = await browser.submit(page, { email: 'op@harbour.test', password: 'short' })
   t.is(weak.status, 200)
   t.regex(weak.html, /href="#password"/)
@@ -46,7 +40,7 @@ test('an invite creates one operator, once, who owns the organization and its te
   const password = 'correct horse battery staple'
   const ready = await Promise.all(
     Array.from({ length: 8 }, async (_, index) => {
-      const racer = await browsing(t)
+      const racer = browsing()
       const email = `op-${workspace.tenantSlug}-${index}@harbour.test`
       return { racer, email, form: await racer.get(path) }
     }),
@@ -64,26 +58,21 @@ test('an invite creates one operator, once, who owns the organization and its te
   const account = await racer.get('/auth/account')
   t.is(account.status, 200)
   t.true(account.html.includes(email))
-  const rows = await sql<{ roles: string[]; role: string }>(
-    running.db.database,
-    `select u.roles, m.role from tenant_users u join accounts a on a.id = u.account_id
-       join organization_members m on m.member_id = a.id where a.email = $1`,
-    [email],
-  )
+  const rows = await sql<{ roles: string[]; role: string }>(running)`
+    select u.roles, m.role from tenant_users u join accounts a on a.id = u.account_id
+    join organization_members m on m.member_id = a.id where a.email = ${email}`
   t.deepEqual(rows, [{ roles: ['owner'], role: 'owner' }])
-  const again = await signIn(await browsing(t), { ...workspace, email, password })
+  const again = await signIn(browsing(), { ...workspace, email, password })
   t.is(again.status, 303)
 })
 
 test('branding is applied, and cannot inject anything', async (t) => {
   const workspace = await fresh()
   const brand = (branding: object) =>
-    sql(running.db.database, 'update tenants set settings = $2 where id = $1', [
-      workspace.tenantId,
-      JSON.stringify({ branding }),
-    ])
-  const show = async () =>
-    (await browsing(t)).get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
+    sql(running)`
+      update tenants set settings = ${JSON.stringify({ branding })}
+      where id = ${workspace.tenantId}`
+  const show = async () => browsing().get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
   await brand({
     name: 'Hafen & "Söhne" <x>',
     color: '#C0FFEE',
@@ -93,7 +82,7 @@ test('branding is applied, and cannot inject anything', async (t) => {
   t.true(page.html.includes('Hafen &amp; &quot;Söhne&quot; &lt;x&gt;'))
   t.true(page.html.includes('/auth/brand/c0ffee'))
   t.true(page.html.includes('src="data:image/png;base64,iVBORw0KGgo="'))
-  const css = await (await browsing(t)).get('/auth/brand/c0ffee', { accept: 'text/css,*/*;q=0.1' })
+  const css = await browsing().get('/auth/brand/c0ffee', { accept: 'text/css,*/*;q=0.1' })
   t.is(css.status, 200)
   t.regex(css.headers['content-type']!, /^text\/css/)
   await brand({
@@ -106,7 +95,7 @@ test('branding is applied, and cannot inject anything', async (t) => {
 
 test('a person reads the pages in their own language', async (t) => {
   const workspace = await fresh()
-  const browser = await browsing(t)
+  const browser = browsing()
   const path = `/auth/login?tenant_slug=${workspace.tenantSlug}`
   const german = await browser.get(path, { 'accept-language': 'de-AT,de;q=0.9,en;q=0.8' })
   t.regex(german.html, /<html lang="de" dir="ltr">/)
@@ -119,7 +108,7 @@ test('a person reads the pages in their own language', async (t) => {
 
 test('a page with a form error starts its title with it', async (t) => {
   const workspace = await fresh()
-  const browser = await browsing(t)
+  const browser = browsing()
   const login = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
   t.regex(login.html, /<title>Sign in – /)
   const wrong = await browser.submit(login, { email: 'x@y.test', password: 'x' })
@@ -128,11 +117,10 @@ test('a page with a form error starts its title with it', async (t) => {
 
 test('the page names another tenant at sign-in, and asks for confirmation at re-authentication', async (t) => {
   const [here, there] = [await fresh(), await fresh()]
-  await sql(running.db.database, 'update tenants set settings = $2 where id = $1', [
-    there.tenantId,
-    JSON.stringify({ branding: { name: 'Lighthouse' } }),
-  ])
-  const browser = await browsing(t)
+  await sql(running)`
+    update tenants set settings = ${JSON.stringify({ branding: { name: 'Lighthouse' } })}
+    where id = ${there.tenantId}`
+  const browser = browsing()
   await signIn(browser, here)
   const away = await browser.get(`/auth/login?tenant_slug=${there.tenantSlug}`)
   t.regex(
@@ -141,13 +129,13 @@ test('the page names another tenant at sign-in, and asks for confirmation at re-
   )
   t.true(away.html.includes(`value="${here.email}"`), 'their address, once typed')
   const party = await relyingParty(running, here)
-  const { url } = await journey(party, { prompt: 'login' })
+  const { url } = await party.journey({ prompt: 'login' })
   const asked = await browser.follow(await browser.get(pathOf(url)))
   t.regex(asked.html, /Confirm that it&#39;s you\./)
 })
 
 test('opening a form-only address shows a message', async (t) => {
-  const browser = await browsing(t)
+  const browser = browsing()
   for (const path of ['/auth/logout', '/auth/login/code', '/auth/account/recovery-codes']) {
     const page = await browser.get(path)
     t.is(page.status, 405, path)
@@ -158,13 +146,13 @@ test('opening a form-only address shows a message', async (t) => {
 test('the reason for the sign-in is a correct German sentence', async (t) => {
   const workspace = await fresh()
   const path = `/auth/login?tenant_slug=${workspace.tenantSlug}&ui_locales=de`
-  const page = await (await browsing(t)).get(path)
+  const page = await browsing().get(path)
   t.regex(page.html, /<h1>Anmelden<\/h1>\n<p class="lead">Weiter zu Ihrem Konto\.<\/p>/)
 })
 
 test('a form field with NUL is a bad request on every page before sign-in', async (t) => {
   const workspace = await fresh()
-  const browser = await browsing(t)
+  const browser = browsing()
   const login = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
   const invite = await browser.get(new URL(workspace.inviteUrl).pathname)
   const password = 'correct horse battery staple'
@@ -185,7 +173,7 @@ test('a form field with NUL is a bad request on every page before sign-in', asyn
 test('after the session ends, the user is redirected to that tenant’s sign-in page', async (t) => {
   const workspace = await fresh()
   const elsewhere = await fresh()
-  const [browser, other] = [await browsing(t), await browsing(t)]
+  const [browser, other] = [browsing(), browsing()]
   await signIn(browser, workspace)
   const account = await other.follow(await signIn(other, workspace))
   await other.submit(account, {}, '/auth/account/sessions/revoke-others')
@@ -196,16 +184,14 @@ test('after the session ends, the user is redirected to that tenant’s sign-in 
   t.is(back.location, '/auth/requests')
 
   // Expired, and requested by a form.
-  await sql(
-    running.db.database,
-    `update browser_sessions set last_seen_at = last_seen_at - interval '1 day' where tenant_id = $1`,
-    [workspace.tenantId],
-  )
+  await sql(running)`
+    update browser_sessions set last_seen_at = last_seen_at - interval '1 day'
+    where tenant_id = ${workspace.tenantId}`
   const sent = await browser.post('/auth/account/sessions/revoke-others', { csrf_token: 'old' })
   t.is(sent.location, `/auth/login?tenant_id=${workspace.tenantId}&return_to=%2Fauth%2Faccount`)
 
   // A browser that was never signed in, and one that signed out.
-  const stranger = await browsing(t)
+  const stranger = browsing()
   const nowhere = '/auth/login?return_to=%2Fauth%2Faccount'
   t.is((await stranger.get('/auth/account')).location, nowhere)
   const foreign = await stranger.follow(await signIn(stranger, elsewhere))
@@ -215,14 +201,12 @@ test('after the session ends, the user is redirected to that tenant’s sign-in 
 
 test('an expired sign-in leads to the sign-in page of the same tenant', async (t) => {
   const workspace = await bootstrapped(running)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const { tenantSlug: slug, tenantId, email, password } = workspace
   const page = await browser.get(`/auth/login?tenant_slug=${slug}&ui_locales=de`)
-  await sql(
-    running.db.database,
-    `update sign_in_flows set expires_at = now() - interval '5 minutes' where tenant_id = $1`,
-    [tenantId],
-  )
+  await sql(running)`
+    update sign_in_flows set expires_at = now() - interval '5 minutes'
+    where tenant_id = ${tenantId}`
   const flow = page.forms[0]!.fields['flow']!
   for (const late of [
     await browser.submit(page, { email, password }),
@@ -245,7 +229,7 @@ test('a user with a pending second factor is redirected to their own tenant', as
   const workspace = await fresh()
   const { browser: enrolled } = await enrolledBrowser(running, workspace)
   t.teardown(() => enrolled.close())
-  const browser = await browsing(t)
+  const browser = browsing()
   t.regex((await signIn(browser, workspace)).location!, /^\/auth\/mfa\?/)
   const away = await browser.get('/auth/account')
   t.is(away.location, `/auth/login?tenant_id=${workspace.tenantId}&return_to=%2Fauth%2Faccount`)
@@ -253,13 +237,12 @@ test('a user with a pending second factor is redirected to their own tenant', as
 
 test('a button for something already ended gets a message that it no longer exists', async (t) => {
   const workspace = await fresh()
-  const [browser, other] = [await browsing(t), await browsing(t)]
+  const [browser, other] = [browsing(), browsing()]
   await signIn(other, workspace)
   const account = await browser.follow(await signIn(browser, workspace))
   const own = /\/sessions\/[0-9a-f-]{36}\//
   t.is((await browser.submit(account, {}, own)).status, 303)
-  const again = await browser.submit(account, {}, own)
-  t.is(again.status, 404)
+  const again = await browser.submit(account, {}, own).gives(404)
   t.true(again.html.includes('This has ended, has expired or was already handled'))
   t.false(again.html.includes('This page does not exist'))
 })

@@ -1,6 +1,5 @@
 /** A request for one user in the browser of another. OpenID Connect Core section 3.1.2.1. */
 import test from 'ava'
-import { type Api, apiOf, type Workspace } from '../../../support/api.js'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
 import { enrol, signIn } from '../../../support/identity/person.js'
 import { fixtureOf, type Human, newFixture } from '../../../support/agents/delegation.js'
@@ -8,40 +7,26 @@ import {
   CALLBACK,
   callbackOf,
   isConsent,
-  journey,
   pathOf,
-  type RelyingParty,
   relyingParty,
-  signedIn,
 } from '../../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
-let running: TestService
-let api: Api
-let workspace: Workspace
-let party: RelyingParty
-let ann: Human
-let hint: string
-test.before(async () => {
-  running = await sharedService('plain')
-  api = apiOf(running)
-  workspace = await api.workspace('Pair')
-  party = await relyingParty(running, workspace)
-  ann = fixtureOf(workspace)
-  const { browser, tokens } = await signedIn(running, party, ann)
-  hint = tokens.id_token!
-  await browser.close()
-})
-test.after.always(() => api?.end())
+const { api, running } = await sharedApi('plain')
+const workspace = await api.workspace('Pair')
+const party = await relyingParty(running, workspace)
+const ann = fixtureOf(workspace)
+const { tokens } = await party.signedIn(ann)
+const hint = tokens.id_token!
 
 const credentials = ({ email, password }: Human) => ({ email, password })
 const opened = async (browser: TestBrowser, parameters: Readonly<Record<string, string>>) =>
-  browser.follow(await browser.get(pathOf((await journey(party, parameters)).url)))
+  browser.follow(await browser.get(pathOf((await party.journey(parameters)).url)))
 const errorOf = (page: Page) => callbackOf(page).searchParams.get('error')
 
 test('signing in as another user returns an error to the application, without a loop', async (t) => {
   const bob = await newFixture(api, workspace)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   await signIn(browser, bob)
   const login = await opened(browser, { id_token_hint: hint })
   t.true(login.path.startsWith('/auth/login'))
@@ -57,7 +42,7 @@ test('signing in as another user returns an error to the application, without a 
 
 test('prompt=none with another user signed in returns no code', async (t) => {
   const bob = await newFixture(api, workspace)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   await signIn(browser, bob)
   const asked = await opened(browser, {})
   t.truthy(callbackOf(await browser.submit(asked, { action: 'allow' })).searchParams.get('code'))
@@ -74,7 +59,7 @@ test('prompt=none with another user signed in returns no code', async (t) => {
 
 test('the same with a second factor, and with a sub in the claims parameter', async (t) => {
   const bob = await newFixture(api, workspace)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const account = await browser.follow(await signIn(browser, bob))
   const { codes } = await enrol(
     browser,
@@ -92,7 +77,7 @@ test('a hint that no sign-in can satisfy is refused where it is pushed', async (
   const forged = hint.replace(/[^.]+$/, (signature) => [...signature].toReversed().join(''))
   const claims = JSON.stringify({ id_token: { sub: { value: 'unknown' } } })
   const pushed = async (parameters: Readonly<Record<string, string>>) => {
-    const { url } = await journey(party, { client_secret: party.secret, ...parameters })
+    const { url } = await party.journey({ client_secret: party.secret, ...parameters })
     return api.form('/oauth/par', Object.fromEntries(url.searchParams))
   }
   for (const parameters of [

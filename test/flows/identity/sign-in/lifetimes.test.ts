@@ -6,22 +6,17 @@ import { bootstrapped, signIn, type Workspace } from '../../../support/identity/
 import {
   authorized,
   callbackOf,
-  journey,
   pathOf,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
 import { SESSION } from '../../../support/fleet/profiles.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-let running: TestService
 let person: Workspace
-test.before(async () => {
-  running = await sharedService('people')
-})
+const running = await sharedService('people')
 test.beforeEach(async () => {
   person = await bootstrapped(running)
 })
-test.after.always(() => running?.end())
 
 /** Moves the sessions of the tenant into the past, as if this time had passed. */
 const passes = (secs: number) =>
@@ -37,7 +32,7 @@ const passes = (secs: number) =>
 test.serial(
   'a session in use outlives its idle time, and ends with its absolute one',
   async (t) => {
-    const browser = openBrowser(running, t)
+    const browser = openBrowser(running)
     await signIn(browser, person)
     const step = SESSION.idleSecs - 60
     for (let age = step; age < SESSION.absoluteSecs; age += step) {
@@ -45,21 +40,20 @@ test.serial(
       t.is((await browser.get('/auth/account')).status, 200, `${age} seconds old`)
     }
     await passes(step)
-    const ended = await browser.get('/auth/account')
-    t.is(ended.status, 303)
+    const ended = await browser.get('/auth/account').gives(303)
     t.regex(ended.location ?? '', /^\/auth\/login/)
   },
 )
 
 test.serial('an unused session ends, and its tokens keep their lifetime', async (t) => {
   const party = await relyingParty(running, person)
-  const browser = openBrowser(running, t)
-  const begun = await journey(party)
+  const browser = openBrowser(running)
+  const begun = await party.journey()
   const callback = callbackOf(await authorized(browser, person, begun.url))
   t.truthy(callback.searchParams.get('code'))
   await passes(SESSION.idleSecs)
   t.regex((await browser.get('/auth/account')).location ?? '', /^\/auth\/login/)
-  const silent = await journey(party, { prompt: 'none' })
+  const silent = await party.journey({ prompt: 'none' })
   const refused = callbackOf(await browser.get(pathOf(silent.url)))
   t.is(refused.searchParams.get('error'), 'login_required')
   // A code issued before is redeemed, and its tokens are valid: the sign-in did happen.

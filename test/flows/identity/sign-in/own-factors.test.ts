@@ -1,9 +1,8 @@
 /** Managing one's own factors on the account page. */
 import test from 'ava'
-import { dataIn } from '../../../support/pages/browser.js'
+import { dataIn, openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/storage/sql.js'
 import {
-  browserOf,
   eventsOf,
   type PasskeyWorkspace,
   loginPage,
@@ -18,10 +17,6 @@ import { loginCodes } from '../../../support/identity/totp.js'
 const TOTP = '/auth/account/totp'
 const CODES = '/auth/account/recovery-codes'
 const [running, beside] = await sharedPair('people')
-test.after.always(async () => {
-  await beside.end()
-  await running.end()
-})
 const passkeyWorkspace = async (): Promise<PasskeyWorkspace> => ({
   running,
   workspace: await bootstrapped(running),
@@ -29,7 +24,7 @@ const passkeyWorkspace = async (): Promise<PasskeyWorkspace> => ({
 
 test('a user with only a passkey adds an authenticator app after using the passkey', async (t) => {
   const of = await passkeyWorkspace()
-  const { workspace, key, recoveryCodes, browser: weak } = await withPasskey(t, of)
+  const { workspace, key, recoveryCodes, browser: weak } = await withPasskey(of)
   // This browser has only the password, so the passkey is required first.
   const account = await weak.get('/auth/account')
   t.true(account.html.includes('Add an authenticator app'))
@@ -38,7 +33,7 @@ test('a user with only a passkey adds an authenticator app after using the passk
   const forced = await weak.post(TOTP, { ...account.forms[0]!.fields, code: '123456' })
   t.regex(forced.location!, /^\/auth\/mfa\?flow=/, 'the form requires the same as the page')
 
-  const browser = browserOf(t, running)
+  const browser = openBrowser(running)
   await useKey(browser, await loginPage(browser, workspace), key)
   const page = await browser.follow(
     await browser.submit(await browser.get('/auth/account'), {}, '/auth/account/factors'),
@@ -47,8 +42,7 @@ test('a user with only a passkey adds an authenticator app after using the passk
   const [secret = ''] = dataIn(page.html, 'totp-secret')
   t.deepEqual(dataIn((await browser.get(`${TOTP}/new`)).html, 'totp-secret'), [secret])
   const codes = loginCodes(secret)
-  const wrong = await browser.submit(page, { code: '12345' }, TOTP)
-  t.is(wrong.status, 200)
+  const wrong = await browser.submit(page, { code: '12345' }, TOTP).gives(200)
   t.regex(wrong.html, /role="alert"/)
   t.deepEqual(dataIn(wrong.html, 'totp-secret'), [secret])
   const code = codes.next()
@@ -65,27 +59,27 @@ test('a user with only a passkey adds an authenticator app after using the passk
   t.is((await browser.get(`${TOTP}/new`)).location, '/auth/account')
 
   // It is now a second factor after the password, like the passkey and the codes.
-  const other = browserOf(t, running)
+  const other = openBrowser(running)
   const owed = await other.follow(await signIn(other, workspace))
   const done = await other.submit(owed, { code: codes.next() }, '/auth/mfa')
   t.is(done.location, '/auth/account')
-  const third = browserOf(t, running)
+  const third = openBrowser(running)
   const again = await third.follow(await signIn(third, workspace))
   t.is((await third.submit(again, { code: recoveryCodes[0]! }, '/auth/mfa')).status, 303)
-  const fourth = browserOf(t, running)
+  const fourth = openBrowser(running)
   const once = await fourth.follow(await signIn(fourth, workspace))
   t.is((await useKey(fourth, once, key, {}, SECOND_FACTOR)).status, 303)
 })
 
 test('each session is offered its own secret, which other sessions cannot learn', async (t) => {
   const of = await passkeyWorkspace()
-  async function offeredTo(browser: ReturnType<typeof browserOf>) {
+  async function offeredTo(browser: TestBrowser) {
     const account = await browser.follow(await signIn(browser, of.workspace))
     const page = await browser.follow(await browser.submit(account, {}, '/auth/account/factors'))
     const [secret = ''] = dataIn(page.html, 'totp-secret')
     return { page, secret }
   }
-  const [own, foreign] = [browserOf(t, running), browserOf(t, running)]
+  const [own, foreign] = [openBrowser(running), openBrowser(running)]
   const theirs = await offeredTo(foreign)
   const mine = await offeredTo(own)
   t.regex(mine.secret, /^[A-Z2-7]{32}$/)
@@ -103,7 +97,7 @@ test('each session is offered its own secret, which other sessions cannot learn'
   // A person who saw the other secret has no second factor, neither there nor at a sign-in.
   const late = await enrol(foreign, theirs, loginCodes(theirs.secret).next())
   t.deepEqual(dataIn(late.html, 'recovery-code'), [])
-  const third = browserOf(t, running)
+  const third = openBrowser(running)
   const owed = await third.follow(await signIn(third, of.workspace))
   const guessed = await third.submit(owed, { code: loginCodes(theirs.secret).next() }, '/auth/mfa')
   t.regex(guessed.html, /role="alert"/)
@@ -111,17 +105,13 @@ test('each session is offered its own secret, which other sessions cannot learn'
 })
 
 test('a sign-in of more than five minutes ago adds nothing', async (t) => {
-  const { workspace, key } = await withPasskey(t, await passkeyWorkspace())
-  const browser = browserOf(t, running)
+  const { workspace, key } = await withPasskey(await passkeyWorkspace())
+  const browser = openBrowser(running)
   await useKey(browser, await loginPage(browser, workspace), key)
-  const page = await browser.get(`${TOTP}/new`)
-  t.is(page.status, 200)
-  await sql(
-    running.db.database,
-    `update browser_sessions set auth_time = auth_time - interval '301 seconds'
-     where account_id in (select id from accounts where email = $1)`,
-    [workspace.email],
-  )
+  const page = await browser.get(`${TOTP}/new`).gives(200)
+  await sql(running)`
+    update browser_sessions set auth_time = auth_time - interval '301 seconds'
+    where account_id in (select id from accounts where email = ${workspace.email})`
   const [secret = ''] = dataIn(page.html, 'totp-secret')
   const late = await browser.submit(page, { code: loginCodes(secret).next() }, TOTP)
   t.regex(late.location!, /^\/auth\/login\?flow=/)
@@ -132,36 +122,30 @@ test('new recovery codes invalidate the old ones, and need the second factor', a
   const of = await passkeyWorkspace()
   const { workspace } = of
   const { browser, recoveryCodes, codes } = await enrolledBrowser(running, workspace)
-  t.teardown(() => browser.close())
   const account = await browser.get('/auth/account')
   const renewed = await browser.submit(account, {}, CODES)
   t.is(renewed.status, 200, renewed.html)
   const fresh = dataIn(renewed.html, 'recovery-code')
   t.is(new Set([...fresh, ...recoveryCodes]).size, 20)
-  const audited = await sql(
-    running.db.database,
-    `select from audit_events where tenant_id = $1 and type = 'account.recovery_codes.replaced'`,
-    [workspace.tenantId],
-  )
+  const audited = await sql(running)`
+    select from audit_events where tenant_id = ${workspace.tenantId}
+    and type = 'account.recovery_codes.replaced'`
   t.is(audited.length, 1)
 
-  const other = browserOf(t, running)
+  const other = openBrowser(running)
   const owed = await other.follow(await signIn(other, workspace))
   t.is((await other.submit(owed, { code: recoveryCodes[0]! }, '/auth/mfa')).status, 200)
   t.is((await other.submit(owed, { code: fresh[0]! }, '/auth/mfa')).status, 303)
 
-  const weak = browserOf(t, running)
+  const weak = openBrowser(running)
   const page = await weak.follow(await signIn(weak, workspace))
   const forced = await weak.post(CODES, { ...account.forms[0]!.fields })
   t.is(forced.status, 303, 'not signed in yet')
   t.regex(forced.location ?? '', /^\/auth\/(login|mfa)/)
   await weak.submit(page, { code: codes.next() }, '/auth/mfa')
-  await sql(
-    running.db.database,
-    `update browser_sessions set auth_time = auth_time - interval '301 seconds'
-     where account_id in (select id from accounts where email = $1)`,
-    [workspace.email],
-  )
+  await sql(running)`
+    update browser_sessions set auth_time = auth_time - interval '301 seconds'
+    where account_id in (select id from accounts where email = ${workspace.email})`
   const late = await weak.submit(await weak.get('/auth/account'), {}, CODES)
   t.regex(late.location!, /^\/auth\/login\?flow=/)
 })
@@ -169,8 +153,7 @@ test('new recovery codes invalidate the old ones, and need the second factor', a
 test('of recovery codes renewed concurrently by two processes, one set is valid', async (t) => {
   const { workspace } = await passkeyWorkspace()
   const here = await enrolledBrowser(running, workspace)
-  t.teardown(() => here.browser.close())
-  const there = browserOf(t, beside)
+  const there = openBrowser(beside)
   const second = await there.follow(await signIn(there, workspace))
   await there.submit(second, { code: here.codes.next() }, '/auth/mfa')
   for (let round = 0; round < 10; round += 1) {
@@ -187,9 +170,9 @@ test('of recovery codes renewed concurrently by two processes, one set is valid'
 
 test('one form signs out everywhere else, and only there', async (t) => {
   const { workspace } = await passkeyWorkspace()
-  const [here, there, elsewhere] = [1, 2, 3].map(() => browserOf(t, running))
+  const [here, there, elsewhere] = [1, 2, 3].map(() => openBrowser(running))
   for (const one of [here!, there!, elsewhere!]) await signIn(one, workspace)
-  const stranger = browserOf(t, running)
+  const stranger = openBrowser(running)
   await signIn(stranger, await bootstrapped(running))
   const account = await here!.get('/auth/account')
   t.is(dataIn(account.html, 'session').length, 2)
@@ -204,39 +187,35 @@ test('one form signs out everywhere else, and only there', async (t) => {
 
 test('however many browsers are signed in, all others are signed out', async (t) => {
   const { workspace } = await passkeyWorkspace()
-  const [here, first] = [1, 2].map(() => browserOf(t, running))
+  const [here, first] = [1, 2].map(() => openBrowser(running))
   await signIn(first!, workspace)
-  await sql(
-    running.db.database,
-    `insert into browser_sessions (tenant_id, id, account_id, token_sha256, level, pending, confined, amr,
-       auth_time, password_at, idle_secs, user_agent, address, created_at, last_seen_at, expires_at)
-     select tenant_id, gen_random_uuid(), account_id, sha256(gen_random_uuid()::text::bytea), level,
-       false, false, amr, auth_time, password_at, idle_secs, user_agent, address, created_at,
-       last_seen_at + interval '1 second', expires_at
-     from browser_sessions, generate_series(1, 120) where tenant_id = $1 and ended_at is null`,
-    [workspace.tenantId],
-  )
+  await sql(running)`
+    insert into browser_sessions (tenant_id, id, account_id, token_sha256, level, pending,
+    confined, amr,
+    auth_time, password_at, idle_secs, user_agent, address, created_at, last_seen_at, expires_at)
+    select tenant_id, gen_random_uuid(), account_id, sha256(gen_random_uuid()::text::bytea),
+    level,
+    false, false, amr, auth_time, password_at, idle_secs, user_agent, address, created_at,
+    last_seen_at + interval '1 second', expires_at
+    from browser_sessions, generate_series(1, 120) where tenant_id = ${workspace.tenantId}
+    and ended_at is null`
   await signIn(here!, workspace)
   const account = await here!.get('/auth/account')
   await here!.submit(account, {}, '/auth/account/sessions/revoke-others')
   t.is((await first!.get('/auth/account')).status, 303, 'the least recently used one')
   t.is((await here!.get('/auth/account')).status, 200)
-  const rows = await sql<{ count: number }>(
-    running.db.database,
-    `select count(*)::int from browser_sessions where tenant_id = $1 and ended_at is null`,
-    [workspace.tenantId],
-  )
+  const rows = await sql<{ count: number }>(running)`
+    select count(*)::int from browser_sessions where tenant_id = ${workspace.tenantId}
+    and ended_at is null`
   t.deepEqual(rows, [{ count: 1 }])
 })
 
 test('a user without a password is not offered to change it', async (t) => {
   const { workspace } = await passkeyWorkspace()
-  const browser = browserOf(t, running)
+  const browser = openBrowser(running)
   await signIn(browser, workspace)
   t.regex((await browser.get('/auth/account')).html, /href="\/auth\/account\/password"/)
-  await sql(running.db.database, 'update accounts set password_hash = null where email = $1', [
-    workspace.email,
-  ])
+  await sql(running)`update accounts set password_hash = null where email = ${workspace.email}`
   const account = await browser.get('/auth/account')
   t.notRegex(account.html, /href="\/auth\/account\/password"/)
   t.regex(account.html, /You have no password/)

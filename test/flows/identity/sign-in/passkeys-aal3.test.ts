@@ -2,9 +2,8 @@
 import test from 'ava'
 import * as oidc from 'openid-client'
 import { softAuthenticator } from '../../../support/identity/authenticator.js'
-import { dataIn } from '../../../support/pages/browser.js'
+import { dataIn, openBrowser } from '../../../support/pages/browser.js'
 import {
-  browserOf,
   eventsOf,
   loginPage,
   optionsOf,
@@ -18,7 +17,6 @@ import { bootstrapped, enrol, signIn } from '../../../support/identity/person.js
 import {
   callbackOf,
   isConsent,
-  journey,
   pathOf,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
@@ -28,7 +26,7 @@ test('passkey.enabled = false turns passkeys off', async (t) => {
   const running = await sharedService('plain')
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
-  const browser = browserOf(t, running)
+  const browser = openBrowser(running)
   const page = await loginPage(browser, workspace)
   t.notRegex(page.html, /passkey/)
   t.is((await browser.post(SIGN_IN, page.forms[0]!.fields)).status, 404)
@@ -42,8 +40,8 @@ test('wrong responses lock the account’s second factor, also for a correct one
   const running = await sharedService('fleeting')
   t.teardown(() => running.end())
   const of = { running, workspace: await bootstrapped(running) }
-  const { workspace, key } = await withPasskey(t, of)
-  const browser = browserOf(t, running)
+  const { workspace, key } = await withPasskey(of)
+  const browser = openBrowser(running)
   const page = await loginPage(browser, workspace)
   for (let wrong = 0; wrong < 10; wrong += 1)
     t.is((await useKey(browser, page, key, { userVerified: false })).status, 200)
@@ -59,8 +57,8 @@ test('an application asks for aal3: a passkey is enrolled for it, and then asked
   const workspace = await bootstrapped(running)
   const party = await relyingParty(running, workspace)
   t.deepEqual(party.config.serverMetadata()['acr_values_supported'], ['aal1', 'aal2', 'aal3'])
-  const browser = browserOf(t, running)
-  const begun = await journey(party, { acr_values: 'aal3' })
+  const browser = openBrowser(running)
+  const begun = await party.journey({ acr_values: 'aal3' })
   const login = await browser.follow(await browser.get(pathOf(begun.url)))
   const enrolment = await browser.follow(await browser.submit(login, workspace, '/auth/login'))
   t.regex(enrolment.path, /^\/auth\/mfa\/enroll/)
@@ -84,15 +82,15 @@ test('an application asks for aal3: a passkey is enrolled for it, and then asked
   t.deepEqual(claims['amr'], ['pwd', 'hwk', 'user', 'mfa'])
 
   // In another browser, with a password and a recovery code: aal2, and then the key.
-  const other = browserOf(t, running)
+  const other = openBrowser(running)
   const [recovery] = dataIn(codes.html, 'recovery-code')
   const owed = await other.follow(await signIn(other, workspace))
   await other.submit(owed, { code: recovery! }, '/auth/mfa')
-  const next = await journey(party, { acr_values: 'aal3' })
+  const next = await party.journey({ acr_values: 'aal3' })
   const stepUp = await other.follow(await other.get(pathOf(next.url)))
   t.regex(stepUp.path, /^\/auth\/mfa\?flow=/)
   t.notRegex(stepUp.html, /name="code"/, 'no code reaches aal3')
-  const none = await journey(party, { acr_values: 'aal3', prompt: 'none' })
+  const none = await party.journey({ acr_values: 'aal3', prompt: 'none' })
   const unmet = callbackOf(await other.get(pathOf(none.url)))
   t.is(unmet.searchParams.get('error'), 'unmet_authentication_requirements')
   const raised = await other.follow(await useKey(other, stepUp, key, {}, SECOND_FACTOR))
@@ -105,7 +103,7 @@ test('with two_factor a passkey alone enrols and signs in', async (t) => {
   const running = await sharedService('factors')
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
-  const browser = browserOf(t, running)
+  const browser = openBrowser(running)
   const page = await browser.follow(await signIn(browser, workspace))
   t.regex(page.path, /^\/auth\/mfa\/enroll/)
   t.regex(page.html, /data-totp-secret/)
@@ -113,9 +111,9 @@ test('with two_factor a passkey alone enrols and signs in', async (t) => {
   const credential = key.create(await optionsOf(browser, page, ENROL))
   t.is((await browser.submit(page, { credential }, ENROL)).status, 200)
   t.is((await browser.get('/auth/account')).status, 200)
-  const other = browserOf(t, running)
+  const other = openBrowser(running)
   t.is((await useKey(other, await loginPage(other, workspace), key)).location, '/auth/account')
-  const totp = browserOf(t, running)
+  const totp = openBrowser(running)
   const owed = await totp.follow(await signIn(totp, workspace))
   t.regex(owed.path, /^\/auth\/mfa\?/, 'the password alone is not enough')
   await t.throwsAsync(() => enrol(totp, owed))

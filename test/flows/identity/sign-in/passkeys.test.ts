@@ -1,5 +1,6 @@
 /** Passkeys over HTTP: what they prove, and every invalid response. */
 import test from 'ava'
+import { openBrowser } from '../../../support/pages/browser.js'
 import {
   type SoftAuthenticator,
   softAuthenticator,
@@ -7,7 +8,6 @@ import {
 import { sql } from '../../../support/storage/sql.js'
 import {
   ADD,
-  browserOf,
   eventsOf,
   type PasskeyWorkspace,
   loginPage,
@@ -28,7 +28,6 @@ import { sharedService } from '../../../support/service.js'
 import { RACERS } from '../../../support/racers.js'
 
 const running = await sharedService('people')
-test.after.always(() => running.end())
 const passkeyWorkspace = async (): Promise<PasskeyWorkspace> => ({
   running,
   workspace: await bootstrapped(running),
@@ -36,11 +35,11 @@ const passkeyWorkspace = async (): Promise<PasskeyWorkspace> => ({
 
 test('a passkey is added, signs in alone, is renamed and removed', async (t) => {
   const of = await passkeyWorkspace()
-  const { running, workspace, added, key, recoveryCodes, browser: first } = await withPasskey(t, of)
+  const { running, workspace, added, key, recoveryCodes, browser: first } = await withPasskey(of)
   t.is(added.status, 200, added.html)
   t.is(recoveryCodes.length, 10, 'the first factor of an account comes with recovery codes')
 
-  const browser = browserOf(t, running)
+  const browser = openBrowser(running)
   const page = await loginPage(browser, workspace)
   t.regex(page.html, /autocomplete="username webauthn"/)
   const policy = page.headers['content-security-policy']!
@@ -69,7 +68,7 @@ test('a passkey is added, signs in alone, is renamed and removed', async (t) => 
   const removal = renamed.forms.find(({ action }) => /passkeys\/[^/]+\/remove/.test(action))!
   t.is((await browser.post(removal.action, { ...removal.fields })).location, '/auth/account')
   t.like((await eventsOf(of, 'security.suspicious_activity')).at(-1), { reason: 'passkey_removed' })
-  const after = browserOf(t, running)
+  const after = openBrowser(running)
   const refused = await useKey(after, await loginPage(after, workspace), key)
   t.is(refused.status, 200)
   t.regex(refused.html, /does not belong to an account/)
@@ -77,11 +76,11 @@ test('a passkey is added, signs in alone, is renamed and removed', async (t) => 
 })
 
 test('the only sign-in method is not removed, also not by two concurrent removals', async (t) => {
-  const { running, workspace, key, browser } = await withPasskey(t, await passkeyWorkspace())
+  const { running, workspace, key, browser } = await withPasskey(await passkeyWorkspace())
   const without = 'update accounts set password_hash = null where email = $1'
   const account = await browser.get('/auth/account')
   const removal = account.forms.find(({ action }) => /passkeys\/[^/]+\/remove/.test(action))!
-  const person = browserOf(t, running)
+  const person = openBrowser(running)
   const arrived = await useKey(person, await loginPage(person, workspace), key)
   t.is(arrived.status, 303, arrived.html)
   await sql(running.db.database, without, [workspace.email])
@@ -105,15 +104,15 @@ test('the only sign-in method is not removed, also not by two concurrent removal
 
 test('a syncable passkey proves aal2, and works as second factor after a password', async (t) => {
   const of = await passkeyWorkspace()
-  const { running, workspace, key } = await withPasskey(t, of, true)
-  const browser = browserOf(t, running)
+  const { running, workspace, key } = await withPasskey(of, true)
+  const browser = openBrowser(running)
   t.is((await useKey(browser, await loginPage(browser, workspace), key)).status, 303)
   t.like((await eventsOf(of, 'auth.login.success')).at(-1), {
     amr: ['swk', 'user', 'mfa'],
     acr: 'aal2',
   })
 
-  const second = browserOf(t, running)
+  const second = openBrowser(running)
   const owed = await signIn(second, workspace)
   t.regex(owed.location!, /^\/auth\/mfa\?flow=/)
   t.deepEqual((await eventsOf(of, 'auth.mfa.challenge')).at(-1)!['methods'], [
@@ -135,8 +134,8 @@ test('a syncable passkey proves aal2, and works as second factor after a passwor
 })
 
 test('recovery codes replace a passkey; a user without TOTP is not asked for a TOTP code', async (t) => {
-  const { running, workspace, recoveryCodes } = await withPasskey(t, await passkeyWorkspace())
-  const browser = browserOf(t, running)
+  const { running, workspace, recoveryCodes } = await withPasskey(await passkeyWorkspace())
+  const browser = openBrowser(running)
   const page = await browser.follow(await signIn(browser, workspace))
   t.notRegex(page.html, /6-digit code/)
   t.is((await browser.submit(page, { code: '123456' }, '/auth/mfa')).status, 200)
@@ -147,7 +146,6 @@ test('recovery codes replace a passkey; a user without TOTP is not asked for a T
 test('TOTP and a passkey on one account: either is a second factor, either can be removed', async (t) => {
   const { running, workspace } = await passkeyWorkspace()
   const { browser, recoveryCodes } = await enrolledBrowser(running, workspace)
-  t.teardown(() => browser.close())
   const page = await browser.get(`${ADD}/new`)
   const key = softAuthenticator({ origin: running.baseUrl })
   const options = await optionsOf(browser, page, ADD)
@@ -156,7 +154,7 @@ test('TOTP and a passkey on one account: either is a second factor, either can b
   const account = await browser.follow(added)
   const totp = account.forms.find(({ action }) => /factors\/[^/]+\/remove/.test(action))!
   t.is((await browser.post(totp.action, totp.fields)).location, '/auth/account')
-  const other = browserOf(t, running)
+  const other = openBrowser(running)
   const owed = await other.follow(await signIn(other, workspace))
   t.regex(owed.path, /^\/auth\/mfa/)
   const code = await other.submit(owed, { code: recoveryCodes[0]! }, '/auth/mfa')
@@ -176,8 +174,8 @@ const LIES = [
 ] as const
 
 test('a response with a wrong origin, relying party, user or challenge does not sign in', async (t) => {
-  const of = await withPasskey(t, await passkeyWorkspace())
-  const browser = browserOf(t, of.running)
+  const of = await withPasskey(await passkeyWorkspace())
+  const browser = openBrowser(of.running)
   const page = await loginPage(browser, of.workspace)
   for (const claims of LIES) {
     const title = JSON.stringify(claims)
@@ -196,8 +194,8 @@ test('a response with a wrong origin, relying party, user or challenge does not 
 })
 
 test('a registration of another origin, without verification or twice adds nothing', async (t) => {
-  const of = await withPasskey(t, await passkeyWorkspace())
-  const browser = browserOf(t, of.running)
+  const of = await withPasskey(await passkeyWorkspace())
+  const browser = openBrowser(of.running)
   await browser.follow(await useKey(browser, await loginPage(browser, of.workspace), of.key))
   const page = await browser.get(`${ADD}/new`)
   const attempt = async (key: SoftAuthenticator, claims = {}) => {
@@ -223,13 +221,13 @@ test('a registration of another origin, without verification or twice adds nothi
 })
 
 test('a challenge is bound to one browser, session and purpose, and works once', async (t) => {
-  const of = await withPasskey(t, await passkeyWorkspace())
+  const of = await withPasskey(await passkeyWorkspace())
   const { running, workspace, key } = of
-  const mine = browserOf(t, running)
+  const mine = openBrowser(running)
   const page = await loginPage(mine, workspace)
   const options = await optionsOf(mine, page, SIGN_IN)
   const credential = key.get(options)
-  const theirs = browserOf(t, running)
+  const theirs = openBrowser(running)
   const elsewhere = await loginPage(theirs, workspace)
   t.is((await theirs.submit(elsewhere, { credential }, SIGN_IN)).status, 200, 'another browser')
   const factor = await mine.follow(await signIn(mine, workspace))
@@ -241,8 +239,8 @@ test('a challenge is bound to one browser, session and purpose, and works once',
 })
 
 test.serial('of concurrent responses to one challenge, one signs in', async (t) => {
-  const { running, workspace, key } = await withPasskey(t, await passkeyWorkspace())
-  const browser = browserOf(t, running)
+  const { running, workspace, key } = await withPasskey(await passkeyWorkspace())
+  const browser = openBrowser(running)
   const page = await loginPage(browser, workspace)
   const credential = key.get(await optionsOf(browser, page, SIGN_IN), { counter: 0 })
   const answers = await Promise.all(
@@ -255,7 +253,7 @@ test.serial('of concurrent responses to one challenge, one signs in', async (t) 
 
 test.serial('concurrent registrations with one challenge add one passkey', async (t) => {
   const of = await passkeyWorkspace()
-  const browser = browserOf(t, of.running)
+  const browser = openBrowser(of.running)
   await browser.follow(await signIn(browser, of.workspace))
   const page = await browser.get(`${ADD}/new`)
   const options = await optionsOf(browser, page, ADD)
@@ -269,9 +267,9 @@ test.serial('concurrent registrations with one challenge add one passkey', async
 })
 
 test('a signature counter that decreases is refused and reported', async (t) => {
-  const of = await withPasskey(t, await passkeyWorkspace())
+  const of = await withPasskey(await passkeyWorkspace())
   const attempt = async (counter: number) => {
-    const browser = browserOf(t, of.running)
+    const browser = openBrowser(of.running)
     return useKey(browser, await loginPage(browser, of.workspace), of.key, { counter })
   }
   t.is((await attempt(7)).status, 303)
@@ -282,15 +280,14 @@ test('a signature counter that decreases is refused and reported', async (t) => 
 })
 
 test('another user’s passkey is not a second factor, and one of another tenant does not sign in', async (t) => {
-  const of = await withPasskey(t, await passkeyWorkspace())
+  const of = await withPasskey(await passkeyWorkspace())
   const { running, key } = of
   const stranger = await bootstrapped(running)
-  const browser = browserOf(t, running)
+  const browser = openBrowser(running)
   const refused = await useKey(browser, await loginPage(browser, stranger), key)
   t.regex(refused.html, /does not belong to an account/)
 
   const enrolled = await enrolledBrowser(running, stranger)
-  t.teardown(() => enrolled.browser.close())
   const own = softAuthenticator({ origin: running.baseUrl })
   const page = await enrolled.browser.get(`${ADD}/new`)
   const options = await optionsOf(enrolled.browser, page, ADD)
@@ -302,11 +299,10 @@ test('another user’s passkey is not a second factor, and one of another tenant
 })
 
 test('passkeys of another account cannot be renamed or removed', async (t) => {
-  const of = await withPasskey(t, await passkeyWorkspace())
+  const of = await withPasskey(await passkeyWorkspace())
   const [{ id }] = (await passkeysOf(of)) as [{ id: string }]
   const stranger = await bootstrapped(of.running)
   const { browser } = await enrolledBrowser(of.running, stranger)
-  t.teardown(() => browser.close())
   const account = await browser.get('/auth/account')
   const { csrf_token } = account.forms[0]!.fields as { csrf_token: string }
   for (const path of [`${ADD}/${id}/remove`, `${ADD}/${id}/rename`, `${ADD}/nonsense/remove`]) {
@@ -316,16 +312,13 @@ test('passkeys of another account cannot be renamed or removed', async (t) => {
 })
 
 test('a session without fresh authentication neither removes nor adds a passkey', async (t) => {
-  const of = await withPasskey(t, await passkeyWorkspace())
-  const browser = browserOf(t, of.running)
+  const of = await withPasskey(await passkeyWorkspace())
+  const browser = openBrowser(of.running)
   const page = await loginPage(browser, of.workspace)
   const account = await browser.follow(await useKey(browser, page, of.key))
-  await sql(
-    of.running.db.database,
-    `update browser_sessions set auth_time = auth_time - interval '301 seconds'
-     where tenant_id = $1`,
-    [of.workspace.tenantId],
-  )
+  await sql(of.running)`
+    update browser_sessions set auth_time = auth_time - interval '301 seconds'
+    where tenant_id = ${of.workspace.tenantId}`
   const removal = account.forms.find(({ action }) => /passkeys\/[^/]+\/remove/.test(action))!
   t.regex((await browser.post(removal.action, removal.fields)).location!, /^\/auth\/login\?flow=/)
   t.regex((await browser.get(`${ADD}/new`)).location!, /^\/auth\/login\?flow=/)

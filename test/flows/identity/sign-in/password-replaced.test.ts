@@ -21,16 +21,13 @@ async function slowPerson(t: ExecutionContext) {
   const [email, password] = [String(fixture['email']), String(fixture['password'])]
   const cost = { memoryKib: 65_536, iterations: 4, parallelism: 1 }
   const phc = await engine.hash(bytes(password), bytes('salt of this one'), cost)
-  await sql(running.db.database, 'update accounts set password_hash = $2 where email = $1', [
-    email,
-    phc,
-  ])
+  await sql(running)`update accounts set password_hash = ${phc} where email = ${email}`
   const person = { tenantSlug: String(body['tenant_slug']), email, password }
   return {
     rotate: () =>
       api.post(`/api/v1/sandbox/fixture-users/${String(fixture['id'])}/rotate-password`, token),
     enter() {
-      const browser = openBrowser(running, t)
+      const browser = openBrowser(running)
       return { browser, answer: signIn(browser, person) }
     },
   }
@@ -68,7 +65,6 @@ test('a password is hashed again at the first correct sign-in with other costs',
   const attempt = async (password = person.password) => {
     const browser = openBrowser(running)
     const { status } = await signIn(browser, { ...person, password })
-    await browser.close()
     return status
   }
   const first = await hash()
@@ -78,10 +74,7 @@ test('a password is hashed again at the first correct sign-in with other costs',
 
   const cost = { memoryKib: 128, iterations: 2, parallelism: 1 }
   const other = await engine.hash(bytes(person.password), bytes('salt of this one'), cost)
-  await sql(running.db.database, 'update accounts set password_hash = $2 where email = $1', [
-    person.email,
-    other,
-  ])
+  await sql(running)`update accounts set password_hash = ${other} where email = ${person.email}`
   t.is(await attempt('not the password'), 200)
   t.is(await hash(), other, 'a wrong password changes nothing')
   t.is(await attempt(), 303)

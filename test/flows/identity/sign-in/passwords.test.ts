@@ -17,7 +17,6 @@ import { mailDomain, mailbox } from '../../../support/identity/addresses.js'
 import { pathIn, sharedMail } from '../../../support/operations/letters.js'
 import {
   ADD,
-  browserOf,
   loginPage,
   optionsOf,
   passkeysOf,
@@ -33,7 +32,6 @@ import { ownerHome } from '../../../support/identity/owner.js'
 const running = await sharedService('people')
 const mail = await sharedMail()
 const api = apiOf(running)
-test.after.always(() => api.end())
 const NEW = 'an entirely new sentence of hers'
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 
@@ -50,14 +48,10 @@ async function scene(t: ExecutionContext) {
   const json = { email, password: 'the old password of ada' }
   await api.call('POST', '/api/v1/tenant-users', { token: workspace.token, json })
   // The address is verified, so a reset is not the first proof of the mailbox, which would drop the factors.
-  await sql(running.db.database, 'update accounts set email_verified = true where email = $1', [
-    email,
-  ])
+  await sql(running)`update accounts set email_verified = true where email = ${email}`
   const human = { ...json, tenantSlug: String(workspace.body['tenant_slug']) }
   const person = await present(api, human)
   t.teardown(async () => {
-    await person.browser.close()
-    await api.close()
     await running.end()
   })
   const page = await person.browser.get(`${ADD}/new`)
@@ -132,29 +126,27 @@ async function endedWith(
   })
   t.is(late.body['error'], 'access_denied', 'an approval that was not fetched ends, too')
   t.is((await pollDevice()).body['error'], 'access_denied', 'and that of a device')
-  const told = await sql<{ data: Json }>(
-    running.db.database,
-    `select data from all_events where tenant_id = $1 and type = 'admin.delegation.revoked'`,
-    [workspace.tenantId],
-  )
+  const told = await sql<{ data: Json }>(running)`
+    select data from all_events where tenant_id = ${workspace.tenantId}
+    and type = 'admin.delegation.revoked'`
   t.is(told.length, 2)
   for (const { data } of told) t.like(data, { reason, agent_id: workspace.agentId })
 
-  const other = browserOf(t, running)
+  const other = openBrowser(running)
   const owed = await other.follow(await signIn(other, { ...human, password: NEW }))
   t.regex(owed.path, /^\/auth\/mfa\?flow=/, 'the second step is still asked for')
   t.is((await other.submit(owed, { code: person.codes.next() }, '/auth/mfa')).status, 303)
   const account = await other.get('/auth/account')
   t.notRegex(account.html, /data-delegation=/)
   t.is((await passkeysOf(of)).length, 1)
-  const third = browserOf(t, running)
+  const third = openBrowser(running)
   const login = await loginPage(third, human as never)
   t.is((await useKey(third, login, key)).status, 303, 'the passkey still signs in')
 }
 
 test('a password reset ends delegations; passkeys and the app stay', async (t) => {
   const at = await scene(t)
-  const browser = browserOf(t, at.running)
+  const browser = openBrowser(at.running)
   const login = await browser.get(`/auth/login?tenant_slug=${at.human.tenantSlug}`)
   const forgot = await browser.get(/href="(\/auth\/password\/forgot\?[^"]*)"/.exec(login.html)![1]!)
   await browser.submit(forgot, { email: at.human.email })
@@ -186,7 +178,6 @@ test('a new password for a fixture user ends its delegations', async (t) => {
   const { api, workspace } = await scene(t)
   const human = fixtureOf(workspace)
   const person = await present(api, human)
-  t.teardown(() => person.browser.close())
   const delegated = await delegate(api, workspace.token, person)
   const waiting = await ask(api, workspace.token, { scope: 'openid' })
   await decide(person, waiting)
@@ -218,14 +209,14 @@ test.serial('the API refuses a short and a common password', async (t) => {
     t.is(status, 400, password)
     t.is((body['errors'] as { pointer: string }[])[0]!.pointer, '#/password')
   }
-  t.deepEqual(await sql(running.db.database, 'select from accounts where email = $1', [BOB]), [])
+  t.deepEqual(await sql(running)`select from accounts where email = ${BOB}`, [])
   const json = { email: BOB, password: GOOD }
   t.is((await api.call('POST', USERS, { token, json })).body['status'], 'pre_provisioned')
 })
 
 test.serial('every page that sets one refuses a short and a common password', async (t) => {
   const workspace = await bootstrapped(running)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const refuses = async (form: Awaited<ReturnType<typeof browser.get>>, more = {}) => {
     for (const password of [SHORT, ...COMMON]) {
       const answer = await browser.submit(form, { ...more, password })
@@ -248,7 +239,7 @@ test.serial('every page that sets one refuses a short and a common password', as
   await refuses(invitation)
   t.is((await browser.submit(invitation, { password: GOOD })).location, '/auth/account')
 
-  const login = openBrowser(running, t)
+  const login = openBrowser(running)
   const tenantSlug = String(body['tenant_slug'])
   const page = await signIn(login, { tenantSlug, email: ADA, password: 'not this one' })
   const forgot = await login.get(/href="(\/auth\/password\/forgot\?[^"]*)"/.exec(page.html)![1]!)

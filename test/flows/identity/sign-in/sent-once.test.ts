@@ -2,18 +2,12 @@
 import { setImmediate as nextTask } from 'node:timers/promises'
 import { runInNewContext } from 'node:vm'
 import test, { type ExecutionContext } from 'ava'
-import { apiOf } from '../../../support/api.js'
 import { ask, fixtureOf, present } from '../../../support/agents/delegation.js'
 import { openBrowser, type Page } from '../../../support/pages/browser.js'
 import { signIn } from '../../../support/identity/person.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
-const running = await sharedService('plain')
-const api = apiOf(running)
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-})
+const { api, running } = await sharedApi('plain')
 
 type Group = { readonly button: { disabled: boolean }; submit?: (event: object) => void }
 
@@ -87,11 +81,9 @@ test('the pages of a delegation and of a second factor', async (t) => {
   const workspace = await api.workspace()
   const human = fixtureOf(workspace)
   const { browser } = await present(api, human)
-  t.teardown(() => browser.close())
   const { userCode } = await ask(api, workspace.token, { scope: 'openid' })
   await sendsOnce(t, await browser.follow(await browser.get(`/device/delegation/${userCode}`)))
   const other = openBrowser(running)
-  t.teardown(() => other.close())
   const factor = await other.follow(await signIn(other, human))
   t.regex(factor.html, /name="code"/)
   await sendsOnce(t, factor)
@@ -100,7 +92,6 @@ test('the pages of a delegation and of a second factor', async (t) => {
 test('the page that sets up a second factor', async (t) => {
   const workspace = await api.workspace()
   const browser = openBrowser(running)
-  t.teardown(() => browser.close())
   const account = await browser.follow(await signIn(browser, fixtureOf(workspace)))
   await sendsOnce(
     t,

@@ -6,23 +6,15 @@ import { bootstrapped, type Workspace } from '../../../support/identity/person.j
 import {
   authorized,
   callbackOf,
-  journey,
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-let running: TestService
-let person: Workspace
-let party: RelyingParty
-let archive: RelyingParty
-test.before(async () => {
-  running = await sharedService('plain')
-  person = await bootstrapped(running)
-  party = await relyingParty(running, person)
-  archive = await relyingParty(running, person, { name: 'Archive' })
-})
-test.after.always(() => running?.end())
+const running = await sharedService('plain')
+const person = await bootstrapped(running)
+const party = await relyingParty(running, person)
+const archive = await relyingParty(running, person, { name: 'Archive' })
 
 async function tokensOf(
   browser: TestBrowser,
@@ -30,7 +22,7 @@ async function tokensOf(
   parameters: Readonly<Record<string, string>> = {},
   who: Pick<Workspace, 'email' | 'password'> = person,
 ) {
-  const { url, checks } = await journey(of, parameters)
+  const { url, checks } = await of.journey(parameters)
   const callback = callbackOf(await authorized(browser, who, url))
   const tokens = await oidc.authorizationCodeGrant(of.config, callback, checks)
   return { ...tokens, id_token: tokens.id_token!, refresh_token: tokens.refresh_token! }
@@ -48,7 +40,6 @@ const signOut = (browser: TestBrowser, id_token_hint: string) =>
 test('the tokens of both sign-ins work until the person signs out, then none does', async (t) => {
   const browser = openBrowser(running)
   const elsewhere = openBrowser(running)
-  t.teardown(() => Promise.all([browser.close(), elsewhere.close()]))
   const first = await tokensOf(browser, party)
   const second = await tokensOf(browser, archive, again)
   const third = await tokensOf(browser, party, again)
@@ -65,7 +56,7 @@ test('the tokens of both sign-ins work until the person signs out, then none doe
 })
 
 test('the account page signs out of both too', async (t) => {
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const first = await tokensOf(browser, party)
   const second = await tokensOf(browser, archive, again)
   const account = await browser.follow(await browser.get('/auth/account'))
@@ -77,7 +68,7 @@ test('the account page signs out of both too', async (t) => {
 test('signing out as another user does not end the first user’s tokens', async (t) => {
   const neighbour = await bootstrapped(running)
   const theirs = await relyingParty(running, neighbour)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const first = await tokensOf(browser, party)
   const next = await tokensOf(browser, theirs, {}, neighbour)
   t.is((await signOut(browser, next.id_token)).status, 200)

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import test from 'ava'
 import { sql } from '../../../support/storage/sql.js'
-import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
+import { openBrowser } from '../../../support/pages/browser.js'
 import {
   bootstrapped,
   enrol,
@@ -15,7 +15,6 @@ import { sharedService } from '../../../support/service.js'
 import { RACERS } from '../../../support/racers.js'
 
 const running = await sharedService('plain')
-test.after.always(() => running.end())
 
 /** The default of auth.brute_force_max_attempts. */
 const GUESSES_MAX = 10
@@ -24,18 +23,12 @@ const OVERLOADED = 503
 
 const fresh = () => bootstrapped(running)
 
-async function browsing(t: { teardown(end: () => Promise<void>): void }): Promise<TestBrowser> {
-  const browser = openBrowser(running, t)
-  return browser
-}
+const browsing = () => openBrowser(running)
 
 /** The types of the tenant's events, in order. */
 async function eventsOf({ tenantId }: Workspace): Promise<string[]> {
-  const rows = await sql<{ type: string }>(
-    running.db.database,
-    'select type from all_events where tenant_id = $1 order by sequence',
-    [tenantId],
-  )
+  const rows = await sql<{ type: string }>(running)`
+    select type from all_events where tenant_id = ${tenantId} order by sequence`
   return rows.map(({ type }) => type)
 }
 
@@ -43,7 +36,7 @@ test('an unknown address and a wrong password get the very same page', async (t)
   const workspace = await fresh()
   const pages = []
   for (const email of [workspace.email, `unknown@${workspace.tenantSlug}.test`]) {
-    const browser = await browsing(t)
+    const browser = browsing()
     const answer = await signIn(browser, { ...workspace, email, password: 'wrong' })
     t.is(answer.status, 200)
     t.is(answer.setCookies.filter((line) => line.includes('svc_session')).length, 0)
@@ -59,14 +52,14 @@ test('an unknown address and a wrong password get the very same page', async (t)
 
 test('a user of another tenant is unknown here', async (t) => {
   const [here, there] = [await fresh(), await fresh()]
-  const answer = await signIn(await browsing(t), { ...there, tenantSlug: here.tenantSlug })
+  const answer = await signIn(browsing(), { ...there, tenantSlug: here.tenantSlug })
   t.is(answer.status, 200)
   t.regex(answer.html, /role="alert"/)
 })
 
 test('failures lock the address as typed, known or not, also for the correct password', async (t) => {
   const workspace = await fresh()
-  const browser = await browsing(t)
+  const browser = browsing()
   for (const email of [workspace.email, `ghost@${workspace.tenantSlug}.test`]) {
     const statuses = []
     const spellings = [email, email.toUpperCase(), ` ${email}`]
@@ -88,7 +81,7 @@ test('failures lock the address as typed, known or not, also for the correct pas
 test('signing in and out emits events of the tenant', async (t) => {
   const workspace = await fresh()
   const before = (await eventsOf(workspace)).length
-  const browser = await browsing(t)
+  const browser = browsing()
   const account = await browser.follow(await signIn(browser, workspace))
   await browser.submit(account, {}, '/auth/logout')
   t.deepEqual((await eventsOf(workspace)).slice(before), ['auth.login.success', 'auth.logout'])
@@ -96,11 +89,11 @@ test('signing in and out emits events of the tenant', async (t) => {
 
 test('a session planted before the sign-in is invalid after it', async (t) => {
   const workspace = await fresh()
-  const attacker = await browsing(t)
+  const attacker = browsing()
   await attacker.follow(await signIn(attacker, workspace))
   const planted = attacker.cookies.get(SESSION_COOKIE)!
 
-  const victim = await browsing(t)
+  const victim = browsing()
   victim.cookies.set(SESSION_COOKIE, planted)
   const account = await victim.get('/auth/account')
   t.is(account.status, 200, 'the planted session is open')
@@ -115,20 +108,18 @@ test('a session planted before the sign-in is invalid after it', async (t) => {
 
 test('raising the assurance level replaces the cookie', async (t) => {
   const workspace = await fresh()
-  const browser = await browsing(t)
+  const browser = browsing()
   const account = await browser.follow(await signIn(browser, workspace))
   const before = browser.cookies.get(SESSION_COOKIE)!
   const page = await browser.follow(await browser.submit(account, {}, '/auth/account/factors'))
   await enrol(browser, page)
   const raised = browser.cookies.get(SESSION_COOKIE)!
   t.not(raised, before)
-  const rows = await sql<{ level: number }>(
-    running.db.database,
-    'select level from browser_sessions where token_sha256 = $1 and ended_at is null',
-    [createHash('sha256').update(raised).digest()],
-  )
+  const rows = await sql<{ level: number }>(running)`
+    select level from browser_sessions
+    where token_sha256 = ${createHash('sha256').update(raised).digest()} and ended_at is null`
   t.deepEqual(rows, [{ level: 2 }])
-  const other = await browsing(t)
+  const other = browsing()
   other.cookies.set(SESSION_COOKIE, before)
   t.is((await other.get('/auth/account')).status, 303)
   t.is((await browser.get('/auth/account')).status, 200)
@@ -146,7 +137,7 @@ test('a session ends when idle, at its absolute end, and with its password, user
        (select account_id from tenant_users where tenant_id = $1)`,
   ]) {
     const workspace = await fresh()
-    const browser = await browsing(t)
+    const browser = browsing()
     await signIn(browser, workspace)
     t.is((await browser.get('/auth/account')).status, 200)
     await sql(running.db.database, change, [workspace.tenantId])
@@ -156,14 +147,12 @@ test('a session ends when idle, at its absolute end, and with its password, user
 
 test('only a browser without cookies gets the message about cookies', async (t) => {
   const workspace = await fresh()
-  const browser = await browsing(t)
+  const browser = browsing()
   const page = await browser.get(`/auth/login?tenant_slug=${workspace.tenantSlug}`)
-  const stale = await browser.submit(page, { ...workspace, csrf_token: 'old' })
-  t.is(stale.status, 403)
+  const stale = await browser.submit(page, { ...workspace, csrf_token: 'old' }).gives(403)
   t.false(/cookie/i.test(stale.html))
   browser.cookies.clear()
-  const answer = await browser.submit(page, workspace)
-  t.is(answer.status, 403)
+  const answer = await browser.submit(page, workspace).gives(403)
   t.regex(answer.html, /did not send the cookie of this site/)
   t.false(browser.cookies.has(SESSION_COOKIE))
 })
@@ -171,7 +160,7 @@ test('only a browser without cookies gets the message about cookies', async (t) 
 test('a form without its token, with a foreign one, or from another site is refused', async (t) => {
   const workspace = await fresh()
   const { email, password } = workspace
-  const [browser, other] = [await browsing(t), await browsing(t)]
+  const [browser, other] = [browsing(), browsing()]
   const path = `/auth/login?tenant_slug=${workspace.tenantSlug}`
   const { fields } = (await browser.get(path)).forms[0]!
   const foreign = (await other.get(path)).forms[0]!.fields['csrf_token']!
@@ -189,8 +178,7 @@ test('a form without its token, with a foreign one, or from another site is refu
     [right, { 'sec-fetch-site': 'none', origin: 'null' }],
     [right, { origin: 'null' }],
   ] as const) {
-    const answer = await browser.post('/auth/login', sent, headers)
-    t.is(answer.status, 403)
+    const answer = await browser.post('/auth/login', sent, headers).gives(403)
     t.regex(answer.headers['content-type']!, /^text\/html/)
     t.true(answer.html.includes(answer.headers['x-request-id']!))
     t.false(browser.cookies.has(SESSION_COOKIE))
@@ -204,8 +192,7 @@ test('a form without its token, with a foreign one, or from another site is refu
   const account = await browser.follow(honest)
   const token = account.forms.at(-1)!.fields['csrf_token']!
   t.not(token, fields['csrf_token'], 'a form token belongs to its session')
-  const early = await browser.post('/auth/logout', { csrf_token: fields['csrf_token']! })
-  t.is(early.status, 403)
+  await browser.post('/auth/logout', { csrf_token: fields['csrf_token']! }).gives(403)
   t.is((await browser.get('/auth/account')).status, 200)
 })
 
@@ -219,15 +206,15 @@ test('a sign-in redirects only to same-origin pages', async (t) => {
     'javascript:alert(1)',
     '/ok\r\nset-cookie: a=b',
   ]) {
-    const answer = await signIn(await browsing(t), workspace, target)
+    const answer = await signIn(browsing(), workspace, target)
     t.is(answer.location, '/auth/account', target)
   }
-  const answer = await signIn(await browsing(t), workspace, '/auth/account?from=here')
+  const answer = await signIn(browsing(), workspace, '/auth/account?from=here')
   t.is(answer.location, '/auth/account?from=here')
 })
 
 test('an unknown flow gets a page with a link back, not a server error', async (t) => {
-  const browser = await browsing(t)
+  const browser = browsing()
   for (const path of ['/auth/login?flow=x', '/auth/mfa?flow=x', '/auth/mfa/enroll?flow=x']) {
     const answer = await browser.get(path)
     t.is(answer.status, 400, path)
@@ -245,9 +232,8 @@ test('an unknown flow gets a page with a link back, not a server error', async (
 
 test('the second factor can neither be skipped nor enrolled again over an existing one', async (t) => {
   const workspace = await fresh()
-  const first = await enrolledBrowser(running, workspace)
-  t.teardown(() => first.browser.close())
-  const browser = await browsing(t)
+  await enrolledBrowser(running, workspace)
+  const browser = browsing()
   const page = await browser.follow(await signIn(browser, workspace))
   const flow = page.forms[0]!.fields['flow']!
   const enrolment = await browser.get(`/auth/mfa/enroll?flow=${flow}`)
@@ -259,12 +245,11 @@ test('the second factor can neither be skipped nor enrolled again over an existi
 
 test('a TOTP code works once', async (t) => {
   const workspace = await fresh()
-  const { browser, codes } = await enrolledBrowser(running, workspace)
-  t.teardown(() => browser.close())
+  const { codes } = await enrolledBrowser(running, workspace)
   const code = codes.next()
   const outcomes = []
   for (let round = 0; round < 2; round += 1) {
-    const again = await browsing(t)
+    const again = browsing()
     const page = await again.follow(await signIn(again, workspace))
     outcomes.push((await again.submit(page, { code })).status)
   }
@@ -282,10 +267,9 @@ for (const [what, pick] of [
     t.teardown(() => open.end())
     const workspace = await bootstrapped(open)
     const enrolment = await enrolledBrowser(open, workspace)
-    t.teardown(() => enrolment.browser.close())
     const racers = []
     for (let count = 0; count < RACERS; count += 1) {
-      const browser = openBrowser(open, t)
+      const browser = openBrowser(open)
       racers.push({ browser, page: await browser.follow(await signIn(browser, workspace)) })
     }
     const code = pick(enrolment)
@@ -304,7 +288,7 @@ for (const [what, pick] of [
 
 test('a user ends their own sessions, and never those of another user', async (t) => {
   const [workspace, stranger] = [await fresh(), await fresh()]
-  const [here, there, other] = [await browsing(t), await browsing(t), await browsing(t)]
+  const [here, there, other] = [browsing(), browsing(), browsing()]
   const account = await here.follow(await signIn(here, workspace))
   await signIn(there, workspace)
   const foreign = await other.follow(await signIn(other, stranger))
@@ -327,26 +311,18 @@ test('a user ends their own sessions, and never those of another user', async (t
 test('a second factor is removed after fresh authentication, with the recovery codes', async (t) => {
   const workspace = await fresh()
   const { browser } = await enrolledBrowser(running, workspace)
-  t.teardown(() => browser.close())
-  await sql(
-    running.db.database,
-    `update browser_sessions set auth_time = now() - interval '6 minutes' where tenant_id = $1`,
-    [workspace.tenantId],
-  )
+  await sql(running)`
+    update browser_sessions set auth_time = now() - interval '6 minutes'
+    where tenant_id = ${workspace.tenantId}`
   const stale = await browser.submit(await browser.get('/auth/account'), {}, /\/remove$/)
   t.regex(stale.location!, /^\/auth\/login\?flow=/)
-  await sql(
-    running.db.database,
-    `update browser_sessions set auth_time = now() where tenant_id = $1`,
-    [workspace.tenantId],
-  )
+  await sql(running)`
+    update browser_sessions set auth_time = now() where tenant_id = ${workspace.tenantId}`
   const removed = await browser.submit(await browser.get('/auth/account'), {}, /\/remove$/)
   t.is(removed.location, '/auth/account')
-  const left = await sql(
-    running.db.database,
-    'select from recovery_codes c join tenant_users u on u.account_id = c.account_id where u.tenant_id = $1',
-    [workspace.tenantId],
-  )
+  const left = await sql(running)`
+    select from recovery_codes c join tenant_users u on u.account_id = c.account_id
+    where u.tenant_id = ${workspace.tenantId}`
   t.is(left.length, 0)
   const account = await browser.get('/auth/account')
   t.true(account.forms.some(({ action }) => action === '/auth/account/factors'))
@@ -355,13 +331,10 @@ test('a second factor is removed after fresh authentication, with the recovery c
 test('cookies and second-factor secrets are not stored in plain text', async (t) => {
   const workspace = await fresh()
   const { browser, secret, recoveryCodes } = await enrolledBrowser(running, workspace)
-  t.teardown(() => browser.close())
-  const rows = await sql<{ text: string }>(
-    running.db.database,
-    `select s::text as text from browser_sessions s union all select f::text from totp_factors f
-     union all select c::text from recovery_codes c union all select w::text from sign_in_flows w
-     union all select e::text from all_events e`,
-  )
+  const rows = await sql<{ text: string }>(running)`
+    select s::text as text from browser_sessions s union all select f::text from totp_factors f
+    union all select c::text from recovery_codes c union all select w::text from sign_in_flows w
+    union all select e::text from all_events e`
   const all = rows.map(({ text }) => text).join('\n')
   for (const value of [browser.cookies.get(SESSION_COOKIE)!, secret, ...recoveryCodes]) {
     t.false(all.includes(value))

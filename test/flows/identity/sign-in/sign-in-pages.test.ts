@@ -10,7 +10,7 @@ for (const transport of TRANSPORTS) {
     const running = await sharedService('plain', { transport })
     t.teardown(() => running.end())
     const workspace = await bootstrapped(running)
-    const browser = openBrowser(running, t)
+    const browser = openBrowser(running)
 
     const answer = await signIn(browser, workspace)
     t.is(answer.status, 303, answer.html)
@@ -24,8 +24,7 @@ for (const transport of TRANSPORTS) {
     t.is(/; Secure/.test(cookie), isSecure)
     t.notRegex(cookie, /Domain|Max-Age/i)
 
-    const account = await browser.follow(answer)
-    t.is(account.status, 200)
+    const account = await browser.follow(answer).gives(200)
     t.true(account.html.includes(workspace.email))
     t.is(account.headers['cache-control'], 'no-store')
     t.is(account.headers['referrer-policy'], 'no-referrer')
@@ -35,12 +34,10 @@ for (const transport of TRANSPORTS) {
     t.notRegex(policy, /unsafe|script-src/)
     t.notRegex(account.html, /<script|<style|\sstyle=|\son[a-z]+=/)
 
-    const out = await browser.submit(account, {}, '/auth/logout')
-    t.is(out.status, 200)
+    const out = await browser.submit(account, {}, '/auth/logout').gives(200)
     t.false(browser.cookies.has(name))
     t.true(out.html.includes(`href="/auth/login?tenant_id=${workspace.tenantId}"`), 'back there')
-    const after = await browser.get('/auth/account')
-    t.is(after.status, 303)
+    const after = await browser.get('/auth/account').gives(303)
     t.regex(after.location!, /^\/auth\/login\?return_to=%2Fauth%2Faccount$/)
   })
 }
@@ -50,25 +47,23 @@ test('a second factor is enrolled, then required at every sign-in', async (t) =>
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
   const first = await enrolledBrowser(running, workspace)
-  t.teardown(() => first.browser.close())
   t.is(first.page.status, 200)
   t.is(first.recoveryCodes.length, 10)
   t.true(first.page.html.includes('href="/auth/account"'))
   t.is((await first.browser.get('/auth/account')).status, 200)
 
-  const second = openBrowser(running, t)
+  const second = openBrowser(running)
   const answer = await signIn(second, workspace)
   t.regex(answer.location!, /^\/auth\/mfa\?flow=/)
   t.is((await second.get('/auth/account')).status, 303, 'not signed in before the second step')
   const asked = await second.follow(answer)
-  const wrong = await second.submit(asked, { code: '000000' })
-  t.is(wrong.status, 200)
+  const wrong = await second.submit(asked, { code: '000000' }).gives(200)
   t.true(wrong.html.includes('role="alert"'))
   const done = await second.submit(wrong, { code: first.codes.next() })
   t.is(done.location, '/auth/account')
   t.is((await second.follow(done)).status, 200)
 
-  const third = openBrowser(running, t)
+  const third = openBrowser(running)
   const page = await third.follow(await signIn(third, workspace))
   const recovered = await third.submit(page, { code: first.recoveryCodes[0]!.toLowerCase() })
   t.is(recovered.location, '/auth/account')
@@ -80,7 +75,7 @@ test('with two_factor every user must enrol a second factor before being signed 
   const running = await sharedService('factors')
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const answer = await signIn(browser, workspace)
   t.regex(answer.location!, /^\/auth\/mfa\/enroll\?flow=/)
   t.regex((await browser.get('/auth/account')).location!, /^\/auth\/login/)
@@ -93,19 +88,15 @@ test('a tenant sets its session lifetimes', async (t) => {
   const running = await sharedService('plain')
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
-  const { database } = running.db
-  await sql(database, 'update tenants set settings = $2 where id = $1', [
-    workspace.tenantId,
-    JSON.stringify({ session: { idle_secs: 120, absolute_secs: 600 } }),
-  ])
-  const browser = openBrowser(running, t)
+  await sql(running)`
+    update tenants set settings =
+    ${JSON.stringify({ session: { idle_secs: 120, absolute_secs: 600 } })}
+    where id = ${workspace.tenantId}`
+  const browser = openBrowser(running)
   await signIn(browser, workspace)
-  const rows = await sql(
-    database,
-    `select idle_secs as idle, extract(epoch from expires_at - created_at)::int as absolute
-     from browser_sessions where tenant_id = $1`,
-    [workspace.tenantId],
-  )
+  const rows = await sql(running)`
+    select idle_secs as idle, extract(epoch from expires_at - created_at)::int as absolute
+    from browser_sessions where tenant_id = ${workspace.tenantId}`
   t.deepEqual(rows, [{ idle: 120, absolute: 600 }])
 })
 

@@ -9,33 +9,21 @@ import { sweepExpired } from '../../../../actors/operations/retention/sweeps.js'
 import { systemClock } from '../../../../runtime/kernel/clock.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/storage/sql.js'
-import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
-import {
-  callbackOf,
-  journey,
-  type RelyingParty,
-  relyingParty,
-} from '../../../support/oauth/relying-party.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { bootstrapped } from '../../../support/identity/person.js'
+import { callbackOf, relyingParty } from '../../../support/oauth/relying-party.js'
+import { testService } from '../../../support/service.js'
 
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
-
-let running: TestService
-let person: Workspace
-let party: RelyingParty
-test.before(async () => {
-  running = await testService({
-    environment: {
-      SVC_ANONYMOUS__ENABLED: 'true',
-      SVC_ANONYMOUS__REQUESTS_PER_ADDRESS_MAX: '2',
-    },
-  })
-  person = await bootstrapped(running)
-  party = await relyingParty(running, person, { grantTypes: ['authorization_code', DEVICE] })
+const running = await testService({
+  environment: {
+    SVC_ANONYMOUS__ENABLED: 'true',
+    SVC_ANONYMOUS__REQUESTS_PER_ADDRESS_MAX: '2',
+  },
 })
-test.after.always(() => running?.end())
+const person = await bootstrapped(running)
+const party = await relyingParty(running, person, { grantTypes: ['authorization_code', DEVICE] })
 
 async function post(path: string, fields: Readonly<Record<string, string>>) {
   const basic = Buffer.from(`${party.clientId}:${party.secret}`).toString('base64')
@@ -69,13 +57,12 @@ for (const action of ['allow', 'deny'] as const)
   test.serial(
     `a pushed request opened in time can be answered much later: ${action}`,
     async (t) => {
-      const { url } = await journey(party, { prompt: 'consent' })
+      const { url } = await party.journey({ prompt: 'consent' })
       const { request_uri } = await post('/oauth/par', Object.fromEntries(url.searchParams))
       const query = new URLSearchParams({ client_id: party.clientId, request_uri: request_uri! })
       const path = `/oauth/authorize?${query.toString()}`
       const browser = openBrowser(running)
       const late = openBrowser(running)
-      t.teardown(() => Promise.all([browser.close(), late.close()]))
       const login = await browser.follow(await browser.get(path))
       const second = await late.follow(await late.get(path))
       await swept(25 * MINUTE_MS)
@@ -95,17 +82,13 @@ for (const action of ['allow', 'deny'] as const)
 test.serial(
   'a user who returns from sign-in after most of an hour still gets the consent page',
   async (t) => {
-    const { url } = await journey(party, { prompt: 'consent' })
-    const browser = openBrowser(running, t)
+    const { url } = await party.journey({ prompt: 'consent' })
+    const browser = openBrowser(running)
     const login = await browser.follow(await browser.get(url.pathname + url.search))
-    await sql(
-      running.db.database,
-      `update authorization_requests set created_at = created_at - interval '50 minutes',
-       expires_at = expires_at - interval '50 minutes'`,
-      [],
-    )
-    const asked = await browser.follow(await browser.submit(login, person))
-    t.is(asked.status, 200)
+    await sql(running)`
+      update authorization_requests set created_at = created_at - interval '50 minutes',
+      expires_at = expires_at - interval '50 minutes'`
+    const asked = await browser.follow(await browser.submit(login, person)).gives(200)
     t.true(callbackOf(await browser.submit(asked, { action: 'allow' })).searchParams.has('code'))
   },
 )
@@ -113,23 +96,16 @@ test.serial(
 test.serial('a device that polls long after its code expired gets expired_token', async (t) => {
   const { device_code } = await post('/oauth/device/code', { scope: 'openid' })
   await swept(45 * MINUTE_MS)
-  await sql(
-    running.db.database,
-    `update backchannel_requests set expires_at = now() - interval '30 minutes'`,
-    [],
-  )
+  await sql(running)`update backchannel_requests set expires_at = now() - interval '30 minutes'`
   const answer = await post('/oauth/token', { grant_type: DEVICE, device_code: device_code! })
   t.is(answer['error'], 'expired_token')
 })
 
 test.serial('a decision in the last moment of a device code counts', async (t) => {
   const later = (seconds: number) =>
-    sql(
-      running.db.database,
-      'update backchannel_requests set expires_at = expires_at + make_interval(secs => $1)',
-      [seconds],
-    )
-  const browser = openBrowser(running, t)
+    sql(running)`
+      update backchannel_requests set expires_at = expires_at + make_interval(secs => ${seconds})`
+  const browser = openBrowser(running)
   for (const [action, error] of [
     ['approve', undefined],
     ['deny', 'access_denied'],
@@ -154,8 +130,8 @@ test.serial('a decision in the last moment of a device code counts', async (t) =
 })
 
 test.serial('going back after the code was redeemed shows a link to the application', async (t) => {
-  const { url, verifier } = await journey(party, { prompt: 'consent', ui_locales: 'de' })
-  const browser = openBrowser(running, t)
+  const { url, verifier } = await party.journey({ prompt: 'consent', ui_locales: 'de' })
+  const browser = openBrowser(running)
   const login = await browser.follow(await browser.get(url.pathname + url.search))
   const asked = await browser.follow(await browser.submit(login, person))
   const back = callbackOf(await browser.submit(asked, { action: 'allow' }))
@@ -174,8 +150,7 @@ test.serial('going back after the code was redeemed shows a link to the applicat
     t.regex(page.html, /<html lang="de"/)
     t.regex(page.html, /href="https:\/\/app\.example\/">Zurück zu Lighthouse</)
   }
-  const unknown = await browser.get(`/oauth/authorize/resume/${'x'.repeat(43)}`)
-  t.is(unknown.status, 400)
+  const unknown = await browser.get(`/oauth/authorize/resume/${'x'.repeat(43)}`).gives(400)
   t.false(unknown.html.includes('app.example'))
 })
 
@@ -183,10 +158,9 @@ test.serial(
   'guests are limited per network address, and deleted after the retention time',
   async (t) => {
     const workspace = await bootstrapped(running)
-    await sql(running.db.database, 'update tenants set settings = $2 where id = $1', [
-      workspace.tenantId,
-      JSON.stringify({ anonymous: { enabled: true } }),
-    ])
+    await sql(running)`
+      update tenants set settings = ${JSON.stringify({ anonymous: { enabled: true } })}
+      where id = ${workspace.tenantId}`
     const browsers = [1, 2, 3].map(() => openBrowser(running))
     t.teardown(() => Promise.all(browsers.map((browser) => browser.close())))
     const statuses = []
@@ -197,11 +171,9 @@ test.serial(
     }
     t.deepEqual(statuses, [303, 303, 429])
     const count = async () => {
-      const [row] = await sql<{ guests: number; accounts: number }>(
-        running.db.database,
-        `select count(*) filter (where guest_since is not null)::int as guests,
-         count(*)::int as accounts from accounts`,
-      )
+      const [row] = await sql<{ guests: number; accounts: number }>(running)`
+        select count(*) filter (where guest_since is not null)::int as guests,
+        count(*)::int as accounts from accounts`
       return row!
     }
     const before = await count()
@@ -210,12 +182,9 @@ test.serial(
     t.is((await swept(DAY_MS * 2))['guests'], 2)
     t.deepEqual(await count(), { guests: 0, accounts: before.accounts - 2 })
     t.is((await browsers[0]!.get('/auth/account')).status, 303)
-    const events = await sql(
-      running.db.database,
-      `select data ->> 'status' as status from all_events
-     where type = 'tenant_user.removed' and tenant_id = $1`,
-      [workspace.tenantId],
-    )
+    const events = await sql(running)`
+      select data ->> 'status' as status from all_events
+      where type = 'tenant_user.removed' and tenant_id = ${workspace.tenantId}`
     t.deepEqual(events, [{ status: 'removed' }, { status: 'removed' }])
   },
 )

@@ -10,7 +10,6 @@ import { bootstrapped, signIn } from '../../../support/identity/person.js'
 import {
   callbackOf,
   isConsent,
-  journey,
   pathOf,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
@@ -29,7 +28,7 @@ async function harbour(t: ExecutionContext, profile: 'people' | 'enterprise' = '
   const workspace = await api.workspace()
   const { token, tenantId } = workspace
   const tenantSlug = String(workspace.body['tenant_slug'])
-  const browser = () => openBrowser(running, t)
+  const browser = () => openBrowser(running)
   const start = `/auth/register?tenant_slug=${tenantSlug}`
   return {
     running,
@@ -44,7 +43,7 @@ async function harbour(t: ExecutionContext, profile: 'people' | 'enterprise' = '
     browser,
     start,
     database: running.db.database,
-    change: (json: unknown) => api.call('PATCH', SETTINGS, { token, json }),
+    change: (json: unknown) => api.patch(SETTINGS, token, json),
     /** Submits the sign-up page. */
     async ask(at: TestBrowser, email = ada, path = start): Promise<Page> {
       return at.submit(await at.get(path), { email })
@@ -60,11 +59,9 @@ test.serial('a person signs up, confirms the address, and is signed in', async (
   const browser = at.browser()
   const login = await browser.get(`/auth/login?tenant_slug=${at.tenantSlug}`)
   const [, path = ''] = /href="(\/auth\/register\?flow=[^"]+)"/.exec(login.html) ?? []
-  const page = await browser.get(path)
-  t.is(page.status, 200)
+  const page = await browser.get(path).gives(200)
   t.is((await browser.submit(page, { email: 'no address' })).status, 200)
-  const sent = await browser.submit(page, { email: at.ada })
-  t.is(sent.status, 200)
+  const sent = await browser.submit(page, { email: at.ada }).gives(200)
   t.true(sent.html.includes('data-register-sent'), sent.html)
   t.deepEqual(
     (await at.api.list(USERS, at.token)).rows.filter((one) => one['email'] === at.ada),
@@ -92,12 +89,9 @@ test.serial('a person signs up, confirms the address, and is signed in', async (
   const { tenantSlug } = at
   const done = await signIn(at.browser(), { tenantSlug, email: at.ada, password: PASSWORD })
   t.is(done.location, '/auth/account')
-  const events = await sql<{ type: string }>(
-    at.database,
-    `select type from audit_events where tenant_id = $1 and type in
-       ('admin.user.created', 'account.password.reset', 'auth.login.success') order by sequence`,
-    [at.tenantId],
-  )
+  const events = await sql<{ type: string }>(at.database)`
+    select type from audit_events where tenant_id = ${at.tenantId} and type in
+    ('admin.user.created', 'account.password.reset', 'auth.login.success') order by sequence`
   t.deepEqual(events.map(({ type }) => type).slice(-3), [
     'admin.user.created',
     'auth.login.success',
@@ -108,7 +102,7 @@ test.serial('a person signs up, confirms the address, and is signed in', async (
 test.serial('the person returns to the application that asked for the sign-in', async (t) => {
   const at = await harbour(t)
   const party = await relyingParty(at.running, at.workspace)
-  const begun = await journey(party)
+  const begun = await party.journey()
   const browser = at.browser()
   const login = await browser.follow(await browser.get(pathOf(begun.url)))
   const [, path = ''] = /href="(\/auth\/register\?flow=[^"]+)"/.exec(login.html) ?? []
@@ -200,18 +194,12 @@ test.serial('an invited user may sign up; a suspended or removed one gets no lin
 
   const path = `${USERS}/${String(made.body['id'])}`
   for (const status of ['suspended', 'removed']) {
-    await sql(at.database, 'update tenant_users set status = $2 where id = $1', [
-      made.body['id'],
-      status,
-    ])
+    await sql(at.database)`update tenant_users set status = ${status} where id = ${made.body['id']}`
     const asked = await at.ask(at.browser())
     t.true(asked.html.includes('data-register-sent'), 'the page does not tell')
-    const rows = await sql<{ status: string; kind: string }>(
-      at.database,
-      `select kind, status from outgoing_mail where tenant_id = $1
-       order by created_at desc limit 1`,
-      [at.tenantId],
-    )
+    const rows = await sql<{ status: string; kind: string }>(at.database)`
+      select kind, status from outgoing_mail where tenant_id = ${at.tenantId}
+      order by created_at desc limit 1`
     t.deepEqual(rows, [{ kind: 'sign_up', status: 'dropped' }], path)
   }
   t.is((await browser.get(link)).status, 410)
@@ -224,8 +212,7 @@ test.serial('using one link voids the others of the address', async (t) => {
   const [first, second] = [await at.linkTo(), await at.linkTo(at.ada, 1)]
   const browser = at.browser()
   await browser.submit(await browser.get(first), { password: PASSWORD })
-  const page = await browser.get(second)
-  t.is(page.status, 410)
+  await browser.get(second).gives(410)
 })
 
 test.serial('a tenant opens and closes sign-up, and the control plane never has it', async (t) => {
@@ -247,8 +234,8 @@ test.serial('a tenant opens and closes sign-up, and the control plane never has 
   t.is((await at.browser().get(control)).status, 403)
   const open = `settings || '{"sign_up":{"enabled":true}}'`
   await sql(at.database, `update tenants set settings = ${open} where control_plane`)
-  t.teardown(() =>
-    sql(at.database, `update tenants set settings = settings - 'sign_up' where control_plane`),
+  t.teardown(
+    () => sql(at.database)`update tenants set settings = settings - 'sign_up' where control_plane`,
   )
   t.is((await at.browser().get(control)).status, 403)
   t.is((await at.browser().get('/auth/register?tenant_slug=no-such-tenant')).status, 404)
@@ -262,7 +249,6 @@ test.serial('where the deployment has it off, a tenant still turns it on', async
   const off = await sharedService('plain')
   const [browser, { tenantId }] = [openBrowser(off), await bootstrapped(off)]
   t.teardown(async () => {
-    await browser.close()
     await off.end()
   })
   const without = await browser.get(`/auth/register?tenant_id=${tenantId}`)

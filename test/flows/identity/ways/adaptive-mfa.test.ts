@@ -1,5 +1,5 @@
 /** A second factor by risk: a code by mail for a sign-in from a new browser or network, or after failures. */
-import test, { type ExecutionContext } from 'ava'
+import test from 'ava'
 import { networkOf } from '../../../../actors/identity/adaptive-mfa/risk.js'
 import { apiOf } from '../../../support/api.js'
 import { sql } from '../../../support/storage/sql.js'
@@ -42,14 +42,9 @@ const running = await testService({
     SVC_GENERIC_OAUTH__CLIENT_SECRET: 'the client secret of the relying party',
   },
 })
-test.after.always(async () => {
-  await running.end()
-  await provider.close()
-  await way.remove()
-})
 let stages = 0
 
-async function stage(t: ExecutionContext) {
+async function stage() {
   const email = mailbox(`ada-${(stages += 1)}`)
   const made = await bootstrapped(running)
   const db = running.db.database
@@ -66,23 +61,21 @@ async function stage(t: ExecutionContext) {
     workspace: { ...made, email },
     email,
     browser(): TestBrowser {
-      const opened = openBrowser(running, t)
+      const opened = openBrowser(running)
       return opened
     },
     /** In the tenant, and in these. */
     triggered: (...tenants: string[]) =>
-      sql<{ reasons: string[]; method: string }>(
-        db,
-        `select data -> 'reasons' as reasons, data ->> 'method' as method from all_events
-         where tenant_id = any ($1) and type = 'auth.adaptive_mfa.triggered'
-         order by occurred_at, id`,
-        [[made.tenantId, ...tenants]],
-      ),
+      sql<{ reasons: string[]; method: string }>(db)`
+        select data -> 'reasons' as reasons, data ->> 'method' as method from all_events
+        where tenant_id = any (${[made.tenantId, ...tenants]})
+        and type = 'auth.adaptive_mfa.triggered'
+        order by occurred_at, id`,
   }
 }
 
 test.serial('a new browser needs a code by mail once, and is known afterwards', async (t) => {
-  const at = await stage(t)
+  const at = await stage()
   const first = at.browser()
   t.is((await signIn(first, at.workspace)).location, '/auth/account', 'the first sign-in of all')
   const again = await signInAgain(first, at.workspace)
@@ -113,12 +106,9 @@ test.serial('a new browser needs a code by mail once, and is known afterwards', 
   ])
   t.true(both.some(({ location }) => location === '/auth/account'))
   t.is((await other.get('/auth/account')).status, 200)
-  const [session] = await sql(
-    at.db,
-    `select level, amr from browser_sessions
-     where tenant_id = $1 and 'otp' = any (amr) and ended_at is null`,
-    [at.workspace.tenantId],
-  )
+  const [session] = await sql(at.db)`
+    select level, amr from browser_sessions
+    where tenant_id = ${at.workspace.tenantId} and 'otp' = any (amr) and ended_at is null`
   t.deepEqual(session, { level: 1, amr: ['pwd', 'otp'] })
   t.is((await signInAgain(other, at.workspace)).location, '/auth/account', 'known by now')
   t.deepEqual(await at.triggered(), [
@@ -136,9 +126,7 @@ const FIRST_SESSIONS = {
   'an invitation': async (at: Stage, browser: TestBrowser, email: string) => {
     const api = apiOf(at.running)
     const { token, body, tenantId } = await api.workspace()
-    const made = await api.post('/api/v1/tenant-users', token, { email })
-    await api.close()
-    if (made.status !== 201) throw new Error(JSON.stringify(made.body))
+    await api.post('/api/v1/tenant-users', token, { email }).gives(201)
     const { text } = await at.mail.letterTo(email)
     const page = await browser.get(/\/auth\/invitations\/[\w-]+/.exec(text)![0])
     const opened = await browser.submit(page, { name: 'Bea', password: PASSWORD })
@@ -168,10 +156,9 @@ const FIRST_SESSIONS = {
     email: string,
   ) => {
     const { tenantId, tenantSlug } = workspace
-    await sql(db, 'update tenants set settings = $2 where id = $1', [
-      tenantId,
-      JSON.stringify({ anonymous: { enabled: true } }),
-    ])
+    await sql(db)`
+      update tenants set settings = ${JSON.stringify({ anonymous: { enabled: true } })}
+      where id = ${tenantId}`
     const page = await browser.get(`/auth/login?tenant_slug=${tenantSlug}&return_to=/auth/account`)
     const opened = await browser.submit(page, {}, '/auth/login/guest')
     await sql(
@@ -190,12 +177,12 @@ for (const [way, open] of Object.entries(FIRST_SESSIONS)) {
   test.serial(
     `after ${way} a password from elsewhere is challenged, and its owner is not`,
     async (t) => {
-      const at = await stage(t)
+      const at = await stage()
       const email = mailbox(way.replaceAll(' ', '-'))
       const owner = at.browser()
       const { opened, tenantId, tenantSlug } = await open(at, owner, email)
       t.is(opened.status, 303, opened.html)
-      await sql(at.db, 'update accounts set email_verified = true where email = $1', [email])
+      await sql(at.db)`update accounts set email_verified = true where email = ${email}`
       const password = way === 'a guest session' ? at.workspace.password : PASSWORD
       const bea = { ...at.workspace, tenantSlug, email, password }
       const attacker = at.browser()
@@ -210,23 +197,20 @@ for (const [way, open] of Object.entries(FIRST_SESSIONS)) {
 test.serial(
   'after a federated sign-in a password from elsewhere is challenged, and its owner is not',
   async (t) => {
-    const { db, workspace, browser } = await stage(t)
+    const { db, workspace, browser } = await stage()
     const [owner, attacker] = [browser(), browser()]
-    await sql(db, 'update tenants set settings = $2 where id = $1', [
-      workspace.tenantId,
-      JSON.stringify({ social: { provision: true } }),
-    ])
+    await sql(db)`
+      update tenants set settings = ${JSON.stringify({ social: { provision: true } })}
+      where id = ${workspace.tenantId}`
     const email = mailbox('federated')
     const away = await departed(owner, workspace)
     const claims = { sub: 'bea', email, email_verified: true }
     const returned = await back(owner, provider, 'oidc', away.location!, claims)
     t.is((await onwardFrom(owner, returned)).status, 200, returned.html)
-    await sql(
-      db,
-      `update accounts set password_hash = (select password_hash from accounts where email = $2)
-       where email = $1 and email_verified`,
-      [email, workspace.email],
-    )
+    await sql(db)`
+      update accounts set password_hash = (select password_hash from accounts
+      where email = ${workspace.email})
+      where email = ${email} and email_verified`
     const bea = { ...workspace, email }
     t.regex((await signIn(attacker, bea)).location!, /^\/auth\/mfa\?flow=/)
     t.is((await signInAgain(owner, bea)).location, '/auth/account', 'the browser is known')
@@ -234,18 +218,15 @@ test.serial(
 )
 
 test.serial('a new network and failures raise the risk', async (t) => {
-  const at = await stage(t)
+  const at = await stage()
   const browser = at.browser()
   await signIn(browser, at.workspace)
   for (let n = 0; n < 3; n += 1)
     await signInAgain(browser, { ...at.workspace, password: 'a guess' })
   t.regex((await signInAgain(browser, at.workspace)).location!, /^\/auth\/mfa/)
-  await sql(
-    at.db,
-    `update known_browsers set network = '192.0.2.0/24' where account_id =
-       (select id from accounts where email = $1)`,
-    [at.email],
-  )
+  await sql(at.db)`
+    update known_browsers set network = '192.0.2.0/24' where account_id =
+    (select id from accounts where email = ${at.email})`
   t.regex((await signInAgain(browser, at.workspace)).location!, /^\/auth\/mfa/)
   t.deepEqual(await at.triggered(), [
     { reasons: ['failures'], method: 'mail' },
@@ -257,7 +238,7 @@ test.serial('a new network and failures raise the risk', async (t) => {
 })
 
 test.serial('another code can be requested, and replaces the first', async (t) => {
-  const at = await stage(t)
+  const at = await stage()
   await signIn(at.browser(), at.workspace)
   const browser = at.browser()
   const page = await browser.follow(await signIn(browser, at.workspace))
@@ -270,9 +251,8 @@ test.serial('another code can be requested, and replaces the first', async (t) =
 })
 
 test.serial('an account with a second factor gives that one, and the event says so', async (t) => {
-  const at = await stage(t)
+  const at = await stage()
   const enrolled = await enrolledBrowser(at.running, at.workspace)
-  t.teardown(() => enrolled.browser.close())
   const browser = at.browser()
   const page = await browser.follow(await signIn(browser, at.workspace))
   const done = await browser.submit(page, { code: enrolled.codes.next() }, '/auth/mfa')
@@ -284,7 +264,7 @@ test.serial('an account with a second factor gives that one, and the event says 
 test.serial(
   'an unproved mailbox confirms nothing, and a sign-in by mail needs no second mail',
   async (t) => {
-    const at = await stage(t)
+    const at = await stage()
     await signIn(at.browser(), at.workspace)
     const browser = at.browser()
     const login = await browser.get(`/auth/login?tenant_slug=${at.workspace.tenantSlug}`)
@@ -294,7 +274,7 @@ test.serial(
     )
     const code = codeIn(await at.mail.letterTo(at.email, CODE))
     t.is((await browser.submit(waiting, { code }, '/auth/login/code')).location, '/auth/account')
-    await sql(at.db, 'update accounts set email_verified = false where email = $1', [at.email])
+    await sql(at.db)`update accounts set email_verified = false where email = ${at.email}`
     t.is((await signIn(at.browser(), at.workspace)).location, '/auth/account')
     const methods = (await at.triggered()).map(({ method }) => method)
     t.deepEqual(methods, ['none', 'none'])

@@ -7,12 +7,7 @@ import { mailbox } from '../../../support/identity/addresses.js'
 import { codeIn, sharedMail } from '../../../support/operations/letters.js'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
 import { sharedService } from '../../../support/service.js'
-import {
-  authorized,
-  callbackOf,
-  journey,
-  relyingParty,
-} from '../../../support/oauth/relying-party.js'
+import { authorized, callbackOf, relyingParty } from '../../../support/oauth/relying-party.js'
 
 async function stage(t: ExecutionContext, profile: 'people' | 'factors' = 'people') {
   const mail = await sharedMail()
@@ -33,12 +28,11 @@ async function stage(t: ExecutionContext, profile: 'people' | 'factors' = 'peopl
       const links = [{ label: 'Terms', url: 'https://harbour.example/terms' }]
       const json = { anonymous: { enabled: true }, branding: { links } }
       const { token } = workspace
-      const changed = await api.call('PATCH', '/api/v1/tenant/settings', { token, json })
-      t.is(changed.status, 200, JSON.stringify(changed.body))
+      const changed = await api.patch('/api/v1/tenant/settings', token, json).gives(200)
       t.deepEqual(changed.body['anonymous'], { enabled: true })
     },
     browser(): TestBrowser {
-      const opened = openBrowser(running, t)
+      const opened = openBrowser(running)
       return opened
     },
     login: (browser: TestBrowser): Promise<Page> =>
@@ -62,18 +56,15 @@ test.serial('a guest is admitted where the tenant allows it, without address cla
   const account = await browser.follow(done)
   t.true(account.html.includes('You are a guest'))
   t.false(account.html.includes('guest.invalid'), 'the placeholder address is not shown')
-  const [row] = await sql<{ email: string }>(
-    at.db,
-    `select email from accounts a join tenant_users u on u.account_id = a.id
-     where guest_since is not null and u.tenant_id = $1`,
-    [at.workspace.tenantId],
-  )
+  const [row] = await sql<{ email: string }>(at.db)`
+    select email from accounts a join tenant_users u on u.account_id = a.id
+    where guest_since is not null and u.tenant_id = ${at.workspace.tenantId}`
   const mailed = await at.browser().get(`/auth/login?tenant_slug=${at.slug}`)
   t.is(mailed.status, 200)
   t.regex(row!.email, /@guest\.invalid$/)
 
   const party = await relyingParty(at.running, { tenantId: at.workspace.tenantId })
-  const begun = await journey(party)
+  const begun = await party.journey()
   const none = { email: '', password: '' }
   const callback = callbackOf(await authorized(browser, none, begun.url))
   const tokens = await oidc.authorizationCodeGrant(party.config, callback, begun.checks)
@@ -83,11 +74,9 @@ test.serial('a guest is admitted where the tenant allows it, without address cla
     [],
   )
   t.is(claims['acr'], 'aal1')
-  const events = await sql<{ type: string }>(
-    at.db,
-    `select type from all_events where data -> 'actor' ->> 'id' = $1 order by occurred_at, type`,
-    [claims.sub],
-  )
+  const events = await sql<{ type: string }>(at.db)`
+    select type from all_events where data -> 'actor' ->> 'id' = ${claims.sub}
+    order by occurred_at, type`
   t.true(events.some(({ type }) => type === 'tenant_user.activated'))
 })
 
@@ -98,8 +87,7 @@ test.serial('a sign-in that needs more than a guest does not offer one', async (
   const page = await at.login(browser)
   t.false(page.html.includes('/auth/login/guest'))
   const { csrf_token, flow } = page.forms[0]!.fields as Record<string, string>
-  const forced = await browser.post('/auth/login/guest', { csrf_token: csrf_token!, flow: flow! })
-  t.is(forced.status, 404)
+  await browser.post('/auth/login/guest', { csrf_token: csrf_token!, flow: flow! }).gives(404)
 })
 
 test.serial(
@@ -109,23 +97,20 @@ test.serial(
     await at.allow()
     const browser = at.browser()
     await browser.submit(await at.login(browser), {}, '/auth/login/guest')
-    const [guest] = await sql<{ id: string; sub: string }>(
-      at.db,
-      `select a.id, u.sub from accounts a join tenant_users u on u.account_id = a.id
-     where a.guest_since is not null and u.tenant_id = $1`,
-      [at.workspace.tenantId],
-    )
+    const [guest] = await sql<{ id: string; sub: string }>(at.db)`
+      select a.id, u.sub from accounts a join tenant_users u on u.account_id = a.id
+      where a.guest_since is not null and u.tenant_id = ${at.workspace.tenantId}`
     const form = await browser.get('/auth/account/email/new')
     const bad = await browser.submit(form, { email: 'x@guest.invalid' })
     t.true(bad.html.includes('Enter a valid email address.'))
 
     const [known, ada] = [mailbox('owner'), mailbox('ada')]
     const json = { email: known, password: 'a password of the owner here' }
-    const made = await at.api.call('POST', '/api/v1/tenant-users', {
+    const answer = await at.api.call('POST', '/api/v1/tenant-users', {
       token: at.workspace.token,
       json,
     })
-    t.is(made.status, 201)
+    t.is(answer.status, 201)
     const asked = await browser.submit(form, { email: known })
     const fresh = await browser.submit(form, { email: ada.toUpperCase() })
     const shape = ({ html }: Page) => html.replaceAll(/value="[^"]*"|<bdi[^>]*>[^<]*<\/bdi>/g, '')
@@ -134,8 +119,7 @@ test.serial(
     const again = await browser.submit(form, { email: known })
     const letter = await at.mail.letterTo(known, /[A-Z]{4}-[A-Z]{4}/, 1)
     t.regex(letter.headers['subject']!, /^Your code for /)
-    const taken = await browser.submit(again, { code: codeIn(letter) })
-    t.is(taken.status, 409)
+    const taken = await browser.submit(again, { code: codeIn(letter) }).gives(409)
     t.true(taken.html.includes('You already have an account with this email address.'))
 
     const mine = await browser.submit(form, { email: ada.toUpperCase() })
@@ -148,13 +132,10 @@ test.serial(
     t.is((await stranger.submit(other, { code })).status, 200, 'a code belongs to one session')
     const both = await Promise.all([browser.submit(mine, { code }), browser.submit(mine, { code })])
     t.true(both.some(({ location }) => location === '/auth/account'))
-    const [row] = await sql(
-      at.db,
-      `select email, email_verified as proved, guest_since as since,
-       (select sub from tenant_users where account_id = a.id) as sub
-     from accounts a where id = $1`,
-      [guest!.id],
-    )
+    const [row] = await sql(at.db)`
+      select email, email_verified as proved, guest_since as since,
+      (select sub from tenant_users where account_id = a.id) as sub
+      from accounts a where id = ${guest!.id}`
     t.deepEqual(row, { email: ada, proved: true, since: null, sub: guest!.sub })
     const account = await browser.get('/auth/account')
     t.is(account.status, 200, 'the session stays')

@@ -43,10 +43,7 @@ function serviceWith(environment: Readonly<Record<string, string>>): Promise<Tes
   return running
 }
 
-async function stage(
-  t: ExecutionContext,
-  environment: Readonly<Record<string, string>> = LIMITED,
-): Promise<Stage> {
+async function stage(environment: Readonly<Record<string, string>> = LIMITED): Promise<Stage> {
   const running = await serviceWith(environment)
   return {
     running,
@@ -54,7 +51,7 @@ async function stage(
     number: `+49301234567${(stages += 1)}`,
     workspace: await bootstrapped(running),
     browser() {
-      const browser = openBrowser(running, t)
+      const browser = openBrowser(running)
       return browser
     },
   }
@@ -95,7 +92,7 @@ const withoutFlow = ({ html }: Page) => html.replaceAll(/value="[^"]*"|flow=[^"]
 test.serial(
   'a proved number signs in once per code, and an unknown number looks the same',
   async (t) => {
-    const at = await stage(t)
+    const at = await stage()
     const before = at.texts.requests()
     at.texts.failNext(1)
     const text = await prove(t, at, await signedIn(at), at.number)
@@ -128,30 +125,22 @@ test.serial(
     t.deepEqual(sent.slice(-2), [at.number, at.number])
     t.false(sent.includes('+4930999999'), 'no message to a number without an account')
 
-    const [session] = await sql(
-      at.running.db.database,
-      `select amr, level from browser_sessions
-       where tenant_id = $1 and ended_at is null and 'sms' = any (amr)`,
-      [at.workspace.tenantId],
-    )
+    const [session] = await sql(at.running)`
+      select amr, level from browser_sessions
+      where tenant_id = ${at.workspace.tenantId} and ended_at is null and 'sms' = any (amr)`
     t.deepEqual(session, { amr: ['sms'], level: 1 })
-    const [claim] = await sql(
-      at.running.db.database,
-      `select phone_number as number, phone_number_verified as verified from accounts
-       where email = $1`,
-      [at.workspace.email],
-    )
+    const [claim] = await sql(at.running)`
+      select phone_number as number, phone_number_verified as verified from accounts
+      where email = ${at.workspace.email}`
     t.deepEqual(claim, { number: at.number, verified: true })
-    const [stored] = await sql<{ text: string }>(
-      at.running.db.database,
-      `select string_agg(encode(code_sha256, 'escape'), ' ') as text from code_tickets`,
-    )
+    const [stored] = await sql<{ text: string }>(at.running)`
+      select string_agg(encode(code_sha256, 'escape'), ' ') as text from code_tickets`
     t.false(stored!.text.includes(code), 'codes are stored as hashes')
   },
 )
 
 test.serial('messages leave through an API of the shape of Twilio', async (t) => {
-  const at = await stage(t, STRICT)
+  const at = await stage(STRICT)
   await prove(t, at, await signedIn(at))
   const browser = at.browser()
   const waiting = await browser.follow(await request(at, browser))
@@ -160,7 +149,7 @@ test.serial('messages leave through an API of the shape of Twilio', async (t) =>
 })
 
 test.serial('an account with a second factor is asked for it', async (t) => {
-  const at = await stage(t)
+  const at = await stage()
   const { browser: owner } = await enrolledBrowser(at.running, at.workspace)
   t.teardown(() => owner.close())
   await prove(t, at, owner)
@@ -174,7 +163,7 @@ test.serial('an account with a second factor is asked for it', async (t) => {
 test.serial(
   'wrong codes are counted per number, and a new code gives no new guesses',
   async (t) => {
-    const at = await stage(t, STRICT)
+    const at = await stage(STRICT)
     await prove(t, at, await signedIn(at))
     const wrong = (code: string) => (code === '000000' ? '000001' : '000000')
     let page: Page | undefined
@@ -190,19 +179,18 @@ test.serial(
     const right = await last.submit(page, { code: codeOf(await at.texts.textTo(at.number, 3)) })
     t.is(right.status, 429, 'locked, also for the right code')
     t.truthy(right.headers['retry-after'])
-    const [events] = await sql(
-      at.running.db.database,
-      `select count(*) filter (where type = 'auth.login.failure' and data ->> 'reason' = 'sms')::int as failures,
-       count(*) filter (where type = 'security.brute_force.detected' and data ->> 'subject' = 'sms')::int as locks
-     from all_events where tenant_id = $1`,
-      [at.workspace.tenantId],
-    )
+    const [events] = await sql(at.running)`
+      select count(*) filter (where type = 'auth.login.failure'
+      and data ->> 'reason' = 'sms')::int as failures,
+      count(*) filter (where type = 'security.brute_force.detected'
+      and data ->> 'subject' = 'sms')::int as locks
+      from all_events where tenant_id = ${at.workspace.tenantId}`
     t.deepEqual(events, { failures: 4, locks: 1 })
   },
 )
 
 test.serial('messages are limited per number, per tenant and by country', async (t) => {
-  const at = await stage(t)
+  const at = await stage()
   const owner = await signedIn(at)
   await prove(t, at, owner)
   const browser = at.browser()
@@ -224,21 +212,17 @@ test.serial('messages are limited per number, per tenant and by country', async 
 })
 
 test.serial('a number moves to the account that proves it last, and is removed', async (t) => {
-  const at = await stage(t)
-  const api = apiOf(at.running)
-  t.teardown(() => api.close())
+  const at = await stage()
   await prove(t, at, await signedIn(at))
   const second = await bootstrapped(at.running)
   const browser = await signedIn(at, second)
   await prove(t, at, browser)
-  const [moved] = await sql(
-    at.running.db.database,
-    `select count(*)::int as numbers,
-       (select count(*)::int from audit_events
-        where type = 'account.phone.verified' and tenant_id = any ($2)) as records
-     from account_phones where phone_number = $1`,
-    [at.number, [at.workspace.tenantId, second.tenantId]],
-  )
+  const [moved] = await sql(at.running)`
+    select count(*)::int as numbers,
+    (select count(*)::int from audit_events
+    where type = 'account.phone.verified'
+    and tenant_id = any (${[at.workspace.tenantId, second.tenantId]})) as records
+    from account_phones where phone_number = ${at.number}`
   t.deepEqual(moved, { numbers: 1, records: 2 })
   const stranger = at.browser()
   await request(at, stranger)
@@ -249,11 +233,7 @@ test.serial('a number moves to the account that proves it last, and is removed',
   t.true(page.html.includes(at.number))
   t.is((await browser.submit(page, {}, '/auth/account/phone/remove')).location, '/auth/account')
   t.is((await browser.submit(page, {}, '/auth/account/phone/remove')).status, 404)
-  const left = await sql(
-    at.running.db.database,
-    'select from account_phones where phone_number = $1',
-    [at.number],
-  )
+  const left = await sql(at.running)`select from account_phones where phone_number = ${at.number}`
   t.is(left.length, 0)
 })
 
@@ -262,8 +242,6 @@ test.serial('without a provider nothing of the phone is offered', async (t) => {
   const browser = openBrowser(running)
   const api = apiOf(running)
   t.teardown(async () => {
-    await api.close()
-    await browser.close()
     await running.end()
   })
   const workspace = await bootstrapped(running)

@@ -23,7 +23,7 @@ async function stageOf(t: ExecutionContext, running: TestService) {
   t.teardown(() => running.end())
   const workspace = await bootstrapped(running)
   function browser(): TestBrowser {
-    const opened = openBrowser(running, t)
+    const opened = openBrowser(running)
     return opened
   }
   return {
@@ -74,18 +74,13 @@ test.serial('a linked Ethereum account signs in, and each message works once', a
   const answers = await Promise.all([browser.submit(page, sent), browser.submit(page, sent)])
   t.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 303])
   t.is((await browser.submit(page, sent)).status, 200, 'a second use')
-  const [session] = await sql(
-    at.running.db.database,
-    `select amr, level from browser_sessions
-     where tenant_id = $1 and 'pop' = any (amr) and ended_at is null`,
-    [at.workspace.tenantId],
-  )
+  const [session] = await sql(at.running)`
+    select amr, level from browser_sessions
+    where tenant_id = ${at.workspace.tenantId} and 'pop' = any (amr) and ended_at is null`
   t.deepEqual(session, { amr: ['pop'], level: 1 })
-  const used = await sql(
-    at.running.db.database,
-    'select from account_wallets where address = $1 and last_used_at is not null',
-    [wallet.address.toLowerCase()],
-  )
+  const used = await sql(at.running)`
+    select from account_wallets where address = ${wallet.address.toLowerCase()}
+    and last_used_at is not null`
   t.is(used.length, 1)
 })
 
@@ -148,11 +143,8 @@ test.serial('a wallet proves one account, and is never taken over', async (t) =>
   const unknown = await useWallet(browser, await at.walletPage(browser), wallet)
   t.is(unknown.status, 200)
   t.true(unknown.html.includes('No account here uses this Ethereum account.'))
-  const accounts = await sql(
-    at.running.db.database,
-    'select from account_wallets where address = $1',
-    [wallet.address.toLowerCase()],
-  )
+  const accounts = await sql(at.running)`
+    select from account_wallets where address = ${wallet.address.toLowerCase()}`
   t.is(accounts.length, 0, 'an unknown wallet creates nothing')
 
   const owner = await at.signedIn()
@@ -181,12 +173,10 @@ test.serial('a wallet proves one account, and is never taken over', async (t) =>
   const late = at.browser()
   const gone = await useWallet(late, await at.walletPage(late), wallet)
   t.true(gone.html.includes('No account here uses this Ethereum account.'))
-  const types = await sql<{ type: string }>(
-    at.running.db.database,
-    `select type from audit_events
-     where tenant_id = any ($1) and type like 'account.wallet.%' order by type`,
-    [[at.workspace.tenantId, second.tenantId]],
-  )
+  const types = await sql<{ type: string }>(at.running)`
+    select type from audit_events
+    where tenant_id = any (${[at.workspace.tenantId, second.tenantId]})
+    and type like 'account.wallet.%' order by type`
   t.deepEqual(
     types.map(({ type }) => type),
     ['account.wallet.linked', 'account.wallet.removed'],
@@ -203,12 +193,9 @@ test.serial('a second factor is asked for, and a stale sign-in links nothing', a
   const browser = at.browser()
   const done = await useWallet(browser, await at.walletPage(browser), wallet)
   t.regex(done.location!, /^\/auth\/mfa\?flow=/)
-  await sql(
-    at.running.db.database,
-    `update browser_sessions set auth_time = auth_time - interval '301 seconds'
-     where tenant_id = $1`,
-    [at.workspace.tenantId],
-  )
+  await sql(at.running)`
+    update browser_sessions set auth_time = auth_time - interval '301 seconds'
+    where tenant_id = ${at.workspace.tenantId}`
   t.regex((await owner.get('/auth/account/wallets/new')).location!, /^\/auth\/login\?flow=/)
 })
 

@@ -139,10 +139,9 @@ testWithProgram('chromium', 'a person links a wallet and signs in with it', asyn
 testWithProgram('chromium', 'a guest keeps the account', async (t, path) => {
   t.timeout(120_000)
   const at = await stage(t, await sharedService('people'))
-  await sql(at.running.db.database, 'update tenants set settings = $2 where id = $1', [
-    at.workspace.tenantId,
-    JSON.stringify({ anonymous: { enabled: true } }),
-  ])
+  await sql(at.running)`
+    update tenants set settings = ${JSON.stringify({ anonymous: { enabled: true } })}
+    where id = ${at.workspace.tenantId}`
   const { page, close, complaints } = await openChromium(path)
   t.teardown(close)
   const { keyboard } = page

@@ -1,41 +1,34 @@
 /** Access policies: where they refuse, that they raise the level of sign-ins, and that no author is locked out. */
 import test from 'ava'
-import { apiOf, type Json, type Workspace } from '../../../support/api.js'
+import type { Json, Workspace } from '../../../support/api.js'
 import { newFixture } from '../../../support/agents/delegation.js'
-import {
-  authorized,
-  callbackOf,
-  journey,
-  relyingParty,
-} from '../../../support/oauth/relying-party.js'
+import { authorized, callbackOf, relyingParty } from '../../../support/oauth/relying-party.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { notBehindNginx } from '../../../support/fleet/through.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
 notBehindNginx()
-const running = await sharedService('enterprise')
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('enterprise')
 
 const POLICIES = '/api/v1/access-policies'
 const OFFICE = ['192.0.2.0/24']
 const from = (address: string) => ({ 'x-forwarded-for': address })
 
 async function made({ token }: Pick<Workspace, 'token'>, json: Json): Promise<string> {
-  const { status, body } = await api.post(POLICIES, token, { name: 'Policy', ...json })
-  if (status !== 201) throw new Error(`${status}: ${JSON.stringify(body)}`)
+  const { body } = await api.post(POLICIES, token, { name: 'Policy', ...json }).gives(201)
   return String(body['id'])
 }
 
 /** A confidential application of the workspace, and its token requests from an address. */
 async function application({ token }: Workspace) {
-  const { status, body } = await api.post('/api/v1/applications', token, {
-    name: 'Service',
-    grant_types: ['client_credentials'],
-    response_types: [],
-    scopes: ['users:read', 'vault:list'],
-  })
-  if (status !== 201) throw new Error(JSON.stringify(body))
+  const { body } = await api
+    .post('/api/v1/applications', token, {
+      name: 'Service',
+      grant_types: ['client_credentials'],
+      response_types: [],
+      scopes: ['users:read', 'vault:list'],
+    })
+    .gives(201)
   const clientId = String(body['client_id'])
   const basic = Buffer.from(`${clientId}:${String(body['client_secret'])}`).toString('base64')
   const ask = (address: string, scope = 'users:read') =>
@@ -82,13 +75,13 @@ test('tokens are issued only where every policy permits', async (t) => {
     data: { action: 'token', reason: 'network_denied' },
   })
   const path = `${POLICIES}/${id}`
-  const patch = (json: Json) => api.call('PATCH', path, { token: workspace.token, json })
+  const patch = (json: Json) => api.patch(path, workspace.token, json)
   t.is((await patch({ scopes: ['vault:list'] })).status, 200)
   t.true(await becomes(200, () => ask('203.0.113.9')))
   t.is((await ask('203.0.113.9', 'users:read vault:list')).status, 403)
   t.is((await patch({ scopes: [], enabled: false })).status, 200)
   t.true(await becomes(200, () => ask('203.0.113.9', 'vault:list')))
-  t.is((await api.call('DELETE', path, { token: workspace.token })).status, 204)
+  t.is((await api.delete(path, workspace.token)).status, 204)
   t.is((await api.get(path, workspace.token)).status, 404)
   const types = (await api.list('/api/v1/audit-events?limit=50', workspace.token)).rows
     .map(({ type }) => String(type))
@@ -124,7 +117,7 @@ test('a sign-in is refused by network, and reaches the level that a policy requi
   const { tenantId } = workspace
   const party = await relyingParty(running, { tenantId })
   const begin = async () => {
-    const { url } = await journey(party)
+    const { url } = await party.journey()
     const answer = await fetch(url, { redirect: 'manual', headers: from('203.0.113.9') })
     const location = answer.headers.get('location') ?? ''
     return { status: location.includes('error=access_denied') ? 403 : answer.status }
@@ -139,14 +132,12 @@ test('a sign-in is refused by network, and reaches the level that a policy requi
   const human = await newFixture(api, workspace)
   const end = async () => {
     const browser = openBrowser(running)
-    const page = await authorized(browser, human, (await journey(party)).url)
-    await browser.close()
+    const page = await authorized(browser, human, (await party.journey()).url)
     return page
   }
   t.truthy(callbackOf(await end()).searchParams.get('code'), 'other networks')
   const json = { denied_networks: [], required_aal: 'aal2' }
-  const changed = await api.call('PATCH', `${POLICIES}/${id}`, { token: workspace.token, json })
-  t.is(changed.status, 200)
+  await api.patch(`${POLICIES}/${id}`, workspace.token, json).gives(200)
   t.true(await becomes(303, begin))
   // The other process may learn it later.
   const asked = async () => ({ status: (await end()).path.startsWith('/auth/mfa') ? 200 : 0 })
@@ -162,8 +153,7 @@ test('evaluation is a dry run, and a policy that refuses its author needs force'
   const id = await made(workspace, { allowed_networks: OFFICE, required_aal: 'aal2', force: true })
   const evaluate = async (json: Json) => {
     const asked = { action: 'sign_in', client_id: agentId, ...json }
-    const { status, body } = await api.post(`${POLICIES}/evaluate`, token, asked)
-    t.is(status, 200, JSON.stringify(body))
+    const { body } = await api.post(`${POLICIES}/evaluate`, token, asked).gives(200)
     return body
   }
   t.deepEqual(await evaluate({ address: '192.0.2.1', aal: 'aal2' }), {

@@ -5,7 +5,7 @@ import type { ExecutionContext } from 'ava'
 import { openChromium } from '../../../support/pages/chromium.js'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { testWithProgram } from '../../../support/service/programs.js'
-import { journey, relyingParty } from '../../../support/oauth/relying-party.js'
+import { relyingParty } from '../../../support/oauth/relying-party.js'
 import { sharedService } from '../../../support/service.js'
 
 async function listening(host: string, answer: RequestListener): Promise<Server> {
@@ -36,7 +36,7 @@ async function arrives(t: ExecutionContext, path: string, host: string): Promise
   t.teardown(() => window.close())
   const { page, complaints } = window
 
-  const begun = await journey(party, { redirect_uri: callback })
+  const begun = await party.journey({ redirect_uri: callback })
   await page.goto(begun.url.href)
   await page.fill('#email', person.email)
   await page.fill('#password', person.password)
@@ -47,7 +47,7 @@ async function arrives(t: ExecutionContext, path: string, host: string): Promise
   await page.waitForURL('**/home')
 
   // The second time the redirect comes from the password form.
-  const again = await journey(party, { redirect_uri: callback, prompt: 'login' })
+  const again = await party.journey({ redirect_uri: callback, prompt: 'login' })
   await page.goto(again.url.href)
   await page.fill('#password', person.password)
   await page.keyboard.press('Enter')

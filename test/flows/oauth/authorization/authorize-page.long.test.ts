@@ -3,29 +3,22 @@ import test, { type ExecutionContext } from 'ava'
 import type { NewApplication } from '../../../../storage/oauth/applications.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { docsPage, testCommands } from '../../../support/pages/docs-page.js'
-import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
+import { bootstrapped } from '../../../support/identity/person.js'
 import {
   authorized,
   CALLBACK,
   callbackOf,
   relyingParty,
-  signedIn,
 } from '../../../support/oauth/relying-party.js'
-import { freePort, sharedService, type TestService } from '../../../support/service.js'
+import { freePort, sharedService } from '../../../support/service.js'
 
 const BYE = 'https://app.example/bye'
+const running = await sharedService('plain')
+const person = await bootstrapped(running)
 
-let running: TestService
-let person: Workspace
-test.before(async () => {
-  running = await sharedService('plain')
-  person = await bootstrapped(running)
-})
-test.after.always(() => running?.end())
-
-async function opened(t: ExecutionContext, more: Partial<NewApplication> = {}) {
+async function opened(more: Partial<NewApplication> = {}) {
   const party = await relyingParty(running, person, more)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const env = { BASE: running.baseUrl, CLIENT_ID: party.clientId, CLIENT_SECRET: party.secret }
   return { party, browser, env }
 }
@@ -33,7 +26,7 @@ async function opened(t: ExecutionContext, more: Partial<NewApplication> = {}) {
 test('the application of docs/guides/oauth/authorization-code.md signs a user in and out', async (t) => {
   const port = await freePort()
   const home = `http://localhost:${port}`
-  const { browser, env } = await opened(t, {
+  const { browser, env } = await opened({
     redirectUris: [`${home}/callback`],
     postLogoutRedirectUris: [`${home}/bye`],
   })
@@ -62,7 +55,7 @@ for (const name of [
   'guides/oauth/pushed-authorization-requests',
 ]) {
   testCommands(`the commands of docs/${name}.md make a request and redeem its code`, async (t) => {
-    const { browser, env } = await opened(t)
+    const { browser, env } = await opened()
     const made = await docsPage(t, name).run('sh', 0, { ...env, REDIRECT_URI: CALLBACK })
     const answer = callbackOf(await authorized(browser, person, new URL(made)))
     t.is(answer.searchParams.get('state'), 'my-state')
@@ -74,7 +67,7 @@ for (const name of [
 
 test('the program of docs/guides/oauth/pushed-authorization-requests.md signs its user in', async (t) => {
   const PORT = String(await freePort())
-  const { browser, env } = await opened(t, {
+  const { browser, env } = await opened({
     clientType: 'public',
     redirectUris: [`http://127.0.0.1:${PORT}/callback`],
   })
@@ -97,9 +90,8 @@ testCommands('the commands of docs/guides/identity/sign-out.md sign a user out',
 )
 
 async function signsOut(t: ExecutionContext, language: 'js' | 'sh') {
-  const { party, env } = await opened(t)
-  const { browser, tokens } = await signedIn(running, party, person)
-  t.teardown(() => browser.close())
+  const { party, env } = await opened()
+  const { browser, tokens } = await party.signedIn(person)
   const page = docsPage(t, 'guides/identity/sign-out')
   const at = { ...env, ID_TOKEN: tokens.id_token!, BYE }
   const url = new URL(await page.run(language, 0, at))

@@ -1,12 +1,12 @@
 /** Clients without registration: the SDK of MCP, the tenant that `resource` names, and what administrators see. */
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { auth, type OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js'
 import type { OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js'
 import test from 'ava'
 import { fixtureOf } from '../../../support/agents/delegation.js'
-import { type Api, apiOf, type Json, type Workspace } from '../../../support/api.js'
+import type { Json } from '../../../support/api.js'
 import {
   arrived,
   begin,
@@ -14,46 +14,32 @@ import {
   post,
   protectedResource,
 } from '../../../support/oauth/documented-client.js'
-import { type DocumentServer, documentServer } from '../../../support/oauth/document-server.js'
+import { documentServer } from '../../../support/oauth/document-server.js'
 import { isConsent, pathOf } from '../../../support/oauth/relying-party.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 import { until } from '../../../support/service/watch.js'
 
-let host: DocumentServer
-let running: TestService
-let api: Api
-let mine: Workspace
-/** A protected MCP server: it publishes its metadata (RFC 9728). */
-let mcp: Server
-let resource: string
-
-test.before(async () => {
-  host = await documentServer()
-  running = await sharedService('hosts', { transport: 'plain_http' })
-  api = apiOf(running)
-  mine = await api.workspace('Mine')
-  mcp = createServer(({ url }, response) => {
-    if (url !== '/.well-known/oauth-protected-resource/mcp') return response.writeHead(404).end()
-    const metadata = {
-      resource,
-      authorization_servers: [running.issuer],
-      scopes_supported: ['files:read'],
-    }
-    return response
-      .writeHead(200, { 'content-type': 'application/json' })
-      .end(JSON.stringify(metadata))
-  })
-  mcp.listen(0, '127.0.0.1')
-  await once(mcp, 'listening')
-  resource = `http://127.0.0.1:${(mcp.address() as AddressInfo).port}/mcp`
-  await protectedResource(running, mine.tenantId, resource)
+const host = await documentServer()
+const { api, running } = await sharedApi('hosts', { transport: 'plain_http' })
+const mine = await api.workspace('Mine')
+const mcp = createServer(({ url }, response) => {
+  if (url !== '/.well-known/oauth-protected-resource/mcp') return response.writeHead(404).end()
+  const metadata = {
+    resource,
+    authorization_servers: [running.issuer],
+    scopes_supported: ['files:read'],
+  }
+  return response
+    .writeHead(200, { 'content-type': 'application/json' })
+    .end(JSON.stringify(metadata))
 })
+mcp.listen(0, '127.0.0.1')
+await once(mcp, 'listening')
+const resource = `http://127.0.0.1:${(mcp.address() as AddressInfo).port}/mcp`
+await protectedResource(running, mine.tenantId, resource)
 test.after.always(async () => {
-  await api?.close()
-  await running?.end()
   mcp?.close()
-  await host?.close()
 })
 
 const claimsOf = (token: string) =>
@@ -96,7 +82,6 @@ test.serial(
     t.like(claimsOf(first.access_token), { client_id: clientMetadataUrl, aud: resource })
     t.is(await auth(provider, { serverUrl: resource }), 'AUTHORIZED', 'by refresh')
     t.not(stored.tokens!.access_token, first.access_token)
-    await browser.close()
   },
 )
 
@@ -146,8 +131,7 @@ test.serial('administrators see such clients, and end their grants and tokens', 
   const issued = await post(running.baseUrl, '/oauth/token', { ...form, resource })
   t.is(issued.status, 200, JSON.stringify(issued.body))
   const listed = async () => {
-    const { status, body } = await api.get('/api/v1/observed-clients', mine.token)
-    t.is(status, 200)
+    const { body } = await api.get('/api/v1/observed-clients', mine.token).gives(200)
     return (body as unknown as Json[]).find(({ client_id: id }) => id === url)
   }
   const client = (await listed())!
@@ -156,8 +140,7 @@ test.serial('administrators see such clients, and end their grants and tokens', 
   t.regex(String(client['document_sha256']), /^[0-9a-f]{64}$/)
   const applications = await api.get('/api/v1/applications', mine.token)
   t.false(JSON.stringify(applications.body).includes(url))
-  const hidden = await api.get(`/api/v1/applications/${String(client['id'])}`, mine.token)
-  t.is(hidden.status, 404)
+  await api.get(`/api/v1/applications/${String(client['id'])}`, mine.token).gives(404)
   const userinfo = async () => {
     const authorization = `Bearer ${String(issued.body['access_token'])}`
     const answer = await fetch(`${running.baseUrl}/userinfo`, { headers: { authorization } })
@@ -165,8 +148,8 @@ test.serial('administrators see such clients, and end their grants and tokens', 
   }
   t.is(await userinfo(), 'unauthorized', 'the token is for the resource alone')
   const at = `/api/v1/observed-clients/${String(client['id'])}`
-  t.is((await api.call('DELETE', at, { token: mine.token })).status, 204)
-  t.is((await api.call('DELETE', at, { token: mine.token })).status, 404)
+  t.is((await api.delete(at, mine.token)).status, 204)
+  t.is((await api.delete(at, mine.token)).status, 404)
   await until('the token is refused', async () => (await userinfo()) === 'token_revoked')
   t.is(await listed(), undefined)
   const refreshed = await post(running.baseUrl, '/oauth/token', {
@@ -190,10 +173,8 @@ test.serial('tenant settings replace the policy as a whole', async (t) => {
     max_new_clients_per_hour: 100,
   }
   t.deepEqual(await read(), defaults)
-  const patch = (client_id_metadata: unknown) =>
-    api.call('PATCH', path, { token, json: { client_id_metadata } })
-  const denied = await patch({ deny: ['LOCALHOST', '*.evil.example'] })
-  t.is(denied.status, 200, JSON.stringify(denied.body))
+  const patch = (client_id_metadata: unknown) => api.patch(path, token, { client_id_metadata })
+  await patch({ deny: ['LOCALHOST', '*.evil.example'] }).gives(200)
   t.deepEqual(await read(), { ...defaults, deny: ['localhost', '*.evil.example'] })
   const url = host.client()
   const answer = await fetch(running.baseUrl + begin(url, { resource }).path)

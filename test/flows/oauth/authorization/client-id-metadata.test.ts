@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { sql } from '../../../support/storage/sql.js'
-import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
+import { bootstrapped } from '../../../support/identity/person.js'
 import {
   arrived,
   begin,
@@ -12,23 +12,12 @@ import {
   makeDefault,
   post,
 } from '../../../support/oauth/documented-client.js'
-import {
-  CLIENT_CALLBACK,
-  type DocumentServer,
-  documentServer,
-} from '../../../support/oauth/document-server.js'
+import { CLIENT_CALLBACK, documentServer } from '../../../support/oauth/document-server.js'
 import { isConsent } from '../../../support/oauth/relying-party.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { SERVING_PROCESSES } from '../../../support/fleet/through.js'
 import { LOOPBACK, REACHES_LOOPBACK } from '../../../support/fleet/loopback.js'
-import { testService, type TestService } from '../../../support/service.js'
-
-let host: DocumentServer
-let running: TestService
-/** Without the switches of local runs. */
-let strict: TestService
-let person: Workspace
-let stranger: Workspace
+import { testService } from '../../../support/service.js'
 
 const SPECIAL = {
   'loop4.example': '127.0.0.1',
@@ -38,33 +27,26 @@ const SPECIAL = {
   'carrier.example': '100.64.0.1',
 }
 
-test.before(async () => {
-  host = await documentServer()
-  const slug = { SVC_TENANT__DEFAULT_TENANT_SLUG: DEFAULT_SLUG }
-  running = await testService({
-    transport: 'plain_http',
-    environment: { ...REACHES_LOOPBACK, ...slug },
-  })
-  strict = await testService({
-    transport: 'plain_http',
-    environment: {
-      ...slug,
-      SVC_VAULT__EGRESS_CA_PEM_PATH: LOOPBACK.certPath,
-      SVC_VAULT__EGRESS_DNS_OVERRIDES: `{ ${Object.entries(SPECIAL)
-        .map(([name, address]) => `"${name}" = "${address}"`)
-        .join(', ')} }`,
-    },
-  })
-  person = await bootstrapped(running)
-  await makeDefault(running, person)
-  stranger = await bootstrapped(strict)
-  await makeDefault(strict, stranger)
+const host = await documentServer()
+const slug = { SVC_TENANT__DEFAULT_TENANT_SLUG: DEFAULT_SLUG }
+const running = await testService({
+  transport: 'plain_http',
+  environment: { ...REACHES_LOOPBACK, ...slug },
 })
-test.after.always(async () => {
-  await running?.end()
-  await strict?.end()
-  await host?.close()
+const strict = await testService({
+  transport: 'plain_http',
+  environment: {
+    ...slug,
+    SVC_VAULT__EGRESS_CA_PEM_PATH: LOOPBACK.certPath,
+    SVC_VAULT__EGRESS_DNS_OVERRIDES: `{ ${Object.entries(SPECIAL)
+      .map(([name, address]) => `"${name}" = "${address}"`)
+      .join(', ')} }`,
+  },
 })
+const person = await bootstrapped(running)
+await makeDefault(running, person)
+const stranger = await bootstrapped(strict)
+await makeDefault(strict, stranger)
 
 async function authorize(clientId: string, more: Record<string, string> = {}, at = running) {
   const answer = await fetch(at.baseUrl + begin(clientId, more).path, { redirect: 'manual' })
@@ -138,11 +120,8 @@ test.serial('the token endpoint refuses other clients, and the id of the row', a
   await codeOf(running, person, other)
   const stolen = await post(running.baseUrl, '/oauth/token', { ...form, client_id: other })
   t.deepEqual([stolen.status, stolen.body['error']], [400, 'invalid_grant'])
-  const [row] = await sql<{ id: string }>(
-    running.db.database,
-    'select id from observed_clients where client_id = $1',
-    [url],
-  )
+  const [row] = await sql<{ id: string }>(running)`
+    select id from observed_clients where client_id = ${url}`
   const byId = await post(running.baseUrl, '/oauth/token', { ...form, client_id: row!.id })
   t.deepEqual([byId.status, byId.body['error']], [401, 'invalid_client'])
   t.is((await authorize(row!.id)).body['error'], 'invalid_client')
@@ -228,8 +207,7 @@ test.serial('documents that break a rule are refused on a page, never redirected
     t.is(headers.get('location'), null, name)
   }
   const browser = openBrowser(running)
-  const page = await browser.get(begin(bad['a secret']!).path)
-  t.is(page.status, 400)
+  const page = await browser.get(begin(bad['a secret']!).path).gives(400)
   t.regex(page.html, /client_secret/)
 })
 
@@ -351,12 +329,9 @@ test.serial('a document that changes after the decision does not change it', asy
   })
   t.is(refreshed.status, 200, JSON.stringify(refreshed.body))
   t.true((await codeOf(running, person, url, {}, browser)).asked)
-  const events = await sql<{ data: { client_id: string } }>(
-    running.db.database,
-    `select data from all_events where type = 'security.client.metadata_changed'
-     and data ->> 'client_id' = $1`,
-    [url],
-  )
+  const events = await sql<{ data: { client_id: string } }>(running)`
+    select data from all_events where type = 'security.client.metadata_changed'
+    and data ->> 'client_id' = ${url}`
   t.is(events.length, 2)
 })
 
@@ -406,11 +381,8 @@ test.serial('while the host is away, live grants go on and new requests do not',
     refresh_token: String(issued.body['refresh_token']),
   })
   t.is(refreshed.status, 200, JSON.stringify(refreshed.body))
-  await sql(
-    running.db.database,
-    `update remote_documents set fresh_until = now() - interval '25 hours' where url = $1`,
-    [url],
-  )
+  await sql(running)`
+    update remote_documents set fresh_until = now() - interval '25 hours' where url = ${url}`
   const stale = await post(running.baseUrl, '/oauth/token', {
     grant_type: 'refresh_token',
     client_id: url,
@@ -438,11 +410,8 @@ test.serial('a hundred first uses at once are one fetch', async (t) => {
   t.deepEqual([...new Set(answers.map(({ status }) => status))], [303])
   const fetches = host.asked.filter((one) => one === path).length
   t.true(fetches >= 1 && fetches <= SERVING_PROCESSES, `${fetches}, of each process at most one`)
-  const [row] = await sql<{ count: number }>(
-    running.db.database,
-    'select count(*)::int as count from observed_clients where client_id = $1',
-    [url],
-  )
+  const [row] = await sql<{ count: number }>(running)`
+    select count(*)::int as count from observed_clients where client_id = ${url}`
   t.is(row!.count, 1)
 })
 

@@ -3,30 +3,16 @@
  */
 import test, { type ExecutionContext } from 'ava'
 import sharp from 'sharp'
-import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
+import { bootstrapped } from '../../../support/identity/person.js'
 import { arrived, begin, protectedResource } from '../../../support/oauth/documented-client.js'
-import {
-  type DocumentServer,
-  documentServer,
-  type Served,
-} from '../../../support/oauth/document-server.js'
+import { documentServer, type Served } from '../../../support/oauth/document-server.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-let host: DocumentServer
-let running: TestService
-let person: Workspace
-let resource: string
-test.before(async () => {
-  host = await documentServer()
-  running = await sharedService('hosts')
-  person = await bootstrapped(running)
-  resource = await protectedResource(running, person.tenantId)
-})
-test.after.always(async () => {
-  await running?.end()
-  await host?.close()
-})
+const host = await documentServer()
+const running = await sharedService('hosts')
+const person = await bootstrapped(running)
+const resource = await protectedResource(running, person.tenantId)
 
 const image = (format: 'png' | 'jpeg' | 'webp' | 'gif', side = 32) =>
   sharp({ create: { width: side, height: side, channels: 3, background: '#336699' } })
@@ -35,7 +21,7 @@ const image = (format: 'png' | 'jpeg' | 'webp' | 'gif', side = 32) =>
 
 /** The consent page of a client with this logo. */
 async function consentOf(t: ExecutionContext, logoUri: string) {
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const page = await arrived(
     browser,
     person,

@@ -1,56 +1,39 @@
 /** Attacks on the authorization and token endpoints (RFC 9700). */
 import test from 'ava'
 import * as oidc from 'openid-client'
-import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
+import { openBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/storage/sql.js'
-import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
+import { bootstrapped } from '../../../support/identity/person.js'
 import { type ProofKey, proofKey } from '../../../support/identity/proof.js'
 import {
   authorized,
   CALLBACK,
   callbackOf,
   isConsent,
-  journey,
   pathOf,
   type RelyingParty,
   relyingParty,
-  signedIn,
 } from '../../../support/oauth/relying-party.js'
-import { sharedPair, type TestService } from '../../../support/service.js'
+import { sharedPair } from '../../../support/service.js'
 import { tenantAgent } from '../../../support/identity/tenant-agent.js'
 import { RACERS, ROUNDS } from '../../../support/racers.js'
 
-let running: TestService
-/** Another process. */
-let beside: TestService
-let person: Workspace
-let party: RelyingParty
-/** Signs in and grants `party` everything it requests. */
-let browser: TestBrowser
-let first: Awaited<ReturnType<typeof signedIn>>
-test.before(async () => {
-  ;[running, beside] = await sharedPair('clients')
-  person = await bootstrapped(running)
-  party = await relyingParty(running, person)
-  first = await signedIn(running, party, person)
-  browser = first.browser
-})
-test.after.always(async () => {
-  await browser?.close()
-  await beside?.end()
-  await running?.end()
-})
+const [running, beside] = await sharedPair('clients')
+const person = await bootstrapped(running)
+const party = await relyingParty(running, person)
+const first = await party.signedIn(person)
+const browser = first.browser
 
 type Parameters = Readonly<Record<string, string>>
 /** The response to a browser that is signed in and has consented. */
 const silently = async (parameters: Parameters = {}, of = browser) => {
-  const begun = await journey(party, parameters)
+  const begun = await party.journey(parameters)
   return { ...begun, callback: callbackOf(await authorized(of, person, begun.url)) }
 }
 const redeem = ({ callback, checks }: Awaited<ReturnType<typeof silently>>) =>
   oidc.authorizationCodeGrant(party.config, callback, checks)
 const errorOf = async (parameters: Parameters, of = browser) => {
-  const { url } = await journey(party, parameters)
+  const { url } = await party.journey(parameters)
   return callbackOf(await of.get(pathOf(url))).searchParams.get('error')
 }
 const tokenForm = (fields: Parameters, at = running, more: Parameters = {}) =>
@@ -100,15 +83,15 @@ test('with PKCE a token request needs no redirect URI', async (t) => {
 test('a state of 8 KiB comes back with codes and errors, a longer one with an error', async (t) => {
   for (const length of [2049, 8192]) {
     const state = 's'.repeat(length)
-    const { url } = await journey(party, { state })
+    const { url } = await party.journey({ state })
     t.is(callbackOf(await browser.get(pathOf(url))).searchParams.get('state'), state)
-    const { url: faulty } = await journey(party, { state, prompt: 'unknown' })
+    const { url: faulty } = await party.journey({ state, prompt: 'unknown' })
     const { searchParams } = callbackOf(await browser.get(pathOf(faulty)))
     t.is(searchParams.get('state'), state)
     t.truthy(searchParams.get('error'))
   }
   const state = 's'.repeat(8193)
-  const { url } = await journey(party, { state })
+  const { url } = await party.journey({ state })
   const { searchParams } = callbackOf(await browser.get(pathOf(url)))
   t.is(searchParams.get('error'), 'invalid_request')
   t.is(searchParams.get('state'), state)
@@ -123,7 +106,7 @@ test('text that the database cannot store is a protocol error, and its state is 
   ] as const) {
     t.is(await errorOf(parameters), error, JSON.stringify(parameters))
   }
-  const { url } = await journey(party, { state: 'a\0b' })
+  const { url } = await party.journey({ state: 'a\0b' })
   const { searchParams } = callbackOf(await browser.get(pathOf(url)))
   t.deepEqual([searchParams.get('error'), searchParams.get('state')], ['invalid_request', null])
   const pushed = await fetch(`${running.baseUrl}/oauth/par`, {
@@ -149,7 +132,7 @@ test('a redirect URI that no browser can parse is not registered, and an old one
   t.is(created.body['error'], 'invalid_redirect_uri')
 
   const owner = await relyingParty(running, person, { redirectUris: [unreadable] })
-  const { url } = await journey(owner, { redirect_uri: unreadable })
+  const { url } = await owner.journey({ redirect_uri: unreadable })
   const page = await browser.get(pathOf(url))
   t.true(isConsent(page), page.html)
 })
@@ -172,7 +155,7 @@ for (const [title, text] of [
 ] as const) {
   test(`authorization details that ${title} are refused (RFC 9396 section 5)`, async (t) => {
     const owner = await relyingParty(running, person, { authorizationDetailsTypes: ['payment'] })
-    const { url } = await journey(owner, { authorization_details: text })
+    const { url } = await owner.journey({ authorization_details: text })
     const pushed = await fetch(`${running.baseUrl}/oauth/par`, {
       method: 'POST',
       headers: {
@@ -189,7 +172,7 @@ for (const [title, text] of [
 test('authorization details with the maximum depth make a token that works', async (t) => {
   const owner = await relyingParty(running, person, { authorizationDetailsTypes: ['payment'] })
   const details = { authorization_details: nested(12) }
-  const { browser: mine, tokens } = await signedIn(running, owner, person, details)
+  const { browser: mine, tokens } = await owner.signedIn(person, details)
   await mine.close()
   const answer = await fetch(`${running.baseUrl}/userinfo`, {
     headers: { authorization: `Bearer ${tokens.access_token}` },
@@ -198,7 +181,7 @@ test('authorization details with the maximum depth make a token that works', asy
 })
 
 test('a verifier without a challenge is refused, so that PKCE cannot be downgraded', async (t) => {
-  const { url, verifier } = await journey(party)
+  const { url, verifier } = await party.journey()
   url.searchParams.delete('code_challenge')
   url.searchParams.delete('code_challenge_method')
   const code = callbackOf(await browser.get(pathOf(url))).searchParams.get('code')!
@@ -221,7 +204,7 @@ test('a pushed request is valid for the client that pushed it, and for its curre
   const mine = await relyingParty(running, person, { redirectUris: [CALLBACK, `${CALLBACK}/old`] })
   const thief = await relyingParty(running, person)
   const push = async (redirect_uri: string) => {
-    const { url } = await journey(mine, { redirect_uri })
+    const { url } = await mine.journey({ redirect_uri })
     const authorization = `Basic ${Buffer.from(`${mine.clientId}:${mine.secret}`).toString('base64')}`
     const init = { method: 'POST', headers: { authorization }, body: url.searchParams }
     const answer = await fetch(`${running.baseUrl}/oauth/par`, init)
@@ -230,11 +213,8 @@ test('a pushed request is valid for the client that pushed it, and for its curre
   const [pushed, old] = [await push(CALLBACK), await push(`${CALLBACK}/old`)]
   t.deepEqual(await asked(pushed, thief), { status: 400, error: 'invalid_request_uri' })
   t.is(await isAsked(pushed, mine), true, 'and it is not used up by that')
-  await sql(
-    running.db.database,
-    'update applications set redirect_uris = array[$2] where id = $1',
-    [mine.clientId, CALLBACK],
-  )
+  await sql(running)`
+    update applications set redirect_uris = array[${CALLBACK}] where id = ${mine.clientId}`
   t.deepEqual(await asked(old, mine), { status: 400, error: 'invalid_redirect_uri' })
   t.is(await isAsked(pushed, mine), true)
 })
@@ -266,7 +246,7 @@ test('a code that is bound to a key is redeemed only with a proof of it', async 
 })
 
 test('a token without openid gets no user claims', async (t) => {
-  const { url, verifier } = await journey(party, { scope: 'profile email vault:list' })
+  const { url, verifier } = await party.journey({ scope: 'profile email vault:list' })
   const callback = callbackOf(await authorized(browser, person, url))
   const given = await tokenForm({
     grant_type: 'authorization_code',
@@ -337,21 +317,20 @@ test.serial(
 test('a scope that the application or the user lacks is left out', async (t) => {
   const own = await relyingParty(running, person, { scopes: ['openid', 'users:manage'] })
   const scope = 'openid users:manage profile'
-  const { browser: other, tokens } = await signedIn(running, own, person, { scope })
-  await other.close()
+  const { tokens } = await own.signedIn(person, { scope })
   t.is(tokens.scope, 'openid')
-  const nothing = await journey(own, { scope: 'profile' })
+  const nothing = await own.journey({ scope: 'profile' })
   const denied = callbackOf(await browser.get(pathOf(nothing.url)))
   t.is(denied.searchParams.get('error'), 'access_denied')
 })
 
 test('a user of another tenant cannot sign in to the application', async (t) => {
   const stranger = await bootstrapped(running)
-  const other = openBrowser(running, t)
+  const other = openBrowser(running)
   const theirs = await relyingParty(running, stranger)
-  await authorized(other, stranger, (await journey(theirs)).url)
+  await authorized(other, stranger, (await theirs.journey()).url)
   t.is(await errorOf({ prompt: 'none' }, other), 'login_required')
-  const asked = await other.follow(await other.get(pathOf((await journey(party)).url)))
+  const asked = await other.follow(await other.get(pathOf((await party.journey()).url)))
   t.true(asked.path.startsWith('/auth/login'))
   t.false(isConsent(asked))
 })
@@ -364,25 +343,24 @@ for (const [title, change] of [
   ['an unknown request_uri', { request_uri: 'urn:ietf:params:oauth:request_uri:x' }],
 ] as const) {
   test(`${title} is refused on a page`, async (t) => {
-    const { url } = await journey(party, change)
-    const page = await browser.get(pathOf(url))
-    t.is(page.status, 400)
+    const { url } = await party.journey(change)
+    const page = await browser.get(pathOf(url)).gives(400)
     t.is(page.location, null)
   })
 }
 
 test('tenant_id together with tenant_slug, and a repeated parameter, are refused on a page', async (t) => {
-  const { url } = await journey(party, { tenant_id: person.tenantId })
+  const { url } = await party.journey({ tenant_id: person.tenantId })
   t.truthy(callbackOf(await browser.get(pathOf(url))).searchParams.get('code'))
   url.searchParams.set('tenant_slug', person.tenantSlug)
   t.is((await browser.get(pathOf(url))).status, 400)
-  const repeated = await journey(party)
+  const repeated = await party.journey()
   t.is((await browser.get(`${pathOf(repeated.url)}&state=twice`)).status, 400)
   t.is((await browser.get(`${pathOf(repeated.url)}&%zz`)).status, 400)
 })
 
 test('a session that ends between the code and its redemption invalidates the code', async (t) => {
-  const other = openBrowser(running, t)
+  const other = openBrowser(running)
   const begun = await silently({}, other)
   await other.submit(await other.get('/auth/account'), {}, '/auth/logout')
   const refused = await t.throwsAsync<oidc.ResponseBodyError>(redeem(begun))

@@ -4,26 +4,19 @@ import { decodeJwt, decodeProtectedHeader } from 'jose'
 import * as oidc from 'openid-client'
 import { freshKeyPair } from '../../../../runtime/kernel/key-pair.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { bootstrapped, SESSION_COOKIE, type Workspace } from '../../../support/identity/person.js'
+import { bootstrapped, SESSION_COOKIE } from '../../../support/identity/person.js'
 import {
   authorized,
   CALLBACK,
   callbackOf,
   isConsent,
-  journey,
   pathOf,
   relyingParty,
-  signedIn,
 } from '../../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-let running: TestService
-let person: Workspace
-test.before(async () => {
-  running = await sharedService('plain')
-  person = await bootstrapped(running)
-})
-test.after.always(() => running?.end())
+const running = await sharedService('plain')
+const person = await bootstrapped(running)
 
 const userinfo = (accessToken: string, init: RequestInit = {}) =>
   fetch(`${running.baseUrl}/userinfo`, {
@@ -33,8 +26,7 @@ const userinfo = (accessToken: string, init: RequestInit = {}) =>
 
 test('a user signs in and consents once, and the application gets the requested grant', async (t) => {
   const party = await relyingParty(running, person)
-  const { browser, tokens, claims, callback } = await signedIn(running, party, person)
-  t.teardown(() => browser.close())
+  const { browser, tokens, claims, callback } = await party.signedIn(person)
   t.is(callback.searchParams.get('iss'), running.baseUrl)
   t.is(tokens.token_type, 'bearer')
   t.is(tokens.expires_in, 900)
@@ -62,19 +54,18 @@ test('a user signs in and consents once, and the application gets the requested 
   t.like(told, { sub: claims.sub, email: person.email, tenant_id: person.tenantId })
   t.is(typeof told.updated_at, 'number')
 
-  const again = await journey(party)
+  const again = await party.journey()
   const silent = await browser.get(pathOf(again.url))
   t.truthy(callbackOf(silent).searchParams.get('code'), 'signed in and allowed: at once')
-  const none = await browser.get(pathOf((await journey(party, { prompt: 'none' })).url))
+  const none = await browser.get(pathOf((await party.journey({ prompt: 'none' })).url))
   t.truthy(callbackOf(none).searchParams.get('code'))
 })
 
 test('a form of another site brings no cookie: the redirect finds the session', async (t) => {
   const party = await relyingParty(running, person)
-  const { browser } = await signedIn(running, party, person)
-  t.teardown(() => browser.close())
+  const { browser } = await party.signedIn(person)
   const form = async (parameters: Record<string, string> = {}) => {
-    const { url } = await journey(party, { prompt: 'none', ...parameters })
+    const { url } = await party.journey({ prompt: 'none', ...parameters })
     const sent = await fetch(`${running.baseUrl}/oauth/authorize`, {
       method: 'POST',
       redirect: 'manual',
@@ -88,7 +79,7 @@ test('a form of another site brings no cookie: the redirect finds the session', 
   t.true(resumed.pathname.startsWith('/oauth/authorize/resume/'))
   const silent = await browser.get(resumed.pathname)
   t.truthy(callbackOf(silent).searchParams.get('code'))
-  const stranger = openBrowser(running, t)
+  const stranger = openBrowser(running)
   const unknown = await stranger.get((await form()).pathname)
   t.is(callbackOf(unknown).searchParams.get('error'), 'login_required')
   t.is((await form({ scope: 'nonsense' })).searchParams.get('error'), 'invalid_scope')
@@ -96,8 +87,7 @@ test('a form of another site brings no cookie: the redirect finds the session', 
 
 test('a public client needs no secret, and refreshes with its id', async (t) => {
   const party = await relyingParty(running, person, { clientType: 'public' })
-  const { browser, tokens, claims } = await signedIn(running, party, person)
-  await browser.close()
+  const { tokens, claims } = await party.signedIn(person)
   const next = await oidc.refreshTokenGrant(party.config, tokens.refresh_token!)
   t.not(next.refresh_token, tokens.refresh_token)
   t.is(next.claims()!.sub, claims.sub)
@@ -112,8 +102,8 @@ test('a public client needs no secret, and refreshes with its id', async (t) => 
 
 test('a request is pushed, and used by its request_uri alone', async (t) => {
   const party = await relyingParty(running, person, { requirePushedAuthorizationRequests: true })
-  const browser = openBrowser(running, t)
-  const begun = await journey(party)
+  const browser = openBrowser(running)
+  const begun = await party.journey()
   const refused = await browser.get(pathOf(begun.url))
   t.is(callbackOf(refused).searchParams.get('error'), 'invalid_request')
 
@@ -124,8 +114,7 @@ test('a request is pushed, and used by its request_uri alone', async (t) => {
   const answer = await authorized(browser, person, url)
   const tokens = await oidc.authorizationCodeGrant(party.config, callbackOf(answer), begun.checks)
   t.truthy(tokens.id_token)
-  const reused = await browser.get(pathOf(url))
-  t.is(reused.status, 400)
+  const reused = await browser.get(pathOf(url)).gives(400)
   t.true(reused.html.includes('invalid_request_uri'))
 })
 
@@ -137,8 +126,8 @@ for (const binding of ['dpop_jkt', 'par'] as const) {
     })
     const keys = await oidc.randomDPoPKeyPair('ES256')
     const DPoP = oidc.getDPoPHandle(party.config, keys)
-    const browser = openBrowser(running, t)
-    const begun = await journey(party)
+    const browser = openBrowser(running)
+    const begun = await party.journey()
     const parameters = Object.fromEntries(begun.url.searchParams)
     if (binding === 'dpop_jkt')
       begun.url.searchParams.set('dpop_jkt', await DPoP.calculateThumbprint())
@@ -187,16 +176,15 @@ test('a client authenticates with its key', async (t) => {
     },
     oidc.PrivateKeyJwt({ key, kid: 'one' }),
   )
-  const { browser, tokens, claims } = await signedIn(running, party, person)
-  await browser.close()
+  const { tokens, claims } = await party.signedIn(person)
   t.is(decodeProtectedHeader(tokens.id_token!).alg, 'EdDSA')
   t.truthy(claims['at_hash'])
 })
 
 test('a denial is returned to the application, and the user is asked again the next time', async (t) => {
   const party = await relyingParty(running, person)
-  const browser = openBrowser(running, t)
-  const { url, state } = await journey(party)
+  const browser = openBrowser(running)
+  const { url, state } = await party.journey()
   const login = await browser.follow(await browser.get(pathOf(url)))
   t.true(login.html.includes('Lighthouse'), 'the page names the application')
   const consent = await browser.follow(
@@ -213,15 +201,15 @@ test('a denial is returned to the application, and the user is asked again the n
   t.is(searchParams.get('iss'), running.baseUrl)
   const late = callbackOf(await browser.submit(consent, { action: 'allow' })).searchParams
   t.is(late.get('error'), 'access_denied', 'the request is answered')
-  t.true(isConsent(await browser.get(pathOf((await journey(party)).url))))
-  const none = await browser.get(pathOf((await journey(party, { prompt: 'none' })).url))
+  t.true(isConsent(await browser.get(pathOf((await party.journey()).url))))
+  const none = await browser.get(pathOf((await party.journey({ prompt: 'none' })).url))
   t.is(callbackOf(none).searchParams.get('error'), 'consent_required')
 })
 
 test('a form of another site cannot consent', async (t) => {
   const party = await relyingParty(running, person)
-  const browser = openBrowser(running, t)
-  const login = await browser.follow(await browser.get(pathOf((await journey(party)).url)))
+  const browser = openBrowser(running)
+  const login = await browser.follow(await browser.get(pathOf((await party.journey()).url)))
   const consent = await browser.follow(
     await browser.submit(login, { email: person.email, password: person.password }),
   )
@@ -239,11 +227,10 @@ test('authorization details are shown, granted and returned for every request', 
   const details = [{ type: 'payment', amount: '12.50', creditor: '<b>Harbour</b>' }]
   const party = await relyingParty(running, person, { authorizationDetailsTypes: ['payment'] })
   const parameters = { authorization_details: JSON.stringify(details) }
-  const { browser, tokens } = await signedIn(running, party, person, parameters)
-  t.teardown(() => browser.close())
+  const { browser, tokens } = await party.signedIn(person, parameters)
   t.deepEqual(tokens['authorization_details'] as unknown, details)
   t.deepEqual(decodeJwt(tokens.access_token)['authorization_details'], details)
-  const again = await browser.get(pathOf((await journey(party, parameters)).url))
+  const again = await browser.get(pathOf((await party.journey(parameters)).url))
   t.true(isConsent(again))
   t.true(again.html.includes('&lt;b&gt;Harbour'))
   t.false(again.html.includes('<b>Harbour'))
@@ -251,30 +238,27 @@ test('authorization details are shown, granted and returned for every request', 
 
 test('a user signs out at the application, and all tokens of the session end', async (t) => {
   const party = await relyingParty(running, person)
-  const { browser, tokens } = await signedIn(running, party, person)
-  t.teardown(() => browser.close())
+  const { browser, tokens } = await party.signedIn(person)
   const url = oidc.buildEndSessionUrl(party.config, {
     id_token_hint: tokens.id_token!,
     post_logout_redirect_uri: 'https://app.example/bye',
     state: 'x y',
   })
   t.is((await userinfo(tokens.access_token)).status, 200)
-  const out = await browser.get(pathOf(url))
-  t.is(out.status, 302)
+  const out = await browser.get(pathOf(url)).gives(302)
   t.is(out.location, 'https://app.example/bye?state=x+y')
   t.false(browser.cookies.has(SESSION_COOKIE))
   const refused = await userinfo(tokens.access_token)
   t.is(refused.status, 401)
   t.is(((await refused.json()) as { error: string }).error, 'token_revoked')
   await t.throwsAsync(oidc.refreshTokenGrant(party.config, tokens.refresh_token!))
-  const none = await browser.get(pathOf((await journey(party, { prompt: 'none' })).url))
+  const none = await browser.get(pathOf((await party.journey({ prompt: 'none' })).url))
   t.is(callbackOf(none).searchParams.get('error'), 'login_required')
 })
 
 test('withdrawing a consent on the account page revokes its tokens', async (t) => {
   const party = await relyingParty(running, person)
-  const { browser, tokens } = await signedIn(running, party, person)
-  t.teardown(() => browser.close())
+  const { browser, tokens } = await party.signedIn(person)
   const account = await browser.get('/auth/account')
   t.true(account.html.includes('Lighthouse'))
   const withdraw = `/auth/account/consents/${party.clientId}/withdraw`
@@ -283,12 +267,12 @@ test('withdrawing a consent on the account page revokes its tokens', async (t) =
   t.is((await userinfo(tokens.access_token)).status, 401)
   await t.throwsAsync(oidc.refreshTokenGrant(party.config, tokens.refresh_token!))
   t.is((await browser.submit(account, {}, withdraw)).status, 404, 'there is no consent any more')
-  t.true(isConsent(await browser.get(pathOf((await journey(party)).url))))
+  t.true(isConsent(await browser.get(pathOf((await party.journey()).url))))
 })
 
 test('errors that cannot be redirected are a page for browsers and JSON for others', async (t) => {
   const party = await relyingParty(running, person, { clientType: 'public' })
-  const { url } = await journey(party)
+  const { url } = await party.journey()
   url.searchParams.delete('code_challenge')
   url.searchParams.delete('code_challenge_method')
   const asked = (accept: string) => fetch(url, { headers: { accept }, redirect: 'manual' })
@@ -314,8 +298,7 @@ test('a web page of the application reads userinfo from its own origin, other or
     clientType: 'public',
     allowedOrigins: [own],
   })
-  const { browser, tokens } = await signedIn(running, party, person)
-  await browser.close()
+  const { tokens } = await party.signedIn(person)
   for (const [origin, allowed] of [
     [own, own],
     ['https://other.example', null],
@@ -340,7 +323,7 @@ test('a web page of the application pushes its request, other origins cannot rea
     requirePushedAuthorizationRequests: true,
     allowedOrigins: [own],
   })
-  const { url } = await journey(party)
+  const { url } = await party.journey()
   const path = `${running.baseUrl}/oauth/par`
   for (const [origin, allowed] of [
     [own, own],
@@ -377,7 +360,7 @@ test('a web page of the application pushes its request, other origins cannot rea
 
 test('claims with unencoded braces, as browsers send them', async (t) => {
   const party = await relyingParty(running, person)
-  const { url } = await journey(party, { prompt: 'none' })
+  const { url } = await party.journey({ prompt: 'none' })
   const claims = '{"userinfo":{"name":{"values":["a|b^c`d\\\\e"]}}}'
   const answer = await fetch(`${url.href}&claims=${claims}`, { redirect: 'manual' })
   t.is(answer.status, 302)
@@ -387,21 +370,18 @@ test('claims with unencoded braces, as browsers send them', async (t) => {
 
 test('the error page uses the language of the request', async (t) => {
   const party = await relyingParty(running, person)
-  const browser = openBrowser(running, t)
-  const { url } = await journey(party, {
+  const browser = openBrowser(running)
+  const { url } = await party.journey({
     ui_locales: 'nl de',
     redirect_uri: 'https://evil.example/',
   })
-  const refused = await browser.get(pathOf(url))
-  t.is(refused.status, 400)
+  const refused = await browser.get(pathOf(url)).gives(400)
   t.regex(refused.html, /<html lang="de"/)
   const signedOut = (id_token_hint: string) =>
     browser.get(`/oauth/end-session?${new URLSearchParams({ id_token_hint, ui_locales: 'de' })}`)
-  const { tokens } = await signedIn(running, party, person)
-  const page = await signedOut(tokens.id_token!)
-  t.is(page.status, 200)
+  const { tokens } = await party.signedIn(person)
+  const page = await signedOut(tokens.id_token!).gives(200)
   t.regex(page.html, /<html lang="de"/)
-  const forged = await signedOut('forged')
-  t.is(forged.status, 400)
+  const forged = await signedOut('forged').gives(400)
   t.regex(forged.html, /<html lang="de"/)
 })

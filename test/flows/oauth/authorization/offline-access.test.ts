@@ -2,36 +2,28 @@
  * Refresh tokens with offline_access outlive the sign-out of the browser session, those without it end
  * with it. OpenID Connect Back-Channel Logout 1.0 section 2.7.
  */
-import test, { type ExecutionContext } from 'ava'
+import test from 'ava'
 import { decodeJwt } from 'jose'
 import * as oidc from 'openid-client'
-import { apiOf } from '../../../support/api.js'
 import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
 import {
   authorized,
   callbackOf,
-  journey,
   type RelyingParty,
   relyingParty,
-  signedIn,
 } from '../../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const OFFLINE = 'openid email offline_access'
-let running: TestService
-test.before(async () => {
-  running = await sharedService('plain')
-})
-test.after.always(() => running?.end())
+const running = await sharedService('plain')
 
 /** A user who signed in to one application with offline access, and once more without it. */
-async function scene(t: ExecutionContext) {
+async function scene() {
   const person = await bootstrapped(running)
   const party = await relyingParty(running, person)
-  const first = await signedIn(running, party, person, { scope: OFFLINE })
-  t.teardown(() => first.browser.close())
-  const begun = await journey(party, { scope: 'openid email' })
+  const first = await party.signedIn(person, { scope: OFFLINE })
+  const begun = await party.journey({ scope: 'openid email' })
   const callback = callbackOf(await authorized(first.browser, person, begun.url))
   const online = await oidc.authorizationCodeGrant(party.config, callback, begun.checks)
   return { person, party, browser: first.browser, offline: first.tokens, online }
@@ -51,13 +43,12 @@ const userinfo = async (token: string) =>
     .status
 
 const setTenant = (person: Workspace, settings: object) =>
-  sql(running.db.database, 'update tenants set settings = settings || $2::jsonb where id = $1', [
-    person.tenantId,
-    JSON.stringify(settings),
-  ])
+  sql(running)`
+    update tenants set settings = settings || ${JSON.stringify(settings)}::jsonb
+    where id = ${person.tenantId}`
 
 test('a sign-out at the application ends the online grant and not the offline grant', async (t) => {
-  const { party, browser, offline, online } = await scene(t)
+  const { party, browser, offline, online } = await scene()
   const [first, second] = [decodeJwt(offline.id_token!), decodeJwt(online.id_token!)]
   t.is(first['sid'], second['sid'], 'both were given in one browser session')
 
@@ -86,7 +77,7 @@ test('a sign-out at the application ends the online grant and not the offline gr
 })
 
 test('a sign-out on the account page does not end it either', async (t) => {
-  const { party, browser, offline } = await scene(t)
+  const { party, browser, offline } = await scene()
   const account = await browser.get('/auth/account')
   t.is((await browser.submit(account, {}, '/auth/logout')).status, 200)
   t.is((await browser.get('/auth/account')).status, 303, 'signed out')
@@ -96,33 +87,27 @@ test('a sign-out on the account page does not end it either', async (t) => {
 })
 
 test('a withdrawn consent, a new password and a suspension end it', async (t) => {
-  const withdrawn = await scene(t)
+  const withdrawn = await scene()
   const account = await withdrawn.browser.get('/auth/account')
-  const gone = await withdrawn.browser.submit(account, {}, /\/auth\/account\/consents\//)
-  t.is(gone.status, 303)
+  await withdrawn.browser.submit(account, {}, /\/auth\/account\/consents\//).gives(303)
   t.is(await refreshed(withdrawn.party, withdrawn.offline.refresh_token), 'invalid_grant')
   t.is(await userinfo(withdrawn.offline.access_token), 401)
 
-  const changed = await scene(t)
+  const changed = await scene()
   const page = await changed.browser.get('/auth/account/password')
   const password = 'an entirely new sentence of theirs'
   const done = await changed.browser.submit(page, { current: changed.person.password, password })
   t.is(done.location, '/auth/account')
   t.is(await refreshed(changed.party, changed.offline.refresh_token), 'invalid_grant')
 
-  const suspended = await scene(t)
-  const api = apiOf(running)
-  t.teardown(() => api.close())
-  await sql(
-    running.db.database,
-    `update tenant_users set status = 'suspended' where tenant_id = $1`,
-    [suspended.person.tenantId],
-  )
+  const suspended = await scene()
+  await sql(running)`
+    update tenant_users set status = 'suspended' where tenant_id = ${suspended.person.tenantId}`
   t.is(await refreshed(suspended.party, suspended.offline.refresh_token), 'invalid_grant')
 })
 
 test('a tenant can make a sign-out end it: logout_revokes_offline', async (t) => {
-  const { person, party, browser, offline } = await scene(t)
+  const { person, party, browser, offline } = await scene()
   await setTenant(person, { logout_revokes_offline: true })
   const account = await browser.get('/auth/account')
   t.is((await browser.submit(account, {}, '/auth/logout')).status, 200)
@@ -132,8 +117,8 @@ test('a tenant can make a sign-out end it: logout_revokes_offline', async (t) =>
 })
 
 test('a code of an ended session opens no offline grant', async (t) => {
-  const { person, party, browser } = await scene(t)
-  const begun = await journey(party, { scope: OFFLINE })
+  const { person, party, browser } = await scene()
+  const begun = await party.journey({ scope: OFFLINE })
   const callback = callbackOf(await authorized(browser, person, begun.url))
   const account = await browser.get('/auth/account')
   await browser.submit(account, {}, '/auth/logout')

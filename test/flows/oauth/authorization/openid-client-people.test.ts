@@ -4,32 +4,23 @@ import { decodeJwt, exportJWK, generateKeyPair } from 'jose'
 import * as oidc from 'openid-client'
 import type { NewApplication } from '../../../../storage/oauth/applications.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { bootstrapped, enrol, type Workspace } from '../../../support/identity/person.js'
+import { bootstrapped, enrol } from '../../../support/identity/person.js'
 import {
   authorized,
   callbackOf,
   isConsent,
-  journey,
   pathOf,
   type RelyingParty,
   relyingParty,
-  signedIn,
 } from '../../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
-const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
-
-let running: TestService
-let person: Workspace
-test.before(async () => {
-  // Every proof needs a nonce here: the library repeats a request that was refused without one.
-  running = await sharedService('nonces')
-  person = await bootstrapped(running)
-})
-test.after.always(() => running?.end())
+// Every proof needs a nonce here: the library repeats a request that was refused without one.
+const running = await sharedService('nonces')
+const person = await bootstrapped(running)
 
 const party = (more: Partial<NewApplication> = {}) => relyingParty(running, person, more)
+
 const isActive = async ({ config }: RelyingParty, token: string) =>
   (await oidc.tokenIntrospection(config, token)).active
 
@@ -49,10 +40,10 @@ for (const alg of ['ES256', 'Ed25519'] as const) {
       oidc.PrivateKeyJwt({ key: privateKey, kid: 'mine' }),
     )
     const DPoP = oidc.getDPoPHandle(keyed.config, await oidc.randomDPoPKeyPair(alg))
-    const begun = await journey(keyed)
+    const begun = await keyed.journey()
     const parameters = Object.fromEntries(begun.url.searchParams)
     const url = await oidc.buildAuthorizationUrlWithPAR(keyed.config, parameters, { DPoP })
-    const browser = openBrowser(running, t)
+    const browser = openBrowser(running)
     const answer = callbackOf(await authorized(browser, person, url))
     const tokens = await oidc.authorizationCodeGrant(
       keyed.config,
@@ -73,8 +64,7 @@ for (const alg of ['ES256', 'Ed25519'] as const) {
 
 test('refresh: rotated, and reuse of the old token revokes everything', async (t) => {
   const client = await party()
-  const { browser, tokens } = await signedIn(running, client, person)
-  await browser.close()
+  const { tokens } = await client.signedIn(person)
   const first = await oidc.refreshTokenGrant(client.config, tokens.refresh_token!)
   t.not(first.refresh_token, tokens.refresh_token)
   const second = await oidc.refreshTokenGrant(client.config, first.refresh_token!)
@@ -85,64 +75,24 @@ test('refresh: rotated, and reuse of the old token revokes everything', async (t
   t.false(await isActive(client, second.access_token))
 })
 
-test('revocation of a refresh token revokes its access tokens', async (t) => {
-  const client = await party()
-  const { browser, tokens } = await signedIn(running, client, person)
-  await browser.close()
-  t.true(await isActive(client, tokens.access_token))
-  await oidc.tokenRevocation(client.config, tokens.refresh_token!)
-  t.false(await isActive(client, tokens.refresh_token!))
-  t.false(await isActive(client, tokens.access_token))
-})
-
-test('claims: individual claims in the ID token and at userinfo', async (t) => {
-  const claims = { id_token: { email: { essential: true } }, userinfo: { name: null } }
-  const parameters = { scope: 'openid', claims: JSON.stringify(claims) }
-  const client = await party()
-  const { browser, tokens, claims: told } = await signedIn(running, client, person, parameters)
-  await browser.close()
-  t.is(told['email'], person.email)
-  const info = await oidc.fetchUserInfo(client.config, tokens.access_token, told.sub)
-  t.is(typeof info.name, 'string')
-})
-
 test('authorization_details (RFC 9396) are returned in the response and in the token', async (t) => {
   const details = [{ type: 'payment', amount: '12.50' }]
   const client = await party({ authorizationDetailsTypes: ['payment'] })
   const parameters = { authorization_details: JSON.stringify(details) }
-  const { browser, tokens } = await signedIn(running, client, person, parameters)
-  await browser.close()
+  const { tokens } = await client.signedIn(person, parameters)
   t.deepEqual(tokens.authorization_details as unknown, details)
-  const other = await journey(client, { authorization_details: '[{"type":"other"}]' })
-  const again = openBrowser(running, t)
+  const other = await client.journey({ authorization_details: '[{"type":"other"}]' })
+  const again = openBrowser(running)
   const answer = callbackOf(await authorized(again, person, other.url))
   t.is(answer.searchParams.get('error'), 'invalid_authorization_details')
-})
-
-test('prompt=none: a code at once, or an error', async (t) => {
-  const client = await party()
-  const stranger = openBrowser(running, t)
-  const none = async (browser: typeof stranger, of = client) => {
-    const begun = await journey(of, { prompt: 'none' })
-    return { begun, answer: callbackOf(await browser.get(pathOf(begun.url))) }
-  }
-  t.is((await none(stranger)).answer.searchParams.get('error'), 'login_required')
-  const { browser } = await signedIn(running, client, person)
-  t.teardown(() => browser.close())
-  const { begun, answer } = await none(browser)
-  const tokens = await oidc.authorizationCodeGrant(client.config, answer, begun.checks)
-  t.truthy(tokens.id_token)
-  const { answer: unasked } = await none(browser, await party())
-  t.is(unasked.searchParams.get('error'), 'consent_required')
 })
 
 test('step-up: acr_values=aal2 asks for a second factor, max_age=0 for a new sign-in', async (t) => {
   const someone = await bootstrapped(running)
   const client = await relyingParty(running, someone)
-  const first = await signedIn(running, client, someone)
-  t.teardown(() => first.browser.close())
+  const first = await client.signedIn(someone)
   t.is(first.claims['acr'], 'aal1')
-  const begun = await journey(client, { acr_values: 'aal2' })
+  const begun = await client.journey({ acr_values: 'aal2' })
   const asked = await first.browser.follow(await first.browser.get(pathOf(begun.url)))
   t.true(asked.path.startsWith('/auth/mfa/enroll'), asked.path)
   const { page } = await enrol(first.browser, asked)
@@ -154,36 +104,10 @@ test('step-up: acr_values=aal2 asks for a second factor, max_age=0 for a new sig
   const tokens = await oidc.authorizationCodeGrant(client.config, callback, begun.checks)
   t.is(tokens.claims()!['acr'], 'aal2')
 
-  const fresh = await journey(client, { max_age: '0' })
+  const fresh = await client.journey({ max_age: '0' })
   const again = await first.browser.follow(await first.browser.get(pathOf(fresh.url)))
   t.true(again.path.startsWith('/auth/login'), again.path)
-  const quiet = await journey(client, { max_age: '0', prompt: 'none' })
+  const quiet = await client.journey({ max_age: '0', prompt: 'none' })
   const refused = callbackOf(await first.browser.get(pathOf(quiet.url)))
   t.is(refused.searchParams.get('error'), 'login_required')
-})
-
-test('end-session ends the tokens of the session', async (t) => {
-  const client = await party()
-  const { browser, tokens } = await signedIn(running, client, person)
-  t.teardown(() => browser.close())
-  const post_logout_redirect_uri = 'https://app.example/bye'
-  const url = oidc.buildEndSessionUrl(client.config, {
-    id_token_hint: tokens.id_token!,
-    post_logout_redirect_uri,
-  })
-  t.is((await browser.get(pathOf(url))).location, post_logout_redirect_uri)
-  t.false(await isActive(client, tokens.access_token))
-})
-
-test('token exchange downscopes a user token', async (t) => {
-  const client = await party({ grantTypes: ['authorization_code', 'refresh_token', EXCHANGE] })
-  const { browser, tokens } = await signedIn(running, client, person)
-  await browser.close()
-  const less = await oidc.genericGrantRequest(client.config, EXCHANGE, {
-    subject_token: tokens.access_token,
-    subject_token_type: ACCESS,
-    scope: 'openid',
-  })
-  t.is(less.scope, 'openid')
-  t.is(decodeJwt(less.access_token).sub, tokens.claims()!.sub)
 })

@@ -10,12 +10,9 @@ import {
   type NewApplication,
   newClientSecret,
 } from '../../../../storage/oauth/applications.js'
-import { apiOf } from '../../../support/api.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
-const running = await sharedService('plain')
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('plain')
 let tenantId = ''
 test.before(async () => {
   ;({ tenantId } = await api.workspace())

@@ -1,28 +1,21 @@
 /** Requests of client libraries other than openid-client, word for word where it matters. */
 import test from 'ava'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
+import { bootstrapped } from '../../../support/identity/person.js'
 import { registering } from '../../../support/identity/registering.js'
 import {
   authorized,
   CALLBACK,
   callbackOf,
-  journey,
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../../support/service.js'
-import { type TenantAgent, tenantAgent } from '../../../support/identity/tenant-agent.js'
+import { sharedService } from '../../../support/service.js'
+import { tenantAgent } from '../../../support/identity/tenant-agent.js'
 
-let running: TestService
-let person: Workspace
-let agent: TenantAgent
-test.before(async () => {
-  running = await sharedService('clients')
-  person = await bootstrapped(running)
-  agent = await tenantAgent(running.baseUrl)
-})
-test.after.always(() => running?.end())
+const running = await sharedService('clients')
+const person = await bootstrapped(running)
+const agent = await tenantAgent(running.baseUrl)
 
 const basic = (user: string, password: string) =>
   `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
@@ -40,18 +33,15 @@ async function asked(path: string, authorization: string, fields: Record<string,
 
 /** Takes a browser through the code flow and returns what the application redeems. */
 async function codeFor(party: RelyingParty): Promise<Record<string, string>> {
-  const { url, verifier } = await journey(party)
+  const { url, verifier } = await party.journey()
   const browser = openBrowser(running)
-  try {
-    const code = callbackOf(await authorized(browser, person, url)).searchParams.get('code')!
-    return {
-      grant_type: 'authorization_code',
-      code,
-      redirect_uri: CALLBACK,
-      code_verifier: verifier,
-    }
-  } finally {
-    await browser.close()
+
+  const code = callbackOf(await authorized(browser, person, url)).searchParams.get('code')!
+  return {
+    grant_type: 'authorization_code',
+    code,
+    redirect_uri: CALLBACK,
+    code_verifier: verifier,
   }
 }
 

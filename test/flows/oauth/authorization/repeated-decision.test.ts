@@ -2,38 +2,26 @@
 import test, { type ExecutionContext } from 'ava'
 import * as oidc from 'openid-client'
 import { dataIn, openBrowser, type Page } from '../../../support/pages/browser.js'
-import {
-  bootstrapped,
-  enrolledBrowser,
-  SESSION_COOKIE,
-  type Workspace,
-} from '../../../support/identity/person.js'
+import { bootstrapped, enrolledBrowser, SESSION_COOKIE } from '../../../support/identity/person.js'
 import { ciba, CIBA_GRANT, INBOX } from '../../../support/oauth/ciba.js'
 import {
   callbackOf,
   isConsent,
-  journey,
   pathOf,
   relyingParty,
   type RelyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const DEVICE_PAGE = '/oauth/device/verify'
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
-
-let running: TestService
-let person: Workspace
-test.before(async () => {
-  running = await sharedService('plain')
-  person = await bootstrapped(running)
-})
-test.after.always(() => running?.end())
+const running = await sharedService('plain')
+const person = await bootstrapped(running)
 
 /** A browser that is asked for consent. */
 async function asked(t: ExecutionContext, party: RelyingParty) {
-  const browser = openBrowser(running, t)
-  const begun = await journey(party)
+  const browser = openBrowser(running)
+  const begun = await party.journey()
   const login = await browser.follow(await browser.get(pathOf(begun.url)))
   const consent = await browser.follow(await browser.submit(login, person))
   t.true(isConsent(consent))
@@ -53,7 +41,7 @@ test('a consent that is sent again gets the same code, and no second one', async
   t.deepEqual(codeOf(await browser.submit(consent, { action: 'deny' })), [...codes][0]!)
   t.deepEqual(codeOf(await browser.get(consent.path)), [...codes][0]!, 'the page is loaded again')
 
-  const other = openBrowser(running, t)
+  const other = openBrowser(running)
   t.is((await other.get(consent.path)).status, 400, 'another browser gets nothing')
   const session = browser.cookies.get(SESSION_COOKIE)!
   browser.cookies.set(SESSION_COOKIE, `${session.slice(0, -1)}${session.endsWith('A') ? 'B' : 'A'}`)
@@ -61,8 +49,7 @@ test('a consent that is sent again gets the same code, and no second one', async
   browser.cookies.set(SESSION_COOKIE, session)
 
   const tokens = await oidc.authorizationCodeGrant(party.config, callbackOf(clicks[7]!), checks)
-  const done = await browser.submit(consent, { action: 'allow' })
-  t.is(done.status, 200)
+  const done = await browser.submit(consent, { action: 'allow' }).gives(200)
   t.is(done.location, null)
   t.true(done.html.includes('data-answered-before'))
   t.false(done.html.includes([...codes][0]!), 'without the code')
@@ -108,7 +95,7 @@ test('the decision of a device that is sent again has the same outcome', async (
       body: new URLSearchParams({ client_id: clientId, scope: 'openid' }),
     })
     const { user_code } = (await begun.json()) as { user_code: string }
-    const browser = openBrowser(running, t)
+    const browser = openBrowser(running)
     const login = await browser.follow(await browser.get(`${DEVICE_PAGE}?user_code=${user_code}`))
     const page = await browser.follow(await browser.submit(login, person))
     for (const action of [first, second]) {
@@ -124,7 +111,6 @@ test('an answer in the inbox that is sent again has the same outcome', async (t)
   const person = await bootstrapped(running)
   const party = await relyingParty(running, person, { grantTypes: [CIBA_GRANT] })
   const { browser } = await enrolledBrowser(running, person)
-  t.teardown(() => browser.close())
   const begun = await ciba(running, party).start({ login_hint: person.email })
   t.is(begun.status, 200)
   const page = await browser.get(INBOX)

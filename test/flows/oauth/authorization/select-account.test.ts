@@ -1,7 +1,6 @@
 /** `prompt=select_account`. OpenID Connect Core section 3.1.2.1. */
 import test from 'ava'
 import * as oidc from 'openid-client'
-import { type Api, apiOf, type Workspace } from '../../../support/api.js'
 import { fixtureOf, type Human, newFixture } from '../../../support/agents/delegation.js'
 import { enrol, signIn } from '../../../support/identity/person.js'
 import {
@@ -10,34 +9,22 @@ import {
   callbackOf,
   isConsent,
   type Journey,
-  journey,
   pathOf,
-  type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
-let running: TestService
-let api: Api
-let workspace: Workspace
-let party: RelyingParty
-let ann: Human
-let bob: Human
-test.before(async () => {
-  running = await sharedService('plain')
-  api = apiOf(running)
-  workspace = await api.workspace('Choosers')
-  party = await relyingParty(running, workspace)
-  ann = fixtureOf(workspace)
-  bob = await newFixture(api, workspace)
-})
-test.after.always(() => api?.end())
+const { api, running } = await sharedApi('plain')
+const workspace = await api.workspace('Choosers')
+const party = await relyingParty(running, workspace)
+const ann = fixtureOf(workspace)
+const bob = await newFixture(api, workspace)
 
 const SELECT = { prompt: 'select_account' }
 const credentials = ({ email, password }: Human) => ({ email, password })
 const opened = async (browser: TestBrowser, parameters: Readonly<Record<string, string>> = {}) =>
-  browser.follow(await browser.get(pathOf((await journey(party, parameters)).url)))
+  browser.follow(await browser.get(pathOf((await party.journey(parameters)).url)))
 const isChooser = ({ status, html }: Page) => status === 200 && html.includes('data-account')
 const shownSession = ({ html }: Page) => /name="account" value="([0-9a-f-]{36})"/.exec(html)![1]!
 const actionOf = ({ html }: Page) => /action="([^"]+\/account)"/.exec(html)![1]!
@@ -48,7 +35,7 @@ const errorOf = (page: Page) => callbackOf(page).searchParams.get('error')
 /** A browser in which the person is signed in and has allowed the application. */
 async function browserOf(person: Human): Promise<TestBrowser> {
   const browser = openBrowser(running)
-  const { url } = await journey(party)
+  const { url } = await party.journey()
   callbackOf(await authorized(browser, person, url))
   return browser
 }
@@ -60,8 +47,7 @@ async function emailIn(page: Page, { checks }: Journey): Promise<unknown> {
 
 test('the user chooses the account of the session', async (t) => {
   const browser = await browserOf(ann)
-  t.teardown(() => browser.close())
-  const begun = await journey(party, SELECT)
+  const begun = await party.journey(SELECT)
   const page = await browser.follow(await browser.get(pathOf(begun.url)))
   t.true(isChooser(page))
   t.true(page.html.includes(ann.email))
@@ -77,8 +63,7 @@ test('the user chooses the account of the session', async (t) => {
 
 test('another account signs in, and the application gets it', async (t) => {
   const browser = await browserOf(ann)
-  t.teardown(() => browser.close())
-  const begun = await journey(party, SELECT)
+  const begun = await party.journey(SELECT)
   const page = await browser.follow(await browser.get(pathOf(begun.url)))
   const login = await choose(browser, page, 'another')
   t.true(login.path.startsWith('/auth/login'))
@@ -92,7 +77,7 @@ test('another account signs in, and the application gets it', async (t) => {
 
 test('without a session of this tenant the sign-in page is the choice', async (t) => {
   const elsewhere = await api.workspace('Elsewhere')
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   await signIn(browser, fixtureOf(elsewhere))
   const login = await opened(browser, { ...SELECT, login_hint: bob.email })
   t.true(login.path.startsWith('/auth/login'))
@@ -106,8 +91,7 @@ test('a password without its second factor is no choice', async (t) => {
   const first = openBrowser(running)
   const account = await first.follow(await signIn(first, eve))
   await enrol(first, await first.follow(await first.submit(account, {}, '/auth/account/factors')))
-  await first.close()
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const login = await opened(browser)
   const factor = await browser.follow(await browser.submit(login, credentials(eve)))
   t.true(factor.path.startsWith('/auth/mfa'))
@@ -116,7 +100,6 @@ test('a password without its second factor is no choice', async (t) => {
 
 test('prompts combine, except with none', async (t) => {
   const browser = await browserOf(ann)
-  t.teardown(() => browser.close())
   const consent = await choose(browser, await opened(browser, { prompt: 'select_account consent' }))
   t.true(isConsent(consent))
   for (const prompt of ['login select_account', 'select_account login']) {
@@ -131,8 +114,8 @@ test('prompts combine, except with none', async (t) => {
 })
 
 test('max_age, login_hint and id_token_hint apply', async (t) => {
-  const browser = openBrowser(running, t)
-  const begun = await journey(party)
+  const browser = openBrowser(running)
+  const begun = await party.journey()
   const callback = callbackOf(await authorized(browser, ann, begun.url))
   const tokens = await oidc.authorizationCodeGrant(party.config, callback, begun.checks)
   const old = await choose(browser, await opened(browser, { ...SELECT, max_age: '0' }))
@@ -173,8 +156,7 @@ test('a choice is for the session and the browser of the page', async (t) => {
 
 test('a pushed request asks too, and the page speaks the language of the request', async (t) => {
   const browser = await browserOf(ann)
-  t.teardown(() => browser.close())
-  const { url } = await journey(party, { ...SELECT, client_secret: party.secret, ui_locales: 'de' })
+  const { url } = await party.journey({ ...SELECT, client_secret: party.secret, ui_locales: 'de' })
   const { body } = await api.form('/oauth/par', Object.fromEntries(url.searchParams))
   const query = new URLSearchParams({
     client_id: party.clientId,

@@ -3,47 +3,34 @@
  * answer, from its operator or by its own registration (RFC 7592), they are not granted.
  */
 import test from 'ava'
-import { type Api, apiOf, type Workspace } from '../../../support/api.js'
 import { dataIn } from '../../../support/pages/browser.js'
 import { ciba, CIBA_GRANT, INBOX } from '../../../support/oauth/ciba.js'
-import { fixtureOf, type Person, present } from '../../../support/agents/delegation.js'
+import { fixtureOf, present } from '../../../support/agents/delegation.js'
 import {
   CALLBACK,
   callbackOf,
-  journey,
   pathOf,
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 const DEVICE_PAGE = '/oauth/device/verify'
 const grantTypes = ['authorization_code', 'refresh_token', DEVICE, CIBA_GRANT]
-
-let running: TestService
-let api: Api
-let workspace: Workspace
-let person: Person
-test.before(async () => {
-  running = await sharedService('plain')
-  api = apiOf(running)
-  workspace = await api.workspace()
-  person = await present(api, fixtureOf(workspace))
-})
-test.after.always(async () => {
-  await person?.browser.close()
-  await api?.close()
-  await running?.end()
-})
+const { api, running } = await sharedApi('plain')
+const workspace = await api.workspace()
+const person = await present(api, fixtureOf(workspace))
 
 const application = (scopes: string[]) => relyingParty(running, workspace, { scopes, grantTypes })
 
 /** Sets the scopes of the application. */
 async function holding({ clientId }: RelyingParty, scopes: readonly string[]) {
-  const answer = await api.call('PUT', `/api/v1/applications/${clientId}`, {
-    token: workspace.token,
-    json: { name: 'Lighthouse', redirect_uris: [CALLBACK], grant_types: grantTypes, scopes },
+  const answer = await api.put(`/api/v1/applications/${clientId}`, workspace.token, {
+    name: 'Lighthouse',
+    redirect_uris: [CALLBACK],
+    grant_types: grantTypes,
+    scopes,
   })
   if (answer.status !== 200) throw new Error(JSON.stringify(answer.body))
 }
@@ -52,7 +39,7 @@ const token = ({ clientId, secret }: RelyingParty, fields: Readonly<Record<strin
   api.form('/oauth/token', { client_id: clientId, client_secret: secret, ...fields })
 
 async function asked(party: RelyingParty, parameters: Readonly<Record<string, string>>) {
-  const { url, verifier } = await journey(party, parameters)
+  const { url, verifier } = await party.journey(parameters)
   const page = await person.browser.follow(await person.browser.get(pathOf(url)))
   const redeem = (callback: URL) =>
     token(party, {
@@ -73,8 +60,7 @@ test.serial('an application that got more scopes needs a new consent', async (t)
   t.deepEqual(dataIn(page.html, 'scope'), ['openid'])
   await holding(party, ['openid', 'email', 'vault:list'])
 
-  const again = await person.browser.submit(page, { action: 'allow' })
-  t.is(again.status, 200)
+  const again = await person.browser.submit(page, { action: 'allow' }).gives(200)
   t.deepEqual(dataIn(again.html, 'scope').toSorted(), ['email', 'openid', 'vault:list'])
   const answer = callbackOf(await person.browser.submit(again, { action: 'allow' }))
   const { body } = await redeem(answer)

@@ -10,37 +10,20 @@ import { openBrowser } from '../../../support/pages/browser.js'
 import { ask, decide, fixtureOf, poll, present } from '../../../support/agents/delegation.js'
 import { BOOTSTRAP, callerOf, REGISTER, start } from '../../../support/agents/journey.js'
 import { mailDomain, mailbox } from '../../../support/identity/addresses.js'
-import { codeIn, type Letters, pathIn, sharedMail } from '../../../support/operations/letters.js'
-import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
+import { codeIn, pathIn, sharedMail } from '../../../support/operations/letters.js'
+import { bootstrapped } from '../../../support/identity/person.js'
 import { proofFor } from '../../../support/identity/proof.js'
-import {
-  journey,
-  type RelyingParty,
-  relyingParty,
-  signedIn,
-} from '../../../support/oauth/relying-party.js'
-import { sharedPair, type TestService } from '../../../support/service.js'
+import { type RelyingParty, relyingParty } from '../../../support/oauth/relying-party.js'
+import { sharedPair } from '../../../support/service.js'
 import { ownDomain } from '../../../support/identity/squatting.js'
 import { RACERS, ROUNDS } from '../../../support/racers.js'
 
 const SCOPES = ['openid', 'profile', 'email', 'applications:read']
 const GRANTS = ['authorization_code', 'refresh_token', 'client_credentials']
-
-let mail: Letters
-let running: TestService
-let beside: TestService
-let person: Workspace
-let party: RelyingParty
-test.before(async () => {
-  mail = await sharedMail()
-  ;[running, beside] = await sharedPair('people')
-  person = await bootstrapped(running)
-  party = await relyingParty(running, person, { scopes: SCOPES, grantTypes: GRANTS })
-})
-test.after.always(async () => {
-  await beside?.end()
-  await running?.end()
-})
+const mail = await sharedMail()
+const [running, beside] = await sharedPair('people')
+const person = await bootstrapped(running)
+const party = await relyingParty(running, person, { scopes: SCOPES, grantTypes: GRANTS })
 
 const race = <T>(use: (at: string, racer: number) => Promise<T>): Promise<T[]> =>
   Promise.all(
@@ -117,10 +100,9 @@ const ROWS: readonly [
     302,
     400,
     async () => {
-      const { browser } = await signedIn(running, party, person)
+      const { browser } = await party.signedIn(person)
       const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-      await browser.close()
-      const { url } = await journey(party)
+      const { url } = await party.journey()
       const fields = Object.fromEntries(url.searchParams)
       const headers = { authorization: basicOf(party) }
       const pushed = await callerOf(running.baseUrl).form('/oauth/par', fields, headers)
@@ -171,7 +153,6 @@ const ROWS: readonly [
     async () => {
       const api = apiOf(running)
       const { key, agentId, tenantId } = await api.workspace()
-      await api.close()
       const selector = { agent_id: agentId, tenant_id: tenantId }
       const caller = callerOf(running.baseUrl)
       const { body } = await caller.post('/api/v1/agents/auth/challenge', selector)
@@ -195,8 +176,7 @@ for (const [artefact, won, lost, use] of ROWS) {
 
 test.serial(`a refresh token has one successor of ${RACERS} uses at once`, async (t) => {
   t.timeout(120_000)
-  const { browser, tokens } = await signedIn(running, party, person)
-  await browser.close()
+  const { tokens } = await party.signedIn(person)
   const form = { grant_type: 'refresh_token', refresh_token: tokens.refresh_token! }
   const headers = { authorization: basicOf(party) }
   const answers = await race((at) => callerOf(at).form('/oauth/token', form, headers))
@@ -216,7 +196,6 @@ test.serial(
     const workspace = await doors[0].workspace()
     const human = await present(doors[0], fixtureOf(workspace))
     t.teardown(async () => {
-      await human.browser.close()
       for (const door of doors) await door.close()
     })
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -231,8 +210,7 @@ test.serial(
 // The same for refresh tokens.
 test.serial('two processes that refresh at the same moment return one successor', async (t) => {
   t.timeout(120_000)
-  const { browser, tokens } = await signedIn(running, party, person)
-  await browser.close()
+  const { tokens } = await party.signedIn(person)
   const headers = { authorization: basicOf(party) }
   let refresh_token = tokens.refresh_token!
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -250,9 +228,6 @@ test.serial(`an operator's invite is used once of ${RACERS} times at once`, asyn
   t.timeout(120_000)
   const { inviteUrl, tenantSlug } = await bootstrapped(running)
   const browsers = [openBrowser(running), openBrowser(beside)] as const
-  t.teardown(async () => {
-    for (const browser of browsers) await browser.close()
-  })
   const { pathname } = new URL(inviteUrl)
   const pages = [await browsers[0].get(pathname), await browsers[1].get(pathname)] as const
   const password = 'correct horse battery staple'
@@ -274,14 +249,13 @@ for (const [artefact, used] of [
   test.serial(`${artefact} signs in once of ${RACERS} times at once`, async (t) => {
     t.timeout(120_000)
     const api = apiOf(running)
-    t.teardown(() => api.close())
     const workspace = await api.workspace()
     const { token, body } = workspace
     const email = `ada@${mailDomain()}`
     await ownDomain(api, workspace, email)
     const json = { email, password: 'a password of the harbour master' }
     t.is((await api.call('POST', '/api/v1/tenant-users', { token, json })).status, 201)
-    const browser = openBrowser(running, t)
+    const browser = openBrowser(running)
     const query = `tenant_slug=${String(body['tenant_slug'])}&return_to=/auth/account`
     const login = await browser.get(`/auth/login?${query}`)
     const fields = { ...login.forms[0]!.fields, email }
@@ -324,7 +298,6 @@ const TICKETS: readonly [
       const login = await browser.get(`/auth/login?tenant_slug=${tenantSlug}`)
       const forgot = /href="(\/auth\/password\/forgot\?[^"]*)"/.exec(login.html)![1]!
       await browser.submit(await browser.get(forgot), { email })
-      await browser.close()
     },
   ],
 ]
@@ -334,18 +307,13 @@ for (const [artefact, start, won, fields, ask] of TICKETS) {
     t.timeout(120_000)
     const api = apiOf(running)
     const browsers = [openBrowser(running), openBrowser(beside)] as const
-    t.teardown(async () => {
-      await api.close()
-      for (const browser of browsers) await browser.close()
-    })
     const workspace = await api.workspace()
     const { token, body } = workspace
     const email = `grace@${mailDomain()}`
     await ownDomain(api, workspace, email)
     const invited = start === '/auth/invitations/'
     const json = { email, ...(invited ? {} : { password: 'a password of the harbour master' }) }
-    const made = await api.call('POST', '/api/v1/tenant-users', { token, json })
-    t.is(made.status, 201)
+    await api.call('POST', '/api/v1/tenant-users', { token, json }).gives(201)
     await ask(email, String(body['tenant_slug']))
     const path = pathIn(await mail.letterTo(email), start)
     const pages = [await browsers[0].get(path), await browsers[1].get(path)] as const

@@ -1,22 +1,15 @@
 /** Discovery metadata of one tenant (RFC 9396 section 10). */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test, { type ExecutionContext } from 'ava'
-import { type Api, apiOf, type Json } from '../../../support/api.js'
+import { apiOf, type Json } from '../../../support/api.js'
 import { onlyTenant } from '../../../support/identity/only-tenant.js'
 import { relyingParty } from '../../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedApi, sharedService } from '../../../support/service.js'
 
 const DOCUMENTS = ['openid-configuration', 'oauth-authorization-server'] as const
 const MEMBER = 'authorization_details_types_supported'
-
-let running: TestService
-let api: Api
-test.before(async () => {
-  // The test sets the Host header, which a client cannot do over HTTP/2.
-  running = await sharedService('hosts', { transport: 'plain_http' })
-  api = apiOf(running)
-})
-test.after.always(() => api?.end())
+// The test sets the Host header, which a client cannot do over HTTP/2.
+const { api } = await sharedApi('hosts', { transport: 'plain_http' })
 
 const told = async (name: string, host?: string, at = api): Promise<Json> => {
   const headers: Record<string, string> = host === undefined ? {} : { host }
@@ -73,7 +66,7 @@ test('a tenant’s types of authorization_details are published at its host only
       t.deepEqual(await told(name, host), common)
   }
   // A type that the application removes is not published any more.
-  await api.call('DELETE', `/api/v1/applications/${first}`, { token: here.token })
+  await api.delete(`/api/v1/applications/${first}`, here.token)
   await soon(t, hostOf(here), ['https://schema.example/lease', 'payment'])
 })
 

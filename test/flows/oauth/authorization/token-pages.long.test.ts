@@ -4,24 +4,20 @@ import { apiOf, claimsOf } from '../../../support/api.js'
 import { fixtureOf, delegate, present } from '../../../support/agents/delegation.js'
 import { docsPage, type Language, testCommands } from '../../../support/pages/docs-page.js'
 import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
-import { relyingParty, signedIn } from '../../../support/oauth/relying-party.js'
+import { relyingParty } from '../../../support/oauth/relying-party.js'
 import { freePort, sharedService, type TestService } from '../../../support/service.js'
 import { tenantAgent } from '../../../support/identity/tenant-agent.js'
 
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
 
 type Place = { readonly running: TestService; readonly person: Workspace }
-let plain: Place
 /** A service that requires a nonce in every proof. */
-let strict: Place
-test.before(async () => {
-  const place = async (profile: 'plain' | 'nonces') => {
-    const running = await sharedService(profile)
-    return { running, person: await bootstrapped(running) }
-  }
-  plain = await place('plain')
-  strict = await place('nonces')
-})
+const place = async (profile: 'plain' | 'nonces') => {
+  const running = await sharedService(profile)
+  return { running, person: await bootstrapped(running) }
+}
+const plain = await place('plain')
+const strict = await place('nonces')
 test.after.always(async () => {
   await plain?.running.end()
   await strict?.running.end()
@@ -34,8 +30,7 @@ async function opened({ running, person }: Place = plain) {
   })
   const env = { BASE: running.baseUrl, CLIENT_ID: party.clientId, CLIENT_SECRET: party.secret }
   const tokens = async () => {
-    const { browser, tokens: given } = await signedIn(running, party, person)
-    await browser.close()
+    const { tokens: given } = await party.signedIn(person)
     return given
   }
   return { running, person, party, env, tokens }
@@ -119,8 +114,7 @@ test('docs/concepts/tokens.md: an API that verifies tokens', async (t) => {
   const answer = await ask(access_token)
   t.is(answer.status, 200)
   t.deepEqual(await answer.json(), { hello: claimsOf(access_token)['sub'] })
-  const { browser, tokens: less } = await signedIn(running, party, person, { scope: 'openid' })
-  await browser.close()
+  const { tokens: less } = await party.signedIn(person, { scope: 'openid' })
   t.is((await ask(less.access_token)).status, 403)
   for (const token of [id_token!, refresh_token!, `${access_token}x`]) {
     t.is((await ask(token)).status, 401)
@@ -141,10 +135,8 @@ testCommands(
   'docs/guides/oauth/token-exchange.md: agents downscope and pass on, with curl',
   async (t) => {
     const api = apiOf(plain.running)
-    t.teardown(() => api.close())
     const here = await api.workspace()
     const person = await present(api, fixtureOf(here))
-    t.teardown(() => person.browser.close())
     const agent = async () => {
       const { key, agentId } = await api.register(here.tenantId)
       const { body } = await api.login(key, { agent_id: agentId, tenant_id: here.tenantId })

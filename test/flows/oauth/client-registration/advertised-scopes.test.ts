@@ -2,10 +2,9 @@
 import test from 'ava'
 import * as oidc from 'openid-client'
 import { fixtureOf } from '../../../support/agents/delegation.js'
-import { apiOf } from '../../../support/api.js'
 import { TOKENS } from '../../../support/identity/registering.js'
 import { CALLBACK, signedIn } from '../../../support/oauth/relying-party.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
 const DOMAIN = 'svc.example'
 const DOCUMENTS = ['openid-configuration', 'oauth-authorization-server', 'oauth-protected-resource']
@@ -13,11 +12,9 @@ const DOCUMENTS = ['openid-configuration', 'oauth-authorization-server', 'oauth-
 const FOREIGN = ['tenant:manage', 'deployment:manage', 'credentials:issue', 'moon', '"', '']
 
 // The test sets the Host header, which a client cannot do over HTTP/2.
-const running = await sharedService('hosts', { transport: 'plain_http' })
-const api = apiOf(running)
+const { api, running } = await sharedApi('hosts', { transport: 'plain_http' })
 const workspace = await api.workspace()
 const person = fixtureOf(workspace)
-test.after.always(() => api.end())
 
 /** The host of the deployment needs an initial access token, which says the tenant. */
 const ROOT = new URL(running.baseUrl).host
@@ -45,8 +42,7 @@ for (const name of DOCUMENTS) {
         headers: { host },
       })
       const scope = (document['scopes_supported'] as string[]).join(' ')
-      const made = await register(host, scope, {}, token)
-      t.is(made.status, 201, JSON.stringify(made.body))
+      const made = await register(host, scope, {}, token).gives(201)
       t.is(made.body['scope'], scope, host)
       const clientId = String(made.body['client_id'])
       const secret = String(made.body['client_secret'])
@@ -70,8 +66,7 @@ test('other scopes are left out, and the response says what is left', async (t) 
     [`openid ${FOREIGN.join(' ')} phone`, 'openid phone'],
     [FOREIGN.join(' '), 'openid'],
   ] as const) {
-    const made = await register(TENANT, scope)
-    t.is(made.status, 201, JSON.stringify(made.body))
+    const made = await register(TENANT, scope).gives(201)
     t.is(made.body['scope'], left)
     const path = new URL(String(made.body['registration_client_uri'])).pathname
     const token = String(made.body['registration_access_token'])
@@ -80,8 +75,7 @@ test('other scopes are left out, and the response says what is left', async (t) 
       redirect_uris: [CALLBACK],
       scope: `email ${FOREIGN.join(' ')}`,
     }
-    const replaced = await api.call('PUT', path, { token, json })
-    t.is(replaced.status, 200, JSON.stringify(replaced.body))
+    const replaced = await api.put(path, token, json).gives(200)
     t.is(replaced.body['scope'], 'email')
     t.is((await api.get(path, token)).body['scope'], 'email', 'what is stored')
   }

@@ -1,22 +1,15 @@
 /** Clients that run in a browser: registration and tokens from a web page, with the headers that browsers send. */
 import test from 'ava'
 import { registering } from '../../../support/identity/registering.js'
-import { relyingParty, signedIn, type RelyingParty } from '../../../support/oauth/relying-party.js'
-import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
+import { relyingParty } from '../../../support/oauth/relying-party.js'
+import { bootstrapped } from '../../../support/identity/person.js'
 import { tenantAgent } from '../../../support/identity/tenant-agent.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
-let running: TestService
-let client: ReturnType<typeof registering>
-let person: Workspace
-let party: RelyingParty
-test.before(async () => {
-  running = await sharedService('clients')
-  client = registering(running.baseUrl, await tenantAgent(running.baseUrl))
-  person = await bootstrapped(running)
-  party = await relyingParty(running, person)
-})
-test.after.always(() => running?.end())
+const running = await sharedService('clients')
+const client = registering(running.baseUrl, await tenantAgent(running.baseUrl))
+const person = await bootstrapped(running)
+const party = await relyingParty(running, person)
 
 const readableBy = (answer: Response) => answer.headers.get('access-control-allow-origin')
 
@@ -125,8 +118,7 @@ for (const accept of [
   'application/jwt',
 ])
   test(`OAuth answers JSON to Accept: ${accept}`, async (t) => {
-    const { tokens, browser } = await signedIn(running, party, person)
-    t.teardown(() => browser.close())
+    const { tokens } = await party.signedIn(person)
     const { clientId: client_id, secret: client_secret } = party
     const token = tokens.access_token
     const form = (path: string, fields: Record<string, string>) =>

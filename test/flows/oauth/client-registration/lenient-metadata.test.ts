@@ -5,16 +5,11 @@ import { registering } from '../../../support/identity/registering.js'
 import { CALLBACK, isConsent } from '../../../support/oauth/relying-party.js'
 import { dataIn, openBrowser } from '../../../support/pages/browser.js'
 import { bootstrapped } from '../../../support/identity/person.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 import { type Json, tenantAgent } from '../../../support/identity/tenant-agent.js'
 
-let running: TestService
-let client: ReturnType<typeof registering>
-test.before(async () => {
-  running = await sharedService('clients')
-  client = registering(running.baseUrl, await tenantAgent(running.baseUrl))
-})
-test.after.always(() => running?.end())
+const running = await sharedService('clients')
+const client = registering(running.baseUrl, await tenantAgent(running.baseUrl))
 
 const register = async (metadata: Json) =>
   client.register(await client.initialToken(), { redirect_uris: [CALLBACK], ...metadata })
@@ -127,7 +122,6 @@ test('the consent page names the private scheme, and PKCE is required', async (t
   const open = await sharedService('hosts', { transport: 'plain_http' })
   const api = apiOf(open)
   t.teardown(async () => {
-    await api.close()
     await open.end()
   })
   const person = await bootstrapped(open)
@@ -136,14 +130,14 @@ test('the consent page names the private scheme, and PKCE is required', async (t
     headers: { host: `${person.tenantSlug}.svc.example` },
     json: { ...PUBLIC, redirect_uris: [redirect_uri] },
   })
-  t.is(made.status, 201, JSON.stringify(made.body))
+  t.is(made.status, 201)
   const query = new URLSearchParams({
     response_type: 'code',
     client_id: String(made.body['client_id']),
     redirect_uri,
     scope: 'openid',
   })
-  const browser = openBrowser(open, t)
+  const browser = openBrowser(open)
   const refused = await browser.get(`/oauth/authorize?${query.toString()}`)
   t.is(refused.location, null)
   t.is(refused.status, 400)

@@ -4,19 +4,13 @@
  */
 import test from 'ava'
 import { known } from '../../../support/fleet/through.js'
-import { type Api, apiOf, type Json, type Workspace } from '../../../support/api.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import type { Json, Workspace } from '../../../support/api.js'
+import { sharedApi } from '../../../support/service.js'
 
 const PATH = '/api/v1/applications'
-let running: TestService
-let api: Api
-test.before(async () => {
-  running = await sharedService('plain')
-  api = apiOf(running)
-})
-test.after.always(() => api?.end())
+const { api } = await sharedApi('plain')
 
-const put = (at: string, token: string, json: Json) => api.call('PUT', at, { token, json })
+const put = (at: string, token: string, json: Json) => api.put(at, token, json)
 
 /** The scopes of the application's own token, in order. By default without `scope`. */
 async function ownScopes(app: Json, fields: Record<string, string> = {}) {
@@ -56,25 +50,22 @@ test('create, replace, rotate-secret and delete are in the audit log, without se
   const created = await api.call('POST', PATH, { token, json: draft, headers: idempotency })
   t.is(created.status, 201)
   // A replay is not recorded again.
-  const replay = await api.call('POST', PATH, { token, json: draft, headers: idempotency })
-  t.is(replay.status, 201)
+  await api.call('POST', PATH, { token, json: draft, headers: idempotency }).gives(201)
   const at = `${PATH}/${String(created.body['id'])}`
   const scopes = ['users:read', 'users:manage']
-  const replaced = await put(at, token, {
+  await put(at, token, {
     ...draft,
     name: 'CheckoutFixture 2',
     scopes,
     status: 'disabled',
-  })
-  t.is(replaced.status, 200)
-  const rotated = await api.post(`${at}/rotate-secret`, token, { overlap_secs: 60 })
-  t.is(rotated.status, 200)
+  }).gives(200)
+  await api.post(`${at}/rotate-secret`, token, { overlap_secs: 60 }).gives(200)
   // A refused request changes nothing and is not recorded.
   t.is((await put(at, token, { ...draft, scopes: ['fly'] })).status, 400)
   const stranger = await api.workspace()
-  t.is((await api.call('DELETE', at, { token: stranger.token })).status, 404)
-  t.is((await api.call('DELETE', at, { token })).status, 204)
-  t.is((await api.call('DELETE', at, { token })).status, 404)
+  t.is((await api.delete(at, stranger.token)).status, 404)
+  t.is((await api.delete(at, token)).status, 204)
+  t.is((await api.delete(at, token)).status, 404)
 
   const resource = { type: 'application', id: created.body['id'] }
   const by = { resource, subject: { sub: agentId, subject_type: 'agent' }, outcome: 'success' }

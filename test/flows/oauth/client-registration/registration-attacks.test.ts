@@ -4,27 +4,15 @@ import * as fc from 'fast-check'
 import { sql } from '../../../support/storage/sql.js'
 import { registering, TOKENS } from '../../../support/identity/registering.js'
 import { CALLBACK } from '../../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../../support/service.js'
-import {
-  callAt,
-  type Json,
-  type TenantAgent,
-  tenantAgent,
-} from '../../../support/identity/tenant-agent.js'
+import { sharedService } from '../../../support/service.js'
+import { callAt, type Json, tenantAgent } from '../../../support/identity/tenant-agent.js'
 import { RACERS } from '../../../support/racers.js'
 
 // The arbitrary takes seconds of processor time to build, in which the service would not answer.
 const anyUrl = fc.webUrl()
-
-let running: TestService
-let agent: TenantAgent
-let client: ReturnType<typeof registering>
-test.before(async () => {
-  running = await sharedService('clients')
-  agent = await tenantAgent(running.baseUrl)
-  client = registering(running.baseUrl, agent)
-})
-test.after.always(() => running?.end())
+const running = await sharedService('clients')
+const agent = await tenantAgent(running.baseUrl)
+const client = registering(running.baseUrl, agent)
 
 test('a client cannot manage the registration of another one', async (t) => {
   const one = await client.registered()

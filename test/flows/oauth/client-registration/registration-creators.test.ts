@@ -1,13 +1,11 @@
 /** An initial access token is limited by the scopes that it was created with, and by the current ones of its creator. */
 import test from 'ava'
-import { apiOf, type Json } from '../../../support/api.js'
+import type { Json } from '../../../support/api.js'
 import { fixtureOf, ownToken, present } from '../../../support/agents/delegation.js'
 import { TOKENS } from '../../../support/identity/registering.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
-const running = await sharedService('clients')
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api } = await sharedApi('clients')
 
 const register = (token: string, scope?: string) =>
   api.post('/oauth/register', token, {
@@ -27,8 +25,7 @@ const ALL = [
 const GONE = /may no longer manage applications/
 
 async function tokenOf(maker: string, more: object = { scopes: ALL }): Promise<string> {
-  const made = await api.post(TOKENS, maker, { max_uses: 5, ...more })
-  if (made.status !== 201) throw new Error(JSON.stringify(made.body))
+  const made = await api.post(TOKENS, maker, { max_uses: 5, ...more }).gives(201)
   return String(made.body['token'])
 }
 
@@ -36,11 +33,9 @@ test('created by a user: limited by the roles that are left', async (t) => {
   const workspace = await api.workspace()
   const { id } = workspace.body['fixture_end_user'] as Json
   const user = `/api/v1/tenant-users/${String(id)}`
-  const roles = (names: readonly string[]) =>
-    api.call('PATCH', user, { token: workspace.token, json: { roles: names } })
+  const roles = (names: readonly string[]) => api.patch(user, workspace.token, { roles: names })
   await roles(['admin'])
   const person = await present(api, fixtureOf(workspace))
-  t.teardown(() => person.browser.close())
   const scope = 'openid applications:manage users:manage'
   const token = await tokenOf(await ownToken(api, workspace, person, scope))
   t.is((await register(token, 'users:manage')).body['scope'], 'users:manage')
@@ -48,8 +43,7 @@ test('created by a user: limited by the roles that are left', async (t) => {
   t.is((await register(token, 'webhooks:manage')).body['scope'], 'openid')
 
   await roles([])
-  const demoted = await register(token, 'openid')
-  t.is(demoted.status, 401)
+  const demoted = await register(token, 'openid').gives(401)
   t.regex(String(demoted.body['error_description']), GONE)
   await roles(['admin'])
   t.is((await register(token, 'users:manage')).body['scope'], 'users:manage')
@@ -61,8 +55,7 @@ test('created by an agent: limited by the scopes that are left', async (t) => {
   const { tenantId, token: owner } = await api.workspace()
   const { key, agentId } = await api.register(tenantId)
   const agent = `/api/v1/agents/${agentId}`
-  const scopes = (names: readonly string[]) =>
-    api.call('PATCH', agent, { token: owner, json: { scopes: names } })
+  const scopes = (names: readonly string[]) => api.patch(agent, owner, { scopes: names })
   t.is((await scopes(['applications:manage', 'users:manage'])).status, 200)
   const login = await api.login(key, { agent_id: agentId, tenant_id: tenantId })
   const token = await tokenOf(String(login.body['access_token']))
@@ -95,9 +88,9 @@ test('created by an application: limited by the scopes that are left, and by all
   t.is((await register(token, 'users:manage')).body['scope'], 'users:manage')
   const at = `/api/v1/applications/${String(made.body['id'])}`
   const less = { ...application, scopes: ['users:manage'] }
-  t.is((await api.call('PUT', at, { token: owner, json: less })).status, 200)
+  t.is((await api.put(at, owner, less)).status, 200)
   t.is((await register(token, 'users:manage')).status, 401)
-  t.is((await api.call('DELETE', at, { token: owner })).status, 204)
+  t.is((await api.delete(at, owner)).status, 204)
   t.is((await register(token, 'openid')).status, 401)
 
   t.is((await register(await tokenOf(owner), 'commerce:manage')).body['scope'], 'commerce:manage')
@@ -105,12 +98,12 @@ test('created by an application: limited by the scopes that are left, and by all
 
 test('by default no client gets a scope of its creator', async (t) => {
   const { token: owner } = await api.workspace()
-  const resource = await api.post('/api/v1/api-resources', owner, {
+  const answer = await api.post('/api/v1/api-resources', owner, {
     resource: 'https://localhost/orders',
     name: 'Orders',
     scopes: [{ name: 'orders:read', description: 'Read your orders' }],
   })
-  t.is(resource.status, 201, JSON.stringify(resource.body))
+  t.is(answer.status, 201)
   const token = await tokenOf(owner, {})
   const user = ['openid', 'profile', 'email', 'phone', 'offline_access', 'orders:read']
   const wanted = [...ALL, ...user, 'vault:read', 'moon']
@@ -137,9 +130,9 @@ test('the scopes of the token bound user scopes too, for all changes of its clie
   const { registration_access_token, registration_client_uri, ...metadata } = client.body
   const at = new URL(String(registration_client_uri)).pathname
   const { client_secret_expires_at: _, client_id_issued_at: __, ...whole } = metadata
-  const replaced = await api.call('PUT', at, {
-    token: String(registration_access_token),
-    json: { ...whole, scope: everything },
+  const replaced = await api.put(at, String(registration_access_token), {
+    ...whole,
+    scope: everything,
   })
   t.is(replaced.body['scope'], 'openid email users:read')
   const { client_id, client_secret } = client.body

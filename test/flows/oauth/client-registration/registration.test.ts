@@ -15,23 +15,12 @@ import { openBrowser } from '../../../support/pages/browser.js'
 import { ONLY_SLUG } from '../../../support/fleet/profiles.js'
 import { onlyTenant } from '../../../support/identity/only-tenant.js'
 import { registering } from '../../../support/identity/registering.js'
-import { sharedService, type TestService } from '../../../support/service.js'
-import {
-  callAt,
-  type Json,
-  type TenantAgent,
-  tenantAgent,
-} from '../../../support/identity/tenant-agent.js'
+import { sharedService } from '../../../support/service.js'
+import { callAt, type Json, tenantAgent } from '../../../support/identity/tenant-agent.js'
 
-let running: TestService
-let agent: TenantAgent
-let client: ReturnType<typeof registering>
-test.before(async () => {
-  running = await sharedService('hosts')
-  agent = await tenantAgent(running.baseUrl)
-  client = registering(running.baseUrl, agent)
-})
-test.after.always(() => running?.end())
+const running = await sharedService('hosts')
+const agent = await tenantAgent(running.baseUrl)
+const client = registering(running.baseUrl, agent)
 
 /** Serves documents over TLS on loopback. */
 async function served(documents: Record<string, () => unknown>) {
@@ -73,9 +62,8 @@ test('openid-client registers itself and signs a user in', async (t) => {
   t.is(typeof secret, 'string')
   t.is(config.serverMetadata().registration_endpoint, `${running.baseUrl}/oauth/register`)
 
-  const browser = openBrowser(running, t)
-  const party = { config, clientId, secret: String(secret), audience: '' }
-  const begun = await journey(party, { scope: 'openid email' })
+  const browser = openBrowser(running)
+  const begun = await journey({ config }, { scope: 'openid email' })
   const callback = callbackOf(await authorized(browser, person, begun.url))
   const tokens = await oidc.authorizationCodeGrant(config, callback, begun.checks)
   t.is(tokens.claims()!.aud, clientId)
@@ -85,13 +73,11 @@ test('openid-client registers itself and signs a user in', async (t) => {
 /** An initial access token of any tenant, stored as the service does. */
 async function operatorToken(tenantId: string) {
   const token = `test-${Math.random()}`
-  await sql(
-    running.db.database,
-    `insert into registration_tokens (tenant_id, id, token_sha256, scopes, max_uses, created_at,
-       expires_at)
-     values ($1, gen_random_uuid(), sha256($2::bytea), '{}', 1, now(), now() + interval '1 hour')`,
-    [tenantId, Buffer.from(token)],
-  )
+  await sql(running)`
+    insert into registration_tokens (tenant_id, id, token_sha256, scopes, max_uses, created_at,
+    expires_at)
+    values (${tenantId}, gen_random_uuid(), sha256(${Buffer.from(token)}::bytea), '{}', 1, now(),
+    now() + interval '1 hour')`
   return { token }
 }
 
@@ -316,7 +302,7 @@ test('a registered client may keep a stored name that breaks the rule', async (t
   const { body, path, token } = await client.registered({ client_name: 'New' })
   const id = String(body['client_id'])
   const old = 'Pay at https://old.example'
-  await sql(running.db.database, 'update applications set name = $2 where id = $1', [id, old])
+  await sql(running)`update applications set name = ${old} where id = ${id}`
   const put = (name: string) =>
     client.send('PUT', path, token, { client_id: id, redirect_uris: [CALLBACK], client_name: name })
   t.is((await put(old)).body['client_name'], old)

@@ -10,10 +10,6 @@ const CHANGES = 24
 
 const host = await documentServer()
 const running = await sharedService('hosts')
-test.after.always(async () => {
-  await running.end()
-  await host.close()
-})
 
 test('a client whose document never comes does not hold the registration of others', async (t) => {
   const hostile = registering(running.baseUrl, await tenantAgent(running.baseUrl))

@@ -1,12 +1,9 @@
 /** The code of docs/guides/oauth/verifiable-credentials.md, run unchanged. */
 import test from 'ava'
-import { apiOf } from '../../../support/api.js'
 import { docsPage } from '../../../support/pages/docs-page.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
-const running = await sharedService('plain', { transport: 'plain_http' })
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('plain', { transport: 'plain_http' })
 
 test('the commands of the page offer, issue and read the status', async (t) => {
   const { token, body } = await api.workspace()

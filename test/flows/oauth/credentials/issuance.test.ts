@@ -1,8 +1,7 @@
 /** Issuance of credentials over HTTP with a wallet of our own (OpenID4VCI 1.0). */
 import { createHash } from 'node:crypto'
 import test from 'ava'
-import { apiOf } from '../../../support/api.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 import {
   credentialsOf,
   issuingTenant,
@@ -18,10 +17,8 @@ import {
   walletKey,
 } from '../../../support/oauth/wallet.js'
 
-const running = await sharedService('plain')
-const api = apiOf(running)
+const { api, running } = await sharedApi('plain')
 const tenant = await issuingTenant(api)
-test.after.always(() => api.end())
 
 test('a wallet redeems an offer and gets a membership', async (t) => {
   const offered = await offer(api, tenant)

@@ -11,10 +11,9 @@ import {
   authorized,
   CALLBACK,
   callbackOf,
-  journey,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { sharedService, testService } from '../../../support/service.js'
+import { sharedApi, sharedService, testService } from '../../../support/service.js'
 import { until } from '../../../support/service/watch.js'
 import { sql } from '../../../support/storage/sql.js'
 import {
@@ -30,10 +29,8 @@ import {
   walletKey,
 } from '../../../support/oauth/wallet.js'
 
-const running = await sharedService('plain')
-const api = apiOf(running)
+const { api, running } = await sharedApi('plain')
 const tenant = await issuingTenant(api)
-test.after.always(() => api.end())
 
 const issuerAt = (path: string) => `/.well-known/openid-credential-issuer${path}`
 
@@ -108,21 +105,19 @@ test('the root issuer without a tenant has true metadata: its endpoints exist an
   t.is((await api.post(at('nonce_endpoint'))).status, 200)
   const endpoint = at('credential_endpoint')
   for (const token of [undefined, 'x.y.z']) {
-    const refused = await api.post(endpoint, token, {})
-    t.like(refused, { status: 401, body: { error: 'invalid_token' } })
+    const refused = await api.post(endpoint, token, {}).gives(401, 'invalid_token')
     t.regex(String(refused.headers['www-authenticate']), /^Bearer /)
   }
   const token = await offeredToken(api, tenant)
   for (const json of [{}, { credential_configuration_id: 'TenantMembership' }]) {
-    const refused = await api.post(endpoint, token, json)
-    t.like(refused, { status: 400, body: { error: 'unknown_credential_configuration' } })
+    await api.post(endpoint, token, json).gives(400, 'unknown_credential_configuration')
   }
 })
 
 test('authorization_details give identifiers; a wallet needs no offer for its own person', async (t) => {
   const party = await relyingParty(running, tenant, { scopes: ['openid', 'TenantMembership'] })
   const begin = (detail: Json) =>
-    journey(party, {
+    party.journey({
       scope: 'openid',
       authorization_details: JSON.stringify([{ type: 'openid_credential', ...detail }]),
     })
@@ -271,10 +266,7 @@ test.serial('the root issuer issues for the tenant of the root, with its keys', 
   t.is((await rooted.post('/nonce')).status, 200)
 
   const tenant = await issuingTenant(api)
-  await sql(running.db.database, 'update tenants set slug = $2 where id = $1', [
-    tenant.tenantId,
-    slug,
-  ])
+  await sql(running)`update tenants set slug = ${slug} where id = ${tenant.tenantId}`
   await until('the tenant of the root', async () => (await configurations()).length === 3)
   const { body } = await rooted.get(issuerAt(''))
   t.is(body['credential_issuer'], running.issuer)
@@ -295,7 +287,6 @@ test.serial('a deployment without credentials offers none', async (t) => {
   const off = await sharedService('single')
   const without = apiOf(off)
   t.teardown(async () => {
-    await without.close()
     await off.end()
   })
   const tenant = await issuingTenant(without)

@@ -17,12 +17,9 @@ test.after.always(async () => {
 
 /** Transactions that wait for an offer. */
 async function waiting(): Promise<number> {
-  const [row] = await sql<{ count: number }>(
-    database,
-    `select count(*)::int as count from pg_locks
-     where locktype = 'tuple' and relation = 'credential_offers'::regclass`,
-    [],
-  )
+  const [row] = await sql<{ count: number }>(database)`
+    select count(*)::int as count from pg_locks
+    where locktype = 'tuple' and relation = 'credential_offers'::regclass`
   return row!.count
 }
 

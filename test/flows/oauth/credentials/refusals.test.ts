@@ -1,8 +1,8 @@
 /** Refused requests of wallets: every error of OpenID4VCI section 8.3.1.2, with ugly input. */
 import test from 'ava'
 import type { JWK } from 'jose'
-import { apiOf, type Answer, type Json } from '../../../support/api.js'
-import { sharedService } from '../../../support/service.js'
+import type { Answer, Json } from '../../../support/api.js'
+import { sharedApi } from '../../../support/service.js'
 import {
   credentialsOf,
   issuingTenant,
@@ -16,14 +16,12 @@ import {
   walletKey,
 } from '../../../support/oauth/wallet.js'
 
-const running = await sharedService('plain')
-const api = apiOf(running)
+const { api, running } = await sharedApi('plain')
 const tenant = await issuingTenant(api)
 const other = await issuingTenant(api)
 const token = await offeredToken(api, tenant)
 const key = await walletKey()
 const nowSecs = () => Math.floor(Date.now() / 1000)
-test.after.always(() => api.end())
 
 const ask = (json: unknown, bearer: string = token) =>
   api.post(`${tenant.at}/credential`, bearer, json)
@@ -76,8 +74,7 @@ const REQUESTS: readonly [name: string, members: Json, error: string][] = [
 ]
 for (const [name, members, error] of REQUESTS)
   test(`a request with ${name} is ${error}`, async (t) => {
-    const answer = await ask({ ...withProofs([await proof()]), ...members })
-    t.is(answer.status, 400, JSON.stringify(answer.body))
+    const answer = await ask({ ...withProofs([await proof()]), ...members }).gives(400)
     t.is(answer.body['error'], error)
     t.regex(String(answer.body['error_description']), /^[\x20-\x21\x23-\x5b\x5d-\x7e]+$/)
     t.is(answer.headers['cache-control'], 'no-store')
@@ -120,8 +117,7 @@ const PROOFS: readonly [name: string, parts: () => ProofParts, error: string][] 
 ]
 for (const [name, parts, error] of PROOFS)
   test(`a proof with ${name} is ${error}`, async (t) => {
-    const answer = await ask(withProofs([await proof(parts())]))
-    t.is(answer.status, 400, JSON.stringify(answer.body))
+    const answer = await ask(withProofs([await proof(parts())])).gives(400)
     t.is(answer.body['error'], error)
   })
 
@@ -168,13 +164,11 @@ for (const accept of ['text/html', 'application/jwt', 'application/json;q=0', '*
   test(`a credential issuer answers JSON to Accept: ${accept}`, async (t) => {
     const post = (path: string, json?: Json) =>
       api.call('POST', `${tenant.at}${path}`, { token, json, headers: { accept } })
-    const nonce = await post('/nonce')
-    t.is(nonce.status, 200)
+    const nonce = await post('/nonce').gives(200)
     t.is(nonce.headers['content-type'], 'application/json')
     const proofs = { jwt: [await proofOf(key, tenant, String(nonce.body['c_nonce']))] }
     const credential_configuration_id = 'TenantMembership'
-    const issued = await post('/credential', { credential_configuration_id, proofs })
-    t.is(issued.status, 200, JSON.stringify(issued.body))
+    const issued = await post('/credential', { credential_configuration_id, proofs }).gives(200)
     t.is(issued.headers['content-type'], 'application/json')
     t.is((await post('/credential', {})).body['error'], 'invalid_credential_request')
   })
@@ -203,19 +197,15 @@ test('a body that is no JSON object is refused', async (t) => {
 test('tokens: absent, in the query, of another tenant, of an agent', async (t) => {
   const json = withProofs([await proof()])
   const at = `${tenant.at}/credential`
-  const without = await api.call('POST', at, { json })
-  t.is(without.status, 401)
+  const without = await api.call('POST', at, { json }).gives(401)
   t.regex(String(without.headers['www-authenticate']), /^Bearer /)
-  const inQuery = await api.call('POST', `${at}?access_token=${token}`, { json })
-  t.is(inQuery.status, 401)
+  await api.call('POST', `${at}?access_token=${token}`, { json }).gives(401)
   for (const bearer of ['x', tenant.token, await offeredToken(api, other)]) {
-    const refused = await ask(json, bearer)
-    t.like(refused, { status: 401, body: { error: 'invalid_token' } })
+    const refused = await ask(json, bearer).gives(401, 'invalid_token')
     t.regex(String(refused.headers['www-authenticate']), /^Bearer error="invalid_token"/)
   }
   const another = { ...json, credential_configuration_id: 'VerifiedEmail' }
-  const beyond = await ask(another)
-  t.like(beyond, { status: 403, body: { error: 'insufficient_scope' } })
+  await ask(another).gives(403, 'insufficient_scope')
   t.is((await api.get('/userinfo', token)).status, 401, 'its audience is the credential issuer')
   const applications = await api.get('/api/v1/applications', token)
   t.is(applications.status, 401, 'its audience is the credential issuer')
@@ -300,8 +290,7 @@ test('five wrong transaction codes burn the offer, also at the same time', async
 
 test('a withdrawn offer requests nothing, before and after its redemption', async (t) => {
   const before = await offer(api, tenant)
-  const remove = (id: string) =>
-    api.call('DELETE', `/api/v1/credential-offers/${id}`, { token: tenant.token })
+  const remove = (id: string) => api.delete(`/api/v1/credential-offers/${id}`, tenant.token)
   t.is((await remove(before.id)).status, 204)
   t.is((await remove(before.id)).status, 404)
   t.is((await redeem(api, before.code)).body['error'], 'invalid_grant')

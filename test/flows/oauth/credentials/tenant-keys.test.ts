@@ -5,8 +5,8 @@ import { Command } from 'commander'
 import { createLocalJWKSet, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
 import { openKeyTools } from '../../../../runtime/cli/key-tools.js'
 import { keysCommand } from '../../../../runtime/cli/keys.js'
-import { apiOf, type Json } from '../../../support/api.js'
-import { sharedService } from '../../../support/service.js'
+import type { Json } from '../../../support/api.js'
+import { sharedApi } from '../../../support/service.js'
 import { sql } from '../../../support/storage/sql.js'
 import {
   credentialsOf,
@@ -16,14 +16,10 @@ import {
   requestCredential,
 } from '../../../support/oauth/wallet.js'
 
-const running = await sharedService('plain')
-const api = apiOf(running)
-test.after.always(() => api.end())
-const { database } = running.db
+const { api, running } = await sharedApi('plain')
 
 async function keysAt(at: string): Promise<JSONWebKeySet> {
-  const { status, body } = await api.get(`${at}/.well-known/jwks.json`)
-  if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`)
+  const { body } = await api.get(`${at}/.well-known/jwks.json`).gives(200)
   return body as unknown as JSONWebKeySet
 }
 const kidsOf = ({ keys }: JSONWebKeySet) => keys.map(({ kid }) => String(kid))
@@ -68,7 +64,7 @@ test('the set has the key of the service while credentials that it signed live',
     const tenant = await issuingTenant(api)
     await issued(tenant)
     await sql(
-      database,
+      running,
       `update issued_credentials set kid = null, expires_at = ${end} where tenant_id = $1`,
       [tenant.tenantId],
     )
@@ -81,22 +77,17 @@ test('the set has the key of the service while credentials that it signed live',
 test('keys of a tenant rotate after jwt.key_rotation_days, and the retired one stays listed', async (t) => {
   const tenant = await issuingTenant(api)
   const before = await issued(tenant)
-  await sql(
-    database,
-    `update signing_keys set created_at = created_at - interval '400 days',
-       current_since = current_since - interval '400 days' where tenant_id = $1`,
-    [tenant.tenantId],
-  )
+  await sql(running)`
+    update signing_keys set created_at = created_at - interval '400 days',
+    current_since = current_since - interval '400 days' where tenant_id = ${tenant.tenantId}`
   // The process hears of the change after its commit.
   let after = before
   while (kidOf(after) === kidOf(before)) after = await issued(tenant)
   const set = await keysAt(tenant.at)
   for (const jwt of [before, after]) await t.notThrowsAsync(jwtVerify(jwt, createLocalJWKSet(set)))
-  const rows = await sql<Json>(
-    database,
-    `select state, private_sealed is null as gone from signing_keys where tenant_id = $1`,
-    [tenant.tenantId],
-  )
+  const rows = await sql<Json>(running)`
+    select state, private_sealed is null as gone from signing_keys
+    where tenant_id = ${tenant.tenantId}`
   const states = rows.map(({ state, gone }) => [state, gone])
   t.deepEqual(states.toSorted(), [
     ['current', false],

@@ -13,7 +13,7 @@ import { getListFromStatusListJWT } from '@sd-jwt/jwt-status-list'
 import { SDJwtVcInstance } from '@sd-jwt/sd-jwt-vc'
 import test from 'ava'
 import { createRemoteJWKSet, jwtVerify, SignJWT } from 'jose'
-import { apiOf, type Json } from '../../../support/api.js'
+import type { Json } from '../../../support/api.js'
 import { fixtureOf } from '../../../support/agents/delegation.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import {
@@ -22,16 +22,14 @@ import {
   callbackOf,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 import { issuingTenant, offer, walletKey, type WalletKey } from '../../../support/oauth/wallet.js'
 
 // The test service has no certificate.
 setGlobalConfig({ allowInsecureUrls: true })
 
-const running = await sharedService('plain', { transport: 'plain_http' })
-const api = apiOf(running)
+const { api, running } = await sharedApi('plain', { transport: 'plain_http' })
 const tenant = await issuingTenant(api)
-test.after.always(() => api.end())
 
 /** The wallet with its key, which also signs DPoP proofs. */
 function walletOf({ alg, jwk, privateKey }: WalletKey, clientId?: string): Openid4vciClient {

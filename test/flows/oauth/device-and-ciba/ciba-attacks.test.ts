@@ -20,7 +20,6 @@ import { bootstrapped, enrolledBrowser, type Workspace } from '../../../support/
 import {
   authorized,
   callbackOf,
-  journey,
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
@@ -40,10 +39,6 @@ test.before(async () => {
   party = await bank()
   keyed = await bank({ jwks: { keys: [{ ...(await exportJWK(key.publicKey)) }] } })
   inbox = { ...(await enrolledBrowser(running, person)), running }
-})
-test.after.always(async () => {
-  await inbox?.browser.close()
-  await running?.end()
 })
 
 const bank = (more = {}) => relyingParty(running, person, { grantTypes: [CIBA_GRANT], ...more })
@@ -217,7 +212,7 @@ test('an application cannot use the auth_req_id of another one', async (t) => {
 
 test('an ID token of another application is not a hint', async (t) => {
   const web = await relyingParty(running, person, {})
-  const begun = await journey(web)
+  const begun = await web.journey()
   const callback = callbackOf(await authorized(inbox.browser, person, begun.url))
   const tokens = await oidc.authorizationCodeGrant(web.config, callback, begun.checks)
   const stolen = await ask({ id_token_hint: tokens.id_token! })
@@ -296,8 +291,7 @@ test('an answer counts once, and only from a form of the service', async (t) => 
   t.true(at >= 0)
   const mine = page.forms.filter(({ action }) => action.startsWith(`${INBOX}/`))
   const path = mine.find(({ action }) => sectionOf(page.html, action).includes('once only'))!.action
-  const without = await inbox.browser.post(path, { action: 'approve', csrf_token: '' })
-  t.is(without.status, 403)
+  await inbox.browser.post(path, { action: 'approve', csrf_token: '' }).gives(403)
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, n) =>
       inbox.browser.post(path, { ...form.fields, action: n % 2 === 0 ? 'approve' : 'deny' }),
@@ -320,8 +314,7 @@ test('an expired request is in no inbox and cannot be answered', async (t) => {
   const page = await inbox.browser.get(INBOX)
   const form = page.forms.find(({ action }) => sectionOf(page.html, action).includes('too late'))!
   await expire(running, body['auth_req_id'])
-  const late = await inbox.browser.post(form.action, { ...form.fields, action: 'approve' })
-  t.is(late.status, 404)
+  await inbox.browser.post(form.action, { ...form.fields, action: 'approve' }).gives(404)
   t.false((await inbox.browser.get(INBOX)).html.includes('too late'))
   t.is((await ciba(running, party).poll(body['auth_req_id'])).body['error'], 'expired_token')
 })
@@ -363,7 +356,6 @@ test('a suspended user cannot grant anything', async (t) => {
   const guest = await bootstrapped(running)
   const shop = await relyingParty(running, guest, { grantTypes: [CIBA_GRANT] })
   const own = await enrolledBrowser(running, guest)
-  t.teardown(() => own.browser.close())
   const { start, answer, poll } = ciba(running, shop)
   const { body } = await start({ login_hint: guest.email })
   await answer(own, 'approve')

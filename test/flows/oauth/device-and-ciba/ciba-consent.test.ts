@@ -13,7 +13,6 @@ import { bootstrapped, enrolledBrowser, type Workspace } from '../../../support/
 import {
   authorized,
   callbackOf,
-  journey,
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
@@ -44,11 +43,6 @@ test.before(async () => {
   })
   token = await ownToken(api, victim, { browser, human: victim }, 'openid delegations:manage')
 })
-test.after.always(async () => {
-  await browser?.close()
-  await api?.close()
-  await running?.end()
-})
 
 test.serial('a token of one application cannot approve the request of another one', async (t) => {
   const { start, poll } = ciba(running, printer)
@@ -58,12 +52,11 @@ test.serial('a token of one application cannot approve the request of another on
   t.is(rows.length, 1)
   const path = `${REQUESTS}/${String(rows[0]!['id'])}`
 
-  const refused = await api.post(`${path}/approve`, token)
-  t.like(refused, { status: 403, body: { error: 'insufficient_scope' } })
+  const refused = await api.post(`${path}/approve`, token).gives(403, 'insufficient_scope')
   t.regex(refused.headers['www-authenticate'] ?? '', /^Bearer error="insufficient_scope"/)
   // The user's browser session adds nothing to a token.
   const origin = new URL(running.baseUrl).origin
-  const both = await browser.post(
+  const answer = await browser.post(
     `${path}/approve`,
     {},
     {
@@ -72,7 +65,7 @@ test.serial('a token of one application cannot approve the request of another on
       origin,
     },
   )
-  t.is(both.status, 403)
+  t.is(answer.status, 403)
   t.is((await poll(begun.body['auth_req_id'])).body['error'], 'authorization_pending')
 
   // The user sees the request on a page of the service, which names the application and its scopes.
@@ -89,7 +82,7 @@ test.serial('a token that a third application got by token exchange cannot eithe
   })
   const viewer = await relyingParty(running, victim, { scopes: ['openid', 'delegations:manage'] })
   const scope = 'openid delegations:manage'
-  const begun = await journey(viewer, { scope, resource: sibling.audience })
+  const begun = await viewer.journey({ scope, resource: sibling.audience })
   const callback = callbackOf(await authorized(browser, victim, begun.url))
   const { access_token } = await oidc.authorizationCodeGrant(viewer.config, callback, begun.checks)
   const exchanged = await ciba(running, sibling).post('/oauth/token', {

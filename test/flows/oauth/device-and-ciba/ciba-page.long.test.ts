@@ -12,7 +12,6 @@ async function asks(t: ExecutionContext, language: Language, last: (email: strin
   const person = await bootstrapped(running)
   const party = await relyingParty(running, person, { grantTypes: [CIBA_GRANT] })
   const own = await enrolledBrowser(running, person)
-  t.teardown(() => own.browser.close())
   const application = docsPage(t, 'guides/oauth/ciba').begin(language, 0, {
     BASE: running.baseUrl,
     CLIENT_ID: party.clientId,

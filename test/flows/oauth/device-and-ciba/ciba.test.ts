@@ -4,46 +4,21 @@ import { decodeJwt } from 'jose'
 import * as oidc from 'openid-client'
 import { apiOf } from '../../../support/api.js'
 import { dataIn, openBrowser } from '../../../support/pages/browser.js'
-import {
-  ciba,
-  CIBA_GRANT,
-  expire,
-  INBOX,
-  type Inbox,
-  lengthen,
-  REQUESTS,
-} from '../../../support/oauth/ciba.js'
+import { ciba, CIBA_GRANT, expire, INBOX, lengthen, REQUESTS } from '../../../support/oauth/ciba.js'
 import { ownToken } from '../../../support/agents/delegation.js'
-import {
-  bootstrapped,
-  enrolledBrowser,
-  signIn,
-  type Workspace,
-} from '../../../support/identity/person.js'
-import { type RelyingParty, relyingParty, signedIn } from '../../../support/oauth/relying-party.js'
-import { sharedPair, type TestService } from '../../../support/service.js'
+import { bootstrapped, enrolledBrowser, signIn } from '../../../support/identity/person.js'
+import { relyingParty } from '../../../support/oauth/relying-party.js'
+import { sharedPair } from '../../../support/service.js'
 import { numberAll } from '../../../support/storage/numbered.js'
 import { RACERS, ROUNDS } from '../../../support/racers.js'
 
-let running: TestService
-let beside: TestService
-let person: Workspace
-let party: RelyingParty
-let inbox: Inbox
-test.before(async () => {
-  ;[running, beside] = await sharedPair('clients')
-  person = await bootstrapped(running)
-  party = await relyingParty(running, person, {
-    grantTypes: [CIBA_GRANT, 'refresh_token'],
-    name: 'Harbour Bank',
-  })
-  inbox = { ...(await enrolledBrowser(running, person)), running }
+const [running, beside] = await sharedPair('clients')
+const person = await bootstrapped(running)
+const party = await relyingParty(running, person, {
+  grantTypes: [CIBA_GRANT, 'refresh_token'],
+  name: 'Harbour Bank',
 })
-test.after.always(async () => {
-  await inbox?.browser.close()
-  await beside?.end()
-  await running?.end()
-})
+const inbox = { ...(await enrolledBrowser(running, person)), running }
 
 const asks = () => ciba(running, party)
 
@@ -58,8 +33,7 @@ test('openid-client: a user approves on another device', async (t) => {
   t.regex(begun.auth_req_id, /^[A-Za-z0-9_-]{43}$/)
   const polling = oidc.pollBackchannelAuthenticationGrant(party.config, begun)
 
-  const page = await inbox.browser.get(INBOX)
-  t.is(page.status, 200)
+  const page = await inbox.browser.get(INBOX).gives(200)
   t.true(page.html.includes('Harbour Bank'))
   t.deepEqual(dataIn(page.html, 'binding-message'), ['Kai 7 – 4711'])
   t.deepEqual(dataIn(page.html, 'scope'), ['openid', 'profile', 'email'])
@@ -117,7 +91,6 @@ test.serial('of concurrent redemptions in two processes one succeeds', async (t)
   const other = await bootstrapped(running)
   const bank = await relyingParty(running, other, { grantTypes: [CIBA_GRANT] })
   const own = { ...(await enrolledBrowser(running, other)), running }
-  t.teardown(() => own.browser.close())
   const { start, answer, poll } = ciba(running, bank)
   const { body } = await start({ login_hint: other.email })
   await answer(own, 'approve')
@@ -146,9 +119,7 @@ test('the API: a program lists and denies with a token, and a page of the servic
   const other = await bootstrapped(running)
   const bank = await relyingParty(running, other, { grantTypes: [CIBA_GRANT] })
   const api = apiOf(running)
-  t.teardown(() => api.close())
   const own = await enrolledBrowser(running, other)
-  t.teardown(() => own.browser.close())
   const human = { browser: own.browser, human: other }
   const token = await ownToken(api, other, human)
   const { start, poll } = ciba(running, bank)
@@ -220,12 +191,10 @@ test('without a second factor no answer is possible: 401 for a program, a step-u
   const other = await bootstrapped(running)
   const bank = await relyingParty(running, other, { grantTypes: [CIBA_GRANT] })
   const app = await relyingParty(running, other, { scopes: ['openid', 'delegations:manage'] })
-  const { tokens, browser } = await signedIn(running, app, other, {
+  const { tokens, browser } = await app.signedIn(other, {
     scope: 'openid delegations:manage',
   })
-  t.teardown(() => browser.close())
   const api = apiOf(running)
-  t.teardown(() => api.close())
   const { start, poll } = ciba(running, bank)
   const { body } = await start({ login_hint: other.email })
   const page = await browser.get(INBOX)
@@ -239,12 +208,10 @@ test('without a second factor no answer is possible: 401 for a program, a step-u
   }
   const call = { accept: 'application/json', origin: new URL(running.baseUrl).origin }
   for (const action of ['approve', 'deny']) {
-    const refused = await browser.post(`${REQUESTS}/${id}/${action}`, {}, call)
-    t.is(refused.status, 401)
+    const refused = await browser.post(`${REQUESTS}/${id}/${action}`, {}, call).gives(401)
     t.like(JSON.parse(refused.html), { error: 'insufficient_user_authentication' })
   }
-  const led = await browser.submit(page, { action: 'approve' }, /\/auth\/requests\//)
-  t.is(led.status, 303)
+  const led = await browser.submit(page, { action: 'approve' }, /\/auth\/requests\//).gives(303)
   t.true(led.location?.startsWith('/auth/mfa/enroll'), led.location ?? '')
   t.is((await poll(body['auth_req_id'])).body['error'], 'authorization_pending')
 })
@@ -253,11 +220,9 @@ test('the API with a browser session: only from pages of the service', async (t)
   const other = await bootstrapped(running)
   const bank = await relyingParty(running, other, { grantTypes: [CIBA_GRANT] })
   const own = await enrolledBrowser(running, other)
-  t.teardown(() => own.browser.close())
   const { start, poll } = ciba(running, bank)
   const { body } = await start({ login_hint: other.email })
-  const listed = await own.browser.get(REQUESTS, { accept: 'application/json' })
-  t.is(listed.status, 200)
+  const listed = await own.browser.get(REQUESTS, { accept: 'application/json' }).gives(200)
   const [{ id } = { id: '' }] = JSON.parse(listed.html) as { id: string }[]
   const json = { accept: 'application/json' }
   const origin = new URL(running.baseUrl).origin
@@ -272,8 +237,7 @@ test('the API with a browser session: only from pages of the service', async (t)
     { 'sec-fetch-site': 'none' },
   ]
   for (const headers of foreign) t.is((await approve(headers)).status, 403, JSON.stringify(headers))
-  const stolen = await own.browser.get(REQUESTS, { ...json, origin: 'https://evil.example' })
-  t.is(stolen.status, 403)
+  await own.browser.get(REQUESTS, { ...json, origin: 'https://evil.example' }).gives(403)
   t.is((await poll(body['auth_req_id'])).body['error'], 'authorization_pending')
   t.is((await approve({ origin, 'sec-fetch-site': 'same-origin' })).status, 204)
   t.is((await poll(body['auth_req_id'])).status, 200)
@@ -296,20 +260,17 @@ test('no other user, of the same tenant or another, sees the request', async (t)
   )
   const foreign = await bootstrapped(running)
   const theirs = await enrolledBrowser(running, foreign)
-  t.teardown(() => theirs.browser.close())
   t.deepEqual(dataIn((await theirs.browser.get(INBOX)).html, 'request'), [])
   const account = await theirs.browser.get(INBOX)
   t.true(account.html.includes('data-inbox-empty'))
   const origin = new URL(running.baseUrl).origin
   for (const action of ['approve', 'deny']) {
     const path = `${REQUESTS}/${rows[0]!.id}/${action}`
-    const answer = await theirs.browser.post(path, {}, { accept: 'application/json', origin })
-    t.is(answer.status, 404)
+    await theirs.browser.post(path, {}, { accept: 'application/json', origin }).gives(404)
   }
   // A browser without a session is redirected to sign-in.
-  const fresh = openBrowser(running, t)
-  const led = await fresh.get(INBOX)
-  t.is(led.status, 303)
+  const fresh = openBrowser(running)
+  await fresh.get(INBOX).gives(303)
   const page = await fresh.follow(await signIn(fresh, meant, INBOX))
   t.is(page.path, INBOX)
   t.deepEqual(dataIn(page.html, 'request'), [rows[0]!.id])

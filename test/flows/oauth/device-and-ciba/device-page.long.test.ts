@@ -18,7 +18,7 @@ async function connects(t: ExecutionContext, language: Language, last: (email: s
   const device = page.begin(language, 0, { BASE: running.baseUrl, CLIENT_ID: clientId })
   const [, uri, code] = /^Open (\S+) and enter (\S+)$/.exec(await device.line())!
 
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const form = await browser.get(new URL(uri!).pathname)
   const login = await browser.follow(await browser.submit(form, { user_code: code! }))
   const asked = await browser.follow(await browser.submit(login, person))

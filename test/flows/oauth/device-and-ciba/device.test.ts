@@ -23,10 +23,6 @@ test.before(async () => {
   person = await bootstrapped(running)
   party = await device()
 })
-test.after.always(async () => {
-  await beside?.end()
-  await running?.end()
-})
 
 const device = (more = {}, authentication?: oidc.ClientAuth) =>
   relyingParty(
@@ -48,14 +44,11 @@ const poll = (code: unknown, clientId = party.clientId, at = running.baseUrl) =>
 /** Signs in and decides. Returns the result page. */
 async function decided(userCode: unknown, action: 'approve' | 'deny'): Promise<Page> {
   const browser = openBrowser(running)
-  try {
-    const typed = await browser.submit(await browser.get(PAGE), { user_code: String(userCode) })
-    const login = await browser.follow(typed)
-    const asked = await browser.follow(await browser.submit(login, person))
-    return await browser.submit(asked, { action })
-  } finally {
-    await browser.close()
-  }
+
+  const typed = await browser.submit(await browser.get(PAGE), { user_code: String(userCode) })
+  const login = await browser.follow(typed)
+  const asked = await browser.follow(await browser.submit(login, person))
+  return await browser.submit(asked, { action })
 }
 
 test('openid-client: a user connects a device on another screen', async (t) => {
@@ -68,12 +61,11 @@ test('openid-client: a user connects a device on another screen', async (t) => {
   t.is(begun.expires_in, 900)
   const polling = oidc.pollDeviceAuthorizationGrant(party.config, begun)
 
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const login = await browser.follow(await browser.get(`${PAGE}?user_code=${begun.user_code}`))
   t.true(login.path.startsWith('/auth/login'))
   t.true(login.html.includes('Television'))
-  const asked = await browser.follow(await browser.submit(login, person))
-  t.is(asked.status, 200)
+  const asked = await browser.follow(await browser.submit(login, person)).gives(200)
   t.deepEqual(dataIn(asked.html, 'user-code'), [begun.user_code])
   t.deepEqual(dataIn(asked.html, 'scope'), ['openid', 'profile', 'email'])
   const done = await browser.submit(asked, { action: 'approve' })
@@ -121,11 +113,8 @@ test('a user who denies, and a user who does not answer', async (t) => {
 
 async function decidedAt(userCode: unknown): Promise<Page> {
   const browser = openBrowser(running)
-  try {
-    return await browser.get(`${PAGE}?user_code=${String(userCode)}`)
-  } finally {
-    await browser.close()
-  }
+
+  return await browser.get(`${PAGE}?user_code=${String(userCode)}`)
 }
 
 test('a poll that is too fast is refused, and the interval stays', async (t) => {
@@ -168,7 +157,7 @@ test.serial('of concurrent redemptions in two processes one succeeds', async (t)
 // Polls of one code are serialised within a process, so two processes race for the row.
 test.serial('of two processes that redeem at the same moment one succeeds', async (t) => {
   t.timeout(120_000)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   await browser.follow(await signIn(browser, person))
   for (let round = 0; round < ROUNDS; round += 1) {
     const { body } = await start()
@@ -183,7 +172,7 @@ test.serial('of two processes that redeem at the same moment one succeeds', asyn
 
 test('a request can be decided once, by one user', async (t) => {
   const { body } = await start()
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const login = await browser.follow(await browser.get(`${PAGE}?user_code=${body['user_code']}`))
   const asked = await browser.follow(await browser.submit(login, person))
   const answers = await Promise.all(
@@ -207,7 +196,7 @@ test('another client cannot use the code, and does not disturb it', async (t) =>
   })
   t.is((await poll(body['device_code'])).body['error'], 'authorization_pending')
   const foreign = await bootstrapped(running)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   await browser.follow(await signIn(browser, foreign))
   const led = await browser.get(`${PAGE}?user_code=${body['user_code']}`)
   t.is(led.status, 303, 'a user of another tenant is asked to sign in here')
@@ -217,12 +206,11 @@ test('another client cannot use the code, and does not disturb it', async (t) =>
 test('only a form of the service decides, in the session that showed it', async (t) => {
   const { body } = await start()
   const userCode = String(body['user_code'])
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const login = await browser.follow(await browser.get(`${PAGE}?user_code=${userCode}`))
   const asked = await browser.follow(await browser.submit(login, person))
   const fields = asked.forms[0]!.fields
-  const without = await browser.post(PAGE, { ...fields, action: 'approve', csrf_token: '' })
-  t.is(without.status, 403)
+  await browser.post(PAGE, { ...fields, action: 'approve', csrf_token: '' }).gives(403)
   const swapped = await browser.post(PAGE, { ...fields, action: 'approve', session: 'another' })
   t.deepEqual(dataIn(swapped.html, 'decided'), [])
   t.deepEqual(dataIn(swapped.html, 'user-code'), [userCode], 'asked anew')
@@ -233,7 +221,7 @@ test('only a form of the service decides, in the session that showed it', async 
 test('a code is found in every spelling that users type', async (t) => {
   const { body } = await start()
   const code = String(body['user_code'])
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   for (const typed of [code.toLowerCase(), code.replace('-', ' '), ` ${code.replace('-', '')} `]) {
     const page = await browser.submit(await browser.get(PAGE), { user_code: typed })
     t.is(page.status, 303, typed)
@@ -250,7 +238,7 @@ test('guessing codes is stopped, for correct codes too', async (t) => {
   })
   const fields = { client_id: tv.clientId }
   const { body } = await post('/oauth/device/code', fields, strict.baseUrl)
-  const browser = openBrowser(strict, t)
+  const browser = openBrowser(strict)
   const right = () => browser.get(`${PAGE}?user_code=${String(body['user_code'])}`)
   const together = await Promise.all(Array.from({ length: 20 }, right))
   t.true(
@@ -261,8 +249,7 @@ test('guessing codes is stopped, for correct codes too', async (t) => {
   for (const letter of 'BCDFGHJKLMNPQ')
     statuses.push((await browser.get(`${PAGE}?user_code=ZZZZ-ZZZ${letter}`)).status)
   t.deepEqual(statuses, [...Array<number>(10).fill(200), 429, 429, 429], 'ten by default')
-  const late = await right()
-  t.is(late.status, 429)
+  const late = await right().gives(429)
   t.true(Number(late.headers['retry-after']) > 0)
 })
 
@@ -333,7 +320,7 @@ test('a repeated parameter is refused, and GET is not supported', async (t) => {
 })
 
 test('arbitrary text never breaks the page or the poll', async (t) => {
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const page = await browser.get(PAGE)
   await fc.assert(
     fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 300 }), async (text) => {
@@ -369,7 +356,7 @@ test('a suspended user cannot grant anything', async (t) => {
     grantTypes: [GRANT],
   })
   const { body } = await start(tv.clientId, { scope: 'openid' })
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const login = await browser.follow(await browser.get(`${PAGE}?user_code=${body['user_code']}`))
   const asked = await browser.follow(await browser.submit(login, guest))
   await browser.submit(asked, { action: 'approve' })

@@ -2,13 +2,13 @@
 import test, { type ExecutionContext } from 'ava'
 import { decodeJwt } from 'jose'
 import { sql } from '../../../support/storage/sql.js'
-import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
+import { bootstrapped } from '../../../support/identity/person.js'
 import { TOKENS } from '../../../support/identity/registering.js'
 import { callAt, type Json } from '../../../support/identity/tenant-agent.js'
 import { mcpClient, mcpServer, SDKS, type SdkName } from '../../../support/oauth/mcp-client.js'
 import { relyingParty } from '../../../support/oauth/relying-party.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { sharedService, testService, type TestService } from '../../../support/service.js'
+import { sharedService, testService } from '../../../support/service.js'
 
 const SCOPES = [
   { name: 'files:read', description: 'Read your files', kind: 'read' },
@@ -22,14 +22,8 @@ const NATIVE = {
   application_type: 'native',
   software_statement_of_tomorrow: { unknown: true },
 }
-
-let running: TestService
-let person: Workspace
-test.before(async () => {
-  running = await sharedService('clients')
-  person = await bootstrapped(running)
-})
-test.after.always(() => running?.end())
+const running = await sharedService('clients')
+const person = await bootstrapped(running)
 
 async function admin(method: string, path: string, body?: unknown) {
   const fields = { grant_type: 'client_credentials', scope: 'applications:manage' }
@@ -52,9 +46,8 @@ async function admin(method: string, path: string, body?: unknown) {
 }
 
 const initialToken = async () => String((await admin('POST', TOKENS, {}))['token'])
-function clientOf(t: ExecutionContext, sdk: SdkName) {
+function clientOf(sdk: SdkName) {
   const client = mcpClient(running, sdk, NATIVE, initialToken)
-  t.teardown(() => client.browser.close())
   return client
 }
 
@@ -92,7 +85,7 @@ async function connected(
 for (const sdk of Object.keys(SDKS) as SdkName[]) {
   test(`${sdk} finds the path form, registers itself, gets a token and refreshes it`, async (t) => {
     const target = await serverOf(t)
-    const client = clientOf(t, sdk)
+    const client = clientOf(sdk)
     const token = await connected(t, client, target)
     const claims = await target.server.verify(token)
     t.is(claims.aud, target.resource)
@@ -107,13 +100,13 @@ for (const sdk of Object.keys(SDKS) as SdkName[]) {
 
   test(`${sdk} finds the root form, and the slash of the resource does not matter`, async (t) => {
     const target = await serverOf(t, 'root', '/')
-    const token = await connected(t, clientOf(t, sdk), target)
+    const token = await connected(t, clientOf(sdk), target)
     t.is(decodeJwt(token).aud, target.resource)
   })
 
   test(`${sdk} asks for more scopes without losing the first ones`, async (t) => {
     const target = await serverOf(t)
-    const client = clientOf(t, sdk)
+    const client = clientOf(sdk)
     await connected(t, client, target)
     const before = String(client.kept.tokens?.scope)
     delete client.kept.tokens
@@ -125,10 +118,10 @@ for (const sdk of Object.keys(SDKS) as SdkName[]) {
 
   test(`${sdk} registers again after its registration was deleted`, async (t) => {
     const target = await serverOf(t)
-    const client = clientOf(t, sdk)
+    const client = clientOf(sdk)
     await connected(t, client, target)
     const id = String(client.kept.information?.client_id)
-    await sql(running.db.database, 'delete from applications where id = $1', [id])
+    await sql(running)`delete from applications where id = ${id}`
     t.is(await client.run(target.server), 'REDIRECT')
     t.is(client.kept.registrations, 2)
     t.not(client.kept.information?.client_id, id)
@@ -138,14 +131,14 @@ for (const sdk of Object.keys(SDKS) as SdkName[]) {
 test('a token for one server is refused at another', async (t) => {
   const one = await serverOf(t)
   const two = await serverOf(t)
-  const token = await connected(t, clientOf(t, 'SDK 2'), one)
+  const token = await connected(t, clientOf('SDK 2'), one)
   t.is((await one.server.verify(token)).aud, one.resource)
   await t.throwsAsync(two.server.verify(token), { code: 'ERR_JWT_CLAIM_VALIDATION_FAILED' })
 })
 
 test('a native client uses any port of its loopback host, and no other host', async (t) => {
   const target = await serverOf(t)
-  const client = clientOf(t, 'SDK 1')
+  const client = clientOf('SDK 1')
   await client.run(target.server)
   const callback = await client.allow(person, (url) =>
     url.searchParams.set('redirect_uri', 'http://localhost:58135/cb'),
@@ -184,7 +177,7 @@ test('a native client uses any port of its loopback host, and no other host', as
 
 test('the page of a self-registered loopback client says so', async (t) => {
   const target = await serverOf(t)
-  const client = clientOf(t, 'SDK 2')
+  const client = clientOf('SDK 2')
   await client.run(target.server)
   const { browser } = client
   const url = client.kept.url!
@@ -236,7 +229,7 @@ test('a client that registered itself gets no token without a user', async (t) =
 
 test('an error on the redirect has the issuer too', async (t) => {
   const target = await serverOf(t)
-  const client = clientOf(t, 'SDK 1')
+  const client = clientOf('SDK 1')
   await client.run(target.server)
   const callback = await client.allow(person, (url) => url.searchParams.set('prompt', 'none'))
   t.is(callback.searchParams.get('error'), 'login_required')

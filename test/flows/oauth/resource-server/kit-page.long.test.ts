@@ -1,14 +1,11 @@
 /** The code of docs/guides/oauth/resource-server-kit.md with tokens of the service. */
 import test from 'ava'
 import * as oidc from 'openid-client'
-import { apiOf } from '../../../support/api.js'
 import { loopbackPort } from '../../../support/oauth/mcp-example.js'
 import { docsPage } from '../../../support/pages/docs-page.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
-const running = await sharedService('plain')
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('plain')
 
 test('the API of the page accepts tokens for itself, bound ones with a proof, and names what is missing', async (t) => {
   const own = await api.workspace()
@@ -20,11 +17,12 @@ test('the API of the page accepts tokens for itself, bound ones with a proof, an
   )
   const made = await api.list('/api/v1/api-resources', own.token)
   const clientId = String(own.body['client_id'])
-  const listed = await api.call('PATCH', `/api/v1/api-resources/${String(made.rows[0]!['id'])}`, {
-    token: own.token,
-    json: { client_ids: [clientId] },
-  })
-  t.is(listed.status, 200, JSON.stringify(listed.body))
+  const answer = await api.patch(
+    `/api/v1/api-resources/${String(made.rows[0]!['id'])}`,
+    own.token,
+    { client_ids: [clientId] },
+  )
+  t.is(answer.status, 200)
   await page.run('ts', 0, {})
   const protectedApi = page.begin('js', 0, { ISSUER: running.issuer, RESOURCE })
   t.is(await protectedApi.line(), 'ready')

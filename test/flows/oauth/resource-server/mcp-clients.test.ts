@@ -28,11 +28,6 @@ const workspace = await api.workspace()
 // Clients that register themselves without a hint belong to the default tenant.
 const rename = 'update tenants set slug = $2 where id = $1'
 await sql(running.db.database, rename, [workspace.tenantId, SLUG])
-test.after.always(async () => {
-  await api.close()
-  await running.end()
-  await documents.close()
-})
 
 const fixture = workspace.body['fixture_end_user'] as { email: string; password: string }
 
@@ -43,13 +38,13 @@ async function protectedServer(t: ExecutionContext, more: Record<string, unknown
     { name: 'notes:read', description: 'Read your notes', kind: 'read' },
     { name: 'notes:write', description: 'Add notes', kind: 'write' },
   ]
-  const made = await api.post('/api/v1/api-resources', workspace.token, {
+  const answer = await api.post('/api/v1/api-resources', workspace.token, {
     resource,
     name: 'Notes',
     scopes,
     ...more,
   })
-  t.is(made.status, 201, JSON.stringify(made.body))
+  t.is(answer.status, 201)
   await exampleServer(t, running.issuer, resource)
   return resource
 }
@@ -62,14 +57,15 @@ function clientState(t: ExecutionContext, redirectUrl: string, metadata = {}) {
 
 /** Registers as clients do that have code of their own for this step (RFC 7591). */
 async function registered(metadata: Record<string, unknown>) {
-  const { status, body } = await api.post('/oauth/register', undefined, {
-    grant_types: ['authorization_code', 'refresh_token'],
-    response_types: ['code'],
-    token_endpoint_auth_method: 'none',
-    scope: 'notes:read',
-    ...metadata,
-  })
-  if (status !== 201) throw new Error(JSON.stringify(body))
+  const { body } = await api
+    .post('/oauth/register', undefined, {
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      token_endpoint_auth_method: 'none',
+      scope: 'notes:read',
+      ...metadata,
+    })
+    .gives(201)
   return { ...body, issuer: running.issuer }
 }
 

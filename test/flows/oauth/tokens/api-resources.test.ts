@@ -9,32 +9,22 @@ import {
   CALLBACK,
   callbackOf,
   isConsent,
-  journey,
   pathOf,
   type RelyingParty,
   relyingParty,
-  signedIn,
 } from '../../../support/oauth/relying-party.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { until } from '../../../support/service/watch.js'
-import { sharedPair, type TestService } from '../../../support/service.js'
+import { sharedPair } from '../../../support/service.js'
 
 const RESOURCES = '/api/v1/api-resources'
 const FILES = [
   { name: 'files:read', description: 'Read your files', kind: 'read' },
   { name: 'files:write', description: 'Change your files', kind: 'write' },
 ]
-
-let running: TestService
-let second: TestService
-let person: Workspace
-let other: Workspace
-test.before(async () => {
-  ;[running, second] = await sharedPair('clients')
-  person = await bootstrapped(running)
-  other = await bootstrapped(running)
-})
-test.after.always(() => running?.end())
+const [running, second] = await sharedPair('clients')
+const person = await bootstrapped(running)
+const other = await bootstrapped(running)
 
 async function form(
   path: string,
@@ -191,7 +181,7 @@ test('a code gives tokens for the resource alone, and a refresh repeats it', asy
   const { resource } = await registered({ access_token_lifetime_secs: 90 })
   const client = await party()
   const parameters = { scope: 'openid files:read offline_access', resource }
-  const { tokens } = await signedIn(running, client, person, parameters)
+  const { tokens } = await client.signedIn(person, parameters)
   const claims = decodeJwt(tokens.access_token)
   t.is(claims.aud, resource)
   t.is(claims['scope'], 'openid files:read offline_access')
@@ -219,7 +209,7 @@ test('a resource without a path is the same with and without a slash', async (t)
   const { resource } = await registered({ resource: `https://${host}` })
   const client = await party()
   const parameters = { scope: 'openid files:read', resource: `https://${host}/` }
-  const { tokens } = await signedIn(running, client, person, parameters, {})
+  const { tokens } = await client.signedIn(person, parameters, {})
   t.is(decodeJwt(tokens.access_token).aud, resource)
 })
 
@@ -227,8 +217,8 @@ test('a grant for two resources can be narrowed to one, and never widened', asyn
   const one = await registered()
   const two = await registered({ scopes: [{ name: 'mail:read', description: '', kind: 'read' }] })
   const client = await party()
-  const browser = openBrowser(running, t)
-  const begun = await journey(client, { scope: 'openid files:read mail:read' })
+  const browser = openBrowser(running)
+  const begun = await client.journey({ scope: 'openid files:read mail:read' })
   begun.url.searchParams.append('resource', one.resource)
   begun.url.searchParams.append('resource', two.resource)
   const callback = callbackOf(await authorized(browser, person, begun.url))
@@ -264,7 +254,7 @@ for (const [title, parameters, error] of [
     const client = await party()
     const asked: Record<string, string> = { resource, ...parameters }
     const named = asked['audience'] === undefined ? asked : { ...asked, audience: running.issuer }
-    const { url } = await journey(client, named)
+    const { url } = await client.journey(named)
     const page = await openBrowser(running).get(pathOf(url))
     const answer = callbackOf(page).searchParams
     t.is(answer.get('error'), error ?? 'invalid_target')
@@ -290,7 +280,7 @@ test('a token for a resource alone does not open /userinfo', async (t) => {
   const userinfo = (token: unknown) =>
     callAt(running.baseUrl, '/userinfo', { headers: { authorization: `Bearer ${String(token)}` } })
   for (const target of [resource, other.audience]) {
-    const { tokens } = await signedIn(running, client, person, { scope, resource: target })
+    const { tokens } = await client.signedIn(person, { scope, resource: target })
     const refused = await userinfo(tokens.access_token)
     t.is(refused.status, 401, refused.text)
     t.regex(String(refused.headers.get('www-authenticate')), /error="invalid_token"/)
@@ -300,10 +290,10 @@ test('a token for a resource alone does not open /userinfo', async (t) => {
     t.is((await userinfo(again.body['access_token'])).status, 401)
   }
   for (const target of [client.audience, running.issuer]) {
-    const { tokens } = await signedIn(running, client, person, { scope, resource: target })
+    const { tokens } = await client.signedIn(person, { scope, resource: target })
     t.is((await userinfo(tokens.access_token)).status, 200, target)
   }
-  const { tokens } = await signedIn(running, client, person, { scope })
+  const { tokens } = await client.signedIn(person, { scope })
   t.is((await userinfo(tokens.access_token)).body['email'], person.email)
 })
 
@@ -352,7 +342,7 @@ test('a resource that needs DPoP refuses requests without a proof', async (t) =>
   const granted = await oidc.clientCredentialsGrant(client.config, { resource }, { DPoP: handle })
   t.is(granted.token_type, 'dpop')
   await admin(person, 'PATCH', `${RESOURCES}/${id}`, { require_dpop: false })
-  const { tokens } = await signedIn(running, client, person, {
+  const { tokens } = await client.signedIn(person, {
     scope: 'openid files:read',
     resource,
   })
@@ -365,7 +355,7 @@ test('a resource that needs DPoP refuses requests without a proof', async (t) =>
 test('a deleted resource ends its tokens and refuses the refresh', async (t) => {
   const { id, resource } = await registered()
   const client = await party()
-  const { tokens } = await signedIn(running, client, person, {
+  const { tokens } = await client.signedIn(person, {
     scope: 'openid files:read',
     resource,
   })
@@ -386,10 +376,10 @@ test('only listed clients use a resource, and a client that is taken off loses i
   const limits = { allowed_clients: 'listed', client_ids: [client.clientId] }
   const { id, resource } = await registered(limits)
   const stranger = await party()
-  const { url } = await journey(stranger, { scope: 'files:read', resource })
+  const { url } = await stranger.journey({ scope: 'files:read', resource })
   const page = await openBrowser(running).get(pathOf(url))
   t.is(callbackOf(page).searchParams.get('error'), 'invalid_target')
-  const { tokens } = await signedIn(running, client, person, {
+  const { tokens } = await client.signedIn(person, {
     scope: 'openid files:read',
     resource,
   })
@@ -406,7 +396,7 @@ test('an exchange gives fewer scopes and never another resource', async (t) => {
   const two = await registered()
   const client = await party({ scopes: ['openid', 'files:read', 'files:write'] })
   const asked = { scope: 'openid files:read files:write', resource }
-  const { tokens } = await signedIn(running, client, person, asked)
+  const { tokens } = await client.signedIn(person, asked)
   const exchange = {
     grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
     subject_token: tokens.access_token,
@@ -425,14 +415,13 @@ test('an exchange gives fewer scopes and never another resource', async (t) => {
 test('the consent page shows the resource and marks new scopes', async (t) => {
   const { resource } = await registered()
   const client = await party()
-  const { browser } = await signedIn(running, client, person, {
+  const { browser } = await client.signedIn(person, {
     scope: 'openid files:read',
     resource,
   })
-  t.teardown(() => browser.close())
-  const same = await journey(client, { scope: 'files:read', resource })
+  const same = await client.journey({ scope: 'files:read', resource })
   t.is((await browser.get(pathOf(same.url))).status, 302)
-  const more = await journey(client, { scope: 'files:read files:write', resource })
+  const more = await client.journey({ scope: 'files:read files:write', resource })
   const page = await browser.get(pathOf(more.url))
   t.true(isConsent(page))
   t.true(page.html.includes(`data-resource="${resource}"`))
@@ -442,7 +431,7 @@ test('the consent page shows the resource and marks new scopes', async (t) => {
   t.false(page.html.includes('data-loopback-only'))
   // The consent is for one resource.
   const two = await registered()
-  const elsewhere = await journey(client, { scope: 'files:read', resource: two.resource })
+  const elsewhere = await client.journey({ scope: 'files:read', resource: two.resource })
   t.true(isConsent(await browser.get(pathOf(elsewhere.url))))
 })
 
@@ -453,7 +442,7 @@ test('a device code is for its resource', async (t) => {
   const fields = { scope: 'openid files:read', resource }
   const started = await form('/oauth/device/code', fields, credentials)
   t.is(started.status, 200, started.text)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const complete = new URL(String(started.body['verification_uri_complete']))
   let page = await browser.follow(await browser.get(pathOf(complete)))
   if (page.path.startsWith('/auth/login'))
@@ -477,21 +466,20 @@ test('a user withdraws the consent for a resource on the account page', async (t
   const { resource } = await registered()
   const client = await party()
   const asked = { scope: 'openid files:read', resource }
-  const { browser, tokens } = await signedIn(running, client, person, asked)
-  t.teardown(() => browser.close())
+  const { browser, tokens } = await client.signedIn(person, asked)
   const page = await browser.get('/auth/account')
   t.true(page.html.includes('files:read'))
   await browser.submit(page, {}, `/auth/account/consents/${client.clientId}/withdraw`)
   t.is(await isActive(client, tokens.access_token), false)
-  const again = await journey(client, asked)
+  const again = await client.journey(asked)
   t.true(isConsent(await browser.get(pathOf(again.url))))
 })
 
 test('a code for a resource is redeemed once of 20 times at once', async (t) => {
   const { resource } = await registered()
   const client = await party()
-  const browser = openBrowser(running, t)
-  const begun = await journey(client, { scope: 'openid files:read', resource })
+  const browser = openBrowser(running)
+  const begun = await client.journey({ scope: 'openid files:read', resource })
   const callback = callbackOf(await authorized(browser, person, begun.url))
   const fields = {
     grant_type: 'authorization_code',

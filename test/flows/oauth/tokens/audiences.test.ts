@@ -1,20 +1,13 @@
 /** An audience belongs to one tenant, so that no other tenant gets tokens which its resource server accepts. */
 import test from 'ava'
 import { tenantAgent, type TenantAgent } from '../../../support/identity/tenant-agent.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const APPLICATIONS = '/api/v1/applications'
 const RESOURCES = '/api/v1/api-resources'
-
-let running: TestService
-let owner: TenantAgent
-let stranger: TenantAgent
-test.before(async () => {
-  running = await sharedService('plain')
-  owner = await tenantAgent(running.baseUrl)
-  stranger = await tenantAgent(running.baseUrl)
-})
-test.after.always(() => running?.end())
+const running = await sharedService('plain')
+const owner = await tenantAgent(running.baseUrl)
+const stranger = await tenantAgent(running.baseUrl)
 
 const application = (of: TenantAgent, audience: string) =>
   of.ask('POST', APPLICATIONS, { name: 'Shop', audience })

@@ -1,12 +1,10 @@
 /** A secret is taken in the place that the client's method names. docs/reference/oauth.md, "Applications". */
 import test, { type ExecutionContext } from 'ava'
-import { type Answer, apiOf, type Json } from '../../../support/api.js'
-import { sharedService } from '../../../support/service.js'
+import type { Answer, Json } from '../../../support/api.js'
+import { sharedApi } from '../../../support/service.js'
 import { ecJwk, signatureTwin, signed } from '../../../support/oauth/es256.js'
 
-const running = await sharedService('plain')
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('plain')
 
 const APPLICATIONS = '/api/v1/applications'
 const BASIC = 'client_secret_basic'
@@ -53,8 +51,7 @@ async function takes(t: ExecutionContext, client: Client, places: readonly strin
   }
 }
 
-const put = (id: string, token: string, json: Json) =>
-  api.call('PUT', `${APPLICATIONS}/${id}`, { token, json })
+const put = (id: string, token: string, json: Json) => api.put(`${APPLICATIONS}/${id}`, token, json)
 
 test('a secret in the place of the other method is refused', async (t) => {
   const { token } = await api.workspace()
@@ -107,22 +104,20 @@ test('a second spelling of an ES256 signature is no second use', async (t) => {
       client_assertion: assertion,
     })
   const assertion = signed(key, { ...claims, jti: crypto.randomUUID() })
-  const got = await ask(assertion)
-  t.is(got.status, 200, JSON.stringify(got.body))
+  const got = await ask(assertion).gives(200)
   t.is((await ask(signatureTwin(assertion))).body['error'], 'invalid_client')
 
   // A revoked token is revoked in both spellings.
   const access = String(got.body['access_token'])
   const users = (bearer: string) => api.get('/api/v1/tenant-users', bearer)
   t.is((await users(access)).status, 200)
-  const revoked = await ask(signed(key, { ...claims, jti: crypto.randomUUID() }))
-  t.is(revoked.status, 200)
+  await ask(signed(key, { ...claims, jti: crypto.randomUUID() })).gives(200)
   const revoke = signed(key, { ...claims, jti: crypto.randomUUID() })
-  const ended = await api.form('/oauth/revoke', {
+  const answer = await api.form('/oauth/revoke', {
     token: access,
     client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
     client_assertion: revoke,
   })
-  t.is(ended.status, 200, JSON.stringify(ended.body))
+  t.is(answer.status, 200)
   for (const spelling of [access, signatureTwin(access)]) t.is((await users(spelling)).status, 401)
 })

@@ -3,18 +3,16 @@
  * 9396 sections 6 and 9.2.
  */
 import test from 'ava'
-import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
-import { type Answer, apiOf, type Api, claimsOf } from '../../../support/api.js'
-import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
+import { openBrowser } from '../../../support/pages/browser.js'
+import { type Answer, claimsOf } from '../../../support/api.js'
+import { bootstrapped } from '../../../support/identity/person.js'
 import {
   authorized,
   CALLBACK,
   callbackOf,
-  journey,
-  type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
@@ -27,29 +25,14 @@ const grantTypes = [
   EXCHANGE,
   CIBA,
 ]
-
-let running: TestService
-let api: Api
-let person: Workspace
-let party: RelyingParty
-let archive: RelyingParty
-let browser: TestBrowser
-test.before(async () => {
-  running = await sharedService('plain')
-  api = apiOf(running)
-  person = await bootstrapped(running)
-  party = await relyingParty(running, person, {
-    grantTypes,
-    authorizationDetailsTypes: ['payment'],
-  })
-  archive = await relyingParty(running, person, { name: 'Archive' })
-  browser = openBrowser(running)
+const { api, running } = await sharedApi('plain')
+const person = await bootstrapped(running)
+const party = await relyingParty(running, person, {
+  grantTypes,
+  authorizationDetailsTypes: ['payment'],
 })
-test.after.always(async () => {
-  await browser?.close()
-  await api?.close()
-  await running?.end()
-})
+const archive = await relyingParty(running, person, { name: 'Archive' })
+const browser = openBrowser(running)
 
 type Fields = Readonly<Record<string, string>>
 const ask = (path: string, fields: Fields) =>
@@ -63,7 +46,7 @@ const audienceOf = ({ body }: Answer) => claimsOf(body['access_token'])['aud']
 
 /** A code of the user, and its redemption. */
 async function allowed(parameters: Fields, resources: readonly string[] = []) {
-  const { url, verifier } = await journey(party, parameters)
+  const { url, verifier } = await party.journey(parameters)
   for (const resource of resources) url.searchParams.append('resource', resource)
   const code = callbackOf(await authorized(browser, person, url)).searchParams.get('code')!
   return (fields: Fields = {}) =>
@@ -184,13 +167,12 @@ test.serial('a device requests one of its resources when it fetches the token', 
   await browser.submit(asked, { action: 'approve' })
   const poll = (fields: Fields) =>
     token({ grant_type: DEVICE, device_code: String(begun.body['device_code']), ...fields })
-  const other = await poll({ resource: archive.audience })
-  t.like(other, { status: 400, body: { error: 'invalid_target' } })
+  await poll({ resource: archive.audience }).gives(400, 'invalid_target')
   t.is(audienceOf(await poll({ resource: party.audience })), party.audience)
 })
 
 test.serial('a pushed request for an unknown audience is refused when it is pushed', async (t) => {
-  const { url } = await journey(party, { resource: 'https://unknown.example' })
+  const { url } = await party.journey({ resource: 'https://unknown.example' })
   const answer = await ask('/oauth/par', Object.fromEntries(url.searchParams))
   t.like(answer, { status: 400, body: { error: 'invalid_target' } })
 })
@@ -224,7 +206,7 @@ test.serial('an origin with and without its slash is one resource', async (t) =>
     const service = await token({ grant_type: 'client_credentials', ...fields, audience: name })
     t.is(named(service), name, asked)
     t.is(named(await token({ ...exchange, resource: asked })), name, asked)
-    const { url } = await journey(party, fields)
+    const { url } = await party.journey(fields)
     t.is((await ask('/oauth/par', Object.fromEntries(url.searchParams))).status, 201, asked)
     t.is((await ask('/oauth/device/code', fields)).status, 200, asked)
   }

@@ -9,25 +9,19 @@ import {
 } from 'jose'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { relyingParty } from '../../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const [own, foreign] = [await generateKeyPair('ES256'), await generateKeyPair('ES256')]
 const foreignJwk = { ...(await exportJWK(foreign.publicKey)) }
-
-let running: TestService
-let clientId: string
-test.before(async () => {
-  running = await sharedService('plain')
-  const party = await relyingParty(running, await bootstrapped(running), {
-    tokenEndpointAuthMethod: 'private_key_jwt',
-    secretSha256: null,
-    jwks: { keys: [{ ...(await exportJWK(own.publicKey)) }] },
-    grantTypes: ['client_credentials'],
-    scopes: ['applications:read'],
-  })
-  clientId = party.clientId
+const running = await sharedService('plain')
+const party = await relyingParty(running, await bootstrapped(running), {
+  tokenEndpointAuthMethod: 'private_key_jwt',
+  secretSha256: null,
+  jwks: { keys: [{ ...(await exportJWK(own.publicKey)) }] },
+  grantTypes: ['client_credentials'],
+  scopes: ['applications:read'],
 })
-test.after.always(() => running?.end())
+const clientId = party.clientId
 
 const now = () => Date.now() / 1000
 

@@ -1,36 +1,21 @@
 /** Introspection returns all claims of the token (RFC 7662 section 2.2, RFC 9470 section 6.2). */
 import test from 'ava'
-import { type Api, apiOf, claimsOf, type Workspace } from '../../../support/api.js'
-import { fixtureOf, delegate, type Person, present } from '../../../support/agents/delegation.js'
+import { claimsOf } from '../../../support/api.js'
+import { fixtureOf, delegate, present } from '../../../support/agents/delegation.js'
 import {
   authorized,
   CALLBACK,
   callbackOf,
-  journey,
-  type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
-let running: TestService
-let api: Api
-let workspace: Workspace
-let person: Person
-let party: RelyingParty
-test.before(async () => {
-  running = await sharedService('plain')
-  api = apiOf(running)
-  workspace = await api.workspace()
-  person = await present(api, fixtureOf(workspace))
-  party = await relyingParty(running, workspace, {
-    grantTypes: ['authorization_code', 'refresh_token', 'client_credentials'],
-    authorizationDetailsTypes: ['payment'],
-  })
-})
-test.after.always(async () => {
-  await person?.browser.close()
-  await api?.close()
-  await running?.end()
+const { api, running } = await sharedApi('plain')
+const workspace = await api.workspace()
+const person = await present(api, fixtureOf(workspace))
+const party = await relyingParty(running, workspace, {
+  grantTypes: ['authorization_code', 'refresh_token', 'client_credentials'],
+  authorizationDetailsTypes: ['payment'],
 })
 
 async function told(token: string) {
@@ -44,7 +29,7 @@ const tokens: readonly (readonly [title: string, make: () => Promise<string>])[]
     'a person',
     async () => {
       const authorization_details = JSON.stringify([{ type: 'payment' }])
-      const { url, verifier } = await journey(party, { authorization_details })
+      const { url, verifier } = await party.journey({ authorization_details })
       const callback = callbackOf(await authorized(person.browser, person.human, url))
       const answer = await api.form('/oauth/token', {
         client_id: party.clientId,

@@ -7,7 +7,7 @@ import test from 'ava'
 import * as oidc from 'openid-client'
 import { request } from 'undici'
 import { createAgentKey } from '../../../../runtime/client/agent.js'
-import type { Answer, Api, Json, Workspace } from '../../../support/api.js'
+import { type Answer, type Api, expected, type Json, type Workspace } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import {
   fixtureOf,
@@ -25,12 +25,7 @@ import {
   UPSTREAM_NAME,
 } from '../../../support/vault/egress.js'
 import { testWithProgram } from '../../../support/service/programs.js'
-import {
-  authorized,
-  callbackOf,
-  journey,
-  relyingParty,
-} from '../../../support/oauth/relying-party.js'
+import { authorized, callbackOf, relyingParty } from '../../../support/oauth/relying-party.js'
 import { startMemcached, startRedis } from '../../../support/service/servers.js'
 import { twoServices } from '../../../support/service/two-services.js'
 import { twoThreads } from '../../../support/service/two-threads.js'
@@ -56,17 +51,11 @@ type Kind = (resources: ProcessResources) => Promise<Lifecycle>
 const credentials = async (at: Api, token: string) => (await at.get(CREDENTIALS, token)).status
 const notRefused = (status: number) => status !== 401
 
-async function expected(status: number, answer: Promise<Answer>): Promise<Json> {
-  const { status: found, body } = await answer
-  if (found !== status) throw new Error(`${found}: ${JSON.stringify(body)}`)
-  return body
-}
-
 /** A user with tokens of an application. */
 async function signedIn({ first, workspace }: ProcessResources, human: Human) {
   const scope = 'openid offline_access'
   const party = await relyingParty(first.at, workspace)
-  const begun = await journey(party, { scope })
+  const begun = await party.journey({ scope })
   const browser = openBrowser(first.at)
   const answer = callbackOf(await authorized(browser, human, begun.url))
   const tokens = await oidc.authorizationCodeGrant(party.config, answer, begun.checks)
@@ -85,8 +74,7 @@ const seen = (resources: ProcessResources, token: string) => async () =>
 function personEnds(end: (resources: ProcessResources, id: string) => Promise<Answer>): Kind {
   return async (resources) => {
     const human = await newFixture(resources.first, resources.workspace)
-    const { token, browser } = await signedIn(resources, human)
-    await browser.close()
+    const { token } = await signedIn(resources, human)
     const id = await userId(resources, human)
     return { alive: seen(resources, token), end: () => end(resources, id) }
   }
@@ -149,16 +137,11 @@ function callEnds(
 
 const KINDS: Readonly<Record<string, Kind>> = {
   'an access token of a user': async (resources) => {
-    const { party, token, browser } = await signedIn(resources, fixtureOf(resources.workspace))
-    await browser.close()
+    const { party, token } = await signedIn(resources, fixtureOf(resources.workspace))
     return { alive: seen(resources, token), end: () => oidc.tokenRevocation(party.config, token) }
   },
   'a refresh token, and the access tokens of its family': async (resources) => {
-    const { party, token, tokens, browser } = await signedIn(
-      resources,
-      fixtureOf(resources.workspace),
-    )
-    await browser.close()
+    const { party, token, tokens } = await signedIn(resources, fixtureOf(resources.workspace))
     const end = () => oidc.tokenRevocation(party.config, tokens.refresh_token!)
     return { alive: seen(resources, token), end }
   },
@@ -168,7 +151,6 @@ const KINDS: Readonly<Record<string, Kind>> = {
       alive: seen(resources, token),
       async end() {
         await browser.submit(await browser.get('/auth/account'), {}, '/auth/logout')
-        await browser.close()
       },
     }
   },
@@ -176,7 +158,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
     first.post(`/api/v1/tenant-users/${id}/suspend`, workspace.token),
   ),
   'a removed user': personEnds(({ first, workspace }, id) =>
-    first.call('DELETE', `/api/v1/tenant-users/${id}`, { token: workspace.token }),
+    first.delete(`/api/v1/tenant-users/${id}`, workspace.token),
   ),
   'the key of an agent': agentEnds(async ({ first, workspace }, { agentId, key, token }) => {
     const { tenantId } = workspace
@@ -189,7 +171,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
     first.post(`/api/v1/agents/${agentId}/suspend`, workspace.token),
   ),
   'a deleted agent': agentEnds(({ first, workspace }, { agentId }) =>
-    first.call('DELETE', `/api/v1/agents/${agentId}`, { token: workspace.token }),
+    first.delete(`/api/v1/agents/${agentId}`, workspace.token),
   ),
   'a deleted application': async ({ first, second, workspace }) => {
     const made = await expected(
@@ -214,7 +196,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
     const path = `/api/v1/applications/${String(made['id'])}`
     return {
       alive: async () => notRefused(await credentials(second, token)),
-      end: () => expected(204, first.call('DELETE', path, { token: workspace.token })),
+      end: () => expected(204, first.delete(path, workspace.token)),
     }
   },
   'a delegation': async ({ first, second, workspace, person }) => {
@@ -281,7 +263,6 @@ async function table(
   t.teardown(end)
   const workspace = await first.workspace()
   const person = await present(first, await newFixture(first, workspace))
-  t.teardown(() => person.browser.close())
   const resources = { first, second, workspace, person, origin: reachable.upstream.origin }
   for (const [what, kind] of Object.entries(kinds)) {
     const lifecycle = await kind(resources)

@@ -2,14 +2,10 @@
 import test from 'ava'
 import { notThrough } from '../../../support/fleet/through.js'
 import { sql } from '../../../support/storage/sql.js'
-import { testService, type TestService } from '../../../support/service.js'
+import { testService } from '../../../support/service.js'
 import { callAt, tenantAgent } from '../../../support/identity/tenant-agent.js'
 
-let running: TestService
-test.before(async () => {
-  running = await testService()
-})
-test.after.always(() => running?.end())
+const running = await testService()
 
 /** An application that gets its own tokens. */
 async function rotating() {

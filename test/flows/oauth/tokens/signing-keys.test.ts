@@ -7,12 +7,11 @@ import { operatorCommand } from '../../../../runtime/cli/operator.js'
 import { type Api, type Json, type Workspace } from '../../../support/api.js'
 import { fixtureOf } from '../../../support/agents/delegation.js'
 import { sql } from '../../../support/storage/sql.js'
-import { relyingParty, signedIn } from '../../../support/oauth/relying-party.js'
+import { relyingParty } from '../../../support/oauth/relying-party.js'
 import { twoServices } from '../../../support/service/two-services.js'
 import { until } from '../../../support/service/watch.js'
 
-const { first: api, second, end } = await twoServices()
-test.after.always(end)
+const { first: api, second } = await twoServices()
 const { database, url } = api.at.db
 
 const ROTATE = '/api/v1/signing-keys/rotate'
@@ -59,11 +58,8 @@ const kidOf = (token: string) => String(decodeProtectedHeader(token).kid)
 
 /** Advances the clock until verifiers must have the next keys. */
 const publishedLongAgo = () =>
-  sql(
-    database,
-    `update signing_keys set created_at = created_at - interval '20 minutes' where state = 'next'`,
-    [],
-  )
+  sql(database)`
+    update signing_keys set created_at = created_at - interval '20 minutes' where state = 'next'`
 
 test.serial(
   'no role has the scope: owners of organizations are refused, whatever they request',
@@ -131,12 +127,10 @@ test.serial('the operator appoints an agent, and dismisses it', async (t) => {
     t.is(refused.code, 1)
     t.regex(refused.err, /is not an agent of the control plane/)
   }
-  const told = await sql<{ data: Json }>(
-    database,
-    `select data from audit_events where type = 'admin.agent.updated' and resource->>'id' = $1
-     order by sequence`,
-    [owner.agentId],
-  )
+  const told = await sql<{ data: Json }>(database)`
+    select data from audit_events where type = 'admin.agent.updated'
+    and resource->>'id' = ${owner.agentId}
+    order by sequence`
   t.deepEqual(
     told.map(({ data }) => (data['scopes'] as string[]).includes(SCOPE)),
     [true, false],
@@ -147,9 +141,8 @@ test.serial('a key that verifiers may not have yet does not sign', async (t) => 
   const { token } = await appointed()
   const before = await keySet(api)
   // A service of the tests may have had its keys for longer.
-  await sql(database, `update signing_keys set created_at = now() where state = 'next'`, [])
-  const early = await api.post(ROTATE, token)
-  t.like(early, { status: 409, body: { error: 'conflict' } })
+  await sql(database)`update signing_keys set created_at = now() where state = 'next'`
+  const early = await api.post(ROTATE, token).gives(409, 'conflict')
   const wait = Number(early.headers['retry-after'])
   t.true(wait > 500 && wait <= 600, String(wait))
   t.deepEqual(await keySet(api), before)
@@ -167,7 +160,7 @@ test.serial('the next key signs, and tokens of the previous key stay valid', asy
     { algorithm: 'ES256' },
     { 'x-request-id': 'rotation-of-the-test' },
   )
-  t.is(rotated.status, 200, JSON.stringify(rotated.body))
+  t.is(rotated.status, 200)
   const current = rotated.body['current'] as { kid: string; algorithm: string }[]
   const kid = current.find(({ algorithm }) => algorithm === 'ES256')!.kid
   t.not(kid, kidOf(token))
@@ -191,10 +184,9 @@ test.serial('the next key signs, and tokens of the previous key stay valid', asy
   }
   const [event] = await sql<{ tenant_id: string; subject: Json; request_id: string; data: Json }>(
     database,
-    `select tenant_id, subject, request_id, data from audit_events
-     where type = 'admin.signing_keys.rotated' order by sequence desc limit 1`,
-    [],
-  )
+  )`
+    select tenant_id, subject, request_id, data from audit_events
+    where type = 'admin.signing_keys.rotated' order by sequence desc limit 1`
   t.is(event!.tenant_id, owner.controlPlane)
   t.deepEqual(event!.subject, { sub: owner.agentId, subject_type: 'agent' })
   t.is(event!.request_id, String(rotated.headers['x-request-id']))
@@ -212,11 +204,8 @@ test.serial('of many concurrent rotations exactly one replaces a key', async (t)
     200,
     ...Array.from({ length: 9 }, () => 409),
   ])
-  const rows = await sql<{ algorithm: string; state: string }>(
-    database,
-    `select algorithm, state from signing_keys where state <> 'retired' order by 1, 2`,
-    [],
-  )
+  const rows = await sql<{ algorithm: string; state: string }>(database)`
+    select algorithm, state from signing_keys where state <> 'retired' order by 1, 2`
   t.deepEqual(
     rows.map(({ algorithm, state }) => `${algorithm} ${state}`),
     ['ES256 current', 'ES256 next', 'EdDSA current', 'EdDSA next'],
@@ -226,8 +215,7 @@ test.serial('of many concurrent rotations exactly one replaces a key', async (t)
 test.serial('an ID token signs its user out long after its key has left the key set', async (t) => {
   const { owner, token: first } = await appointed()
   const party = await relyingParty(api.at, owner)
-  const { browser, tokens } = await signedIn(api.at, party, fixtureOf(owner))
-  t.teardown(() => browser.close())
+  const { browser, tokens } = await party.signedIn(fixtureOf(owner))
   const hint = tokens.id_token!
   const bye = 'https://app.example/bye'
   const out = (idToken: string) => {
@@ -236,11 +224,9 @@ test.serial('an ID token signs its user out long after its key has left the key 
   }
   /** The key was replaced, its last token expired long ago, and all maintenance is done. */
   const retiredFor = async (ago: string) => {
-    await sql(
-      database,
-      `update signing_keys set verifiable_until = now() - $1::interval where kid = $2`,
-      [ago, kidOf(hint)],
-    )
+    await sql(database)`
+      update signing_keys set verifiable_until = now() - ${ago}::interval
+      where kid = ${kidOf(hint)}`
     await publishedLongAgo()
     // The first token has the same key.
     const { token } = await appointed()

@@ -16,7 +16,6 @@ import {
   authorized,
   CALLBACK,
   callbackOf,
-  journey,
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
@@ -47,11 +46,6 @@ test.before(async (t) => {
     grantTypes: ['authorization_code', EXCHANGE],
   })
   t.context = { api, here, ada, party }
-})
-test.after.always(async ({ context: { ada, api } }) => {
-  await ada?.browser.close()
-  await api?.close()
-  await api?.at.end()
 })
 
 const basicOf = ({ clientId, secret }: RelyingParty) =>
@@ -102,7 +96,7 @@ const keyIn = ({ body }: Answer) => claimsOf(body['access_token'])['cnf']
 /** A user token for the application, bound to the key. */
 async function boundToken(scene: Scene, key: ProofKey): Promise<string> {
   const { api, ada, party } = scene
-  const { url, verifier } = await journey(party, { scope: 'openid vault:list' })
+  const { url, verifier } = await party.journey({ scope: 'openid vault:list' })
   const callback = callbackOf(await authorized(ada.browser, ada.human, url))
   const fields = {
     grant_type: 'authorization_code',
@@ -123,8 +117,7 @@ test('a token that is bound to a key is exchanged only with its key, and stays b
   isRefused(t, await ask({}), 401, 'invalid_dpop_proof', 'no proof')
   const stolen = await ask({ dpop: await proofOf(scene, other) })
   isRefused(t, stolen, 401, 'invalid_dpop_proof', 'a proof by another key')
-  const given = await ask({ dpop: await proofOf(scene, own) })
-  t.is(given.status, 200, JSON.stringify(given.body))
+  const given = await ask({ dpop: await proofOf(scene, own) }).gives(200)
   t.is(given.body['token_type'], 'DPoP')
   t.deepEqual(keyIn(given), { jkt: own.jkt })
 })
@@ -191,8 +184,7 @@ test('an exchanged token does not outlive its subject token', async (t) => {
   t.is(claimsOf(again.body['access_token'])['exp'], claimsOf(delegated.token)['exp'])
 
   // A user token lives longer than the delegation: the delegation limits it.
-  const turned = await exchange(scene, mine, acting(a))
-  t.is(turned.status, 200, JSON.stringify(turned.body))
+  const turned = await exchange(scene, mine, acting(a)).gives(200)
   const { exp, act } = claimsOf(turned.body['access_token'])
   t.like(act, { sub: a.agentId })
   t.true(Number(exp) < Number(claimsOf(mine)['exp']) - LENT_SECS)
@@ -237,8 +229,7 @@ test('an agent with an assertion takes over with its own token, not without one 
     client_id: c.agentId,
   })
   isRefused(t, misnamed, 401, 'invalid_client', 'under another name than that of the assertion')
-  const taken = await exchange(scene, handed, { ...(await signed(b)), ...acting(b) })
-  t.is(taken.status, 200, JSON.stringify(taken.body))
+  const taken = await exchange(scene, handed, { ...(await signed(b)), ...acting(b) }).gives(200)
   t.like(claimsOf(taken.body['access_token'])['act'], { sub: b.agentId, act: { sub: a.agentId } })
 })
 

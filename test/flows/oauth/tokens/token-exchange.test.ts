@@ -1,25 +1,11 @@
 /** Tokens are downscoped and passed from agent to agent (RFC 8693). */
-import anyTest, { type TestFn } from 'ava'
+import test from 'ava'
 import * as oidc from 'openid-client'
-import {
-  type Answer,
-  type Api,
-  apiOf,
-  claimsOf,
-  type Json,
-  type Workspace,
-} from '../../../support/api.js'
-import {
-  fixtureOf,
-  delegate,
-  ownToken,
-  type Person,
-  present,
-} from '../../../support/agents/delegation.js'
+import { type Answer, type Api, apiOf, claimsOf, type Json } from '../../../support/api.js'
+import { fixtureOf, delegate, ownToken, present } from '../../../support/agents/delegation.js'
 import {
   authorized,
   callbackOf,
-  journey,
   type RelyingParty,
   relyingParty,
 } from '../../../support/oauth/relying-party.js'
@@ -30,37 +16,20 @@ const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
 const SCOPES = ['openid', 'profile', 'email', 'vault:list', 'vault:read']
 
 type Helper = { readonly agentId: string; readonly token: string }
-type Scene = {
-  readonly api: Api
-  readonly here: Workspace
-  readonly there: Workspace
-  readonly ada: Person
-  readonly a: Helper
-  readonly b: Helper
-  readonly party: RelyingParty
-  readonly other: RelyingParty
-}
-const test = anyTest as TestFn<Scene>
 
-test.before(async (t) => {
-  const api = apiOf(await sharedService('plain'))
-  const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
-  const ada = await present(api, fixtureOf(here))
-  const helper = async (): Promise<Helper> => {
-    const { key, agentId } = await api.register(here.tenantId)
-    const { body } = await api.login(key, { agent_id: agentId, tenant_id: here.tenantId })
-    return { agentId, token: String(body['access_token']) }
-  }
-  const grantTypes = ['authorization_code', 'refresh_token', EXCHANGE]
-  const party = await relyingParty(api.at, here, { scopes: SCOPES, grantTypes })
-  const other = await relyingParty(api.at, here, { scopes: ['openid', 'vault:list'], grantTypes })
-  t.context = { api, here, there, ada, a: await helper(), b: await helper(), party, other }
-})
-test.after.always(async (t) => {
-  await t.context.ada?.browser.close()
-  await t.context.api?.close()
-  await t.context.api?.at.end()
-})
+const api = apiOf(await sharedService('plain'))
+const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
+const ada = await present(api, fixtureOf(here))
+const helper = async (): Promise<Helper> => {
+  const { key, agentId } = await api.register(here.tenantId)
+  const { body } = await api.login(key, { agent_id: agentId, tenant_id: here.tenantId })
+  return { agentId, token: String(body['access_token']) }
+}
+const grantTypes = ['authorization_code', 'refresh_token', EXCHANGE]
+const party = await relyingParty(api.at, here, { scopes: SCOPES, grantTypes })
+const other = await relyingParty(api.at, here, { scopes: ['openid', 'vault:list'], grantTypes })
+const a = await helper()
+const b = await helper()
 
 function exchange(
   api: Api,
@@ -92,20 +61,14 @@ function exchange(
 const claimsIn = ({ body }: Answer): Json => claimsOf(body['access_token'])
 
 /** A user token for an application. */
-async function plain(
-  { api, ada }: Scene,
-  party: RelyingParty,
-  parameters: Record<string, string> = {},
-) {
-  const begun = await journey(party, { scope: SCOPES.join(' '), ...parameters })
+async function plain(party: RelyingParty, parameters: Record<string, string> = {}) {
+  const begun = await party.journey({ scope: SCOPES.join(' '), ...parameters })
   const callback = callbackOf(await authorized(ada.browser, ada.human, begun.url))
   const tokens = await oidc.authorizationCodeGrant(party.config, callback, begun.checks)
-  void api
   return tokens.access_token
 }
 
 test('an agent downscopes a delegated token: fewer scopes, never longer, the same actors', async (t) => {
-  const { api, ada, a } = t.context
   const delegated = await delegate(api, a.token, ada)
   const answer = await exchange(api, delegated.token, { scope: 'vault:list' }, a)
   t.is(answer.status, 200, JSON.stringify(answer.body))
@@ -125,7 +88,6 @@ test('an agent downscopes a delegated token: fewer scopes, never longer, the sam
 })
 
 test('an exchanged token is revoked with its delegation, and a revoked one cannot be exchanged', async (t) => {
-  const { api, here, ada, a } = t.context
   const delegated = await delegate(api, a.token, ada)
   const narrow = String(
     (await exchange(api, delegated.token, { scope: 'vault:list' }, a)).body['access_token'],
@@ -140,7 +102,6 @@ test('an exchanged token is revoked with its delegation, and a revoked one canno
 })
 
 test('an agent passes a token on to the agent that it named, and to no other', async (t) => {
-  const { api, ada, a, b, here } = t.context
   const delegated = await delegate(api, a.token, ada)
   t.is((await exchange(api, delegated.token, {}, b)).body['error'], 'consent_required')
   const named = await exchange(api, delegated.token, { may_act: b.agentId }, a)
@@ -182,7 +143,6 @@ test('an agent passes a token on to the agent that it named, and to no other', a
 })
 
 test('suspending an agent in the middle of a chain invalidates the chain', async (t) => {
-  const { api, here, ada, b } = t.context
   const { key, agentId } = await api.register(here.tenantId)
   const login = await api.login(key, { agent_id: agentId, tenant_id: here.tenantId })
   const middle = { agentId, token: String(login.body['access_token']) }
@@ -196,8 +156,7 @@ test('suspending an agent in the middle of a chain invalidates the chain', async
 })
 
 test('the application of a user token downscopes it, one of its audience too, others cannot', async (t) => {
-  const { api, party, other } = t.context
-  const token = await plain(t.context, party)
+  const token = await plain(party)
   const narrow = await exchange(api, token, { scope: 'openid' }, party)
   t.is(narrow.status, 200, JSON.stringify(narrow.body))
   t.is(narrow.body['scope'], 'openid')
@@ -205,7 +164,7 @@ test('the application of a user token downscopes it, one of its audience too, ot
   t.is(claimsIn(narrow)['sid'], claimsOf(token)['sid'])
   const foreign = await exchange(api, token, { scope: 'openid' }, other)
   t.like(foreign, { status: 403, body: { error: 'consent_required' } })
-  const meant = await plain(t.context, party, { audience: other.audience })
+  const meant = await plain(party, { audience: other.audience })
   const theirs = await exchange(api, meant, { audience: other.audience }, other)
   t.is(theirs.status, 200, JSON.stringify(theirs.body))
   // Never more than the application's own scopes.
@@ -215,8 +174,7 @@ test('the application of a user token downscopes it, one of its audience too, ot
 })
 
 test('an agent exchanges a user token for a delegated one only with the user’s approval', async (t) => {
-  const { api, ada, a, b, party } = t.context
-  const token = await plain(t.context, party)
+  const token = await plain(party)
   t.is((await exchange(api, token, {}, b)).body['error'], 'consent_required')
   const delegated = await delegate(api, a.token, ada, { scope: 'openid vault:list' })
   const acting = await exchange(api, token, { scope: 'vault:list' }, a)
@@ -233,12 +191,11 @@ test('an agent exchanges a user token for a delegated one only with the user’s
   // The application may send the agent's token.
   const actor = { actor_token: a.token, actor_token_type: ACCESS, scope: 'vault:list' }
   t.is((await exchange(api, token, actor, party)).status, 200)
-  t.is((await exchange(api, token, actor, t.context.other)).body['error'], 'consent_required')
+  t.is((await exchange(api, token, actor, other)).body['error'], 'consent_required')
   void delegated
 })
 
 test('applications cannot exchange delegated tokens, and clients without the grant get unauthorized_client', async (t) => {
-  const { api, here, ada, a, party } = t.context
   const delegated = await delegate(api, a.token, ada)
   t.is((await exchange(api, delegated.token, {}, party)).body['error'], 'consent_required')
   const without = await relyingParty(api.at, here, {})
@@ -251,7 +208,6 @@ test('applications cannot exchange delegated tokens, and clients without the gra
 })
 
 test('tokens of another tenant are refused', async (t) => {
-  const { api, there, a, party, ada } = t.context
   const foreign = { agentId: there.agentId, token: there.token }
   const delegated = await delegate(api, a.token, ada)
   t.is((await exchange(api, delegated.token, {}, foreign)).body['error'], 'invalid_grant')
@@ -280,7 +236,6 @@ for (const [title, fields, error] of [
   ['may_act that is not an id', { may_act: "' or 1=1" }, 'invalid_request'],
 ] as const) {
   test(`${title}: 400 ${error}`, async (t) => {
-    const { api, a, ada } = t.context
     const delegated = await delegate(api, a.token, ada)
     const sent: Record<string, string> = { ...fields }
     if (sent['may_act'] === 'self') sent['may_act'] = a.agentId
@@ -291,7 +246,6 @@ for (const [title, fields, error] of [
 }
 
 test('a delegated token is not an actor token, and an agent’s own token can be downscoped with it', async (t) => {
-  const { api, a, ada } = t.context
   const delegated = await delegate(api, a.token, ada)
   const as = { agentId: a.agentId, token: delegated.token }
   t.is((await exchange(api, delegated.token, {}, as)).body['error'], 'invalid_grant')
@@ -302,7 +256,6 @@ test('a delegated token is not an actor token, and an agent’s own token can be
 })
 
 test('introspection returns the actor chain and the delegation', async (t) => {
-  const { api, ada, a, here } = t.context
   const delegated = await delegate(api, a.token, ada)
   const basic = Buffer.from(
     `${String(here.body['client_id'])}:${String(here.body['client_secret'])}`,
@@ -321,7 +274,6 @@ test('introspection returns the actor chain and the delegation', async (t) => {
 })
 
 test('discovery and capabilities list the grant', async (t) => {
-  const { api } = t.context
   const { body } = await api.get('/.well-known/openid-configuration')
   t.true((body['grant_types_supported'] as string[]).includes(EXCHANGE))
   const capabilities = (await api.get('/api/v1/capabilities')).body['capabilities'] as string[]
@@ -330,7 +282,6 @@ test('discovery and capabilities list the grant', async (t) => {
 })
 
 test('an actor token for another API is refused, since that API may have received it', async (t) => {
-  const { api, ada, a, party } = t.context
   const narrow = { scope: 'openid', audience: party.audience }
   const own = await exchange(api, a.token, narrow, a)
   t.is(claimsIn(own)['aud'], party.audience)
@@ -345,7 +296,6 @@ test('an actor token for another API is refused, since that API may have receive
 })
 
 test('an exchange may name several audiences, each of which must be allowed', async (t) => {
-  const { api, a, ada, party, other } = t.context
   const { token } = await delegate(api, a.token, ada, { scope: 'openid' })
   const ask = (audiences: readonly string[], more: readonly (readonly [string, string])[] = []) =>
     api.form('/oauth/token', [
@@ -358,8 +308,7 @@ test('an exchange may name several audiences, each of which must be allowed', as
       ...more,
     ])
   const both = [party.audience, other.audience]
-  const answer = await ask([...both, party.audience])
-  t.is(answer.status, 200, JSON.stringify(answer.body))
+  const answer = await ask([...both, party.audience]).gives(200)
   t.deepEqual((claimsIn(answer)['aud'] as string[]).toSorted(), both.toSorted())
   const unknown = await ask([party.audience, 'https://elsewhere.example'])
   t.is(unknown.body['error'], 'invalid_target')
@@ -376,9 +325,8 @@ test('an exchange may name several audiences, each of which must be allowed', as
 })
 
 test('a downscoped token gets no individually requested claims', async (t) => {
-  const { api, party } = t.context
   const claims = JSON.stringify({ userinfo: { name: null } })
-  const token = await plain(t.context, party, { scope: 'openid email', claims })
+  const token = await plain(party, { scope: 'openid email', claims })
   const told = async (one: unknown) => {
     const { body } = await api.get('/userinfo', String(one))
     return Object.keys(body).filter((name) => ['name', 'email'].includes(name))

@@ -5,23 +5,16 @@ import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 
 import { systemClock } from '../../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../../runtime/kernel/random.js'
 import { allocateStatus, statusListUri } from '../../../../storage/oauth/status-lists.js'
-import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
-import { type Api, apiOf } from '../../../support/api.js'
-import { relyingParty, signedIn } from '../../../support/oauth/relying-party.js'
+import { bootstrapped } from '../../../support/identity/person.js'
+import { apiOf } from '../../../support/api.js'
+import { relyingParty } from '../../../support/oauth/relying-party.js'
 import { until } from '../../../support/service/watch.js'
-import { sharedService, type TestService } from '../../../support/service.js'
+import { sharedService } from '../../../support/service.js'
 
 const GRANTS = ['authorization_code', 'refresh_token', 'client_credentials']
-
-let running: TestService
-let person: Workspace
-let api: Api
-test.before(async () => {
-  running = await sharedService('plain')
-  person = await bootstrapped(running)
-  api = apiOf(running)
-})
-test.after.always(() => api?.end())
+const running = await sharedService('plain')
+const person = await bootstrapped(running)
+const api = apiOf(running)
 
 const form = (path: string, fields: Record<string, string>) =>
   fetch(running.baseUrl + path, { method: 'POST', body: new URLSearchParams(fields) })
@@ -29,14 +22,14 @@ const form = (path: string, fields: Record<string, string>) =>
 async function resourceOf(clientId: string, more: object = {}): Promise<string> {
   const resource = `https://${crypto.randomUUID()}.files.test/mcp`
   const token = await adminToken()
-  const created = await api.post('/api/v1/api-resources', token, {
+  const answer = await api.post('/api/v1/api-resources', token, {
     resource,
     name: 'Files',
     scopes: [{ name: 'files:read', description: 'Read your files', kind: 'read' }],
     client_ids: [clientId],
     ...more,
   })
-  if (created.status !== 201) throw new Error(JSON.stringify(created.body))
+  if (answer.status !== 201) throw new Error(JSON.stringify(answer.body))
   return resource
 }
 
@@ -94,7 +87,7 @@ test('a revoked token is invalid in the list, and others stay valid', async (t) 
 test('the end of a grant ends its tokens in the list', async (t) => {
   const client = await relyingParty(running, person, { grantTypes: GRANTS })
   const resource = await resourceOf(client.clientId, { token_status_list: true })
-  const { tokens } = await signedIn(running, client, person, {
+  const { tokens } = await client.signedIn(person, {
     scope: 'openid offline_access files:read',
     resource,
   })

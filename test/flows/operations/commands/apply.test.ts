@@ -5,20 +5,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'ava'
 import { documentOf, InvalidFile } from '../../../../runtime/cli/apply/document.js'
-import { apiOf, type Json, type Workspace } from '../../../support/api.js'
+import type { Json, Workspace } from '../../../support/api.js'
 import { trustOfPrograms } from '../../../support/service/trust.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
 const MAIN = new URL('../../../../runtime/main.js', import.meta.url).pathname
 const EXAMPLE = new URL('../../../../../docs/examples/apply/shop.toml', import.meta.url).pathname
-const running = await sharedService('enterprise')
-const api = apiOf(running)
+const { api, running } = await sharedApi('enterprise')
 const folder = mkdtempSync(join(tmpdir(), 'svc-apply-'))
-test.after.always(async () => {
-  rmSync(folder, { recursive: true, force: true })
-  await api.close()
-  await running.end()
-})
+test.after.always(() => rmSync(folder, { recursive: true, force: true }))
 
 type Ran = { readonly code: number | null; readonly out: string; readonly err: string }
 
@@ -117,16 +112,13 @@ test('drift is shown and corrected, and other members stay', async (t) => {
   t.is(secrets[0]!['name'], 'Drifting')
 
   const path = `/api/v1/applications/${String(secrets[0]!['id'])}`
-  const changed = await api.call('PUT', path, {
-    token: made.token,
-    json: {
-      name: 'Drifting',
-      redirect_uris: ['https://evil.example/'],
-      require_pkce: true,
-      logo_uri: 'https://a.example/logo.png',
-    },
+  const answer = await api.put(path, made.token, {
+    name: 'Drifting',
+    redirect_uris: ['https://evil.example/'],
+    require_pkce: true,
+    logo_uri: 'https://a.example/logo.png',
   })
-  t.is(changed.status, 200, JSON.stringify(changed.body))
+  t.is(answer.status, 200)
   const drift = await apply(made, file, '--plan')
   t.regex(
     drift.out,

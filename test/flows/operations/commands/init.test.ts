@@ -13,10 +13,7 @@ import { trustOfPrograms } from '../../../support/service/trust.js'
 const MAIN = new URL('../../../../runtime/main.js', import.meta.url).pathname
 const running = await sharedService('plain', { transport: 'plain_http' })
 const folder = mkdtempSync(join(tmpdir(), 'svc-init-'))
-test.after.always(async () => {
-  rmSync(folder, { recursive: true, force: true })
-  await running.end()
-})
+test.after.always(() => rmSync(folder, { recursive: true, force: true }))
 
 /** Runs a program beside the service, which shares this process. */
 async function ran(command: string, words: readonly string[]) {
@@ -47,7 +44,7 @@ test.serial(
       t.is((JSON.parse(out) as Json)['token_type'], 'Bearer')
     }
     t.is((await fetch(String(made['owner_invite_url']))).status, 200)
-    const browser = openBrowser(running, t)
+    const browser = openBrowser(running)
     const { pathname, search } = new URL(String(made['sign_in_url']))
     const { email, password } = made['test_user'] as Record<string, string>
     const signedIn = await browser.submit(await browser.get(pathname + search), {

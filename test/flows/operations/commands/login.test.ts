@@ -30,10 +30,7 @@ const { clientId } = await relyingParty(running, person, {
 })
 const home = mkdtempSync(join(tmpdir(), 'svc-login-'))
 const file = join(home, '.config', 'svc', 'logins.json')
-test.after.always(async () => {
-  rmSync(home, { recursive: true, force: true })
-  await running.end()
-})
+test.after.always(() => rmSync(home, { recursive: true, force: true }))
 
 function begun(...words: readonly string[]): ChildProcess {
   const { ca } = running
@@ -69,13 +66,11 @@ async function signIn(action: 'approve' | 'deny', ...words: readonly string[]) {
     child.on('close', () => reject(new Error(said)))
   })
   const browser = openBrowser(running)
-  try {
-    const login = await browser.follow(await browser.get(path))
-    const asked = await browser.follow(await browser.submit(login, person))
-    await browser.submit(asked, { action })
-  } finally {
-    await browser.close()
-  }
+
+  const login = await browser.follow(await browser.get(path))
+  const asked = await browser.follow(await browser.submit(login, person))
+  await browser.submit(asked, { action })
+
   return end
 }
 const stored = () =>

@@ -17,10 +17,7 @@ const { api, receiver } = resources
 const tenant = await populateTenant(api, 'Harbour', receiver)
 const browser = await ownerOf(api, tenant)
 const { token } = tenant.workspace
-test.after.always(async () => {
-  await browser.close()
-  await resources.close()
-})
+test.after.always(() => resources.close())
 
 const PAGE_BYTES_MAX = 120 * 1024
 /** A JSON Web Token. */
@@ -152,11 +149,7 @@ test('people: one is invited, changed, suspended, reactivated and removed', asyn
     t.is((await api.get(path, token)).body['status'], status)
   }
   // Every status that can be suspended has the button.
-  await sql(
-    api.at.db.database,
-    `update tenant_users set status = 'pre_provisioned' where id = $1`,
-    [idOf(item)],
-  )
+  await sql(api.at)`update tenant_users set status = 'pre_provisioned' where id = ${idOf(item)}`
   t.regex((await openConsole(browser, item)).html, /\/do\/suspend"/)
   t.is((await act(`${item}/do/suspend`)).status, 303)
   t.is((await api.get(path, token)).body['status'], 'suspended')

@@ -22,12 +22,7 @@ const running = await testService({
 })
 const api = apiOf(running)
 const owner = await consoleOwner(api)
-test.after.always(async () => {
-  await owner.browser.close()
-  await api.close()
-  await running.end()
-  await rm(folder, { recursive: true, force: true })
-})
+test.after.always(() => rm(folder, { recursive: true, force: true }))
 
 const UPLOAD = '/console/assets/logo/do/upload'
 const AS_SENT = { decode: (value: string) => value, encode: (value: string) => value }
@@ -140,17 +135,15 @@ test.serial('an owner sees where a person is signed in and ends one sign-in', as
   t.regex(page.html, /curl/)
   const id = String(rows[0]!['id'])
   const lesser = await ownToken(api, made, person, 'openid users:manage')
-  const refused = await api.call('DELETE', `${path}/${id}`, { token: lesser })
+  const refused = await api.delete(`${path}/${id}`, lesser)
   t.is(refused.status, 403, 'only an owner signs an owner out')
   const unknown = `${path}/${randomUUID()}`
-  t.is((await api.call('DELETE', unknown, { token })).status, 404)
-  t.is((await api.call('DELETE', `${path}/${id}`, { token })).status, 204)
+  t.is((await api.delete(unknown, token)).status, 404)
+  t.is((await api.delete(`${path}/${id}`, token)).status, 204)
   t.is((await api.list(path, token)).status, 401, 'the tokens of the sign-in have ended')
-  const events = await sql<{ data: object }>(
-    running.db.database,
-    `select data from audit_events where tenant_id = $1 and type = 'admin.user.session_revoked'`,
-    [made.tenantId],
-  )
+  const events = await sql<{ data: object }>(running)`
+    select data from audit_events where tenant_id = ${made.tenantId}
+    and type = 'admin.user.session_revoked'`
   t.deepEqual(
     events.map(({ data }) => data),
     [{ session_id: id }],

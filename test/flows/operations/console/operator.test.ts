@@ -7,22 +7,19 @@ import {
 import { inviteDeploymentOperator } from '../../../../actors/identity/organizations/first-operator.js'
 import { systemClock } from '../../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../../runtime/kernel/random.js'
-import { apiOf } from '../../../support/api.js'
 import { consoleOwner, openConsole } from '../../../support/identity/console.js'
 import { sql } from '../../../support/storage/sql.js'
 import { enrol } from '../../../support/identity/person.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { mailbox } from '../../../support/identity/addresses.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
-const running = await sharedService('plain')
-const api = apiOf(running)
+const { api, running } = await sharedApi('plain')
 const { database } = running.db
 const deps = { clock: systemClock, random: systemRandom(systemClock) }
-test.after.always(() => api.end())
 
 const controlPlane = async () =>
-  (await sql<{ id: string }>(database, 'select id from tenants where control_plane', []))[0]!.id
+  (await sql<{ id: string }>(database)`select id from tenants where control_plane`)[0]!.id
 const appoint = (appointment: PersonAppointment) =>
   database.system((tx) => appointPerson(tx, appointment, deps))
 
@@ -51,7 +48,6 @@ async function invited() {
 test('an invited operator suspends and reactivates a tenant', async (t) => {
   const { made } = await consoleOwner(api)
   const { browser, overview } = await invited()
-  t.teardown(() => browser.close())
   t.is(overview.status, 200, overview.html)
   t.regex(overview.html, /href="\/console\/all-tenants"/)
   const planes = await openConsole(browser, '/console/planes')
@@ -72,11 +68,8 @@ test('an invited operator suspends and reactivates a tenant', async (t) => {
     const path = `${item}/do/${name}`
     const done = await browser.submit(await openConsole(browser, path), {}, path)
     t.is(done.status, 303, done.html)
-    const [row] = await sql<{ status: string }>(
-      database,
-      'select status from tenants where id = $1',
-      [made.tenantId],
-    )
+    const [row] = await sql<{ status: string }>(database)`
+      select status from tenants where id = ${made.tenantId}`
     t.is(row!.status, status)
   }
   const found = await openConsole(
@@ -103,9 +96,9 @@ test('a person is appointed by a verified address, and dismissed at once', async
     'unknown_account',
   )
   t.is((await appoint({ email, to: 'appointed', scopes: ['deployment:manage'] })).tag, 'unverified')
-  await sql(database, 'update accounts set email_verified = true where email = $1', [email])
+  await sql(database)`update accounts set email_verified = true where email = ${email}`
   t.is((await appoint({ email, to: 'appointed', scopes: ['deployment:manage'] })).tag, 'appointed')
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const login = await browser.follow(
     await browser.get(`/console?tenant_id=${await controlPlane()}`),
   )
@@ -117,17 +110,14 @@ test('a person is appointed by a verified address, and dismissed at once', async
   t.regex(overview.html, /href="\/console\/all-organizations"/)
   t.notRegex(overview.html, /href="\/console\/signing-keys"/, 'only what was appointed')
   t.is((await appoint({ email, to: 'dismissed', scopes: ['deployment:manage'] })).tag, 'dismissed')
-  const after = await browser.get('/console/all-tenants')
-  t.is(after.status, 303)
+  await browser.get('/console/all-tenants').gives(303)
 })
 
 test('no other application and no other tenant gives the scopes of an operator', async (t) => {
-  const { browser, email } = await invited()
-  t.teardown(() => browser.close())
+  const { email } = await invited()
   t.truthy(email)
   const { person, made } = await consoleOwner(api)
   const page = await openConsole(person.browser, `/console?tenant_id=${made.tenantId}`)
   t.notRegex(page.html, /href="\/console\/all-tenants"/)
-  const direct = await person.browser.get('/console/all-tenants')
-  t.is(direct.status, 404)
+  await person.browser.get('/console/all-tenants').gives(404)
 })

@@ -4,13 +4,11 @@ import { fixtureOf, newFixture, present } from '../../../support/agents/delegati
 import { apiOf } from '../../../support/api.js'
 import { consoleOwner, openConsole } from '../../../support/identity/console.js'
 import type { TestBrowser } from '../../../support/pages/browser.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi, sharedService } from '../../../support/service.js'
 
-const running = await sharedService('enterprise')
-const api = apiOf(running)
+const { api } = await sharedApi('enterprise')
 const workspace = await api.workspace()
 const { tenantId, token } = workspace
-test.after.always(() => api.end())
 
 const userPath = (id: string) => `/api/v1/tenant-users/${id}`
 const rolesOf = async (id: string) => (await api.get(userPath(id), token)).body['roles']
@@ -23,8 +21,7 @@ async function idOf(email: string): Promise<string> {
 /** A person with these roles and a second factor, signed in to the console. */
 async function signedIn(human: ReturnType<typeof fixtureOf>, roles: readonly string[]) {
   const id = await idOf(human.email)
-  const changed = await api.call('PATCH', userPath(id), { token, json: { roles } })
-  if (changed.status !== 200) throw new Error(JSON.stringify(changed.body))
+  await api.patch(userPath(id), token, { roles }).gives(200)
   const { browser } = await present(api, human)
   await openConsole(browser, `/console?tenant_id=${tenantId}`)
   return browser
@@ -84,8 +81,6 @@ test('the navigation has no features that are off', async (t) => {
   const without = apiOf(plain)
   const { browser } = await consoleOwner(without)
   t.teardown(async () => {
-    await browser.close()
-    await without.close()
     await plain.end()
   })
   const { html } = await openConsole(browser, '/console')

@@ -1,16 +1,13 @@
 /** The console as an OpenID Connect client: sign-in, session, step-up, sign-out. */
 import test from 'ava'
-import { apiOf } from '../../../support/api.js'
 import { fixtureOf, newFixture, present } from '../../../support/agents/delegation.js'
 import { consoleOwner, openConsole } from '../../../support/identity/console.js'
 import { sql } from '../../../support/storage/sql.js'
 import { enrol, signIn } from '../../../support/identity/person.js'
 import { openBrowser } from '../../../support/pages/browser.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
-const running = await sharedService('plain')
-const api = apiOf(running)
-test.after.always(() => api.end())
+const { api, running } = await sharedApi('plain')
 
 const COOKIE = /svc_console=/
 const SECRET = 'the-secret-of-the-harbour'
@@ -18,7 +15,7 @@ const CREATE = '/console/applications/do/create'
 
 test('the console asks for the tenant, and remembers it', async (t) => {
   const { made, person } = await consoleOwner(api)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const asked = await browser.follow(await browser.get('/console'))
   t.is(asked.path, '/console/sign-in?return_to=%2Fconsole')
   const unknown = await browser.submit(asked, { workspace: 'no-such-workspace' })
@@ -33,37 +30,31 @@ test('the console asks for the tenant, and remembers it', async (t) => {
   t.is(code.path, '/console')
   t.is(code.status, 200)
   t.true(code.html.includes('Harbour Works'), 'the page names the tenant')
-  const again = await browser.get('/console')
-  t.is(again.status, 200)
+  await browser.get('/console').gives(200)
 })
 
 test('the tenant of an address is found by its verified domain only', async (t) => {
   const { made } = await consoleOwner(api)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const domain = `${made.tenantSlug}.example`
-  await sql(
-    running.db.database,
-    `insert into verified_domains (tenant_id, id, domain, proof, auto_join, created_at, verified_at)
-     values ($1, gen_random_uuid(), $2, 'proof', false, now(), now())`,
-    [made.tenantId, domain],
-  )
+  await sql(running)`
+    insert into verified_domains (tenant_id, id, domain, proof, auto_join, created_at,
+    verified_at)
+    values (${made.tenantId}, gen_random_uuid(), ${domain}, 'proof', false, now(), now())`
   const asked = await browser.get('/console/sign-in?switch=1')
-  const begun = await browser.submit(asked, { workspace: `anyone@${domain}` })
-  t.is(begun.status, 303)
+  const begun = await browser.submit(asked, { workspace: `anyone@${domain}` }).gives(303)
   t.true(begun.location?.includes(`tenant_id=${made.tenantId}`), String(begun.location))
 })
 
 test('the sign-in of another browser is refused', async (t) => {
   const { person, made } = await consoleOwner(api)
-  const other = openBrowser(running, t)
+  const other = openBrowser(running)
   const begun = await person.browser.get(`/console/sign-in?tenant_id=${made.tenantId}`)
   const answered = await person.browser.get(begun.location!)
   t.regex(String(answered.location), /^\/console\/callback\?code=/)
-  const stolen = await other.get(answered.location!)
-  t.is(stolen.status, 400)
+  const stolen = await other.get(answered.location!).gives(400)
   t.notRegex(stolen.setCookies.join(), COOKIE)
-  const mine = await person.browser.get(answered.location!)
-  t.is(mine.status, 303)
+  const mine = await person.browser.get(answered.location!).gives(303)
   t.regex(mine.setCookies.join(), COOKIE)
   t.regex(mine.setCookies.find((line) => COOKIE.test(line))!, /HttpOnly.*SameSite=Lax/i)
   const twice = await person.browser.get(answered.location!)
@@ -72,11 +63,9 @@ test('the sign-in of another browser is refused', async (t) => {
 
 test('the client is built in: no consent, not listed, no other redirect URI', async (t) => {
   const { person, made, token } = await consoleOwner(api)
-  const rows = await sql<{ id: string; metadata_url: string }>(
-    running.db.database,
-    'select id, metadata_url from applications where tenant_id = $1 and metadata_url is not null',
-    [made.tenantId],
-  )
+  const rows = await sql<{ id: string; metadata_url: string }>(running)`
+    select id, metadata_url from applications where tenant_id = ${made.tenantId}
+    and metadata_url is not null`
   t.deepEqual(
     rows.map(({ metadata_url }) => metadata_url),
     ['svc_console'],
@@ -101,41 +90,31 @@ test('the client is built in: no consent, not listed, no other redirect URI', as
   t.is((await ask({ redirect_uri: 'https://evil.example/' })).status, 400)
   const byId = await ask({ client_id: rows[0]!.id })
   t.is(byId.status, 400, 'its id is not its client_id')
-  const withoutPkce = await person.browser.get(
+  const answer = await person.browser.get(
     `/oauth/authorize?client_id=svc_console&tenant_id=${made.tenantId}&response_type=code&redirect_uri=${encodeURIComponent(`${running.issuer}/console/callback`)}`,
   )
-  t.is(withoutPkce.status, 400)
+  t.is(answer.status, 400)
 })
 
 test('tokens are sealed at rest, renewed in time, and revoked at sign-out', async (t) => {
   const { browser, made } = await consoleOwner(api)
   const read = () =>
-    sql<{ tokens_sealed: Buffer; access_until: Date }>(
-      running.db.database,
-      'select tokens_sealed, access_until from console_sessions where tenant_id = $1',
-      [made.tenantId],
-    )
+    sql<{ tokens_sealed: Buffer; access_until: Date }>(running)`
+      select tokens_sealed, access_until from console_sessions where tenant_id = ${made.tenantId}`
   const [before] = await read()
   t.notRegex(before!.tokens_sealed.toString('latin1'), /eyJ/)
-  await sql(
-    running.db.database,
-    `update console_sessions set access_until = now() where tenant_id = $1`,
-    [made.tenantId],
-  )
-  const page = await browser.get('/console/applications')
-  t.is(page.status, 200)
+  await sql(running)`
+    update console_sessions set access_until = now() where tenant_id = ${made.tenantId}`
+  const page = await browser.get('/console/applications').gives(200)
   const [after] = await read()
   t.notDeepEqual(after!.tokens_sealed, before!.tokens_sealed)
   t.true(after!.access_until > new Date())
-  const out = await browser.submit(page, {}, '/console/sign-out')
-  t.is(out.status, 303)
+  await browser.submit(page, {}, '/console/sign-out').gives(303)
   t.deepEqual(await read(), [])
-  const [family] = await sql<{ open: string }>(
-    running.db.database,
-    `select count(*) as open from refresh_families f join applications a on a.id = f.client_id
-     where a.tenant_id = $1 and a.metadata_url = 'svc_console' and f.revoked_at is null`,
-    [made.tenantId],
-  )
+  const [family] = await sql<{ open: string }>(running)`
+    select count(*) as open from refresh_families f join applications a on a.id = f.client_id
+    where a.tenant_id = ${made.tenantId} and a.metadata_url = 'svc_console'
+    and f.revoked_at is null`
   t.is(Number(family!.open), 0)
 })
 
@@ -145,19 +124,15 @@ test('the end of the sign-in session ends the session of the console', async (t)
   t.truthy(session)
   const account = await browser.get('/auth/account')
   await browser.submit(account, {}, '/auth/logout')
-  const page = await browser.get('/console/applications')
-  t.is(page.status, 303)
+  const page = await browser.get('/console/applications').gives(303)
   t.true(page.location?.startsWith('/console/sign-in?'), String(page.location))
   t.true(page.location?.includes(made.tenantId))
 })
 
 test('a suspended tenant has no console', async (t) => {
   const { browser, made } = await consoleOwner(api)
-  await sql(running.db.database, `update tenants set status = 'suspended' where id = $1`, [
-    made.tenantId,
-  ])
-  const page = await browser.get('/console')
-  t.is(page.status, 303)
+  await sql(running)`update tenants set status = 'suspended' where id = ${made.tenantId}`
+  const page = await browser.get('/console').gives(303)
   const led = await browser.follow(page)
   t.not(led.path, '/console')
   const form = await browser.post(CREATE, { name: 'Ferry' })
@@ -170,16 +145,14 @@ test('a form without the CSRF token of its browser changes nothing', async (t) =
   const { csrf_token: csrf = '', ...fields } = form.forms.find(
     ({ action }) => action === CREATE,
   )!.fields
-  const refused = await browser.post(CREATE, { ...fields, name: 'Forged' })
-  t.is(refused.status, 403)
-  const foreign = await browser.post(
+  await browser.post(CREATE, { ...fields, name: 'Forged' }).gives(403)
+  const answer = await browser.post(
     CREATE,
     { ...fields, csrf_token: csrf, name: 'Forged' },
     { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' },
   )
-  t.is(foreign.status, 403)
-  const listed = await api.get('/api/v1/tenant-users', token)
-  t.is(listed.status, 200)
+  t.is(answer.status, 403)
+  await api.get('/api/v1/tenant-users', token).gives(200)
   const page = await browser.get('/console/applications')
   t.notRegex(page.html, /Forged/)
 })
@@ -187,7 +160,6 @@ test('a form without the CSRF token of its browser changes nothing', async (t) =
 test('a member sees what members may see, and can do nothing else', async (t) => {
   const workspace = await api.workspace()
   const { browser } = await present(api, fixtureOf(workspace))
-  t.teardown(() => browser.close())
   const page = await openConsole(browser, `/console?tenant_id=${workspace.tenantId}`)
   for (const absent of ['applications', 'people', 'webhooks', 'audit', 'settings', 'accounts']) {
     t.notRegex(page.html, new RegExp(`href="/console/${absent}"`), absent)
@@ -195,8 +167,7 @@ test('a member sees what members may see, and can do nothing else', async (t) =>
     t.is(opened.status, 404, absent)
   }
   const { csrf_token: csrf = '' } = page.forms[0]!.fields
-  const sent = await browser.post(CREATE, { csrf_token: csrf, name: 'Ferry' })
-  t.is(sent.status, 404)
+  await browser.post(CREATE, { csrf_token: csrf, name: 'Ferry' }).gives(404)
   const listed = await api.list('/api/v1/applications', workspace.token)
   t.notRegex(JSON.stringify(listed.rows), /Ferry/)
 })
@@ -204,16 +175,14 @@ test('a member sees what members may see, and can do nothing else', async (t) =>
 test('an action that needs a second factor leads there and back, and is done once', async (t) => {
   const workspace = await api.workspace()
   const human = await newFixture(api, workspace)
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   const owner = (await api.list('/api/v1/tenant-users', workspace.token)).rows.find(
     ({ email }) => email === human.email,
   )!
-  await api.call('PATCH', `/api/v1/tenant-users/${String(owner['id'])}`, {
-    token: workspace.token,
-    json: { roles: ['owner'] },
+  await api.patch(`/api/v1/tenant-users/${String(owner['id'])}`, workspace.token, {
+    roles: ['owner'],
   })
-  const account = await browser.follow(await signIn(browser, human))
-  t.is(account.status, 200)
+  await browser.follow(await signIn(browser, human)).gives(200)
   await openConsole(browser, `/console?tenant_id=${workspace.tenantId}`)
   const create = '/console/vault-credentials/do/create'
   const kept = await browser.submit(
@@ -252,7 +221,7 @@ test('an action that needs a second factor leads there and back, and is done onc
   t.is(reloaded.location, item, 'a reload shows the object')
   t.is((await reveals()).length, before, 'and does nothing again')
   t.notRegex((await openConsole(browser, item)).html, new RegExp(SECRET))
-  const other = openBrowser(running, t)
+  const other = openBrowser(running)
   t.is((await other.get(done.path)).status, 400, 'another browser has no sign-in to complete')
   const now = await browser.submit(await openConsole(browser, path), {}, path)
   t.is(now.status, 200, 'the second factor is still fresh')

@@ -14,8 +14,6 @@ symlinkSync(join(root, 'node_modules/express'), join(client.folder, 'node_module
 const house = await egressHouse()
 const { api, running, upstream } = house
 test.after.always(async () => {
-  await api.close()
-  await house.end()
   client.remove()
 })
 

@@ -34,7 +34,7 @@ async function started(t: ExecutionContext, environment: Readonly<Record<string,
 
 /** Simulates the activation by its owner. */
 const activate = ({ db }: TestService, tenantId: string) =>
-  sql(db.database, `update tenants set environment = 'production' where id = $1`, [tenantId])
+  sql(db.database)`update tenants set environment = 'production' where id = ${tenantId}`
 
 /** Units that a group holds. */
 const inUse = ({ baseUrl }: TestService, resource: string, group: string) =>
@@ -132,7 +132,7 @@ test.serial('tenants sign in while sandboxes hold their half of the password has
       await browser.close()
     }),
   )
-  const browser = openBrowser(running, t)
+  const browser = openBrowser(running)
   let most = 0
   const look = async () => {
     most = Math.max(most, await inUse(running, 'passwords', 'sandboxes'))
@@ -258,7 +258,7 @@ test.serial('names are looked up while sandboxes hold their half of the look-ups
         credential_id: honest.credentialId,
         url: `${upstream.origin}/echo`,
       })
-      t.is(answer.status, 200, JSON.stringify(answer.body))
+      t.is(answer.status, 200)
       await look()
     }
   } finally {

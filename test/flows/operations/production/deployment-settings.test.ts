@@ -8,7 +8,7 @@ import { loadSettings } from '../../../../runtime/configuration/load-settings.js
 import { serviceCalls } from '../../../../runtime/svc-run/service-calls.js'
 import { notThrough } from '../../../support/fleet/through.js'
 import { bootstrapped } from '../../../support/identity/person.js'
-import { relyingParty, signedIn } from '../../../support/oauth/relying-party.js'
+import { relyingParty } from '../../../support/oauth/relying-party.js'
 import { egressHouse, settingOf } from '../../../support/vault/egress.js'
 
 const DASHBOARD = 'https://dashboard.example.com'
@@ -47,7 +47,6 @@ const house = await egressHouse({
 })
 const { running } = house
 test.after.always(async () => {
-  await house.end()
   front.close()
 })
 
@@ -121,11 +120,10 @@ test('a dead refresh token is refused from memory once the process has seen it',
   }
   const workspace = await bootstrapped(running)
   const party = await relyingParty(running, workspace)
-  const { tokens, browser } = await signedIn(running, party, workspace, {
+  const { tokens } = await party.signedIn(workspace, {
     scope: 'openid offline_access',
     prompt: 'consent',
   })
-  await browser.close()
   const basic = Buffer.from(`${party.clientId}:${party.secret}`).toString('base64')
   const post = async (path: string, fields: Record<string, string>) => {
     const answer = await fetch(running.baseUrl + path, {

@@ -100,7 +100,7 @@ const config = await oidc.discovery(
   oidc.ClientSecretBasic(String(workspace['client_secret'])),
 )
 const begun = await journey(
-  { config, clientId, secret: '', audience: '' },
+  { config },
   { redirect_uri: REDIRECT_URI, tenant_id: String(workspace['tenant_id']) },
 )
 const browser = openBrowser({ baseUrl: base, ca })
