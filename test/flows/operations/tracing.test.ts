@@ -101,7 +101,7 @@ test.serial(
     const verify = mine().find(({ name }) => name === 'tokens.authenticate')
     t.is(verify?.parentSpanId, root.spanId)
     // The asking side and the serving side of the thread.
-    const proxies = mine().filter(({ name }) => name === 'egress.proxy')
+    const proxies = mine().filter(({ name }) => name === 'egress.proxyRequest')
     t.deepEqual(proxies.map(({ resource }) => resource['thread.name']).toSorted(), [
       'egress',
       'main',
