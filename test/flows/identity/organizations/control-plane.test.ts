@@ -18,12 +18,14 @@ for (const transport of TRANSPORTS) {
       if (other !== running) await other.end()
     })
     const { operator, agentId, controlPlane } = await api.workspace()
-    const created = await api.post(PATH, operator, { name: 'Zwei GmbH', slug: 'zwei' }).gives(201)
+    // Over TLS the two transports are one service.
+    const slug = `zwei-${transport.replaceAll('_', '-')}`
+    const created = await api.post(PATH, operator, { name: 'Zwei GmbH', slug }).gives(201)
     const { id, created_at } = created.body
     t.deepEqual(created.body, {
       id,
       name: 'Zwei GmbH',
-      slug: 'zwei',
+      slug,
       status: 'active',
       role: 'owner',
       created_at,
@@ -31,7 +33,7 @@ for (const transport of TRANSPORTS) {
     })
 
     const tenant = await api.post(tenantsOf(id), operator, {
-      name: 'Zwei production',
+      name: `Zwei ${transport} production`,
       environment: 'production',
       support_contact: 'help@zwei.example',
     })
@@ -39,8 +41,8 @@ for (const transport of TRANSPORTS) {
     t.deepEqual(tenant.body, {
       id: tenant.body['id'],
       organization_id: id,
-      name: 'Zwei production',
-      slug: 'zwei-production',
+      name: `Zwei ${transport} production`,
+      slug: `${slug}-production`,
       environment: 'production',
       status: 'active',
       support_contact: 'help@zwei.example',
@@ -78,7 +80,7 @@ for (const transport of TRANSPORTS) {
       scope: TENANT_SCOPES.join(' '),
       organization_id: id,
       tenant_id: tenant.body['id'],
-      tenant_slug: 'zwei-production',
+      tenant_slug: `${slug}-production`,
     })
     const token = String(switched.body['access_token'])
     t.like(claimsOf(token), { sub: agentId, tenant_id: tenant.body['id'], subject_type: 'agent' })
