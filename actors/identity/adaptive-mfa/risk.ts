@@ -2,7 +2,6 @@
  * Judges the risk of a sign-in, and confirms a risky one with a code by mail (docs/reference/identity.md, "Adaptive
  * second factor").
  */
-import { createHash } from 'node:crypto'
 import ipaddr from 'ipaddr.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -15,12 +14,13 @@ import type { SignInFlowFound } from '../../../storage/identity/sign-in-flows.js
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
-import { sha256 } from '../sessions/flows.js'
+import { codeSha256, sha256 } from '../sessions/flows.js'
 import type { MailQuota } from '../sign-in/mail-quota.js'
 import type { Visitor } from '../sign-in/protocol.js'
 import { type AdaptiveMfaSettings, KNOWN_DAYS } from './settings.js'
 
 const PURPOSE = 'risk'
+const CODE = 'svc-risk-code-v1'
 const DAY_MS = 86_400_000
 const IPV4_BITS = 24
 const IPV6_BITS = 48
@@ -137,7 +137,7 @@ export function adaptiveMfa(needs: AdaptiveMfaNeeds, mailQuota: MailQuota): Adap
             purpose: PURPOSE,
             accountId,
             target: email.toLowerCase(),
-            codeSha256: codeSha256(token, code),
+            codeSha256: codeSha256(CODE, token, code),
             placeSha256: sha256(token),
             attempts: settings.code_max_attempts,
             createdAt: now,
@@ -153,7 +153,7 @@ export function adaptiveMfa(needs: AdaptiveMfaNeeds, mailQuota: MailQuota): Adap
     async spend(tx, accountId, token, typed, now) {
       const code = readUserCode(typed)
       if (code === null) return false
-      const spent = await spendCode(tx, PURPOSE, sha256(token), codeSha256(token, code), now)
+      const spent = await spendCode(tx, PURPOSE, sha256(token), codeSha256(CODE, token, code), now)
       return spent?.accountId === accountId
     },
   }
@@ -178,9 +178,4 @@ export function networkOf(address: string): string {
   const bits = parsed.kind() === 'ipv4' ? IPV4_BITS : IPV6_BITS
   const bytes = parsed.toByteArray().map((byte, at) => (at * 8 < bits ? byte : 0))
   return `${ipaddr.fromByteArray(bytes).toString()}/${bits}`
-}
-
-/** @param secret the session token, which is not stored. */
-function codeSha256(secret: string, code: string): Uint8Array {
-  return createHash('sha256').update(`svc-risk-code-v1\n${secret}\n${code}`).digest()
 }

@@ -1,5 +1,4 @@
 /** Keeps the sessions of the console. Their tokens are sealed under the data key of the tenant. */
-import { createHash } from 'node:crypto'
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -16,6 +15,7 @@ import {
 } from '../../../storage/identity/console/sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import { sha256 } from '../sessions/flows.js'
 import {
   type ConsoleAction,
   consoleSessions,
@@ -131,7 +131,3 @@ export const consoleSessionsActor = defineActor<ConsoleSessionsProtocol, Console
     }
   },
 })
-
-function sha256(token: string): Uint8Array {
-  return createHash('sha256').update(token, 'utf8').digest()
-}

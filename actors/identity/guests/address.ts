@@ -1,5 +1,4 @@
 /** A guest proves an email address, and the account becomes an ordinary one. */
-import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { lockAccountInSession } from '../../../storage/identity/accounts.js'
 import {
@@ -12,13 +11,14 @@ import { isEmail } from '../../domain/email.js'
 import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import type { OwnAccount } from '../accounts/protocol.js'
-import { sha256 } from '../sessions/flows.js'
+import { codeSha256, sha256 } from '../sessions/flows.js'
 import { orBusy } from '../sign-in/lockout.js'
 import { tenantOfSession } from '../sign-in/own-account.js'
 import type { GuestHandler, GuestsTools } from './needs.js'
 import type { AddressShown } from './protocol.js'
 
 const PURPOSE = 'address_proof'
+const CODE = 'svc-address-code-v1'
 const NOT_GUEST = { tag: 'not_guest' } as const
 
 /** A session of a guest has no address. */
@@ -70,7 +70,7 @@ async function sendCode(
     purpose: PURPOSE,
     accountId,
     target: email,
-    codeSha256: codeSha256(token, code),
+    codeSha256: codeSha256(CODE, token, code),
     placeSha256: sha256(token),
     attempts: anonymous.code_max_attempts,
     createdAt: now,
@@ -135,7 +135,7 @@ function take(
   const { tenantId, accountId, sub } = session
   return tools.database.system(async (tx) => {
     if (!(await lockAccountInSession(tx, session))) return 'wrong'
-    const spent = await spendCode(tx, PURPOSE, sha256(token), codeSha256(token, code), now)
+    const spent = await spendCode(tx, PURPOSE, sha256(token), codeSha256(CODE, token, code), now)
     if (spent === null || spent.accountId !== accountId) return 'wrong'
     const claimed = await claimAddress(tx, accountId, spent.target, now)
     if (claimed === 'taken') return 'taken'
@@ -144,9 +144,4 @@ function take(
     await proveMailbox(tx, tools, { ...proof, address }, context, now)
     return 'proved'
   }, context)
-}
-
-/** @param secret the session token, which is not stored. */
-function codeSha256(secret: string, code: string): Uint8Array {
-  return createHash('sha256').update(`svc-address-code-v1\n${secret}\n${code}`).digest()
 }

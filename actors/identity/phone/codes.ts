@@ -1,5 +1,4 @@
 /** Codes by text message: six digits, of which the database has only hashes. */
-import { createHash } from 'node:crypto'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { filledIn, localeFor } from '../../domain/i18n/languages.js'
 import type { I18nSettings } from '../../domain/i18n/settings.js'
@@ -7,6 +6,7 @@ import { typedProfileValue } from '../../domain/people/profile-claims.js'
 import { withoutLinks } from '../../domain/shown-names.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 import { MAIL_TEXTS } from '../../platform/mail/render.js'
+import { codeSha256 } from '../sessions/flows.js'
 
 /** The longest multiple of 1,000,000 in 32 bits: larger values would make some codes more likely. */
 const FAIR_MAX = 4_294_000_000
@@ -27,10 +27,9 @@ export function readCode(typed: string): string | null {
   return CODE.test(code) ? code : null
 }
 
-/** @param secret token of the flow or session that the code belongs to. It is not stored. */
-export function codeSha256(secret: string, code: string): Uint8Array {
-  return createHash('sha256').update(`svc-text-code-v1\n${secret}\n${code}`).digest()
-}
+/** @param secret token of the flow or session that the code belongs to. */
+export const textCodeSha256 = (secret: string, code: string): Uint8Array =>
+  codeSha256('svc-text-code-v1', secret, code)
 
 /** The number as typed, in E.164 format. */
 export function readNumber(

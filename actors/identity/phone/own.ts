@@ -7,7 +7,7 @@ import type { OwnAccount } from '../accounts/protocol.js'
 import { sha256 } from '../sessions/flows.js'
 import { orBusy } from '../sign-in/lockout.js'
 import { auditOwn, signInFirst, tenantOfSession } from '../sign-in/own-account.js'
-import { codeSha256, readCode, readNumber } from './codes.js'
+import { textCodeSha256, readCode, readNumber } from './codes.js'
 import type { PhoneHandler, PhoneTools } from './needs.js'
 import { sendCode } from './send.js'
 
@@ -99,7 +99,7 @@ function take(
   const { accountId } = session
   return tools.database.system(async (tx) => {
     if (!(await lockAccountInSession(tx, session))) return false
-    const spent = await spendCode(tx, PURPOSE, sha256(token), codeSha256(token, code), now)
+    const spent = await spendCode(tx, PURPOSE, sha256(token), textCodeSha256(token, code), now)
     if (spent === null || spent.accountId !== accountId) return false
     const loser = await insertPhone(tx, accountId, spent.target, now)
     const data = { moved: String(loser !== null) }

@@ -5,7 +5,7 @@ import { findTenantWithSettings } from '../../../storage/identity/tenants.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { sha256 } from '../sessions/flows.js'
 import { addressAt, tenantHostOf } from '../sign-in/tenant-host.js'
-import { codeSha256, codeText, newCode } from './codes.js'
+import { textCodeSha256, codeText, newCode } from './codes.js'
 import type { PhoneTools } from './needs.js'
 
 export type CodeOrder = {
@@ -38,7 +38,7 @@ export async function sendCode(
       purpose,
       accountId,
       target: number,
-      codeSha256: codeSha256(secret, code),
+      codeSha256: textCodeSha256(secret, code),
       placeSha256: sha256(secret),
       attempts: sms.max_attempts,
       createdAt: now,

@@ -6,7 +6,7 @@ import { sha256 } from '../sessions/flows.js'
 import { flowPage, needsFirstFactor, onward, progressIn } from '../sign-in/flow.js'
 import { orBusy } from '../sign-in/lockout.js'
 import { attemptFirstFactor, openSessionInFlow } from '../sign-in/login-challenges.js'
-import { codeSha256, readCode, readNumber } from './codes.js'
+import { textCodeSha256, readCode, readNumber } from './codes.js'
 import type { PhoneHandler, PhoneTools } from './needs.js'
 import { sendCode } from './send.js'
 
@@ -109,7 +109,7 @@ function spend(
 ) {
   const now = clock.now()
   return database.system(async (tx) => {
-    const spent = await spendCode(tx, PURPOSE, sha256(token), codeSha256(token, code), now)
+    const spent = await spendCode(tx, PURPOSE, sha256(token), textCodeSha256(token, code), now)
     if (spent === null) return null
     const found = await findSignInByPhone(tx, tenantId, spent.target)
     if (found?.accountId !== spent.accountId) return null

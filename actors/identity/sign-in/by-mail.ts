@@ -3,7 +3,6 @@
  * in one message. An unknown address causes the same work and the same response: the rows are written, the message is
  * not sent.
  */
-import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
   findTicket,
@@ -13,7 +12,7 @@ import {
 } from '../../../storage/operations/mail-tickets.js'
 import { findSignIn, type SignInRow } from '../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { isSameHash, sha256 } from '../sessions/flows.js'
+import { codeSha256, isSameHash, sha256 } from '../sessions/flows.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import { isEmail } from '../../domain/email.js'
 import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'
@@ -36,6 +35,7 @@ import { addressAt, tenantHostOf } from './tenant-host.js'
 import type { MailShown, RequestMail, Visitor } from './protocol.js'
 
 const LINK_TOKEN_BYTES = 32
+const CODE = 'svc-mail-code-v1'
 /** RFC 8176 has no value for mail, so use the one for one-time passwords. */
 const AMR = ['otp']
 const ABSENT = { tag: 'absent' } as const
@@ -102,7 +102,7 @@ async function sendMail(
     accountId: found?.accountId ?? null,
     email,
     linkSha256: linkToken === null ? null : sha256(linkToken),
-    codeSha256: code === null ? null : codeSha256(token, code),
+    codeSha256: code === null ? null : codeSha256(CODE, token, code),
     flowSha256: sha256(token),
     browserSha256: sha256(browserId),
     attempts: emailOtp.max_attempts,
@@ -223,15 +223,10 @@ async function spend(
   code: string,
   now: Date,
 ): Promise<SignInRow | undefined> {
-  const spent = await tryCode(tx, sha256(flow), codeSha256(flow, code), now)
+  const spent = await tryCode(tx, sha256(flow), codeSha256(CODE, flow, code), now)
   if (spent === undefined || spent === 'wrong') return undefined
   const found = await findSignIn(tx, tenantId, spent.email)
   return found?.accountId === spent.accountId ? found : undefined
-}
-
-/** Bound to the secret of the flow, so that the database rows alone do not allow guessing codes. */
-function codeSha256(flow: string, code: string): Uint8Array {
-  return createHash('sha256').update(`svc-mail-code-v1\n${flow}\n${code}`).digest()
 }
 
 const isOfFlow = ({ flowSha256 }: TicketFound, flow: string) => isSameHash(flowSha256, sha256(flow))

@@ -1,8 +1,8 @@
 /** Recovery codes: ten per account, each valid for one sign-in, shown once, stored as hashes. */
-import { createHash } from 'node:crypto'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { replaceRecoveryCodes } from '../../../storage/identity/second-factors.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
+import { codeSha256 } from '../sessions/flows.js'
 import { base32 } from './totp.js'
 
 const CODES = 10
@@ -33,5 +33,5 @@ export async function renewRecoveryCodes(
 export function recoveryCodeSha256(accountId: string, typed: string): Uint8Array | null {
   const code = typed.toUpperCase().replaceAll(/[\s-]/g, '')
   if (!/^[A-Z2-7]{16}$/.test(code)) return null
-  return createHash('sha256').update(`svc-recovery-code-v1\n${accountId}\n${code}`).digest()
+  return codeSha256('svc-recovery-code-v1', accountId, code)
 }
