@@ -7,6 +7,16 @@ import { mailbox } from '../../../support/identity/addresses.js'
 import { codeIn, sharedMail } from '../../../support/operations/letters.js'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
 import { sharedService } from '../../../support/service.js'
+import { until } from '../../../support/service/watch.js'
+import { removeOldGuests } from '../../../../storage/identity/ways/guests.js'
+import {
+  credentialsOf,
+  issuing,
+  offeredToken,
+  requestCredential,
+  shownRevoked,
+  statusOf,
+} from '../../../support/oauth/wallet.js'
 import { authorized, callbackOf, relyingParty } from '../../../support/oauth/relying-party.js'
 
 async function stage(t: ExecutionContext, profile: 'people' | 'factors' = 'people') {
@@ -78,6 +88,39 @@ test.serial('a guest is admitted where the tenant allows it, without address cla
     select type from all_events where data -> 'actor' ->> 'id' = ${claims.sub}
     order by occurred_at, type`
   t.true(events.some(({ type }) => type === 'tenant_user.activated'))
+})
+
+test.serial('an old guest is deleted, with tokens and credentials', async (t) => {
+  const at = await stage(t)
+  await at.allow()
+  const { api, db } = at
+  const tenant = await issuing(api, at.workspace)
+  const browser = at.browser()
+  await browser.submit(await at.login(browser), {}, '/auth/login/guest')
+  const party = await relyingParty(at.running, tenant)
+  const begun = await party.journey()
+  const callback = callbackOf(await authorized(browser, { email: '', password: '' }, begun.url))
+  const tokens = await oidc.authorizationCodeGrant(party.config, callback, begun.checks)
+  const isAdmitted = async () => (await api.get('/userinfo', tokens.access_token)).status === 200
+  const [guest] = await sql<{ id: string; account: string }>(db)`
+    select id, account_id as account from tenant_users
+    where tenant_id = ${tenant.tenantId} and sub = ${tokens.claims()!.sub}`
+  const offered = await offeredToken(api, tenant, { user_id: guest!.id })
+  const [credential = ''] = credentialsOf(await requestCredential(api, tenant, offered))
+  t.is(await statusOf(api, credential), 0)
+  t.true(await isAdmitted())
+  // Older than the guests of other files, which use the database too.
+  await sql(db)`update accounts set guest_since = '2001-01-01' where id = ${guest!.account}`
+  await sql(db)`update browser_sessions set last_seen_at = '2001-01-01'
+    where account_id = ${guest!.account}`
+  const before = new Date('2002-01-01')
+  const removed = await db.system((tx) => removeOldGuests(tx, before, 10, new Date()))
+  t.deepEqual(
+    removed.map(({ tenantUserId }) => tenantUserId),
+    [guest!.id],
+  )
+  await shownRevoked(api, credential)
+  await until('the token is refused', async () => !(await isAdmitted()))
 })
 
 test.serial('a sign-in that needs more than a guest does not offer one', async (t) => {
