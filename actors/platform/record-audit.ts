@@ -1,4 +1,4 @@
-/** Writes the audit event of what a caller did in their tenant. */
+/** Writes the audit event of what a caller did. */
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import { appendAudit } from '../../storage/operations/audit.js'
@@ -11,9 +11,12 @@ export function recordAudit(
   tx: Transaction,
   caller: Caller,
   { requestId }: { readonly requestId: string | undefined },
-  action: Pick<AuditedAction, 'type' | 'resource' | 'data'>,
+  action: Pick<AuditedAction, 'type' | 'resource' | 'outcome' | 'data'> & {
+    /** Default: the tenant of the caller. */
+    readonly tenantId?: string
+  },
 ): void {
   const { tenantId } = caller.principal
-  const event = { ...action, id: random.uuid(), tenantId, occurredAt: clock.now(), requestId }
-  appendAudit(tx, [audited(caller, event)])
+  const event = { id: random.uuid(), tenantId, occurredAt: clock.now(), requestId }
+  appendAudit(tx, [audited(caller, { ...event, ...action })])
 }

@@ -11,7 +11,7 @@ import {
   appendOrganizationEvent,
   NOTIFIED_TENANTS_MAX,
 } from '../../platform/organization-events.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import type { Handling } from './needs.js'
 import { boundsOf, monthOf, USAGE_TYPES, usageFigures } from './usage.js'
 
@@ -51,7 +51,7 @@ export const assignOrganizationBilling: Handling<'assignOrganizationBilling'> = 
     }
     await setBilling(tx, billing, now)
     const fields = { plan: billing.planName, suspended }
-    recordAction(needs, tx, caller, context, {
+    recordAudit(needs, tx, caller, context, {
       type: 'admin.organization.billing_changed',
       resource: { type: 'organization', id: organizationId },
       data: { ...fields, plan_before: before.planName },

@@ -13,7 +13,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import { listed } from '../../platform/paging.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import type { BillingNeeds, Handling } from './needs.js'
 
 const UNKNOWN_PLAN = { tag: 'unknown_plan' } as const
@@ -95,7 +95,7 @@ function record(
   plan: Pick<PlanRow, 'id' | 'name' | 'features' | 'maxMembers' | 'maxTenants'>,
   context: MessageContext,
 ): void {
-  recordAction(needs, tx, caller, context, {
+  recordAudit(needs, tx, caller, context, {
     type: `admin.billing_plan.${verb}`,
     resource: { type: 'billing_plan', id: plan.id },
     data: {

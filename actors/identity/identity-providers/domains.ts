@@ -21,7 +21,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import { listed } from '../../platform/paging.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { readDomain } from '../federated-login/rules.js'
 import type { Handling, IdentityProvidersTools } from './needs.js'
 import type { CreateDomain, DomainRecord, Invalid } from './protocol.js'
@@ -180,7 +180,7 @@ function record(
   context: MessageContext,
 ): void {
   const resource = { type: 'verified_domain', id }
-  recordAction(needs, tx, caller, context, {
+  recordAudit(needs, tx, caller, context, {
     type: `org.domain.${did}`,
     resource,
     data: { domain },

@@ -21,7 +21,7 @@ import { removeTenantUser } from '../../../storage/identity/tenant-users.js'
 import { activateTenant as activateRow, lockTenant } from '../../../storage/identity/tenants.js'
 import type { Caller } from '../../domain/audit.js'
 import type { NewEvent } from '../../domain/events.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { endUser, userEvent } from '../users/ending.js'
 import { tenantRecord } from './creation.js'
 import type { Handling, OrganizationsTools } from './needs.js'
@@ -72,7 +72,7 @@ async function activate(
   appendEvents(tx, events)
   const retiredFixtureUsers = fixtures.map(({ id }) => id)
   const applications = rotated.map(({ applicationId }) => applicationId)
-  recordAction(needs, tx, caller, context, {
+  recordAudit(needs, tx, caller, context, {
     type: 'tenant.activated',
     resource: { type: 'tenant', id: tenantId },
     data: { retired_fixture_users: retiredFixtureUsers, rotated_applications: applications },

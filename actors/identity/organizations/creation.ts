@@ -17,7 +17,7 @@ import { insertTenant, type TenantRow } from '../../../storage/identity/tenants.
 import { eventData } from '../../domain/events.js'
 import { slugCandidates } from '../../domain/tenants/slugs.js'
 import { isOperatorOfDeployment, memberOf, membershipOf, offFault, tokenFault } from './access.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { appendOrganizationEvent, beginFeed, doerOf } from '../../platform/organization-events.js'
 import type { Handling, OrganizationsTools } from './needs.js'
 import { mayCreateTenant, slugFault } from './rules.js'
@@ -161,7 +161,7 @@ async function openTenant(
   const subject = member?.memberType === 'account' ? random.token(SUBJECT_BYTES) : undefined
   const principal = { ...caller.principal, ...(subject === undefined ? {} : { subject }) }
   const as = { ...caller, principal }
-  recordAction({ clock, random }, tx, as, context, {
+  recordAudit({ clock, random }, tx, as, context, {
     tenantId: tenant.id,
     type: 'org.tenant.created',
     resource: { type: 'tenant', id: tenant.id },

@@ -4,7 +4,7 @@ import {
   updateOrganizationPolicy as updatePolicyRow,
 } from '../../../storage/identity/organization/policies.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { ADMINS, inOrganization, isOperatorOfDeployment, OWNERS } from './access.js'
 import type { Handling, OrganizationsTools } from './needs.js'
 import type { LimitTooHigh, OrganizationPolicy, PolicyChange } from './protocol.js'
@@ -32,7 +32,7 @@ export const updateOrganizationPolicy: Handling<'updateOrganizationPolicy'> = (
     const before = await policyOf(needs, tx, id)
     await updatePolicyRow(tx, id, change, needs.clock.now())
     const policy = await policyOf(needs, tx, id)
-    recordAction(needs, tx, caller, context, {
+    recordAudit(needs, tx, caller, context, {
       type: 'org.policy.changed',
       resource: { type: 'organization', id },
       data: { before: wire(before), after: wire(policy) },

@@ -17,7 +17,7 @@ import { isUuid } from '../../domain/ids.js'
 import type { ListCursor } from '../../domain/paging.js'
 import { changedName, type NameRefused, refusedName } from '../../domain/shown-names.js'
 import { listed } from '../../platform/paging.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { ADMINS, inOrganization, memberOf, membershipOf, tokenFault } from './access.js'
 import { tenantRecord } from './creation.js'
 import type { Handling, OrganizationsTools } from './needs.js'
@@ -76,7 +76,7 @@ export const updateOrganization: Handling<'updateOrganization'> = (needs, messag
     const now = needs.clock.now()
     await updateOrganizationRow(tx, before.id, change, now)
     const organization = { ...before, ...stated(change), updatedAt: now }
-    recordAction(needs, tx, message.caller, context, {
+    recordAudit(needs, tx, message.caller, context, {
       type: 'org.updated',
       resource: { type: 'organization', id: before.id },
       data: { before: wire(before), after: wire(organization) },
@@ -94,7 +94,7 @@ export const updateTenant: Handling<'updateTenant'> = async (needs, message, con
     const now = needs.clock.now()
     await updateTenantRow(tx, before.id, change, now)
     const tenant = { ...before, ...stated(change), updatedAt: now }
-    recordAction(needs, tx, message.caller, context, {
+    recordAudit(needs, tx, message.caller, context, {
       type: 'org.tenant.updated',
       resource: { type: 'tenant', id: before.id },
       data: { before: wire(before), after: wire(tenant) },

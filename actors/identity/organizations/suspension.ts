@@ -23,7 +23,7 @@ import {
   DEPLOYMENT,
   NOTIFIED_TENANTS_MAX,
 } from '../../platform/organization-events.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { tenantRecord } from './creation.js'
 import type { Handling, OrganizationsTools } from './needs.js'
 import type { ById, OrganizationsProtocol } from './protocol.js'
@@ -68,7 +68,7 @@ async function setOrganization(
     if (switched.changed) {
       const resource = { type: 'organization', id }
       const type = `admin.organization.${DONE[to]}` as const
-      recordAction(needs, tx, caller, context, { type, resource })
+      recordAudit(needs, tx, caller, context, { type, resource })
       await appendOrganizationEvent(tx, random, {
         type: `org.${DONE[to]}`,
         organizationId: id,
@@ -100,7 +100,7 @@ async function setTenant(
     if (switched.changed) {
       const resource = { type: 'tenant', id }
       const recorded = `admin.tenant.${DONE[to]}` as const
-      recordAction(needs, tx, caller, context, { type: recorded, resource })
+      recordAudit(needs, tx, caller, context, { type: recorded, resource })
       const type = `org.tenant.${DONE[to]}` as const
       const data = eventData({ actor: DEPLOYMENT, resource, requestId: context.requestId }, {})
       appendEvents(tx, [{ id: random.uuid(), tenantId: id, type, occurredAt: now, data }])
@@ -127,7 +127,7 @@ async function setAccount(
     if (switched.changed) {
       const resource = { type: 'account', id }
       const type = `admin.account.${DONE[to]}` as const
-      recordAction(needs, tx, caller, context, { type, resource })
+      recordAudit(needs, tx, caller, context, { type, resource })
       const events = users.map((user) => userEvent(needs.random, user, to, now, context))
       appendEvents(tx, events)
     }

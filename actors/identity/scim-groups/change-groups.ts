@@ -15,7 +15,7 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { invalid, refusing, ScimFault } from '../scim/faults.js'
 import type { AskedAttributes, Conditional } from '../scim/protocol.js'
 import { endUser } from '../users/ending.js'
@@ -154,7 +154,7 @@ function record(
   { added, removed }: Moved,
   context: MessageContext,
 ): void {
-  recordAction(needs, tx, caller, context, {
+  recordAudit(needs, tx, caller, context, {
     type: `admin.scim_group.${verb}`,
     resource: { type: 'scim_group', id },
     data: {

@@ -14,7 +14,7 @@ import { isUuid } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
 import { HUMAN_SCOPES } from '../../domain/scopes.js'
 import { listed } from '../../platform/paging.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { rolesBeyond } from '../users/rules.js'
 import type { Handling } from './needs.js'
 import type { ScimTokenRecord } from './protocol.js'
@@ -63,7 +63,7 @@ export const createScimToken: Handling<'createScimToken'> = async (needs, messag
       return { tag: 'unknown_organization' } as const
     await insertScimToken(tx, { ...row, tokenSha256: sha256(token) })
     const expires = expiresAt?.toISOString() ?? null
-    recordAction(needs, tx, caller, context, {
+    recordAudit(needs, tx, caller, context, {
       type: 'admin.scim_token.created',
       resource: { type: 'scim_token', id },
       data: { roles, expires_at: expires, organization_id: organizationId },
@@ -107,7 +107,7 @@ export const deleteScimToken: Handling<'deleteScimToken'> = async (
   const isDeleted = await needs.database.tenant(tenantId, async (tx) => {
     if (!isUuid(tokenId) || !(await deleteRow(tx, tenantId, tokenId))) return false
     const resource = { type: 'scim_token', id: tokenId }
-    recordAction(needs, tx, caller, context, { type: 'admin.scim_token.deleted', resource })
+    recordAudit(needs, tx, caller, context, { type: 'admin.scim_token.deleted', resource })
     return true
   })
   needs.knownTokens.invalidate([tokenId])

@@ -21,7 +21,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
 import type { EventType, NewEvent } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { endUser, userEvent } from '../users/ending.js'
 import { isFixtureLimit } from '../users/fixtures.js'
 import type { PreparedInvitation } from '../users/invitations.js'
@@ -237,7 +237,7 @@ export async function storeUser(change: Change, row: ScimUserRow, after: Resourc
   events.push(...(await setActive(change, row, person.active)))
   if (changed.length > 0) {
     const roles = { roles: person.roles, roles_before: row.roles }
-    recordAction(needs, tx, caller, context, {
+    recordAudit(needs, tx, caller, context, {
       type: 'admin.user.updated',
       resource: { type: 'tenant_user', id },
       data: { changed, ...(has('roles') ? roles : {}) },

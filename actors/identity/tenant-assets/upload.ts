@@ -9,7 +9,7 @@ import {
 } from '../../../storage/identity/branding/tenant-assets.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import type { Encoded } from './compute.js'
 import type { Handling, TenantAssetsNeeds } from './needs.js'
 import { ASSETS_MAX, type AssetKind } from './protocol.js'
@@ -109,5 +109,5 @@ function record(
   context: MessageContext,
 ): void {
   const resource = { type: 'tenant', id: caller.principal.tenantId }
-  recordAction(needs, tx, caller, context, { type: `tenant.asset.${did}`, resource, data })
+  recordAudit(needs, tx, caller, context, { type: `tenant.asset.${did}`, resource, data })
 }

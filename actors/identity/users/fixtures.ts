@@ -15,7 +15,7 @@ import { idempotently } from '../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { endUser, userEvent } from './ending.js'
 import type { Handling, UsersNeeds } from './needs.js'
 import {
@@ -162,7 +162,7 @@ export const rotateFixtureUserPassword: Handling<'rotateFixtureUserPassword'> = 
     const { requestId } = context
     const ended = await endUser(tx, needs, caller, user, 'password_rotated', now, requestId)
     appendEvents(tx, ended)
-    recordAction(needs, tx, caller, context, {
+    recordAudit(needs, tx, caller, context, {
       type: 'admin.user.password_rotated',
       resource: { type: 'tenant_user', id: user.id },
       data: { fixture: true },

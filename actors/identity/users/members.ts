@@ -24,7 +24,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { EventType } from '../../domain/events.js'
 import { isStrong } from '../../domain/password-rules.js'
 import { listed, page } from '../../platform/paging.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import type { Handling, UsersNeeds } from './needs.js'
 import { isFixtureLimit } from './fixtures.js'
 import type { CreateUser, UserRecord, UsersProtocol } from './protocol.js'
@@ -234,7 +234,7 @@ export const updateTenantUser: Handling<'updateTenantUser'> = async (needs, mess
       appendEvents(tx, await endAll(needs, tx, caller, user, 'roles_narrowed', now, context))
     }
     const changed = { display_name: displayName, roles, metadata, ...profile }
-    recordAction(needs, tx, caller, context, {
+    recordAudit(needs, tx, caller, context, {
       type: 'admin.user.updated',
       resource: { type: 'tenant_user', id: user.id },
       data: {

@@ -9,7 +9,7 @@ import {
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { acrOf } from '../../domain/assurance.js'
 import { isUuid } from '../../domain/ids.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { personEvent } from '../sessions/events.js'
 import { forgetTokensOf } from './ending.js'
 import { findUser, isAbove } from './finding.js'
@@ -53,7 +53,7 @@ export const revokeTenantUserSession: Handling<'revokeTenantUserSession'> = (
     const fields = { reason: 'revoked' }
     const logout = { tenantId, type: 'auth.logout', sub, sessionId, requestId, fields } as const
     appendEvents(tx, [personEvent(needs.random, logout, now)])
-    recordAction(needs, tx, caller, context, {
+    recordAudit(needs, tx, caller, context, {
       type: 'admin.user.session_revoked',
       resource: { type: 'tenant_user', id: user.id },
       data: { session_id: sessionId },

@@ -16,7 +16,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import { FRESH_FACTORS_SECS, hasFreshFactors } from '../../domain/assurance.js'
 import type { Caller } from '../../domain/audit.js'
 import { sendWithTicket } from '../../platform/mail/with-ticket.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { domainOf } from '../federated-login/rules.js'
 import { endUser, userEvent } from './ending.js'
 import { findUser, holdUser, isAbove } from './finding.js'
@@ -134,7 +134,7 @@ async function refuse(
   context: MessageContext,
 ): Promise<void> {
   await needs.mail.queue(tx, letters.refused)
-  recordAction(needs, tx, caller, context, {
+  recordAudit(needs, tx, caller, context, {
     type: 'admin.user.reset_refused',
     resource: { type: 'tenant_user', id: user.id },
     outcome: 'denied',
