@@ -18,7 +18,7 @@ export function replyOf<Answer extends Answered>(answer: Promise<Answer>): Reply
       if (found.status === status && isExpected) return found
       const wanted = error === undefined ? status : `${status} ${error}`
       const what = found.html ?? JSON.stringify(found.body)
-      throw new Error(`${wanted} was expected, not ${found.status}: ${what}`)
+      throw new Error(`${found.status}: ${what}, not ${wanted}`)
     },
   })
 }
