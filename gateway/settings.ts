@@ -34,7 +34,9 @@ const securityContact = () =>
   z
     .string()
     .max(255)
-    .regex(/^(?:https:\/\/[!-~]+|tel:\+?[0-9-]+|(?:mailto:)?[!-?A-~]+@[A-Za-z0-9.-]+)$/)
+    .regex(
+      /^(?:https:\/\/[!-~]+|tel:\+?[0-9-]+|(?:mailto:)?[!-?A-~]+@[A-Za-z0-9-]+(?:[.][A-Za-z0-9-]+)*)$/,
+    )
     .transform((contact) =>
       /^(?:https|tel|mailto):/.test(contact) ? contact : `mailto:${contact}`,
     )

@@ -21,6 +21,7 @@ import {
   type SchemaVerdict,
 } from '../storage/platform/schema-version.js'
 import { DatabaseUnavailable } from '../storage/platform/unavailable.js'
+import { convertMailDomains } from './mail-domains.js'
 import { lockTables, TableInUse } from './table-locks.js'
 
 /**
@@ -40,6 +41,8 @@ const TRIED_MS_MAX = 3 * 60_000
 const AGAIN_MS = 1_000
 /** No statement waited. */
 const AGAIN_SOON_MS = 100
+/** Makes the column that the conversion of addresses needs. */
+const MAIL_DOMAINS = '0173_mail_domains'
 /** lock_not_available, deadlock_detected, serialization_failure: traffic was in the way, and nothing was changed. */
 const REPEATED_CODES: ReadonlySet<string> = new Set(['55P03', '40P01', '40001'])
 
@@ -99,6 +102,8 @@ export async function runMigrations(options: MigrationOptions): Promise<string[]
     const isNew = before.length === 0
     const level = isNew ? 'debug' : 'info'
     for (const file of missing) if (await apply(client, file, log, level)) applied.push(file.name)
+    const converts = files.some(({ name }) => name === MAIL_DOMAINS)
+    if (!isNew && converts) await convertMailDomains(client, log)
     for (const role of runtimeRoles) await admit(client, role)
     if (isNew && applied.length > 0)
       log.info({ migrations: applied.length, newest: applied.at(-1) }, 'created the schema')

@@ -920,6 +920,7 @@ create table accounts (
   phone_number text,
   phone_number_verified boolean default false not null,
   guest_since timestamp with time zone,
+  typed_email text,
   constraint accounts_pkey PRIMARY KEY (id),
   constraint accounts_email_key_key UNIQUE (email_key),
   constraint accounts_email_key_check CHECK (((email_key = lower(email)) OR starts_with(email_key, (lower(email) || '/'::text)))) NOT VALID,

@@ -1,5 +1,6 @@
 /** Outcomes of actors for three hosted pages, as full as real ones. */
 import type { AccountSeen } from '../../actors/identity/accounts/protocol.js'
+import { parseEmail } from '../../actors/domain/email.js'
 import type { LoginPage } from '../../actors/identity/sign-in/protocol.js'
 import type { ConsentAsked } from '../../actors/oauth/authorization/protocol.js'
 
@@ -101,7 +102,7 @@ export const accountSeen: AccountSeen = {
     accountId: id(4),
     tenantUserId: id(5),
     sub: 'u_5ePq',
-    email: 'ada@harbour.example',
+    email: parseEmail('ada@harbour.example')!,
     emailVerified: true,
     displayName: 'Ada Moreno',
     roles: [],

@@ -1,5 +1,6 @@
 /** `svc admin`: recovers an owner who lost every sign-in method. */
 import type { Command } from 'commander'
+import { shownEmail } from '../../actors/domain/email.js'
 import {
   issueRecovery,
   type RecoveryRefused,
@@ -68,7 +69,7 @@ async function recover(email: string, { tenant, json = false }: Wishes): Promise
       `  ${url}`,
       '',
       `Until ${expiresAt}. It sets a new password, removes the second factors and ends all sessions.`,
-      `A notice goes to ${notified.join(', ')}.`,
+      `A notice goes to ${notified.map(shownEmail).join(', ')}.`,
     ].join('\n')
   } finally {
     await tools.close()

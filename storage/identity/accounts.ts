@@ -1,11 +1,12 @@
 /** Accounts: one per person, global. Visible only to transactions that cross tenants. */
-import { keysIn, lookedUp, OWN_FIRST, ownKey } from './email-keys.js'
+import type { Email } from '../../actors/domain/email.js'
+import { keysIn, OWN_FIRST, ownKey } from './email-keys.js'
 import { firstRow, isChanged, type Transaction } from '../platform/sql.js'
 import { HAS_FACTOR, HAS_KEY } from './ways/ways-in.js'
 
 export type NewAccount = {
   id: string
-  email: string
+  email: Email
   emailVerified: boolean
   displayName: string
   /** PHC string; null: no password. */
@@ -67,12 +68,12 @@ export async function insertAccountWithoutMailbox(
 export async function findAccountByEmail(
   tx: Transaction,
   tenantId: string,
-  email: string,
+  email: Email,
 ): Promise<string | undefined> {
   const { rows } = await tx.query<{ id: string }>({
     name: 'account.by_email',
     text: `select a.id from accounts a where a.email_key in ${keysIn('$1', '$2')} ${OWN_FIRST}`,
-    values: [lookedUp(email), tenantId],
+    values: [email, tenantId],
   })
   return rows[0]?.id
 }
@@ -80,8 +81,8 @@ export async function findAccountByEmail(
 export async function findAccountEmail(
   tx: Transaction,
   accountId: string,
-): Promise<string | undefined> {
-  const { rows } = await tx.query<{ email: string }>({
+): Promise<Email | undefined> {
+  const { rows } = await tx.query<{ email: Email }>({
     name: 'account.email',
     text: 'select email from accounts where id = $1',
     values: [accountId],

@@ -1,4 +1,5 @@
 /** Browser sessions of users. Only the hash of a cookie is stored. */
+import type { Email } from '../../actors/domain/email.js'
 import { endBackchannelApprovals } from '../oauth/backchannel-requests.js'
 import { ending } from '../platform/ends/ending.js'
 import { allRows, changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
@@ -66,7 +67,7 @@ export type BrowserSessionRow = {
   readonly tenantUserId: string
   readonly sub: string
   /** Empty: a guest. */
-  readonly email: string
+  readonly email: Email | ''
   readonly emailVerified: boolean
   readonly displayName: string
   readonly roles: readonly string[]

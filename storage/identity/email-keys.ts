@@ -1,9 +1,4 @@
-/**
- * The lookup key of an email address. PostgreSQL's `lower` maps two non-ASCII letters to ASCII: `İ` (U+0130) and the
- * Kelvin sign (U+212A). An address with one of them is another mailbox, even at another domain (UTS 46 distinguishes
- * `i̇` from `i`), so it must not match the account that `lower` finds.
- */
-const FOLDED_INTO_ASCII = /[\u0130\u212a]/g
+/** The lookup keys of accounts: `lower` of the stored form of their address (actors/domain/email.ts). */
 
 /**
  * SQL: the account keys that an address can have in a tenant. An account of a reserved name can be a sandbox's own, when
@@ -20,7 +15,8 @@ export const ownKey = (email: string, tenantId: string): string =>
 /** SQL: the tenant's own account comes before the shared one of the address. */
 export const OWN_FIRST = 'order by length(a.email_key) desc limit 1'
 
-/** The address for `email_key = lower(...)`, or an impossible address that matches no account. */
-export function lookedUp(email: string): string {
-  return email.replace(FOLDED_INTO_ASCII, '\ufffd')
-}
+/**
+ * A name for `lower(...)`. PostgreSQL's `lower` maps two non-ASCII letters to ASCII: `İ` (U+0130) and the Kelvin sign
+ * (U+212A). A name with one of them is another name, so it becomes one that matches none.
+ */
+export const lookedUp = (name: string): string => name.replace(/[\u0130\u212a]/g, '\ufffd')

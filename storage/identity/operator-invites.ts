@@ -1,5 +1,6 @@
 /** Invite links that make the user who accepts them an operator of an organization. Only hashes are stored. */
 import { firstRow, type Transaction } from '../platform/sql.js'
+import type { Email } from '../../actors/domain/email.js'
 
 export type NewOperatorInvite = {
   tenantId: string
@@ -83,7 +84,7 @@ const ADDRESSES_MAX = 5
 export type InviteMessage = {
   /** Hash of the secret in the link. */
   readonly token: string
-  readonly email: string
+  readonly email: Email
   readonly displayName: string
   /** The password chosen with the address. Accepted only in the browser that chose it. */
   readonly phc: string

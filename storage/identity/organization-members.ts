@@ -2,7 +2,7 @@
  * Members of organizations: agents, accounts, and invited addresses. Organizations span tenants, so every transaction
  * here crosses tenants.
  */
-import { lookedUp } from './email-keys.js'
+import type { Email } from '../../actors/domain/email.js'
 import { agentInForce } from '../platform/in-force.js'
 import type { MemberRole } from './organizations.js'
 import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
@@ -112,7 +112,7 @@ export async function removeExpiredInvitations(
 export async function inviteMember(
   tx: Transaction,
   { id, organizationId, role, createdAt }: NewMember,
-  email: string,
+  email: Email,
   { maxMembers, invitationTtlSecs }: MemberLimits,
 ): Promise<MemberRow | NotAdded> {
   const { rows } = await tx.query<{ free: boolean; added: boolean }>({
@@ -122,23 +122,14 @@ export async function inviteMember(
              insert into organization_members (organization_id, member_type, member_id, id, role, email,
                created_at, expires_at)
              select $1, 'invitation', $4::uuid, $4::uuid, $5, $6, $3,
-               $3::timestamptz + make_interval(secs => coalesce(room.ttl, $8::int))
+               $3::timestamptz + make_interval(secs => coalesce(room.ttl, $7::int))
              from room
              where room.free
                and not exists (select from organization_members m join accounts a on a.id = m.member_id
-                 where m.organization_id = $1 and m.member_type = 'account' and a.email_key = lower($7))
+                 where m.organization_id = $1 and m.member_type = 'account' and a.email_key = lower($6))
              on conflict do nothing returning 1)
            select room.free, exists (select from added) as added from room`,
-    values: [
-      organizationId,
-      maxMembers,
-      createdAt,
-      id,
-      role,
-      email,
-      lookedUp(email),
-      invitationTtlSecs,
-    ],
+    values: [organizationId, maxMembers, createdAt, id, role, email, invitationTtlSecs],
   })
   if (rows[0]?.added === true) return (await findMember(tx, organizationId, id))!
   return rows[0]?.free === true ? 'is_member' : 'full'

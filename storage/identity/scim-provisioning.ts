@@ -2,6 +2,7 @@
  * Many new users of one tenant in one round trip, for directories that send one request per user. Accounts are global,
  * so the transaction crosses tenants and every statement filters by tenant.
  */
+import type { Email } from '../../actors/domain/email.js'
 import { keysIn } from './email-keys.js'
 import { findScimUsers, type ScimUserData, type ScimUserRow } from './scim-users.js'
 import type { ProfileChange } from './profiles.js'
@@ -13,7 +14,7 @@ export type ProvisionedUser = ScimUserData & {
   readonly userId: string
   /** Pairwise: generated for this tenant only. */
   readonly sub: string
-  readonly email: string
+  readonly email: Email
   /** The domain of the address in normalized form. Null: it is not a public domain name. */
   readonly domain: string | null
   /** The domain is reserved, so a sandbox may vouch for the address. */

@@ -3,6 +3,7 @@
  * alias `s`) and the account behind it (alias `a`). Accounts are global, so the transactions cross tenants and every
  * statement filters by tenant.
  */
+import type { Email } from '../../actors/domain/email.js'
 import { keysIn } from './email-keys.js'
 import { EMAILS, LAST_MODIFIED, type ScimCondition, scimConditionSql } from './scim-filter.js'
 import type { ProfileClaims } from './profiles.js'
@@ -154,7 +155,7 @@ export const moveTenantUser = (
   to: {
     readonly accountId: string
     readonly status: 'invited' | 'pre_provisioned'
-    readonly invitedAs: string
+    readonly invitedAs: Email
   },
   now: Date,
 ) =>

@@ -1,5 +1,6 @@
 /** Queries of the sign-in: accounts and tenant users. */
-import { keysIn, lookedUp, OWN_FIRST } from './email-keys.js'
+import type { Email } from '../../actors/domain/email.js'
+import { keysIn, OWN_FIRST } from './email-keys.js'
 import { firstRow, isChanged, type Transaction } from '../platform/sql.js'
 import { HAS_FACTOR, hasKeyOrFactorIn } from './ways/ways-in.js'
 
@@ -9,7 +10,7 @@ export type SignInRow = {
   readonly tenantUserId: string
   readonly sub: string
   /** The account's spelling of the address. Mail is sent there, not to the typed one. */
-  readonly email: string
+  readonly email: Email
   readonly status: 'active' | 'pre_provisioned'
   /** PHC string; null: no password. */
   readonly passwordHash: string | null
@@ -18,7 +19,7 @@ export type SignInRow = {
 }
 
 /** Finds a user by address. Accounts are global, so the transaction crosses tenants. */
-export const findSignIn = (tx: Transaction, tenantId: string, email: string) =>
+export const findSignIn = (tx: Transaction, tenantId: string, email: Email) =>
   firstRow<SignInRow>(tx, {
     name: 'sign_in.find',
     text: `select a.id as "accountId", u.id as "tenantUserId", u.sub, a.email, u.status,
@@ -28,7 +29,7 @@ export const findSignIn = (tx: Transaction, tenantId: string, email: string) =>
            where a.email_key in ${keysIn('$2', '$1')} and a.status = 'active'
              and u.status in ('active', 'pre_provisioned')
            ${OWN_FIRST}`,
-    values: [tenantId, lookedUp(email)],
+    values: [tenantId, email],
   })
 
 /** Finds a user by account, for sign-in without a password. */
@@ -45,14 +46,14 @@ export const findAccountSignIn = (tx: Transaction, tenantId: string, accountId: 
 export async function findSignInKeys(
   tx: Transaction,
   tenantId: string,
-  email: string,
+  email: Email,
 ): Promise<{ readonly emailVerified: boolean; readonly hasKey: boolean }> {
   const { rows } = await tx.query<{ emailVerified: boolean; hasKey: boolean }>({
     name: 'sign_in.keys',
     text: `select a.email_verified as "emailVerified",
              ${hasKeyOrFactorIn('$2::uuid')} as "hasKey"
            from accounts a where a.email_key in ${keysIn('$1', '$2')} ${OWN_FIRST}`,
-    values: [lookedUp(email), tenantId],
+    values: [email, tenantId],
   })
   return rows[0] ?? { emailVerified: false, hasKey: false }
 }
@@ -67,14 +68,14 @@ export type SignUpStanding = {
 export async function findSignUpStanding(
   tx: Transaction,
   tenantId: string,
-  email: string,
+  email: Email,
 ): Promise<SignUpStanding> {
   const { rows } = await tx.query<SignUpStanding>({
     name: 'sign_in.sign_up_standing',
     text: `select a.status = 'active' as "accountActive", u.status as "userStatus"
            from accounts a left join tenant_users u on u.account_id = a.id and u.tenant_id = $1
            where a.email_key in ${keysIn('$2', '$1')} ${OWN_FIRST}`,
-    values: [tenantId, lookedUp(email)],
+    values: [tenantId, email],
   })
   return rows[0] ?? { accountActive: null, userStatus: null }
 }

@@ -3,6 +3,7 @@
  * conditions (storage/platform/in-force.ts). Nothing is deleted, so reactivation restores everything.
  */
 import { ending } from '../platform/ends/ending.js'
+import type { Email } from '../../actors/domain/email.js'
 import { allRows, type Transaction } from '../platform/sql.js'
 
 export type Standing = 'active' | 'suspended'
@@ -115,10 +116,10 @@ const ACCOUNT = `select a.id, a.email, a.email_verified as "emailVerified", a.st
       where u.account_id = a.id order by t.slug limit ${TENANTS_MAX}) x) as tenants
   from accounts a`
 
-/** @param by the id of an account, or its address in lower case. */
+/** @param by the id of an account, or its address. */
 export async function findAccountRecord(
   tx: Transaction,
-  by: { readonly id: string } | { readonly emailKey: string },
+  by: { readonly id: string } | { readonly email: Email },
 ): Promise<AccountRecordRow | undefined> {
   const { rows } = await tx.query<AccountRecordRow>(
     'id' in by
@@ -126,7 +127,7 @@ export async function findAccountRecord(
       : {
           name: 'account.record_by_email',
           text: `${ACCOUNT} where a.email_key = lower($1)`,
-          values: [by.emailKey],
+          values: [by.email],
         },
   )
   return rows[0]

@@ -2,7 +2,8 @@
  * A user of one tenant: status, roles and a pairwise subject. The account behind it is global, so statements that show
  * or change both cross tenants and filter by tenant explicitly.
  */
-import { keysIn, lookedUp } from './email-keys.js'
+import type { Email } from '../../actors/domain/email.js'
+import { keysIn } from './email-keys.js'
 import {
   profileAssignments,
   type ProfileChange,
@@ -29,8 +30,8 @@ export type NewTenantUser = {
   createdAt: Date
   /** The tenant's own name for the user; null: use the account's. */
   displayName?: string | null
-  /** The address as the tenant typed it, shown until the user has signed in. */
-  invitedAs?: string | null
+  /** The address as the tenant wrote it, shown until the user has signed in. */
+  invitedAs?: Email | null
   /** The tenant's own profile claims of the user. */
   profile?: ProfileChange
 }
@@ -66,7 +67,7 @@ export type TenantUserRow = {
   readonly tenantId: string
   readonly accountId: string
   readonly sub: string
-  readonly email: string
+  readonly email: Email
   readonly emailVerified: boolean
   readonly displayName: string
   readonly profile: ProfileClaims
@@ -117,7 +118,7 @@ const USER = `select ${COLUMNS} from tenant_users u join accounts a on a.id = u.
 export type TenantUserFilter = {
   /** Null: all users except removed ones. */
   readonly status: TenantUserStatus | null
-  readonly email: string | null
+  readonly email: Email | null
   /** Begins the name or the address, in any case. */
   readonly q: string | null
   readonly role: string | null
@@ -133,7 +134,7 @@ const FILTER = `u.tenant_id = $1
 const filterValues = (tenantId: string, { status, email, q, role }: TenantUserFilter) => [
   tenantId,
   status,
-  email === null ? null : lookedUp(email),
+  email,
   q,
   role,
 ]

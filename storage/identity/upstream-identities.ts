@@ -1,5 +1,5 @@
 /** Identities of accounts at identity providers. Global, so every transaction here crosses tenants. */
-import { lookedUp } from './email-keys.js'
+import type { Email } from '../../actors/domain/email.js'
 import type { JoinedMember } from './organization-members.js'
 import { ending } from '../platform/ends/ending.js'
 import { lockUntilEnd } from '../platform/portable/locks.js'
@@ -34,7 +34,7 @@ export async function findIdentity(tx: Transaction, key: IdentityKey): Promise<s
 export async function useIdentity(
   tx: Transaction,
   key: IdentityKey,
-  email: string | null,
+  email: Email | null,
   now: Date,
 ): Promise<string | undefined> {
   const { rows } = await tx.query<{ accountId: string }>({
@@ -56,7 +56,7 @@ export const insertIdentity = (
     /** Null: a provider of the deployment. */
     readonly tenantId: string | null
     /** Only if the provider vouches for it. */
-    readonly email: string | null
+    readonly email: Email | null
     readonly createdAt: Date
   },
 ) =>
@@ -90,7 +90,7 @@ export type LinkCandidate = {
 /** The account of an address, locked until the transaction ends. */
 export const findLinkCandidate = (
   tx: Transaction,
-  email: string,
+  email: Email,
   { provider, issuer }: IdentityKey,
 ) =>
   firstRow<LinkCandidate>(tx, {
@@ -100,7 +100,7 @@ export const findLinkCandidate = (
                where i.account_id = a.id and i.provider = $2 and i.issuer = $3)
                as "knownToProvider"
            from accounts a where a.email_key = lower($1) for update of a`,
-    values: [lookedUp(email), provider, issuer],
+    values: [email, provider, issuer],
   })
 
 /** The account of a returning user and its status in the tenant. */
@@ -122,7 +122,7 @@ export const findReturning = (
   tx: Transaction,
   tenantId: string,
   accountId: string,
-  vouchedEmail: string | null,
+  vouchedEmail: Email | null,
 ) =>
   firstRow<ReturningRow>(tx, {
     name: 'upstream_identity.returning',
@@ -134,7 +134,7 @@ export const findReturning = (
            from accounts a
              left join tenant_users u on u.account_id = a.id and u.tenant_id = $1
            where a.id = $2 for update of a`,
-    values: [tenantId, accountId, vouchedEmail === null ? null : lookedUp(vouchedEmail)],
+    values: [tenantId, accountId, vouchedEmail],
   })
 
 /** invited -> active: the owner of the address has signed in. */

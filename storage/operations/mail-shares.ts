@@ -1,4 +1,5 @@
 /** Counts mail per tenant and per address, to limit both. Days are in UTC. */
+import type { Email } from '../../actors/domain/email.js'
 import { createHash } from 'node:crypto'
 import { firstRow, type Transaction } from '../platform/sql.js'
 
@@ -11,11 +12,11 @@ export type MailStanding = {
   readonly isOwner: boolean
 }
 
-/** @param address as `lookedUp` returns it. Crosses tenants. */
+/** Crosses tenants. */
 export const findMailStanding = (
   tx: Transaction,
   tenantId: string,
-  address: string,
+  address: Email,
   domain: string,
 ) =>
   firstRow<MailStanding>(tx, {
@@ -41,7 +42,7 @@ export type AddressBounds = { readonly perDayMax: number; readonly gapSecs: numb
  */
 export async function takeAddressShare(
   tx: Transaction,
-  address: string,
+  address: Email,
   { perDayMax, gapSecs }: AddressBounds,
 ): Promise<RetryAfterSecs | null> {
   const key = createHash('sha256').update(address.toLowerCase()).digest()

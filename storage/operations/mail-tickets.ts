@@ -3,6 +3,7 @@
  * so that one of several concurrent attempts wins. The tenant is unknown until the ticket is found,
  * so these transactions cross tenants.
  */
+import type { Email } from '../../actors/domain/email.js'
 import { hasKeyOrFactorIn } from '../identity/ways/ways-in.js'
 import { changedRows, firstRow, type Transaction } from '../platform/sql.js'
 
@@ -19,7 +20,7 @@ export type NewTicket = {
   readonly purpose: TicketPurpose
   /** Null: the address has no account. The row costs the same and grants nothing. */
   readonly accountId: string | null
-  readonly email: string
+  readonly email: Email
   readonly linkSha256: Uint8Array | null
   readonly codeSha256: Uint8Array | null
   readonly flowSha256: Uint8Array | null
@@ -67,7 +68,7 @@ export type TicketFound = {
   readonly tenantName: string
   readonly tenantSettings: Readonly<Record<string, unknown>>
   readonly accountId: string
-  readonly email: string
+  readonly email: Email
   readonly displayName: string
   readonly emailVerified: boolean
   /** The account has a way into the tenant, or a second factor. */
@@ -112,7 +113,7 @@ export type SignUpTicket = {
   readonly tenantSettings: Readonly<Record<string, unknown>>
   readonly controlPlane: boolean
   /** Lower case. */
-  readonly email: string
+  readonly email: Email
   readonly flowSha256: Uint8Array | null
   readonly browserSha256: Uint8Array | null
 }
@@ -187,8 +188,8 @@ export async function tryCode(
   flowSha256: Uint8Array,
   codeSha256: Uint8Array,
   now: Date,
-): Promise<{ readonly accountId: string | null; readonly email: string } | 'wrong' | undefined> {
-  const { rows } = await tx.query<{ matched: boolean; accountId: string | null; email: string }>({
+): Promise<{ readonly accountId: string | null; readonly email: Email } | 'wrong' | undefined> {
+  const { rows } = await tx.query<{ matched: boolean; accountId: string | null; email: Email }>({
     name: 'mail_ticket.try_code',
     text: `update mail_tickets set attempts_left = attempts_left - 1,
              used_at = case when code_sha256 = $2 and account_id is not null

@@ -20,6 +20,7 @@ import {
   type TenantWithSettings,
 } from '../../../storage/identity/tenants.js'
 import { openCharge } from '../payments/charges.js'
+import { parseEmail } from '../../domain/email.js'
 import { buyerFault } from '../../domain/commerce/buyers.js'
 import { AMOUNT_MINOR_MAX } from '../../domain/commerce/currencies.js'
 import { type IdempotencyClaim, isUnguessableKey } from '../../domain/idempotency.js'
@@ -224,7 +225,9 @@ async function write(
   },
 ): Promise<{ outcome: CheckoutOpened | SubscriptionOpened; events: readonly NewEvent[] }> {
   const { tenantId, productId, id: priceId, currency, interval, intervalCount } = offer
-  const { customerEmail, buyerCountry, buyerRegion } = details
+  const { buyerCountry, buyerRegion } = details
+  // `buyerFault` has refused what is no address.
+  const customerEmail = details.customerEmail && parseEmail(details.customerEmail)!
   const { amountMinor, quantity, link, ways, requestId } = order
   const metadata = metadataOf(details, link)
   const buyerMetadata = link === null ? null : details.metadata

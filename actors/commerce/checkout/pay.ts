@@ -17,7 +17,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import { findTenantWithSettings } from '../../../storage/identity/tenants.js'
 import { chargeProcessing } from '../payments/charge-processing.js'
 import type { PaymentProvider } from '../payments/payment-provider.js'
-import { isEmail } from '../../domain/email.js'
+import { type Email, parseEmail } from '../../domain/email.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { type LinkTerms, termsOf } from '../x402/offers.js'
 import { linkPath, sessionPath } from '../x402/sales.js'
@@ -126,12 +126,12 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutPaymentLink 
   async function begin(
     seen: Seen,
     provider: PaymentProvider,
+    email: Email | null,
     message: Pay,
     context: MessageContext,
   ): Promise<StartedPayment | 'full'> {
     const { session, charge } = seen
     const { tenantId } = session
-    const email = message.customerEmail === '' ? null : message.customerEmail
     const now = clock.now()
     const claimed = await database.tenant(
       tenantId,
@@ -283,10 +283,11 @@ export function payments(needs: CheckoutNeeds, { linkOffer, checkoutPaymentLink 
       if (seen.page.state === 'open') {
         const provider = providersIn(seen.ways).find(({ name }) => name === message.rail)
         if (provider === undefined) return { ...seen.page, tag: 'again', fault: 'rail' }
-        if (message.customerEmail !== '' && !isEmail(message.customerEmail)) {
+        const email = message.customerEmail === '' ? null : parseEmail(message.customerEmail)
+        if (email === undefined) {
           return { ...seen.page, tag: 'again', fault: 'email' }
         }
-        const started = await begin(seen, provider, message, context)
+        const started = await begin(seen, provider, email, message, context)
         if (started === 'full') return { ...seen.page, tag: 'full' }
         if (started.sendTo !== null) return { tag: 'sent', location: started.sendTo }
       } else if (seen.page.continues && message.rail === seen.charge.rail) {

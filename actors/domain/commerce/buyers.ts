@@ -1,5 +1,5 @@
 /** Validation of buyer details in checkout requests. */
-import { isEmail } from '../email.js'
+import { parseEmail } from '../email.js'
 
 /** ISO 3166-1 alpha-2, officially assigned. */
 const COUNTRIES: ReadonlySet<string> = new Set(
@@ -31,7 +31,7 @@ export type BuyerFault = {
 /** The first invalid member, or null. */
 export function buyerFault(facts: BuyerFacts): BuyerFault | null {
   const { customerEmail, buyerCountry, buyerRegion } = facts
-  if (customerEmail !== null && !isEmail(customerEmail)) {
+  if (customerEmail !== null && parseEmail(customerEmail) === undefined) {
     return { member: 'customer_email', detail: 'Must be an email address.' }
   }
   if (buyerCountry !== null && !COUNTRIES.has(buyerCountry)) {

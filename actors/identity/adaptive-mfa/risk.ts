@@ -2,6 +2,7 @@
  * Judges the risk of a sign-in, and confirms a risky one with a code by mail (docs/reference/identity.md, "Adaptive
  * second factor").
  */
+import type { Email } from '../../domain/email.js'
 import ipaddr from 'ipaddr.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -52,7 +53,7 @@ export interface AdaptiveMfa {
     order: {
       readonly flow: SignInFlowFound
       readonly accountId: string
-      readonly email: string
+      readonly email: Email | ''
       /** Token of the pending session. */
       readonly token: string
       readonly visitor: Visitor
@@ -122,7 +123,8 @@ export function adaptiveMfa(needs: AdaptiveMfaNeeds, mailQuota: MailQuota): Adap
       const { languages } = visitor
       const sealed = await mail.seal({
         tenantId,
-        to: email,
+        // Only a verified address confirms, and a guest has none.
+        to: email as Email,
         known: true,
         content: { kind: 'confirmation_code', code: showUserCode(code), until: expiresAt },
         header: { tenant: name, color, locale, uiLocales, languages },

@@ -3,6 +3,7 @@
  * and opens the session.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Email } from '../../domain/email.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { insertAccount } from '../../../storage/identity/accounts.js'
 import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
@@ -218,7 +219,7 @@ async function provision(
   { random }: FederatedLoginTools,
   { provider, flow: { tenantId } }: FederatedLogin,
   accountId: string,
-  email: string | null,
+  email: Email | null,
   { requestId }: MessageContext,
   now: Date,
 ): Promise<{ readonly id: string; readonly sub: string; readonly events: readonly NewEvent[] }> {
@@ -285,8 +286,8 @@ async function accountOf(
 }
 
 type ClaimedAddress = {
-  readonly email: string | null
-  readonly vouchedEmail: string | null
+  readonly email: Email | null
+  readonly vouchedEmail: Email | null
   readonly vouches: Vouching
   /** The domain of the address, if it is verified and routed to this provider. */
   readonly route: DomainRoute | undefined
@@ -316,7 +317,7 @@ async function routeOf(
   { verifiedDomains }: FederatedLoginTools,
   provider: Provider,
   tenantId: string,
-  email: string | null,
+  email: Email | null,
 ): Promise<DomainRoute | undefined> {
   const domain = email === null ? undefined : domainOf(email)
   if (!verifiedDomains || provider.tenantId === null || domain === undefined) return undefined

@@ -3,6 +3,7 @@
  * ([enterprise_sso]). Rules: docs/reference/identity.md, "Federated sign-in".
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { Email } from '../../domain/email.js'
 import type { BrowserSession, SignInNeeded } from '../sessions/protocol.js'
 import type { OrganizationId, TenantId } from '../../domain/ids.js'
 import type { TenantSelector } from '../../domain/tenants/tenancy.js'
@@ -175,7 +176,7 @@ export type IdentitiesListed = {
   readonly upstreams: readonly Upstream[]
 }
 
-export type CheckSso = { readonly email: string; readonly tenant: TenantSelector }
+export type CheckSso = { readonly email: Email; readonly tenant: TenantSelector }
 export type SsoRouted = {
   readonly tag: 'routed'
   readonly organizationId: OrganizationId

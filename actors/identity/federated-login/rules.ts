@@ -2,8 +2,7 @@
  * Decides which account a federated identity belongs to. Pure functions. An identity is a provider, its issuer and a
  * subject. An address alone leads only to an account to which no other person can hold a key.
  */
-import { domainToASCII } from 'node:url'
-import { isEmail } from '../../domain/email.js'
+import { domainOfEmail, type Email, mailDomain, parseEmail } from '../../domain/email.js'
 import { isPublicName } from '../../platform/outbound-http/targets.js'
 import type { FederatedLoginFault } from './protocol.js'
 
@@ -19,7 +18,7 @@ export type Arrival = {
   readonly linked: string | undefined
   /** The account with the address. */
   readonly candidate: Candidate | undefined
-  readonly email: string | null
+  readonly email: Email | null
   /**
    * How far the provider's statement about the address counts. `none`: not at all. A tenant's provider is trusted only
    * for domains that the tenant verified and routed to it. `silent`: such a provider did not send `email_verified`.
@@ -49,7 +48,7 @@ export function vouchingOf(
 export type Decision =
   | { readonly tag: 'use'; readonly accountId: string }
   | { readonly tag: 'link'; readonly accountId: string }
-  | { readonly tag: 'create'; readonly email: string }
+  | { readonly tag: 'create'; readonly email: Email }
   | { readonly tag: 'refuse'; readonly fault: FederatedLoginFault }
 
 /**
@@ -99,23 +98,21 @@ export function admission(
 const refuse = (fault: FederatedLoginFault): Decision => ({ tag: 'refuse', fault })
 
 /** An address that an account may have, at a public domain name; undefined for anything else. */
-export function readEmail(value: unknown): string | undefined {
-  if (typeof value !== 'string' || !isEmail(value)) return undefined
-  return domainOf(value) === undefined ? undefined : value
+export function readEmail(value: unknown): Email | undefined {
+  const email = typeof value === 'string' ? parseEmail(value) : undefined
+  return email === undefined || domainOf(email) === undefined ? undefined : email
 }
 
-/** The domain of an address in normalized form; undefined unless it is a public domain name. */
-export function domainOf(email: string): string | undefined {
-  const separator = email.lastIndexOf('@')
-  return separator < 1 ? undefined : readDomain(email.slice(separator + 1))
+/** The domain of an address; undefined unless it is a public domain name. */
+export function domainOf(email: Email): string | undefined {
+  const domain = domainOfEmail(email)
+  return isPublicName(domain) ? domain : undefined
 }
 
 /** Lower case, A-labels, no trailing dot. */
 export function readDomain(text: string): string | undefined {
-  const trimmed = text.trim().replace(/\.$/, '')
-  if (trimmed === '' || /[^\p{L}\p{M}\p{N}.-]/u.test(trimmed)) return undefined
-  const ascii = domainToASCII(trimmed).toLowerCase()
-  return isPublicName(ascii) ? ascii : undefined
+  const domain = mailDomain(text.trim().replace(/\.$/, ''))
+  return domain !== undefined && isPublicName(domain) ? domain : undefined
 }
 
 /** Values of RFC 8176. Other values of a provider are dropped. */

@@ -8,7 +8,6 @@ import { lockAccountInSession } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import type { BrowserSessionRow } from '../../../storage/identity/browser-sessions.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
-import { lookedUp } from '../../../storage/identity/email-keys.js'
 import {
   findSignInFlow,
   findTenantBranding,
@@ -247,7 +246,7 @@ async function linkIn(
     const { vouchedEmail: email } = await addressOf(tx, tools, provider, tenantId, claims)
     const owner = await useIdentity(tx, key, email, now)
     if (owner !== undefined && owner !== accountId) return 'identity_taken'
-    if (email !== null && sameMailbox(email, read.session.email)) {
+    if (email?.toLowerCase() === read.session.email.toLowerCase()) {
       const where = { tenantId, sub, address }
       const proof = { accountId, how: 'provider', inOwnSession: true, ...where } as const
       await proveMailbox(tx, tools, proof, context, now)
@@ -291,9 +290,6 @@ async function recordFailure(
 function isFresh({ authTime }: UpstreamClaims, since: Date): boolean {
   return authTime !== null && authTime.getTime() >= since.getTime() - SKEW_MS
 }
-
-const sameMailbox = (a: string, b: string) =>
-  lookedUp(a).toLowerCase() === lookedUp(b).toLowerCase()
 
 const beginAt = ({ tenant }: FlowUnknown) =>
   tenant === null ? null : `/auth/login?tenant_id=${tenant.id}`

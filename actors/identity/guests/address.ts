@@ -7,7 +7,7 @@ import {
   spendCode,
 } from '../../../storage/identity/ways/code-tickets.js'
 import { claimAddress, isAddressTaken } from '../../../storage/identity/ways/guests.js'
-import { isEmail } from '../../domain/email.js'
+import { type Email, parseEmail } from '../../domain/email.js'
 import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import type { OwnAccount } from '../accounts/protocol.js'
@@ -35,9 +35,11 @@ export const requestEmailProof: GuestHandler<'requestEmailProof'> = async (
   context,
 ) => {
   if (!isGuest(own)) return NOT_GUEST
-  const email = typed.trim().toLowerCase()
-  const shown = { tenant: await tenantOfSession(tools.database, own.session, context), email }
-  if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
+  const given = parseEmail(typed.trim())
+  const email = given && parseEmail(given.toLowerCase())
+  const tenant = await tenantOfSession(tools.database, own.session, context)
+  if (email === undefined) return { tag: 'invalid_email', tenant, email: typed.trim() }
+  const shown = { tenant, email }
   const name = `${own.session.tenantId}:${email}`
   const quota = await orBusy(() => tools.mailQuota.ask(name, address))
   if (quota.tag === 'busy') return quota
@@ -49,7 +51,7 @@ export const requestEmailProof: GuestHandler<'requestEmailProof'> = async (
 async function sendCode(
   { database, clock, random, mail, anonymous }: GuestsTools,
   { session: { tenantId, accountId }, token }: OwnAccount,
-  { tenant: { name, color, locale }, email }: AddressShown,
+  { tenant: { name, color, locale }, email }: AddressShown & { readonly email: Email },
   languages: string,
   context: MessageContext,
 ): Promise<void> {
@@ -137,7 +139,9 @@ function take(
     if (!(await lockAccountInSession(tx, session))) return 'wrong'
     const spent = await spendCode(tx, PURPOSE, sha256(token), codeSha256(CODE, token, code), now)
     if (spent === null || spent.accountId !== accountId) return 'wrong'
-    const claimed = await claimAddress(tx, accountId, spent.target, now)
+    const email = parseEmail(spent.target)
+    if (email === undefined) return 'wrong'
+    const claimed = await claimAddress(tx, accountId, email, now)
     if (claimed === 'taken') return 'taken'
     if (claimed === 'not_guest') return 'wrong'
     const proof = { accountId, how: 'verification', inOwnSession: true, tenantId, sub } as const

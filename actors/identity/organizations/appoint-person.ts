@@ -3,6 +3,7 @@
  * the deployment appoints and dismisses them, no HTTP route does.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
+import { soughtEmail } from '../../domain/email.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
   findOperatorAccount,
@@ -52,7 +53,8 @@ export async function appointPerson(
 ): Promise<PersonAppointed> {
   const controlPlane = await findControlPlane(tx)
   if (controlPlane === undefined) return { tag: 'no_control_plane' }
-  const account = await findOperatorAccount(tx, email)
+  const sought = soughtEmail(email)
+  const account = sought && (await findOperatorAccount(tx, sought))
   if (account === undefined) return { tag: 'unknown_account' }
   if (to === 'appointed' && !account.emailVerified) return { tag: 'unverified' }
   const tenantId = controlPlane.id

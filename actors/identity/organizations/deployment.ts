@@ -1,5 +1,4 @@
 /** Organizations, environments and accounts of the deployment, as its operators see them. */
-import { lookedUp } from '../../../storage/identity/email-keys.js'
 import { listOrganizations } from '../../../storage/identity/organizations.js'
 import { findAccountRecord } from '../../../storage/identity/suspensions.js'
 import { listEnvironments } from '../../../storage/identity/tenants.js'
@@ -29,9 +28,8 @@ export const listDeploymentTenants: Handling<'listDeploymentTenants'> = async (
   return listed(rows.map(tenantRecord), limit)
 }
 
-export const findAccounts: Handling<'findAccounts'> = async ({ database }, { email }, context) => {
-  const emailKey = lookedUp(email)
-  const found = await database.system((tx) => findAccountRecord(tx, { emailKey }), context)
+export const findAccounts: Handling<'findAccounts'> = async ({ database }, by, context) => {
+  const found = await database.system((tx) => findAccountRecord(tx, by), context)
   return { tag: 'listed', accounts: found === undefined ? [] : [found] }
 }
 

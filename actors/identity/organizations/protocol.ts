@@ -3,6 +3,7 @@
  * of is reported as not found.
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { Email } from '../../domain/email.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { OrganizationId, TenantId } from '../../domain/ids.js'
@@ -61,7 +62,7 @@ export type OrganizationsProtocol = {
   /** All organizations and environments of the deployment. For its operators. */
   listDeploymentOrganizations: Ask<Page, Listed<FoundOrganization>>
   listDeploymentTenants: Ask<Page, Listed<TenantRecord>>
-  findAccounts: Ask<{ readonly email: string }, AccountsListed>
+  findAccounts: Ask<{ readonly email: Email }, AccountsListed>
   readAccount: Ask<{ readonly accountId: string }, AccountFound | UnknownAccount>
   listOrganizationMembers: Ask<
     OfOrganization & Page,
@@ -289,7 +290,7 @@ export type MemberRecord = {
   readonly expiresAt: Date | null
 }
 export type AddMember = OfOrganization & {
-  readonly who: { readonly email: string } | { readonly agentId: string }
+  readonly who: { readonly email: Email } | { readonly agentId: string }
   readonly role: OrganizationRole
   readonly idempotency: IdempotencyClaim | null
 }

@@ -1,5 +1,6 @@
 /** Password change of a signed-in user. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Email } from '../../domain/email.js'
 import { findAccountPassword, lockAccountInSession } from '../../../storage/identity/accounts.js'
 import { renewBrowserSession } from '../../../storage/identity/browser-sessions.js'
 import { sha256 } from '../sessions/flows.js'
@@ -79,7 +80,8 @@ async function change(
   const { database, clock, random } = tools
   const now = clock.now()
   const token = random.token(SESSION_TOKEN_BYTES)
-  const notice = await replacedNotice(tools, tenant, email, languages, now)
+  // A guest, who has no address, has no password.
+  const notice = await replacedNotice(tools, tenant, email as Email, languages, now)
   const isDone = await database.system(async (tx) => {
     const { tenantId, accountId, id } = session
     const renewal = {

@@ -3,6 +3,7 @@
  * the notice that a password was replaced.
  */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Email } from '../../domain/email.js'
 import { isStrong } from '../../domain/password-rules.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 import type { MailQueue, SealedMail } from '../../platform/mail/mail-queue.js'
@@ -35,7 +36,7 @@ export async function choosePassword(
 export function replacedNotice(
   { mail }: { readonly mail: Pick<MailQueue, 'seal'> },
   { id: tenantId, name, color, locale }: PageTenant,
-  to: string,
+  to: Email,
   languages: string,
   now: Date,
 ): Promise<SealedMail> {

@@ -12,6 +12,7 @@ import {
 import { appendAudit, type NewAuditEvent } from '../../../storage/operations/audit.js'
 import { insertTicket, voidTickets } from '../../../storage/operations/mail-tickets.js'
 import type { Database } from '../../../storage/platform/sql.js'
+import { soughtEmail } from '../../domain/email.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
 import { sha256 } from '../sessions/flows.js'
@@ -55,8 +56,10 @@ export async function issueRecovery(
   { database, clock, random, mail, issuer }: RecoveryTools,
   { email, tenant }: RecoveryWish,
 ): Promise<RecoveryIssued | RecoveryRefused> {
+  const sought = soughtEmail(email)
+  if (sought === undefined) return { tag: 'unknown_account' }
   const found = await database.system(async (tx) => {
-    const account = await findRecoverableAccount(tx, email)
+    const account = await findRecoverableAccount(tx, sought)
     if (account === undefined) return undefined
     const places = await listRecoveryPlaces(tx, account.id)
     return { account, places, owners: await listFellowOwners(tx, account.id) }

@@ -5,7 +5,7 @@ import { useTicket } from '../../../storage/operations/mail-tickets.js'
 import { removeFactors } from '../../../storage/identity/second-factors.js'
 import { findSignIn } from '../../../storage/identity/sign-ins.js'
 import { sha256 } from '../sessions/flows.js'
-import { isEmail } from '../../domain/email.js'
+import { soughtEmail } from '../../domain/email.js'
 import { expiredLink, readLink } from '../sign-in/expired-link.js'
 import { beginAccountFlow, flowPage, progressIn } from '../sign-in/flow.js'
 import { sendWithTicket } from '../../platform/mail/with-ticket.js'
@@ -62,9 +62,11 @@ export const requestPasswordReset: PasswordRecoveryHandler<'requestPasswordReset
   if ('tag' in progress) return progress
   const { flow } = progress
   const { tenantId, uiLocales } = flow
-  const email = message.email.trim()
-  const shown: ForgotShown = { ...flowPage(flowToken, flow), email, captcha: gate.widget() }
-  if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
+  const typed = message.email.trim()
+  const email = soughtEmail(typed)
+  const page = flowPage(flowToken, flow)
+  const shown: ForgotShown = { ...page, email: typed, captcha: gate.widget() }
+  if (email === undefined) return { tag: 'invalid_email', ...shown }
   const fault = await formFault(tools, shown, message, `${tenantId}:${email.toLowerCase()}`)
   if (fault !== null) return fault
   const found = await database.system((tx) => findSignIn(tx, tenantId, email), context)

@@ -1,5 +1,6 @@
 /** The link of a sign-up: its page, and the account that it creates. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Email } from '../../domain/email.js'
 import {
   findAccountByEmail,
   insertAccount,
@@ -167,7 +168,7 @@ function createAccount(
 async function join(
   tx: Transaction,
   { random }: PasswordRecoveryTools,
-  { tenantId, accountId, email }: { tenantId: string; accountId: string; email: string },
+  { tenantId, accountId, email }: { tenantId: string; accountId: string; email: Email },
   context: MessageContext,
   now: Date,
 ): Promise<{ readonly id: string; readonly sub: string }> {

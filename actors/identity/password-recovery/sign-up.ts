@@ -6,7 +6,7 @@
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findSignUpStanding, type SignUpStanding } from '../../../storage/identity/sign-ins.js'
 import type { SignInFlowFound } from '../../../storage/identity/sign-in-flows.js'
-import { isEmail } from '../../domain/email.js'
+import { type Email, parseEmail } from '../../domain/email.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import type { MessageContent } from '../../platform/mail/render.js'
 import { sendWithTicket } from '../../platform/mail/with-ticket.js'
@@ -57,11 +57,12 @@ export const requestSignUp: PasswordRecoveryHandler<'requestSignUp'> = async (
   const progress = await progressIn(tools, flowToken, visitor.token, context)
   if ('tag' in progress) return progress
   const { flow } = progress
-  const email = message.email.trim()
+  const typed = message.email.trim()
+  const email = parseEmail(typed)
   const page = flowPage(flowToken, flow)
   if (!isSignUpOpen(tools, page.signUp)) return closed(page)
-  const shown: SignUpShown = { ...page, email, captcha: tools.gate.widget() }
-  if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
+  const shown: SignUpShown = { ...page, email: typed, captcha: tools.gate.widget() }
+  if (email === undefined) return { tag: 'invalid_email', ...shown }
   const name = `sign-up:${flow.tenantId}:${email.toLowerCase()}`
   const fault = await formFault(tools, shown, message, name)
   if (fault !== null) return fault
@@ -71,7 +72,7 @@ export const requestSignUp: PasswordRecoveryHandler<'requestSignUp'> = async (
 
 async function sendLink(
   tools: PasswordRecoveryTools,
-  message: PasswordRecoveryProtocol['requestSignUp']['message'],
+  message: PasswordRecoveryProtocol['requestSignUp']['message'] & { readonly email: Email },
   flow: SignInFlowFound,
   context: MessageContext,
 ): Promise<void> {

@@ -4,6 +4,7 @@
  */
 import type { EmailCondition, ScimCondition } from '../../../storage/identity/scim-filter.js'
 import { isUuid } from '../../domain/ids.js'
+import { storedName } from '../../domain/email.js'
 import { invalid, ScimFault } from './faults.js'
 import type { AttributePath, Filter, Operator, Value } from './filter.js'
 import { type Predicate, predicateOf } from './resource-filter.js'
@@ -90,7 +91,7 @@ function compared(path: AttributePath, operator: Operator, value: Value): ScimCo
   }
   switch (name) {
     case 'username':
-      return { tag: 'text', field: 'userName', ...text(path, operator, value) }
+      return { tag: 'text', field: 'userName', ...address(path, operator, value) }
     case 'externalid':
       return { tag: 'text', field: 'externalId', ...text(path, operator, value) }
     case 'id': {
@@ -112,7 +113,10 @@ function compared(path: AttributePath, operator: Operator, value: Value): ScimCo
     }
     case 'emails':
     case 'emails.value':
-      return { tag: 'email', part: { tag: 'text', field: 'value', ...text(path, operator, value) } }
+      return {
+        tag: 'email',
+        part: { tag: 'text', field: 'value', ...address(path, operator, value) },
+      }
     default:
       throw unknown(path)
   }
@@ -131,7 +135,8 @@ function emailCondition(filter: Filter): EmailCondition {
       const { path, operator, value } = filter
       const field = emailField(path)
       if (value === null) throw unsupported(path, operator)
-      if (field !== 'primary') return { tag: 'text', field, ...text(path, operator, value) }
+      if (field === 'value') return { tag: 'text', field, ...address(path, operator, value) }
+      if (field === 'type') return { tag: 'text', field, ...text(path, operator, value) }
       if (operator !== 'eq' && operator !== 'ne') throw unsupported(path, operator)
       const is = truth(path, value)
       return { tag: 'primary', is: operator === 'eq' ? is : !is }
@@ -153,6 +158,12 @@ function text(path: AttributePath, operator: Operator, value: Value) {
   if (typeof value !== 'string')
     throw invalid('invalidFilter', `${shown(path)} is compared with a string in quotes.`)
   return { operator, value }
+}
+
+/** Addresses are stored and compared in A-labels. */
+function address(path: AttributePath, operator: Operator, value: Value) {
+  const compared = text(path, operator, value)
+  return { ...compared, value: storedName(compared.value) }
 }
 
 function truth(path: AttributePath, value: Value): boolean {

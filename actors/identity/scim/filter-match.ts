@@ -1,4 +1,5 @@
 /** Evaluates a value filter on one value of a multi-valued attribute, for PATCH (RFC 7644 section 3.5.2). */
+import { storedName } from '../../domain/email.js'
 import { invalid } from './faults.js'
 import type { AttributePath, Filter, Operator, Value } from './filter.js'
 import { isObject, type Json } from './resource.js'
@@ -66,7 +67,9 @@ export function compare(
     return operator === 'ne' && !equal
   }
   if (typeof found !== 'string' || typeof wanted !== 'string') return operator === 'ne'
-  const [a, b] = caseExact ? [found, wanted] : [found.toLowerCase(), wanted.toLowerCase()]
+  // Two spellings of an address are equal.
+  const folded = (text: string) => (caseExact ? text : storedName(text).toLowerCase())
+  const [a, b] = [folded(found), folded(wanted)]
   switch (operator) {
     case 'eq':
       return a === b

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { isUndeliverable } from '../../platform/mail/reserved-domains.js'
 import type { ScimUserData, ScimUserRow } from '../../../storage/identity/scim-users.js'
 import type { ProfileChange } from '../../../storage/identity/profiles.js'
-import { isEmail } from '../../domain/email.js'
+import { type Email, parseEmail, soughtEmail, storedName } from '../../domain/email.js'
 import {
   type Profile,
   type ProfileText,
@@ -33,14 +33,16 @@ export type Person = ScimUserData & {
   /** Undefined: the request does not say. */
   readonly active: boolean | undefined
   /** The address for the account, or null. */
-  readonly email: string | null
+  readonly email: Email | null
 }
 
 /** @throws {ScimFault} `invalidValue`. */
 export function personOf(resource: Resource): Person {
   const { userName, externalId, displayName, active, roles, name, ...rest } = resource
   const attributes: Record<string, Json> = rest
-  const userNameText = textIn(userName)
+  if (rest.emails !== undefined) attributes['emails'] = objectsIn(rest.emails).map(storedAddress)
+  const typedName = textIn(userName)
+  const userNameText = typedName === null ? null : storedName(typedName)
   if (userNameText === null || userNameText.trim() === '')
     throw invalid('invalidValue', 'The attribute userName is required.')
   limit('userName', userNameText, USER_NAME_CHARS_MAX)
@@ -78,16 +80,23 @@ export function personOf(resource: Resource): Person {
   }
 }
 
+const storedAddress = (entry: JsonObject): JsonObject => {
+  const value = textIn(entry['value'])
+  return value === null ? entry : { ...entry, value: storedName(value) }
+}
+
 /** The primary address, else the first one, else a userName that is an address. @throws {ScimFault} `invalidValue`. */
-function addressOf({ emails }: Resource, userName: string): string | null {
+function addressOf({ emails }: Resource, userName: string): Email | null {
   const list = objectsIn(emails)
   const chosen = list.find(({ primary }) => primary === true) ?? list[0]
   const address = textIn(chosen?.['value'])
-  if (address === null) return isEmail(userName) ? userName : null
-  if (!isEmail(address) || isUndeliverable(address))
-    throw invalid('invalidValue', 'The value of emails is not a mail address.')
-  return address
+  if (address === null) return parseEmail(userName) ?? null
+  const email = soughtEmail(address)
+  if (email === undefined || isUndeliverable(email)) throw noAddress()
+  return email
 }
+
+export const noAddress = () => invalid('invalidValue', 'The value of emails is not a mail address.')
 
 function rolesOf(value: Json): { roles: readonly string[]; details: readonly JsonObject[] } {
   const list = objectsIn(value)

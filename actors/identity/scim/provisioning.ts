@@ -10,6 +10,7 @@ import {
 } from '../../../storage/identity/scim-provisioning.js'
 import type { ScimUserRow } from '../../../storage/identity/scim-users.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import { parseEmail } from '../../domain/email.js'
 import type { NewEvent } from '../../domain/events.js'
 import { groupCommit } from '../../platform/batching/group-commit.js'
 import { isReserved } from '../../platform/mail/reserved-domains.js'
@@ -39,7 +40,8 @@ export function scimProvisioning({ database, clock, random }: ProvisioningNeeds)
       eventsOf: (userId: string) => readonly NewEvent[],
     ): Promise<ScimUserRow | undefined> {
       const { email, roles, active } = person
-      if (email === null || roles.length > 0 || active === false) return undefined
+      if (email === null || parseEmail(email) === undefined || roles.length > 0 || active === false)
+        return undefined
       const input: ProvisionedUser = {
         userName: person.userName,
         externalId: person.externalId,

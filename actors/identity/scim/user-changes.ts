@@ -1,5 +1,6 @@
 /** The statements and events of a change of a user. Everything here runs in the transaction of its request. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import { type Email, parseEmail, placeholderAddress } from '../../domain/email.js'
 import {
   findScimUser,
   moveTenantUser,
@@ -29,14 +30,12 @@ import { MEMBER_CONSTRAINT, provideAccount } from '../users/provisioning.js'
 import { holdsLess, isProtectedOwner, rolesBeyond } from '../users/rules.js'
 import { refusing, ScimFault } from './faults.js'
 import type { ScimTools } from './needs.js'
-import { type Person, personOf, presentedUser, resourceOf } from './person.js'
+import { noAddress, type Person, personOf, presentedUser, resourceOf } from './person.js'
 import { isMatch } from './precondition.js'
 import type { Conditional, OneScimUser } from './protocol.js'
 import type { Resource } from './resource.js'
 
 const SUBJECT_BYTES = 24
-/** Users without an address have an account that no mail reaches (RFC 6761 section 6.4). */
-const NO_MAILBOX = 'scim.invalid'
 const USER_NAME_CONSTRAINT = 'scim_users_user_name'
 
 /** A request of a directory in its transaction. */
@@ -143,7 +142,9 @@ export async function demandOwnerStays({ tx, caller }: Change, user: ScimUserRow
     throw new ScimFault(409, null, 'The user is the last owner of the tenant.')
 }
 
-const accountFor = ({ needs, tx, caller, context, now }: Change, email: string) => {
+const accountFor = ({ needs, tx, caller, context, now }: Change, email: Email) => {
+  // A user of before keeps an address with letters in its local part. A new one has none.
+  if (parseEmail(email) === undefined) throw noAddress()
   const { tenantId } = caller.principal
   const { address } = caller
   const asked = { tenantId, email, displayName: '', passwordHash: null, address }
@@ -165,7 +166,7 @@ export async function insertUser(
   const { roles, displayName, profile } = person
   demandRoles(caller, roles, [])
   const freshId = random.uuid()
-  const email = person.email ?? `${freshId}@${NO_MAILBOX}`
+  const email = person.email ?? placeholderAddress(freshId)
   const { accountId, known, status } = await accountFor(change, email)
   if (known !== undefined && known.status !== 'removed') throw notUnique('mail address')
   const id = known?.id ?? freshId
@@ -253,7 +254,7 @@ export async function storeUser(change: Change, row: ScimUserRow, after: Resourc
 async function moveUser(
   change: Change,
   row: ScimUserRow,
-  email: string,
+  email: Email,
 ): Promise<readonly NewEvent[]> {
   const { tx, now } = change
   const waiting = row.storedStatus === 'suspended' ? row.suspendedFrom : row.storedStatus

@@ -24,6 +24,7 @@
  * A session belongs to one tenant and never meets a demand of another tenant.
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { Email } from '../../domain/email.js'
 import type { AssuranceLevel, SessionDemand } from '../../domain/assurance.js'
 import type { AccountId, OrganizationId, SessionId, TenantId } from '../../domain/ids.js'
 import type { OrganizationRole } from '../../domain/scopes.js'
@@ -65,7 +66,7 @@ export type BrowserSession = {
   /** Pairwise: the user's `sub` in this tenant. */
   readonly sub: string
   /** Empty: a guest. */
-  readonly email: string
+  readonly email: Email | ''
   readonly emailVerified: boolean
   readonly displayName: string
   /** Roles of the tenant user, as stored. */

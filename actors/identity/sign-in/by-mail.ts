@@ -14,7 +14,7 @@ import { findSignIn, type SignInRow } from '../../../storage/identity/sign-ins.j
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { codeSha256, isSameHash, sha256 } from '../sessions/flows.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
-import { isEmail } from '../../domain/email.js'
+import { type Email, soughtEmail } from '../../domain/email.js'
 import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'
 import { sendWithTicket } from '../../platform/mail/with-ticket.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
@@ -51,9 +51,10 @@ export const requestSignInMail: SignInHandler<'requestSignInMail'> = async (
   const progress = await progressIn(tools, token, visitor.token, context)
   if ('tag' in progress) return progress
   const { tenantId } = progress.flow
-  const email = message.email.trim()
-  const shown = await loginShown(tools, progress, email, context)
-  if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
+  const typed = message.email.trim()
+  const email = soughtEmail(typed)
+  const shown = await loginShown(tools, progress, typed, context)
+  if (email === undefined) return { tag: 'invalid_email', ...shown }
   const name = `${tenantId}:${email.toLowerCase()}`
   const quota = await orBusy(() => mailQuota.ask(name, visitor.address))
   if (quota.tag === 'busy') return quota
@@ -66,7 +67,7 @@ export const requestSignInMail: SignInHandler<'requestSignInMail'> = async (
 /** Without an account, the same work is done and no message is sent. */
 async function sendMail(
   tools: SignInActorTools,
-  { flow: token, email, host, browserId, languages }: RequestMail,
+  { flow: token, email, host, browserId, languages }: RequestMail & { readonly email: Email },
   { flow }: Progress,
   found: SignInRow | undefined,
   context: MessageContext,

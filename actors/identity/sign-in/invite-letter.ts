@@ -1,5 +1,6 @@
 /** The message of an operator invite. Accepting it proves the mailbox. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import { soughtEmail } from '../../domain/email.js'
 import {
   findAccountByEmail,
   insertAccount,
@@ -108,8 +109,11 @@ async function messageOf(
   if (!isUuid(id)) return undefined
   const secret = hex(secretOf(token))
   return database.system(async (tx) => {
-    const place = await findInviteMessage(tx, id, secret, clock.now())
-    if (place === undefined) return undefined
+    const found = await findInviteMessage(tx, id, secret, clock.now())
+    if (found === undefined) return undefined
+    const { email } = found.letter
+    // A process of an older release may have stored it in letters.
+    const place = { ...found, letter: { ...found.letter, email: soughtEmail(email) ?? email } }
     const { emailVerified, hasKey } = await findSignInKeys(tx, place.tenantId, place.letter.email)
     return { place, isKnown: emailVerified && hasKey }
   }, context)

@@ -21,7 +21,7 @@ import { setAppointed } from '../organizations/appoint-person.js'
 import { appendJoined } from '../organizations/join-by-invitation.js'
 import { sha256 } from '../sessions/flows.js'
 import { choosePassword } from '../password-recovery/choose-password.js'
-import { isEmail } from '../../domain/email.js'
+import { type Email, parseEmail } from '../../domain/email.js'
 import { shownName } from '../../domain/shown-names.js'
 import { MailShareUsed } from '../../platform/mail/mail-queue.js'
 import { isReserved, isUndeliverable } from '../../platform/mail/reserved-domains.js'
@@ -41,14 +41,15 @@ export const acceptOperatorInvite: SignInHandler<'acceptOperatorInvite'> = async
 ) => {
   const { database, clock, passwords, mailQuota } = tools
   const tokenSha256 = sha256(message.token)
-  const email = message.email.trim()
+  const typed = message.email.trim()
+  const email = parseEmail(typed)
   const displayName = shownName(message.displayName)
   const known = await database.system((tx) => findOperatorInvite(tx, tokenSha256), context)
   if (known === undefined) return { tag: 'unknown_invite' }
   if (known.usedAt !== null || known.expiresAt <= clock.now()) return { tag: 'spent' }
   const { organizationName, expiresAt } = known
-  const shown = { organizationName, expiresAt, email, displayName }
-  if (!isEmail(email)) return { tag: 'invalid_email', ...shown }
+  const shown = { organizationName, expiresAt, email: typed, displayName }
+  if (email === undefined) return { tag: 'invalid_email', ...shown }
   const hashed = await choosePassword(passwords, message.password, email, context)
   if (hashed.tag === 'busy') return hashed
   if (hashed.tag !== 'hashed') return { ...hashed, ...shown }
@@ -63,7 +64,7 @@ export const acceptOperatorInvite: SignInHandler<'acceptOperatorInvite'> = async
   return quota.tag === 'open' ? sendInvitation(tools, message, chosen, context) : quota
 }
 
-type Chosen = { readonly email: string; readonly displayName: string; readonly phc: string }
+type Chosen = { readonly email: Email; readonly displayName: string; readonly phc: string }
 
 /** Queues the message whether or not the address has an account; five addresses at most per invite. */
 async function sendInvitation(
@@ -139,7 +140,7 @@ export async function joinAsOperator(
   tx: Transaction,
   { clock, random }: Pick<SignInActorTools, 'clock' | 'random'>,
   { tenantId, organizationId, role, appointedScopes }: UsedInvite,
-  { accountId, email }: { readonly accountId: string; readonly email: string },
+  { accountId, email }: { readonly accountId: string; readonly email: Email },
   context: MessageContext,
   now: Date,
 ): Promise<string> {

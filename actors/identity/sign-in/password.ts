@@ -3,6 +3,7 @@
  * verification, one event.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import { soughtEmail } from '../../domain/email.js'
 import { findSignIn, lockPassword, rehashPassword } from '../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { beginAccountFlow, isForAnyone, isOtherUser, loginShown } from './flow.js'
@@ -59,8 +60,9 @@ async function attemptPassword(
   const { lockout, gate } = tools
   const { tenantId } = progress.flow
   const { address } = visitor
-  const everywhere = `login:${shown.email.toLowerCase()}`
-  const name = `login:${tenantId}:${shown.email.toLowerCase()}`
+  const key = (soughtEmail(shown.email) ?? shown.email).toLowerCase()
+  const everywhere = `login:${key}`
+  const name = `login:${tenantId}:${key}`
   if (await gate.isDue(await lockout.used(name), address)) {
     const judged = await gate.judge(captcha, address)
     if (judged.tag === 'captcha') return { ...shown, ...judged, captcha: gate.widget() }
@@ -98,9 +100,11 @@ async function judgePassword(
   context: MessageContext,
 ): Promise<JudgedFactor<OpenedByPassword>> {
   const { database, passwords, lockout } = tools
-  const { password, email, visitor, name } = typed
+  const { password, visitor, name } = typed
+  const email = soughtEmail(typed.email)
   for (let isFirst = true; ; isFirst = false) {
-    const found = await database.system((tx) => findSignIn(tx, flow.tenantId, email), context)
+    const found =
+      email && (await database.system((tx) => findSignIn(tx, flow.tenantId, email), context))
     const phc = found?.passwordHash ?? null
     const share = { ...context, share: flow.tenantId }
     const verdict = await passwords.verify({ phc, password }, share)

@@ -1,5 +1,6 @@
 /** The invitation message: sealed before the transaction that creates the user. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Email } from '../../domain/email.js'
 import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { sha256 } from '../sessions/flows.js'
@@ -37,7 +38,7 @@ export function invitationMessages(tools: Tools) {
       {
         email,
         locale: claimed,
-      }: { readonly email: string; readonly locale: string | null | undefined },
+      }: { readonly email: Email; readonly locale: string | null | undefined },
       context: MessageContext,
     ): Promise<PreparedInvitation | null> {
       if (!invitations.enabled) return null
@@ -67,7 +68,7 @@ export function invitationMessages(tools: Tools) {
     async send(
       tx: Transaction,
       { sealedMail, tokenSha256, expiresAt }: PreparedInvitation,
-      user: { readonly tenantId: string; readonly accountId: string; readonly email: string },
+      user: { readonly tenantId: string; readonly accountId: string; readonly email: Email },
     ): Promise<void> {
       const { tenantId, accountId, email } = user
       const ticket = {

@@ -3,6 +3,7 @@
  * metadata. A fixture user is an ordinary one on a reserved mail domain, for tests.
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { Email } from '../../domain/email.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { OrganizationId, TenantId } from '../../domain/ids.js'
@@ -143,7 +144,7 @@ export type ListUsers = {
   readonly tenantId: TenantId
   /** Null: all users except removed ones. */
   readonly status: UserStatus | null
-  readonly email: string | null
+  readonly email: Email | null
   /** Begins the name or the address. */
   readonly q: string | null
   readonly role: string | null
@@ -188,7 +189,7 @@ export type UnknownUser = { readonly tag: 'unknown_user' }
 
 export type CreateUser = {
   readonly caller: Caller
-  readonly email: string
+  readonly email: Email
   readonly displayName: string | undefined
   readonly profile: ProfileUpdate
   /** With a password the user is pre-provisioned, otherwise invited. */
@@ -238,8 +239,8 @@ export type LastOwner = { readonly tag: 'last_owner' }
 export type OwnerAbove = { readonly tag: 'owner_above_caller' }
 
 /** Under a `.test` domain (RFC 6761 section 6.2): mail to it is not delivered. */
-export function fixtureEmail(mailbox: string, tenantSlug: string): string {
-  return `${mailbox}@${tenantSlug}.test`
+export function fixtureEmail(mailbox: string, tenantSlug: string): Email {
+  return `${mailbox}@${tenantSlug}.test` as Email
 }
 
 export const users = address<UsersProtocol>('users', [

@@ -1,5 +1,6 @@
 /** The account for a new user of a tenant: a fresh one, or the existing one with the rights of its owner kept. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Email } from '../../domain/email.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
   findAccountByEmail,
@@ -23,7 +24,7 @@ export const MEMBER_CONSTRAINT = 'tenant_users_tenant_id_account_id_key'
 
 export type Added = {
   readonly tenantId: string
-  readonly email: string
+  readonly email: Email
   readonly displayName: string
   /** PHC string. It is discarded unless the tenant may set the password. */
   readonly passwordHash: string | null
@@ -86,7 +87,7 @@ export async function provideAccount(
 async function rightToProvision(
   tx: Transaction,
   tenantId: string,
-  email: string,
+  email: Email,
 ): Promise<'owner' | 'sandbox' | 'none'> {
   const domain = domainOf(email)
   const [isOwner, tenant] = await Promise.all([

@@ -13,6 +13,7 @@ import type { OAuthRefused } from '../tokens/protocol.js'
 import { refuse } from '../tokens/refusals.js'
 import type { Hint } from './ciba-parameters.js'
 import type { CibaRefused } from './protocol.js'
+import { soughtEmail } from '../../domain/email.js'
 
 /** An explicit type prevents confusion with other JWTs of the application (RFC 8725 section 3.11). */
 export const HINT_TOKEN_TYPE = 'login-hint+jwt'
@@ -66,8 +67,8 @@ async function lookUp(
   { signal }: MessageContext,
 ): Promise<HintedSubject> {
   if ('sub' in named) return { tag: 'subject', sub: storable(named.sub) }
-  const email = storable(named.email.trim())
-  if (email === null) return { tag: 'subject', sub: null }
+  const email = soughtEmail(named.email.trim())
+  if (email === undefined) return { tag: 'subject', sub: null }
   // Accounts belong to no tenant, so the look-up crosses tenants.
   const found = await database.system((tx) => findSignIn(tx, tenantId, email), {
     pool: 'identity',

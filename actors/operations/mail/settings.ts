@@ -1,5 +1,6 @@
 /** [email]: outgoing mail (docs/reference/operations.md, Mail). */
 import { z } from 'zod'
+import { storedName } from '../../domain/email.js'
 import {
   count,
   dependentFlag,
@@ -65,6 +66,7 @@ export const emailSettings = section(
     from: z
       .string()
       .regex(/^[^\r\n]*[^\s@<>]+@[^\s@<>]+>?$/)
+      .transform((sender) => sender.replace(/[^\s@<>]+@[^\s@<>]+/, storedName))
       .register(notes, { words: 'a mail address', example: 'svc <no-reply@example.com>' })
       .optional()
       .describe('Sender.'),

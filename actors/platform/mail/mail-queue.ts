@@ -6,7 +6,6 @@
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
 import type { Random } from '../../../runtime/kernel/random.js'
-import { lookedUp } from '../../../storage/identity/email-keys.js'
 import {
   findMailStanding,
   takeAddressShare,
@@ -15,6 +14,7 @@ import {
 import { insertMail, mailContext, type NewMail } from '../../../storage/operations/outgoing-mail.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import { domainOfEmail, type Email } from '../../domain/email.js'
 import type { I18nSettings } from '../../domain/i18n/settings.js'
 import { renderMessage, type MessageHeader, type MessageContent } from './render.js'
 import {
@@ -23,7 +23,6 @@ import {
   type MailDestination,
   type Unsendable,
 } from './message-rules.js'
-import { domainOf } from './reserved-domains.js'
 
 export type MailBounds = {
   /** `email.queue_max_per_tenant`. */
@@ -54,7 +53,7 @@ export type MailDraft = {
   /** The tenant invites this address as its owner. A sandbox may do that too. */
   readonly invitesOwner?: boolean | undefined
   readonly tenantId: string
-  readonly to: string
+  readonly to: Email
   /** False: no account has this address. The work is the same. */
   readonly known: boolean
   readonly content: MessageContent
@@ -64,7 +63,7 @@ export type MailDraft = {
 
 export type SealedMail = NewMail & {
   readonly kind: MessageContent['kind']
-  readonly to: string
+  readonly to: Email
   /** Why the tenant may not send mail to the address; null: it may. */
   readonly refusal: Unsendable | null
   /** Daily limit of the tenant; null: this kind is not limited per tenant. */
@@ -125,7 +124,7 @@ export function openMailQueue({
       const id = random.uuid()
       const { kind } = content
       const permission = await database.system((tx) =>
-        findMailStanding(tx, tenantId, lookedUp(to), domainOf(to)),
+        findMailStanding(tx, tenantId, to, domainOfEmail(to)),
       )
       const reason = judgeAddress(to, permission, destination)
       const refusal = invitesOwner && reason === 'sandbox_address' ? null : reason

@@ -1,5 +1,6 @@
 /** Renders messages as text and HTML, in the tenant's name and in the language of the recipient. */
 import type { I18nSettings } from '../../domain/i18n/settings.js'
+import { shownEmail } from '../../domain/email.js'
 import {
   filledIn,
   localeFor,
@@ -131,7 +132,7 @@ function partsOf(
     return [words('password_changed.lead', { time: at }), words('password_changed.alarm')]
   }
   if (content.kind === 'account_recovery') {
-    const values = { account: oneLine(content.account), time: time(content.at) }
+    const values = { account: oneLine(shownEmail(content.account)), time: time(content.at) }
     return [words('account_recovery.lead', values), words('account_recovery.alarm')]
   }
   if (content.kind === 'admin_reset_refused') {

@@ -1,4 +1,5 @@
 /** Reserved domains: fixture users have addresses there, and mail servers do not deliver there. */
+import { domainOfEmail } from '../../domain/email.js'
 
 /** RFC 6761 section 6: test, localhost, example; RFC 2606 section 3: the second level. */
 const RESERVED = /(?:^|\.)(?:test|localhost|example|example\.(?:com|net|org))$/
@@ -7,16 +8,10 @@ const INVALID = /(?:^|\.)invalid$/
 
 /** For documentation and tests: mail is written to the log or sent to a catcher only. */
 export function isReserved(email: string): boolean {
-  return RESERVED.test(domainOf(email))
+  return RESERVED.test(domainOfEmail(email))
 }
 
 /** Mail is never sent. */
 export function isUndeliverable(email: string): boolean {
-  return INVALID.test(domainOf(email))
-}
-
-/** The domain of an address: lower case, without a trailing dot. */
-export function domainOf(email: string): string {
-  const domain = email.slice(email.lastIndexOf('@') + 1).toLowerCase()
-  return domain.endsWith('.') ? domain.slice(0, -1) : domain
+  return INVALID.test(domainOfEmail(email))
 }

@@ -3,6 +3,7 @@
  * from the source tree and compiled at start.
  */
 import { readdirSync, readFileSync } from 'node:fs'
+import { withShownEmails } from '../../../actors/domain/email.js'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Eta } from 'eta'
@@ -19,6 +20,9 @@ import { BRAND_PATH, monogramClass, STYLE_PATH } from './style.js'
 const FOLDER = fileURLToPath(new URL('../../../../gateway/pages/templates/', import.meta.url))
 
 const eta = new Eta({ autoEscape: true, useWith: false, cache: true })
+const { escapeFunction } = eta.config
+/** Every page shows mail domains in letters. */
+eta.configure({ escapeFunction: (value) => escapeFunction(withShownEmails(String(value))) })
 for (const file of readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })) {
   if (!file.endsWith('.eta')) continue
   eta.loadTemplate(`@${basename(file, '.eta')}`, readFileSync(join(FOLDER, file), 'utf8'))

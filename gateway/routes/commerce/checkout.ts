@@ -31,6 +31,7 @@ import {
   QUANTITY_MAX,
 } from './commerce-shapes.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+import { TypedEmail } from '../identity/user-shapes.js'
 
 const AT = '/api/v1/public/commerce'
 
@@ -44,7 +45,7 @@ const details = {
     .max(2048)
     .nullish()
     .meta({ description: 'The buyer may return here without paying.' }),
-  customer_email: z.string().max(320).nullish(),
+  customer_email: TypedEmail.nullish(),
   buyer_country: z.string().max(8).nullish().meta({ description: 'ISO 3166-1 alpha-2.' }),
   buyer_region: z
     .string()
@@ -322,7 +323,7 @@ export const checkoutRoutes: readonly Route[] = [
       // The page of a payment link has no payment method to choose yet.
       rail: z.string().max(32).default(''),
       outcome: z.enum(['succeed', 'decline', 'dispute']).optional(),
-      customer_email: z.string().trim().max(320).default(''),
+      customer_email: TypedEmail.default(''),
     }),
     message: ({ params, body }) => ({
       token: params.token,

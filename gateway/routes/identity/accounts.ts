@@ -11,7 +11,7 @@ import {
   accountJson,
   unknownAccount,
 } from './organization-shapes.js'
-import { Email } from './user-shapes.js'
+import { SoughtEmail } from './user-shapes.js'
 
 const ACCOUNTS = '/api/v1/accounts'
 const ACCOUNT = `${ACCOUNTS}/{account_id}`
@@ -28,7 +28,7 @@ export const accountOperatorRoutes: readonly Route[] = [
     operationId: 'findAccounts',
     summary: 'Find the account of an email address',
     description: `${ACCESS} The list has at most one account.`,
-    query: z.object({ email: Email }),
+    query: z.object({ email: SoughtEmail }),
     message: ({ query }) => ({ email: query.email }),
     replies: {
       listed: reply(200, z.array(Account), ({ accounts }) => accounts.map(accountJson)),

@@ -1,6 +1,5 @@
 /** Federated sign-in: pages, and check-sso. */
 import { z } from 'zod'
-import { isEmail } from '../../../actors/domain/email.js'
 import {
   type FederatedLoginFailed,
   type FederatedLoginFault,
@@ -29,6 +28,7 @@ import {
 } from '../../route.js'
 import { ACCOUNT_PAGE, HOSTED_PAGE, onward, ownOf, toAccount } from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
+import { SoughtEmail } from './user-shapes.js'
 
 const failure = (status: number) =>
   page<FederatedLoginFailed>(status, federatedLoginFailedPage(status))
@@ -192,10 +192,7 @@ const unlink = route(federatedLogin, 'unlinkOwnIdentity', {
 
 const CheckSso = z
   .object({
-    email: z
-      .string()
-      .max(320)
-      .refine((text) => isEmail(text), 'is not an email address'),
+    email: SoughtEmail,
     tenant_id: idText().optional(),
     tenant_slug: z.string().max(64).optional(),
   })

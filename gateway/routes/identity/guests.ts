@@ -19,6 +19,7 @@ import {
 } from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
+import { TypedEmail } from './user-shapes.js'
 
 export const guestRoutes: readonly Route[] = [
   route(guests, 'continueAsGuest', {
@@ -56,7 +57,7 @@ export const guestRoutes: readonly Route[] = [
     operationId: 'requestEmailProof',
     summary: 'Request a code that proves the email address of a guest',
     description: 'The response is the same whether or not the address has an account.',
-    body: pageForm({ email: z.string().max(320).default('') }),
+    body: pageForm({ email: TypedEmail.default('') }),
     message: ({ session, browser, body, clientAddress: address }) => ({
       ...ownOf({ session, browser }),
       email: body.email,

@@ -14,6 +14,7 @@ import {
 } from '../../pages/identity/operator-invite.js'
 import { page, pageForm, type Route, route, seeOther } from '../../route.js'
 import { visitorOf } from '../visitor.js'
+import { TypedEmail } from './user-shapes.js'
 
 const shared = {
   path: '/auth/invites/{token}',
@@ -48,7 +49,7 @@ const accept = route(login, 'acceptOperatorInvite', {
     'Under a reserved name such as .test a new account is created and signed in directly.',
   body: pageForm({
     name: z.string().max(120).default(''),
-    email: z.string().max(320).default(''),
+    email: TypedEmail.default(''),
     password: z.string().max(1024).default(''),
   }),
   message: ({ params, body, browser, clientAddress }) => ({

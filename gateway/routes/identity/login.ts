@@ -20,6 +20,7 @@ import { FlowStart, flowStartOf } from '../flow-start.js'
 import { busy, Flow, FlowQuery, HOSTED_PAGE, onward, signedIn } from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
+import { TypedEmail } from './user-shapes.js'
 
 const codeForm = pageForm({ flow: Flow, code: z.string().max(64).default('') })
 
@@ -47,7 +48,7 @@ const sendLogin = route(login, 'signIn', {
   summary: 'Sign in with email and password',
   body: pageForm({
     flow: Flow,
-    email: z.string().max(320).default(''),
+    email: TypedEmail.default(''),
     password: z.string().max(1024).default(''),
     ...CAPTCHA_FIELDS,
   }),

@@ -38,6 +38,7 @@ import {
 } from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
+import { TypedEmail } from './user-shapes.js'
 
 const Password = z.string().max(1024).default('')
 const gone = page(410, expiredLinkPage)
@@ -61,7 +62,7 @@ const forgotten = [
     summary: 'Request a password reset link',
     body: pageForm({
       flow: Flow,
-      email: z.string().max(320).default(''),
+      email: TypedEmail.default(''),
       ...CAPTCHA_FIELDS,
     }),
     message: (request) => ({

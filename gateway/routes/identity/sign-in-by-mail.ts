@@ -22,6 +22,7 @@ import {
 } from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
+import { TypedEmail } from './user-shapes.js'
 
 const gone = page(410, expiredLinkPage)
 
@@ -34,7 +35,7 @@ export const mailSignInRoutes: readonly Route[] = [
     summary: 'Request a mail to sign in with',
     body: pageForm({
       flow: Flow,
-      email: z.string().max(320).default(''),
+      email: TypedEmail.default(''),
       // The form of the password page is reused. Its password field is ignored.
       password: z.string().max(1024).default(''),
       ...CAPTCHA_FIELDS,

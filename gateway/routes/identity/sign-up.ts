@@ -28,6 +28,7 @@ import {
 } from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
+import { TypedEmail } from './user-shapes.js'
 
 const PATH = '/auth/register'
 const closed = page(403, signUpClosedPage)
@@ -62,7 +63,7 @@ export const signUpRoutes: readonly Route[] = [
     description: 'The response is the same whether or not the address has an account.',
     body: pageForm({
       flow: Flow,
-      email: z.string().max(320).default(''),
+      email: TypedEmail.default(''),
       ...CAPTCHA_FIELDS,
     }),
     message: (request) => ({

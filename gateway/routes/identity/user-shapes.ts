@@ -1,6 +1,6 @@
 /** Request and response bodies of tenant users and fixture users. */
 import { z } from 'zod'
-import { isEmail } from '../../../actors/domain/email.js'
+import { type Email as StoredEmail, parseEmail, soughtEmail } from '../../../actors/domain/email.js'
 import {
   PICTURE_LENGTH_MAX,
   type ProfileText,
@@ -52,19 +52,40 @@ const ProfileSet = {
 const METADATA_BYTES_MAX = 8 * 1024
 
 export const UserStatus = z.enum(['invited', 'pre_provisioned', 'active', 'suspended', 'removed'])
-/** The addresses that accounts may have: the same for the API, SCIM, sign-in and identity providers. */
-export const Email = z
-  .string()
-  .max(254)
-  .refine(isEmail, 'is not an email address')
-  .meta({ format: 'email', example: 'person@example.com' })
+/**
+ * The addresses that accounts may have: the same for the API, SCIM, sign-in and identity providers. Its value is the stored
+ * form. Answers have it too.
+ */
+export const Email = emailShape(parseEmail)
+/** To find an account: its local part may have letters, as that of an old account may. */
+export const SoughtEmail = emailShape(soughtEmail)
+/** An address as typed, which its actor reads, because it has an answer of its own to what is none. */
+export const TypedEmail = z.string().trim().max(320)
+
+function emailShape(read: (text: string) => StoredEmail | undefined) {
+  return z
+    .string()
+    .max(254)
+    .transform((text, context) => {
+      const email = read(text)
+      if (email !== undefined) return email
+      context.addIssue({ code: 'custom', message: 'is not an email address' })
+      return z.NEVER
+    })
+    .meta({
+      format: 'email',
+      description:
+        'Letters in the domain become A-labels (IDNA 2008), in which it is stored, compared and returned.',
+      example: 'person@example.com',
+    })
+}
 
 export const TenantUser = z
   .object({
     id: z.uuid(),
     tenant_id: z.uuid(),
     sub: z.string().meta({ description: 'Pairwise: the sub of tokens for this tenant' }),
-    email: z.string(),
+    email: z.string().meta({ description: 'The domain is in A-labels (IDNA 2008)' }),
     email_verified: z.boolean().meta({ description: 'Always false while the user is invited' }),
     display_name: z.string().meta({
       description:

@@ -1,5 +1,6 @@
 /** Users of a tenant and fixture users of a sandbox. */
 import { z } from 'zod'
+import { soughtEmail } from '../../../actors/domain/email.js'
 import {
   type ListUsers,
   USER_SORTS,
@@ -15,10 +16,10 @@ import { stepUpNeeded } from '../operations/step-up.js'
 import {
   ChangeTenantUser,
   CreateTenantUser,
-  Email,
   FixtureUser,
   profileOf,
   RotatedPassword,
+  SoughtEmail,
   TenantUser,
   UserStatus,
   userJson,
@@ -69,7 +70,7 @@ const SORTS = USER_SORTS.flatMap((name) => [name, `-${name}` as const])
 const isNewestFirst = (sort: string | undefined) => sort === undefined || sort === '-created_at'
 const ListQuery = PageQuery.safeExtend({
   status: UserStatus.optional(),
-  email: Email.optional(),
+  email: SoughtEmail.optional(),
   q: z
     .string()
     .min(1)
@@ -275,7 +276,7 @@ export const userRoutes: readonly Route[] = [
       tenantId: principal.tenantId,
       status: query.status ?? null,
       email: query.email ?? null,
-      q: query.q ?? null,
+      q: query.q === undefined ? null : (soughtEmail(query.q) ?? query.q),
       role: query.role ?? null,
       order: orderOf(query.sort),
       limit: readPage(query).limit,

@@ -57,6 +57,7 @@ export async function databaseChecks(patient: Patient): Promise<readonly Check[]
     schemaChecks(patient, urls.runtime),
     audienceChecks(patient, urls.runtime),
     secretChecks(patient, urls.runtime),
+    addressChecks(patient, urls.runtime),
     listenChecks(patient, urls),
   ])
   return [...reached, ...checks.flat()]
@@ -299,6 +300,30 @@ function secretChecks(patient: Patient, url: string): Promise<readonly Check[]> 
       if (rows.length === 0) return ok(name, 'every client authenticates as it is registered')
       const listed = rows.map(({ slug, id, method }) => `${id} (${slug}, ${method})`)
       return warn(name, `authenticate otherwise than registered: ${listed.join(', ')}`, fix)
+    }),
+  )
+}
+
+/** Accounts whose address had its domain in letters, and that other accounts or the rule of domains hold back. */
+function addressChecks(patient: Patient, url: string): Promise<readonly Check[]> {
+  const name = 'mail_addresses'
+  const fix = 'remove one of the two users: docs/reference/identity.md, Email addresses'
+  return guarded(name, 'run the migrations of this version', () =>
+    connected(patient, url, async (client) => {
+      await client.query("select set_config('svc.scope', 'system', false)")
+      const { rows } = await client.query<{ id: string; address: string }>(
+        `select id, coalesce(typed_email, email) as address from accounts
+         where typed_email is not null and email_key <> lower(email)
+           or octet_length(split_part(email, '@', 2)) <> length(split_part(email, '@', 2))
+         order by id limit ${LISTED_MAX}`,
+      )
+      if (rows.length === 0) return ok(name, 'every address is the key of one account')
+      const listed = rows.map(({ id, address }) => `${address} of ${id}`)
+      return warn(
+        name,
+        `another account has the address, or it has no A-labels: ${listed.join(', ')}`,
+        fix,
+      )
     }),
   )
 }

@@ -1,6 +1,6 @@
 /** People who administer the deployment. Accounts belong to no tenant, so all statements cross tenants. */
+import type { Email } from '../../../actors/domain/email.js'
 import { firstRow, type Transaction } from '../../platform/sql.js'
-import { lookedUp } from '../email-keys.js'
 
 /** The scopes of an operator, and locks them. Empty if the account is none. */
 export async function lockOperatorScopes(
@@ -58,10 +58,10 @@ export async function setOperatorScopes(
 export type OperatorAccount = { readonly id: string; readonly emailVerified: boolean }
 
 /** The active account of an address. */
-export const findOperatorAccount = (tx: Transaction, email: string) =>
+export const findOperatorAccount = (tx: Transaction, email: Email) =>
   firstRow<OperatorAccount>(tx, {
     name: 'deployment_operator.account',
     text: `select id, email_verified as "emailVerified" from accounts
            where email_key = lower($1) and status = 'active'`,
-    values: [lookedUp(email)],
+    values: [email],
   })

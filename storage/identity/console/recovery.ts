@@ -1,16 +1,16 @@
 /** Owners and operators who lost their sign-in methods. Accounts belong to no tenant, so all statements cross tenants. */
-import { lookedUp } from '../email-keys.js'
+import type { Email } from '../../../actors/domain/email.js'
 import { allRows, firstRow, type Transaction } from '../../platform/sql.js'
 
 export type RecoverableAccount = {
   readonly id: string
-  readonly email: string
+  readonly email: Email
   /** Owns an organization, or administers the deployment. */
   readonly isOwner: boolean
 }
 
 /** The active account of an address. */
-export const findRecoverableAccount = (tx: Transaction, email: string) =>
+export const findRecoverableAccount = (tx: Transaction, email: Email) =>
   firstRow<RecoverableAccount>(tx, {
     name: 'recovery.account',
     text: `select a.id, a.email,
@@ -18,7 +18,7 @@ export const findRecoverableAccount = (tx: Transaction, email: string) =>
                and m.member_id = a.id and m.role = 'owner')
              or exists (select from deployment_operators d where d.account_id = a.id) as "isOwner"
            from accounts a where a.email_key = lower($1) and a.status = 'active'`,
-    values: [lookedUp(email)],
+    values: [email],
   })
 
 export type RecoveryPlace = {
@@ -46,8 +46,8 @@ export const listRecoveryPlaces = (tx: Transaction, accountId: string) =>
   })
 
 /** Verified addresses of the other owners of the organizations that an account owns. */
-export async function listFellowOwners(tx: Transaction, accountId: string): Promise<string[]> {
-  const { rows } = await tx.query<{ email: string }>({
+export async function listFellowOwners(tx: Transaction, accountId: string): Promise<Email[]> {
+  const { rows } = await tx.query<{ email: Email }>({
     name: 'recovery.fellow_owners',
     text: `select distinct a.email from organization_members own
              join organization_members m on m.organization_id = own.organization_id

@@ -1,4 +1,5 @@
 /** Guests: accounts without a mailbox, until the person proves one. Every transaction here crosses tenants. */
+import type { Email } from '../../../actors/domain/email.js'
 import { endHumanSessions } from '../tenant-users.js'
 import { ending } from '../../platform/ends/ending.js'
 import type { Transaction } from '../../platform/sql.js'
@@ -20,7 +21,7 @@ export async function markGuest(tx: Transaction, accountId: string, now: Date): 
 export async function claimAddress(
   tx: Transaction,
   accountId: string,
-  email: string,
+  email: Email,
   now: Date,
 ): Promise<'claimed' | 'taken' | 'not_guest'> {
   const { rows: others } = await tx.query({

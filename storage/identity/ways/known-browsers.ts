@@ -1,4 +1,5 @@
 /** Browsers and networks where an account has signed in. Global, so every transaction here crosses tenants. */
+import type { Email } from '../../../actors/domain/email.js'
 import { changedRows, firstRow, type Transaction } from '../../platform/sql.js'
 
 export type Familiarity = {
@@ -6,7 +7,7 @@ export type Familiarity = {
   readonly networkKnown: boolean
   /** The account has signed in to any tenant, has a session or has accepted an invitation before. */
   readonly hasSignedIn: boolean
-  readonly email: string
+  readonly email: Email
   /** The address is verified, so a code by mail reaches the person. */
   readonly emailVerified: boolean
 }

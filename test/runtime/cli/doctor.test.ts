@@ -99,6 +99,7 @@ test('a healthy deployment has no failure, and every check is there', async (t) 
     'database_tls',
     'audiences',
     'client_secrets',
+    'mail_addresses',
     'clock',
     'schema',
     'listen',
@@ -355,6 +356,16 @@ test('audiences from before they were unique and owned are listed', async (t) =>
   const { checks } = await diagnose({ environment: own, cwd: '/' })
   found(t, checks, 'audiences', 'warn', /https:\/\/api\.example\.com\/ of /)
   found(t, checks, 'audiences', 'warn', new RegExp(`urn:twice of ${unclaimed}`))
+})
+
+test('accounts whose address another account has are listed', async (t) => {
+  found(t, await checksWith({}), 'mail_addresses', 'ok', /the key of one account/)
+  await sql(
+    running.db.database,
+    `insert into accounts (id, email, email_key, typed_email, display_name, created_at, updated_at)
+     values (gen_random_uuid(), 'ada@xn--bcher-kva.works', 'ada@xn--bcher-kva.works/x', 'ada@bücher.works', '', now(), now())`,
+  )
+  found(t, await checksWith({}), 'mail_addresses', 'warn', /ada@bücher\.works of [0-9a-f-]{36}/)
 })
 
 test('clients that authenticate otherwise than registered are listed', async (t) => {

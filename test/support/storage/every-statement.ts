@@ -3,6 +3,7 @@
  * the database, and the statements that it would send are collected.
  */
 import { readdirSync, readFileSync } from 'node:fs'
+import { parseEmail } from '../../../actors/domain/email.js'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -96,7 +97,7 @@ const WITH_ARGUMENTS = () => [
   ...(['agent_id', 'did', 'key_id'] as const).map((by) =>
     statementOf((at) => findLoginCandidates(at, by, [])),
   ),
-  statementOf((at) => findAccountRecord(at, { emailKey: 'ada@example.com' })),
+  statementOf((at) => findAccountRecord(at, { email: parseEmail('ada@example.com')! })),
   statementOf((at) => findResourceByUri(at, 'https://files.example.com/')),
   statementOf((at) => setOperatorScopes(at, '1', [], now)),
   statementOf((at) =>

@@ -1,4 +1,5 @@
 import { highestRole } from '../../../../actors/domain/scopes.js'
+import { parseEmail } from '../../../../actors/domain/email.js'
 import test from 'ava'
 import * as fc from 'fast-check'
 import {
@@ -21,7 +22,7 @@ const session: BrowserSessionRow = {
   accountId: 'a1',
   tenantUserId: 'u1',
   sub: 'sub1',
-  email: 'a@b.test',
+  email: parseEmail('a@b.test')!,
   emailVerified: true,
   displayName: '',
   roles: [],

@@ -49,5 +49,5 @@ test('busy password workers are reported as busy', async (t) => {
 })
 
 test('the address of a fixture user is under a domain without mail delivery', (t) => {
-  t.is(fixtureEmail('fixture-1', 'acme-sandbox'), 'fixture-1@acme-sandbox.test')
+  t.is<string, string>(fixtureEmail('fixture-1', 'acme-sandbox'), 'fixture-1@acme-sandbox.test')
 })

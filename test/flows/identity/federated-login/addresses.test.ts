@@ -217,6 +217,21 @@ test.serial('an identity with a lookalike address is not linked to the account',
   }
 })
 
+test.serial('a provider may spell the domain of an account in letters', async (t) => {
+  const email = 'ada@xn--bcher-kva.works'
+  const own = await tenant()
+  await ownDomain(api, own, email)
+  const json = { email, password: PASSWORD }
+  t.is((await api.call('POST', USERS, { token: own.token, json })).status, 201)
+  const claims = { sub: 'spelled', email: 'Ada@BÜCHER.works', email_verified: true }
+  const { answer, isSignedIn } = await arrive(own, claims)
+  t.is(answer.status, 200, answer.html)
+  t.true(isSignedIn)
+  const rows = await sql(running)`
+    select id from accounts where lower(email) in (${email}, 'ada@bücher.works')`
+  t.is(rows.length, 1)
+})
+
 test.serial('all spellings of an address share one guess limit', async (t) => {
   const opened = browser()
   const login = await loginPage(opened)

@@ -161,7 +161,7 @@ test('sandbox routes need users:manage and a sandbox', async (t) => {
 
 test('a user is invited, or provisioned with a password, with the documented record', async (t) => {
   const { token, tenantId } = await api.workspace()
-  const email = `Ann.${tenantId}@Example.com`
+  const email = `Ann.${tenantId}@example.com`
   const invited = await api.post(USERS, token, { email, display_name: 'Ann' }).gives(201)
   const { id, sub, created_at } = invited.body
   t.is(invited.headers['location'], `${USERS}/${String(id)}`)
