@@ -1,4 +1,5 @@
 /** Idempotency keys in messages (docs/reference/http.md, Idempotency). */
+import type { Caller } from './audit.js'
 
 export type IdempotencyClaim = {
   /** Tenant, caller, method and path. Keys of different scopes are independent. */
@@ -12,6 +13,13 @@ export type IdempotencyClaim = {
 export type IdempotencyRefused =
   /** The key came with another body before. */
   { readonly tag: 'idempotency_mismatch' } | { readonly tag: 'idempotency_in_progress' }
+
+/** A request to create an object in the tenant of the caller. */
+export type Creation = {
+  readonly caller: Caller
+  /** Null for a request without a key. */
+  readonly idempotency: IdempotencyClaim | null
+}
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const HEX_CHARS_MIN = 32

@@ -6,7 +6,6 @@ import type { MessageContext } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import type { EntityTable } from '../../storage/platform/portable/entity-table.js'
-import { idempotently } from '../../storage/platform/idempotency.js'
 import type { Database, Transaction } from '../../storage/platform/sql.js'
 import type { AuditOnlyType, Caller } from '../domain/audit.js'
 import {
@@ -21,6 +20,7 @@ import type { EntityProtocol, RowCreated } from '../domain/entities/messages.js'
 import { ChosenName } from '../domain/entities/names.js'
 import { isUuid } from '../domain/ids.js'
 import { changedName, refusedName } from '../domain/shown-names.js'
+import { createOnce } from './creation.js'
 import { page } from './paging.js'
 import { recordAudit } from './record-audit.js'
 
@@ -93,7 +93,8 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
       return row === undefined ? UNKNOWN : { tag: 'found', row }
     },
 
-    async create({ caller, draft, idempotency }, context) {
+    async create(message, context) {
+      const { caller, draft } = message
       const { tenantId } = caller.principal
       const fault =
         faultOf(draft, caller) ??
@@ -109,11 +110,7 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
         record(tx, caller, context, row, null)
         return { tag: 'created', row, replayed: false } as const
       }
-      const keep = (outcome: Awaited<ReturnType<typeof insert>>) =>
-        outcome.tag === 'created' ? outcome : undefined
-      const outcome = await inTenant(caller, context, (tx) =>
-        idempotently(tx, idempotency, () => insert(tx), keep),
-      ).catch(orConflict)
+      const outcome = await createOnce(needs, message, context, insert).catch(orConflict)
       if (outcome.tag === 'created') rules.changed?.((outcome as RowCreated<M>).row.id, tenantId)
       return outcome
     },

@@ -7,24 +7,17 @@ import {
   type Row,
   storedMembers,
 } from '../../../actors/domain/entities/entity.js'
-import type { Transaction } from '../sql.js'
+import { firstRow, type Transaction } from '../sql.js'
+import { type TenantRows, tenantRows } from './tenant-rows.js'
 
 /** Values of columns that follow from the members. */
 type Derived<M extends Members> = Readonly<Record<string, (row: Row<M>) => unknown>>
 
-export type EntityTable<M extends Members> = {
+export type EntityTable<M extends Members> = TenantRows<Row<M>> & {
   /** What a statement selects to read a row. */
   readonly columns: string
-  find: (tx: Transaction, tenantId: string, id: string) => Promise<Row<M> | undefined>
   /** Locks the row until the transaction ends, so that changes are serialised. */
   lock: (tx: Transaction, tenantId: string, id: string) => Promise<Row<M> | undefined>
-  /** Up to `limit` rows, newest first, after the row of `createdAt` and `id`. */
-  list: (
-    tx: Transaction,
-    tenantId: string,
-    limit: number,
-    after: { readonly createdAt: Date; readonly id: string } | null,
-  ) => Promise<Row<M>[]>
   /** True if the tenant has fewer than `most`. Holds the tenant until the transaction ends. */
   hasRoom: (tx: Transaction, tenantId: string, most: number) => Promise<boolean>
   insert: (tx: Transaction, row: Row<M>) => Promise<void>
@@ -61,25 +54,15 @@ export function entityTable<M extends Members>(
   ]
   /** $1 and $2 are tenant and id. */
   const parameter = (index: number) => `$${index + 3}`
-  const one = async (tx: Transaction, verb: string, tail: string, values: readonly unknown[]) => {
-    const text = `select ${columns} from ${table} where tenant_id = $1 and id = $2${tail}`
-    const { rows } = await tx.query<Row<M>>({ name: `${name}.${verb}`, text, values })
-    return rows[0]
-  }
   return {
     columns,
-    find: (tx, tenantId, id) => one(tx, 'find', '', [tenantId, id]),
-    lock: (tx, tenantId, id) => one(tx, 'lock', ' for update', [tenantId, id]),
-    async list(tx, tenantId, limit, after) {
-      const { rows } = await tx.query<Row<M>>({
-        name: `${name}.list`,
-        text: `select ${columns} from ${table}
-           where tenant_id = $1 and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
-           order by created_at desc, id desc limit $2`,
-        values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
-      })
-      return rows
-    },
+    ...tenantRows<Row<M>>(name, table, columns),
+    lock: (tx, tenantId, id) =>
+      firstRow<Row<M>>(tx, {
+        name: `${name}.lock`,
+        text: `select ${columns} from ${table} where tenant_id = $1 and id = $2 for update`,
+        values: [tenantId, id],
+      }),
     async hasRoom(tx, tenantId, most) {
       await tx.query({
         name: `${name}.turn`,
