@@ -2,6 +2,7 @@
  * Payments of the card provider under the provider's ids, and the webhooks that it sent. A payment
  * moves money only after its row contains the provider's id, so no crash loses a payment.
  */
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 import {
   allRows,
   changedRows,
@@ -23,9 +24,10 @@ export type CardPaymentRow = {
   lookUps: number
 }
 
-const COLUMNS = `p.tenant_id as "tenantId", p.charge_id as "chargeId",
-  p.failed_calls as "failedCalls", p.checkout_id as "checkoutId", p.payment_id as "paymentId",
-  p.abandoned, p.look_ups as "lookUps"`
+const COLUMNS = columnsOf(
+  'tenant_id charge_id failed_calls checkout_id payment_id abandoned look_ups',
+  'p',
+)
 
 /** Returns the payment of a charge. Inserts it if there is none. */
 export const beginCardPayment = (tx: Transaction, tenantId: string, chargeId: string, now: Date) =>
@@ -203,8 +205,7 @@ export const claimCardEvents = (tx: Transaction, now: Date, leasedUntil: Date, l
            from (select id from card_events where due_at <= $1
                  order by due_at limit $3 for update skip locked) due
            where e.id = due.id
-           returning e.id, e.type, e.about, e.object_id as "objectId",
-             e.payment_id as "paymentId", e.received_at as "receivedAt"`,
+           returning ${columnsOf('id type about object_id payment_id received_at', 'e')}`,
     values: [now, leasedUntil, limit],
   })
 

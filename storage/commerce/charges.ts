@@ -3,6 +3,7 @@
  * refunded, in part or in full. Each transition is one conditional statement. When a concurrent
  * transition wins, the function returns undefined.
  */
+import { columnsOf, tenantRows } from '../platform/portable/tenant-rows.js'
 import { allRows, firstRow, type Transaction } from '../platform/sql.js'
 
 export type ChargeStatus = 'pending' | 'succeeded' | 'failed' | 'refunded'
@@ -76,22 +77,21 @@ export type NewCharge = Pick<
   readonly dueAt: Date | null
 }
 
-const COLUMNS = `c.id, c.tenant_id as "tenantId", c.status, c.rail,
-  c.rail_reference as "railReference", c.amount_minor as "amountMinor", c.currency,
-  c.refunded_amount_minor as "refundedAmountMinor",
-  c.refunding_amount_minor as "refundingAmountMinor",
-  c.reversed_amount_minor as "reversedAmountMinor", c.failure_code as "failureCode", c.metadata,
-  c.buyer_metadata as "buyerMetadata",
-  c.product_id as "productId", c.price_id as "priceId", c.quantity, c.buyer_id as "buyerId",
-  c.customer_email as "customerEmail", c.buyer_country as "buyerCountry",
-  c.buyer_region as "buyerRegion", c.checkout_session_id as "checkoutSessionId",
-  c.payment_link_id as "paymentLinkId", c.subscription_id as "subscriptionId",
-  c.subscription_period as "subscriptionPeriod", c.paid_at as "paidAt",
-  c.created_at as "createdAt", c.updated_at as "updatedAt"`
+const COLUMNS = columnsOf(
+  `id tenant_id status rail rail_reference amount_minor currency refunded_amount_minor
+   refunding_amount_minor reversed_amount_minor failure_code metadata buyer_metadata product_id
+   price_id quantity buyer_id customer_email buyer_country buyer_region checkout_session_id
+   payment_link_id subscription_id subscription_period paid_at created_at updated_at`,
+  'c',
+)
 
-const VIEW = `${COLUMNS}, d.status as "disputeStatus"`
-const VIEWED = `charges c
-  left join disputes d on d.tenant_id = c.tenant_id and d.charge_id = c.id`
+export const chargeRows = tenantRows<ChargeView>(
+  'charge',
+  'charges c left join disputes d on d.tenant_id = c.tenant_id and d.charge_id = c.id',
+  `${COLUMNS}, d.status as "disputeStatus"`,
+  'c',
+)
+export const findCharge = chargeRows.find
 
 /**
  * Inserts a pending charge.
@@ -131,28 +131,6 @@ export const insertCharge = (tx: Transaction, charge: NewCharge) =>
       charge.createdAt,
       charge.buyerMetadata == null ? null : JSON.stringify(charge.buyerMetadata),
     ],
-  })
-
-export const findCharge = (tx: Transaction, tenantId: string, id: string) =>
-  firstRow<ChargeView>(tx, {
-    name: 'charge.find',
-    text: `select ${VIEW} from ${VIEWED} where c.tenant_id = $1 and c.id = $2`,
-    values: [tenantId, id],
-  })
-
-/** A page of the tenant's charges, newest first. */
-export const listCharges = (
-  tx: Transaction,
-  tenantId: string,
-  limit: number,
-  after: { readonly createdAt: Date; readonly id: string } | null,
-) =>
-  allRows<ChargeView>(tx, {
-    name: 'charge.list',
-    text: `select ${VIEW} from ${VIEWED} where c.tenant_id = $1
-             and ($3::timestamptz is null or (c.created_at, c.id) < ($3, $4::uuid))
-           order by c.created_at desc, c.id desc limit $2`,
-    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
 
 /** pending -> succeeded. @returns undefined when it is not pending. */

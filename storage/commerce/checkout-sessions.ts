@@ -2,6 +2,7 @@
  * Checkout sessions: one page that pays one charge. open -> paying -> completed, or open ->
  * expired. The token of the page is stored as a hash.
  */
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type CheckoutStatus = 'open' | 'paying' | 'completed' | 'expired' | 'canceled'
@@ -17,9 +18,9 @@ export type CheckoutSessionRow = {
   createdAt: Date
 }
 
-const COLUMNS = `id, tenant_id as "tenantId", charge_id as "chargeId", status,
-  success_url as "successUrl", cancel_url as "cancelUrl", expires_at as "expiresAt",
-  created_at as "createdAt"`
+const COLUMNS = columnsOf(
+  'id tenant_id charge_id status success_url cancel_url expires_at created_at',
+)
 
 export async function insertCheckoutSession(
   tx: Transaction,

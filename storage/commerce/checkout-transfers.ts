@@ -2,6 +2,7 @@
  * Transfers that pay a checkout by their amount. awaited -> arrived -> booked or surplus; awaited
  * -> void. Each transition is one conditional statement.
  */
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 import { allRows, changedRows, isChanged, type Transaction } from '../platform/sql.js'
 
 export type TransferState = 'awaited' | 'arrived' | 'booked' | 'surplus' | 'void'
@@ -27,9 +28,11 @@ export type NewTransfer = Pick<
   'tenantId' | 'id' | 'checkoutSessionId' | 'chargeId' | 'network' | 'asset' | 'payTo' | 'amount'
 > & { readonly watchedUntil: Date; readonly createdAt: Date }
 
-const COLUMNS = `t.tenant_id as "tenantId", t.id, t.checkout_session_id as "checkoutSessionId",
-  t.charge_id as "chargeId", t.network, t.asset, t.pay_to as "payTo", t.amount::text as amount,
-  t.state, t.payer, t.transaction, t.log_index as "logIndex"`
+const COLUMNS = columnsOf(
+  `tenant_id id checkout_session_id charge_id network asset pay_to amount::text state payer
+   transaction log_index`,
+  't',
+)
 
 /** @returns false when another checkout awaits the same amount at the address. */
 export const insertTransfer = (tx: Transaction, row: NewTransfer) =>

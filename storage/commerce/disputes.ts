@@ -1,5 +1,6 @@
 /** Disputes: the buyer's bank reclaims a payment. opened -> closed. */
-import { allRows, firstRow, type Transaction } from '../platform/sql.js'
+import { columnsOf, tenantRows } from '../platform/portable/tenant-rows.js'
+import { firstRow, type Transaction } from '../platform/sql.js'
 
 export type DisputeRow = {
   id: string
@@ -15,9 +16,11 @@ export type DisputeRow = {
   updatedAt: Date
 }
 
-const COLUMNS = `id, tenant_id as "tenantId", charge_id as "chargeId",
-  amount_minor as "amountMinor", currency, reason, status, outcome, created_at as "createdAt",
-  updated_at as "updatedAt"`
+const COLUMNS = columnsOf(
+  'id tenant_id charge_id amount_minor currency reason status outcome created_at updated_at',
+)
+
+export const disputeRows = tenantRows<DisputeRow>('dispute', 'disputes', COLUMNS)
 
 /** @returns undefined when the charge was disputed before. */
 export const insertDispute = (
@@ -53,27 +56,6 @@ export const closeDispute = (
     text: `update disputes set status = 'closed', outcome = $3, updated_at = $4
            where tenant_id = $1 and id = $2 and status = 'opened' returning ${COLUMNS}`,
     values: [tenantId, id, outcome, now],
-  })
-
-export const findDispute = (tx: Transaction, tenantId: string, id: string) =>
-  firstRow<DisputeRow>(tx, {
-    name: 'dispute.find',
-    text: `select ${COLUMNS} from disputes where tenant_id = $1 and id = $2`,
-    values: [tenantId, id],
-  })
-
-export const listDisputes = (
-  tx: Transaction,
-  tenantId: string,
-  limit: number,
-  after: { readonly createdAt: Date; readonly id: string } | null,
-) =>
-  allRows<DisputeRow>(tx, {
-    name: 'dispute.list',
-    text: `select ${COLUMNS} from disputes where tenant_id = $1
-             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
-           order by created_at desc, id desc limit $2`,
-    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
 
 /** The dispute of a charge. A charge has at most one. */

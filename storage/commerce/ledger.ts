@@ -116,7 +116,7 @@ export type LedgerBalance = {
   balanceMinor: number
 }
 
-export const listBalances = (tx: Transaction, tenantId: string) =>
+export const balanceRows = (tx: Transaction, tenantId: string) =>
   allRows<LedgerBalance>(tx, {
     name: 'ledger.balances',
     text: `select currency, rail, account, balance_minor as "balanceMinor" from ledger_accounts

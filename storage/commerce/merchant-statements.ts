@@ -1,4 +1,5 @@
 /** Merchant statements: each covers every ledger entry since the previous one, exactly once. */
+import { columnsOf, tenantRows } from '../platform/portable/tenant-rows.js'
 import { allRows, firstRow, type Transaction } from '../platform/sql.js'
 
 export type MerchantStatementRow = {
@@ -17,10 +18,10 @@ export type MerchantStatementRow = {
   createdAt: Date
 }
 
-const COLUMNS = `id, tenant_id as "tenantId", currency, first_sequence as "firstSequence",
-  last_sequence as "lastSequence", opening_balance_minor as "openingBalanceMinor",
-  closing_balance_minor as "closingBalanceMinor", totals, period_start as "periodStart",
-  period_end as "periodEnd", created_at as "createdAt"`
+const COLUMNS = columnsOf(`id tenant_id currency first_sequence last_sequence
+  opening_balance_minor closing_balance_minor totals period_start period_end created_at`)
+
+export const statementRows = tenantRows<MerchantStatementRow>('statement', 'statements', COLUMNS)
 
 /**
  * Issues a statement over a currency's book up to now. The lock of the book prevents concurrent
@@ -72,27 +73,6 @@ export async function insertMerchantStatement(
     values: [tenantId, currency, id, now],
   })
 }
-
-export const findStatement = (tx: Transaction, tenantId: string, id: string) =>
-  firstRow<MerchantStatementRow>(tx, {
-    name: 'statement.find',
-    text: `select ${COLUMNS} from statements where tenant_id = $1 and id = $2`,
-    values: [tenantId, id],
-  })
-
-export const listStatements = (
-  tx: Transaction,
-  tenantId: string,
-  limit: number,
-  after: { readonly createdAt: Date; readonly id: string } | null,
-) =>
-  allRows<MerchantStatementRow>(tx, {
-    name: 'statement.list',
-    text: `select ${COLUMNS} from statements where tenant_id = $1
-             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
-           order by created_at desc, id desc limit $2`,
-    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
-  })
 
 /**
  * Books with entries, whose last statement is older than the start of the month. Crosses tenants.

@@ -1,5 +1,6 @@
 /** Payouts: transfers of the available balance to the merchant. submitted -> paid or failed. */
 import { tenantInForce } from '../platform/in-force.js'
+import { columnsOf, tenantRows } from '../platform/portable/tenant-rows.js'
 import { allRows, firstRow, onlyRow, type Transaction } from '../platform/sql.js'
 
 export type PayoutRow = {
@@ -14,9 +15,12 @@ export type PayoutRow = {
   updatedAt: Date
 }
 
-const COLUMNS = `p.id, p.tenant_id as "tenantId", p.rail, p.amount_minor as "amountMinor",
-  p.currency, p.status, p.failure_code as "failureCode", p.created_at as "createdAt",
-  p.updated_at as "updatedAt"`
+const COLUMNS = columnsOf(
+  'id tenant_id rail amount_minor currency status failure_code created_at updated_at',
+  'p',
+)
+
+export const payoutRows = tenantRows<PayoutRow>('payout', 'payouts p', COLUMNS)
 
 export const insertPayout = (
   tx: Transaction,
@@ -52,27 +56,6 @@ export const finishPayout = (
              status = case when $3::text is null then 'paid' else 'failed' end
            where tenant_id = $1 and id = $2 and status = 'submitted' returning ${COLUMNS}`,
     values: [tenantId, id, failureCode, now],
-  })
-
-export const findPayout = (tx: Transaction, tenantId: string, id: string) =>
-  firstRow<PayoutRow>(tx, {
-    name: 'payout.find',
-    text: `select ${COLUMNS} from payouts p where tenant_id = $1 and id = $2`,
-    values: [tenantId, id],
-  })
-
-export const listPayouts = (
-  tx: Transaction,
-  tenantId: string,
-  limit: number,
-  after: { readonly createdAt: Date; readonly id: string } | null,
-) =>
-  allRows<PayoutRow>(tx, {
-    name: 'payout.list',
-    text: `select ${COLUMNS} from payouts p where tenant_id = $1
-             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
-           order by created_at desc, id desc limit $2`,
-    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
 
 /** Leases due payouts until `leasedUntil`. Concurrent workers skip them. Crosses tenants. */

@@ -4,6 +4,7 @@
  */
 import { lockCharge } from './charges.js'
 import { lockBook } from './ledger.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type RefundRow = {
@@ -20,10 +21,10 @@ export type RefundRow = {
   createdAt: Date
 }
 
-const COLUMNS = `r.id, r.tenant_id as "tenantId", r.charge_id as "chargeId",
-  r.amount_minor as "amountMinor", r.reason, r.status, r.failure_code as "failureCode",
-  r.external_reference as "externalReference",
-  r.created_at as "createdAt"`
+const COLUMNS = columnsOf(
+  'id tenant_id charge_id amount_minor reason status failure_code external_reference created_at',
+  'r',
+)
 
 /** The refundable rest of a charge. */
 const REST = `(c.amount_minor - c.refunded_amount_minor - c.refunding_amount_minor

@@ -1,4 +1,5 @@
 /** Settlements: the way of a charge's money to its merchant. created -> held <-> released. */
+import { columnsOf, tenantRows } from '../platform/portable/tenant-rows.js'
 import { allRows, firstRow, onlyRow, type Transaction } from '../platform/sql.js'
 
 export type SettlementStatus = 'created' | 'held' | 'released'
@@ -17,9 +18,12 @@ export type SettlementRow = {
   updatedAt: Date
 }
 
-const COLUMNS = `s.id, s.tenant_id as "tenantId", s.charge_id as "chargeId", s.rail,
-  s.amount_minor as "amountMinor", s.currency, s.status, s.hold_reason as "holdReason",
-  s.created_at as "createdAt", s.updated_at as "updatedAt"`
+const COLUMNS = columnsOf(
+  'id tenant_id charge_id rail amount_minor currency status hold_reason created_at updated_at',
+  's',
+)
+
+export const settlementRows = tenantRows<SettlementRow>('settlement', 'settlements s', COLUMNS)
 
 export const insertSettlement = (
   tx: Transaction,
@@ -99,18 +103,4 @@ export const claimSettlements = (tx: Transaction, now: Date, leasedUntil: Date, 
            where s.tenant_id = due.tenant_id and s.id = due.id
            returning ${COLUMNS}`,
     values: [now, leasedUntil, limit],
-  })
-
-export const listSettlements = (
-  tx: Transaction,
-  tenantId: string,
-  limit: number,
-  after: { readonly createdAt: Date; readonly id: string } | null,
-) =>
-  allRows<SettlementRow>(tx, {
-    name: 'settlement.list',
-    text: `select ${COLUMNS} from settlements s where tenant_id = $1
-             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
-           order by created_at desc, id desc limit $2`,
-    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })

@@ -1,5 +1,6 @@
 /** Subscriptions: incomplete -> active <-> past_due -> canceled. */
 import { tenantInForce } from '../platform/in-force.js'
+import { columnsOf, tenantRows } from '../platform/portable/tenant-rows.js'
 import type { Interval } from './products.js'
 import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
@@ -35,15 +36,18 @@ export type SubscriptionRow = {
   updatedAt: Date
 }
 
-const COLUMNS = `s.id, s.tenant_id as "tenantId", s.product_id as "productId",
-  s.price_id as "priceId", s.amount_minor as "amountMinor", s.currency,
-  s.recurring_interval as "interval", s.recurring_interval_count as "intervalCount",
-  s.customer_email as "customerEmail", s.buyer_country as "buyerCountry",
-  s.buyer_region as "buyerRegion", s.metadata, s.status, s.rail, s.mandate, s.period,
-  s.anchor_at as "anchorAt", s.current_period_start as "currentPeriodStart",
-  s.current_period_end as "currentPeriodEnd", s.attempts,
-  s.cancel_at_period_end as "cancelAtPeriodEnd", s.canceled_at as "canceledAt",
-  s.created_at as "createdAt", s.updated_at as "updatedAt"`
+const COLUMNS = `${columnsOf(
+  `id tenant_id product_id price_id amount_minor currency customer_email buyer_country buyer_region
+   metadata status rail mandate period anchor_at current_period_start current_period_end attempts
+   cancel_at_period_end canceled_at created_at updated_at`,
+  's',
+)}, s.recurring_interval as "interval", s.recurring_interval_count as "intervalCount"`
+
+export const subscriptionRows = tenantRows<SubscriptionRow>(
+  'subscription',
+  'subscriptions s',
+  COLUMNS,
+)
 
 export async function insertSubscription(
   tx: Transaction,
@@ -88,13 +92,6 @@ export async function insertSubscription(
   })
 }
 
-export const findSubscription = (tx: Transaction, tenantId: string, id: string) =>
-  firstRow<SubscriptionRow>(tx, {
-    name: 'subscription.find',
-    text: `select ${COLUMNS} from subscriptions s where tenant_id = $1 and id = $2`,
-    values: [tenantId, id],
-  })
-
 /** Locks a subscription until the end of the transaction. */
 export const lockSubscription = (tx: Transaction, tenantId: string, id: string) =>
   firstRow<SubscriptionRow>(tx, {
@@ -102,20 +99,6 @@ export const lockSubscription = (tx: Transaction, tenantId: string, id: string) 
     text: `select ${COLUMNS} from subscriptions s where tenant_id = $1 and id = $2
            for no key update`,
     values: [tenantId, id],
-  })
-
-export const listSubscriptions = (
-  tx: Transaction,
-  tenantId: string,
-  limit: number,
-  after: { readonly createdAt: Date; readonly id: string } | null,
-) =>
-  allRows<SubscriptionRow>(tx, {
-    name: 'subscription.list',
-    text: `select ${COLUMNS} from subscriptions s where tenant_id = $1
-             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
-           order by created_at desc, id desc limit $2`,
-    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
 
 /**

@@ -1,4 +1,5 @@
 /** What wallets have signed, and what of it counts against their budgets. */
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 import { allRows, changedRows, type Transaction } from '../platform/sql.js'
 
 export type SignatureKind = 'x402_payment' | 'transaction'
@@ -25,6 +26,9 @@ export type WalletSignatureRow = {
   readonly resource: string | null
   readonly createdAt: Date
 }
+
+const COLUMNS = columnsOf(`id tenant_id wallet_id agent_id kind network contract recipient asset
+  amount::text fee_max::text hash nonce valid_before resource created_at`)
 
 /** An amount of an asset that counts against the budget of the wallet. */
 export type Spend = { readonly asset: string; readonly amount: string }
@@ -142,10 +146,7 @@ export const signatureRows = (
 ) =>
   allRows<WalletSignatureRow>(tx, {
     name: 'wallet_signature.list',
-    text: `select id, tenant_id as "tenantId", wallet_id as "walletId", agent_id as "agentId", kind, network,
-             contract, recipient, asset, amount::text as amount, fee_max::text as "feeMax", hash, nonce,
-             valid_before as "validBefore", resource, created_at as "createdAt"
-           from wallet_signatures
+    text: `select ${COLUMNS} from wallet_signatures
            where tenant_id = $1 and wallet_id = $2
              and ($4::timestamptz is null or (created_at, id) < ($4, $5::uuid))
            order by created_at desc, id desc limit $3`,

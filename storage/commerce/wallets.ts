@@ -1,5 +1,6 @@
 /** Wallets of agents with their policies (docs/reference/commerce.md, Wallets). */
 import { lockUntilEnd } from '../platform/portable/locks.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type WalletStatus = 'active' | 'frozen'
@@ -52,8 +53,10 @@ const SPENT = `(select coalesce(sum(s.amount), 0)::text from wallet_spends s
     and s.asset = b.asset and s.spent_at > $2::timestamptz - make_interval(secs => b.window_secs))`
 
 /** `$1` is the tenant, `$2` the time. */
-const COLUMNS = `w.id, w.tenant_id as "tenantId", w.agent_id as "agentId", w.address, w.status, w.recipients,
-  w.contracts, w.created_at as "createdAt", w.updated_at as "updatedAt", w.frozen_at as "frozenAt",
+const COLUMNS = `${columnsOf(
+  'id tenant_id agent_id address status recipients contracts created_at updated_at frozen_at',
+  'w',
+)},
   (select coalesce(jsonb_agg(jsonb_build_object('network', b.network, 'asset', b.asset,
        'paymentMax', b.payment_max::text, 'windowMax', b.window_max::text,
        'windowSecs', b.window_secs, 'spent', ${SPENT}) order by b.network, b.asset), '[]')

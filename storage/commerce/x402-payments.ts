@@ -2,6 +2,7 @@
  * Payments by x402. Each transition is one conditional statement. Of several processes with the
  * same payment one wins, and only the holder of the lease continues.
  */
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 import {
   allRows,
   changedRows,
@@ -49,14 +50,12 @@ export type NewX402Payment = Omit<
   'state' | 'held' | 'checks' | 'transaction' | 'errorReason'
 >
 
-const COLUMNS = `p.tenant_id as "tenantId", p.id, p.payment_link_id as "paymentLinkId",
-  p.checkout_session_id as "checkoutSessionId",
-  p.charge_id as "chargeId", p.version, p.network, p.asset, p.payer, p.nonce, p.pay_to as "payTo",
-  p.amount::text as amount, p.valid_before::text as "validBefore",
-  p.proof_sha256 as "proofSha256", p.payload_sha256 as "payloadSha256",
-  p.payment_identifier as "paymentIdentifier", p.request, p.state,
-  coalesce(p.leased_until > statement_timestamp(), false) as held, p.checks, p.transaction,
-  p.error_reason as "errorReason", p.created_at as "createdAt"`
+const COLUMNS = `${columnsOf(
+  `tenant_id id payment_link_id checkout_session_id charge_id version network asset payer nonce
+   pay_to amount::text valid_before::text proof_sha256 payload_sha256 payment_identifier request
+   state checks transaction error_reason created_at`,
+  'p',
+)}, coalesce(p.leased_until > statement_timestamp(), false) as held`
 
 /**
  * Claims an authorization for a payment in state `verifying`, held by `lease`.

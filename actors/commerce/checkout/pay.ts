@@ -12,7 +12,7 @@ import {
   findCheckoutSession,
 } from '../../../storage/commerce/checkout-sessions.js'
 import type { CheckoutTransferRow } from '../../../storage/commerce/checkout-transfers.js'
-import { findOffer, findOwnPaymentLink } from '../../../storage/commerce/products.js'
+import { findOffer, paymentLinks } from '../../../storage/commerce/products.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { findTenantWithSettings } from '../../../storage/identity/tenants.js'
 import { chargeProcessing } from '../payments/charge-processing.js'
@@ -325,7 +325,7 @@ async function linkTerms(
   tenantId: string,
   linkId: string | null,
 ): Promise<LinkTerms | null> {
-  const link = linkId === null ? undefined : await findOwnPaymentLink(tx, tenantId, linkId)
+  const link = linkId === null ? undefined : await paymentLinks.find(tx, tenantId, linkId)
   return termsOf(link?.x402 ?? null)
 }
 

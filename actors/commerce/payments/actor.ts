@@ -2,14 +2,31 @@
  * Merchant operations: catalog, charges, refunds and subscriptions. `charges.ts` moves the money.
  */
 import { defineActor } from '../../../runtime/kernel/actor.js'
-import { findCharge, listCharges } from '../../../storage/commerce/charges.js'
-import { isUuid } from '../../domain/ids.js'
-import { catalog } from './catalog.js'
-import { type CommerceProtocol, commerce } from './protocol.js'
-import { chargeOf, listedOf } from './records.js'
-import { refunds } from './refund.js'
-import { subscriptions } from './subscriptions.js'
+import {
+  changePaymentLink,
+  changePrice,
+  changeProduct,
+  createPaymentLink,
+  createPrice,
+  createProduct,
+} from './catalog.js'
 import type { CommerceNeeds } from './needs.js'
+import { type CommerceProtocol, commerce } from './protocol.js'
+import {
+  getCharge,
+  getPaymentLink,
+  getPrice,
+  getProduct,
+  getSubscription,
+  listCharges,
+  listPaymentLinks,
+  listPrices,
+  listProducts,
+  listRefunds,
+  listSubscriptions,
+} from './read.js'
+import { refundCharge } from './refund-charge.js'
+import { cancelSubscription, simulateRenewal } from './subscriptions.js'
 
 export const commerceActor = defineActor<CommerceProtocol, CommerceNeeds>({
   address: commerce,
@@ -21,28 +38,26 @@ export const commerceActor = defineActor<CommerceProtocol, CommerceNeeds>({
     simulateRenewal: ({ id }) => id,
   },
   supervision: { onFailure: 'resume' },
-  create: (needs) => {
-    const { database } = needs
-    return {
-      ...catalog(needs),
-      ...refunds(needs),
-      ...subscriptions(needs),
-
-      listCharges: ({ tenantId, limit, after }, { signal }) =>
-        database.tenant(
-          tenantId,
-          async (tx) =>
-            listedOf(await listCharges(tx, tenantId, limit + 1, after), limit, chargeOf),
-          { signal },
-        ),
-
-      async getCharge({ tenantId, id }, { signal }) {
-        if (!isUuid(id)) return { tag: 'unknown' }
-        const row = await database.tenant(tenantId, (tx) => findCharge(tx, tenantId, id), {
-          signal,
-        })
-        return row === undefined ? { tag: 'unknown' } : { tag: 'found', row: chargeOf(row) }
-      },
-    }
+  handlers: {
+    createProduct,
+    listProducts,
+    getProduct,
+    changeProduct,
+    createPrice,
+    listPrices,
+    getPrice,
+    changePrice,
+    createPaymentLink,
+    listPaymentLinks,
+    getPaymentLink,
+    changePaymentLink,
+    listCharges,
+    getCharge,
+    refundCharge,
+    listRefunds,
+    listSubscriptions,
+    getSubscription,
+    cancelSubscription,
+    simulateRenewal,
   },
 })

@@ -2,9 +2,9 @@
 import type { ChargeRow } from '../../../storage/commerce/charges.js'
 import { findCharge, lockCharge, reverseCharge } from '../../../storage/commerce/charges.js'
 import {
-  closeDispute as closeRow,
+  closeDispute,
   type DisputeRow,
-  findDispute,
+  disputeRows,
   insertDispute,
 } from '../../../storage/commerce/disputes.js'
 import { type LedgerAccount, postEntry } from '../../../storage/commerce/ledger.js'
@@ -73,7 +73,7 @@ export async function openDispute(
  * Closes a dispute. Won: the held amount is released. Lost: the provider takes it back.
  * @returns undefined when there is no such dispute. `changed` is false when it was closed before.
  */
-export async function closeDispute(
+export async function endDispute(
   tx: Transaction,
   deps: ChargeDeps,
   ending: {
@@ -86,13 +86,13 @@ export async function closeDispute(
   requestId?: string,
 ): Promise<(Transition<DisputeRow> & { readonly changed: boolean }) | undefined> {
   const { tenantId, id, outcome, caller } = ending
-  const found = await findDispute(tx, tenantId, id)
+  const found = await disputeRows.find(tx, tenantId, id)
   if (found === undefined) return undefined
   // Lock order: the charge, then its settlement.
   await lockCharge(tx, tenantId, found.chargeId)
   const settlement = await lockSettlement(tx, tenantId, found.chargeId)
   const now = deps.clock.now()
-  const row = await closeRow(tx, tenantId, id, outcome, now)
+  const row = await closeDispute(tx, tenantId, id, outcome, now)
   if (row === undefined) return { row: found, events: [], changed: false }
   const events: NewEvent[] = [disputeEvent('commerce.dispute.closed', row, deps, requestId, caller)]
   if (settlement !== undefined) {

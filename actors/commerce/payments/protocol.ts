@@ -3,7 +3,7 @@
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
-import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { Creation } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { ListCursor } from '../../domain/paging.js'
 
@@ -127,7 +127,6 @@ export type IdempotencyRefused =
   | { readonly tag: 'idempotency_in_progress' }
 export type GoodsRefused = Invalid | IdempotencyRefused
 
-type Creation = { readonly caller: Caller; readonly idempotency: IdempotencyClaim | null }
 export type CreateProduct = Creation & { readonly name: string }
 export type CreatePrice = Creation & {
   readonly productId: string

@@ -3,16 +3,7 @@ import type { ChargeView } from '../../../storage/commerce/charges.js'
 import type { PaymentLinkRow, PriceRow, ProductRow } from '../../../storage/commerce/products.js'
 import type { RefundRow } from '../../../storage/commerce/refunds.js'
 import type { SubscriptionRow } from '../../../storage/commerce/subscriptions.js'
-import { page } from '../../platform/paging.js'
-import type {
-  Charge,
-  Listed,
-  PaymentLink,
-  Price,
-  Product,
-  Refund,
-  Subscription,
-} from './protocol.js'
+import type { Charge, PaymentLink, Price, Product, Refund, Subscription } from './protocol.js'
 
 export function productOf({ id, name, active, createdAt }: ProductRow): Product {
   return { id, name, active, createdAt }
@@ -79,14 +70,4 @@ export function subscriptionOf(row: SubscriptionRow): Subscription {
     createdAt: row.createdAt,
     updatedAt: row.updatedAt,
   }
-}
-
-/** The reply of a list message: the page of `rows`, each shown by `show`. */
-export function listedOf<Row extends { createdAt: Date; id: string }, Shown>(
-  rows: readonly Row[],
-  limit: number,
-  show: (row: Row) => Shown,
-): Listed<Shown> {
-  const { items, next } = page(rows, limit)
-  return { tag: 'listed', rows: items.map(show), next }
 }

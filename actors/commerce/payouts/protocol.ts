@@ -15,7 +15,7 @@ import type {
   Unknown,
 } from '../payments/protocol.js'
 import type { Caller } from '../../domain/audit.js'
-import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { Creation } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
 
 export type PayoutsProtocol = {
@@ -95,7 +95,6 @@ export type CloseDispute = {
 export type Closed = { readonly tag: 'closed' }
 export type NotSandbox = { readonly tag: 'not_sandbox' }
 
-type Creation = { readonly caller: Caller; readonly idempotency: IdempotencyClaim | null }
 export type CreatePayout = Creation & {
   readonly rail: string
   readonly currency: string

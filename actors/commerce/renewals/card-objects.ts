@@ -21,7 +21,7 @@ import {
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { CARD_PROVIDER } from '../card/card-provider.js'
 import { chargeProcessing } from '../payments/charge-processing.js'
-import { closeDispute, openDispute } from '../payments/disputes.js'
+import { endDispute, openDispute } from '../payments/disputes.js'
 import type {
   ProviderDispute,
   ProviderRefund,
@@ -53,7 +53,7 @@ export function cardObjects(needs: RenewalNeeds, lifecycle: Pick<Lifecycle, 'sig
       const dispute = opened?.row ?? (await findDisputeOf(tx, tenantId, chargeId))
       if (dispute === undefined) throw new Error('a new dispute is missing')
       const { id } = dispute
-      const closed = await closeDispute(tx, deps, { tenantId, id, outcome: object.status })
+      const closed = await endDispute(tx, deps, { tenantId, id, outcome: object.status })
       return [...events, ...(closed?.events ?? [])]
     }
 

@@ -12,13 +12,13 @@ import {
   walletKeyContext,
   type WalletRow,
 } from '../../../storage/commerce/wallets.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
-import { idempotently } from '../../../storage/platform/idempotency.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { agentBelongs } from '../../../storage/vault/vault-grants.js'
 import { FRESH_FACTORS_SECS, hasFreshFactors } from '../../domain/assurance.js'
-import { audited, type AuditOnlyType } from '../../domain/audit.js'
+import type { AuditOnlyType } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
+import { recordAction } from '../../platform/recorded-action.js'
+import { createOnce } from '../../platform/creation.js'
 import { ofAgent, UNKNOWN_AGENT, walletOf, type WalletsNeeds } from './find.js'
 import { addressesOf, policyFault } from './policy.js'
 import type {
@@ -35,7 +35,7 @@ type Handling<K extends keyof WalletsProtocol> = Handler<WalletsNeeds, WalletsPr
 
 export const createWallet: Handling<'createWallet'> = async (needs, message, context) => {
   const { database, sealer, compute, clock, random, settings } = needs
-  const { caller, agentId, policy, idempotency } = message
+  const { caller, agentId, policy } = message
   const { signal } = context
   const { tenantId } = caller.principal
   const isKnown =
@@ -50,30 +50,20 @@ export const createWallet: Handling<'createWallet'> = async (needs, message, con
   try {
     const address = await compute.run('addressOf', { key: key.slice() }, context)
     const keySealed = await sealer.seal(tenantId, walletKeyContext(id), key)
-    return await database.tenant(
-      tenantId,
-      (tx) =>
-        idempotently(
-          tx,
-          idempotency,
-          async () => {
-            const now = clock.now()
-            const most = settings.max_wallets_per_tenant
-            const policed = { recipients, contracts, createdAt: now }
-            const wallet = { id, tenantId, agentId, address, keySealed, ...policed }
-            const done = await insertAgentWallet(tx, wallet, most)
-            if (done === 'exists') return { tag: 'exists' as const }
-            if (done === 'full') return { tag: 'full' as const, most }
-            await replaceWalletBudgets(tx, tenantId, id, budgetsOf(needs, policy))
-            const row = (await findWallet(tx, tenantId, agentId, now))!
-            const data = { address, ...wire(row) }
-            record(needs, tx, message, 'admin.wallet.created', id, context, data)
-            return { tag: 'created' as const, wallet: walletOf(row), replayed: false }
-          },
-          (outcome) => (outcome.tag === 'created' ? outcome : undefined),
-        ),
-      { signal },
-    )
+    return await createOnce(needs, message, context, async (tx) => {
+      const now = clock.now()
+      const most = settings.max_wallets_per_tenant
+      const policed = { recipients, contracts, createdAt: now }
+      const wallet = { id, tenantId, agentId, address, keySealed, ...policed }
+      const done = await insertAgentWallet(tx, wallet, most)
+      if (done === 'exists') return { tag: 'exists' as const }
+      if (done === 'full') return { tag: 'full' as const, most }
+      await replaceWalletBudgets(tx, tenantId, id, budgetsOf(needs, policy))
+      const row = (await findWallet(tx, tenantId, agentId, now))!
+      const data = { address, ...wire(row) }
+      record(needs, tx, message, 'admin.wallet.created', id, context, data)
+      return { tag: 'created' as const, wallet: walletOf(row), replayed: false }
+    })
   } finally {
     key.fill(0)
   }
@@ -185,25 +175,16 @@ function change(
 }
 
 function record(
-  { clock, random }: WalletsNeeds,
+  needs: WalletsNeeds,
   tx: Transaction,
   { caller, agentId }: OneWallet,
   type: AuditOnlyType,
   walletId: string,
-  { requestId }: MessageContext,
+  context: MessageContext,
   data: Readonly<Record<string, unknown>> = {},
 ): void {
-  appendAudit(tx, [
-    audited(caller, {
-      id: random.uuid(),
-      tenantId: caller.principal.tenantId,
-      type,
-      occurredAt: clock.now(),
-      resource: { type: 'wallet', id: walletId },
-      requestId,
-      data: { agent_id: agentId, ...data },
-    }),
-  ])
+  const resource = { type: 'wallet', id: walletId }
+  recordAction(needs, tx, caller, context, { type, resource, data: { agent_id: agentId, ...data } })
 }
 
 /** Who may widen a policy: not the agent of the wallet, and a person only after a recent sign-in. */

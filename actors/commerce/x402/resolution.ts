@@ -6,7 +6,6 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import {
   listX402Payments,
@@ -14,9 +13,9 @@ import {
   takeX402Payment,
   type X402PaymentRow,
 } from '../../../storage/commerce/x402-payments.js'
-import { listedOf } from '../payments/records.js'
-import { audited } from '../../domain/audit.js'
+import { listedOf } from '../payments/reading.js'
 import { isUuid } from '../../domain/ids.js'
+import { recordAction } from '../../platform/recorded-action.js'
 import type { X402Needs } from './needs.js'
 import type { AuthorizationStatus } from './chain.js'
 import { endings, type LeasedPayment, onChain } from './endings.js'
@@ -96,19 +95,19 @@ export function resolutions(needs: X402Needs) {
     status: AuthorizationStatus | null,
     requestId: string | undefined,
   ): Promise<boolean> {
-    const { tenantId, id } = leased
+    const { id } = leased
     const alsoAudit = (tx: Transaction) =>
-      appendAudit(tx, [
-        audited(caller, {
-          id: random.uuid(),
-          tenantId,
+      recordAction(
+        needs,
+        tx,
+        caller,
+        { requestId },
+        {
           type: 'commerce.x402_payment.resolved',
-          occurredAt: clock.now(),
           resource: { type: 'x402_payment', id },
-          requestId,
           data: { charge_id: leased.chargeId, ...resolution, chain: status?.tag ?? null },
-        }),
-      ])
+        },
+      )
     if (resolution.outcome === 'settled') {
       const transaction = status?.tag === 'settled' ? status.transaction : resolution.transaction
       return ends.settled(leased, transaction.toLowerCase(), requestId, alsoAudit)

@@ -6,10 +6,10 @@ import {
 } from '../../../storage/commerce/checkout-sessions.js'
 import {
   findOffer,
-  findOwnPaymentLink,
   findPaymentLink,
   type OfferRow,
   type PaymentLinkRow,
+  paymentLinks,
 } from '../../../storage/commerce/products.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { findTenantWithSettings } from '../../../storage/identity/tenants.js'
@@ -82,7 +82,7 @@ async function sessionIn(tx: Transaction, id: string): Promise<SessionFound | un
   const { tenantId } = session
   const { paymentLinkId } = charge
   const link =
-    paymentLinkId === null ? undefined : await findOwnPaymentLink(tx, tenantId, paymentLinkId)
+    paymentLinkId === null ? undefined : await paymentLinks.find(tx, tenantId, paymentLinkId)
   const terms = termsOf(link?.x402 ?? null)
   const payees = await payeesIn(tx, tenantId)
   return { tag: 'session', tenantId, session, charge, price, terms, payees }

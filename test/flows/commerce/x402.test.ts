@@ -4,7 +4,7 @@ import { x402Client, x402HTTPClient } from '@x402/core/client'
 import { ExactEvmSchemeV1 } from '@x402/evm/exact/v1/client'
 import { wrapFetchWithPayment } from '@x402/fetch'
 import { findCharge } from '../../../storage/commerce/charges.js'
-import { activatePaymentLink } from '../../../storage/commerce/products.js'
+import { paymentLinks } from '../../../storage/commerce/products.js'
 import { NETWORK, newAccount, TOKEN_NAME } from '../../support/commerce/chain.js'
 import { sql } from '../../support/storage/sql.js'
 import { merchantIn } from '../../support/commerce/merchant.js'
@@ -155,7 +155,9 @@ test('an unknown link is a 404 even with an invalid query or proof', async (t) =
 test('inactive links, recurring prices and other currencies are not payable', async (t) => {
   const off = await shop.link()
   const { database } = shop.running.db
-  await database.tenant(off.tenantId, (tx) => activatePaymentLink(tx, off.tenantId, off.id, false))
+  await database.tenant(off.tenantId, (tx) =>
+    paymentLinks.activate(tx, off.tenantId, off.id, false),
+  )
   t.is((await shop.get(off)).status, 404)
   t.is((await shop.get(await shop.link({ priceId: await shop.price(100, 'EUR') }))).status, 404)
   const monthly = await shop.price(100, 'USD', 'month')
@@ -245,7 +247,7 @@ test('a repeated proof succeeds after the link was deactivated', async (t) => {
   t.is(paid.status, 200)
   const { database } = shop.running.db
   await database.tenant(link.tenantId, (tx) =>
-    activatePaymentLink(tx, link.tenantId, link.id, false),
+    paymentLinks.activate(tx, link.tenantId, link.id, false),
   )
   const again = await shop.final(link, proof)
   t.is(again.status, 200)

@@ -96,8 +96,8 @@ export const MONEY: readonly SeededFault[] = [
   ),
   fault(
     'a payout is within the available balance',
-    'actors/commerce/payouts/actor.ts',
-    ['amount <= 0 || amount > available', 'amount <= 0 || available <= 0'],
+    'actors/commerce/payouts/manage.ts',
+    ['amountMinor <= 0 || amountMinor > available', 'amountMinor <= 0 || available <= 0'],
     MONEY_FLOWS,
   ),
 ]

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import test from 'ava'
 import * as fc from 'fast-check'
-import { type LedgerAccount, listBalances, postEntry } from '../../../storage/commerce/ledger.js'
+import { type LedgerAccount, balanceRows, postEntry } from '../../../storage/commerce/ledger.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { freshDatabase } from '../../support/storage/database.js'
 import { merchantIn } from '../../support/commerce/merchant.js'
@@ -129,7 +129,7 @@ test('under concurrent entries the accounts sum to zero and match their lines', 
           ),
         )
         const { total, lines, entries } = await database.tenant(tenantId, totals)
-        const balances = await database.tenant(tenantId, (tx) => listBalances(tx, tenantId))
+        const balances = await database.tenant(tenantId, (tx) => balanceRows(tx, tenantId))
         const sequences = await database.tenant(tenantId, (tx) =>
           tx.query<{ sequence: number }>({
             name: 'test.sequences',

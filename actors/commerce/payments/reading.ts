@@ -1,0 +1,50 @@
+/** Lists and reads the objects of a merchant. */
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import type { TenantRows } from '../../../storage/platform/portable/tenant-rows.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import { isUuid } from '../../domain/ids.js'
+import type { ListCursor } from '../../domain/paging.js'
+import { page } from '../../platform/paging.js'
+import type { Found, Listed, ListOf, Named, Unknown } from './protocol.js'
+
+type Needs = { readonly database: Database }
+
+/** A handler that lists rows of the tenant, newest first. */
+export const lists =
+  <Row extends ListCursor, Shown>(
+    { list }: Pick<TenantRows<Row>, 'list'>,
+    show: (row: Row) => Shown,
+  ) =>
+  (
+    { database }: Needs,
+    { tenantId, limit, after }: ListOf,
+    { signal }: MessageContext,
+  ): Promise<Listed<Shown>> =>
+    database.tenant(
+      tenantId,
+      async (tx) => listedOf(await list(tx, tenantId, limit + 1, after), limit, show),
+      { signal },
+    )
+
+/** A handler that reads a row of the tenant by its id. */
+export const reads =
+  <Row, Shown>({ find }: Pick<TenantRows<Row>, 'find'>, show: (row: Row) => Shown) =>
+  async (
+    { database }: Needs,
+    { tenantId, id }: Named,
+    { signal }: MessageContext,
+  ): Promise<Found<Shown> | Unknown> => {
+    if (!isUuid(id)) return { tag: 'unknown' }
+    const row = await database.tenant(tenantId, (tx) => find(tx, tenantId, id), { signal })
+    return row === undefined ? { tag: 'unknown' } : { tag: 'found', row: show(row) }
+  }
+
+/** The reply of a list message: the page of `rows`, each shown by `show`. */
+export function listedOf<Row extends ListCursor, Shown>(
+  rows: readonly Row[],
+  limit: number,
+  show: (row: Row) => Shown,
+): Listed<Shown> {
+  const { items, next } = page(rows, limit)
+  return { tag: 'listed', rows: items.map(show), next }
+}
