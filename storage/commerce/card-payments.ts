@@ -168,7 +168,7 @@ export type CardEventRow = {
  * provider does not name a tenant.
  * @returns true if the webhook is new.
  */
-export async function receiveCardEvent(
+export async function storeCardEvent(
   tx: Transaction,
   { id, type, about, objectId, paymentId, receivedAt }: CardEventRow,
 ): Promise<boolean> {

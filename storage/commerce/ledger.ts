@@ -91,7 +91,10 @@ export async function postEntry(tx: Transaction, entry: NewLedgerEntry): Promise
  */
 export const BOOK_MINOR_MAX = 8_000_000_000_000_000
 
-/** True if the accounts of a payment provider have room for the amount. */
+/**
+ * True if the accounts of a payment provider have room for the amount. Checked before the provider
+ * is called: money that was taken must be booked.
+ */
 export async function roomInBooks(
   tx: Transaction,
   tenantId: string,

@@ -287,7 +287,8 @@ export const readX402Payment = (tx: Transaction, tenantId: string, id: string) =
   })
 
 /** One page, newest first, after the row that `after` names. @param state null for every state. */
-export const listX402Payments = (
+/** A page of the payments of a tenant, newest first. */
+export const x402PaymentRows = (
   tx: Transaction,
   tenantId: string,
   state: X402State | null,

@@ -5,9 +5,8 @@
 import { type Clock, limitedTo } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { type ChargeRow, remindOfCharge } from '../../../storage/commerce/charges.js'
-import { roomInBooks } from '../../../storage/commerce/ledger.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
-import type { Database, Transaction, TransactionOptions } from '../../../storage/platform/sql.js'
+import type { Database, TransactionOptions } from '../../../storage/platform/sql.js'
 import { applyAnswer } from './outcome.js'
 import type { PaymentProvider, PaymentProviders, TakeAnswer } from './payment-provider.js'
 
@@ -25,63 +24,50 @@ export type ChargeProcessingNeeds = {
 
 type PendingCharge = Pick<ChargeRow, 'tenantId' | 'id' | 'subscriptionId' | 'subscriptionPeriod'>
 
-export function chargeProcessing({
-  database,
-  clock,
-  random,
-  providers,
-  countPayment,
-}: ChargeProcessingNeeds) {
-  const deps = { clock, random }
+/** @throws when the provider is no longer configured. The work is then retried later. */
+export function providerNamed(
+  { providers }: Pick<ChargeProcessingNeeds, 'providers'>,
+  name: string | null,
+): PaymentProvider {
+  const provider = providers.get(name ?? '')
+  if (provider === undefined) throw new Error(`unknown payment provider: ${name}`)
+  return provider
+}
 
-  return {
-    /** @throws when the provider is no longer configured. The work is then retried later. */
-    providerNamed(name: string | null): PaymentProvider {
-      const provider = providers.get(name ?? '')
-      if (provider === undefined) throw new Error(`unknown payment provider: ${name}`)
-      return provider
-    },
+/** Asks a provider, and aborts the wait for its answer in time. */
+export function askProvider<Answer>(
+  ending: AbortSignal,
+  work: (signal: AbortSignal) => Promise<Answer>,
+): Promise<Answer> {
+  return limitedTo(PROVIDER_MS, ending, work)
+}
 
-    /** Asks a provider, and aborts the wait for its answer in time. */
-    ask: <Answer>(ending: AbortSignal, work: (signal: AbortSignal) => Promise<Answer>) =>
-      limitedTo(PROVIDER_MS, ending, work),
-
-    /**
-     * True if the ledger has room for the amount. Check this before the provider is called: money
-     * that was taken must be booked.
-     */
-    canBook: (
-      tx: Transaction,
-      { tenantId, currency, amountMinor }: Pick<ChargeRow, 'tenantId' | 'currency' | 'amountMinor'>,
-      provider: PaymentProvider,
-    ) => roomInBooks(tx, tenantId, currency, provider.name, amountMinor),
-
-    /**
-     * Stores the consequences of the answer and emits its events, once. A pending answer sets the
-     * time at which the provider is asked again.
-     */
-    async record(
-      charge: PendingCharge,
-      provider: PaymentProvider,
-      answer: TakeAnswer,
-      { requestId, ...options }: TransactionOptions & { readonly requestId?: string | undefined },
-    ): Promise<void> {
-      const { tenantId, id: chargeId } = charge
-      if (answer.tag === 'pending') {
-        const reminder = { tenantId, chargeId, dueAt: answer.askAgainAt, now: clock.now() }
-        return database.tenant(tenantId, (tx) => remindOfCharge(tx, reminder), options)
-      }
-      const events = await database.tenant(
-        tenantId,
-        async (tx) => {
-          const emitted = await applyAnswer(tx, deps, charge, provider.name, answer, requestId)
-          appendEvents(tx, emitted ?? [])
-          return emitted
-        },
-        options,
-      )
-      if (events === undefined) return
-      countPayment(provider.name, answer.tag === 'taken' ? 'succeeded' : 'failed')
-    },
+/**
+ * Stores the consequences of the answer and emits its events, once. A pending answer sets the
+ * time at which the provider is asked again.
+ */
+export async function recordAnswer(
+  needs: ChargeProcessingNeeds,
+  charge: PendingCharge,
+  { name }: PaymentProvider,
+  answer: TakeAnswer,
+  { requestId, ...options }: TransactionOptions & { readonly requestId?: string | undefined },
+): Promise<void> {
+  const { database, clock, countPayment } = needs
+  const { tenantId, id: chargeId } = charge
+  if (answer.tag === 'pending') {
+    const reminder = { tenantId, chargeId, dueAt: answer.askAgainAt, now: clock.now() }
+    return database.tenant(tenantId, (tx) => remindOfCharge(tx, reminder), options)
   }
+  const events = await database.tenant(
+    tenantId,
+    async (tx) => {
+      const emitted = await applyAnswer(tx, needs, charge, name, answer, requestId)
+      appendEvents(tx, emitted ?? [])
+      return emitted
+    },
+    options,
+  )
+  if (events === undefined) return
+  countPayment(name, answer.tag === 'taken' ? 'succeeded' : 'failed')
 }

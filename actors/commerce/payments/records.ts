@@ -3,16 +3,31 @@ import type { ChargeView } from '../../../storage/commerce/charges.js'
 import type { PaymentLinkRow, PriceRow, ProductRow } from '../../../storage/commerce/products.js'
 import type { RefundRow } from '../../../storage/commerce/refunds.js'
 import type { SubscriptionRow } from '../../../storage/commerce/subscriptions.js'
-import type { Charge, PaymentLink, Price, Product, Refund, Subscription } from './protocol.js'
+import type {
+  Charge,
+  PaymentLink,
+  Price,
+  Product,
+  Recurring,
+  Refund,
+  Subscription,
+} from './protocol.js'
 
 export function productOf({ id, name, active, createdAt }: ProductRow): Product {
   return { id, name, active, createdAt }
 }
 
 export function priceOf(row: PriceRow): Price {
-  const { id, productId, amountMinor, currency, interval, intervalCount, active, createdAt } = row
-  const recurring = interval === null || intervalCount === null ? null : { interval, intervalCount }
-  return { id, productId, amountMinor, currency, recurring, active, createdAt }
+  const { id, productId, amountMinor, currency, active, createdAt } = row
+  return { id, productId, amountMinor, currency, recurring: recurringOf(row), active, createdAt }
+}
+
+/** @returns null for a one-time price. */
+export function recurringOf({
+  interval,
+  intervalCount,
+}: Pick<PriceRow, 'interval' | 'intervalCount'>): Recurring | null {
+  return interval === null || intervalCount === null ? null : { interval, intervalCount }
 }
 
 export function linkOf({ tenantId: _tenant, ...link }: PaymentLinkRow): PaymentLink {

@@ -16,7 +16,14 @@ import {
   type X402PaymentRow,
 } from '../../../storage/commerce/x402-payments.js'
 import type { Chain } from '../x402/chain.js'
-import { endings, expectedOf, type LeasedPayment, onChain } from '../x402/endings.js'
+import {
+  expectedOf,
+  failPayment,
+  type LeasedPayment,
+  onChain,
+  postponePayment,
+  settlePayment,
+} from '../x402/endings.js'
 import type { Facilitator, SettlementResult } from '../x402/facilitator.js'
 import type { ReconciliationMetrics } from '../x402/metrics.js'
 import type { FacilitatorRequest } from '../x402/offers.js'
@@ -51,7 +58,7 @@ export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
   name: 'reconciliation',
   asks: {},
   run: async ({ database, clock, random, facilitator, chains, watched, metrics }, lifecycle) => {
-    const ends = endings({ database, clock, random })
+    const needs = { database, clock, random }
     let countedMs = Number.NEGATIVE_INFINITY
 
     async function lookInto(row: X402PaymentRow, leased: LeasedPayment): Promise<Finding> {
@@ -76,12 +83,12 @@ export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
       if (finding.tag === 'settled') {
         const { transaction } = finding
         lifecycle.log.info({ ...context, transaction }, 'x402: payment settled')
-        await ends.settled(leased, transaction)
+        await settlePayment(needs, leased, transaction)
         return
       }
       if (finding.tag === 'failed') {
         lifecycle.log.info({ ...context, reason: finding.reason }, 'x402: payment failed')
-        await ends.failed(leased, finding.reason)
+        await failPayment(needs, leased, finding.reason)
         return
       }
       const level = checks === CHECKS_BEFORE_ERROR ? 'error' : 'debug'
@@ -89,7 +96,7 @@ export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
         { ...context, error: finding.error },
         'x402: outcome still unknown, an operator can resolve it',
       )
-      await ends.postponed(leased, againSecs(checks), finding.transaction)
+      await postponePayment(needs, leased, againSecs(checks), finding.transaction)
     }
 
     const inProgress = new Set<Promise<void>>()

@@ -5,7 +5,6 @@
  * one, on the schedule of refused renewals, and then the subscription ends.
  */
 import { findPeriodCharge } from '../../../storage/commerce/charges.js'
-import { insertCheckoutSession } from '../../../storage/commerce/checkout-sessions.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import {
@@ -16,18 +15,16 @@ import {
   type SubscriptionRow,
 } from '../../../storage/commerce/subscriptions.js'
 import { findTenantWithSettings } from '../../../storage/identity/tenants.js'
-import { hashOf } from '../checkout/open.js'
+import { openSession, sessionToken } from '../checkout/session.js'
 import { openCharge } from '../payments/charges.js'
 import { DUNNING_MS } from '../payments/outcome.js'
 import { offersOf } from '../x402/offers.js'
 import { payeesOf } from '../x402/payees.js'
 import { sessionPath } from '../x402/sales.js'
-import { awaitTransfers } from '../x402/transfers.js'
 import type { RenewalNeeds } from './needs.js'
 
 /** The provider whose payments the buyer signs one by one. */
 export const INVOICED_PROVIDER = 'x402'
-const TOKEN_BYTES = 32
 /** The end of an invoice makes its subscription due. This delay covers failures of that step. */
 const RECHECK_MS = 3_600_000
 
@@ -40,38 +37,20 @@ export async function openInvoice(
   needs: Pick<RenewalNeeds, 'clock' | 'random' | 'x402' | 'baseUrl'>,
   subscription: SubscriptionRow,
 ): Promise<void> {
-  const { clock, random, x402, baseUrl } = needs
+  const { random, x402, baseUrl } = needs
   const { tenantId, id: subscriptionId, attempts, amountMinor, currency } = subscription
-  const period = subscription.period + 1
-  const now = clock.now()
+  const charge = periodCharge(needs, subscription)
+  const { id: chargeId, createdAt: now, subscriptionPeriod: period } = charge
   const lastsMs = DUNNING_MS[attempts] ?? DUNNING_MS.at(-1)!
   const expiresAt = new Date(now.getTime() + lastsMs)
   await parkSubscription(tx, tenantId, subscriptionId, new Date(expiresAt.getTime() + RECHECK_MS))
   if ((await findPeriodCharge(tx, tenantId, subscriptionId, period)) !== undefined) return
-  const token = random.token(TOKEN_BYTES)
-  const [chargeId, sessionId] = [random.uuid(), random.uuid()]
+  const token = sessionToken(random)
+  const sessionId = random.uuid()
   const transition = await openCharge(
     tx,
     needs,
-    {
-      id: chargeId,
-      tenantId,
-      rail: INVOICED_PROVIDER,
-      amountMinor,
-      currency,
-      metadata: subscription.metadata,
-      productId: subscription.productId,
-      priceId: subscription.priceId,
-      quantity: 1,
-      customerEmail: subscription.customerEmail,
-      buyerCountry: subscription.buyerCountry,
-      buyerRegion: subscription.buyerRegion,
-      checkoutSessionId: sessionId,
-      subscriptionId,
-      subscriptionPeriod: period,
-      createdAt: now,
-      dueAt: null,
-    },
+    { ...charge, checkoutSessionId: sessionId },
     undefined,
     {
       invoice_url: `${baseUrl}/pay/${token}`,
@@ -80,23 +59,43 @@ export async function openInvoice(
     },
   )
   if (transition === undefined) return
-  await insertCheckoutSession(tx, {
-    tenantId,
-    id: sessionId,
-    tokenSha256: hashOf(token),
-    chargeId,
-    successUrl: null,
-    cancelUrl: null,
-    expiresAt,
-    createdAt: now,
-  })
   const tenant = x402 === null ? undefined : await findTenantWithSettings(tx, tenantId)
-  if (x402 !== null && tenant !== undefined) {
-    const offers = offersOf(null, { amountMinor, currency }, payeesOf(tenant), x402)
-    const session = { tenantId, id: sessionId, chargeId, expiresAt, createdAt: now }
-    await awaitTransfers(tx, random, offers, x402.watched, session)
-  }
+  const offers =
+    x402 === null || tenant === undefined
+      ? []
+      : offersOf(null, { amountMinor, currency }, payeesOf(tenant), x402)
+  const urls = { successUrl: null, cancelUrl: null }
+  const session = { tenantId, id: sessionId, chargeId, ...urls, expiresAt, createdAt: now }
+  await openSession(tx, needs, { ...session, token }, offers)
   appendEvents(tx, transition.events)
+}
+
+/** The charge of the next period of a subscription. */
+export function periodCharge(
+  { clock, random }: Pick<RenewalNeeds, 'clock' | 'random'>,
+  subscription: SubscriptionRow,
+) {
+  const { tenantId, rail, amountMinor, currency, metadata, productId, priceId } = subscription
+  const { customerEmail, buyerCountry, buyerRegion } = subscription
+  return {
+    id: random.uuid(),
+    tenantId,
+    rail,
+    amountMinor,
+    currency,
+    metadata,
+    productId,
+    priceId,
+    quantity: 1,
+    customerEmail,
+    buyerCountry,
+    buyerRegion,
+    subscriptionId: subscription.id,
+    subscriptionPeriod: subscription.period + 1,
+    createdAt: clock.now(),
+    // The subscription stays due until the charge is answered.
+    dueAt: null,
+  }
 }
 
 /** Handles an invoice that expired unpaid: opens the next one, or ends the subscription. */

@@ -1,4 +1,5 @@
-/** Dependencies of the renewals actor. */
+/** Dependencies of the renewals worker. */
+import type { Lifecycle } from '../../../runtime/kernel/actor.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { X402Options } from '../checkout/needs.js'
 import type { ChargeProcessingNeeds } from '../payments/charge-processing.js'
@@ -10,3 +11,10 @@ export type RenewalNeeds = ChargeProcessingNeeds & {
   /** Public base URL of the service, without a trailing slash. */
   readonly baseUrl: string
 }
+
+/** What a round needs. */
+export type RoundNeeds = RenewalNeeds & Pick<Lifecycle, 'signal' | 'log'>
+
+/** Options of its transactions. */
+export const inBackground = ({ signal }: Pick<RoundNeeds, 'signal'>) =>
+  ({ pool: 'background', signal }) as const

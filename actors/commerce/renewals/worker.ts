@@ -6,8 +6,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineWorker } from '../../../runtime/kernel/worker.js'
-import { renewalRounds } from './rounds.js'
 import type { RenewalNeeds } from './needs.js'
+import { renewalRound } from './round.js'
 
 const POLL_MS = 1_000
 
@@ -16,12 +16,11 @@ export const renewalsWorker = defineWorker<RenewalNeeds>({
   asks: {},
   run: async (needs, lifecycle) => {
     const { signal, log } = lifecycle
-    const { round } = renewalRounds(needs, lifecycle)
     const rounds = lifecycle.loop('rounds')
     while (!signal.aborted) {
       let worked = 0
       try {
-        worked = Object.values(await round()).reduce((sum, count) => sum + count, 0)
+        worked = await renewalRound({ ...needs, signal, log })
         rounds.succeeded()
       } catch (error) {
         rounds.failed()

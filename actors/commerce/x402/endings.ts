@@ -96,117 +96,117 @@ export function onChain({ asset, payer, payTo, amount, nonce }: LeasedPayment): 
 type Also = (tx: Transaction) => Promise<unknown> | void
 const nothing: Also = () => undefined
 
-export function endings({ database, clock, random }: EndingNeeds) {
-  const deps = { clock, random }
-
-  return {
-    /**
-     * verifying -> settling, with the pending charge.
-     * @param leaseSecs time until a worker checks the payment.
-     * @returns `lost` when the lease was lost, `taken` when another payment pays the session or it
-     *   cannot be paid any more.
-     */
-    begin(
-      leased: LeasedPayment,
-      bill: Bill,
-      leaseSecs: number,
-      requestId: string | undefined,
-    ): Promise<'begun' | 'lost' | 'taken'> {
-      const { tenantId, id, chargeId, lease } = leased
-      return database.tenant(tenantId, async (tx) => {
-        const now = clock.now()
-        const session = bill.tag === 'session' ? bill.sessionId : null
-        if (session !== null && !(await lockOpenCheckout(tx, tenantId, session, now))) {
-          return 'taken'
-        }
-        if (!(await beginX402Settlement(tx, tenantId, id, lease, leaseSecs))) return 'lost'
-        if (bill.tag === 'session') {
-          const payment = { tenantId, id: bill.sessionId, rail: PROVIDER, customerEmail: null, now }
-          // The due time is in the payment's own row.
-          if (await beginPaying(tx, { ...payment, dueAt: null })) return 'begun'
-          throw new Error('an open session has a charge that is not pending')
-        }
-        const { tag: _link, ...sold } = bill
-        const charge = {
-          ...sold,
-          tenantId,
-          id: chargeId,
-          rail: PROVIDER,
-          railReference: id,
-          buyerId: buyerOf(leased),
-          // The due time is in the payment's own row.
-          dueAt: null,
-          createdAt: now,
-        }
-        const opened = await openCharge(tx, deps, charge, requestId)
-        if (opened === undefined) throw new Error('a payment has a charge before it began')
-        appendEvents(tx, opened.events)
-        return 'begun'
-      })
-    },
-
-    /** settling -> settled. @returns false when the lease was lost. */
-    settled(leased: LeasedPayment, transaction: string, requestId?: string, also: Also = nothing) {
-      const { tenantId, id, chargeId, lease } = leased
-      return database.tenant(tenantId, async (tx) => {
-        const end = { state: 'settled', transaction } as const
-        if (!(await endX402Payment(tx, tenantId, id, lease, end))) return false
-        const charge = await findCharge(tx, tenantId, chargeId)
-        if (charge === undefined) throw new Error('a payment that settles has a charge')
-        const answer = {
-          tag: 'taken',
-          reference: id,
-          mandate: null,
-          disputed: null,
-          buyerId: buyerOf(leased),
-          // The token moved from the buyer to the merchant. No money passes through this service.
-          direct: true,
-        } as const
-        const events = await applyAnswer(tx, deps, charge, PROVIDER, answer, requestId)
-        if (events === undefined)
-          throw new Error('the charge of a payment ended before the payment')
-        await also(tx)
-        appendEvents(tx, events)
-        return true
-      })
-    },
-
-    /** Fails the charge of a link, or reopens a session. @returns false when the lease was lost. */
-    failed(leased: LeasedPayment, reason: ErrorReason, requestId?: string, also: Also = nothing) {
-      const { tenantId, id, chargeId, checkoutSessionId, lease } = leased
-      return database.tenant(tenantId, async (tx) => {
-        const end = { state: 'failed', errorReason: reason } as const
-        if (!(await endX402Payment(tx, tenantId, id, lease, end))) return false
-        if (checkoutSessionId !== null) {
-          await reopenCheckout(tx, tenantId, chargeId, clock.now())
-          await also(tx)
-          return true
-        }
-        const failure = { tenantId, chargeId, code: reason }
-        const failed = await chargeFailed(tx, deps, failure, requestId)
-        if (failed === undefined) {
-          throw new Error('the charge of a payment ended before the payment')
-        }
-        await also(tx)
-        appendEvents(tx, failed.events)
-        return true
-      })
-    },
-
-    /** Schedules another check. @returns false when the lease was lost. */
-    postponed(
-      { tenantId, id, lease }: LeasedPayment,
-      againSecs: number,
-      transaction: string | null,
-    ) {
-      return database.tenant(tenantId, (tx) =>
-        postponeX402Payment(tx, tenantId, id, lease, againSecs, transaction),
-      )
-    },
-  }
+/**
+ * verifying -> settling, with the pending charge.
+ * @param leaseSecs time until a worker checks the payment.
+ * @returns `lost` when the lease was lost, `taken` when another payment pays the session or it
+ *   cannot be paid any more.
+ */
+export function beginPayment(
+  needs: EndingNeeds,
+  leased: LeasedPayment,
+  bill: Bill,
+  leaseSecs: number,
+  requestId: string | undefined,
+): Promise<'begun' | 'lost' | 'taken'> {
+  const { tenantId, id, chargeId, lease } = leased
+  return needs.database.tenant(tenantId, async (tx) => {
+    const now = needs.clock.now()
+    const session = bill.tag === 'session' ? bill.sessionId : null
+    if (session !== null && !(await lockOpenCheckout(tx, tenantId, session, now))) return 'taken'
+    if (!(await beginX402Settlement(tx, tenantId, id, lease, leaseSecs))) return 'lost'
+    if (bill.tag === 'session') {
+      const payment = { tenantId, id: bill.sessionId, rail: PROVIDER, customerEmail: null, now }
+      // The due time is in the payment's own row.
+      if (await beginPaying(tx, { ...payment, dueAt: null })) return 'begun'
+      throw new Error('an open session has a charge that is not pending')
+    }
+    const { tag: _link, ...sold } = bill
+    const charge = {
+      ...sold,
+      tenantId,
+      id: chargeId,
+      rail: PROVIDER,
+      railReference: id,
+      buyerId: buyerOf(leased),
+      // The due time is in the payment's own row.
+      dueAt: null,
+      createdAt: now,
+    }
+    const opened = await openCharge(tx, needs, charge, requestId)
+    if (opened === undefined) throw new Error('a payment has a charge before it began')
+    appendEvents(tx, opened.events)
+    return 'begun'
+  })
 }
 
-export type Endings = ReturnType<typeof endings>
+/** settling -> settled. @returns false when the lease was lost. */
+export function settlePayment(
+  needs: EndingNeeds,
+  leased: LeasedPayment,
+  transaction: string,
+  requestId?: string,
+  also: Also = nothing,
+): Promise<boolean> {
+  const { tenantId, id, chargeId, lease } = leased
+  return needs.database.tenant(tenantId, async (tx) => {
+    const end = { state: 'settled', transaction } as const
+    if (!(await endX402Payment(tx, tenantId, id, lease, end))) return false
+    const charge = await findCharge(tx, tenantId, chargeId)
+    if (charge === undefined) throw new Error('a payment that settles has a charge')
+    const answer = {
+      tag: 'taken',
+      reference: id,
+      mandate: null,
+      disputed: null,
+      buyerId: buyerOf(leased),
+      // The token moved from the buyer to the merchant. No money passes through this service.
+      direct: true,
+    } as const
+    const events = await applyAnswer(tx, needs, charge, PROVIDER, answer, requestId)
+    if (events === undefined) throw new Error('the charge of a payment ended before the payment')
+    await also(tx)
+    appendEvents(tx, events)
+    return true
+  })
+}
+
+/** Fails the charge of a link, or reopens a session. @returns false when the lease was lost. */
+export function failPayment(
+  needs: EndingNeeds,
+  leased: LeasedPayment,
+  reason: ErrorReason,
+  requestId?: string,
+  also: Also = nothing,
+): Promise<boolean> {
+  const { tenantId, id, chargeId, checkoutSessionId, lease } = leased
+  return needs.database.tenant(tenantId, async (tx) => {
+    const end = { state: 'failed', errorReason: reason } as const
+    if (!(await endX402Payment(tx, tenantId, id, lease, end))) return false
+    if (checkoutSessionId !== null) {
+      await reopenCheckout(tx, tenantId, chargeId, needs.clock.now())
+      await also(tx)
+      return true
+    }
+    const failed = await chargeFailed(tx, needs, { tenantId, chargeId, code: reason }, requestId)
+    if (failed === undefined) throw new Error('the charge of a payment ended before the payment')
+    await also(tx)
+    appendEvents(tx, failed.events)
+    return true
+  })
+}
+
+/** Schedules another check. @returns false when the lease was lost. */
+export function postponePayment(
+  { database }: EndingNeeds,
+  { tenantId, id, lease }: LeasedPayment,
+  againSecs: number,
+  transaction: string | null,
+): Promise<boolean> {
+  return database.tenant(tenantId, (tx) =>
+    postponeX402Payment(tx, tenantId, id, lease, againSecs, transaction),
+  )
+}
 
 /**
  * Verifies the facilitator's result on the chain, where it is watched: a settlement needs its

@@ -5,26 +5,32 @@
  * twice.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Handler } from '../../../runtime/kernel/actor.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import {
-  listX402Payments,
   readX402Payment,
   takeX402Payment,
   type X402PaymentRow,
+  x402PaymentRows,
 } from '../../../storage/commerce/x402-payments.js'
 import { listedOf } from '../payments/reading.js'
 import { isUuid } from '../../domain/ids.js'
 import { recordAction } from '../../platform/recorded-action.js'
 import type { X402Needs } from './needs.js'
 import type { AuthorizationStatus } from './chain.js'
-import { endings, type LeasedPayment, onChain } from './endings.js'
+import {
+  failPayment,
+  type LeasedPayment,
+  onChain,
+  postponePayment,
+  settlePayment,
+} from './endings.js'
 import type {
-  ListPayments,
   Resolution,
   ResolutionRefused,
   ResolvePayment,
   X402Payment,
+  X402Protocol,
 } from './protocol.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
@@ -63,97 +69,104 @@ export function resolutionFault(
     : 'The authorization can still be spent. The payment can fail a minute after valid_before at the earliest.'
 }
 
-export function resolutions(needs: X402Needs) {
+type Handling<K extends keyof X402Protocol> = Handler<X402Needs, X402Protocol, K>
+
+export const listX402Payments: Handling<'listX402Payments'> = async (
+  { database },
+  { tenantId, limit, after, state },
+  { signal },
+) => {
+  const rows = await database.tenant(
+    tenantId,
+    (tx) => x402PaymentRows(tx, tenantId, state, limit + 1, after),
+    { signal },
+  )
+  return listedOf(rows, limit, paymentOf)
+}
+
+export const resolveX402Payment: Handling<'resolveX402Payment'> = async (
+  needs,
+  message,
+  { signal, requestId, log },
+) => {
   const { database, clock, random, nodes, metrics } = needs
-  const ends = endings(needs)
-
-  /** Leases the payment, or returns its state. */
-  async function take(tenantId: string, id: string, lease: string, signal: AbortSignal) {
-    const endMs = clock.monotonicMs() + PATIENCE_MS
-    for (;;) {
-      const [mine, row] = await database.tenant(
-        tenantId,
-        async (tx) => [
-          await takeX402Payment(tx, tenantId, id, lease, LEASE_SECS),
-          await readX402Payment(tx, tenantId, id),
-        ],
-        { signal },
-      )
-      const isHeld = row?.state === 'settling' || row?.state === 'unknown'
-      if (mine !== undefined || !isHeld || clock.monotonicMs() >= endMs) return { mine, row }
-      await sleep(POLL_MS)
-    }
+  const { caller, id, resolution } = message
+  const { tenantId } = caller.principal
+  if (!isUuid(id)) return UNKNOWN
+  const lease = random.uuid()
+  const { mine, row } = await take(needs, tenantId, id, lease, signal)
+  if (row === undefined) return UNKNOWN
+  if (mine === undefined) return ended(row, resolution)
+  const leased: LeasedPayment = { ...mine, lease }
+  const claimed = resolution.outcome === 'settled' ? resolution.transaction : null
+  const node = nodes.get(mine.network)
+  const status = node === undefined ? null : await node.look(onChain(leased), claimed)
+  const nowSecs = Math.floor(clock.now().getTime() / 1000)
+  const fault = resolutionFault(resolution, status, Number(mine.validBefore), nowSecs)
+  if (fault !== null) {
+    await postponePayment(needs, leased, FIRST_CHECK_SECS, null)
+    return refused(fault)
   }
+  if (!(await end(needs, leased, message, status, requestId))) return refused(BUSY)
+  const { outcome } = resolution
+  metrics.resolved.inc({ outcome })
+  log.warn({ charge_id: mine.chargeId, outcome }, 'x402: payment resolved by an operator')
+  const now = await database.tenant(tenantId, (tx) => readX402Payment(tx, tenantId, id))
+  return { tag: 'changed', row: paymentOf(now!) }
+}
 
-  /**
-   * Ends the payment and audits the operator in the same transaction.
-   * @returns false when the lease was lost.
-   */
-  function end(
-    leased: LeasedPayment,
-    { caller, resolution }: ResolvePayment,
-    status: AuthorizationStatus | null,
-    requestId: string | undefined,
-  ): Promise<boolean> {
-    const { id } = leased
-    const alsoAudit = (tx: Transaction) =>
-      recordAction(
-        needs,
-        tx,
-        caller,
-        { requestId },
-        {
-          type: 'commerce.x402_payment.resolved',
-          resource: { type: 'x402_payment', id },
-          data: { charge_id: leased.chargeId, ...resolution, chain: status?.tag ?? null },
-        },
-      )
-    if (resolution.outcome === 'settled') {
-      const transaction = status?.tag === 'settled' ? status.transaction : resolution.transaction
-      return ends.settled(leased, transaction.toLowerCase(), requestId, alsoAudit)
-    }
-    return ends.failed(leased, 'unexpected_settle_error', requestId, alsoAudit)
+/** Leases the payment, or returns its state. */
+async function take(
+  { database, clock }: X402Needs,
+  tenantId: string,
+  id: string,
+  lease: string,
+  signal: AbortSignal,
+) {
+  const endMs = clock.monotonicMs() + PATIENCE_MS
+  for (;;) {
+    const [mine, row] = await database.tenant(
+      tenantId,
+      async (tx) => [
+        await takeX402Payment(tx, tenantId, id, lease, LEASE_SECS),
+        await readX402Payment(tx, tenantId, id),
+      ],
+      { signal },
+    )
+    const isHeld = row?.state === 'settling' || row?.state === 'unknown'
+    if (mine !== undefined || !isHeld || clock.monotonicMs() >= endMs) return { mine, row }
+    await sleep(POLL_MS)
   }
+}
 
-  return {
-    async listX402Payments(
-      { tenantId, limit, after, state }: ListPayments,
-      { signal }: MessageContext,
-    ) {
-      const rows = await database.tenant(
-        tenantId,
-        (tx) => listX402Payments(tx, tenantId, state, limit + 1, after),
-        { signal },
-      )
-      return listedOf(rows, limit, paymentOf)
-    },
-
-    async resolveX402Payment(message: ResolvePayment, { signal, requestId, log }: MessageContext) {
-      const { caller, id, resolution } = message
-      const { tenantId } = caller.principal
-      if (!isUuid(id)) return UNKNOWN
-      const lease = random.uuid()
-      const { mine, row } = await take(tenantId, id, lease, signal)
-      if (row === undefined) return UNKNOWN
-      if (mine === undefined) return ended(row, resolution)
-      const leased: LeasedPayment = { ...mine, lease }
-      const claimed = resolution.outcome === 'settled' ? resolution.transaction : null
-      const node = nodes.get(mine.network)
-      const status = node === undefined ? null : await node.look(onChain(leased), claimed)
-      const nowSecs = Math.floor(clock.now().getTime() / 1000)
-      const fault = resolutionFault(resolution, status, Number(mine.validBefore), nowSecs)
-      if (fault !== null) {
-        await ends.postponed(leased, FIRST_CHECK_SECS, null)
-        return refused(fault)
-      }
-      if (!(await end(leased, message, status, requestId))) return refused(BUSY)
-      metrics.resolved.inc({ outcome: resolution.outcome })
-      const { outcome } = resolution
-      log.warn({ charge_id: mine.chargeId, outcome }, 'x402: payment resolved by an operator')
-      const now = await database.tenant(tenantId, (tx) => readX402Payment(tx, tenantId, id))
-      return { tag: 'changed' as const, row: paymentOf(now!) }
-    },
+/**
+ * Ends the payment and audits the operator in the same transaction.
+ * @returns false when the lease was lost.
+ */
+function end(
+  needs: X402Needs,
+  leased: LeasedPayment,
+  { caller, resolution }: ResolvePayment,
+  status: AuthorizationStatus | null,
+  requestId: string | undefined,
+): Promise<boolean> {
+  const alsoAudit = (tx: Transaction) =>
+    recordAction(
+      needs,
+      tx,
+      caller,
+      { requestId },
+      {
+        type: 'commerce.x402_payment.resolved',
+        resource: { type: 'x402_payment', id: leased.id },
+        data: { charge_id: leased.chargeId, ...resolution, chain: status?.tag ?? null },
+      },
+    )
+  if (resolution.outcome === 'settled') {
+    const transaction = status?.tag === 'settled' ? status.transaction : resolution.transaction
+    return settlePayment(needs, leased, transaction.toLowerCase(), requestId, alsoAudit)
   }
+  return failPayment(needs, leased, 'unexpected_settle_error', requestId, alsoAudit)
 }
 
 /** The response for a payment that cannot be resolved. */

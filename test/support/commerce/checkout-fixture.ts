@@ -4,7 +4,7 @@
  */
 import { checkoutActor } from '../../../actors/commerce/checkout/actor.js'
 import type { CheckoutNeeds } from '../../../actors/commerce/checkout/needs.js'
-import { renewalRounds } from '../../../actors/commerce/renewals/rounds.js'
+import { renewalRound } from '../../../actors/commerce/renewals/round.js'
 import { commerceActor } from '../../../actors/commerce/payments/actor.js'
 import {
   type PaymentProvider,
@@ -57,9 +57,10 @@ export function openCheckoutFixture(database: Database, next: () => Mishap = () 
     commerce: spawnInline(commerceActor, needs).ref,
     settlement: spawnInline(payoutsActor, needs).ref,
     /** Another process that does the due work. */
-    worker: (log: Logger = silentLogger) =>
-      renewalRounds({ ...needs, x402: null, baseUrl: 'https://svc.example' }, { ...lifecycle, log })
-        .round,
+    worker:
+      (log: Logger = silentLogger) =>
+      () =>
+        renewalRound({ ...needs, ...lifecycle, x402: null, baseUrl: 'https://svc.example', log }),
   }
 }
 
