@@ -10,6 +10,7 @@ import {
 import type { IdempotencyClaim } from '../../../actors/domain/idempotency.js'
 import { idText } from '../../request/ids.js'
 import { linkPage, payEndedPage, payPage, payUnknownPage } from '../../pages/commerce/checkout.js'
+import { presenter } from '../../response/presenter.js'
 import type { ReplyContext } from '../../response/replies.js'
 import {
   choice,
@@ -109,18 +110,17 @@ const detailsOf = (body: Details, idempotency: IdempotencyClaim | null) => ({
   idempotency,
 })
 
-type Opened = CheckoutOpened | SubscriptionOpened
-const resultOf = (opened: Opened, { baseUrl }: ReplyContext) => ({
-  ...(opened.token === null ? {} : { checkout_url: `${baseUrl}/pay/${opened.token}` }),
-  checkout_session_id: opened.checkoutSessionId,
-  charge_id: opened.chargeId,
+const checkoutResult = presenter(CheckoutResult)
+const subscriptionResult = presenter(SubscriptionCheckoutResult)
+const openedRow = <Opened extends CheckoutOpened | SubscriptionOpened>(
+  opened: Opened,
+  { baseUrl }: ReplyContext,
+) => ({
+  ...opened,
   status: 'open' as const,
-  amount_minor: opened.amountMinor,
-  currency: opened.currency,
-  metadata: { ...opened.metadata },
-  ...(opened.x402Path == null ? {} : { x402_url: baseUrl + opened.x402Path }),
-  ...(opened.buyerMetadata === null ? {} : { buyer_metadata: { ...opened.buyerMetadata } }),
-  expires_at: opened.expiresAt.toISOString(),
+  checkoutUrl: opened.token === null ? null : `${baseUrl}/pay/${opened.token}`,
+  // Undefined in the stored outcome of an older release.
+  x402Url: opened.x402Path == null ? null : baseUrl + opened.x402Path,
 })
 
 type Refused = Extract<CheckoutRefused, { tag: 'refused' }>
@@ -163,7 +163,7 @@ const hosted = {
 } as const
 
 const opened = reply(200, CheckoutResult, (outcome: CheckoutOpened, context) =>
-  resultOf(outcome, context),
+  checkoutResult(openedRow(outcome, context)),
 )
 /** Events of the provider are a few KiB. */
 const CARD_EVENT_BYTES_MAX = 256 * 1024
@@ -209,12 +209,9 @@ export const checkoutRoutes: readonly Route[] = [
       ...detailsOf(body, idempotency),
     }),
     replies: {
-      subscription_opened: reply(200, SubscriptionCheckoutResult, (outcome, context) => ({
-        ...resultOf(outcome, context),
-        subscription_id: outcome.subscriptionId,
-        interval: outcome.recurring.interval,
-        interval_count: outcome.recurring.intervalCount,
-      })),
+      subscription_opened: reply(200, SubscriptionCheckoutResult, (outcome, context) =>
+        subscriptionResult({ ...openedRow(outcome, context), ...outcome.recurring }),
+      ),
       ...refusals,
     },
   }),

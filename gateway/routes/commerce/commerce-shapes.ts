@@ -4,12 +4,13 @@ import type {
   Charge,
   PaymentLink,
   Price,
-  Product,
-  Refund,
+  Recurring,
   Subscription,
 } from '../../../actors/commerce/payments/protocol.js'
 import { AMOUNT_MINOR_MAX } from '../../../actors/domain/commerce/currencies.js'
 import { idText } from '../../request/ids.js'
+import { presenter } from '../../response/presenter.js'
+import type { ReplyContext } from '../../response/replies.js'
 
 export const QUANTITY_MAX = 999
 
@@ -150,19 +151,6 @@ export const RefundedCharge = ChargeRecord.extend({ refund: RefundRecord }).meta
   id: 'RefundedCharge',
 })
 
-export function refundRecord(row: Refund) {
-  return {
-    id: row.id,
-    charge_id: row.chargeId,
-    amount_minor: row.amountMinor,
-    status: row.status,
-    ...known('reason', row.reason),
-    ...known('failure_code', row.failureCode),
-    ...known('external_reference', row.externalReference),
-    created_at: row.createdAt.toISOString(),
-  }
-}
-
 export const SubscriptionRecord = z
   .object({
     id: z.uuid(),
@@ -184,99 +172,40 @@ export const SubscriptionRecord = z
   })
   .meta({ id: 'Subscription' })
 
-export function subscriptionRecord(row: Subscription) {
-  const { interval, intervalCount } = row.recurring
-  return {
-    id: row.id,
-    product_id: row.productId,
-    price_id: row.priceId,
-    amount_minor: row.amountMinor,
-    currency: row.currency,
-    recurring: { interval, interval_count: intervalCount },
-    customer_email: row.customerEmail,
-    metadata: row.metadata,
-    status: row.status,
-    period: row.period,
-    ...known('current_period_start', row.currentPeriodStart?.toISOString() ?? null),
-    ...known('current_period_end', row.currentPeriodEnd?.toISOString() ?? null),
-    cancel_at_period_end: row.cancelAtPeriodEnd,
-    ...known('canceled_at', row.canceledAt?.toISOString() ?? null),
-    created_at: row.createdAt.toISOString(),
-    updated_at: row.updatedAt.toISOString(),
-  }
-}
+export const refundRecord = presenter(RefundRecord)
+export const productRecord = presenter(ProductRecord)
 
-export function productRecord({ id, name, active, createdAt }: Product) {
-  return { id, name, active, created_at: createdAt.toISOString() }
-}
-
+const priceShown = presenter(PriceRecord)
 export function priceRecord(price: Price) {
-  const { id, productId, amountMinor, currency: code, recurring, active, createdAt } = price
-  return {
-    id,
-    product_id: productId,
-    amount_minor: amountMinor,
-    currency: code,
-    recurring:
-      recurring === null
-        ? null
-        : { interval: recurring.interval, interval_count: recurring.intervalCount },
-    active,
-    created_at: createdAt.toISOString(),
-  }
+  return priceShown({ ...price, recurring: price.recurring && recurringRecord(price.recurring) })
 }
 
-export function linkRecord(link: PaymentLink, baseUrl: string) {
-  const { id: linkId, token, priceId, quantity: count, metadata, x402, active, createdAt } = link
-  return {
-    id: linkId,
-    token,
-    url: `${baseUrl}/pay/${token}`,
-    price_id: priceId,
-    quantity: count,
-    metadata,
-    ...(x402 === null ? {} : { x402 }),
-    active,
-    created_at: createdAt.toISOString(),
-  }
+const subscriptionShown = presenter(SubscriptionRecord)
+export function subscriptionRecord(row: Subscription) {
+  return subscriptionShown({ ...row, recurring: recurringRecord(row.recurring) })
 }
 
+function recurringRecord({ interval, intervalCount }: Recurring) {
+  return { interval, interval_count: intervalCount }
+}
+
+const linkShown = presenter(PaymentLinkRecord)
+export function linkRecord(link: PaymentLink, { baseUrl }: ReplyContext) {
+  return linkShown({ ...link, url: `${baseUrl}/pay/${link.token}` })
+}
+
+const fulfillmentShown = presenter(FulfillmentView)
 export function fulfillmentView(charge: Charge) {
-  return {
-    charge_id: charge.id,
-    tenant_id: charge.tenantId,
-    status: charge.status,
-    amount_minor: charge.amountMinor,
-    currency: charge.currency,
-    metadata: charge.metadata,
-    ...(charge.buyerMetadata === null ? {} : { buyer_metadata: charge.buyerMetadata }),
-    ...known('product_id', charge.productId),
-    ...known('price_id', charge.priceId),
-    ...known('buyer_id', charge.buyerId),
-    ...known('customer_email', charge.customerEmail),
-    ...known('subscription_id', charge.subscriptionId),
-    ...(charge.status === 'refunded' ? { refunded_amount_minor: charge.refundedAmountMinor } : {}),
-    ...known('failure_code', charge.failureCode),
-    created_at: charge.createdAt.toISOString(),
-    updated_at: charge.updatedAt.toISOString(),
-    ...known('paid_at', charge.paidAt?.toISOString() ?? null),
-  }
+  return fulfillmentShown(chargeRow(charge))
 }
 
+const chargeShown = presenter(ChargeRecord)
 export function chargeRecord(charge: Charge) {
   const { disputeStatus: status } = charge
-  return {
-    ...fulfillmentView(charge),
-    ...known('rail', charge.rail),
-    ...known('checkout_session_id', charge.checkoutSessionId),
-    ...known('payment_link_id', charge.paymentLinkId),
-    ...(status === null ? {} : { dispute: { status } }),
-  }
+  return chargeShown({ ...chargeRow(charge), dispute: status && { status } })
 }
 
-function known<Name extends string>(
-  name: Name,
-  value: string | null,
-): { readonly [K in Name]?: string } {
-  return value === null ? {} : ({ [name]: value } as { [K in Name]: string })
+function chargeRow(charge: Charge) {
+  const refundedAmountMinor = charge.status === 'refunded' ? charge.refundedAmountMinor : null
+  return { ...charge, chargeId: charge.id, refundedAmountMinor }
 }

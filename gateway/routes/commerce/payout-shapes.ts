@@ -1,15 +1,5 @@
-/**
- * Schemas of refunds, subscriptions, settlements, disputes, payouts and statements.
- * docs/reference/commerce.md.
- */
+/** Records of settlements, disputes, payouts, statements and balances. docs/reference/commerce.md. */
 import { z } from 'zod'
-import type {
-  Balance,
-  Dispute,
-  Payout,
-  Settlement,
-  Statement,
-} from '../../../actors/commerce/payouts/protocol.js'
 
 const money = { amount_minor: z.int(), currency: z.string() }
 const times = { created_at: z.iso.datetime(), updated_at: z.iso.datetime() }
@@ -70,73 +60,3 @@ export const BalanceRecord = z
     in_transit_minor: z.int(),
   })
   .meta({ id: 'Balance', description: 'The money of the merchant by ledger account.' })
-
-const timesOf = (row: { readonly createdAt: Date; readonly updatedAt: Date }) => ({
-  created_at: row.createdAt.toISOString(),
-  updated_at: row.updatedAt.toISOString(),
-})
-
-export function settlementRecord(row: Settlement) {
-  const { id, chargeId, rail, amountMinor, currency, status, holdReason } = row
-  return {
-    id,
-    charge_id: chargeId,
-    rail,
-    amount_minor: amountMinor,
-    currency,
-    status,
-    ...(holdReason === null ? {} : { hold_reason: holdReason }),
-    ...timesOf(row),
-  }
-}
-
-export function disputeRecord(row: Dispute) {
-  const { id, chargeId, amountMinor, currency, reason, status, outcome } = row
-  return {
-    id,
-    charge_id: chargeId,
-    amount_minor: amountMinor,
-    currency,
-    reason,
-    status,
-    ...(outcome === null ? {} : { outcome }),
-    ...timesOf(row),
-  }
-}
-
-export function payoutRecord(row: Payout) {
-  const { id, rail, amountMinor, currency, status, failureCode } = row
-  return {
-    id,
-    rail,
-    amount_minor: amountMinor,
-    currency,
-    status,
-    ...(failureCode === null ? {} : { failure_code: failureCode }),
-    ...timesOf(row),
-  }
-}
-
-export function statementRecord(row: Statement) {
-  return {
-    id: row.id,
-    currency: row.currency,
-    opening_balance_minor: row.openingBalanceMinor,
-    closing_balance_minor: row.closingBalanceMinor,
-    totals: row.totals,
-    period_start: row.periodStart.toISOString(),
-    period_end: row.periodEnd.toISOString(),
-    created_at: row.createdAt.toISOString(),
-  }
-}
-
-export function balanceRecord(row: Balance) {
-  return {
-    currency: row.currency,
-    rail: row.rail,
-    pending_minor: row.pendingMinor,
-    held_minor: row.heldMinor,
-    available_minor: row.availableMinor,
-    in_transit_minor: row.inTransitMinor,
-  }
-}

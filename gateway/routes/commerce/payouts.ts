@@ -3,20 +3,12 @@
  * docs/reference/commerce.md.
  */
 import { z } from 'zod'
-import {
-  type Changed,
-  commerce,
-  type Listed,
-  type RefundOutcome,
-  type Subscription,
-} from '../../../actors/commerce/payments/protocol.js'
+import { commerce, type RefundOutcome } from '../../../actors/commerce/payments/protocol.js'
 import { AMOUNT_MINOR_MAX } from '../../../actors/domain/commerce/currencies.js'
-import type { Principal } from '../../../actors/domain/principal.js'
 import { payouts } from '../../../actors/commerce/payouts/protocol.js'
 import { callerOf } from '../../request/caller.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { presenter } from '../../response/presenter.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
-import { invalid } from './commerce.js'
 import {
   chargeRecord,
   RefundedCharge,
@@ -27,53 +19,37 @@ import {
 } from './commerce-shapes.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import {
+  created,
+  invalid,
+  lists,
+  named,
+  reading,
+  reads,
+  shown,
+  unknown,
+  writing,
+} from './merchant-routes.js'
+import {
   BalanceRecord,
-  balanceRecord,
   DisputeRecord,
-  disputeRecord,
   PayoutRecord,
-  payoutRecord,
   SettlementRecord,
-  settlementRecord,
   StatementRecord,
-  statementRecord,
 } from './payout-shapes.js'
 
 const AT = '/api/v1/commerce'
-const named = z.object({ id: z.string().max(64) })
-const readers = { scheme: 'bearer', scopes: ['commerce:read', 'commerce:manage'] } as const
-const managers = { scheme: 'bearer', scopes: ['commerce:manage'] } as const
-const shared = { tags: ['Commerce'], exposure: 'internal' } as const
-const reading = { ...shared, method: 'GET', security: readers } as const
-const writing = { ...shared, method: 'POST', security: managers } as const
-
 const currency = z.string().regex(/^[A-Z]{3}$/)
 const amount = z.int().min(1).max(AMOUNT_MINOR_MAX)
-const unknown = problem(404, 'not-found', { detail: 'The resource does not exist in this tenant.' })
 const notOpen = problem<{ readonly detail: string }, 'conflict'>(409, 'conflict', ({ detail }) => ({
   detail,
 }))
-const changedSubscription = reply(200, SubscriptionRecord, ({ row }: Changed<Subscription>) =>
-  subscriptionRecord(row),
-)
+const changedSubscription = shown(SubscriptionRecord, subscriptionRecord)
+const disputeRecord = presenter(DisputeRecord)
+const payoutRecord = presenter(PayoutRecord)
+const statementRecord = presenter(StatementRecord)
+const balanceRecord = presenter(BalanceRecord)
 
 type Refunded = Extract<RefundOutcome, { tag: 'refunded' }>
-
-type Paged = { readonly principal: Principal; readonly query: z.output<typeof PageQuery> }
-const pageOf = ({ principal, query }: Paged) => ({
-  tenantId: principal.tenantId,
-  ...readPage(query),
-})
-
-/** A page of records, with a link to the next page. */
-function listed<Row, Shape extends z.ZodType>(shape: Shape, show: (row: Row) => z.input<Shape>) {
-  return reply(
-    200,
-    z.array(shape),
-    ({ rows }: Listed<Row>) => rows.map(show),
-    ({ next }, context) => nextLink(next, context),
-  )
-}
 
 export const settlementRoutes: readonly Route[] = [
   route(commerce, 'refundCharge', {
@@ -146,27 +122,8 @@ export const settlementRoutes: readonly Route[] = [
       unknown,
     },
   }),
-  route(commerce, 'listSubscriptions', {
-    ...reading,
-    path: `${AT}/subscriptions`,
-    operationId: 'listSubscriptions',
-    summary: 'List the subscriptions of the tenant, newest first',
-    query: PageQuery,
-    message: pageOf,
-    replies: { listed: listed(SubscriptionRecord, subscriptionRecord) },
-  }),
-  route(commerce, 'getSubscription', {
-    ...reading,
-    path: `${AT}/subscriptions/{id}`,
-    operationId: 'getSubscription',
-    summary: 'Read a subscription',
-    params: named,
-    message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
-    replies: {
-      found: reply(200, SubscriptionRecord, ({ row }) => subscriptionRecord(row)),
-      unknown,
-    },
-  }),
+  lists(commerce, 'listSubscriptions', 'subscriptions', SubscriptionRecord, subscriptionRecord),
+  reads(commerce, 'getSubscription', 'subscriptions', SubscriptionRecord, subscriptionRecord),
   route(commerce, 'cancelSubscription', {
     ...writing,
     path: `${AT}/subscriptions/{id}/cancel`,
@@ -201,24 +158,8 @@ export const settlementRoutes: readonly Route[] = [
     }),
     replies: { changed: changedSubscription, unknown, not_open: notOpen },
   }),
-  route(payouts, 'listSettlements', {
-    ...reading,
-    path: `${AT}/settlements`,
-    operationId: 'listSettlements',
-    summary: 'List the settlements of the tenant, newest first',
-    query: PageQuery,
-    message: pageOf,
-    replies: { listed: listed(SettlementRecord, settlementRecord) },
-  }),
-  route(payouts, 'listDisputes', {
-    ...reading,
-    path: `${AT}/disputes`,
-    operationId: 'listDisputes',
-    summary: 'List the disputes of the tenant, newest first',
-    query: PageQuery,
-    message: pageOf,
-    replies: { listed: listed(DisputeRecord, disputeRecord) },
-  }),
+  lists(payouts, 'listSettlements', 'settlements', SettlementRecord, presenter(SettlementRecord)),
+  lists(payouts, 'listDisputes', 'disputes', DisputeRecord, disputeRecord),
   route(payouts, 'closeDispute', {
     ...writing,
     path: `${AT}/disputes/{id}/close`,
@@ -232,7 +173,7 @@ export const settlementRoutes: readonly Route[] = [
       outcome: request.body.outcome,
     }),
     replies: {
-      changed: reply(200, DisputeRecord, ({ row }) => disputeRecord(row)),
+      changed: shown(DisputeRecord, disputeRecord),
       closed: problem(409, 'conflict', { detail: 'The dispute is closed already.' }),
       not_sandbox: problem(409, 'conflict', {
         detail: 'The payment provider of the charge closes the dispute.',
@@ -250,24 +191,8 @@ export const settlementRoutes: readonly Route[] = [
       balances: reply(200, z.array(BalanceRecord), ({ balances }) => balances.map(balanceRecord)),
     },
   }),
-  route(payouts, 'listPayouts', {
-    ...reading,
-    path: `${AT}/payouts`,
-    operationId: 'listPayouts',
-    summary: 'List the payouts of the tenant, newest first',
-    query: PageQuery,
-    message: pageOf,
-    replies: { listed: listed(PayoutRecord, payoutRecord) },
-  }),
-  route(payouts, 'getPayout', {
-    ...reading,
-    path: `${AT}/payouts/{id}`,
-    operationId: 'getPayout',
-    summary: 'Read a payout',
-    params: named,
-    message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
-    replies: { found: reply(200, PayoutRecord, ({ row }) => payoutRecord(row)), unknown },
-  }),
+  lists(payouts, 'listPayouts', 'payouts', PayoutRecord, payoutRecord),
+  reads(payouts, 'getPayout', 'payouts', PayoutRecord, payoutRecord),
   route(payouts, 'createPayout', {
     ...writing,
     path: `${AT}/payouts`,
@@ -296,34 +221,13 @@ export const settlementRoutes: readonly Route[] = [
       amountMinor: request.body.amount_minor ?? null,
     }),
     replies: {
-      created: reply(
-        201,
-        PayoutRecord,
-        ({ row }) => payoutRecord(row),
-        ({ row }) => ({ location: `${AT}/payouts/${row.id}` }),
-      ),
+      created: created('payouts', PayoutRecord, payoutRecord),
       invalid,
       ...idempotencyRefusals,
     },
   }),
-  route(payouts, 'listStatements', {
-    ...reading,
-    path: `${AT}/statements`,
-    operationId: 'listStatements',
-    summary: 'List the statements of the tenant, newest first',
-    query: PageQuery,
-    message: pageOf,
-    replies: { listed: listed(StatementRecord, statementRecord) },
-  }),
-  route(payouts, 'getStatement', {
-    ...reading,
-    path: `${AT}/statements/{id}`,
-    operationId: 'getStatement',
-    summary: 'Read a statement',
-    params: named,
-    message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
-    replies: { found: reply(200, StatementRecord, ({ row }) => statementRecord(row)), unknown },
-  }),
+  lists(payouts, 'listStatements', 'statements', StatementRecord, statementRecord),
+  reads(payouts, 'getStatement', 'statements', StatementRecord, statementRecord),
   route(payouts, 'createStatement', {
     ...writing,
     path: `${AT}/statements`,
@@ -338,12 +242,7 @@ export const settlementRoutes: readonly Route[] = [
       currency: request.body.currency,
     }),
     replies: {
-      created: reply(
-        201,
-        StatementRecord,
-        ({ row }) => statementRecord(row),
-        ({ row }) => ({ location: `${AT}/statements/${row.id}` }),
-      ),
+      created: created('statements', StatementRecord, statementRecord),
       invalid,
       ...idempotencyRefusals,
     },

@@ -1,11 +1,9 @@
 /** Request bodies and records of the wallet routes. */
 import { z } from 'zod'
 import { idText } from '../../request/ids.js'
+import { presenter } from '../../response/presenter.js'
 import {
-  type SignedPayment,
-  type SignedTransaction,
   type Wallet,
-  type WalletSignature,
   WINDOW_SECS_MAX,
   WINDOW_SECS_MIN,
 } from '../../../actors/commerce/wallets/protocol.js'
@@ -227,71 +225,25 @@ export const TransactionRecord = z
   })
   .meta({ id: 'WalletTransaction' })
 
-export function walletJson(wallet: Wallet): z.input<typeof WalletRecord> {
-  return {
-    id: wallet.id,
-    agent_id: wallet.agentId,
-    address: wallet.address,
-    status: wallet.status,
-    recipients: wallet.recipients === null ? null : [...wallet.recipients],
-    contracts: [...wallet.contracts],
-    budgets: wallet.budgets.map((one) => ({
-      network: one.network,
-      asset: one.asset,
-      payment_max: one.paymentMax,
-      window_max: one.windowMax,
-      window_secs: one.windowSecs,
-      spent: one.spent,
-      remaining: remaining(one.windowMax, one.spent),
-    })),
-    created_at: wallet.createdAt.toISOString(),
-    updated_at: wallet.updatedAt.toISOString(),
-    frozen_at: wallet.frozenAt?.toISOString() ?? null,
-  }
+export const signatureJson = presenter(SignatureRecord)
+export const paymentJson = presenter(PaymentRecord)
+export const transactionJson = presenter(TransactionRecord)
+
+const walletShown = presenter(WalletRecord)
+export function walletJson(wallet: Wallet) {
+  const budgets = wallet.budgets.map((one) => ({
+    network: one.network,
+    asset: one.asset,
+    payment_max: one.paymentMax,
+    window_max: one.windowMax,
+    window_secs: one.windowSecs,
+    spent: one.spent,
+    remaining: remaining(one.windowMax, one.spent),
+  }))
+  return walletShown({ ...wallet, budgets })
 }
 
 function remaining(windowMax: string, spent: string): string {
   const left = BigInt(windowMax) - BigInt(spent)
   return String(left > 0n ? left : 0n)
-}
-
-export function signatureJson(row: WalletSignature): z.input<typeof SignatureRecord> {
-  return {
-    id: row.id,
-    kind: row.kind,
-    network: row.network,
-    contract: row.contract,
-    recipient: row.recipient,
-    asset: row.asset,
-    amount: row.amount,
-    fee_max: row.feeMax,
-    hash: row.hash,
-    nonce: row.nonce,
-    valid_before: row.validBefore?.toISOString() ?? null,
-    resource: row.resource,
-    created_at: row.createdAt.toISOString(),
-  }
-}
-
-export function paymentJson(payment: SignedPayment): z.input<typeof PaymentRecord> {
-  return {
-    id: payment.id,
-    x402_version: payment.x402Version,
-    header_name: payment.headerName,
-    header_value: payment.headerValue,
-    network: payment.network,
-    asset: payment.asset,
-    amount: payment.amount,
-    pay_to: payment.payTo,
-    payer: payment.payer,
-    nonce: payment.nonce,
-    valid_before: payment.validBefore.toISOString(),
-    hash: payment.hash,
-    created_at: payment.createdAt.toISOString(),
-  }
-}
-
-export function transactionJson(one: SignedTransaction): z.input<typeof TransactionRecord> {
-  const { id, network: chain, raw, hash, from, createdAt } = one
-  return { id, network: chain, raw, hash, from, created_at: createdAt.toISOString() }
 }

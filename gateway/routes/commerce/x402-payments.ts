@@ -4,6 +4,7 @@ import type { Changed, Listed } from '../../../actors/commerce/payments/protocol
 import { x402, type X402Payment } from '../../../actors/commerce/x402/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { presenter } from '../../response/presenter.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 
 const AT = '/api/v1/commerce/x402-payments'
@@ -41,26 +42,7 @@ const PaymentRecord = z
   })
   .meta({ id: 'X402PaymentRecord' })
 
-function record(row: X402Payment): z.input<typeof PaymentRecord> {
-  return {
-    id: row.id,
-    charge_id: row.chargeId,
-    ...(row.paymentLinkId === null ? {} : { payment_link_id: row.paymentLinkId }),
-    ...(row.checkoutSessionId === null ? {} : { checkout_session_id: row.checkoutSessionId }),
-    state: row.state,
-    network: row.network,
-    asset: row.asset,
-    payer: row.payer,
-    pay_to: row.payTo,
-    amount: row.amount,
-    nonce: row.nonce,
-    valid_before: row.validBefore,
-    transaction: row.transaction,
-    error_reason: row.errorReason,
-    checks: row.checks,
-    created_at: row.createdAt.toISOString(),
-  }
-}
+const paymentRecord = presenter(PaymentRecord)
 
 const Resolution = z
   .discriminatedUnion('outcome', [
@@ -87,7 +69,7 @@ export const x402PaymentRoutes: readonly Route[] = [
       listed: reply(
         200,
         z.array(PaymentRecord),
-        ({ rows }: Listed<X402Payment>) => rows.map(record),
+        ({ rows }: Listed<X402Payment>) => rows.map(paymentRecord),
         ({ next }, context) => nextLink(next, context),
       ),
     },
@@ -111,7 +93,7 @@ export const x402PaymentRoutes: readonly Route[] = [
       resolution: request.body,
     }),
     replies: {
-      changed: reply(200, PaymentRecord, ({ row }: Changed<X402Payment>) => record(row)),
+      changed: reply(200, PaymentRecord, ({ row }: Changed<X402Payment>) => paymentRecord(row)),
       refused_resolution: problem(409, 'conflict', ({ detail }) => ({ detail })),
       unknown: problem(404, 'not-found', { detail: 'The payment does not exist in this tenant.' }),
     },

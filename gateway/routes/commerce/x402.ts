@@ -138,6 +138,20 @@ const proofsIn = (headers: z.output<typeof Proofs>) => ({
   proofV1: headers['x-payment'],
 })
 
+const byLink = (request: {
+  readonly params: z.output<typeof linkParams>
+  readonly query: z.output<typeof Buyer>
+}) => ({
+  target: { tag: 'link' as const, token: request.params.payment_link_token },
+  buyerCountry: request.query.buyer_country,
+  buyerRegion: request.query.buyer_region,
+})
+const bySession = ({ params }: { readonly params: z.output<typeof sessionParams> }) => ({
+  target: { tag: 'session' as const, id: params.checkout_session_id },
+  buyerCountry: undefined,
+  buyerRegion: undefined,
+})
+
 const shared = {
   tags,
   exposure: 'public',
@@ -205,11 +219,7 @@ export const x402Routes: readonly Route[] = [
       'Always 402 for a payable link. The PAYMENT-REQUIRED field holds the same JSON in base64.',
     params: linkParams,
     query: Buyer,
-    message: ({ params, query }) => ({
-      target: { tag: 'link' as const, token: params.payment_link_token },
-      buyerCountry: query.buyer_country,
-      buyerRegion: query.buyer_region,
-    }),
+    message: byLink,
     replies: challenged,
   }),
   route(x402, 'payByX402', {
@@ -222,12 +232,7 @@ export const x402Routes: readonly Route[] = [
     params: linkParams,
     query: Buyer,
     headers: Proofs,
-    message: ({ params, query, headers }) => ({
-      target: { tag: 'link' as const, token: params.payment_link_token },
-      buyerCountry: query.buyer_country,
-      buyerRegion: query.buyer_region,
-      ...proofsIn(headers),
-    }),
+    message: (request) => ({ ...byLink(request), ...proofsIn(request.headers) }),
     replies: answered,
   }),
   route(x402, 'getX402Challenge', {
@@ -240,11 +245,7 @@ export const x402Routes: readonly Route[] = [
       'The checkout of a price, a payment link, a subscription or the invoice of a renewal. 402 while ' +
       'it can be paid; the PAYMENT-REQUIRED field holds the same JSON in base64.',
     params: sessionParams,
-    message: ({ params }) => ({
-      target: { tag: 'session' as const, id: params.checkout_session_id },
-      buyerCountry: undefined,
-      buyerRegion: undefined,
-    }),
+    message: bySession,
     replies: challenged,
   }),
   route(x402, 'payByX402', {
@@ -256,12 +257,7 @@ export const x402Routes: readonly Route[] = [
     description: `${PAY} After a failed payment the session stays open.`,
     params: sessionParams,
     headers: Proofs,
-    message: ({ params, headers }) => ({
-      target: { tag: 'session' as const, id: params.checkout_session_id },
-      buyerCountry: undefined,
-      buyerRegion: undefined,
-      ...proofsIn(headers),
-    }),
+    message: (request) => ({ ...bySession(request), ...proofsIn(request.headers) }),
     replies: answered,
   }),
 ]
