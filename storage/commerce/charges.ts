@@ -4,7 +4,8 @@
  * transition wins, the function returns undefined.
  */
 import { columnsOf, tenantRows } from '../platform/portable/tenant-rows.js'
-import { allRows, firstRow, type Transaction } from '../platform/sql.js'
+import { firstRow, type Transaction } from '../platform/sql.js'
+import { claims } from './due-rows.js'
 
 export type ChargeStatus = 'pending' | 'succeeded' | 'failed' | 'refunded'
 
@@ -169,20 +170,8 @@ export const failCharge = (
     values: [tenantId, id, failureCode, now],
   })
 
-/**
- * Leases charges whose outcome is due until `leasedUntil`. Concurrent workers skip them. Crosses
- * tenants.
- */
-export const claimCharges = (tx: Transaction, now: Date, leasedUntil: Date, limit: number) =>
-  allRows<ChargeRow>(tx, {
-    name: 'charge.claim',
-    text: `update charges c set due_at = $2
-           from (select tenant_id, id from charges where due_at <= $1
-                 order by due_at limit $3 for update skip locked) due
-           where c.tenant_id = due.tenant_id and c.id = due.id
-           returning ${COLUMNS}`,
-    values: [now, leasedUntil, limit],
-  })
+/** Leases what is due: charges without an outcome. */
+export const claimCharges = claims<ChargeRow>('charge', 'charges', 'c', COLUMNS)
 
 /**
  * Sets when the provider of a pending charge is asked again, or null for never. A due time in the

@@ -1,7 +1,8 @@
 /** Payouts: transfers of the available balance to the merchant. submitted -> paid or failed. */
 import { tenantInForce } from '../platform/in-force.js'
 import { columnsOf, tenantRows } from '../platform/portable/tenant-rows.js'
-import { allRows, firstRow, onlyRow, type Transaction } from '../platform/sql.js'
+import { firstRow, onlyRow, type Transaction } from '../platform/sql.js'
+import { claims } from './due-rows.js'
 
 export type PayoutRow = {
   id: string
@@ -58,15 +59,11 @@ export const finishPayout = (
     values: [tenantId, id, failureCode, now],
   })
 
-/** Leases due payouts until `leasedUntil`. Concurrent workers skip them. Crosses tenants. */
-export const claimPayouts = (tx: Transaction, now: Date, leasedUntil: Date, limit: number) =>
-  allRows<PayoutRow>(tx, {
-    name: 'payout.claim',
-    text: `update payouts p set due_at = $2
-           from (select d.tenant_id, d.id from payouts d where due_at <= $1
-                   and ${tenantInForce('d.tenant_id')}
-                 order by due_at limit $3 for update skip locked) due
-           where p.tenant_id = due.tenant_id and p.id = due.id
-           returning ${COLUMNS}`,
-    values: [now, leasedUntil, limit],
-  })
+/** Leases what is due: payouts that a provider has not answered. */
+export const claimPayouts = claims<PayoutRow>(
+  'payout',
+  'payouts',
+  'p',
+  COLUMNS,
+  `and ${tenantInForce('d.tenant_id')}`,
+)

@@ -6,6 +6,7 @@ import { lockCharge } from './charges.js'
 import { lockBook } from './ledger.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { claims } from './due-rows.js'
 
 export type RefundRow = {
   id: string
@@ -191,20 +192,8 @@ export const finishRefund = (
     values: [tenantId, id, failureCode, now],
   })
 
-/**
- * Leases refunds whose outcome is due until `leasedUntil`. Concurrent workers skip them. Crosses
- * tenants.
- */
-export const claimRefunds = (tx: Transaction, now: Date, leasedUntil: Date, limit: number) =>
-  allRows<RefundRow>(tx, {
-    name: 'refund.claim',
-    text: `update refunds r set due_at = $2
-           from (select tenant_id, id from refunds where due_at <= $1
-                 order by due_at limit $3 for update skip locked) due
-           where r.tenant_id = due.tenant_id and r.id = due.id
-           returning ${COLUMNS}`,
-    values: [now, leasedUntil, limit],
-  })
+/** Leases what is due: refunds that a provider has not answered. */
+export const claimRefunds = claims<RefundRow>('refund', 'refunds', 'r', COLUMNS)
 
 /**
  * Reserves a refund that was made at the provider, so that it is booked like a refund made here.

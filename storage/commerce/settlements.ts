@@ -1,6 +1,7 @@
 /** Settlements: the way of a charge's money to its merchant. created -> held <-> released. */
 import { columnsOf, tenantRows } from '../platform/portable/tenant-rows.js'
-import { allRows, firstRow, onlyRow, type Transaction } from '../platform/sql.js'
+import { firstRow, onlyRow, type Transaction } from '../platform/sql.js'
+import { claims } from './due-rows.js'
 
 export type SettlementStatus = 'created' | 'held' | 'released'
 
@@ -93,14 +94,5 @@ export async function reduceSettlement(
   })
 }
 
-/** Leases due settlements until `leasedUntil`. Concurrent workers skip them. Crosses tenants. */
-export const claimSettlements = (tx: Transaction, now: Date, leasedUntil: Date, limit: number) =>
-  allRows<SettlementRow>(tx, {
-    name: 'settlement.claim',
-    text: `update settlements s set due_at = $2
-           from (select tenant_id, id from settlements where due_at <= $1
-                 order by due_at limit $3 for update skip locked) due
-           where s.tenant_id = due.tenant_id and s.id = due.id
-           returning ${COLUMNS}`,
-    values: [now, leasedUntil, limit],
-  })
+/** Leases what is due: settlements that move on. */
+export const claimSettlements = claims<SettlementRow>('settlement', 'settlements', 's', COLUMNS)

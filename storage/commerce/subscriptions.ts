@@ -2,7 +2,8 @@
 import { tenantInForce } from '../platform/in-force.js'
 import { columnsOf, tenantRows } from '../platform/portable/tenant-rows.js'
 import type { Interval } from './products.js'
-import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { claims } from './due-rows.js'
 
 export type SubscriptionStatus = 'incomplete' | 'active' | 'past_due' | 'canceled'
 
@@ -201,15 +202,11 @@ export const renewNow = (tx: Transaction, tenantId: string, id: string, now: Dat
     values: [tenantId, id, now],
   })
 
-/** Leases due subscriptions until `leasedUntil`. Concurrent workers skip them. Crosses tenants. */
-export const claimSubscriptions = (tx: Transaction, now: Date, leasedUntil: Date, limit: number) =>
-  allRows<SubscriptionRow>(tx, {
-    name: 'subscription.claim',
-    text: `update subscriptions s set due_at = $2
-           from (select d.tenant_id, d.id from subscriptions d where due_at <= $1
-                   and ${tenantInForce('d.tenant_id')}
-                 order by due_at limit $3 for update skip locked) due
-           where s.tenant_id = due.tenant_id and s.id = due.id
-           returning ${COLUMNS}`,
-    values: [now, leasedUntil, limit],
-  })
+/** Leases what is due: subscriptions whose next period begins. */
+export const claimSubscriptions = claims<SubscriptionRow>(
+  'subscription',
+  'subscriptions',
+  's',
+  COLUMNS,
+  `and ${tenantInForce('d.tenant_id')}`,
+)
