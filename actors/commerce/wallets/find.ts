@@ -1,4 +1,5 @@
 /** Finds wallets for the handlers. */
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findWallet, type WalletRow } from '../../../storage/commerce/wallets.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { agentBelongs } from '../../../storage/vault/vault-grants.js'
@@ -17,6 +18,16 @@ export type WalletsNeeds = SigningNeeds & {
   /** The assets that the deployment knows. */
   readonly assets: readonly Asset[]
   readonly settings: Omit<WalletSettings, 'enabled'>
+}
+
+/** The wallet of an agent that the tenant of the caller sees, in its own transaction. */
+export function walletOfAgent(
+  { database, clock }: WalletsNeeds,
+  message: OneWallet,
+  { signal }: MessageContext,
+): ReturnType<typeof ofAgent> {
+  const { tenantId } = message.caller.principal
+  return database.tenant(tenantId, (tx) => ofAgent(tx, message, clock.now()), { signal })
 }
 
 /** The wallet of an agent that the tenant sees. */

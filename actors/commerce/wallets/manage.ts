@@ -19,15 +19,10 @@ import type { AuditOnlyType } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import { recordAction } from '../../platform/recorded-action.js'
 import { createOnce } from '../../platform/creation.js'
-import { ofAgent, UNKNOWN_AGENT, walletOf, type WalletsNeeds } from './find.js'
+import type { Invalid } from '../payments/protocol.js'
+import { ofAgent, UNKNOWN_AGENT, walletOf, walletOfAgent, type WalletsNeeds } from './find.js'
 import { addressesOf, policyFault } from './policy.js'
-import type {
-  ManagerRefused,
-  OneWallet,
-  PolicyInvalid,
-  PolicyTerms,
-  WalletsProtocol,
-} from './protocol.js'
+import type { ManagerRefused, OneWallet, PolicyTerms, WalletsProtocol } from './protocol.js'
 
 const KEY_BYTES = 32
 
@@ -70,13 +65,10 @@ export const createWallet: Handling<'createWallet'> = async (needs, message, con
 }
 
 export const updateWallet: Handling<'updateWallet'> = async (needs, message, context) => {
-  const { database, clock } = needs
+  const { clock } = needs
   const { caller, agentId, change: given } = message
-  const { signal } = context
   const { tenantId } = caller.principal
-  const seen = await database.tenant(tenantId, (tx) => ofAgent(tx, message, clock.now()), {
-    signal,
-  })
+  const seen = await walletOfAgent(needs, message, context)
   if ('tag' in seen) return seen
   // Only what is given is checked: an asset of an old budget may have left the settings.
   const terms = {
@@ -108,17 +100,13 @@ export const freezeWallet: Handling<'freezeWallet'> = (needs, message, context) 
   })
 
 export const unfreezeWallet: Handling<'unfreezeWallet'> = async (needs, message, context) => {
-  const { database, clock } = needs
   const { tenantId } = message.caller.principal
-  const { signal } = context
-  const seen = await database.tenant(tenantId, (tx) => ofAgent(tx, message, clock.now()), {
-    signal,
-  })
+  const seen = await walletOfAgent(needs, message, context)
   if ('tag' in seen) return seen
   const refused = managerRefusal(needs, message)
   if (refused !== undefined) return refused
   return change(needs, message, context, async (tx, { id }) => {
-    if (await setWalletStatus(tx, tenantId, id, 'active', clock.now()))
+    if (await setWalletStatus(tx, tenantId, id, 'active', needs.clock.now()))
       record(needs, tx, message, 'admin.wallet.unfrozen', id, context)
   })
 }
@@ -203,7 +191,7 @@ async function termsFault(
   { compute, assets }: WalletsNeeds,
   terms: PolicyTerms,
   context: MessageContext,
-): Promise<PolicyInvalid | undefined> {
+): Promise<Invalid | undefined> {
   const addresses = addressesOf(terms).map(({ address }) => address)
   const checksums =
     addresses.length === 0 ? [] : await compute.run('checksums', { addresses }, context)

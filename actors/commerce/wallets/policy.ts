@@ -2,7 +2,8 @@
 import type { WalletBudgetRow, WalletRow } from '../../../storage/commerce/wallets.js'
 import type { Spend } from '../../../storage/commerce/wallet-signatures.js'
 import type { Asset } from '../x402/assets.js'
-import { type BudgetTerms, NATIVE, type PolicyInvalid, type PolicyTerms } from './protocol.js'
+import type { Invalid } from '../payments/protocol.js'
+import { type BudgetTerms, NATIVE, type PolicyTerms } from './protocol.js'
 
 /** What a signature does. Addresses are in lower case. */
 export type Intent = {
@@ -119,7 +120,7 @@ export function policyFault(
   { recipients, contracts, budgets }: PolicyTerms,
   assets: readonly Asset[],
   checksums: readonly string[],
-): PolicyInvalid | undefined {
+): Invalid | undefined {
   const written = addressesOf({ recipients, contracts })
   for (const [index, { address, pointer }] of written.entries()) {
     if (hasMixedCase(address) && checksums[index] !== address) {
@@ -144,7 +145,7 @@ export function policyFault(
 function budgetsFault(
   budgets: readonly BudgetTerms[],
   assets: readonly Asset[],
-): PolicyInvalid | undefined {
+): Invalid | undefined {
   const seen = new Set<string>()
   for (const [index, { network, asset, paymentMax, windowMax }] of budgets.entries()) {
     const at = `/budgets/${index}`
@@ -190,6 +191,6 @@ function hasMixedCase(address: string): boolean {
   return digits !== digits.toLowerCase() && digits !== digits.toUpperCase()
 }
 
-export function invalid(pointer: string, detail: string): PolicyInvalid {
+export function invalid(pointer: string, detail: string): Invalid {
   return { tag: 'invalid', pointer, detail }
 }

@@ -1,19 +1,20 @@
 /** Messages for wallets of agents: keys, policies, budgets and signatures (docs/reference/commerce.md, Wallets). */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
-import type { IdempotencyClaim } from '../../domain/idempotency.js'
-import type { ListCursor, Page } from '../../domain/paging.js'
+import type { Creation } from '../../domain/idempotency.js'
+import type { Page } from '../../domain/paging.js'
+import type { IdempotencyRefused, Invalid, Listed } from '../payments/protocol.js'
 
 export type WalletsProtocol = {
-  listWallets: Ask<{ readonly caller: Caller } & Page, WalletsListed>
+  listWallets: Ask<{ readonly caller: Caller } & Page, Listed<Wallet>>
   /** Creates the key and the policy of an agent's wallet. */
   createWallet: Ask<
     CreateWallet,
     | WalletCreated
     | UnknownAgent
-    | PolicyInvalid
+    | Invalid
     | ManagerRefused
-    | KeyRefused
+    | IdempotencyRefused
     | { readonly tag: 'exists' }
     | { readonly tag: 'full'; readonly most: number }
   >
@@ -23,7 +24,7 @@ export type WalletsProtocol = {
   /** Absent members stay unchanged. */
   updateWallet: Ask<
     UpdateWallet,
-    WalletFound | UnknownAgent | NotProvisioned | PolicyInvalid | ManagerRefused
+    WalletFound | UnknownAgent | NotProvisioned | Invalid | ManagerRefused
   >
   /** In force at the commit: no signature is recorded afterwards, and only recorded ones leave the service. */
   freezeWallet: Ask<OneWallet, WalletFound | UnknownAgent | NotProvisioned>
@@ -39,16 +40,19 @@ export type WalletsProtocol = {
     /** The agent of the wallet belongs to the tenant. */
     | { readonly tag: 'in_use' }
   >
-  listWalletSignatures: Ask<OneWallet & Page, SignaturesListed | UnknownAgent | NotProvisioned>
+  listWalletSignatures: Ask<
+    OneWallet & Page,
+    Listed<WalletSignature> | UnknownAgent | NotProvisioned
+  >
   /** Signs an x402 payment with the wallet of the calling agent. */
   signX402Payment: Ask<
     PayByWallet,
-    PaymentSigned | SigningRefused | NotProvisioned | KeyRefused | RequestInvalid
+    PaymentSigned | SigningRefused | NotProvisioned | IdempotencyRefused | RequestInvalid
   >
   /** Signs an EIP-1559 transaction with the wallet of the calling agent. */
   signWalletTransaction: Ask<
     TransactByWallet,
-    TransactionSigned | SigningRefused | NotProvisioned | KeyRefused | RequestInvalid
+    TransactionSigned | SigningRefused | NotProvisioned | IdempotencyRefused | RequestInvalid
   >
 }
 
@@ -115,10 +119,7 @@ export type WalletSignature = {
 
 export type OneWallet = { readonly caller: Caller; readonly agentId: string }
 export type AssignWallet = OneWallet & { readonly walletId: string }
-export type CreateWallet = OneWallet & {
-  readonly policy: PolicyTerms
-  readonly idempotency: IdempotencyClaim | null
-}
+export type CreateWallet = OneWallet & Creation & { readonly policy: PolicyTerms }
 export type UpdateWallet = OneWallet & {
   readonly change: { readonly [Member in keyof PolicyTerms]: PolicyTerms[Member] | undefined }
 }
@@ -130,16 +131,8 @@ export type PaymentRequiredTerms = {
   readonly resource?: Readonly<Record<string, unknown>> | undefined
   readonly extensions?: Readonly<Record<string, unknown>> | undefined
 }
-export type PayByWallet = {
-  readonly caller: Caller
-  readonly required: PaymentRequiredTerms
-  readonly idempotency: IdempotencyClaim | null
-}
-export type TransactByWallet = {
-  readonly caller: Caller
-  readonly transaction: TransactionTerms
-  readonly idempotency: IdempotencyClaim | null
-}
+export type PayByWallet = Creation & { readonly required: PaymentRequiredTerms }
+export type TransactByWallet = Creation & { readonly transaction: TransactionTerms }
 /** An EIP-1559 transaction. Amounts are wei, decimal. */
 export type TransactionTerms = {
   /** CAIP-2. */
@@ -154,33 +147,17 @@ export type TransactionTerms = {
   readonly maxPriorityFeePerGas: string
 }
 
-export type WalletsListed = {
-  readonly tag: 'listed'
-  readonly wallets: readonly Wallet[]
-  readonly next: ListCursor | null
-}
 export type WalletCreated = {
   readonly tag: 'created'
   readonly wallet: Wallet
   readonly replayed: boolean
 }
 export type WalletFound = { readonly tag: 'found'; readonly wallet: Wallet }
-export type SignaturesListed = {
-  readonly tag: 'listed'
-  readonly signatures: readonly WalletSignature[]
-  readonly next: ListCursor | null
-}
 export type UnknownAgent = { readonly tag: 'unknown_agent' }
 /** The agent has no wallet. */
 export type NotProvisioned = { readonly tag: 'not_provisioned' }
-/** A member of the policy is invalid. `pointer` is a JSON pointer into the request body. */
-export type PolicyInvalid = {
-  readonly tag: 'invalid'
-  readonly pointer: string
-  readonly detail: string
-}
 /** What the agent asks for cannot be signed by any wallet. */
-export type RequestInvalid = PolicyInvalid
+export type RequestInvalid = Invalid
 export type ManagerRefused =
   /** The caller is the agent of the wallet. */
   | { readonly tag: 'own_wallet' }
@@ -238,10 +215,6 @@ export type SigningRefused =
       readonly detail: string
       readonly retryAfterSecs: number
     }
-
-export type KeyRefused =
-  | { readonly tag: 'idempotency_mismatch' }
-  | { readonly tag: 'idempotency_in_progress' }
 
 export const wallets = address<WalletsProtocol>('wallets', [
   'listWallets',

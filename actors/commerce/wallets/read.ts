@@ -2,43 +2,31 @@
 import type { Handler } from '../../../runtime/kernel/actor.js'
 import { signatureRows } from '../../../storage/commerce/wallet-signatures.js'
 import { findWallet, walletRows } from '../../../storage/commerce/wallets.js'
-import { page } from '../../platform/paging.js'
-import { NOT_PROVISIONED, ofAgent, walletOf, type WalletsNeeds } from './find.js'
+import { listedOf } from '../payments/reading.js'
+import { NOT_PROVISIONED, ofAgent, walletOf, walletOfAgent, type WalletsNeeds } from './find.js'
 import type { WalletsProtocol } from './protocol.js'
 
 type Handling<K extends keyof WalletsProtocol> = Handler<WalletsNeeds, WalletsProtocol, K>
 
-export const listWallets: Handling<'listWallets'> = async (
-  needs,
-  { caller, limit, after },
-  { signal },
-) => {
+export const listWallets: Handling<'listWallets'> = async (needs, message, { signal }) => {
   const { database, clock } = needs
+  const { caller, limit, after } = message
   const { tenantId } = caller.principal
   const rows = await database.tenant(
     tenantId,
     (tx) => walletRows(tx, tenantId, clock.now(), limit + 1, after),
     { signal },
   )
-  const { items, next } = page(rows, limit)
-  return { tag: 'listed', wallets: items.map(walletOf), next }
+  return listedOf(rows, limit, walletOf)
 }
 
-export const readWallet: Handling<'readWallet'> = async (
-  { database, clock },
-  message,
-  { signal },
-) => {
-  const { tenantId } = message.caller.principal
-  const row = await database.tenant(tenantId, (tx) => ofAgent(tx, message, clock.now()), { signal })
+export const readWallet: Handling<'readWallet'> = async (needs, message, context) => {
+  const row = await walletOfAgent(needs, message, context)
   return 'tag' in row ? row : { tag: 'found', wallet: walletOf(row) }
 }
 
-export const readOwnWallet: Handling<'readOwnWallet'> = async (
-  { database, clock },
-  { caller },
-  { signal },
-) => {
+export const readOwnWallet: Handling<'readOwnWallet'> = async (needs, { caller }, { signal }) => {
+  const { database, clock } = needs
   const { tenantId, subject } = caller.principal
   const row = await database.tenant(
     tenantId,
@@ -48,12 +36,11 @@ export const readOwnWallet: Handling<'readOwnWallet'> = async (
   return row === undefined ? NOT_PROVISIONED : { tag: 'found', wallet: walletOf(row) }
 }
 
-export const listWalletSignatures: Handling<'listWalletSignatures'> = async (
-  needs,
+export const listWalletSignatures: Handling<'listWalletSignatures'> = (
+  { database, clock },
   message,
   { signal },
 ) => {
-  const { database, clock } = needs
   const { caller, limit, after } = message
   const { tenantId } = caller.principal
   return database.tenant(
@@ -62,8 +49,7 @@ export const listWalletSignatures: Handling<'listWalletSignatures'> = async (
       const row = await ofAgent(tx, message, clock.now())
       if ('tag' in row) return row
       const rows = await signatureRows(tx, tenantId, row.id, limit + 1, after)
-      const { items, next } = page(rows, limit)
-      return { tag: 'listed' as const, signatures: items, next }
+      return listedOf(rows, limit, (signature) => signature)
     },
     { signal },
   )

@@ -3,7 +3,7 @@ import type { Handler } from '../../../runtime/kernel/actor.js'
 import type { WalletsNeeds } from './find.js'
 import { paymentDraft } from './payment.js'
 import type { WalletsProtocol } from './protocol.js'
-import { signing } from './signing.js'
+import { sign } from './signing.js'
 import { transactionDraft } from './transaction.js'
 
 type Handling<K extends keyof WalletsProtocol> = Handler<WalletsNeeds, WalletsProtocol, K>
@@ -12,7 +12,8 @@ export const signX402Payment: Handling<'signX402Payment'> = async (needs, messag
   const { assets, compute, random, settings } = needs
   const maxAuthorizationSecs = settings.max_authorization_secs
   const options = { required: message.required, assets, maxAuthorizationSecs, compute, random }
-  const outcome = await signing(needs)(
+  const outcome = await sign(
+    needs,
     message,
     (wallet, id, now) => paymentDraft(options, wallet, id, now),
     context,
@@ -28,7 +29,8 @@ export const signWalletTransaction: Handling<'signWalletTransaction'> = async (
 ) => {
   const { assets, compute } = needs
   const options = { terms: message.transaction, assets, compute }
-  const outcome = await signing(needs)(
+  const outcome = await sign(
+    needs,
     message,
     (wallet, id, now) => transactionDraft(options, wallet, id, now),
     context,

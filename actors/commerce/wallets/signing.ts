@@ -23,12 +23,13 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
-import type { IdempotencyClaim } from '../../domain/idempotency.js'
+import type { Creation } from '../../domain/idempotency.js'
 import type { Draft } from './draft.js'
 import { rejected, signed } from './events.js'
 import type { WalletsMetrics } from './metrics.js'
 import { exhausted, type Intent, type Refusal, refusalOf, spendsOf } from './policy.js'
-import type { KeyRefused, NotProvisioned, RequestInvalid, SigningRefused } from './protocol.js'
+import type { IdempotencyRefused } from '../payments/protocol.js'
+import type { NotProvisioned, RequestInvalid, SigningRefused } from './protocol.js'
 
 export type SigningNeeds = {
   readonly database: Database
@@ -38,122 +39,136 @@ export type SigningNeeds = {
   readonly metrics: WalletsMetrics
 }
 
-type Request = { readonly caller: Caller; readonly idempotency: IdempotencyClaim | null }
 type Signature<Answer> = {
   readonly tag: 'signed'
   readonly answer: Answer
   readonly replayed: boolean
 }
 type Refused = SigningRefused | NotProvisioned | RequestInvalid
+type DraftOf<Answer> = (
+  wallet: SealedWalletRow,
+  id: string,
+  now: Date,
+) => Draft<Answer> | RequestInvalid
 
 const NOT_PROVISIONED = { tag: 'not_provisioned' } as const
 
-export function signing({ database, sealer, clock, random, metrics }: SigningNeeds) {
-  /** Writes the events of a refusal. They commit with the transaction, which changes nothing else. */
-  function refuse(
-    tx: Transaction,
-    caller: Caller,
-    wallet: SealedWalletRow,
-    intent: Intent,
-    refusal: Refusal,
-    { requestId }: MessageContext,
-  ): SigningRefused {
-    const context = { caller, random, now: clock.now(), requestId }
-    appendEvents(tx, rejected(wallet, intent, refusal, context))
-    metrics.requests.inc({ outcome: refusal.reason })
-    return answerTo(refusal)
-  }
+/** Signs what `draftOf` makes of the wallet of the caller. */
+export async function sign<Answer>(
+  needs: SigningNeeds,
+  { caller, idempotency }: Creation,
+  draftOf: DraftOf<Answer>,
+  context: MessageContext,
+): Promise<Signature<Answer> | Refused | IdempotencyRefused> {
+  const { database, sealer, random, metrics } = needs
+  const { tenantId, subject: agentId, sessionId } = caller.principal
+  const who = { tenantId, agentId, sessionId }
+  const { signal, requestId } = context
+  const found = await drafted(needs, caller, draftOf, context)
+  if (found.tag !== 'ready') return found
+  const { wallet: seen, draft, id, now } = found
+  const key = await sealer.open(tenantId, walletKeyContext(seen.id), seen.keySealed)
+  const signature = await draft.sign(key, context).finally(() => key.fill(0))
+  if (signature.tag === 'invalid') return signature
+  const { hash, answer } = signature
 
-  /** The refusal of a budget that has too little left. */
-  async function usedUp(
-    tx: Transaction,
-    wallet: SealedWalletRow,
-    intent: Intent,
-    now: Date,
-  ): Promise<Refusal> {
-    const found = exhausted(wallet, intent)
-    if (found === undefined) throw new Error('a budget refused a signature that it allows')
-    const { budget, spend, lacks } = found
-    const { tenantId, id: walletId } = wallet
-    const freedAt = await budgetFreedAt(tx, { tenantId, walletId, ...budget }, String(lacks), now)
-    const waitMs = freedAt === null ? 0 : freedAt.getTime() - now.getTime()
-    const left = BigInt(budget.windowMax) - BigInt(budget.spent)
-    return {
-      reason: 'budget_exceeded',
-      detail: `The wallet may spend ${left < 0n ? 0n : left} more in this window, not ${spend.amount}.`,
-      budget,
-      spend,
-      retryAfterSecs: Math.max(1, Math.ceil(waitMs / 1000)),
+  async function record(tx: Transaction): Promise<Signature<Answer> | Refused> {
+    await lockWallet(tx, tenantId, agentId)
+    const wallet = await findSigningWallet(tx, who, now)
+    // Wallets are deleted only with their tenant.
+    if (wallet?.id !== seen.id) return NOT_PROVISIONED
+    const { intent } = draft
+    const refusal = refusalOf(wallet, intent)
+    if (refusal !== null) return refuse(needs, tx, caller, wallet, intent, refusal, context)
+    const row = rowOf(wallet, draft, id, hash, now)
+    if (!(await reserveSignature(tx, row, spendsOf(intent)))) {
+      const none = await usedUp(tx, wallet, intent, now)
+      return refuse(needs, tx, caller, wallet, intent, none, context)
     }
+    appendEvents(tx, [signed(row, wallet.address, { caller, random, now, requestId })])
+    return { tag: 'signed', answer, replayed: false }
   }
 
-  return async function sign<Answer>(
-    { caller, idempotency }: Request,
-    draftOf: (wallet: SealedWalletRow, id: string, now: Date) => Draft<Answer> | RequestInvalid,
-    context: MessageContext,
-  ): Promise<Signature<Answer> | Refused | KeyRefused> {
-    const { tenantId, subject: agentId, sessionId } = caller.principal
-    const who = { tenantId, agentId, sessionId }
-    const { signal, requestId } = context
-    const found = await database.tenant(
-      tenantId,
-      async (tx) => {
-        const now = clock.now()
-        const wallet = await findSigningWallet(tx, who, now)
-        if (wallet === undefined) {
-          const eventContext = { caller, random, now, requestId }
-          appendEvents(
-            tx,
-            rejected(undefined, null, { reason: 'wallet_not_provisioned' }, eventContext),
-          )
-          metrics.requests.inc({ outcome: 'wallet_not_provisioned' })
-          return NOT_PROVISIONED
-        }
-        const id = random.uuid()
-        const draft = draftOf(wallet, id, now)
-        if (draft.tag === 'invalid') return draft
-        const refusal = refusalOf(wallet, draft.intent)
-        if (refusal !== null) return refuse(tx, caller, wallet, draft.intent, refusal, context)
-        return { tag: 'ready', wallet, draft, id, now } as const
-      },
-      { signal },
-    )
-    if (found.tag !== 'ready') return found
-    const { wallet: seen, draft, id, now } = found
-    const key = await sealer.open(tenantId, walletKeyContext(seen.id), seen.keySealed)
-    const signature = await draft.sign(key, context).finally(() => key.fill(0))
-    if (signature.tag === 'invalid') return signature
+  const keep = (done: Signature<Answer> | Refused) => (done.tag === 'signed' ? done : undefined)
+  const outcome = await database.tenant(
+    tenantId,
+    (tx) => idempotently(tx, idempotency, () => record(tx), keep),
+    { signal },
+  )
+  if (outcome.tag === 'signed') metrics.requests.inc({ outcome: 'signed' })
+  return outcome
+}
 
-    async function record(tx: Transaction): Promise<Signature<Answer> | Refused> {
-      await lockWallet(tx, tenantId, agentId)
-      const wallet = await findSigningWallet(tx, who, now)
-      // Wallets are not deleted but with their tenant.
-      if (wallet?.id !== seen.id) return NOT_PROVISIONED
+/** What is to be signed, if the policy allows it at present. */
+function drafted<Answer>(
+  needs: SigningNeeds,
+  caller: Caller,
+  draftOf: DraftOf<Answer>,
+  context: MessageContext,
+) {
+  const { database, clock, random, metrics } = needs
+  const { tenantId, subject: agentId, sessionId } = caller.principal
+  const { signal, requestId } = context
+  return database.tenant(
+    tenantId,
+    async (tx) => {
+      const now = clock.now()
+      const wallet = await findSigningWallet(tx, { tenantId, agentId, sessionId }, now)
+      if (wallet === undefined) {
+        const reason = 'wallet_not_provisioned'
+        appendEvents(tx, rejected(undefined, null, { reason }, { caller, random, now, requestId }))
+        metrics.requests.inc({ outcome: reason })
+        return NOT_PROVISIONED
+      }
+      const id = random.uuid()
+      const draft = draftOf(wallet, id, now)
+      if (draft.tag === 'invalid') return draft
       const { intent } = draft
       const refusal = refusalOf(wallet, intent)
-      if (refusal !== null) return refuse(tx, caller, wallet, intent, refusal, context)
-      const row = rowOf(wallet, draft, id, (signature as { hash: string }).hash, now)
-      if (!(await reserveSignature(tx, row, spendsOf(intent)))) {
-        const none = await usedUp(tx, wallet, intent, now)
-        return refuse(tx, caller, wallet, intent, none, context)
-      }
-      appendEvents(tx, [signed(row, wallet.address, { caller, random, now, requestId })])
-      return { tag: 'signed', answer: (signature as { answer: Answer }).answer, replayed: false }
-    }
+      return refusal === null
+        ? ({ tag: 'ready', wallet, draft, id, now } as const)
+        : refuse(needs, tx, caller, wallet, intent, refusal, context)
+    },
+    { signal },
+  )
+}
 
-    const outcome = await database.tenant(
-      tenantId,
-      (tx) =>
-        idempotently(
-          tx,
-          idempotency,
-          () => record(tx),
-          (done) => (done.tag === 'signed' ? done : undefined),
-        ),
-      { signal },
-    )
-    if (outcome.tag === 'signed') metrics.requests.inc({ outcome: 'signed' })
-    return outcome
+/** Writes the events of a refusal. They commit with the transaction, which changes nothing else. */
+function refuse(
+  { clock, random, metrics }: SigningNeeds,
+  tx: Transaction,
+  caller: Caller,
+  wallet: SealedWalletRow,
+  intent: Intent,
+  refusal: Refusal,
+  { requestId }: MessageContext,
+): SigningRefused {
+  const context = { caller, random, now: clock.now(), requestId }
+  appendEvents(tx, rejected(wallet, intent, refusal, context))
+  metrics.requests.inc({ outcome: refusal.reason })
+  return answerTo(refusal)
+}
+
+/** The refusal of a budget that has too little left. */
+async function usedUp(
+  tx: Transaction,
+  wallet: SealedWalletRow,
+  intent: Intent,
+  now: Date,
+): Promise<Refusal> {
+  const found = exhausted(wallet, intent)
+  if (found === undefined) throw new Error('a budget refused a signature that it allows')
+  const { budget, spend, lacks } = found
+  const { tenantId, id: walletId } = wallet
+  const freedAt = await budgetFreedAt(tx, { tenantId, walletId, ...budget }, String(lacks), now)
+  const waitMs = freedAt === null ? 0 : freedAt.getTime() - now.getTime()
+  const left = BigInt(budget.windowMax) - BigInt(budget.spent)
+  return {
+    reason: 'budget_exceeded',
+    detail: `The wallet may spend ${left < 0n ? 0n : left} more in this window, not ${spend.amount}.`,
+    budget,
+    spend,
+    retryAfterSecs: Math.max(1, Math.ceil(waitMs / 1000)),
   }
 }
 

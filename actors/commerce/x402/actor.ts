@@ -2,10 +2,10 @@
  * Sells payment links and checkout sessions by x402: states the price, verifies payment proofs and
  * has them settled.
  */
-import { defineActor } from '../../../runtime/kernel/actor.js'
+import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
 import type { PoolOptions } from '../../../runtime/kernel/threads/pool.js'
 import type { X402Needs } from './needs.js'
-import { getX402Challenge, payByX402, type ProofsInProgress } from './pay-by-x402.js'
+import { getX402Challenge, payByX402, type PayNeeds } from './pay-by-x402.js'
 import { type X402Protocol, x402 } from './protocol.js'
 import { listX402Payments, resolveX402Payment } from './resolution.js'
 
@@ -32,13 +32,9 @@ export const x402Actor = defineActor<X402Protocol, X402Needs>({
   mailbox: { capacity: CAPACITY, inflightMax: INFLIGHT_MAX },
   lane: { resolveX402Payment: ({ id }) => id },
   supervision: { onFailure: 'resume' },
-  create: (needs) => {
-    const inProgress: ProofsInProgress = new Map()
-    return {
-      getX402Challenge: (message, context) => getX402Challenge(needs, message, context),
-      payByX402: (message, context) => payByX402({ ...needs, inProgress }, message, context),
-      listX402Payments: (message, context) => listX402Payments(needs, message, context),
-      resolveX402Payment: (message, context) => resolveX402Payment(needs, message, context),
-    }
-  },
+  create: (needs) =>
+    boundHandlers<X402Protocol, PayNeeds>(
+      { getX402Challenge, payByX402, listX402Payments, resolveX402Payment },
+      { ...needs, inProgress: new Map() },
+    ),
 })

@@ -21,9 +21,10 @@ import { type Found, findOrdered, type Sale, saleOf, targetOf } from './sales.js
 const PROOF_MISSING = 'PAYMENT-SIGNATURE header is required'
 const UNKNOWN = { tag: 'unknown' } as const
 
-/** Concurrent requests with the same proof share one judgement. */
-export type ProofsInProgress = Map<string, Promise<Verdict>>
-type PayNeeds = X402Needs & { readonly inProgress: ProofsInProgress }
+export type PayNeeds = X402Needs & {
+  /** Concurrent requests with the same proof share one judgement. */
+  readonly inProgress: Map<string, Promise<Verdict>>
+}
 /** Where x402 is enabled. */
 type JudgeNeeds = PayNeeds & { readonly facilitator: Facilitator }
 

@@ -43,7 +43,10 @@ export const invalid = problem<Invalid, 'bad-request'>(
 type Show<Row, Shape extends z.ZodType> = (row: Row, context: ReplyContext) => z.input<Shape>
 
 /** A page of records, with a link to the next page. */
-export function listed<Row, Shape extends z.ZodType>(shape: Shape, show: Show<Row, Shape>) {
+export function listed<Row, Shape extends z.ZodType>(
+  shape: Shape,
+  show: Show<Row, Shape>,
+): ReplyRule<Listed<NoInfer<Row>>> {
   return reply(
     200,
     z.array(shape),

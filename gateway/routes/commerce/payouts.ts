@@ -29,13 +29,6 @@ import {
   unknown,
   writing,
 } from './merchant-routes.js'
-import {
-  BalanceRecord,
-  DisputeRecord,
-  PayoutRecord,
-  SettlementRecord,
-  StatementRecord,
-} from './payout-shapes.js'
 
 const AT = '/api/v1/commerce'
 const currency = z.string().regex(/^[A-Z]{3}$/)
@@ -44,6 +37,66 @@ const notOpen = problem<{ readonly detail: string }, 'conflict'>(409, 'conflict'
   detail,
 }))
 const changedSubscription = shown(SubscriptionRecord, subscriptionRecord)
+const money = { amount_minor: z.int(), currency: z.string() }
+const times = { created_at: z.iso.datetime(), updated_at: z.iso.datetime() }
+
+const SettlementRecord = z
+  .object({
+    id: z.uuid(),
+    charge_id: z.uuid(),
+    rail: z.string(),
+    ...money,
+    status: z.enum(['created', 'held', 'released']),
+    hold_reason: z.enum(['clearing', 'dispute']).optional(),
+    ...times,
+  })
+  .meta({ id: 'Settlement' })
+const DisputeRecord = z
+  .object({
+    id: z.uuid(),
+    charge_id: z.uuid(),
+    ...money,
+    reason: z.string(),
+    status: z.enum(['opened', 'closed']),
+    outcome: z.enum(['won', 'lost']).optional(),
+    ...times,
+  })
+  .meta({ id: 'Dispute' })
+const PayoutRecord = z
+  .object({
+    id: z.uuid(),
+    rail: z.string(),
+    ...money,
+    status: z.enum(['submitted', 'paid', 'failed']),
+    failure_code: z.string().optional(),
+    ...times,
+  })
+  .meta({ id: 'Payout' })
+const StatementRecord = z
+  .object({
+    id: z.uuid(),
+    currency: z.string(),
+    opening_balance_minor: z.int(),
+    closing_balance_minor: z.int(),
+    totals: z
+      .record(z.string(), z.object({ count: z.int(), amount_minor: z.int() }))
+      .meta({ description: 'Change of the balance by kind of ledger entry.' }),
+    period_start: z.iso.datetime(),
+    period_end: z.iso.datetime(),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: 'Statement' })
+const BalanceRecord = z
+  .object({
+    currency: z.string(),
+    rail: z.string(),
+    pending_minor: z.int(),
+    held_minor: z.int(),
+    available_minor: z.int(),
+    in_transit_minor: z.int(),
+  })
+  .meta({ id: 'Balance', description: 'The money of the merchant by ledger account.' })
+
 const disputeRecord = presenter(DisputeRecord)
 const payoutRecord = presenter(PayoutRecord)
 const statementRecord = presenter(StatementRecord)

@@ -6,10 +6,11 @@ import {
   type WalletFound,
 } from '../../../actors/commerce/wallets/protocol.js'
 import { callerOf } from '../../request/caller.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { PageQuery, readPage } from '../../request/paging.js'
 import { json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import { stepUpNeeded } from '../operations/step-up.js'
+import { invalid, listed } from './merchant-routes.js'
 import {
   AssignWallet,
   CreateWallet,
@@ -63,11 +64,6 @@ const not_provisioned = problem(404, 'not-found', {
   error: 'wallet_not_provisioned',
   detail: 'The agent has no wallet.',
 })
-const invalid = problem<{ pointer: string; detail: string }, 'bad-request'>(
-  400,
-  'bad-request',
-  ({ pointer, detail }) => ({ detail, errors: [{ pointer: `#${pointer}`, detail }] }),
-)
 const managerRefusals = {
   own_wallet: problem(403, 'policy-denied', {
     detail: 'An agent cannot widen the policy of its own wallet.',
@@ -179,12 +175,7 @@ export const walletRoutes: readonly Route[] = [
     query: PageQuery,
     message: (request) => ({ caller: callerOf(request), ...readPage(request.query) }),
     replies: {
-      listed: reply(
-        200,
-        z.array(WalletRecord),
-        (listed) => listed.wallets.map(walletJson),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: listed(WalletRecord, walletJson),
     },
   }),
   route(wallets, 'createWallet', {
@@ -318,12 +309,7 @@ export const walletRoutes: readonly Route[] = [
       ...readPage(request.query),
     }),
     replies: {
-      listed: reply(
-        200,
-        z.array(SignatureRecord),
-        ({ signatures }) => signatures.map(signatureJson),
-        ({ next }, context) => nextLink(next, context),
-      ),
+      listed: listed(SignatureRecord, signatureJson),
       unknown_agent,
       not_provisioned,
     },

@@ -1,18 +1,14 @@
 /** x402 payments as their merchant sees them, and the resolution of unknown outcomes. */
 import { z } from 'zod'
-import type { Changed, Listed } from '../../../actors/commerce/payments/protocol.js'
-import { x402, type X402Payment } from '../../../actors/commerce/x402/protocol.js'
+import { x402 } from '../../../actors/commerce/x402/protocol.js'
 import { callerOf } from '../../request/caller.js'
-import { nextLink, PageQuery, readPage } from '../../request/paging.js'
+import { PageQuery, readPage } from '../../request/paging.js'
 import { presenter } from '../../response/presenter.js'
-import { json, problem, type Route, reply, route } from '../../route.js'
+import { json, problem, type Route, route } from '../../route.js'
+import { listed, named, reading, shown, writing } from './merchant-routes.js'
 
 const AT = '/api/v1/commerce/x402-payments'
-const shared = {
-  tags: ['Commerce'],
-  exposure: 'internal',
-  capabilities: ['commerce.x402'],
-} as const
+const capabilities = ['commerce.x402'] as const
 const states = z.enum(['verifying', 'settling', 'unknown', 'settled', 'failed'])
 const transaction = z.string().regex(/^0x[0-9a-fA-F]{64}$/)
 
@@ -53,30 +49,22 @@ const Resolution = z
 
 export const x402PaymentRoutes: readonly Route[] = [
   route(x402, 'listX402Payments', {
-    ...shared,
-    method: 'GET',
+    ...reading,
+    capabilities,
     path: AT,
     operationId: 'listX402Payments',
     summary: 'List the x402 payments of the tenant, newest first',
-    security: { scheme: 'bearer', scopes: ['commerce:read', 'commerce:manage'] },
     query: PageQuery.safeExtend({ state: states.optional() }),
     message: ({ query, principal }) => ({
       tenantId: principal.tenantId,
       ...readPage(query),
       state: query.state ?? null,
     }),
-    replies: {
-      listed: reply(
-        200,
-        z.array(PaymentRecord),
-        ({ rows }: Listed<X402Payment>) => rows.map(paymentRecord),
-        ({ next }, context) => nextLink(next, context),
-      ),
-    },
+    replies: { listed: listed(PaymentRecord, paymentRecord) },
   }),
   route(x402, 'resolveX402Payment', {
-    ...shared,
-    method: 'POST',
+    ...writing,
+    capabilities,
     path: `${AT}/{id}/resolve`,
     operationId: 'resolveX402Payment',
     summary: 'Resolve a payment of unknown outcome',
@@ -84,8 +72,7 @@ export const x402PaymentRoutes: readonly Route[] = [
       'For payments whose outcome neither the chain nor the facilitator reveals. Look the nonce up on the ' +
       'chain first. 409 when known facts contradict the outcome, and for `failed` until a minute ' +
       'after valid_before: until then the authorization could be spent. A repetition gets 200.',
-    security: { scheme: 'bearer', scopes: ['commerce:manage'] },
-    params: z.object({ id: z.string().max(64) }),
+    params: named,
     body: json(Resolution),
     message: (request) => ({
       caller: callerOf(request),
@@ -93,7 +80,7 @@ export const x402PaymentRoutes: readonly Route[] = [
       resolution: request.body,
     }),
     replies: {
-      changed: reply(200, PaymentRecord, ({ row }: Changed<X402Payment>) => paymentRecord(row)),
+      changed: shown(PaymentRecord, paymentRecord),
       refused_resolution: problem(409, 'conflict', ({ detail }) => ({ detail })),
       unknown: problem(404, 'not-found', { detail: 'The payment does not exist in this tenant.' }),
     },
