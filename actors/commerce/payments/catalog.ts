@@ -16,20 +16,12 @@ import {
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { AMOUNT_MINOR_MAX, currencyExponent } from '../../domain/commerce/currencies.js'
 import { payeeFault } from '../../domain/commerce/evm-addresses.js'
-import type { Creation } from '../../domain/idempotency.js'
+import type { Creation, IdempotencyRefused } from '../../domain/idempotency.js'
 import { isUuid } from '../../domain/ids.js'
 import { recordAction } from '../../platform/recorded-action.js'
 import { createOnce } from '../../platform/creation.js'
 import type { CommerceNeeds } from './needs.js'
-import type {
-  Activate,
-  Changed,
-  CommerceProtocol,
-  Created,
-  IdempotencyRefused,
-  Invalid,
-  Unknown,
-} from './protocol.js'
+import type { Activate, Changed, CommerceProtocol, Created, Invalid, Unknown } from './protocol.js'
 import { linkOf, priceOf, productOf } from './records.js'
 
 const TOKEN_BYTES = 24

@@ -3,7 +3,7 @@
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
-import type { Creation } from '../../domain/idempotency.js'
+import type { Creation, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { ListCursor } from '../../domain/paging.js'
 
@@ -122,9 +122,6 @@ export type Invalid = {
   readonly pointer: string
   readonly detail: string
 }
-export type IdempotencyRefused =
-  | { readonly tag: 'idempotency_mismatch' }
-  | { readonly tag: 'idempotency_in_progress' }
 export type GoodsRefused = Invalid | IdempotencyRefused
 
 export type CreateProduct = Creation & { readonly name: string }

@@ -7,7 +7,6 @@ import type {
   Changed,
   Created,
   Found,
-  IdempotencyRefused,
   Invalid,
   Listed,
   ListOf,
@@ -15,7 +14,7 @@ import type {
   Unknown,
 } from '../payments/protocol.js'
 import type { Caller } from '../../domain/audit.js'
-import type { Creation } from '../../domain/idempotency.js'
+import type { Creation, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
 
 export type PayoutsProtocol = {

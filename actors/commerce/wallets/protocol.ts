@@ -1,9 +1,9 @@
 /** Messages for wallets of agents: keys, policies, budgets and signatures (docs/reference/commerce.md, Wallets). */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
-import type { Creation } from '../../domain/idempotency.js'
+import type { Creation, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { Page } from '../../domain/paging.js'
-import type { IdempotencyRefused, Invalid, Listed } from '../payments/protocol.js'
+import type { Invalid, Listed } from '../payments/protocol.js'
 
 export type WalletsProtocol = {
   listWallets: Ask<{ readonly caller: Caller } & Page, Listed<Wallet>>

@@ -23,12 +23,11 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
-import type { Creation } from '../../domain/idempotency.js'
+import type { Creation, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { Draft } from './draft.js'
 import { rejected, signed } from './events.js'
 import type { WalletsMetrics } from './metrics.js'
 import { exhausted, type Intent, type Refusal, refusalOf, spendsOf } from './policy.js'
-import type { IdempotencyRefused } from '../payments/protocol.js'
 import type { NotProvisioned, RequestInvalid, SigningRefused } from './protocol.js'
 
 export type SigningNeeds = {
