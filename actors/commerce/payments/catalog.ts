@@ -18,7 +18,7 @@ import { AMOUNT_MINOR_MAX, currencyExponent } from '../../domain/commerce/curren
 import { payeeFault } from '../../domain/commerce/evm-addresses.js'
 import type { Creation, IdempotencyRefused } from '../../domain/idempotency.js'
 import { isUuid } from '../../domain/ids.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { createOnce } from '../../platform/creation.js'
 import type { CommerceNeeds } from './needs.js'
 import type { Activate, Changed, CommerceProtocol, Created, Invalid, Unknown } from './protocol.js'
@@ -110,7 +110,7 @@ function create<Row extends { id: string }, Shown>(
     const row = await insert(tx)
     if ('tag' in row) return row
     const resource = { type: kind, id: row.id }
-    recordAction(needs, tx, message.caller, context, { type: `commerce.${kind}.created`, resource })
+    recordAudit(needs, tx, message.caller, context, { type: `commerce.${kind}.created`, resource })
     return { tag: 'created', row: show(row), replayed: false }
   }
   return createOnce(needs, message, context, work)
@@ -144,7 +144,7 @@ function activates<Row, Shown>(
         const row = await activate(tx, tenantId, id, active)
         if (row === undefined) return { tag: 'unknown' }
         const action = { type: `commerce.${kind}.changed`, resource: { type: kind, id } } as const
-        recordAction(needs, tx, caller, context, { ...action, data: { active } })
+        recordAudit(needs, tx, caller, context, { ...action, data: { active } })
         return { tag: 'changed', row: show(row) }
       },
       { signal: context.signal },

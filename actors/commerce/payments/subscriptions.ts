@@ -12,7 +12,7 @@ import {
 import { findTenant } from '../../../storage/identity/tenants.js'
 import type { AuditOnlyType, Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import type { CommerceNeeds } from './needs.js'
 import type { Changed, CommerceProtocol, NotOpen, Subscription, Unknown } from './protocol.js'
 import { subscriptionOf } from './records.js'
@@ -73,7 +73,7 @@ async function change(
       if ('tag' in done) return done
       const { row, events } = done
       const resource = { type: 'subscription', id }
-      recordAction(needs, tx, caller, context, { ...action, resource })
+      recordAudit(needs, tx, caller, context, { ...action, resource })
       appendEvents(tx, events)
       return { tag: 'changed', row: subscriptionOf(row) }
     },

@@ -17,7 +17,7 @@ import { agentBelongs } from '../../../storage/vault/vault-grants.js'
 import { FRESH_FACTORS_SECS, hasFreshFactors } from '../../domain/assurance.js'
 import type { AuditOnlyType } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { createOnce } from '../../platform/creation.js'
 import type { Invalid } from '../payments/protocol.js'
 import { ofAgent, UNKNOWN_AGENT, walletOf, walletOfAgent, type WalletsNeeds } from './find.js'
@@ -172,7 +172,7 @@ function record(
   data: Readonly<Record<string, unknown>> = {},
 ): void {
   const resource = { type: 'wallet', id: walletId }
-  recordAction(needs, tx, caller, context, { type, resource, data: { agent_id: agentId, ...data } })
+  recordAudit(needs, tx, caller, context, { type, resource, data: { agent_id: agentId, ...data } })
 }
 
 /** Who may widen a policy: not the agent of the wallet, and a person only after a recent sign-in. */

@@ -15,7 +15,7 @@ import {
 } from '../../../storage/commerce/x402-payments.js'
 import { listedOf } from '../payments/reading.js'
 import { isUuid } from '../../domain/ids.js'
-import { recordAction } from '../../platform/recorded-action.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import type { X402Needs } from './needs.js'
 import type { AuthorizationStatus } from './chain.js'
 import {
@@ -151,7 +151,7 @@ function end(
   requestId: string | undefined,
 ): Promise<boolean> {
   const alsoAudit = (tx: Transaction) =>
-    recordAction(
+    recordAudit(
       needs,
       tx,
       caller,
