@@ -1,12 +1,6 @@
 /** Schemas of the commerce routes. docs/reference/commerce.md. */
 import { z } from 'zod'
-import type {
-  Charge,
-  PaymentLink,
-  Price,
-  Recurring,
-  Subscription,
-} from '../../../actors/commerce/payments/protocol.js'
+import type { Charge, PaymentLink } from '../../../actors/commerce/payments/protocol.js'
 import { AMOUNT_MINOR_MAX } from '../../../actors/domain/commerce/currencies.js'
 import { idText } from '../../request/ids.js'
 import { presenter } from '../../response/presenter.js'
@@ -175,19 +169,8 @@ export const SubscriptionRecord = z
 export const refundRecord = presenter(RefundRecord)
 export const productRecord = presenter(ProductRecord)
 
-const priceShown = presenter(PriceRecord)
-export function priceRecord(price: Price) {
-  return priceShown({ ...price, recurring: price.recurring && recurringRecord(price.recurring) })
-}
-
-const subscriptionShown = presenter(SubscriptionRecord)
-export function subscriptionRecord(row: Subscription) {
-  return subscriptionShown({ ...row, recurring: recurringRecord(row.recurring) })
-}
-
-function recurringRecord({ interval, intervalCount }: Recurring) {
-  return { interval, interval_count: intervalCount }
-}
+export const priceRecord = presenter(PriceRecord)
+export const subscriptionRecord = presenter(SubscriptionRecord)
 
 const linkShown = presenter(PaymentLinkRecord)
 export function linkRecord(link: PaymentLink, { baseUrl }: ReplyContext) {

@@ -232,12 +232,7 @@ export const transactionJson = presenter(TransactionRecord)
 const walletShown = presenter(WalletRecord)
 export function walletJson(wallet: Wallet) {
   const budgets = wallet.budgets.map((one) => ({
-    network: one.network,
-    asset: one.asset,
-    payment_max: one.paymentMax,
-    window_max: one.windowMax,
-    window_secs: one.windowSecs,
-    spent: one.spent,
+    ...one,
     remaining: remaining(one.windowMax, one.spent),
   }))
   return walletShown({ ...wallet, budgets })

@@ -13,6 +13,7 @@ import { enrol } from '../../../support/identity/person.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import { mailbox } from '../../../support/identity/addresses.js'
 import { sharedApi } from '../../../support/service.js'
+import { until } from '../../../support/service/watch.js'
 
 const { api, running } = await sharedApi('plain')
 const { database } = running.db
@@ -110,7 +111,8 @@ test('a person is appointed by a verified address, and dismissed at once', async
   t.regex(overview.html, /href="\/console\/all-organizations"/)
   t.notRegex(overview.html, /href="\/console\/signing-keys"/, 'only what was appointed')
   t.is((await appoint({ email, to: 'dismissed', scopes: ['deployment:manage'] })).tag, 'dismissed')
-  await browser.get('/console/all-tenants').gives(303)
+  // The service hears of it from the database.
+  await until('dismissed', async () => (await browser.get('/console/all-tenants')).status === 303)
 })
 
 test('no other application and no other tenant gives the scopes of an operator', async (t) => {
