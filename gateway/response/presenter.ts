@@ -2,9 +2,29 @@
 import { z } from 'zod'
 import { type Camel, camelCase } from '../../actors/domain/entities/entity.js'
 
-type RowOf<Schema extends z.ZodObject> = {
-  readonly [K in keyof z.input<Schema> as K extends string ? Camel<K> : never]: unknown
+type MembersOf<Schema extends z.ZodObject> = {
+  readonly [K in keyof Schema['shape'] as K extends string ? Camel<K> : never]: Shown<
+    Schema['shape'][K]
+  >
 }
+type OptionalOf<Schema extends z.ZodObject> = {
+  [K in keyof Schema['shape']]: Schema['shape'][K] extends z.ZodOptional ? K : never
+}[keyof Schema['shape']]
+type RowOf<Schema extends z.ZodObject> = Omit<
+  MembersOf<Schema>,
+  Camel<OptionalOf<Schema> & string>
+> &
+  Partial<Pick<MembersOf<Schema>, Camel<OptionalOf<Schema> & string> & keyof MembersOf<Schema>>>
+/** Objects inside have all members, with their names in TypeScript: one that is presented twice does not compile. */
+type Shown<Type> = Type extends z.ZodObject
+  ? MembersOf<Type>
+  : Type extends z.ZodArray<infer Element>
+    ? readonly Shown<Element>[]
+    : Type extends z.ZodOptional<infer Inner>
+      ? Shown<Inner> | null | undefined
+      : Type extends z.ZodNullable<infer Inner>
+        ? Shown<Inner> | null
+        : unknown
 
 /** A member that may be absent is left out while it is null. JSON has dates in RFC 3339. */
 export function presenter<Schema extends z.ZodObject>(

@@ -174,7 +174,9 @@ export const subscriptionRecord = presenter(SubscriptionRecord)
 
 const linkShown = presenter(PaymentLinkRecord)
 export function linkRecord(link: PaymentLink, { baseUrl }: ReplyContext) {
-  return linkShown({ ...link, url: `${baseUrl}/pay/${link.token}` })
+  const { token, x402 } = link
+  const terms = x402 && { network: x402.network, asset: x402.asset, payTo: x402.pay_to }
+  return linkShown({ ...link, x402: terms, url: `${baseUrl}/pay/${token}` })
 }
 
 const fulfillmentShown = presenter(FulfillmentView)

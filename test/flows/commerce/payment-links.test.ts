@@ -60,6 +60,14 @@ test('a payment link needs no body, and its metadata cannot be overwritten', asy
   t.deepEqual([beyond.status, errorsOf(beyond.body)], [400, '#/quantity'])
 })
 
+test('the terms of a link are returned as they were given', async (t) => {
+  const x402 = { network: 'eip155:8453', pay_to: '0x000000000000000000000000000000000000dEaD' }
+  const link = await shop.make('payment-links', { price_id: shop.priceId, x402 })
+  t.deepEqual(link['x402'], x402)
+  const read = await api.get(`/api/v1/commerce/payment-links/${String(link['id'])}`, token)
+  t.deepEqual(read.body['x402'], x402)
+})
+
 test('price and terms are formatted in the language of the page', async (t) => {
   const browser = openBrowser(running)
   const [monthly, rare] = [
