@@ -21,10 +21,18 @@ export const clientEnds = (end: End): End => endingIn(clients, end)
 export const serviceEnds = (end: End): End => endingIn(services, end)
 export const helperEnds = (end: End): End => endingIn(helpers, end)
 
-/** A service beside another one ends before it. */
+/**
+ * A service beside another one ends before it. What fails to end, such as a client that met a fault of the contract, leaves
+ * nothing else open: an open service keeps the process, and the run waits for it.
+ * @throws AggregateError with all faults
+ */
 export async function endAll(): Promise<void> {
-  await Promise.all([...clients].map((end) => end()))
+  const faults: unknown[] = []
+  const ended = (end: End) => end().catch((fault: unknown) => void faults.push(fault))
+  await Promise.all([...clients].map(ended))
   for (const ends of [services, helpers]) {
-    for (const end of [...ends].toReversed()) await end()
+    for (const end of [...ends].toReversed()) await ended(end)
   }
+  if (faults.length === 1) throw faults[0]
+  if (faults.length > 1) throw new AggregateError(faults, faults.map(String).join('\n'))
 }
