@@ -10,6 +10,8 @@ import { IS_LONG } from './runs.js'
 import { currentFile, isRoom } from './room.js'
 import { ROOM_TITLE } from '../runner/room-titles.js'
 
+let isEnding = false
+
 if (!IS_LONG) configureGlobal({ seed: 20_261_123, numRuns: 25 })
 
 /** For what support code says of the file. */
@@ -35,6 +37,14 @@ type AvaTest = {
   run(): Promise<{ readonly passed: boolean; readonly duration: number }>
 }
 
+/** What a failed test or hook left open would keep the process, and the run would wait for it. */
+async function endsWithItsTests(): Promise<void> {
+  if (isEnding) return
+  isEnding = true
+  const { registerCompletionHandler } = await import('ava')
+  registerCompletionHandler(() => process.exit())
+}
+
 /** AVA says neither how long a test took nor which test of several at once made a request: its own class of tests knows. */
 async function watchTests(path: string): Promise<void> {
   keepExchanges()
@@ -44,6 +54,7 @@ async function watchTests(path: string): Promise<void> {
   Test.prototype.run = async function watched(this: AvaTest) {
     if (this.title === ROOM_TITLE) return run.call(this)
     const { result, exchanges } = await watchExchanges(() => run.call(this))
+    if (!result.passed) await endsWithItsTests()
     const seconds = result.duration / 1000
     const asked = exchanges.map((exchange) => ({
       ...exchange,
