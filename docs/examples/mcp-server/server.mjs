@@ -1,5 +1,5 @@
 /**
- * An MCP server with two tools, protected by svc. Each person has notes of their own: `list_notes` needs the scope
+ * An MCP server with two tools, protected by svc. Each person has their own notes: `list_notes` needs the scope
  * `notes:read`, `add_note` needs `notes:write`.
  *
  *     ISSUER=http://localhost:8080 RESOURCE=http://127.0.0.1:3001/mcp node docs/examples/mcp-server/server.mjs

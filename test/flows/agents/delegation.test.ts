@@ -360,7 +360,7 @@ test('an agent of another tenant cannot poll or read; a revoked key ends its del
   t.is((await api.get('/api/v1/vault/credentials', own.token)).status, 401)
 })
 
-test.serial('200 polls at once after the approval: one token', async (t) => {
+test.serial('200 concurrent polls after the approval: one token', async (t) => {
   const asked = await ask(api, workspace.token, { scope: 'openid' })
   await decide(person, asked)
   const answers = await Promise.all(
