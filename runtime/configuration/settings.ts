@@ -25,10 +25,12 @@ import { challengeSettings } from '../../actors/agents/proof-of-work/settings.js
 import { scimSettings } from '../../actors/identity/scim/settings.js'
 import {
   enterpriseSsoSettings,
+  verifiedDomainsSettings,
+} from '../../actors/identity/identity-providers/settings.js'
+import {
   genericOauthSettings,
   oauthProxySettings,
   socialSettings,
-  verifiedDomainsSettings,
 } from '../../actors/identity/federated-login/settings.js'
 import { tenantSettings } from '../../actors/identity/tenants/settings.js'
 import {

@@ -16,7 +16,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import type { IdentityKey } from '../../../storage/identity/upstream-identities.js'
 import { isUserOfDomainOwner } from '../../../storage/identity/verified-domains.js'
 import { revokeForPassword } from '../password-recovery/revocation.js'
-import { personAuditRecord } from '../password-recovery/records.js'
+import { personAuditRecord } from '../sessions/events.js'
 
 export type MailboxProof = {
   readonly accountId: string

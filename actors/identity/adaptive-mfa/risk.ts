@@ -15,7 +15,7 @@ import type { SignInFlowFound } from '../../../storage/identity/sign-in-flows.js
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
-import { codeSha256, sha256 } from '../sessions/flows.js'
+import { codeSha256, sha256 } from '../../domain/secret-hashes.js'
 import type { MailQuota } from '../sign-in/mail-quota.js'
 import type { Visitor } from '../sign-in/protocol.js'
 import { type AdaptiveMfaSettings, KNOWN_DAYS } from './settings.js'

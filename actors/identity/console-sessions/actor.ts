@@ -15,7 +15,7 @@ import {
 } from '../../../storage/identity/console/sessions.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
-import { sha256 } from '../sessions/flows.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import {
   type ConsoleAction,
   consoleSessions,

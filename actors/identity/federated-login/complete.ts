@@ -29,7 +29,7 @@ import {
 import { type DomainRoute, findDomainRoute } from '../../../storage/identity/verified-domains.js'
 import { type PersonEvent, personEvent } from '../sessions/events.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
-import { type PersonAudit, personAuditRecord } from '../password-recovery/records.js'
+import { type PersonAudit, personAuditRecord } from '../sessions/events.js'
 import { acrOf } from '../../domain/assurance.js'
 import { eventData } from '../../domain/events.js'
 import { socialOf } from '../../domain/tenants/branding.js'
@@ -40,16 +40,8 @@ import type { FederatedLoginTools } from './needs.js'
 import type { UpstreamClaims } from './client.js'
 import type { FederatedLoginFault } from './protocol.js'
 import type { Provider } from './providers.js'
-import {
-  admission,
-  type Arrival,
-  decide,
-  domainOf,
-  evidenceOf,
-  readEmail,
-  type Vouching,
-  vouchingOf,
-} from './rules.js'
+import { domainOf, readEmail } from '../../platform/mail/public-domains.js'
+import { admission, type Arrival, decide, evidenceOf, type Vouching, vouchingOf } from './rules.js'
 
 const SUBJECT_BYTES = 24
 /** Assumed age of an authentication when the provider sends no `auth_time`. */

@@ -2,7 +2,7 @@
 import { findDomainRoute } from '../../../storage/identity/verified-domains.js'
 import { socialOf } from '../../domain/tenants/branding.js'
 import type { FederatedLoginHandler } from './needs.js'
-import { domainOf } from './rules.js'
+import { domainOf } from '../../platform/mail/public-domains.js'
 
 export const offered: FederatedLoginHandler<'offered'> = async (
   { providers },

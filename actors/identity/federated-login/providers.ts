@@ -10,7 +10,7 @@ import {
 } from '../../../storage/identity/identity-providers.js'
 import { isUuid } from '../../domain/ids.js'
 import type { Upstream } from '../../domain/upstream.js'
-import type { EnterpriseSsoSettings, GenericOauthSettings, SocialSettings } from './settings.js'
+import type { GenericOauthSettings, SocialSettings } from './settings.js'
 
 export type Provider = {
   readonly id: string
@@ -40,7 +40,7 @@ export type Endpoints = {
 export type ProviderSettings = {
   readonly social: SocialSettings
   readonly generic: GenericOauthSettings
-  readonly enterprise: Pick<EnterpriseSsoSettings, 'enabled'>
+  readonly enterprise: { readonly enabled: boolean }
 }
 
 export interface Providers {

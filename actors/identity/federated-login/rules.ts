@@ -2,8 +2,7 @@
  * Decides which account a federated identity belongs to. Pure functions. An identity is a provider, its issuer and a
  * subject. An address alone leads only to an account to which no other person can hold a key.
  */
-import { domainOfEmail, type Email, mailDomain, parseEmail } from '../../domain/email.js'
-import { isPublicName } from '../../platform/outbound-http/targets.js'
+import type { Email } from '../../domain/email.js'
 import type { FederatedLoginFault } from './protocol.js'
 
 export type Candidate = {
@@ -96,24 +95,6 @@ export function admission(
 }
 
 const refuse = (fault: FederatedLoginFault): Decision => ({ tag: 'refuse', fault })
-
-/** An address that an account may have, at a public domain name; undefined for anything else. */
-export function readEmail(value: unknown): Email | undefined {
-  const email = typeof value === 'string' ? parseEmail(value) : undefined
-  return email === undefined || domainOf(email) === undefined ? undefined : email
-}
-
-/** The domain of an address; undefined unless it is a public domain name. */
-export function domainOf(email: Email): string | undefined {
-  const domain = domainOfEmail(email)
-  return isPublicName(domain) ? domain : undefined
-}
-
-/** Lower case, A-labels, no trailing dot. */
-export function readDomain(text: string): string | undefined {
-  const domain = mailDomain(text.trim().replace(/\.$/, ''))
-  return domain !== undefined && isPublicName(domain) ? domain : undefined
-}
 
 /** Values of RFC 8176. Other values of a provider are dropped. */
 const AMR_KNOWN = new Set([

@@ -1,11 +1,9 @@
-/** [social], [generic_oauth], [enterprise_sso], [verified_domains]: federated sign-in. */
+/** [social], [generic_oauth], [oauth_proxy]: federated sign-in. */
 import { z } from 'zod'
 import {
   baseUrl,
-  count,
   flag,
   list,
-  nameServers,
   notes,
   origin,
   secret,
@@ -109,29 +107,6 @@ export const genericOauthSettings = section(
   },
 )
 
-export const enterpriseSsoSettings = section(
-  'enterprise_sso',
-  {
-    enabled: flag(false).describe('Tenants may configure their own OpenID Connect providers.'),
-    max_providers_per_tenant: count(20, 1, 1_000).describe(
-      'Maximum number of providers of one tenant.',
-    ),
-  },
-  { about: 'Sign-in through an enterprise identity provider.' },
-)
-
-export const verifiedDomainsSettings = section(
-  'verified_domains',
-  {
-    enabled: flag(false).describe('Organizations may verify their domains by DNS.'),
-    max_per_tenant: count(100, 1, 10_000).describe('Maximum number of domains of one tenant.'),
-    dns_servers: nameServers().describe(
-      'DNS resolvers for the TXT record; the system’s when empty.',
-    ),
-  },
-  { about: 'Verified domains of organizations.' },
-)
-
 export const oauthProxySettings = section(
   'oauth_proxy',
   {
@@ -173,5 +148,3 @@ export const oauthProxySettings = section(
 export type OauthProxySettings = SettingsOf<typeof oauthProxySettings>
 export type SocialSettings = SettingsOf<typeof socialSettings>
 export type GenericOauthSettings = SettingsOf<typeof genericOauthSettings>
-export type EnterpriseSsoSettings = SettingsOf<typeof enterpriseSsoSettings>
-export type VerifiedDomainsSettings = SettingsOf<typeof verifiedDomainsSettings>

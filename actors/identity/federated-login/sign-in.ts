@@ -19,7 +19,8 @@ import {
   useIdentity,
 } from '../../../storage/identity/upstream-identities.js'
 import { type UpstreamSignInRow } from '../../../storage/identity/upstream-sign-ins.js'
-import { beginFlow, isOwnPath, nextStep, pathOf, sha256 } from '../sessions/flows.js'
+import { sha256 } from '../../domain/secret-hashes.js'
+import { beginFlow, isOwnPath, nextStep, pathOf } from '../sessions/flows.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import { eventData } from '../../domain/events.js'
 import { brandingOf, socialOf } from '../../domain/tenants/branding.js'

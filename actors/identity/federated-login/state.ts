@@ -10,7 +10,7 @@ import {
   upstreamSignInContext,
   type UpstreamSignInRow,
 } from '../../../storage/identity/upstream-sign-ins.js'
-import { sha256 } from '../sessions/flows.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import { addressAt, tenantHostOf } from '../sign-in/tenant-host.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 import type { FederatedLoginTools } from './needs.js'

@@ -22,7 +22,7 @@ import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import { listed } from '../../platform/paging.js'
 import { recordAudit } from '../../platform/record-audit.js'
-import { readDomain } from '../federated-login/rules.js'
+import { readDomain } from '../../platform/mail/public-domains.js'
 import type { Handling, IdentityProvidersTools } from './needs.js'
 import type { CreateDomain, DomainRecord, Invalid } from './protocol.js'
 

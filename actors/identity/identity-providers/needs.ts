@@ -7,7 +7,7 @@ import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { TargetRules } from '../../platform/outbound-http/targets.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
-import type { EnterpriseSsoSettings, VerifiedDomainsSettings } from '../federated-login/settings.js'
+import type { EnterpriseSsoSettings, VerifiedDomainsSettings } from './settings.js'
 import type { IdentityProvidersProtocol } from './protocol.js'
 import type { TxtLookup } from './txt-records.js'
 

@@ -2,7 +2,7 @@
  * Creates the first operator of a deployment: an organization and an invite link that makes the user who accepts it the
  * owner. There are no default passwords.
  */
-import { createHash } from 'node:crypto'
+import { sha256 } from '../../domain/secret-hashes.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
@@ -112,7 +112,7 @@ async function inviteOwner(
     ...draft,
     id: random.uuid(),
     organizationId: organization.id,
-    tokenSha256: createHash('sha256').update(inviteToken, 'utf8').digest(),
+    tokenSha256: sha256(inviteToken),
     invitedByAgentId: null,
     expiresAt,
   })

@@ -10,7 +10,7 @@ import {
 } from '../../../storage/identity/passkey-ceremonies.js'
 import type { PasskeyRow } from '../../../storage/identity/passkeys.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import { sha256 } from '../sessions/flows.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import { ALGORITHMS, userHandleOf } from './credential.js'
 import { webauthn } from './library.js'
 import type { RelyingParty } from './settings.js'

@@ -4,7 +4,7 @@ import { type TicketFound, useTicket } from '../../../storage/operations/mail-ti
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { acceptTenantUser } from '../../../storage/identity/tenant-users.js'
 import { personEvent } from '../sessions/events.js'
-import { sha256 } from '../sessions/flows.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import { shownName } from '../../domain/shown-names.js'
 import { expiredLink, type OpenLink, readLink } from '../sign-in/expired-link.js'
 import { openFirstSession } from '../sign-in/session.js'

@@ -15,7 +15,7 @@ import type { Database } from '../../../storage/platform/sql.js'
 import { soughtEmail } from '../../domain/email.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
-import { sha256 } from '../sessions/flows.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import { LINK_TOKEN_BYTES } from './needs.js'
 
 const LIFETIME_MS = 60 * 60_000

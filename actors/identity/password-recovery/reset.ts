@@ -4,7 +4,7 @@ import { appendAudit } from '../../../storage/operations/audit.js'
 import { useTicket } from '../../../storage/operations/mail-tickets.js'
 import { removeFactors } from '../../../storage/identity/second-factors.js'
 import { findSignIn } from '../../../storage/identity/sign-ins.js'
-import { sha256 } from '../sessions/flows.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import { soughtEmail } from '../../domain/email.js'
 import { expiredLink, readLink } from '../sign-in/expired-link.js'
 import { beginAccountFlow, flowPage, progressIn } from '../sign-in/flow.js'
@@ -20,7 +20,7 @@ import {
   type PasswordRecoveryTools,
 } from './needs.js'
 import type { ForgotShown, PasswordRecoveryProtocol } from './protocol.js'
-import { personAuditRecord } from './records.js'
+import { personAuditRecord } from '../sessions/events.js'
 
 const PURPOSE = 'password_reset'
 

@@ -6,7 +6,7 @@ import { findTenantUserOfAccountSub } from '../../../storage/identity/tenant-use
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { sendWithTicket } from '../../platform/mail/with-ticket.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
-import { isSameHash, sha256 } from '../sessions/flows.js'
+import { isSameHash, sha256 } from '../../domain/secret-hashes.js'
 import { expiredLink, readLink } from '../sign-in/expired-link.js'
 import { orBusy } from '../sign-in/lockout.js'
 import { tenantOfSession } from '../sign-in/own-account.js'

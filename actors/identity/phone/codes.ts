@@ -6,7 +6,7 @@ import { typedProfileValue } from '../../domain/people/profile-claims.js'
 import { withoutLinks } from '../../domain/shown-names.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 import { MAIL_TEXTS } from '../../platform/mail/render.js'
-import { codeSha256 } from '../sessions/flows.js'
+import { codeSha256 } from '../../domain/secret-hashes.js'
 
 /** The longest multiple of 1,000,000 in 32 bits: larger values would make some codes more likely. */
 const FAIR_MAX = 4_294_000_000

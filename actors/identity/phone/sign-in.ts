@@ -2,7 +2,7 @@
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findCodeTarget, spendCode } from '../../../storage/identity/ways/code-tickets.js'
 import { findSignInByPhone, usePhone } from '../../../storage/identity/ways/phones.js'
-import { sha256 } from '../sessions/flows.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import { flowPage, needsFirstFactor, onward, progressIn } from '../sign-in/flow.js'
 import { orBusy } from '../sign-in/lockout.js'
 import { attemptFirstFactor, openSessionInFlow } from '../sign-in/login-challenges.js'

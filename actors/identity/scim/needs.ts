@@ -1,30 +1,21 @@
 /** What the handlers of SCIM get. */
 import type { Handler } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { ScimTokenRow } from '../../../storage/identity/scim-tokens.js'
-import type { Database } from '../../../storage/platform/sql.js'
 import { ttlCache } from '../../platform/batching/ttl-cache.js'
-import type { MailQueue } from '../../platform/mail/mail-queue.js'
-import type { InvitationsSettings } from '../sign-in/settings.js'
 import type { EndingNeeds } from '../users/ending.js'
-import { invitationMessages } from '../users/invitations.js'
+import { type InvitationNeeds, invitationMessages } from '../users/invitations.js'
 import type { ScimProtocol } from './protocol.js'
 import { scimProvisioning } from './provisioning.js'
 
-export type ScimNeeds = EndingNeeds & {
-  readonly database: Database
-  readonly clock: Clock
-  readonly mail: MailQueue
-  readonly invitations: InvitationsSettings
-  /** `oidc.issuer_url`. */
-  readonly issuer: string
-  /** The URL of the documentation, or null. */
-  readonly documentation: string | null
-  /** `scim.max_results`. */
-  readonly maxResults: number
-  /** `scim.groups_enabled`. */
-  readonly groups: boolean
-}
+export type ScimNeeds = EndingNeeds &
+  InvitationNeeds & {
+    /** The URL of the documentation, or null. */
+    readonly documentation: string | null
+    /** `scim.max_results`. */
+    readonly maxResults: number
+    /** `scim.groups_enabled`. */
+    readonly groups: boolean
+  }
 
 export type ScimTools = ReturnType<typeof scimTools>
 

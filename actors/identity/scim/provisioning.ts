@@ -14,7 +14,7 @@ import { parseEmail } from '../../domain/email.js'
 import type { NewEvent } from '../../domain/events.js'
 import { groupCommit } from '../../platform/batching/group-commit.js'
 import { isReserved } from '../../platform/mail/reserved-domains.js'
-import { domainOf } from '../federated-login/rules.js'
+import { domainOf } from '../../platform/mail/public-domains.js'
 import type { Person } from './person.js'
 
 const SUBJECT_BYTES = 24

@@ -1,5 +1,4 @@
 /** The bearer tokens of directories: opaque, shown once, stored as SHA-256. */
-import { createHash } from 'node:crypto'
 import {
   deleteScimToken as deleteRow,
   findScimToken,
@@ -15,6 +14,7 @@ import type { Principal } from '../../domain/principal.js'
 import { HUMAN_SCOPES } from '../../domain/scopes.js'
 import { listed } from '../../platform/paging.js'
 import { recordAudit } from '../../platform/record-audit.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import { rolesBeyond } from '../users/rules.js'
 import type { Handling } from './needs.js'
 import type { ScimTokenRecord } from './protocol.js'
@@ -22,8 +22,6 @@ import type { ScimTokenRecord } from './protocol.js'
 /** For tools that search for leaked secrets. */
 const PREFIX = 'scim_'
 const TOKEN_BYTES = 32
-
-const sha256 = (token: string): Uint8Array => createHash('sha256').update(token, 'utf8').digest()
 
 export const authenticate: Handling<'authenticate'> = async (
   { database, clock, knownTokens },

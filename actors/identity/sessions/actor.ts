@@ -18,7 +18,8 @@ import { accountFactors } from '../../../storage/identity/passkeys.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { isUuid, type TenantId } from '../../domain/ids.js'
 import { type PersonEvent, personEvent } from './events.js'
-import { beginFlow, nextStep, pathOf, sha256, storedDemand } from './flows.js'
+import { sha256 } from '../../domain/secret-hashes.js'
+import { beginFlow, nextStep, pathOf, storedDemand } from './flows.js'
 import {
   browserSessions,
   type BrowserSessionsProtocol,

@@ -1,9 +1,7 @@
-/** Events about a user's own actions in a tenant. The actor is the tenant user. */
-import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
+/** Events and audit records of a user's own actions in a tenant. The actor is the tenant user. */
 import type { Random } from '../../../runtime/kernel/random.js'
-import { appendEvents } from '../../../storage/platform/outbox.js'
-import type { Database } from '../../../storage/platform/sql.js'
+import type { NewAuditEvent } from '../../../storage/operations/audit.js'
+import type { AuditOnlyType } from '../../domain/audit.js'
 import { type EventType, eventData, type NewEvent } from '../../domain/events.js'
 
 export type PersonEvent = {
@@ -30,32 +28,33 @@ export function personEvent(random: Random, event: PersonEvent, now: Date): NewE
   }
 }
 
-export type SignInFailure = {
+/** A change to a user's sign-in methods, in the audit chain of the tenant where it happened. */
+export type PersonAudit = {
   readonly tenantId: string
-  /** The first factor that was tried, `reason` of the event. */
-  readonly factor: 'email_otp' | 'passkey' | 'password' | 'siwe' | 'sms'
-  /** Null: the user is unknown. */
-  readonly sub: string | null
-  /** Whether this attempt was the last one before the lockout. */
-  readonly locked: boolean
-  readonly address: string
+  readonly type: AuditOnlyType
+  readonly sub: string
+  readonly address: string | null
+  readonly requestId: string | undefined
+  /** Additional members; never a secret. */
+  readonly data?: Readonly<Record<string, string>> | undefined
 }
 
-/** Commits `auth.login.failure`, and `security.brute_force.detected` when the attempt locked the subject. */
-export async function recordSignInFailure(
-  needs: { readonly database: Database; readonly clock: Clock; readonly random: Random },
-  { tenantId, factor, sub, locked, address: ip }: SignInFailure,
-  context: MessageContext,
-): Promise<void> {
-  const { database, clock, random } = needs
-  const base = { tenantId, sub, sessionId: null, requestId: context.requestId }
-  const failed: PersonEvent[] = [
-    { ...base, type: 'auth.login.failure', fields: { reason: factor, ip } },
-  ]
-  if (locked) {
-    const fields = { subject: factor, ip }
-    failed.push({ ...base, type: 'security.brute_force.detected', fields })
+export function personAuditRecord(random: Random, done: PersonAudit, now: Date): NewAuditEvent {
+  const { tenantId, type, sub, address, requestId, data = {} } = done
+  return {
+    id: random.uuid(),
+    tenantId,
+    type,
+    occurredAt: now,
+    subject: { sub, subject_type: 'human' },
+    actors: [],
+    clientId: null,
+    delegationId: null,
+    grantId: null,
+    resource: { type: 'human', id: sub },
+    outcome: 'success',
+    requestId: requestId ?? null,
+    ip: address,
+    data,
   }
-  const events = failed.map((event) => personEvent(random, event, clock.now()))
-  await database.tenant(tenantId, (tx) => appendEvents(tx, events), context)
 }

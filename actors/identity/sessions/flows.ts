@@ -1,11 +1,11 @@
 /** Sign-in flows: their state, and which page comes next. Pure except for two SQL statements. */
-import { createHash } from 'node:crypto'
 import { invariant } from '../../../runtime/kernel/assert.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { BrowserSessionRow } from '../../../storage/identity/browser-sessions.js'
 import { insertSignInFlow } from '../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { type AssuranceLevel, type SessionDemand, unmetDemand } from '../../domain/assurance.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import type { NewFlow } from './protocol.js'
 
 /** Long enough to fetch a phone and set it up. */
@@ -31,19 +31,6 @@ export function isOwnPath(path: string): boolean {
   const plain = pathname.replaceAll(/%[0-7][0-9a-f]/gi, (hex) => decodeURIComponent(hex))
   return !BEGINS_ELSEWHERE.test(plain)
 }
-
-/** Hash under which secrets of cookies and URLs are stored. */
-export function sha256(token: string): Uint8Array {
-  return createHash('sha256').update(token, 'utf8').digest()
-}
-
-/** Hash under which a code is stored. It is bound to a secret that is not stored, so that the row allows no guesses. */
-export const codeSha256 = (purpose: string, secret: string, code: string): Uint8Array =>
-  sha256(`${purpose}\n${secret}\n${code}`)
-
-/** True if both are the hash of one secret. A stored one may be absent. */
-export const isSameHash = (stored: Uint8Array | null, given: Uint8Array): boolean =>
-  stored !== null && Buffer.compare(stored, given) === 0
 
 export type FlowOrder = {
   readonly tenantId: string

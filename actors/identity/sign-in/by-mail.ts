@@ -12,7 +12,7 @@ import {
 } from '../../../storage/operations/mail-tickets.js'
 import { findSignIn, type SignInRow } from '../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { codeSha256, isSameHash, sha256 } from '../sessions/flows.js'
+import { codeSha256, isSameHash, sha256 } from '../../domain/secret-hashes.js'
 import { proveMailbox } from '../accounts/mailbox-proof.js'
 import { type Email, soughtEmail } from '../../domain/email.js'
 import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'

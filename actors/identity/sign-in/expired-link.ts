@@ -9,7 +9,7 @@ import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { brandingOf, type PageTenant } from '../../domain/tenants/branding.js'
-import { sha256 } from '../sessions/flows.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import type { ExpiredLink } from './protocol.js'
 
 export type OpenLink = {

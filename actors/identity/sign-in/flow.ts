@@ -16,7 +16,8 @@ import {
   type SignInFlowFound,
 } from '../../../storage/identity/sign-in-flows.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import { beginFlow, isOwnPath, nextStep, pathOf, sha256, type Step } from '../sessions/flows.js'
+import { sha256 } from '../../domain/secret-hashes.js'
+import { beginFlow, isOwnPath, nextStep, pathOf, type Step } from '../sessions/flows.js'
 import type { FlowReason } from '../sessions/protocol.js'
 import type { SessionCookieSettings } from '../sessions/settings.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'

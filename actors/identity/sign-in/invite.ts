@@ -19,7 +19,7 @@ import {
 } from '../../../storage/identity/tenant-users.js'
 import { setAppointed } from '../organizations/appoint-person.js'
 import { appendJoined } from '../organizations/join-by-invitation.js'
-import { sha256 } from '../sessions/flows.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import { choosePassword } from '../password-recovery/choose-password.js'
 import { type Email, parseEmail } from '../../domain/email.js'
 import { shownName } from '../../domain/shown-names.js'

@@ -9,17 +9,16 @@
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { quotaAddress } from '../../domain/quota-address.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
-import type { AuthSettings } from '../passwords/settings.js'
 import { type AttemptCounts, judgeAttempt, type OpenAttempt } from '../../platform/attempts.js'
 import type { Busy } from './protocol.js'
 
-export type LockoutSettings = Pick<
-  AuthSettings,
-  | 'brute_force_max_attempts'
-  | 'brute_force_lockout_secs'
-  | 'password_verify_ip_max_attempts'
-  | 'password_verify_ip_window_secs'
->
+/** Settings of `[auth]`. */
+export type LockoutSettings = {
+  readonly brute_force_max_attempts: number
+  readonly brute_force_lockout_secs: number
+  readonly password_verify_ip_max_attempts: number
+  readonly password_verify_ip_window_secs: number
+}
 
 /** The part of the coordination port used here (storage/platform/coordination/port.ts). */
 export interface LockoutCounts extends AttemptCounts {

@@ -8,12 +8,7 @@ import type { SignInFlowFound } from '../../../storage/identity/sign-in-flows.js
 import { joinByInvitation } from '../organizations/join-by-invitation.js'
 import { recordSignIn, type SignInRow } from '../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import {
-  type PersonEvent,
-  personEvent,
-  recordSignInFailure,
-  type SignInFailure,
-} from '../sessions/events.js'
+import { type PersonEvent, personEvent } from '../sessions/events.js'
 import type { MailboxProved } from '../accounts/mailbox-proof.js'
 import { nextStep, pathOf } from '../sessions/flows.js'
 import { type SignInTools, readProgress } from './flow.js'
@@ -130,4 +125,33 @@ export async function openSessionInFlow(
 export async function challengeMethods(tx: Transaction, accountId: string): Promise<string[]> {
   const { totp, passkey } = await accountFactors(tx, accountId)
   return [...(passkey ? ['passkey'] : []), ...(totp ? ['totp'] : []), 'recovery_code']
+}
+
+type SignInFailure = {
+  readonly tenantId: string
+  /** The first factor that was tried, `reason` of the event. */
+  readonly factor: 'email_otp' | 'passkey' | 'password' | 'siwe' | 'sms'
+  /** Null: the user is unknown. */
+  readonly sub: string | null
+  /** Whether this attempt was the last one before the lockout. */
+  readonly locked: boolean
+  readonly address: string
+}
+
+/** Commits `auth.login.failure`, and `security.brute_force.detected` when the attempt locked the subject. */
+async function recordSignInFailure(
+  { database, clock, random }: Pick<SignInTools, 'database' | 'clock' | 'random'>,
+  { tenantId, factor, sub, locked, address: ip }: SignInFailure,
+  context: MessageContext,
+): Promise<void> {
+  const base = { tenantId, sub, sessionId: null, requestId: context.requestId }
+  const failed: PersonEvent[] = [
+    { ...base, type: 'auth.login.failure', fields: { reason: factor, ip } },
+  ]
+  if (locked) {
+    const fields = { subject: factor, ip }
+    failed.push({ ...base, type: 'security.brute_force.detected', fields })
+  }
+  const events = failed.map((event) => personEvent(random, event, clock.now()))
+  await database.tenant(tenantId, (tx) => appendEvents(tx, events), context)
 }

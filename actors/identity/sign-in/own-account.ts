@@ -7,7 +7,7 @@ import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { brandingOf, type PageTenant } from '../../domain/tenants/branding.js'
 import type { OwnAccount, SignInFirst } from '../accounts/protocol.js'
-import { type PersonAudit, personAuditRecord } from '../password-recovery/records.js'
+import { type PersonAudit, personAuditRecord } from '../sessions/events.js'
 import type {
   BrowserSession,
   BrowserSessionsProtocol,

@@ -2,7 +2,7 @@
 import type { Random } from '../../../runtime/kernel/random.js'
 import { replaceRecoveryCodes } from '../../../storage/identity/second-factors.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { codeSha256 } from '../sessions/flows.js'
+import { codeSha256 } from '../../domain/secret-hashes.js'
 import { base32 } from './totp.js'
 
 const CODES = 10

@@ -66,7 +66,6 @@ export const userSelfServiceSettings = section(
 
 export type EmailOtpSettings = SettingsOf<typeof emailOtpSettings>
 export type MagicLinkSettings = SettingsOf<typeof magicLinkSettings>
-export type InvitationsSettings = SettingsOf<typeof invitationsSettings>
 export type UserSelfServiceSettings = SettingsOf<typeof userSelfServiceSettings>
 export type TwoFactorSettings = SettingsOf<typeof twoFactorSettings>
 

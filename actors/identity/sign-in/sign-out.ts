@@ -2,7 +2,7 @@
 import { findBrowserSession } from '../../../storage/identity/browser-sessions.js'
 import { findTenantWithSettings } from '../../../storage/identity/tenants.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import { sha256 } from '../sessions/flows.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import type { SignInHandler } from './needs.js'
 
 export const signOut: SignInHandler<'signOut'> = async (

@@ -5,7 +5,7 @@ import {
   type SiweNonce,
   spendSiweNonce,
 } from '../../../storage/identity/ways/wallets.js'
-import { sha256 } from '../sessions/flows.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import { addressAt, tenantHostOf } from '../sign-in/tenant-host.js'
 import type { SiweTools } from './needs.js'
 import type { Composed, MessageOrder, Signed } from './protocol.js'

@@ -26,12 +26,12 @@ import {
   type MintFixture,
   type RotateFixture,
 } from './protocol.js'
+import { isFixtureLimit } from './provisioning.js'
 import { rolesBeyond } from './rules.js'
 
 /** The database enforces the limit. Here it only saves the work. */
 const FIXTURES_MAX = 5
 /** Raised by the trigger in 0007_control.sql. */
-const LIMIT_CONSTRAINT = 'fixture_user_limit'
 /** 144 random bits: tests read it from the response, no user types it. */
 const PASSWORD_BYTES = 18
 const MAILBOX_BYTES = 5
@@ -39,10 +39,6 @@ const SUBJECT_BYTES = 24
 const FIXTURE_LIMIT = { tag: 'fixture_user_limit' } as const
 const UNKNOWN_USER = { tag: 'unknown_user' } as const
 const BUSY = { tag: 'busy' } as const
-
-export function isFixtureLimit(error: unknown): boolean {
-  return (error as { constraint?: unknown }).constraint === LIMIT_CONSTRAINT
-}
 
 async function newPassword(
   { random, passwords }: UsersNeeds,

@@ -1,14 +1,14 @@
 /** The invitation message: sealed before the transaction that creates the user. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
 import type { Email } from '../../domain/email.js'
 import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
-import type { Transaction } from '../../../storage/platform/sql.js'
-import { sha256 } from '../sessions/flows.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import { MailShareUsed, type SealedMail } from '../../platform/mail/mail-queue.js'
+import { type MailQueue, MailShareUsed, type SealedMail } from '../../platform/mail/mail-queue.js'
 import { sendWithTicket } from '../../platform/mail/with-ticket.js'
-import type { UsersNeeds } from './needs.js'
-import type { MailThrottled } from './protocol.js'
 
 const LINK_TOKEN_BYTES = 32
 
@@ -19,15 +19,27 @@ export type PreparedInvitation = {
 }
 
 /** The outcome when a mail share is used up. @throws any other error. */
-export function mailThrottled(error: unknown): MailThrottled {
+export function mailThrottled(error: unknown): {
+  readonly tag: 'mail_throttled'
+  readonly retryAfterSecs: number
+} {
   if (!(error instanceof MailShareUsed)) throw error
   return { tag: 'mail_throttled', retryAfterSecs: error.retryAfterSecs }
 }
 
-type Tools = Pick<UsersNeeds, 'database' | 'clock' | 'random' | 'mail' | 'invitations' | 'issuer'>
+export type InvitationNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly mail: MailQueue
+  /** Settings of `[invitations]`. */
+  readonly invitations: { readonly enabled: boolean; readonly ttl_secs: number }
+  /** `oidc.issuer_url`. */
+  readonly issuer: string
+}
 
-export function invitationMessages(tools: Tools) {
-  const { database, clock, random, mail, invitations, issuer } = tools
+export function invitationMessages(needs: InvitationNeeds) {
+  const { database, clock, random, mail, invitations, issuer } = needs
   return {
     /**
      * Null when invitations are not sent by mail. `locale` is the claim of the invited user (BCP 47). It chooses the

@@ -17,10 +17,15 @@ import { hasVerifiedDomain } from '../../../storage/identity/verified-domains.js
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { isReserved } from '../../platform/mail/reserved-domains.js'
 import { reclaimUnproved } from '../accounts/mailbox-proof.js'
-import { domainOf } from '../federated-login/rules.js'
+import { domainOf } from '../../platform/mail/public-domains.js'
 
 /** The unique constraint in 0003_identity.sql: an account is one user of a tenant. */
 export const MEMBER_CONSTRAINT = 'tenant_users_tenant_id_account_id_key'
+
+/** Whether the limit of fixture users in 0003_identity.sql refused one. */
+export function isFixtureLimit(error: unknown): boolean {
+  return (error as { constraint?: unknown }).constraint === 'fixture_user_limit'
+}
 
 export type Added = {
   readonly tenantId: string

@@ -5,7 +5,7 @@ import type { TenantUserRow } from '../../../storage/identity/tenant-users.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import type { SealedMail } from '../../platform/mail/mail-queue.js'
 import type { MessageContent } from '../../platform/mail/render.js'
-import { sha256 } from '../sessions/flows.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import type { UsersNeeds } from './needs.js'
 
 const LINK_TOKEN_BYTES = 32

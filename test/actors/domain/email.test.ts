@@ -9,7 +9,7 @@ import {
   storedName,
   withShownEmails,
 } from '../../../actors/domain/email.js'
-import { readEmail } from '../../../actors/identity/federated-login/rules.js'
+import { readEmail } from '../../../actors/platform/mail/public-domains.js'
 
 const ofBuyer = (customerEmail: string) =>
   buyerFault({ customerEmail, buyerCountry: null, buyerRegion: null }) === null

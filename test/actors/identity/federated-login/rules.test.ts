@@ -2,15 +2,13 @@
 import test from 'ava'
 import { parseEmail } from '../../../../actors/domain/email.js'
 import * as fc from 'fast-check'
+import { domainOf, readDomain, readEmail } from '../../../../actors/platform/mail/public-domains.js'
 import {
   type Arrival,
   type Candidate,
   admission,
   decide,
-  domainOf,
   evidenceOf,
-  readDomain,
-  readEmail,
   vouchingOf,
 } from '../../../../actors/identity/federated-login/rules.js'
 import { authTimeOf } from '../../../../actors/identity/federated-login/complete.js'
