@@ -1,7 +1,7 @@
 /** A listener and the pipeline behind it: what the gateway and the egress address have in common. */
 import type { ScimProtocol } from '../actors/identity/scim/protocol.js'
-import type { BrowserSessionsProtocol } from '../actors/identity/sessions/protocol.js'
-import type { TenantsProtocol } from '../actors/identity/tenants/protocol.js'
+import type { BrowserSessionsProtocol } from '../actors/identity/sign-in/sessions/protocol.js'
+import type { TenantsProtocol } from '../actors/identity/users/tenants/protocol.js'
 import { type I18nSettings, I18N_DEFAULTS } from '../actors/domain/i18n/settings.js'
 import type { Tenant } from '../actors/domain/tenants/tenancy.js'
 import type { TokensProtocol } from '../actors/oauth/tokens/protocol.js'

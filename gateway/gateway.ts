@@ -2,7 +2,7 @@
 import type { EventType } from '../actors/domain/events.js'
 import { I18N_DEFAULTS } from '../actors/domain/i18n/settings.js'
 import type { ConsoleSessionsProtocol } from '../actors/identity/console-sessions/protocol.js'
-import type { TenantsProtocol } from '../actors/identity/tenants/protocol.js'
+import type { TenantsProtocol } from '../actors/identity/users/tenants/protocol.js'
 import { POLICIES } from '../actors/operations/rate-limits/protocol.js'
 import type { ActorRef } from '../runtime/kernel/actor.js'
 import { consoleApi } from './console/api.js'

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import type { IdempotencyClaim } from '../actors/domain/idempotency.js'
-import type { BrowserSession } from '../actors/identity/sessions/protocol.js'
+import type { BrowserSession } from '../actors/identity/sign-in/sessions/protocol.js'
 import type { Principal, SubjectType } from '../actors/domain/principal.js'
 import type { PolicyName } from '../actors/operations/rate-limits/protocol.js'
 import type { Address, Protocol } from '../runtime/kernel/protocol.js'

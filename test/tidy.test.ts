@@ -93,12 +93,24 @@ test('no file or folder is a drawer', (t) => {
 /** The seven areas; platform and domain are for all of them. */
 const AREAS = ['identity', 'oauth', 'agents', 'vault', 'commerce', 'webhooks', 'operations']
 const areaOf = (path: string) => /^actors\/([^/]+)\//.exec(path)?.[1] ?? ''
-const isProtocol = (path: string) => /^actors\/[^/]+\/[^/]+\/protocol\.ts$/.test(path)
+/** A service is a folder of an area. It may have several actors, each with a protocol. */
+const serviceOf = (path: string) => /^actors\/[^/]+\/[^/]+(?=\/)/.exec(path)?.[0]
+const isProtocol = (path: string) => /^actors\/[^/]+\/[^/]+\/(.+\/)?protocol\.ts$/.test(path)
 
 test('an area knows another area only by its protocols', (t) => {
   const trespasses = imports
     .filter(([from, to]) => from.startsWith('actors/') && AREAS.includes(areaOf(to)))
     .filter(([from, to]) => areaOf(from) !== areaOf(to) && !isProtocol(to))
+  t.deepEqual(trespasses, [])
+})
+
+/** Areas whose services know one another only by their protocols. */
+const CLOSED_AREAS = ['identity']
+
+test('a service knows the other services of its area only by their protocols', (t) => {
+  const trespasses = imports
+    .filter(([from, to]) => CLOSED_AREAS.includes(areaOf(from)) && areaOf(from) === areaOf(to))
+    .filter(([from, to]) => serviceOf(from) !== serviceOf(to) && !isProtocol(to))
   t.deepEqual(trespasses, [])
 })
 

@@ -1,5 +1,5 @@
 /** Outcomes of actors for three hosted pages, as full as real ones. */
-import type { AccountSeen } from '../../actors/identity/accounts/protocol.js'
+import type { AccountSeen } from '../../actors/identity/sign-in/account/protocol.js'
 import { parseEmail } from '../../actors/domain/email.js'
 import type { LoginPage } from '../../actors/identity/sign-in/protocol.js'
 import type { ConsentAsked } from '../../actors/oauth/authorization/protocol.js'

@@ -13,7 +13,7 @@ import type {
   ConsoleSessionsProtocol,
   ConsoleTokensIssued,
 } from '../../actors/identity/console-sessions/protocol.js'
-import type { TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
+import type { TenantsProtocol } from '../../actors/identity/users/tenants/protocol.js'
 import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'

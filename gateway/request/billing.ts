@@ -1,7 +1,7 @@
 /** [billing]: refuses what the plan of the tenant's organization does not include, and changes while it is suspended. */
-import type { BilledFeature } from '../../actors/identity/billing/protocol.js'
+import type { BilledFeature } from '../../actors/identity/users/plans/protocol.js'
 import type { Principal } from '../../actors/domain/principal.js'
-import type { TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
+import type { TenantsProtocol } from '../../actors/identity/users/tenants/protocol.js'
 import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
 import type { Problem } from '../response/problems.js'
 import type { Route } from '../route.js'

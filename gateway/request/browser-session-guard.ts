@@ -1,5 +1,5 @@
 /** Browser sessions in the pipeline: cookies, sessions, and protection against cross-site requests. */
-import type { BrowserSessionsProtocol } from '../../actors/identity/sessions/protocol.js'
+import type { BrowserSessionsProtocol } from '../../actors/identity/sign-in/sessions/protocol.js'
 import type { ActorRef } from '../../runtime/kernel/actor.js'
 import { type BrowserReader, isOwnCall, isOwnForm } from './browser.js'
 import type { Problem } from '../response/problems.js'

@@ -4,7 +4,7 @@
  */
 import type { Principal } from '../../actors/domain/principal.js'
 import { isOperatorScope } from '../../actors/domain/scopes.js'
-import type { TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
+import type { TenantsProtocol } from '../../actors/identity/users/tenants/protocol.js'
 import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
 import type { Problem } from '../response/problems.js'
 import type { ControlPlaneTokens, Security } from '../route.js'

@@ -1,5 +1,5 @@
 /** The state of a request in the pipeline. */
-import type { BrowserSession } from '../../actors/identity/sessions/protocol.js'
+import type { BrowserSession } from '../../actors/identity/sign-in/sessions/protocol.js'
 import type { RefusedRequester } from '../../actors/domain/oauth-reasons.js'
 import type { Principal } from '../../actors/domain/principal.js'
 import type { WindowState } from '../../actors/operations/rate-limits/protocol.js'

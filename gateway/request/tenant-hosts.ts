@@ -1,6 +1,9 @@
 /** Checks that a token is used at its own tenant's host (docs/reference/http.md, Hosts and proxies). */
 import type { Principal } from '../../actors/domain/principal.js'
-import { namesOtherTenant, type TenantsProtocol } from '../../actors/identity/tenants/protocol.js'
+import {
+  namesOtherTenant,
+  type TenantsProtocol,
+} from '../../actors/identity/users/tenants/protocol.js'
 import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
 import { withoutPort } from './hosts.js'
 import type { Problem } from '../response/problems.js'

@@ -1,6 +1,6 @@
 /** What the routes of hosted pages share. */
 import { z } from 'zod'
-import type { BrowserSession } from '../../actors/identity/sessions/protocol.js'
+import type { BrowserSession } from '../../actors/identity/sign-in/sessions/protocol.js'
 import { busyPage, unknownTenantPage } from '../pages/identity/login.js'
 import type { Browser } from '../request/browser.js'
 import { page, seeOther } from '../route.js'

@@ -4,7 +4,7 @@ import { shownEmail } from '../../actors/domain/email.js'
 import {
   issueRecovery,
   type RecoveryRefused,
-} from '../../actors/identity/password-recovery/recover.js'
+} from '../../actors/identity/sign-in/recovery/recover.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { createMetrics } from '../kernel/metrics/metrics.js'
 import { errorText } from '../process/error-text.js'

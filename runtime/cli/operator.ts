@@ -6,11 +6,11 @@ import { type Command, Option } from 'commander'
 import {
   appointPerson,
   type PersonAppointment,
-} from '../../actors/identity/organizations/appoint-person.js'
+} from '../../actors/identity/sign-in/operators/appoint-person.js'
 import {
   createFirstOperator,
   inviteDeploymentOperator,
-} from '../../actors/identity/organizations/first-operator.js'
+} from '../../actors/identity/users/organizations/first-operator.js'
 import { APPOINTED_SCOPES, type AppointedScope } from '../../actors/domain/scopes.js'
 import type { Environment } from '../../actors/domain/tenants/tenancy.js'
 import { type Appointment, appoint } from '../../actors/agents/management/appointment.js'

@@ -1,6 +1,6 @@
 /** How sections depend on each other: fallbacks, and rules across sections. */
 import { isIP } from 'node:net'
-import { hasPhone } from '../../actors/identity/phone/settings.js'
+import { hasPhone } from '../../actors/identity/sign-in/ways/phone/settings.js'
 import { defaultEgressUrl, localOrigin } from '../../gateway/settings.js'
 import { assemble, type Fallback } from '../kernel/config/assemble.js'
 import { productionRules } from '../production.js'

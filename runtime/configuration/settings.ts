@@ -2,7 +2,7 @@
 import { i18nSettings } from '../../actors/domain/i18n/settings.js'
 import { tenantAssetsSettings } from '../../actors/identity/tenant-assets/settings.js'
 import { consoleSettings } from '../../actors/identity/console-sessions/settings.js'
-import { sessionCookieSettings } from '../../actors/identity/sessions/settings.js'
+import { sessionCookieSettings } from '../../actors/identity/sign-in/sessions/settings.js'
 import { chainsSettings, commerceSettings } from '../../actors/commerce/payments/settings.js'
 import { deviceAuthorizationSettings } from '../../actors/agents/delegation/settings.js'
 import { webhooksSettings } from '../../actors/webhooks/delivery/settings.js'
@@ -15,11 +15,11 @@ import {
   userSelfServiceSettings,
 } from '../../actors/identity/sign-in/settings.js'
 import { emailSettings } from '../../actors/operations/mail/settings.js'
-import { anonymousSettings } from '../../actors/identity/guests/settings.js'
-import { adaptiveMfaSettings } from '../../actors/identity/adaptive-mfa/settings.js'
-import { siweSettings } from '../../actors/identity/siwe/settings.js'
-import { phoneSettings, smsSettings } from '../../actors/identity/phone/settings.js'
-import { passkeySettings } from '../../actors/identity/passkeys/settings.js'
+import { anonymousSettings } from '../../actors/identity/sign-in/ways/guest/settings.js'
+import { adaptiveMfaSettings } from '../../actors/identity/sign-in/second-factors/settings.js'
+import { siweSettings } from '../../actors/identity/sign-in/ways/ethereum/settings.js'
+import { phoneSettings, smsSettings } from '../../actors/identity/sign-in/ways/phone/settings.js'
+import { passkeySettings } from '../../actors/identity/sign-in/ways/passkey/settings.js'
 import { authSettings } from '../../actors/identity/passwords/settings.js'
 import { challengeSettings } from '../../actors/agents/proof-of-work/settings.js'
 import { scimSettings } from '../../actors/identity/scim/settings.js'
@@ -31,8 +31,8 @@ import {
   genericOauthSettings,
   oauthProxySettings,
   socialSettings,
-} from '../../actors/identity/federated-login/settings.js'
-import { tenantSettings } from '../../actors/identity/tenants/settings.js'
+} from '../../actors/identity/sign-in/ways/federated/settings.js'
+import { tenantSettings } from '../../actors/identity/users/tenants/settings.js'
 import {
   dpopSettings,
   jwtSettings,
@@ -55,8 +55,8 @@ import type { SettingsTree } from '../kernel/config/assemble.js'
 import { telemetrySettings } from '../telemetry/settings.js'
 import { accessControlSettings } from '../../actors/oauth/access-policies/settings.js'
 import { apiKeysSettings } from '../../actors/oauth/api-keys/settings.js'
-import { billingSettings } from '../../actors/identity/billing/settings.js'
-import { organizationsSettings } from '../../actors/identity/organizations/settings.js'
+import { billingSettings } from '../../actors/identity/users/plans/settings.js'
+import { organizationsSettings } from '../../actors/identity/users/organizations/settings.js'
 import { walletSettings } from '../../actors/commerce/wallets/settings.js'
 
 export const sections = [

@@ -1,7 +1,7 @@
 /** The actors of a thread that serves requests. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { signingKeys } from '../../actors/oauth/signing-keys/protocol.js'
-import { tenants } from '../../actors/identity/tenants/protocol.js'
+import { tenants } from '../../actors/identity/users/tenants/protocol.js'
 import { openCoordination } from '../../storage/platform/coordination/open.js'
 import type { Clock } from '../kernel/clock.js'
 import { startSystem, type System, type SystemOptions } from '../kernel/system.js'

@@ -3,7 +3,7 @@
  * (docs/concepts/storage.md).
  */
 import { signingKeys, SIGNING_KEYS_CHANNEL } from '../../actors/oauth/signing-keys/protocol.js'
-import { TENANTS_CHANNEL, tenants } from '../../actors/identity/tenants/protocol.js'
+import { TENANTS_CHANNEL, tenants } from '../../actors/identity/users/tenants/protocol.js'
 import { tokens } from '../../actors/oauth/tokens/protocol.js'
 import type { Listener } from '../../storage/platform/listen.js'
 import { TOKEN_STATUS_CHANNEL } from '../../storage/oauth/token-sessions.js'

@@ -1,18 +1,21 @@
 /** The dependencies of the actors of federated login: rows of `actors.ts`. */
-import { browserSessions } from '../../actors/identity/sessions/protocol.js'
+import { browserSessions } from '../../actors/identity/sign-in/sessions/protocol.js'
 import { createBoundedFetch } from '../../actors/platform/outbound-http/bounded-fetch.js'
 import { identityProvidersActor } from '../../actors/identity/identity-providers/actor.js'
 import { txtLookup } from '../../actors/identity/identity-providers/txt-records.js'
-import { federatedLoginActor } from '../../actors/identity/federated-login/actor.js'
+import { federatedLoginActor } from '../../actors/identity/sign-in/ways/federated/actor.js'
 import {
   UPSTREAM_ANSWER_BYTES_MAX,
   UPSTREAM_CALL_SECS,
   upstreamClient,
-} from '../../actors/identity/federated-login/client.js'
-import { fairClient } from '../../actors/identity/federated-login/fair-client.js'
-import { federatedLoginMetrics } from '../../actors/identity/federated-login/metrics.js'
-import { callbackOf, callbackRelay } from '../../actors/identity/federated-login/callback-relay.js'
-import { tenants } from '../../actors/identity/tenants/protocol.js'
+} from '../../actors/identity/sign-in/ways/federated/client.js'
+import { fairClient } from '../../actors/identity/sign-in/ways/federated/fair-client.js'
+import { federatedLoginMetrics } from '../../actors/identity/sign-in/ways/federated/metrics.js'
+import {
+  callbackOf,
+  callbackRelay,
+} from '../../actors/identity/sign-in/ways/federated/callback-relay.js'
+import { tenants } from '../../actors/identity/users/tenants/protocol.js'
 import type { SharedNeeds } from './shared-needs.js'
 import { type ActorWiring, wireActor } from '../kernel/wiring.js'
 import { egressSettingsOf } from './egress-settings.js'

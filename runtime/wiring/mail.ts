@@ -8,14 +8,18 @@ import {
   type Captcha,
   openCaptcha,
   providerWidget,
-} from '../../actors/identity/abuse-protection/captcha.js'
-import { textProvider, textSender, type TextSender } from '../../actors/identity/phone/sender.js'
-import { openPowCaptcha } from '../../actors/identity/abuse-protection/pow-captcha.js'
+} from '../../actors/identity/sign-in/limits/captcha.js'
+import {
+  textProvider,
+  textSender,
+  type TextSender,
+} from '../../actors/identity/sign-in/ways/phone/sender.js'
+import { openPowCaptcha } from '../../actors/identity/sign-in/limits/pow-captcha.js'
 import {
   type CaptchaGate,
   captchaGate,
   NO_CAPTCHA,
-} from '../../actors/identity/abuse-protection/gate.js'
+} from '../../actors/identity/sign-in/limits/captcha-gate.js'
 import type { ProcessResources } from '../process/process-resources.js'
 import { egressSettingsOf } from './egress-settings.js'
 

@@ -153,7 +153,7 @@ export async function deleteUnverifiedSignInMethods(
 type IdentityOf = { readonly provider: string; readonly issuer: string; readonly subject: string }
 
 /**
- * Marks the address of an account as verified. Only `proveMailbox` in actors/identity/accounts/mailbox-proof.ts may
+ * Marks the address of an account as verified. Only `proveMailbox` in actors/platform/people/mailbox-proof.ts may
  * call this, because it first drops what an attacker may have set.
  */
 export async function markMailboxProved(

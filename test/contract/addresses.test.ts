@@ -21,7 +21,7 @@ import type { ProxySettings } from '../../actors/platform/outbound-http/proxy-se
 import { judgeTarget } from '../../actors/platform/outbound-http/targets.js'
 import { createUpstreams } from '../../actors/platform/outbound-http/upstreams.js'
 import { openBreaches } from '../../actors/identity/passwords/breaches.js'
-import { openCaptcha } from '../../actors/identity/abuse-protection/captcha.js'
+import { openCaptcha } from '../../actors/identity/sign-in/limits/captcha.js'
 import { createTokenEndpoint } from '../../actors/vault/vault/token-endpoint.js'
 import { createAgentKey } from '../../runtime/client/agent.js'
 import { systemClock as clock } from '../../runtime/kernel/clock.js'
@@ -328,11 +328,11 @@ const MADE_IN: Readonly<Record<string, string>> = {
   'actors/platform/outbound-http/bounded-fetch.ts': 'sign-in with other providers',
   'actors/webhooks/delivery/sender.ts': 'webhooks',
   'actors/vault/vault/token-endpoint.ts': 'token endpoints of managed OAuth',
-  'actors/identity/abuse-protection/captcha.ts': 'captcha',
+  'actors/identity/sign-in/limits/captcha.ts': 'captcha',
   'actors/identity/passwords/breaches.ts': 'breached passwords',
   // Addresses of the operator, which may be internal.
   'actors/commerce/x402/facilitator.ts': 'the facilitator of the deployment',
-  'actors/identity/phone/sender.ts': 'the provider of text messages',
+  'actors/identity/sign-in/ways/phone/sender.ts': 'the provider of text messages',
   'actors/identity/tenant-assets/s3-store.ts': 'the object store of the deployment',
   'runtime/wiring/chain-nodes.ts': 'the chains of the deployment',
   'runtime/wiring/payment-providers.ts': 'the card provider of the deployment',

@@ -3,7 +3,7 @@ import { boundHandlers, defineActor, type MessageContext } from '../../../runtim
 import { findAgent } from '../../../storage/agents/agents.js'
 import { isUuid } from '../../domain/ids.js'
 import { pow } from '../proof-of-work/protocol.js'
-import { tenants } from '../../identity/tenants/protocol.js'
+import { tenants } from '../../identity/users/tenants/protocol.js'
 import { tokens } from '../../oauth/tokens/protocol.js'
 import { FETCHING_MAX } from './anchors.js'
 import {

@@ -3,7 +3,7 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { AgentId, KeyFingerprint, TenantId } from '../../domain/ids.js'
 import type { KeyAlgorithm } from '../../domain/signed-strings.js'
 import type { TenantSelector } from '../../domain/tenants/tenancy.js'
-import type { TenantConflict, TenantUnknown } from '../../identity/tenants/protocol.js'
+import type { TenantConflict, TenantUnknown } from '../../identity/users/tenants/protocol.js'
 import type { DpopProof, ProofRefused } from '../../oauth/tokens/protocol.js'
 
 export type AgentsProtocol = {

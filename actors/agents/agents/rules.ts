@@ -2,7 +2,7 @@
 import type { LoginCandidate, OpenChallenge } from '../../../storage/agents/agent-challenges.js'
 import type { PowChallengeRow } from '../../../storage/agents/pow-challenges.js'
 import type { OwnershipFault } from '../proof-of-work/protocol.js'
-import type { TenantResolved } from '../../identity/tenants/protocol.js'
+import type { TenantResolved } from '../../identity/users/tenants/protocol.js'
 import type { ChallengeKind, StartRefused } from './protocol.js'
 
 /** Undefined when the tenant allows this method of registration. */

@@ -6,7 +6,7 @@
  * Every transition is one conditional SQL statement (docs/reference/agents.md).
  */
 import { defineActor } from '../../../runtime/kernel/actor.js'
-import { browserSessions } from '../../identity/sessions/protocol.js'
+import { browserSessions } from '../../identity/sign-in/sessions/protocol.js'
 import { tokens } from '../../oauth/tokens/protocol.js'
 import { pollDelegation, startDelegation } from './request.js'
 import { approveDelegation, denyDelegation, showDelegation } from './approve.js'

@@ -13,7 +13,7 @@ import {
 } from '../../../storage/agents/delegation-requests.js'
 import { insertDelegation, lastDelegated } from '../../../storage/agents/delegations.js'
 import { holdOpenSession } from '../../../storage/oauth/token-sessions.js'
-import type { BrowserSession } from '../../identity/sessions/protocol.js'
+import type { BrowserSession } from '../../identity/sign-in/sessions/protocol.js'
 import type { SessionDemand } from '../../domain/assurance.js'
 import { readUserCode } from '../../domain/user-code.js'
 import { brandingOf } from '../../domain/tenants/branding.js'

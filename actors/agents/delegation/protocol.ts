@@ -3,7 +3,7 @@
  * agent polls for its token (docs/reference/agents.md).
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
-import type { BrowserSession } from '../../identity/sessions/protocol.js'
+import type { BrowserSession } from '../../identity/sign-in/sessions/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'

@@ -8,7 +8,7 @@ import type { Database } from '../../../storage/platform/sql.js'
 import { type AgentsProtocol, type AnchorType, agents } from '../agents/protocol.js'
 import { redirectUriFault } from '../../domain/redirect-uri.js'
 import { agentScopes, REGISTERED_AGENT_SCOPES } from '../../domain/scopes.js'
-import { type TenantsProtocol, tenants } from '../../identity/tenants/protocol.js'
+import { type TenantsProtocol, tenants } from '../../identity/users/tenants/protocol.js'
 import { type TokensProtocol, tokens } from '../../oauth/tokens/protocol.js'
 import { type UsersProtocol, users } from '../../identity/users/protocol.js'
 import {

@@ -2,8 +2,8 @@
 import type { Handler } from '../../../runtime/kernel/actor.js'
 import type { ScimTokenRow } from '../../../storage/identity/scim-tokens.js'
 import { ttlCache } from '../../platform/batching/ttl-cache.js'
-import type { EndingNeeds } from '../users/ending.js'
-import { type InvitationNeeds, invitationMessages } from '../users/invitations.js'
+import type { EndingNeeds } from '../../platform/people/ending.js'
+import { type InvitationNeeds, invitationMessages } from '../../platform/people/invitations.js'
 import type { ScimProtocol } from './protocol.js'
 import { scimProvisioning } from './provisioning.js'
 

@@ -15,7 +15,7 @@ import { HUMAN_SCOPES } from '../../domain/scopes.js'
 import { listed } from '../../platform/paging.js'
 import { recordAudit } from '../../platform/record-audit.js'
 import { sha256 } from '../../domain/secret-hashes.js'
-import { rolesBeyond } from '../users/rules.js'
+import { rolesBeyond } from '../../domain/people/role-powers.js'
 import type { Handling } from './needs.js'
 import type { ScimTokenRecord } from './protocol.js'
 

@@ -1,24 +1,24 @@
 /** Sign-in: assembles the handlers of its steps. */
 import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
 import { counted, counter } from '../../platform/metrics.js'
-import { adaptiveMfa } from '../adaptive-mfa/risk.js'
-import { federatedLogin } from '../federated-login/protocol.js'
+import { adaptiveMfa } from './second-factors/risk.js'
+import { federatedLogin } from './ways/federated/protocol.js'
 import { passwords } from '../passwords/protocol.js'
-import { browserSessions } from '../sessions/protocol.js'
-import { tenants } from '../tenants/protocol.js'
+import { browserSessions } from './sessions/protocol.js'
+import { tenants } from '../users/tenants/protocol.js'
 import {
   requestSignInMail,
   showMagicLink,
   showSignInMail,
   signInWithMagicLink,
   signInWithMailCode,
-} from './by-mail.js'
-import { acceptOperatorInvite } from './invite.js'
-import { acceptOperatorInviteLetter, readOperatorInviteLetter } from './invite-letter.js'
-import { lockout } from './lockout.js'
-import { mailQuota } from './mail-quota.js'
+} from './ways/mail.js'
+import { acceptOperatorInvite } from './operators/invite.js'
+import { acceptOperatorInviteLetter, readOperatorInviteLetter } from './operators/invite-letter.js'
+import { lockout } from './limits/lockout.js'
+import { mailQuota } from './limits/mail-quota.js'
 import type { SignInActorNeeds, SignInActorTools } from './needs.js'
-import { showSignIn, signIn } from './password.js'
+import { showSignIn, signIn } from './ways/password.js'
 import { login, type SignInProtocol } from './protocol.js'
 import {
   enrolSecondFactor,
@@ -26,7 +26,7 @@ import {
   requestConfirmationMail,
   showEnrolment,
   showSecondFactor,
-} from './second-factor.js'
+} from './second-factors/second-factor.js'
 import { signOut } from './sign-out.js'
 
 const HANDLERS = {

@@ -6,7 +6,7 @@ import type { PageTenant } from '../../domain/tenants/branding.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { TenantSelector } from '../../domain/tenants/tenancy.js'
 import type { Upstream } from '../../domain/upstream.js'
-import type { FlowReason } from '../sessions/protocol.js'
+import type { FlowReason } from './sessions/protocol.js'
 
 export type SignInProtocol = {
   /** The sign-in page. Without a flow, one is started that ends at `returnTo`. */

@@ -1,7 +1,7 @@
 /** [two_factor], [email_otp], [magic_link], [invitations], [user_self_service]. */
 import { count, dependentFlag, flag, seconds } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
-import { hasPhone, type PhoneSettings } from '../phone/settings.js'
+import { hasPhone, type PhoneSettings } from './ways/phone/settings.js'
 import type { SignInOffers } from './protocol.js'
 
 export const twoFactorSettings = section(

@@ -3,7 +3,7 @@
  * callbacks of providers must lead to the same host.
  */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
-import type { TenantsProtocol } from '../tenants/protocol.js'
+import type { TenantsProtocol } from '../users/tenants/protocol.js'
 
 /** The tenant host of a request; null when it was sent to the service's own address. */
 export async function tenantHostOf(

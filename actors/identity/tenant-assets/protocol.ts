@@ -2,7 +2,7 @@
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
-import type { NoEnvironment } from '../tenants/protocol.js'
+import type { NoEnvironment } from '../users/tenants/protocol.js'
 
 export const ASSET_KINDS = ['logo', 'favicon'] as const
 export type AssetKind = (typeof ASSET_KINDS)[number]

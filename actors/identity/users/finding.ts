@@ -8,7 +8,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import type { OneUser } from './protocol.js'
-import { isProtectedOwner } from './rules.js'
+import { isProtectedOwner } from '../../domain/people/role-powers.js'
 
 /** The user, unless removed: removed users appear only in the list. The transaction crosses tenants. */
 export async function findUser(

@@ -16,7 +16,7 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
 import { recordAudit } from '../../platform/record-audit.js'
-import { endUser, userEvent } from './ending.js'
+import { endUser, userEvent } from '../../platform/people/ending.js'
 import type { Handling, UsersNeeds } from './needs.js'
 import {
   type Busy,
@@ -26,8 +26,8 @@ import {
   type MintFixture,
   type RotateFixture,
 } from './protocol.js'
-import { isFixtureLimit } from './provisioning.js'
-import { rolesBeyond } from './rules.js'
+import { isFixtureLimit } from '../../platform/people/provisioning.js'
+import { rolesBeyond } from '../../domain/people/role-powers.js'
 
 /** The database enforces the limit. Here it only saves the work. */
 const FIXTURES_MAX = 5

@@ -22,17 +22,21 @@ import {
 } from '../../../storage/identity/tenant-users.js'
 import type { Caller } from '../../domain/audit.js'
 import type { EventType } from '../../domain/events.js'
-import { isStrong } from '../../domain/password-rules.js'
+import { isStrong } from '../../domain/people/password-rules.js'
 import { listed, page } from '../../platform/paging.js'
 import { recordAudit } from '../../platform/record-audit.js'
 import type { Handling, UsersNeeds } from './needs.js'
-import { isFixtureLimit } from './provisioning.js'
+import { isFixtureLimit } from '../../platform/people/provisioning.js'
 import type { CreateUser, UserRecord, UsersProtocol } from './protocol.js'
-import { endUser, userEvent } from './ending.js'
-import { MEMBER_CONSTRAINT, provideAccount } from './provisioning.js'
-import { invitationMessages, mailThrottled, type PreparedInvitation } from './invitations.js'
+import { endUser, userEvent } from '../../platform/people/ending.js'
+import { MEMBER_CONSTRAINT, provideAccount } from '../../platform/people/provisioning.js'
+import {
+  invitationMessages,
+  mailThrottled,
+  type PreparedInvitation,
+} from '../../platform/people/invitations.js'
 import { findUser, holdUser, isAbove } from './finding.js'
-import { holdsLess, rolesBeyond } from './rules.js'
+import { holdsLess, rolesBeyond } from '../../domain/people/role-powers.js'
 
 const SUBJECT_BYTES = 24
 const UNKNOWN_USER = { tag: 'unknown_user' } as const

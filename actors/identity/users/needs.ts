@@ -1,8 +1,8 @@
 /** Dependencies of the user handlers. */
 import type { ActorRef, Handler } from '../../../runtime/kernel/actor.js'
 import type { PasswordsProtocol } from '../passwords/protocol.js'
-import type { EndingNeeds } from './ending.js'
-import type { InvitationNeeds } from './invitations.js'
+import type { EndingNeeds } from '../../platform/people/ending.js'
+import type { InvitationNeeds } from '../../platform/people/invitations.js'
 import type { UsersProtocol } from './protocol.js'
 
 export type UsersNeeds = EndingNeeds &

@@ -6,7 +6,7 @@ import { apiResourceTable, resourceKey } from '../../../storage/oauth/api-resour
 import { claimAudience, isAudienceTaken } from '../../../storage/oauth/audiences.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { apiResource, type ApiResourceMembers } from '../../domain/entities/api-resource.js'
-import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
+import { tenants, type TenantsProtocol } from '../../identity/users/tenants/protocol.js'
 import { entityHandlers } from '../../platform/entity-handlers.js'
 import { tokens, type TokensProtocol } from '../tokens/protocol.js'
 import { apiResources, type ApiResourcesProtocol, type ResourceRefused } from './protocol.js'

@@ -3,7 +3,7 @@ import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import { ownsDomain } from '../../../storage/identity/verified-domains.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { slugAllowed } from '../../domain/tenants/slugs.js'
-import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
+import type { TenantsProtocol } from '../../identity/users/tenants/protocol.js'
 import type { AudienceRefused } from './protocol.js'
 import { domainsAbove, hostToVerify, LOOPBACK_HOSTS } from './rules.js'
 

@@ -2,7 +2,7 @@
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { chooseSession } from '../../../storage/oauth/authorization-requests.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
-import type { BrowserSession } from '../../identity/sessions/protocol.js'
+import type { BrowserSession } from '../../identity/sign-in/sessions/protocol.js'
 import { formTarget } from './locations.js'
 import type { InteractionNeeds, PendingRequest } from './pending-request.js'
 import type { AccountsShown, ChooseAccount } from './protocol.js'

@@ -7,7 +7,7 @@ import { rememberConsent, rememberResourceConsent } from '../../../storage/oauth
 import { redeemIssuerState } from '../../../storage/oauth/credential-offers.js'
 import { openPersonSession } from '../../../storage/oauth/token-sessions.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import type { BrowserSession } from '../../identity/sessions/protocol.js'
+import type { BrowserSession } from '../../identity/sign-in/sessions/protocol.js'
 import { hashRefreshToken } from '../tokens/grants/refresh-token.js'
 import { sealAnswer } from './answered.js'
 import { grantedDetails } from './credential-requests.js'

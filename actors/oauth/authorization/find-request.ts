@@ -5,7 +5,7 @@ import { findAuthorizationRequest } from '../../../storage/oauth/authorization-r
 import type { AssuranceLevel } from '../../domain/assurance.js'
 import { CONSOLE_CLIENT_ID } from '../../domain/people/console-client.js'
 import type { TenancySettings } from '../../domain/tenants/resolution.js'
-import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
+import type { TenantsProtocol } from '../../identity/users/tenants/protocol.js'
 import type { MetadataClients } from '../client-id-metadata/metadata-clients.js'
 import {
   NO_SUCH_RESOURCE,

@@ -16,7 +16,7 @@ import { isLoopbackOnly } from '../../domain/redirect-uri.js'
 import { CONSOLE_CLIENT_ID } from '../../domain/people/console-client.js'
 import { CREDENTIAL_DETAILS_TYPE, CREDENTIAL_SCOPES } from '../../domain/credentials/catalogue.js'
 import { sessionScopes } from '../../domain/scopes.js'
-import type { BrowserSession } from '../../identity/sessions/protocol.js'
+import type { BrowserSession } from '../../identity/sign-in/sessions/protocol.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import {
   namedResources,

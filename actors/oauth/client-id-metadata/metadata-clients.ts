@@ -25,7 +25,7 @@ import {
   type AgentProfile,
 } from '../../domain/agents/documents.js'
 import { eventData } from '../../domain/events.js'
-import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
+import type { TenantsProtocol } from '../../identity/users/tenants/protocol.js'
 import type { Documents } from '../../platform/outbound-http/documents.js'
 import { clientIdFault, type MetadataUrls, metadataUrls } from './client-id.js'
 import { type ClientDocument, type ReadDocument, readClientDocument } from './document.js'

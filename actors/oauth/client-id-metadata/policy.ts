@@ -1,5 +1,5 @@
 /** The policy of a tenant for clients that are identified by their metadata document. */
-import type { ClientIdMetadataPolicy } from '../../identity/tenants/protocol.js'
+import type { ClientIdMetadataPolicy } from '../../identity/users/tenants/protocol.js'
 
 /** True if the policy lets clients of this host in. `deny` wins. */
 export function admitsHost(

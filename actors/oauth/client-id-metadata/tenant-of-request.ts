@@ -5,7 +5,7 @@ import { knownAudiences } from '../../../storage/oauth/applications.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { slugOfHost, type TenancySettings } from '../../domain/tenants/resolution.js'
 import type { Tenant } from '../../domain/tenants/tenancy.js'
-import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
+import type { TenantsProtocol } from '../../identity/users/tenants/protocol.js'
 
 export type TenantOfRequest =
   | { readonly tag: 'tenant'; readonly tenantId: string }

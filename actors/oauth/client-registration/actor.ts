@@ -6,7 +6,7 @@
  * the metadata.
  */
 import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
-import { tenants } from '../../identity/tenants/protocol.js'
+import { tenants } from '../../identity/users/tenants/protocol.js'
 import {
   fairDocuments,
   type FairDocumentsNeeds,

@@ -13,7 +13,7 @@ import {
 } from '../../../storage/oauth/client-registration.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
-import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
+import type { TenantsProtocol } from '../../identity/users/tenants/protocol.js'
 import { creatorScopes } from './creator-scopes.js'
 import { refused } from './metadata.js'
 import type { MetadataRefused, TokenRefused } from './protocol.js'

@@ -1,6 +1,6 @@
 /** Manages the applications (OAuth clients) of a tenant. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
-import { tenants } from '../../identity/tenants/protocol.js'
+import { tenants } from '../../identity/users/tenants/protocol.js'
 import { tokens } from '../tokens/protocol.js'
 import { deleteApplication, rotateApplicationSecret } from './change.js'
 import { applications, type ApplicationsProtocol } from './protocol.js'

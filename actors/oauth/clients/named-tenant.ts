@@ -1,7 +1,7 @@
 /** Checks that a request names the tenant of its application, if it names a tenant. */
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { TenantId } from '../../domain/ids.js'
-import { namesOtherTenant, type TenantsProtocol } from '../../identity/tenants/protocol.js'
+import { namesOtherTenant, type TenantsProtocol } from '../../identity/users/tenants/protocol.js'
 import type { OAuthForm } from '../tokens/form.js'
 
 export type NamedTenant = 'theirs' | 'conflicting' | 'another'

@@ -9,7 +9,7 @@ import {
 } from '../../../storage/oauth/applications.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
-import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
+import type { TenantsProtocol } from '../../identity/users/tenants/protocol.js'
 import { pageOf } from '../../platform/paging.js'
 import type { TokensProtocol } from '../tokens/protocol.js'
 import type { Application, ApplicationsProtocol } from './protocol.js'

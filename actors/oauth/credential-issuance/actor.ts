@@ -1,6 +1,6 @@
 /** Offers and issues verifiable credentials. See docs/guides/oauth/verifiable-credentials.md. */
 import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
-import { tenants } from '../../identity/tenants/protocol.js'
+import { tenants } from '../../identity/users/tenants/protocol.js'
 import { signingKeys } from '../signing-keys/protocol.js'
 import { tokens } from '../tokens/protocol.js'
 import { listIssuedCredentials, revokeIssuedCredential } from './issued.js'

@@ -4,7 +4,7 @@ import { credentialIssuerIdentifier } from '../../domain/credentials/catalogue.j
 import { isSlug } from '../../domain/tenants/slugs.js'
 import type { Tenant } from '../../domain/tenants/tenancy.js'
 import type { TenantSelector } from '../../domain/tenants/tenancy.js'
-import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
+import type { TenantsProtocol } from '../../identity/users/tenants/protocol.js'
 
 export type Issuer = {
   readonly tenant: Tenant

@@ -1,9 +1,9 @@
 /** The device grant (RFC 8628) and CIBA: requests that the user decides on another device. */
 import type { Registry } from 'prom-client'
 import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
-import { browserSessions } from '../../identity/sessions/protocol.js'
+import { browserSessions } from '../../identity/sign-in/sessions/protocol.js'
 import { signingKeys } from '../signing-keys/protocol.js'
-import { tenants } from '../../identity/tenants/protocol.js'
+import { tenants } from '../../identity/users/tenants/protocol.js'
 import { tokens } from '../tokens/protocol.js'
 import { refuseGone } from '../tokens/refusals.js'
 import { type CibaNeeds, authorizeBackchannel } from './ciba.js'

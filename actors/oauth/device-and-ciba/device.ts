@@ -16,7 +16,10 @@ import {
 } from '../../../storage/oauth/backchannel-requests.js'
 import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import { activeClient } from '../clients/active-client.js'
-import type { BrowserSession, BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
+import type {
+  BrowserSession,
+  BrowserSessionsProtocol,
+} from '../../identity/sign-in/sessions/protocol.js'
 import { newUserCode, readUserCode, showUserCode } from '../../domain/user-code.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { type AttemptCounts, judgeAttempt, type Judged } from '../../platform/attempts.js'

@@ -14,7 +14,10 @@ import {
 import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
 import { findPersonRoles } from '../../../storage/identity/tenant-users.js'
 import { activeClient } from '../clients/active-client.js'
-import type { BrowserSession, BrowserSessionsProtocol } from '../../identity/sessions/protocol.js'
+import type {
+  BrowserSession,
+  BrowserSessionsProtocol,
+} from '../../identity/sign-in/sessions/protocol.js'
 import { type AssuranceLevel, unmetDemand } from '../../domain/assurance.js'
 import { isUuid } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'

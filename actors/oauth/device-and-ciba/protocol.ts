@@ -3,7 +3,7 @@
  * Authentication Core 1.0, poll mode). See docs/reference/oauth.md.
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
-import type { BrowserSession } from '../../identity/sessions/protocol.js'
+import type { BrowserSession } from '../../identity/sign-in/sessions/protocol.js'
 import type { SessionId } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'

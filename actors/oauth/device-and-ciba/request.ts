@@ -4,7 +4,7 @@ import type { AuthorizingClientRow } from '../../../storage/oauth/applications.j
 import type { ApiResource } from '../../domain/entities/api-resource.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { activeClient } from '../clients/active-client.js'
-import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
+import type { TenantsProtocol } from '../../identity/users/tenants/protocol.js'
 import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../clients/named-tenant.js'
 import {
   defaultResourceScopes,

@@ -7,7 +7,7 @@ import { signingKeys, type SigningKeysProtocol } from '../signing-keys/protocol.
 import { supportedConfigurations } from '../../domain/credentials/configurations.js'
 import { isSlug } from '../../domain/tenants/slugs.js'
 import type { Tenant } from '../../domain/tenants/tenancy.js'
-import { tenants, type TenantsProtocol } from '../../identity/tenants/protocol.js'
+import { tenants, type TenantsProtocol } from '../../identity/users/tenants/protocol.js'
 import type { TenancySettings } from '../../domain/tenants/resolution.js'
 import { detailTypes } from './detail-types.js'
 import {

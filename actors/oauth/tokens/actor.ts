@@ -1,6 +1,6 @@
 /** Issues, verifies, introspects and revokes tokens. See docs/concepts/tokens.md. */
 import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
-import { tenants } from '../../identity/tenants/protocol.js'
+import { tenants } from '../../identity/users/tenants/protocol.js'
 import { rateLimits } from '../../operations/rate-limits/protocol.js'
 import { PolicyDenied } from '../access-policies/enforcement.js'
 import { signingKeys } from '../signing-keys/protocol.js'

@@ -9,7 +9,7 @@ import type { Coordination } from '../../../storage/platform/coordination/port.j
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { TenancySettings } from '../../domain/tenants/resolution.js'
-import type { TenantsProtocol } from '../../identity/tenants/protocol.js'
+import type { TenantsProtocol } from '../../identity/users/tenants/protocol.js'
 import type { RateLimitsProtocol } from '../../operations/rate-limits/protocol.js'
 import { groupCommit } from '../../platform/batching/group-commit.js'
 import { ttlCache } from '../../platform/batching/ttl-cache.js'

@@ -89,7 +89,7 @@ const DAY_MS = 86_400_000
 const MAIL_RETENTION_MS = 7 * DAY_MS
 /** How long a client is known after its last grant has ended. */
 const OBSERVED_CLIENT_RETENTION_MS = 90 * DAY_MS
-/** How long a browser of a sign-in stays known (actors/identity/adaptive-mfa). */
+/** How long a browser of a sign-in stays known (actors/identity/sign-in/second-factors). */
 const KNOWN_DAYS = 180
 /** The card provider repeats a webhook for three days. */
 const CARD_EVENT_RETENTION_MS = 30 * DAY_MS

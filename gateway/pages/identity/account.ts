@@ -1,6 +1,9 @@
 /** The account page: sessions, second factors, consents and delegations, each with a button to end it. */
 import { PROFILE_TEXTS } from '../../../actors/domain/people/profile-claims.js'
-import type { AccountSeen, ProfileRefused } from '../../../actors/identity/accounts/protocol.js'
+import type {
+  AccountSeen,
+  ProfileRefused,
+} from '../../../actors/identity/sign-in/account/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import { failurePage } from '../platform/error.js'
 import { INBOX_PAGE } from '../oauth/ciba-inbox.js'

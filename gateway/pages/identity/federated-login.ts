@@ -5,7 +5,7 @@ import type {
   FederatedLoginFailed,
   FederatedLoginSignedIn,
   ToUpstream,
-} from '../../../actors/identity/federated-login/protocol.js'
+} from '../../../actors/identity/sign-in/ways/federated/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import type { MessageKey } from '../texts/texts.js'
 import { failurePage } from '../platform/error.js'

@@ -1,5 +1,5 @@
 /** Pages of guests: the address that keeps the account, and its code. */
-import type { AddressShown } from '../../../actors/identity/guests/protocol.js'
+import type { AddressShown } from '../../../actors/identity/sign-in/ways/guest/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import type { MessageKey } from '../texts/texts.js'
 import { failurePage } from '../platform/error.js'

@@ -8,7 +8,7 @@ import type {
   LoginShown,
   SignedOut,
 } from '../../../actors/identity/sign-in/protocol.js'
-import type { TotpShown } from '../../../actors/identity/accounts/protocol.js'
+import type { TotpShown } from '../../../actors/identity/sign-in/account/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import type { MessageKey } from '../texts/texts.js'
 import { captchaParts } from './captcha.js'

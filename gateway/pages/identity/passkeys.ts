@@ -1,6 +1,6 @@
 /** Passkey pages: errors in a flow, and the page to add a passkey to the account. */
 import type { PageTenant } from '../../../actors/domain/tenants/branding.js'
-import type { PasskeyRefused } from '../../../actors/identity/passkeys/protocol.js'
+import type { PasskeyRefused } from '../../../actors/identity/sign-in/ways/passkey/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import type { MessageKey } from '../texts/texts.js'
 import { deviceOf, enrolmentPage } from './login.js'

@@ -6,7 +6,7 @@ import type {
   NewPasswordShown,
   PasswordSet,
   VerificationShown,
-} from '../../../actors/identity/password-recovery/protocol.js'
+} from '../../../actors/identity/sign-in/recovery/protocol.js'
 import type {
   FlowPage,
   ExpiredLink,

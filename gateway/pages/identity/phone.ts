@@ -1,5 +1,8 @@
 /** Pages of sign-in by phone, and of the phone number of the account. */
-import type { OwnPhoneShown, PhoneShown } from '../../../actors/identity/phone/protocol.js'
+import type {
+  OwnPhoneShown,
+  PhoneShown,
+} from '../../../actors/identity/sign-in/ways/phone/protocol.js'
 import type { FlowPage, Locked } from '../../../actors/identity/sign-in/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import type { MessageKey } from '../texts/texts.js'

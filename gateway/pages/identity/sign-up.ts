@@ -3,7 +3,7 @@ import type {
   SignUpClosed,
   SignUpLinkShown,
   SignUpShown,
-} from '../../../actors/identity/password-recovery/protocol.js'
+} from '../../../actors/identity/sign-in/recovery/protocol.js'
 import type { ExpiredLink, FlowPage, Locked } from '../../../actors/identity/sign-in/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import type { MessageKey } from '../texts/texts.js'

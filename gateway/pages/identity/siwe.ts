@@ -1,5 +1,5 @@
 /** Pages of sign-in with Ethereum, and of the Ethereum accounts of the account. */
-import type { OwnShown } from '../../../actors/identity/siwe/protocol.js'
+import type { OwnShown } from '../../../actors/identity/sign-in/ways/ethereum/protocol.js'
 import type { FlowPage, Locked } from '../../../actors/identity/sign-in/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import type { MessageKey } from '../texts/texts.js'

@@ -1,6 +1,6 @@
 /** The account page: sessions, second factors, consents and delegations. */
 import { z } from 'zod'
-import { account } from '../../../actors/identity/accounts/protocol.js'
+import { account } from '../../../actors/identity/sign-in/account/protocol.js'
 import { delegation } from '../../../actors/agents/delegation/protocol.js'
 import {
   accountPage,

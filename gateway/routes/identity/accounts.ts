@@ -1,6 +1,6 @@
 /** Accounts as operators of the deployment see and suspend them. */
 import { z } from 'zod'
-import { organizations } from '../../../actors/identity/organizations/protocol.js'
+import { organizations } from '../../../actors/identity/users/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { type Route, reply, route } from '../../route.js'
 import { deployment } from './organization-records.js'

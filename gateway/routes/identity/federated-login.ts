@@ -4,7 +4,7 @@ import {
   type FederatedLoginFailed,
   type FederatedLoginFault,
   federatedLogin,
-} from '../../../actors/identity/federated-login/protocol.js'
+} from '../../../actors/identity/sign-in/ways/federated/protocol.js'
 import { idText } from '../../request/ids.js'
 import { accountPartGonePage } from '../../pages/identity/account.js'
 import {

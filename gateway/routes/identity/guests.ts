@@ -1,6 +1,6 @@
 /** Guests ([anonymous]): continue without an address, and keep the account by proving one. */
 import { z } from 'zod'
-import { guests } from '../../../actors/identity/guests/protocol.js'
+import { guests } from '../../../actors/identity/sign-in/ways/guest/protocol.js'
 import {
   guestAddressPage,
   guestCodePage,

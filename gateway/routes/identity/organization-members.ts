@@ -3,7 +3,7 @@ import { z } from 'zod'
 import {
   type OrganizationEventRecord,
   organizations,
-} from '../../../actors/identity/organizations/protocol.js'
+} from '../../../actors/identity/users/organizations/protocol.js'
 import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import { uuid } from '../../request/ids.js'

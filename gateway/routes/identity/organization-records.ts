@@ -1,6 +1,6 @@
 /** Name, support contact and suspension of organizations and tenants. */
 import type { NameRefused } from '../../../actors/domain/shown-names.js'
-import { organizations } from '../../../actors/identity/organizations/protocol.js'
+import { organizations } from '../../../actors/identity/users/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { json, type Route, reply, route, problem } from '../../route.js'

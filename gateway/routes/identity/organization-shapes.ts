@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type {
   AccountRecord,
   FoundOrganization,
-} from '../../../actors/identity/organizations/protocol.js'
+} from '../../../actors/identity/users/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { presenter } from '../../response/presenter.js'
 import { problem, reply } from '../../route.js'

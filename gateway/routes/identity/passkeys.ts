@@ -3,7 +3,7 @@
  * every response except the options is a page.
  */
 import { z } from 'zod'
-import { passkeys } from '../../../actors/identity/passkeys/protocol.js'
+import { passkeys } from '../../../actors/identity/sign-in/ways/passkey/protocol.js'
 import type { Browser } from '../../request/browser.js'
 import { accountPartGonePage } from '../../pages/identity/account.js'
 import { codesPage, factorPage, loginPage } from '../../pages/identity/login.js'

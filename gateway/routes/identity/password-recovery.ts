@@ -1,6 +1,6 @@
 /** Forgot password, password change, invitations and email verification on hosted pages. */
 import { z } from 'zod'
-import { passwordRecovery } from '../../../actors/identity/password-recovery/protocol.js'
+import { passwordRecovery } from '../../../actors/identity/sign-in/recovery/protocol.js'
 import {
   CAPTCHA_FIELDS,
   captchaIn,

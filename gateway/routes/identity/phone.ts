@@ -1,6 +1,6 @@
 /** Phone numbers ([phone], [sms]): sign-in with a code by text message, and the number on the account page. */
 import { z } from 'zod'
-import { phone } from '../../../actors/identity/phone/protocol.js'
+import { phone } from '../../../actors/identity/sign-in/ways/phone/protocol.js'
 import { accountPartGonePage } from '../../pages/identity/account.js'
 import { lastWayInPage } from '../../pages/identity/federated-login.js'
 import {

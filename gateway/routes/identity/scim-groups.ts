@@ -1,6 +1,6 @@
 /** SCIM groups (RFC 7644), where scim.groups_enabled is on. */
 import { z } from 'zod'
-import { scimGroups } from '../../../actors/identity/scim-groups/protocol.js'
+import { scimGroups } from '../../../actors/identity/scim/groups/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { scimRefused } from '../../response/scim-errors.js'
 import { empty, type Route, route } from '../../route.js'

@@ -1,6 +1,6 @@
 /** Sign-up on hosted pages, in tenants that offer it. */
 import { z } from 'zod'
-import { passwordRecovery } from '../../../actors/identity/password-recovery/protocol.js'
+import { passwordRecovery } from '../../../actors/identity/sign-in/recovery/protocol.js'
 import {
   CAPTCHA_FIELDS,
   captchaIn,

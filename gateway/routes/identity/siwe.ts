@@ -3,7 +3,7 @@
  * form, so every response except the message is a page.
  */
 import { z } from 'zod'
-import { siwe } from '../../../actors/identity/siwe/protocol.js'
+import { siwe } from '../../../actors/identity/sign-in/ways/ethereum/protocol.js'
 import type { Browser } from '../../request/browser.js'
 import { accountPartGonePage } from '../../pages/identity/account.js'
 import { lastWayInPage } from '../../pages/identity/federated-login.js'

@@ -7,8 +7,11 @@ import {
   SIGN_IN_HEADING_CHARS_MAX,
   SIGN_IN_NOTE_CHARS_MAX,
 } from '../../../actors/domain/tenants/branding.js'
-import { type TenantSettingsRecord, tenants } from '../../../actors/identity/tenants/protocol.js'
-import { organizations } from '../../../actors/identity/organizations/protocol.js'
+import {
+  type TenantSettingsRecord,
+  tenants,
+} from '../../../actors/identity/users/tenants/protocol.js'
+import { organizations } from '../../../actors/identity/users/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { ChangedName } from '../../../actors/domain/entities/names.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'

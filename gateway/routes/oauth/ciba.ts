@@ -7,7 +7,7 @@ import {
   type InboxPerson,
   type InboxRefused,
 } from '../../../actors/oauth/device-and-ciba/protocol.js'
-import type { BrowserSession } from '../../../actors/identity/sessions/protocol.js'
+import type { BrowserSession } from '../../../actors/identity/sign-in/sessions/protocol.js'
 import type { Principal } from '../../../actors/domain/principal.js'
 import {
   INBOX_PAGE,

@@ -8,13 +8,13 @@ export const LIMITS: readonly SeededFault[] = [
     'the last allowed wrong guess locks a name',
     'actors/platform/attempts.ts',
     ['!allowed || used >= window.limit', '!allowed || used > window.limit'],
-    'actors/identity/sign-in/lockout.test.ts',
+    'actors/identity/sign-in/limits/lockout.test.ts',
   ),
   fault(
     'a network address has a quota of password checks',
-    'actors/identity/sign-in/lockout.ts',
+    'actors/identity/sign-in/limits/lockout.ts',
     ['if (!here.allowed)', 'if (!here.allowed && signal?.aborted)'],
-    'actors/identity/sign-in/lockout.test.ts',
+    'actors/identity/sign-in/limits/lockout.test.ts',
   ),
   fault(
     'a local window admits its limit',
@@ -30,9 +30,9 @@ export const LIMITS: readonly SeededFault[] = [
   ),
   fault(
     'a code of an authenticator app lives for one step to either side',
-    'actors/identity/sign-in/totp.ts',
+    'actors/identity/sign-in/second-factors/totp.ts',
     ['const DRIFT_STEPS = 1', 'const DRIFT_STEPS = 2'],
-    'actors/identity/sign-in/lockout.test.ts',
+    'actors/identity/sign-in/limits/lockout.test.ts',
   ),
   fault(
     'a refresh family ends at its expiry',

@@ -78,9 +78,9 @@ export const TENANCY: readonly SeededFault[] = [
   ),
   fault(
     'a session of another tenant does not sign in',
-    'actors/identity/sessions/flows.ts',
+    'actors/identity/sign-in/flow/flows.ts',
     ['session === undefined || session.tenantId !== demand.tenantId', 'session === undefined'],
-    'actors/identity/sessions/flows.test.ts',
+    'actors/identity/sign-in/flow/flows.test.ts',
   ),
   fault(
     'an idempotency key belongs to its caller and route',

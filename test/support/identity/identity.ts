@@ -9,7 +9,7 @@ import type { Registration } from '../../../actors/agents/agents/protocol.js'
 import { createDocuments } from '../../../actors/platform/outbound-http/documents.js'
 import type { PasswordsProtocol } from '../../../actors/identity/passwords/protocol.js'
 import { powActor, powPool } from '../../../actors/agents/proof-of-work/actor.js'
-import { tenantsActor } from '../../../actors/identity/tenants/actor.js'
+import { tenantsActor } from '../../../actors/identity/users/tenants/actor.js'
 import type {
   GrantAgent,
   DpopProof,

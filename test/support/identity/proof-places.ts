@@ -8,65 +8,79 @@ const CALLS =
 
 /** Each place in the code, and its attacks. */
 export const PLACES: Readonly<Record<string, readonly string[]>> = {
-  'actors/identity/accounts/own-factors.ts confirmTotp': ['recovery codes after the proof'],
-  'actors/identity/accounts/own-factors.ts renewRecoveryCodes': ['recovery codes after the proof'],
-  'actors/identity/password-recovery/change.ts replacePassword': ['a password after the proof'],
-  'actors/identity/password-recovery/invitation.ts acceptTenantUser': ['invitation'],
-  'actors/identity/password-recovery/invitation.ts proveMailbox': ['invitation'],
-  'actors/identity/password-recovery/invitation.ts setFirstPassword': ['invitation'],
-  'actors/identity/password-recovery/reset.ts proveMailbox': ['reset'],
-  'actors/identity/password-recovery/reset.ts replacePassword': ['reset'],
-  'actors/identity/password-recovery/revocation.ts setAccountPassword': [
+  'actors/identity/sign-in/account/own-factors.ts confirmTotp': ['recovery codes after the proof'],
+  'actors/identity/sign-in/account/own-factors.ts renewRecoveryCodes': [
+    'recovery codes after the proof',
+  ],
+  'actors/identity/sign-in/recovery/change.ts replacePassword': ['a password after the proof'],
+  'actors/identity/sign-in/recovery/invitation.ts acceptTenantUser': ['invitation'],
+  'actors/identity/sign-in/recovery/invitation.ts proveMailbox': ['invitation'],
+  'actors/identity/sign-in/recovery/invitation.ts setFirstPassword': ['invitation'],
+  'actors/identity/sign-in/recovery/reset.ts proveMailbox': ['reset'],
+  'actors/identity/sign-in/recovery/reset.ts replacePassword': ['reset'],
+  'actors/platform/people/password-revocation.ts setAccountPassword': [
     'reset',
     'a password after the proof',
   ],
-  'actors/identity/password-recovery/sign-up-link.ts acceptTenantUser': ['a sign-up'],
-  'actors/identity/password-recovery/sign-up-link.ts insertAccount': ['a sign-up'],
-  'actors/identity/password-recovery/sign-up-link.ts proveMailbox': ['a sign-up'],
-  'actors/identity/password-recovery/sign-up-link.ts setFirstPassword': ['a sign-up'],
-  'actors/identity/password-recovery/verification.ts proveMailbox': [
+  'actors/identity/sign-in/recovery/sign-up-link.ts acceptTenantUser': ['a sign-up'],
+  'actors/identity/sign-in/recovery/sign-up-link.ts insertAccount': ['a sign-up'],
+  'actors/identity/sign-in/recovery/sign-up-link.ts proveMailbox': ['a sign-up'],
+  'actors/identity/sign-in/recovery/sign-up-link.ts setFirstPassword': ['a sign-up'],
+  'actors/identity/sign-in/recovery/verification.ts proveMailbox': [
     'a mail opened in another browser',
   ],
-  'actors/identity/sign-in/by-mail.ts proveMailbox': ['code', 'link'],
-  'actors/identity/sign-in/invite-letter.ts insertAccount': [
+  'actors/identity/sign-in/ways/mail.ts proveMailbox': ['code', 'link'],
+  'actors/identity/sign-in/operators/invite-letter.ts insertAccount': [
     'an operator invite',
     'an operator invite at once',
   ],
-  'actors/identity/sign-in/invite-letter.ts proveMailbox': ['an operator invite'],
-  'actors/identity/sign-in/invite-letter.ts setFirstPassword': ['an operator invite'],
-  'actors/identity/sign-in/second-factor.ts confirmTotp': ['a passkey after the proof'],
-  'actors/identity/sign-in/second-factor.ts renewRecoveryCodes': ['a passkey after the proof'],
-  'actors/identity/sign-in/recovery-codes.ts replaceRecoveryCodes': [
+  'actors/identity/sign-in/operators/invite-letter.ts proveMailbox': ['an operator invite'],
+  'actors/identity/sign-in/operators/invite-letter.ts setFirstPassword': ['an operator invite'],
+  'actors/identity/sign-in/second-factors/second-factor.ts confirmTotp': [
+    'a passkey after the proof',
+  ],
+  'actors/identity/sign-in/second-factors/second-factor.ts renewRecoveryCodes': [
+    'a passkey after the proof',
+  ],
+  'actors/identity/sign-in/second-factors/recovery-codes.ts replaceRecoveryCodes': [
     'recovery codes after the proof',
   ],
-  'actors/identity/phone/own.ts insertPhone': ['a phone number after the proof'],
-  'actors/identity/siwe/own.ts insertWallet': ['an Ethereum account after the proof'],
-  'actors/identity/guests/address.ts proveMailbox': ['a guest claims the address'],
-  'actors/identity/guests/enter.ts insertAccount': ['a guest claims the address'],
-  'actors/identity/passkeys/own.ts storePasskey': ['a passkey after the proof'],
-  'actors/identity/passkeys/registration.ts renewRecoveryCodes': ['a passkey after the proof'],
-  'actors/identity/passkeys/enrolment.ts storePasskey': ['a passkey after the proof'],
-  'actors/identity/federated-login/complete.ts acceptInvitation': ['a provider of the deployment'],
-  'actors/identity/federated-login/complete.ts insertAccount': ['a provider of the deployment'],
-  'actors/identity/federated-login/complete.ts insertIdentity': [
+  'actors/identity/sign-in/ways/phone/own.ts insertPhone': ['a phone number after the proof'],
+  'actors/identity/sign-in/ways/ethereum/own.ts insertWallet': [
+    'an Ethereum account after the proof',
+  ],
+  'actors/identity/sign-in/ways/guest/address.ts proveMailbox': ['a guest claims the address'],
+  'actors/identity/sign-in/ways/guest/enter.ts insertAccount': ['a guest claims the address'],
+  'actors/identity/sign-in/ways/passkey/own.ts storePasskey': ['a passkey after the proof'],
+  'actors/identity/sign-in/ways/passkey/registration.ts renewRecoveryCodes': [
+    'a passkey after the proof',
+  ],
+  'actors/identity/sign-in/ways/passkey/enrolment.ts storePasskey': ['a passkey after the proof'],
+  'actors/identity/sign-in/ways/federated/complete.ts acceptInvitation': [
+    'a provider of the deployment',
+  ],
+  'actors/identity/sign-in/ways/federated/complete.ts insertAccount': [
+    'a provider of the deployment',
+  ],
+  'actors/identity/sign-in/ways/federated/complete.ts insertIdentity': [
     'the provider of the owner of the domain',
   ],
-  'actors/identity/federated-login/complete.ts proveMailbox': [
+  'actors/identity/sign-in/ways/federated/complete.ts proveMailbox': [
     'the provider of the owner of the domain, silent about the address',
   ],
-  'actors/identity/federated-login/sign-in.ts insertIdentity': [
+  'actors/identity/sign-in/ways/federated/sign-in.ts insertIdentity': [
     'a link to a provider after the proof',
   ],
-  'actors/identity/federated-login/sign-in.ts proveMailbox': [
+  'actors/identity/sign-in/ways/federated/sign-in.ts proveMailbox': [
     'a link to a provider after the proof',
   ],
   'actors/identity/users/fixtures.ts insertAccount': ['a password for a fixture user'],
   'actors/identity/users/fixtures.ts setAccountPassword': ['a password for a fixture user'],
-  'actors/identity/users/provisioning.ts insertAccount': ['invitation'],
-  'actors/identity/users/provisioning.ts reclaimUnproved': [
+  'actors/platform/people/provisioning.ts insertAccount': ['invitation'],
+  'actors/platform/people/provisioning.ts reclaimUnproved': [
     'pre-provisioning by the owner of the domain',
   ],
-  'actors/identity/users/provisioning.ts setAccountPassword': [
+  'actors/platform/people/provisioning.ts setAccountPassword': [
     'pre-provisioning by the owner of the domain',
   ],
   'actors/agents/workspaces/provision.ts insertAccount': ['a password for a fixture user'],

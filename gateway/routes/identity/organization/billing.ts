@@ -5,7 +5,7 @@ import {
   type BillingRecord,
   billingPlans,
   type PlanRecord,
-} from '../../../../actors/identity/billing/protocol.js'
+} from '../../../../actors/identity/users/plans/protocol.js'
 import { callerOf } from '../../../request/caller.js'
 import { presenter } from '../../../response/presenter.js'
 import { uuid } from '../../../request/ids.js'

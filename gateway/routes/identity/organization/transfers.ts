@@ -4,7 +4,7 @@ import {
   type OrganizationPolicy,
   organizations,
   type TransferRecord,
-} from '../../../../actors/identity/organizations/protocol.js'
+} from '../../../../actors/identity/users/organizations/protocol.js'
 import { callerOf } from '../../../request/caller.js'
 import { presenter } from '../../../response/presenter.js'
 import { uuid } from '../../../request/ids.js'

@@ -7,7 +7,7 @@ import { sql } from '../../../support/storage/sql.js'
 import { bootstrapped, signIn } from '../../../support/identity/person.js'
 import { testService } from '../../../support/service.js'
 import { createHash } from 'node:crypto'
-import { openPowCaptcha } from '../../../../actors/identity/abuse-protection/pow-captcha.js'
+import { openPowCaptcha } from '../../../../actors/identity/sign-in/limits/pow-captcha.js'
 import { systemClock } from '../../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../../runtime/kernel/random.js'
 

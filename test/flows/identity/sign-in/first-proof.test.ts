@@ -503,7 +503,7 @@ test('one statement marks an address as verified, and one function runs it', (t)
   for (const folder of ['actors', 'runtime', 'gateway'])
     t.deepEqual(
       holding(folder, /\b(markMailboxProved|deleteUnverifiedSignInMethods)\b/),
-      folder === 'actors' ? ['actors/identity/accounts/mailbox-proof.ts'] : [],
+      folder === 'actors' ? ['actors/platform/people/mailbox-proof.ts'] : [],
     )
   const proved = holding('actors', /emailVerified: true/)
   t.deepEqual(proved.toSorted(), [

@@ -1,6 +1,6 @@
 /** A second factor by risk: a code by mail for a sign-in from a new browser or network, or after failures. */
 import test from 'ava'
-import { networkOf } from '../../../../actors/identity/adaptive-mfa/risk.js'
+import { networkOf } from '../../../../actors/identity/sign-in/second-factors/risk.js'
 import { apiOf } from '../../../support/api.js'
 import { sql } from '../../../support/storage/sql.js'
 import {

@@ -3,8 +3,8 @@ import test from 'ava'
 import {
   appointPerson,
   type PersonAppointment,
-} from '../../../../actors/identity/organizations/appoint-person.js'
-import { inviteDeploymentOperator } from '../../../../actors/identity/organizations/first-operator.js'
+} from '../../../../actors/identity/sign-in/operators/appoint-person.js'
+import { inviteDeploymentOperator } from '../../../../actors/identity/users/organizations/first-operator.js'
 import { systemClock } from '../../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../../runtime/kernel/random.js'
 import { consoleOwner, openConsole } from '../../../support/identity/console.js'

@@ -1,0 +1,36 @@
+/** Dependencies of the account page. */
+import type { ActorRef, Handler } from '../../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
+import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+import type { AuthorizationProtocol } from '../../../oauth/authorization/protocol.js'
+import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
+import type { DelegationProtocol } from '../../../agents/delegation/protocol.js'
+import type { FederatedLoginProtocol } from '../ways/federated/protocol.js'
+import type { AccountProtocol } from './protocol.js'
+
+export type AccountNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly sealer: Sealer
+  readonly browserSessions: ActorRef<BrowserSessionsProtocol>
+  readonly authorization: ActorRef<AuthorizationProtocol>
+  readonly delegation: ActorRef<DelegationProtocol>
+  /** `user_self_service.enabled`. */
+  readonly selfService: boolean
+  /** `passkey.enabled`. */
+  readonly passkeys: boolean
+  /** Whether users may prove a phone number. */
+  readonly phones: boolean
+  /** `siwe.enabled`. */
+  readonly wallets: boolean
+  readonly federatedLogin: ActorRef<FederatedLoginProtocol>
+}
+
+export type AccountHandler<K extends keyof AccountProtocol> = Handler<
+  AccountNeeds,
+  AccountProtocol,
+  K
+>

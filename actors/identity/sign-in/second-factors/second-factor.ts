@@ -1,0 +1,208 @@
+/** The second step: a TOTP code or a recovery code, and the enrolment of a TOTP secret. */
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
+import type { BrowserSessionRow } from '../../../../storage/identity/browser-sessions.js'
+import {
+  confirmTotp,
+  findTotpFactor,
+  spendRecoveryCode,
+  spendTotpStep,
+} from '../../../../storage/identity/second-factors.js'
+import type { Transaction } from '../../../../storage/platform/sql.js'
+import type { PersonEvent } from '../../../platform/people/person-events.js'
+import { amrWith, attempted, authTimeOf, signedIn, verified } from './attempt.js'
+import {
+  confirmsByMail,
+  flowPage,
+  methodsOf,
+  offeredMethods,
+  onward,
+  type Progress,
+  progressIn,
+} from '../flow/progress.js'
+import type { SignInActorTools, SignInHandler } from '../needs.js'
+import type {
+  Enrolled,
+  EnrolmentShown,
+  FactorMethods,
+  FactorShown,
+  SignedIn,
+  Visitor,
+} from '../protocol.js'
+import { recoveryCodeSha256, renewRecoveryCodes } from './recovery-codes.js'
+import { totpStepOf } from './totp.js'
+import { digits, offeredSecret, sealedSecret, secretShown, unsealedSecret } from './totp-offer.js'
+
+const factorShown = (
+  { adaptive, passkeys }: Pick<SignInActorTools, 'adaptive' | 'passkeys'>,
+  progress: Progress,
+): FactorShown => {
+  const methods: FactorMethods = confirmsByMail(progress, adaptive)
+    ? { code: 'mail', passkey: false, deviceBound: false }
+    : methodsOf(progress, passkeys)
+  return { ...flowPage(progress.token, progress.flow), methods }
+}
+
+export const showSecondFactor: SignInHandler<'showSecondFactor'> = async (
+  tools,
+  { flow, visitor },
+  context,
+) => {
+  const progress = await progressIn(tools, flow, visitor.token, context)
+  if ('tag' in progress) return progress
+  return progress.step === 'mfa'
+    ? { tag: 'page', ...factorShown(tools, progress) }
+    : onward(progress)
+}
+
+export const giveSecondFactor: SignInHandler<'giveSecondFactor'> = async (
+  tools,
+  { flow, code, visitor },
+  context,
+) => {
+  const progress = await progressIn(tools, flow, visitor.token, context)
+  if ('tag' in progress) return progress
+  const { step, session } = progress
+  if (step !== 'mfa' || session === undefined) return onward(progress)
+  const shown = factorShown(tools, progress)
+  if (shown.methods.code === 'mail')
+    return confirm(tools, progress, session, shown, code, visitor, context)
+  const spend = shown.methods.code === null ? null : await spending(tools, session, code, context)
+  const amr = amrWith(session, ['otp'])
+  return attempted(tools, progress, session, visitor, context, {
+    shown,
+    proof: { level: 2, amr, authTime: authTimeOf(session, tools.clock.now()) },
+    async succeed(tx, raised, now) {
+      if (spend === null || !(await spend.run(tx, now))) return null
+      const newEvents: PersonEvent[] = [
+        verified(session, context, { outcome: 'success', method: spend.method }),
+      ]
+      if (session.pending) newEvents.push(signedIn(session, context, amr, 2))
+      return { newEvents, outcome: { ...raised } satisfies SignedIn }
+    },
+  })
+}
+
+export const requestConfirmationMail: SignInHandler<'requestConfirmationMail'> = async (
+  tools,
+  { flow: token, visitor },
+  context,
+) => {
+  const { adaptive } = tools
+  const progress = await progressIn(tools, token, visitor.token, context)
+  if ('tag' in progress) return progress
+  const { step, session, flow } = progress
+  if (step !== 'mfa' || session === undefined || !confirmsByMail(progress, adaptive))
+    return onward(progress)
+  const { accountId, email } = session
+  const order = { flow, accountId, email, token: visitor.token!, visitor }
+  const sent = await adaptive.send(order, context)
+  return sent.tag === 'locked'
+    ? { ...factorShown(tools, progress), ...sent }
+    : { tag: 'sent', location: `/auth/mfa?flow=${token}` }
+}
+
+export const showEnrolment: SignInHandler<'showEnrolment'> = async (
+  tools,
+  { flow, visitor },
+  context,
+) => {
+  const progress = await progressIn(tools, flow, visitor.token, context)
+  if ('tag' in progress) return progress
+  if (progress.step !== 'enroll') return onward(progress)
+  const { shown } = await enrolmentOf(tools, progress, progress.session!, context)
+  return { tag: 'page', ...shown }
+}
+
+export const enrolSecondFactor: SignInHandler<'enrolSecondFactor'> = async (
+  tools,
+  { flow: token, code, visitor },
+  context,
+) => {
+  const { clock, random } = tools
+  const progress = await progressIn(tools, token, visitor.token, context)
+  if ('tag' in progress) return progress
+  const { step, session, flow } = progress
+  if (step !== 'enroll' || session === undefined) return onward(progress)
+  const { secret, shown } = await enrolmentOf(tools, progress, session, context)
+  const timeStep = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
+  const factor = timeStep === null ? null : await sealedSecret(tools, secret)
+  const amr = amrWith(session, ['otp'])
+  return attempted(tools, progress, session, visitor, context, {
+    shown,
+    proof: { level: 2, amr, authTime: authTimeOf(session, clock.now()) },
+    async succeed(tx, raised, now) {
+      if (timeStep === null || factor === null) return null
+      const { accountId } = session
+      if (!(await confirmTotp(tx, accountId, factor, timeStep, now))) return null
+      const recoveryCodes = await renewRecoveryCodes(tx, random, accountId, now)
+      const fields = { outcome: 'success', method: 'totp', enrolled: true }
+      const { token: raisedToken, location } = raised
+      const page = { ...flowPage(token, flow), token: raisedToken, recoveryCodes, location }
+      const outcome: Enrolled = { ...page, tag: 'enrolled' }
+      return { newEvents: [verified(session, context, fields)], outcome }
+    },
+  })
+}
+
+/** A code by mail confirms the sign-in, which stays at its level. */
+function confirm(
+  tools: SignInActorTools,
+  progress: Progress,
+  session: BrowserSessionRow,
+  shown: FactorShown,
+  typed: string,
+  visitor: Visitor,
+  context: MessageContext,
+) {
+  const { accountId, level, authTime } = session
+  const amr = [...new Set([...session.amr, 'otp'])]
+  return attempted(tools, progress, session, visitor, context, {
+    shown,
+    proof: { level, amr, authTime },
+    async succeed(tx, raised, now) {
+      if (!(await tools.adaptive.spend(tx, accountId, visitor.token!, typed, now))) return null
+      const newEvents = [
+        verified(session, context, { outcome: 'success', method: 'mail' }),
+        signedIn(session, context, amr, level),
+      ]
+      return { newEvents, outcome: { ...raised } satisfies SignedIn }
+    },
+  })
+}
+
+/** How a code is used up; null when the format is invalid. */
+async function spending(
+  { database, clock, sealer }: SignInActorTools,
+  { accountId }: BrowserSessionRow,
+  typed: string,
+  context: MessageContext,
+) {
+  const factor = await database.system((tx) => findTotpFactor(tx, accountId), context)
+  const code = digits(typed)
+  if (/^[0-9]{6}$/.test(code)) {
+    if (factor === undefined) return null
+    const secret = await unsealedSecret(sealer, factor)
+    const step = totpStepOf(secret, code, clock.nowSecs())
+    secret.fill(0)
+    if (step === null) return null
+    const run = (tx: Transaction, now: Date) => spendTotpStep(tx, accountId, factor.id, step, now)
+    return { method: 'totp', run }
+  }
+  const hash = recoveryCodeSha256(accountId, typed)
+  if (hash === null) return null
+  const run = (tx: Transaction, now: Date) => spendRecoveryCode(tx, accountId, hash, now)
+  return { method: 'recovery_code', run }
+}
+
+async function enrolmentOf(
+  tools: SignInActorTools,
+  progress: Progress,
+  session: BrowserSessionRow,
+  context: MessageContext,
+) {
+  const secret = await offeredSecret(tools, session, context)
+  const page = flowPage(progress.token, progress.flow)
+  const methods = offeredMethods(progress, tools.passkeys)
+  const shown: EnrolmentShown = { ...page, methods, ...secretShown(page.tenant.name, secret) }
+  return { secret, shown }
+}

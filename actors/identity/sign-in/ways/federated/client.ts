@@ -1,0 +1,414 @@
+/**
+ * OpenID Connect client: openid-client with all its checks enabled and every request sent through the outbound dialer.
+ * ID tokens are verified by signature although they arrive over TLS. `none` and symmetric algorithms are rejected.
+ */
+import * as oidc from 'openid-client'
+import type { Clock } from '../../../../../runtime/kernel/clock.js'
+import { assertedProfile, type Profile } from '../../../../domain/people/profile-claims.js'
+import { shownName } from '../../../../domain/shown-names.js'
+import { type BoundedFetch, FetchFailed } from '../../../../platform/outbound-http/bounded-fetch.js'
+import type { Provider } from './providers.js'
+
+/** Timeout of one request to a provider. A sign-in makes four at most, so it ends within the request timeout. */
+export const UPSTREAM_CALL_SECS = 4
+/** Discovery documents, key sets, token and userinfo responses are far smaller. */
+export const UPSTREAM_ANSWER_BYTES_MAX = 256 * 1024
+const CACHED_MS = 10 * 60_000
+/** After a failure, discovery is not retried for this long. */
+const FAILURE_CACHED_MS = 5_000
+const CONFIGURATIONS_MAX = 500
+const SUBJECT_LENGTH_MAX = 255
+/** The year 9999. */
+const MOMENT_SECS_MAX = 253_402_300_799
+
+/** openid-client: userinfo is about another subject than the ID token. */
+const ANOTHER_SUBJECT = 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED'
+
+const SIGNATURES = [
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+  'PS256',
+  'PS384',
+  'PS512',
+  'RS256',
+  'RS384',
+  'RS512',
+]
+
+export type UpstreamRequest = {
+  readonly redirectUri: string
+  readonly state: string
+  readonly nonce: string
+  readonly verifier: string
+}
+export type Ask = {
+  readonly loginHint: string | null
+  /** Requires the user to re-authenticate (`prompt=login`, `max_age=0`). */
+  readonly fresh: boolean
+  /** Requests two factors (`acr_values`). */
+  readonly strong: boolean
+}
+
+/** Verified claims about the user who signed in. */
+export type UpstreamClaims = {
+  readonly issuer: string
+  readonly subject: string
+  readonly email: unknown
+  readonly emailVerified: unknown
+  readonly name: string
+  /** Valid profile claims of the provider. */
+  readonly profile: Profile
+  readonly acr: unknown
+  readonly amr: unknown
+  /** Null: the provider sent no `auth_time`. */
+  readonly authTime: Date | null
+}
+
+export type UpstreamFault = {
+  readonly tag: 'fault'
+  readonly fault: 'unavailable' | 'invalid_answer' | 'denied'
+  /** For the log and the event. Contains no secret and nothing of the response except its error code. */
+  readonly detail: string
+}
+
+export interface UpstreamClient {
+  authorizationUrl(
+    provider: Provider,
+    request: UpstreamRequest,
+    ask: Ask,
+  ): Promise<{ readonly tag: 'url'; readonly url: string } | UpstreamFault>
+  /** Validates the authorization response, redeems its code and reads the claims. */
+  finish(
+    provider: Provider,
+    request: UpstreamRequest,
+    parameters: URLSearchParams,
+  ): Promise<{ readonly tag: 'claims'; readonly claims: UpstreamClaims } | UpstreamFault>
+}
+
+type CachedServer = {
+  readonly version: string
+  readonly until: number
+  readonly server: Promise<oidc.ServerMetadata>
+  /** The key set of the last sign-in. */
+  keys: ReturnType<typeof oidc.getJwksCache>
+}
+
+/** How far the clock of a provider may be ahead. */
+const SKEW_SECS = 30
+
+export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClient {
+  const cache = new Map<string, CachedServer>()
+
+  /** Caches discovery. Concurrent callers share one request. */
+  function serverOf(provider: Provider): CachedServer {
+    const key = `${provider.tenantId ?? ''}:${provider.id}`
+    const known = cache.get(key)
+    const now = clock.monotonicMs()
+    if (known !== undefined && known.version === provider.version && known.until > now) {
+      return known
+    }
+    const server = checkedServer(provider, fetch)
+    const { version } = provider
+    const entry = { version, until: now + CACHED_MS, server, keys: undefined }
+    cache.delete(key)
+    if (cache.size >= CONFIGURATIONS_MAX) cache.delete(cache.keys().next().value!)
+    cache.set(key, entry)
+    server.catch(() => {
+      const until = clock.monotonicMs() + FAILURE_CACHED_MS
+      if (cache.get(key) === entry) cache.set(key, { ...entry, until })
+    })
+    return entry
+  }
+
+  return {
+    async authorizationUrl(provider, request, { loginHint, fresh, strong }) {
+      try {
+        const configuration = configure(await serverOf(provider).server, provider, fetch)
+        const url = oidc.buildAuthorizationUrl(configuration, {
+          redirect_uri: request.redirectUri,
+          scope: provider.scopes.join(' '),
+          state: request.state,
+          nonce: request.nonce,
+          code_challenge: await oidc.calculatePKCECodeChallenge(request.verifier),
+          code_challenge_method: 'S256',
+          ...(loginHint === null ? {} : { login_hint: loginHint }),
+          ...(fresh ? { prompt: 'login', max_age: '0' } : {}),
+          ...(strong && provider.trustedAcrValues.length > 0
+            ? { acr_values: provider.trustedAcrValues.join(' ') }
+            : {}),
+        })
+        return { tag: 'url', url: url.href }
+      } catch (error) {
+        return faultOf(error)
+      }
+    },
+
+    async finish(provider, request, parameters) {
+      const known = serverOf(provider)
+      let configuration: oidc.Configuration | undefined
+      try {
+        configuration = configure(await known.server, provider, fetch)
+        permitNewKeys(configuration, known, clock)
+        const url = new URL(request.redirectUri)
+        url.search = parameters.toString()
+        const tokens = await oidc.authorizationCodeGrant(configuration, url, {
+          pkceCodeVerifier: request.verifier,
+          expectedState: request.state,
+          expectedNonce: request.nonce,
+          idTokenExpected: true,
+        })
+        const idToken = tokens.claims()!
+        // The library checks only that they are numbers.
+        const soonest = clock.nowSecs() + SKEW_SECS
+        const signedInSecs = (momentOf(idToken['auth_time'])?.getTime() ?? 0) / 1000
+        if (idToken.iat > soonest || signedInSecs > soonest) return invalid('issued_in_future')
+        const more = await userinfoOf(configuration, tokens.access_token, idToken)
+        return claimsOf(merged(idToken, more))
+      } catch (error) {
+        return faultOf(error)
+      } finally {
+        if (configuration !== undefined) known.keys = oidc.getJwksCache(configuration)
+      }
+    },
+  }
+}
+
+/**
+ * What the ID token lacks. With the address in the ID token only the name may be missing, so the sign-in goes on if the
+ * endpoint fails, as that of AD FS does for tokens of other resources. Claims about another subject always end it.
+ */
+async function userinfoOf(
+  configuration: oidc.Configuration,
+  accessToken: string,
+  { sub, email, name }: oidc.IDToken,
+): Promise<Claims> {
+  const { userinfo_endpoint: userinfo } = configuration.serverMetadata()
+  if (userinfo === undefined || (email !== undefined && name !== undefined)) return {}
+  try {
+    return await oidc.fetchUserInfo(configuration, accessToken, sub)
+  } catch (error) {
+    const isOfAnother = (error as { code?: unknown }).code === ANOTHER_SUBJECT
+    if (email === undefined || isOfAnother) throw error
+    return {}
+  }
+}
+
+/** Below this age of a key set, openid-client does not fetch it again for a key that is not in it. */
+const KEYS_FRESH_SECS = 60
+
+/** A provider may sign with a key that it made just after its key set was fetched, so an unknown key fetches again. */
+function permitNewKeys(
+  configuration: oidc.Configuration,
+  { keys }: Pick<CachedServer, 'keys'>,
+  clock: Clock,
+): void {
+  if (keys === undefined) return
+  const uat = Math.min(keys.uat, clock.nowSecs() - KEYS_FRESH_SECS)
+  oidc.setJwksCache(configuration, { ...keys, uat })
+}
+
+type Claims = Readonly<Record<string, unknown>>
+
+/**
+ * The ID token is signed, so its claims win. `email_verified` counts only for the `email` in the same document (OpenID
+ * Connect Core section 5.1): the flag of one document says nothing about the address in the other.
+ */
+function merged(claims: Claims, more: Claims): Claims {
+  const [own, other] = claims['email'] === undefined ? [more, claims] : [claims, more]
+  const otherVerified = own['email'] === other['email'] ? other['email_verified'] : undefined
+  // The same rule for phone numbers.
+  const phone = claims['phone_number'] === undefined ? more : claims
+  const phoneVerified = phone['phone_number_verified']
+  return {
+    ...more,
+    ...claims,
+    email_verified: own['email_verified'] ?? otherVerified,
+    phone_number_verified: truthOf(phoneVerified),
+  }
+}
+
+function claimsOf(
+  claims: Readonly<Record<string, unknown>>,
+): { readonly tag: 'claims'; readonly claims: UpstreamClaims } | UpstreamFault {
+  const { iss: issuer, sub: subject, name, auth_time: authTime } = claims
+  if (typeof issuer !== 'string' || typeof subject !== 'string') return invalid('subject')
+  if (subject === '' || subject.length > SUBJECT_LENGTH_MAX || subject.includes('\0')) {
+    return invalid('subject')
+  }
+  return {
+    tag: 'claims',
+    claims: {
+      issuer,
+      subject,
+      email: claims['email'],
+      emailVerified: truthOf(claims['email_verified']),
+      name: typeof name === 'string' ? shownName(name) : '',
+      profile: assertedProfile(claims),
+      acr: claims['acr'],
+      amr: claims['amr'],
+      authTime: momentOf(authTime),
+    },
+  }
+}
+
+/** Some providers send the words (Cognito, Apple). */
+function truthOf(value: unknown): unknown {
+  if (value === 'true') return true
+  if (value === 'false') return false
+  return value
+}
+
+/** A valid point in time, possibly as text; anything else counts as absent. */
+function momentOf(value: unknown): Date | null {
+  const isText = typeof value === 'string' && /^[0-9]+([.][0-9]+)?$/.test(value)
+  const secs = isText ? Number(value) : value
+  if (typeof secs !== 'number' || secs < 0 || secs > MOMENT_SECS_MAX) return null
+  return new Date(secs * 1000)
+}
+
+/** The metadata of a provider, with the supported signatures. */
+async function checkedServer(
+  provider: Provider,
+  fetch: BoundedFetch,
+): Promise<oidc.ServerMetadata> {
+  const server =
+    provider.endpoints === null ? await discover(provider, fetch) : statedServer(provider)
+  const { authorization_endpoint: authorization } = server
+  // The browser is redirected there, so only https is allowed.
+  if (authorization === undefined || !URL.canParse(authorization)) throw new BadProvider('endpoint')
+  if (new URL(authorization).protocol !== 'https:') throw new BadProvider('endpoint')
+  const offered = server.id_token_signing_alg_values_supported ?? SIGNATURES
+  const signatures = offered.filter((alg) => SIGNATURES.includes(alg))
+  if (signatures.length === 0) throw new BadProvider('signatures')
+  return { ...server, id_token_signing_alg_values_supported: signatures }
+}
+
+/** A new configuration for each request, because openid-client keeps the keys of one as long as it exists. */
+function configure(
+  server: oidc.ServerMetadata,
+  provider: Provider,
+  fetch: BoundedFetch,
+): oidc.Configuration {
+  const authentication = authenticationOf(provider)
+  const configuration = new oidc.Configuration(server, provider.clientId, {}, authentication)
+  configuration[oidc.customFetch] = fetchOf(fetch)
+  configuration.timeout = UPSTREAM_CALL_SECS
+  oidc.enableNonRepudiationChecks(configuration)
+  return configuration
+}
+
+async function discover(provider: Provider, fetch: BoundedFetch): Promise<oidc.ServerMetadata> {
+  const discovered = await oidc.discovery(
+    new URL(provider.issuer),
+    provider.clientId,
+    {},
+    oidc.None(),
+    { [oidc.customFetch]: fetchOf(fetch), timeout: UPSTREAM_CALL_SECS },
+  )
+  const { supportsPKCE: _, ...server } = discovered.serverMetadata()
+  // Compared as a string, not as a parsed URL (OpenID Connect Discovery section 4.3).
+  if (server.issuer !== provider.issuer) throw new BadProvider('issuer')
+  return server
+}
+
+function statedServer({ issuer, endpoints }: Provider): oidc.ServerMetadata {
+  const { authorization, token, userinfo, jwks } = endpoints!
+  return {
+    issuer,
+    authorization_endpoint: authorization,
+    token_endpoint: token,
+    jwks_uri: jwks,
+    ...(userinfo === null ? {} : { userinfo_endpoint: userinfo }),
+  }
+}
+
+function authenticationOf({ authMethod, clientSecret }: Provider): oidc.ClientAuth {
+  if (authMethod === 'none' || clientSecret === null) return oidc.None()
+  return authMethod === 'client_secret_post'
+    ? oidc.ClientSecretPost(clientSecret)
+    : oidc.ClientSecretBasic(clientSecret)
+}
+
+function fetchOf(bounded: BoundedFetch): oidc.CustomFetch {
+  return async (url, { method, headers, body, signal }) => {
+    const response = await bounded(url, { method, headers, body, signal: signal ?? undefined })
+    // Only tokens are requested by POST.
+    return rewritten(response, method === 'POST' ? usedOfTokens : (stated) => stated)
+  }
+}
+
+const USED_OF_TOKENS = new Set(['access_token', 'token_type', 'id_token', 'error'])
+
+/**
+ * What is used of a token response. Some providers leave out `token_type`, write scopes as a list (Twitch), or the
+ * lifetime in words.
+ */
+function usedOfTokens(stated: Claims): Claims {
+  const used = Object.entries(stated).filter(([name]) => USED_OF_TOKENS.has(name))
+  return { token_type: 'Bearer', ...Object.fromEntries(used) }
+}
+
+/** Null members of a document count as absent. openid-client refuses some of them. */
+async function rewritten(
+  response: Response,
+  change: (stated: Claims) => Claims,
+): Promise<Response> {
+  if (response.status !== 200 || !/\bjson\b/i.test(response.headers.get('content-type') ?? ''))
+    return response
+  const text = await response.text()
+  const copy = (body: string) => new Response(body, { headers: response.headers })
+  let document: unknown
+  try {
+    document = JSON.parse(text)
+  } catch {
+    return copy(text)
+  }
+  if (typeof document !== 'object' || document === null || Array.isArray(document))
+    return copy(text)
+  const stated = Object.entries(document).filter(([, value]) => value !== null)
+  // The library compares the media type with its case.
+  response.headers.set('content-type', 'application/json')
+  return copy(JSON.stringify(change(Object.fromEntries(stated))))
+}
+
+class BadProvider extends Error {
+  override readonly name = 'BadProvider'
+  readonly code: string
+
+  constructor(what: string) {
+    super(`invalid provider metadata: ${what}`)
+    this.code = `provider_${what}`
+  }
+}
+
+const CAUSES_MAX = 5
+
+/** The cause of a failure, without any text of the provider's response. */
+export function faultOf(error: unknown): UpstreamFault {
+  if (error instanceof oidc.AuthorizationResponseError) {
+    return { tag: 'fault', fault: 'denied', detail: codeOf(error.error) }
+  }
+  let cause = error
+  for (let depth = 0; depth < CAUSES_MAX && cause instanceof Error; depth += 1) {
+    if (cause instanceof FetchFailed)
+      return { tag: 'fault', fault: 'unavailable', detail: cause.fault }
+    if (cause.name === 'TimeoutError')
+      return { tag: 'fault', fault: 'unavailable', detail: 'timeout' }
+    cause = cause.cause
+  }
+  if (error instanceof oidc.ResponseBodyError) return invalid(codeOf(error.error))
+  return invalid(codeOf((error as { code?: unknown } | null)?.code))
+}
+
+const invalid = (detail: string): UpstreamFault => ({
+  tag: 'fault',
+  fault: 'invalid_answer',
+  detail,
+})
+
+/** Error codes are plain tokens. Anything else is not repeated. */
+const codeOf = (code: unknown): string =>
+  typeof code === 'string' && /^[A-Za-z0-9_.-]{1,64}$/.test(code) ? code : 'unknown'

@@ -1,0 +1,174 @@
+/** The configured providers: those of the deployment from the settings, those of a tenant from the database. */
+import type { MessageContext } from '../../../../../runtime/kernel/actor.js'
+import type { Sealer } from '../../../../../storage/platform/sealing/sealer.js'
+import type { Database } from '../../../../../storage/platform/sql.js'
+import {
+  findIdentityProvider,
+  offeredIdentityProviders,
+  providerSecretContext,
+  type IdentityProviderRow,
+} from '../../../../../storage/identity/identity-providers.js'
+import { isUuid } from '../../../../domain/ids.js'
+import type { Upstream } from '../../../../domain/upstream.js'
+import type { GenericOauthSettings, SocialSettings } from './settings.js'
+
+export type Provider = {
+  readonly id: string
+  readonly name: string
+  /** Null: a provider of the deployment, available to every tenant. */
+  readonly tenantId: string | null
+  readonly issuer: string
+  readonly clientId: string
+  readonly clientSecret: string | null
+  readonly authMethod: IdentityProviderRow['tokenEndpointAuthMethod']
+  readonly scopes: readonly string[]
+  /** Configured endpoints; null: use discovery. */
+  readonly endpoints: Endpoints | null
+  readonly trustedAcrValues: readonly string[]
+  /** For a tenant's provider: whether it provisions new users. */
+  readonly provision: boolean
+  /** Changes with every update of the provider. */
+  readonly version: string
+}
+export type Endpoints = {
+  readonly authorization: string
+  readonly token: string
+  readonly userinfo: string | null
+  readonly jwks: string
+}
+
+export type ProviderSettings = {
+  readonly social: SocialSettings
+  readonly generic: GenericOauthSettings
+  readonly enterprise: { readonly enabled: boolean }
+}
+
+export interface Providers {
+  /** `deployment`: whether providers of the deployment are included. */
+  find(
+    tenant: { readonly id: string; readonly deployment: boolean },
+    id: string,
+    context: MessageContext,
+  ): Promise<Provider | undefined>
+  offered(
+    tenant: { readonly id: string; readonly deployment: boolean },
+    context: MessageContext,
+  ): Promise<readonly Upstream[]>
+}
+
+export function providersOf(
+  settings: ProviderSettings,
+  database: Database,
+  sealer: Sealer,
+): Providers {
+  const own = new Map(deploymentProviders(settings).map((provider) => [provider.id, provider]))
+
+  return {
+    async find({ id: tenantId, deployment }, id, { signal }) {
+      const known = own.get(id)
+      if (known !== undefined) return deployment ? known : undefined
+      if (!settings.enterprise.enabled || !isUuid(id)) return undefined
+      const row = await database.tenant(tenantId, (tx) => findIdentityProvider(tx, tenantId, id), {
+        signal,
+      })
+      return row?.active === true ? tenantProvider(row, sealer) : undefined
+    },
+    async offered({ id: tenantId, deployment }, { signal }) {
+      const everywhere = deployment ? [...own.values()].map(({ id, name }) => ({ id, name })) : []
+      if (!settings.enterprise.enabled) return everywhere
+      const rows = await database.tenant(tenantId, (tx) => offeredIdentityProviders(tx, tenantId), {
+        signal,
+      })
+      return [...rows, ...everywhere]
+    },
+  }
+}
+
+async function tenantProvider(row: IdentityProviderRow, sealer: Sealer): Promise<Provider> {
+  const { tenantId, id, clientSecretSealed: sealed } = row
+  const secret =
+    sealed === null ? null : await sealer.open(tenantId, providerSecretContext(id), sealed)
+  const { authorizationEndpoint, tokenEndpoint, jwksUri } = row
+  const isStated = authorizationEndpoint !== null && tokenEndpoint !== null && jwksUri !== null
+  return {
+    id,
+    name: row.name,
+    tenantId,
+    issuer: row.issuer,
+    clientId: row.clientId,
+    clientSecret: secret === null ? null : Buffer.from(secret).toString('utf8'),
+    authMethod: row.tokenEndpointAuthMethod,
+    scopes: row.scopes,
+    endpoints: isStated
+      ? {
+          authorization: authorizationEndpoint,
+          token: tokenEndpoint,
+          userinfo: row.userinfoEndpoint,
+          jwks: jwksUri,
+        }
+      : null,
+    trustedAcrValues: row.trustedAcrValues,
+    provision: row.provision,
+    version: row.updatedAt.toISOString(),
+  }
+}
+
+/** Providers of the settings. They provision users only where a tenant enables it. */
+export function deploymentProviders({
+  social,
+  generic,
+}: Pick<ProviderSettings, 'social' | 'generic'>): readonly Provider[] {
+  const shared = {
+    tenantId: null,
+    authMethod: 'client_secret_post',
+    scopes: ['openid', 'email', 'profile'],
+    endpoints: null,
+    trustedAcrValues: [],
+    provision: false,
+    version: 'settings',
+  } as const
+  const presets = [
+    {
+      id: 'google',
+      name: 'Google',
+      issuer: 'https://accounts.google.com',
+      clientId: social.google_client_id,
+      clientSecret: social.google_client_secret,
+    },
+    {
+      id: 'microsoft',
+      name: 'Microsoft',
+      issuer: `https://login.microsoftonline.com/${social.microsoft_tenant_id ?? ''}/v2.0`,
+      clientId: social.microsoft_client_id,
+      clientSecret: social.microsoft_client_secret,
+    },
+    {
+      id: 'gitlab',
+      name: 'GitLab',
+      issuer: 'https://gitlab.com',
+      clientId: social.gitlab_client_id,
+      clientSecret: social.gitlab_client_secret,
+    },
+  ]
+  const providers: Provider[] = []
+  for (const { clientId, clientSecret, ...preset } of social.enabled ? presets : []) {
+    if (clientId === undefined) continue
+    const authMethod = clientSecret === undefined ? 'none' : shared.authMethod
+    const secret = clientSecret ?? null
+    providers.push({ ...shared, ...preset, clientId, clientSecret: secret, authMethod })
+  }
+  if (generic.enabled && generic.issuer !== undefined && generic.client_id !== undefined) {
+    providers.push({
+      ...shared,
+      id: 'oidc',
+      name: generic.name,
+      issuer: generic.issuer,
+      clientId: generic.client_id,
+      clientSecret: generic.client_secret ?? null,
+      authMethod: generic.token_endpoint_auth_method,
+      scopes: generic.scopes,
+      trustedAcrValues: generic.trusted_acr_values,
+    })
+  }
+  return providers
+}

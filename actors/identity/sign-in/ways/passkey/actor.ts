@@ -1,0 +1,60 @@
+/** Passkeys: assembles the handlers. */
+import { boundHandlers, defineActor } from '../../../../../runtime/kernel/actor.js'
+import { counted, counter } from '../../../../platform/metrics.js'
+import { adaptiveMfa } from '../../second-factors/risk.js'
+import { federatedLogin } from '../federated/protocol.js'
+import { browserSessions } from '../../sessions/protocol.js'
+import { lockout } from '../../limits/lockout.js'
+import { mailQuota } from '../../limits/mail-quota.js'
+import { login } from '../../protocol.js'
+import { ceremonies } from './ceremonies.js'
+import { enrolPasskey, getPasskeyEnrolmentOptions } from './enrolment.js'
+import type { PasskeysNeeds, PasskeyTools } from './needs.js'
+import {
+  addOwnPasskey,
+  getNewPasskeyOptions,
+  removeOwnPasskey,
+  renameOwnPasskey,
+  showNewPasskey,
+} from './own.js'
+import { passkeys, type PasskeysProtocol } from './protocol.js'
+import { getPasskeySecondFactorOptions, givePasskeySecondFactor } from './second-factor.js'
+import { getPasskeySignInOptions, signInWithPasskey } from './sign-in.js'
+
+const HANDLERS = {
+  getPasskeySignInOptions,
+  signInWithPasskey: counted('sign_in', signInWithPasskey),
+  getPasskeySecondFactorOptions,
+  givePasskeySecondFactor: counted('second_factor', givePasskeySecondFactor),
+  getPasskeyEnrolmentOptions,
+  enrolPasskey: counted('enrolment', enrolPasskey),
+  showNewPasskey,
+  getNewPasskeyOptions,
+  addOwnPasskey: counted('account', addOwnPasskey),
+  renameOwnPasskey,
+  removeOwnPasskey: counted('removal', removeOwnPasskey),
+}
+
+export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
+  address: passkeys,
+  asks: { login, browserSessions, federatedLogin },
+  mailbox: { capacity: 1024, inflightMax: 128 },
+  lane: { removeOwnPasskey: ({ session }) => session.accountId },
+  // Failures are local to one statement or request. There is no state that a restart would repair.
+  supervision: { onFailure: 'resume' },
+  create(needs) {
+    const { coordination, settings, clock, registry } = needs
+    return boundHandlers<PasskeysProtocol, PasskeyTools>(HANDLERS, {
+      ...needs,
+      lockout: lockout(coordination, settings, clock),
+      adaptive: adaptiveMfa(needs, mailQuota(coordination, needs.email)),
+      ceremonies: ceremonies(needs),
+      outcomes: counter(
+        registry,
+        'svc_passkey_ceremonies_total',
+        'Authenticator responses by outcome.',
+        ['step', 'outcome'],
+      ),
+    })
+  },
+})

@@ -1,0 +1,36 @@
+/** From the response to a challenge to the passkey that signed it. */
+import type { MessageContext } from '../../../../../runtime/kernel/actor.js'
+import { findPasskey, type PasskeyRow } from '../../../../../storage/identity/passkeys.js'
+import type { Database } from '../../../../../storage/platform/sql.js'
+import type { Bound, Ceremonies } from './ceremonies.js'
+import { challengeOf, readAsserting, type Signed, verifySignature } from './credential.js'
+import type { RelyingParty } from './settings.js'
+
+/** A passkey with a valid signature. Its counter is not yet checked. */
+export type Proved = { readonly passkey: PasskeyRow; readonly signed: Signed }
+
+/**
+ * Parses and verifies a response. The challenge is used up first, whatever the result. Null when anything is invalid.
+ * `passkey` is set as soon as the credential is known, for the lockout.
+ */
+export async function prove(
+  needs: {
+    readonly database: Database
+    readonly ceremonies: Ceremonies
+    readonly relyingParty: RelyingParty
+  },
+  bound: Bound,
+  credential: string,
+  context: MessageContext,
+): Promise<{ readonly passkey: PasskeyRow | undefined; readonly signed: Signed | null }> {
+  const asserting = readAsserting(credential)
+  const challenge = asserting && challengeOf(asserting)
+  if (asserting === null || challenge === null) return { passkey: undefined, signed: null }
+  const isOurs = await needs.ceremonies.spend(bound, challenge, context)
+  const credentialId = Buffer.from(asserting.id, 'base64url')
+  // A credential id names no tenant: accounts are global.
+  const passkey = await needs.database.system((tx) => findPasskey(tx, credentialId), context)
+  if (passkey === undefined || !isOurs) return { passkey, signed: null }
+  const signed = await verifySignature(needs.relyingParty, passkey, asserting, challenge)
+  return { passkey, signed }
+}

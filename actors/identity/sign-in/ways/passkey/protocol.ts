@@ -1,0 +1,106 @@
+/**
+ * Passkeys (WebAuthn Level 3): as the only factor, as the second factor after a password, and on the account page.
+ * Rules: docs/reference/identity.md, "Passkeys".
+ *
+ * A ceremony takes two messages. The first returns the options, with a challenge bound to the browser and to its
+ * session if there is one. The second carries the authenticator's response and uses up the challenge, whatever the
+ * result.
+ */
+import { address, type Ask } from '../../../../../runtime/kernel/protocol.js'
+import type { OwnAccount, SignInFirst } from '../../account/protocol.js'
+import type {
+  Busy,
+  EnrolmentShown,
+  FactorShown,
+  FlowPage,
+  FlowUnknown,
+  Locked,
+  LoginShown,
+  StepRedirect,
+  SignedIn,
+  Visitor,
+} from '../../protocol.js'
+import type { PageTenant } from '../../../../domain/tenants/branding.js'
+
+export type PasskeysProtocol = {
+  /** Options for signing in with a discoverable credential of any account. */
+  getPasskeySignInOptions: Ask<Ceremony, RequestOptions | FlowUnknown>
+  /** Signs in at the level of the passkey. */
+  signInWithPasskey: Ask<
+    Ceremony & Answer,
+    SignedIn | (LoginShown & { tag: 'wrong' }) | (LoginShown & Locked) | FlowUnknown | Busy
+  >
+  getPasskeySecondFactorOptions: Ask<Ceremony, RequestOptions | StepRedirect | FlowUnknown>
+  givePasskeySecondFactor: Ask<
+    Ceremony & Answer,
+    | SignedIn
+    | StepRedirect
+    | (FactorShown & { tag: 'wrong' })
+    | (FactorShown & Locked)
+    | FlowUnknown
+    | Busy
+  >
+  getPasskeyEnrolmentOptions: Ask<Ceremony, CreationOptions | StepRedirect | FlowUnknown>
+  /** Registers a passkey in a flow and raises the session with it. */
+  enrolPasskey: Ask<
+    Ceremony & Answer & { name: string },
+    PasskeyEnrolled | SignedIn | StepRedirect | PasskeyRefused | FlowUnknown | Busy
+  >
+  /** The page that adds a passkey to an account. Needs a fresh authentication, otherwise `sign_in`. */
+  showNewPasskey: Ask<OwnAccount, AddPage | SignInFirst>
+  getNewPasskeyOptions: Ask<OwnAccount & { browser: string }, CreationOptions | SignInFirst>
+  addOwnPasskey: Ask<
+    OwnAccount & Answer & { browser: string; name: string },
+    | { tag: 'added'; recoveryCodes: readonly string[]; tenant: PageTenant }
+    | (Omit<AddPage, 'tag'> & { tag: 'wrong' })
+    | SignInFirst
+  >
+  renameOwnPasskey: Ask<
+    OwnAccount & { passkeyId: string; name: string },
+    { tag: 'renamed' } | { tag: 'unknown_passkey' } | SignInFirst
+  >
+  /** Needs a fresh authentication at AAL2, so that an unattended browser cannot remove a factor. */
+  removeOwnPasskey: Ask<
+    OwnAccount & { passkeyId: string },
+    { tag: 'removed' } | { tag: 'unknown_passkey' } | { tag: 'last_way_in' } | SignInFirst
+  >
+}
+
+/** A step of a ceremony on a page of a flow. */
+export type Ceremony = {
+  /** Token of the flow. */
+  readonly flow: string
+  /** Secret of the browser, the same in both steps. */
+  readonly browser: string
+  readonly visitor: Visitor
+}
+/** The authenticator's response: JSON of `PublicKeyCredential.toJSON`. */
+export type Answer = { readonly credential: string }
+
+/** WebAuthn, PublicKeyCredentialRequestOptionsJSON. */
+export type RequestOptions = { readonly tag: 'options'; readonly options: object }
+/** WebAuthn, PublicKeyCredentialCreationOptionsJSON. */
+export type CreationOptions = { readonly tag: 'options'; readonly options: object }
+export type AddPage = { readonly tag: 'page'; readonly tenant: PageTenant }
+
+/** A session raised by a new passkey, with the account's new recovery codes. */
+export type PasskeyEnrolled = FlowPage & {
+  readonly tag: 'enrolled'
+  readonly token: string
+  readonly recoveryCodes: readonly string[]
+  readonly location: string
+}
+/** `copyable`: a syncable passkey where a device-bound one is required. */
+export type PasskeyRefused = {
+  readonly tag: 'refused'
+  readonly why: 'invalid' | 'copyable'
+  readonly shown: EnrolmentShown
+}
+
+export const passkeys = address<PasskeysProtocol>('passkeys', [
+  'getPasskeySignInOptions',
+  'getPasskeySecondFactorOptions',
+  'getPasskeyEnrolmentOptions',
+  'showNewPasskey',
+  'getNewPasskeyOptions',
+])

@@ -1,0 +1,72 @@
+/** Registration of a passkey: options, verification, storage. */
+import type { MessageContext } from '../../../../../runtime/kernel/actor.js'
+import type { Random } from '../../../../../runtime/kernel/random.js'
+import { insertPasskey, listPasskeys } from '../../../../../storage/identity/passkeys.js'
+import { countRecoveryCodes } from '../../../../../storage/identity/second-factors.js'
+import type { Transaction } from '../../../../../storage/platform/sql.js'
+import { renewRecoveryCodes } from '../../second-factors/recovery-codes.js'
+import type { PasskeyTools } from './needs.js'
+import type { Owner } from './ceremonies.js'
+import { challengeOf, type NewCredential, readCreating, verifyCreation } from './credential.js'
+
+const NAME_LENGTH_MAX = 60
+const UNNAMED = 'Passkey'
+
+/** The account that registers the passkey, and its session. */
+export type Registrant = Owner & { readonly tenantId: string; readonly id: string }
+
+const bound = ({ tenantId, id }: Registrant, browser: string) =>
+  ({ tenantId, purpose: 'registration', sessionId: id, browser }) as const
+
+export async function creationOptions(
+  { database, ceremonies }: PasskeyTools,
+  who: Registrant,
+  browser: string,
+  wanted: { readonly name: string; readonly deviceBound: boolean },
+  context: MessageContext,
+): Promise<object> {
+  // Accounts and their passkeys are global.
+  const known = await database.system((tx) => listPasskeys(tx, who.accountId), context)
+  return ceremonies.create(bound(who, browser), who, known, wanted, context)
+}
+
+/** The new credential; null when the response is invalid or its challenge is not ours. */
+export async function createdPasskey(
+  { ceremonies, relyingParty }: PasskeyTools,
+  who: Registrant,
+  browser: string,
+  credential: string,
+  context: MessageContext,
+): Promise<NewCredential | null> {
+  const creating = readCreating(credential)
+  const challenge = creating && challengeOf(creating)
+  if (creating === null || challenge === null) return null
+  if (!(await ceremonies.spend(bound(who, browser), challenge, context))) return null
+  return verifyCreation(relyingParty, creating, challenge)
+}
+
+/** The name of a passkey as typed by the user. */
+export function passkeyName(typed: string): string {
+  // Control and format characters are invisible and change text direction.
+  const visible = typed.replaceAll(/[\p{Cc}\p{Cf}]/gu, '').trim()
+  const name = [...visible].slice(0, NAME_LENGTH_MAX).join('')
+  return name === '' ? UNNAMED : name
+}
+
+/**
+ * Stores a passkey, with new recovery codes if the account has none. Null when the credential is already registered or
+ * the account has too many. Otherwise the new codes, possibly none.
+ */
+export async function storePasskey(
+  tx: Transaction,
+  { random }: { readonly random: Random },
+  { accountId }: Pick<Owner, 'accountId'>,
+  created: NewCredential,
+  name: string,
+  now: Date,
+): Promise<string[] | null> {
+  const row = { ...created, accountId, id: random.uuid(), name: passkeyName(name), createdAt: now }
+  if (!(await insertPasskey(tx, row))) return null
+  const hasCodes = (await countRecoveryCodes(tx, accountId)) > 0
+  return hasCodes ? [] : renewRecoveryCodes(tx, random, accountId, now)
+}

@@ -1,0 +1,78 @@
+/** A passkey as the second factor. */
+import type { MessageContext } from '../../../../../runtime/kernel/actor.js'
+import { appendEvents } from '../../../../../storage/platform/outbox.js'
+import { listPasskeys, spendPasskeyCounter } from '../../../../../storage/identity/passkeys.js'
+import type { BrowserSessionRow } from '../../../../../storage/identity/browser-sessions.js'
+import { personEvent } from '../../../../platform/people/person-events.js'
+import { amrWith, attempted, eventBase, signedIn, verified } from '../../second-factors/attempt.js'
+import { flowPage, methodsOf, onward, progressIn, readProgress } from '../../flow/progress.js'
+import type { FactorShown, SignedIn } from '../../protocol.js'
+import type { PasskeyHandler, PasskeyTools } from './needs.js'
+import { levelOfPasskey, methodsOfPasskey } from './credential.js'
+import { prove } from './proof.js'
+import { COPIED } from './sign-in.js'
+
+const bound = ({ tenantId, id }: BrowserSessionRow, browser: string) =>
+  ({ tenantId, purpose: 'second_factor', sessionId: id, browser }) as const
+
+export const getPasskeySecondFactorOptions: PasskeyHandler<
+  'getPasskeySecondFactorOptions'
+> = async (tools, { flow, browser, visitor }, context) => {
+  const progress = await progressIn(tools, flow, visitor.token, context)
+  if ('tag' in progress) return progress
+  const { session, step } = progress
+  if (step !== 'mfa' || session === undefined) return onward(progress)
+  const { deviceBound } = methodsOf(progress, true)
+  const own = await tools.database.system((tx) => listPasskeys(tx, session.accountId), context)
+  const allowed = own.filter((passkey) => passkey.deviceBound || !deviceBound)
+  const options = await tools.ceremonies.request(bound(session, browser), allowed, context)
+  return { tag: 'options', options }
+}
+
+export const givePasskeySecondFactor: PasskeyHandler<'givePasskeySecondFactor'> = async (
+  tools,
+  { flow: token, browser, visitor, credential },
+  context,
+) => {
+  const progress = await progressIn(tools, token, visitor.token, context)
+  if ('tag' in progress) return progress
+  const { session, step, flow } = progress
+  if (step !== 'mfa' || session === undefined) return onward(progress)
+  const methods = methodsOf(progress, true)
+  const shown: FactorShown = { ...flowPage(token, flow), methods }
+  const { passkey, signed } = await prove(tools, bound(session, browser), credential, context)
+  const isTheirs = passkey?.accountId === session.accountId
+  const isEnough = passkey !== undefined && (passkey.deviceBound || !methods.deviceBound)
+  const fits = isTheirs && isEnough && signed !== null
+  const level = fits ? levelOfPasskey(passkey) : 2
+  const amr = fits ? amrWith(session, methodsOfPasskey(passkey)) : session.amr
+  let copied = false
+  const reply = await attempted(tools, progress, session, visitor, context, {
+    shown,
+    // A passkey with user verification is a complete authentication, so `authTime` is now.
+    proof: { level, amr, authTime: tools.clock.now() },
+    async succeed(tx, raised, now) {
+      if (!fits) return null
+      copied = !(await spendPasskeyCounter(tx, passkey, signed, now))
+      if (copied) return null
+      const newEvents = [verified(session, context, { outcome: 'success', method: 'passkey' })]
+      if (session.pending) newEvents.push(signedIn(session, context, amr, level))
+      return { newEvents, outcome: { ...raised } satisfies SignedIn }
+    },
+  })
+  if (copied) await recordClonedKey(tools, session, context)
+  if (reply.tag !== 'signed_in') return reply
+  // Raised, but possibly below the level the flow needs.
+  const next = await readProgress(tools, token, reply.token, context)
+  return next === undefined ? reply : { ...reply, location: onward(next).location }
+}
+
+async function recordClonedKey(
+  { database, clock, random }: PasskeyTools,
+  session: BrowserSessionRow,
+  context: MessageContext,
+): Promise<void> {
+  const { type, fields } = COPIED
+  const cloned = personEvent(random, { ...eventBase(session, context), type, fields }, clock.now())
+  await database.tenant(session.tenantId, (tx) => appendEvents(tx, [cloned]), context)
+}

@@ -1,0 +1,64 @@
+/** [passkey]: sign-in with public keys (WebAuthn). */
+import {
+  dependentFlag,
+  list,
+  origin,
+  seconds,
+  text,
+} from '../../../../../runtime/kernel/config/kinds.js'
+import { section, type SettingsOf } from '../../../../../runtime/kernel/config/section.js'
+
+export const passkeySettings = section(
+  'passkey',
+  {
+    enabled: dependentFlag().describe(
+      'Users may sign in with passkeys and use them as second factor.',
+    ),
+    rp_id: text('id.example.com')
+      .regex(/^(?!-)[a-z0-9-]+(?:\.[a-z0-9-]+)*$/)
+      .optional()
+      .describe(
+        'The domain that passkeys belong to: the host of the issuer, or a parent domain of it. ' +
+          'Changing it invalidates all existing passkeys. Default: the host of oidc.issuer_url.',
+      ),
+    origins: list(origin())
+      .default([])
+      .describe('Origins at which the pages may be opened. Empty: that of oidc.issuer_url.'),
+    ceremony_secs: seconds(300, 600).describe('How long a user has to complete a passkey prompt.'),
+  },
+  {
+    about: 'Sign-in with a passkey.',
+    rules: [
+      {
+        keys: ['rp_id', 'origins'],
+        holds: ({ rp_id, origins }) =>
+          rp_id === undefined ||
+          origins.every((origin) => isWithin(new URL(origin).hostname, rp_id)),
+        rule: 'be the host of every one of passkey.origins, or a parent domain of it',
+        fix: 'set passkey.rp_id to a domain that all of passkey.origins lie in',
+      },
+    ],
+  },
+)
+
+export type PasskeySettings = SettingsOf<typeof passkeySettings>
+
+/** True if browsers let pages of this host use passkeys of the domain (WebAuthn section 5.1.3). */
+export function isWithin(host: string, domain: string): boolean {
+  return host === domain || host.endsWith(`.${domain}`)
+}
+
+/** The relying party that a ceremony is verified against. */
+export type RelyingParty = {
+  readonly id: string
+  readonly origins: readonly string[]
+  readonly ceremonySecs: number
+}
+
+export function relyingParty(
+  { rp_id, origins, ceremony_secs: ceremonySecs }: PasskeySettings,
+  issuer: string,
+): RelyingParty {
+  const { hostname, origin } = new URL(issuer)
+  return { id: rp_id ?? hostname, origins: origins.length === 0 ? [origin] : origins, ceremonySecs }
+}

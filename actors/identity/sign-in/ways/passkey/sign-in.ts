@@ -1,0 +1,122 @@
+/** A passkey as the first factor. The credential identifies the account. */
+import type { MessageContext } from '../../../../../runtime/kernel/actor.js'
+import { appendEvents } from '../../../../../storage/platform/outbox.js'
+import { type PasskeyRow, spendPasskeyCounter } from '../../../../../storage/identity/passkeys.js'
+import { joinByInvitation } from '../../join-by-invitation.js'
+import { findAccountSignIn, recordSignIn } from '../../../../../storage/identity/sign-ins.js'
+import { type PersonEvent, personEvent } from '../../../../platform/people/person-events.js'
+import { pathOf } from '../../flow/flows.js'
+import { acrOf } from '../../../../domain/assurance.js'
+import { quotaAddress } from '../../../../domain/quota-address.js'
+import { loginShown, type Progress, progressIn, readProgress } from '../../flow/progress.js'
+import { attemptFirstFactor } from '../../first-factor.js'
+import type { SignedIn } from '../../protocol.js'
+import { openSession } from '../../sessions/open-session.js'
+import type { PasskeyHandler, PasskeyTools } from './needs.js'
+import { levelOfPasskey, methodsOfPasskey, type Signed } from './credential.js'
+import { prove } from './proof.js'
+import type { Ceremony } from './protocol.js'
+
+const bound = ({ flow }: Progress, browser: string) =>
+  ({ tenantId: flow.tenantId, purpose: 'sign_in', sessionId: null, browser }) as const
+
+export const getPasskeySignInOptions: PasskeyHandler<'getPasskeySignInOptions'> = async (
+  tools,
+  { flow, browser, visitor },
+  context,
+) => {
+  const progress = await progressIn(tools, flow, visitor.token, context)
+  if ('tag' in progress) return progress
+  const options = await tools.ceremonies.request(bound(progress, browser), [], context)
+  return { tag: 'options', options }
+}
+
+export const signInWithPasskey: PasskeyHandler<'signInWithPasskey'> = async (
+  tools,
+  { flow, browser, visitor, credential },
+  context,
+) => {
+  const progress = await progressIn(tools, flow, visitor.token, context)
+  if ('tag' in progress) return progress
+  const { tenantId, loginHint } = progress.flow
+  const shown = await loginShown(tools, progress, loginHint ?? '', context)
+  const { passkey, signed } = await prove(tools, bound(progress, browser), credential, context)
+  const { address } = visitor
+  const name =
+    passkey === undefined ? `passkey:${quotaAddress(address)}` : `mfa:${passkey.accountId}`
+  const judged = await attemptFirstFactor(
+    tools,
+    { tenantId, factor: 'passkey', name, address },
+    async () => {
+      if (passkey === undefined) return { tag: 'wrong' }
+      const found = signed && (await open(tools, progress, passkey, signed, visitor, context))
+      if (found !== null) return { tag: 'found', found }
+      const { accountId } = passkey
+      const known = await tools.database.system(
+        (tx) => findAccountSignIn(tx, tenantId, accountId),
+        context,
+      )
+      return { tag: 'wrong', sub: known?.sub }
+    },
+    context,
+  )
+  if (judged.tag === 'found') return judged.found
+  return judged.tag === 'busy' ? judged : { ...shown, ...judged }
+}
+
+/**
+ * Opens a session in place of the browser's old one. Null: the key is a copy, or the account is not a user of the
+ * tenant.
+ */
+async function open(
+  tools: PasskeyTools,
+  { flow, token: flowToken }: Progress,
+  passkey: PasskeyRow,
+  signed: Signed,
+  visitor: Ceremony['visitor'],
+  context: MessageContext,
+): Promise<SignedIn | null> {
+  const { database, clock, random } = tools
+  const now = clock.now()
+  const { tenantId, tenantSettings } = flow
+  const { accountId } = passkey
+  const level = levelOfPasskey(passkey)
+  const amr = methodsOfPasskey(passkey)
+  // Accounts are global, and the session that ends may belong to another tenant.
+  const token = await database.system(async (tx) => {
+    const person = await findAccountSignIn(tx, tenantId, accountId)
+    if (person === undefined) return null
+    const { sub, tenantUserId } = person
+    const base = { tenantId, sub, requestId: context.requestId }
+    if (!(await spendPasskeyCounter(tx, passkey, signed, now))) {
+      appendEvents(tx, [personEvent(random, { ...base, ...COPIED }, now)])
+      return null
+    }
+    const newSession = { tenantId, tenantSettings, accountId, pending: false, level, amr }
+    const session = await openSession(tx, tools, newSession, visitor, now)
+    const inSession = { ...base, sessionId: session.id }
+    const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
+    const newEvents: PersonEvent[] = [
+      ...(activated ? [{ ...inSession, type: 'tenant_user.activated' } as const] : []),
+      { ...inSession, type: 'auth.login.success', fields: { amr, acr: acrOf(level) } },
+    ]
+    const joining = { tenantId, accountId, sub, requestId: context.requestId }
+    appendEvents(
+      tx,
+      newEvents.map((event) => personEvent(random, event, now)),
+    )
+    await joinByInvitation(tx, random, joining, now)
+    return session.token
+  }, context)
+  if (token === null) return null
+  const progress = await readProgress(tools, flowToken, token, context)
+  const location = pathOf(progress?.step ?? 'login', flowToken, flow.returnTo)
+  return { tag: 'signed_in', token, location }
+}
+
+/** Two devices use one key, so one of them is a clone (WebAuthn section 6.1.1). */
+export const COPIED = {
+  type: 'security.suspicious_activity',
+  sessionId: null,
+  fields: { reason: 'passkey_counter' },
+} as const
