@@ -2,8 +2,8 @@
  * Migrates a database to the schema of this program. Migrations run forward only, one transaction per file, one runner at
  * a time.
  *
- * node-pg-migrate is not used, because a second runner must wait (there it fails at once), and because files that were
- * edited after they were applied must be refused.
+ * node-pg-migrate is not used, because a second runner must wait (there it fails immediately), and because files that
+ * were edited after they were applied must be refused.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, type DatabaseError } from 'pg'
@@ -114,7 +114,7 @@ export async function runMigrations(options: MigrationOptions): Promise<string[]
   }
 }
 
-/** The migrations of this program and those of a database. */
+/** The migrations of this program and of a database. */
 export type SchemaState = {
   readonly files: readonly MigrationFile[]
   readonly applied: readonly AppliedMigration[]

@@ -99,7 +99,7 @@ export const insertAgentSuspension = (
     values: [tenantId, agentId, now],
   })
 
-/** Lifts a suspension in one tenant; false when there is none. */
+/** Lifts a suspension in one tenant; false if the agent is not suspended. */
 export const deleteAgentSuspension = (tx: Transaction, tenantId: string, agentId: string) =>
   isChanged(tx, {
     name: 'agent_suspension.delete',

@@ -40,7 +40,7 @@ export type AgentAnchorRow = {
 export type NewAgent = Pick<AgentRow, 'id' | 'tenantId' | 'name' | 'scopes' | 'createdAt'> &
   Pick<AgentKeyRow, 'fingerprint' | 'algorithm' | 'publicKey'> & {
     anchorType: AnchorType
-    /** Its method is that of the anchor type. An agent on a chain has a did:key. */
+    /** Its method follows from the anchor type. An agent on a chain has a did:key. */
     did: string
     /** Undefined unless the anchor type is erc8004. */
     onChain?: OnChainAgent | undefined

@@ -26,7 +26,7 @@ export type PowChallengeRow = {
   minDurationSecs: number
   name: string
   anchorType: AnchorType
-  /** Its method is that of the anchor type. An agent on a chain has a did:key. */
+  /** Its method follows from the anchor type. An agent on a chain has a did:key. */
   did: string
   onChain?: OnChainAgent | undefined
   keyAlgorithm: KeyAlgorithm

@@ -29,7 +29,7 @@ const COLUMNS = columnsOf(
   'p',
 )
 
-/** Returns the payment of a charge. Inserts it if there is none. */
+/** Returns the payment of a charge. Inserts it if it does not exist. */
 export const beginCardPayment = (tx: Transaction, tenantId: string, chargeId: string, now: Date) =>
   onlyRow<CardPaymentRow>(tx, {
     name: 'card_payment.begin',

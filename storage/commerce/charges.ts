@@ -73,7 +73,7 @@ export type NewCharge = Pick<
     | 'subscriptionPeriod']?: ChargeRow[K]
 } & {
   /**
-   * When a worker asks the provider for the outcome. Null for providers with a worker of their own.
+   * When a worker asks the provider for the outcome. Null for providers with their own worker.
    */
   readonly dueAt: Date | null
 }
@@ -217,7 +217,7 @@ export async function isAbandoned(
 
 /**
  * Makes the unanswered payments of a subscription due, so that a worker asks providers for their
- * outcome. x402 payments have a worker of their own.
+ * outcome. x402 payments have their own worker.
  */
 export async function concludeChargesOf(
   tx: Transaction,

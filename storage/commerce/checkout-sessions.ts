@@ -107,7 +107,7 @@ export async function reopenCheckout(
 /**
  * open -> paying, with the chosen provider. One of several concurrent attempts wins.
  * @param dueAt when a worker asks the provider for the outcome if this process dies. Null for
- *   providers with a worker of their own.
+ *   providers with their own worker.
  * @returns true if this call won.
  */
 export const beginPaying = (

@@ -199,7 +199,7 @@ export const findWallet = (tx: Transaction, tenantId: string, agentId: string, n
 
 /**
  * Locks the wallet until the transaction ends, so that changes and signatures of one wallet are serialised. The lock is
- * a statement of its own: a statement that waits for it would count what was spent before the wait.
+ * a separate statement: a statement that waits for it would count what was spent before the wait.
  */
 export async function lockWallet(
   tx: Transaction,

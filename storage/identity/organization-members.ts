@@ -81,7 +81,7 @@ export type NewMember = {
   readonly createdAt: Date
 }
 
-/** The limits of an organization that has none of its own. */
+/** The limits of an organization without its own limits. */
 export type MemberLimits = { readonly maxMembers: number; readonly invitationTtlSecs: number }
 
 /** Why a member was not added. */

@@ -103,7 +103,7 @@ export const renamePasskey = (tx: Transaction, accountId: string, id: string, na
 
 /**
  * Removes a passkey unless it is the account's only sign-in method. If it was the last factor, the recovery codes are
- * removed too. Locks the account first, so that of two last methods one stays.
+ * removed too. Locks the account first, so concurrent removals of the last two methods leave one.
  */
 export async function removePasskey(
   tx: Transaction,

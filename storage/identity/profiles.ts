@@ -1,6 +1,6 @@
 /**
  * Profile claims of a user (OpenID Connect Core section 5.1). As with the name, the account has the person's own values,
- * and a tenant may have values of its own, which win in this tenant (docs/reference/identity.md, Profile claims).
+ * and a tenant may have its own values, which win in this tenant (docs/reference/identity.md, Profile claims).
  */
 import { firstRow, type Transaction } from '../platform/sql.js'
 
@@ -26,8 +26,8 @@ export type ProfileChange = {
 const TEXTS = ['given_name', 'family_name', 'picture', 'locale', 'zoneinfo', 'phone_number']
 
 /**
- * The values of a user in a tenant as one jsonb value: those of the tenant (alias `u`), else those of the account
- * (alias `a`) where the condition `shown` holds.
+ * The values of a user in a tenant as one jsonb value: the tenant's (alias `u`), else the account's (alias `a`) where
+ * the condition `shown` holds.
  */
 export function profileSql(shown = 'true'): string {
   const texts = TEXTS.map(
@@ -62,7 +62,7 @@ export function profileParameter(change: ProfileChange | undefined): string {
 export type OwnProfileRow = {
   readonly displayName: string
   readonly profile: ProfileClaims
-  /** The claims for which the tenant has a value of its own. */
+  /** The claims for which the tenant has its own value. */
   readonly ofTenant: readonly string[]
 }
 
@@ -124,8 +124,8 @@ export async function updateOwnProfile(
 }
 
 /**
- * Fills the values that are missing: those of the account when the provider belongs to the deployment, those of the
- * user in the tenant when it belongs to the tenant. Returns the names of the filled claims.
+ * Fills missing values. A provider of the deployment fills values of the account, a provider of the tenant values of
+ * the tenant user. Returns the names of the filled claims.
  */
 export async function fillProfile(
   tx: Transaction,
@@ -160,6 +160,6 @@ export async function fillProfile(
 export type ProfileOwner = {
   readonly tenantId: string
   readonly accountId: string
-  /** True: the values of the tenant are filled, those of the account stay. */
+  /** True: fills values of the tenant user and leaves the account unchanged. */
   readonly ofTenant: boolean
 }

@@ -66,7 +66,7 @@ export const findScimToken = (tx: Transaction, tokenSha256: Uint8Array, now: Dat
     values: [Buffer.from(tokenSha256), now],
   })
 
-/** Deletes a token. False if there is none with this id. */
+/** Deletes a token. False if the id is unknown. */
 export const deleteScimToken = (tx: Transaction, tenantId: string, id: string) =>
   isChanged(tx, {
     name: 'scim_token.delete',

@@ -24,7 +24,7 @@ export type ScimUserRow = {
   readonly roles: readonly string[]
   /** The account's address in lower case. */
   readonly accountEmailKey: string
-  /** Null: the tenant has no name of its own for the user. */
+  /** Null: the tenant has no name for the user. */
   readonly displayName: string | null
   /** The tenant's own values. */
   readonly profile: ProfileClaims

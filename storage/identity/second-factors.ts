@@ -92,7 +92,7 @@ export const spendTotpStep = (
     values: [accountId, id, step, now],
   })
 
-/** Removes the factor of an account, and its recovery codes if no passkey is left; false when there was none. */
+/** Removes the factor of an account, and its recovery codes if no passkey is left; false for an unknown factor. */
 export const removeTotpFactor = (tx: Transaction, accountId: string, id: string) =>
   isChanged(tx, {
     name: 'totp_factor.remove',

@@ -46,7 +46,7 @@ export const insertTenant = (tx: Transaction, tenant: NewTenant) =>
     ],
   })
 
-/** Inserts the control plane if there is none. Of concurrent first starts exactly one inserts. */
+/** Inserts the control plane if it does not exist. Exactly one of several concurrent first starts inserts it. */
 export async function insertControlPlane(
   tx: Transaction,
   tenant: Pick<NewTenant, 'id' | 'name' | 'slug' | 'createdAt'>,

@@ -192,7 +192,7 @@ export const listIdentities = (tx: Transaction, tenantId: string, accountId: str
 
 /**
  * Removes a linked identity, unless it is the account's only sign-in method, and ends the sessions it opened in any
- * tenant. Locks the account first, so that of two last identities one stays.
+ * tenant. Locks the account first, so concurrent removals of the last two identities leave one.
  */
 export async function removeIdentity(
   tx: Transaction,

@@ -163,7 +163,7 @@ export type ReplacedApplication = Pick<
 > &
   Partial<Omit<ApplicationRow, 'createdAt' | 'metadataUrl'>> & { readonly updatedAt: Date }
 
-/** Returns the stored row. @throws an error of `isAudienceTaken`, unless the audience is that of `before`. */
+/** Returns the stored row. @throws an error of `isAudienceTaken`, unless `before` already has the audience. */
 export async function updateApplication(
   tx: Transaction,
   application: ReplacedApplication,
@@ -220,7 +220,7 @@ export type SecretRotation = {
   readonly secretId: string
   readonly sha256: Uint8Array
   readonly now: Date
-  /** When the previous secrets expire at the latest. `now` ends them at once. */
+  /** When the previous secrets expire at the latest. `now` ends them immediately. */
   readonly othersUntil: Date
 }
 

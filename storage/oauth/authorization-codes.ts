@@ -129,12 +129,12 @@ export type Redemption = {
   /** Null if the application gets no refresh token. */
   readonly refreshTokenSha256: Uint8Array | null
   /**
-   * True if the family gets a session of its own, with the id of the code, which outlives the browser
-   * session (OpenID Connect Back-Channel Logout 1.0 section 2.7).
+   * True if the family gets its own session, with the id of the code, which outlives the browser session (OpenID
+   * Connect Back-Channel Logout 1.0 section 2.7).
    */
   readonly offline: boolean
   readonly now: Date
-  /** Expiry of the family and of its own session. */
+  /** Expiry of the family and its session. */
   readonly expiresAt: Date
 }
 

@@ -30,7 +30,7 @@ export type RefreshTokenRow = {
   readonly expiresAt: Date
   readonly revokedAt: Date | null
   readonly sessionId: string
-  /** The `sid` of ID tokens, if it differs from the session: that of the browser session. */
+  /** The `sid` of ID tokens, if it differs from the session: the id of the browser session. */
   readonly browserSessionId: string | null
   /** The session of the next access token: the browser session while it is open. */
   readonly accessSessionId: string

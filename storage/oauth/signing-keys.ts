@@ -43,7 +43,7 @@ export type TenantSigningKeyRow = Omit<SigningKeyRow, 'publicJwk' | 'privateSeal
   tenantSlug: string
 }
 
-/** The keys of all tenants, without those of the service. Crosses tenants. */
+/** The keys of all tenants, without the service's keys. Crosses tenants. */
 export const listTenantSigningKeys = (tx: Transaction, serviceTenantId: string) =>
   allRows<TenantSigningKeyRow>(tx, {
     name: 'signing_key.of_tenants',

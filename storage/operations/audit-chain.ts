@@ -78,7 +78,7 @@ function inOrder(value: unknown): string {
   return `${text}}`
 }
 
-/** The hashed text of an event: every member except those of the chain. */
+/** The hashed text of an event: every member except the members of the chain. */
 export function canonicalEvent(event: Omit<AuditRecord, ChainMember>): string {
   return canonicalJson({
     actors: event.actors,

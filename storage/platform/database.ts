@@ -463,7 +463,7 @@ class ConnectionPool implements Omit<ConnectionSource, 'notify' | 'repeats'> {
   /**
    * Tests a connection that was idle for `RESTED_MS` (`test_before_acquire`). Other connections are tested by the
    * first statements, which commit nothing: if the connection is dead, they run again on another one. A closed
-   * connection fails at once. An unresponsive one uses up the time limit, so only one of those is tried.
+   * connection fails immediately. An unresponsive one uses up the time limit, so only one of those is tried.
    */
   async #acquire(open: Opening, signal: AbortSignal | undefined, use: Use) {
     const from = performance.now()

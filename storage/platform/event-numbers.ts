@@ -18,7 +18,7 @@ export const LOCKED = 'locked'
 const FIRST_TENANT = '00000000-0000-0000-0000-000000000000'
 
 /**
- * Numbers all events of a tenant whose transactions are committed, and those of this transaction. A reader calls it
+ * Numbers all committed events of a tenant, and the events of this transaction. A reader calls it
  * first, so that it sees every acknowledged event. Waits for a sequencer that has the tenant.
  */
 export async function numberEvents(tx: Transaction, tenantId: string): Promise<void> {
@@ -52,7 +52,7 @@ export type NumberedTenant = {
   readonly numbered: number
   /** Numbered events that a webhook may want. */
   readonly waiting: number
-  /** The time of the first numbered event. Null when there was none. */
+  /** The time of the first numbered event. Null if no event was numbered. */
   readonly oldest: Date | null
   /** `LOCKED` while another sequencer or a reader numbers the events, otherwise the error of the database. */
   readonly failure: string | null

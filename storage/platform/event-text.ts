@@ -22,7 +22,7 @@ export interface NewEvent {
 
 export type EventText = {
   /**
-   * JSON: `true` if actor, resource and request id of the event are those of the audit record, otherwise an object with
+   * JSON: `true` if actor, resource and request id of the event match the audit record, otherwise an object with
    * these members. All other data of the event is in the record (`svc_event_data` of migration 0121).
    */
   readonly about: string
@@ -75,7 +75,7 @@ function textOf({ id, tenantId, type, data, audit = {} }: Told, occurredAt: stri
   return { about, line }
 }
 
-/** True if the member of the event is what the database makes of that of the record. */
+/** True if the member of the event is what the database derives from the record. */
 function isParty(member: unknown, recorded: { readonly type: string; readonly id: string } | null) {
   if (recorded === null) return member === undefined
   if (typeof member !== 'object' || member === null) return false
@@ -114,7 +114,7 @@ const OWN = 2
 /** A text with gaps: the indexes of the values, and the text around them. */
 type Gapped = { readonly around: readonly string[]; readonly gaps: readonly number[] }
 
-/** A template of a frequent event of which only a few values differ. Its text is the same as that of `eventText`. */
+/** A template of a frequent event of which only a few values differ. It gives the same text as `eventText`. */
 export class EventForm {
   readonly #tenantId: string
   readonly #type: string

@@ -26,7 +26,7 @@ export interface Subscription {
 
 export interface Listener {
   /**
-   * Resolves when the server listens, or at once during a reconnect. The returned function ends the subscription.
+   * Resolves when the server listens, or immediately during a reconnect. The returned function ends the subscription.
    * @throws if the first connection fails.
    */
   listen(channel: string, subscription: Subscription): Promise<() => void>

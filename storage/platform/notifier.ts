@@ -24,7 +24,7 @@ export class Notifier {
     if (this.#due.size > 0 && !this.#timer && !this.#sending) this.#flush()
   }
 
-  /** Sends at once after a pause, otherwise batches the channels of an interval. */
+  /** Sends immediately after a pause, otherwise batches the channels of an interval. */
   #flush(): void {
     this.#timer = undefined
     const channels = [...this.#due]

@@ -72,7 +72,7 @@ type EventRowText = {
 
 /** Characters of the events of a row, so that it fits in a page of 8 KiB. */
 const ROW_CHARS_MAX = 7_000
-/** Their rows are found by id, so each has one of its own. */
+/** Their rows are found by id, so each has a separate row. */
 const ALONE: ReadonlySet<string> = new Set(['vault.credential.accessed', 'egress.stream.closed'])
 
 /** The first six parameters of a statement with `APPENDING`. Events of one tenant share rows. */

@@ -76,7 +76,7 @@ export function planPools(settings: PoolSettings, urls: PoolUrls, plane: Plane):
   ]
 }
 
-/** The pools of the main thread, and those of each other gateway thread. */
+/** The pools of the main thread, and the pools of each other gateway thread. */
 export interface DividedPools {
   readonly main: PoolSettings
   readonly other: PoolSettings

@@ -13,8 +13,8 @@ export interface MigrationFile {
 }
 
 /**
- * Finishing migrations end what earlier ones permit older builds to do. A database in use gets those of the coming release
- * only by `svc migrate finish`, or with the migrations of the release after it.
+ * Finishing migrations end what earlier ones permit older builds to do. A database in use gets the finishing migrations
+ * of the coming release only by `svc migrate finish`, or with the migrations of the release after it.
  */
 const FINISHING = /^\d{4}_finish_/
 /** The newest migration of the last release. */
@@ -212,7 +212,7 @@ function explain(verdict: Exclude<SchemaVerdict, { tag: 'current' }>): string {
   }
 }
 
-/** Shortens a long list, such as that of an empty database. */
+/** Shortens a long list, such as the migrations of an empty database. */
 function shortened(names: readonly string[]): string {
   return names.length <= LISTED_MAX
     ? list(names)

@@ -31,8 +31,8 @@ export class Silence {
   }
 
   /**
-   * True if a request may use the server: at once if it is responsive, otherwise when it responds again. False after
-   * 2 s.
+   * True if a request may use the server: immediately if it is responsive, otherwise when it responds again. False
+   * after 2 s.
    * @throws the reason of the signal if it aborts first.
    */
   isOver(signal: AbortSignal | undefined): boolean | Promise<boolean> {

@@ -63,7 +63,7 @@ export interface TenantsPart {
 }
 
 export interface AmongOptions extends TogetherOptions {
-  /** The time that each statement waits for locks of other transactions. Default: no limit but that of statements. */
+  /** The time that each statement waits for locks of other transactions. Default: only the limit for statements. */
   readonly lockTimeoutMs?: number | undefined
 }
 

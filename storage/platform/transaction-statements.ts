@@ -169,7 +169,7 @@ export class Statements {
     return null
   }
 
-  /** @returns the results without those of the opening statements. */
+  /** @returns the results, without results of the opening statements. */
   async #run(connection: DatabaseConnection, statements: readonly Statement[]): Promise<Pipelined> {
     const opening = this.#opening
     this.#opening = []

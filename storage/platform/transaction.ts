@@ -140,7 +140,7 @@ export async function runWithSettings<Row>(
   return result as Rows<Row>
 }
 
-/** Runs statements as one implicit transaction. @returns the results without those of `opening`. */
+/** Runs statements as one implicit transaction. @returns the results, without results of `opening`. */
 async function runAfter(
   connection: DatabaseConnection,
   opening: readonly Statement[],

@@ -13,7 +13,7 @@ const SPARE = '2 minutes'
 /** A process that has not announced its limit for this long plus the limit runs no calls any more. */
 const SILENCE = '10 minutes'
 
-/** The id of the start event of a call, derived from that of its end event. */
+/** The id of the start event of a call, derived from the id of its end event. */
 export function startEventId(endId: string): string {
   return `${endId.slice(0, 14)}8${endId.slice(15)}`
 }

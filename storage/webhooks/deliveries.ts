@@ -27,7 +27,7 @@ const COLUMNS = `id, tenant_id as "tenantId", webhook_id as "webhookId", event_i
   last_attempt_at as "lastAttemptAt", delivered_at as "deliveredAt", created_at as "createdAt"`
 
 /**
- * Inserts deliveries that are due at once. An existing delivery of an event and subscription stays
+ * Inserts deliveries that are due immediately. An existing delivery of an event and subscription stays
  * unchanged. Wake the lanes in the same transaction.
  * @returns the number of new deliveries.
  */
@@ -145,7 +145,7 @@ export type AttemptRecord = Attempt & {
   readonly tenantId: string
   readonly deliveryId: string
   readonly status: 'succeeded' | 'retrying' | 'failed'
-  /** Seconds until the next attempt. Null when there is none. */
+  /** Seconds until the next attempt. Null without a further attempt. */
   readonly waitSecs: number | null
 }
 

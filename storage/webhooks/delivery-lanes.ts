@@ -51,7 +51,7 @@ export async function hasDeliveryWork(tx: Transaction): Promise<boolean> {
   return rows[0]?.hasWork === true
 }
 
-/** Makes lanes due: they have deliveries that may be sent at once. */
+/** Makes lanes due: they have deliveries that may be sent immediately. */
 export async function wakeLanes(tx: Transaction, lanes: readonly LaneKey[]): Promise<void> {
   if (lanes.length === 0) return
   // Locks rows in a fixed order, so that concurrent transactions wait instead of deadlocking. The
@@ -94,7 +94,7 @@ export const claimLanes = (tx: Transaction, lease: string, room: LaneRoom, lease
     values: claimValues(lease, room, leaseSecs),
   })
 
-/** Columns of a `ClaimedLane` beside its tenant. */
+/** Columns of a `ClaimedLane`, except its tenant. */
 const LANE = `q.webhook_id as "webhookId", q.failures, q.failing_since as "failingSince"`
 
 export type WokenLanes = {

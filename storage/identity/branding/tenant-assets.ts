@@ -84,7 +84,7 @@ export async function beginTenantAsset(
 }
 
 /**
- * Shows a stored image in place of the one before, which is retired. `url` is that of the pages.
+ * Shows a stored image and retires the previous one. `url` is the address that pages use.
  * @returns the hash of the one before, or null. Undefined if the upload was not begun.
  */
 export async function showTenantAsset(
@@ -192,7 +192,7 @@ export async function deleteEndedAsset(
 }
 
 /**
- * Writes the URLs of all shown images anew, after a change of `tenant_assets.public_base_url`. `base` is what precedes
+ * Rewrites the URLs of all shown images after a change of `tenant_assets.public_base_url`. `base` is what precedes
  * the id of the tenant.
  * @returns the number of tenants whose URLs have changed.
  */

@@ -30,7 +30,7 @@ export type RecoveryPlace = {
   readonly sub: string
 }
 
-/** The active tenants where an account may sign in. First those of organizations that it owns. */
+/** The active tenants where an account may sign in. Tenants of organizations that it owns come first. */
 export const listRecoveryPlaces = (tx: Transaction, accountId: string) =>
   allRows<RecoveryPlace>(tx, {
     name: 'recovery.places',

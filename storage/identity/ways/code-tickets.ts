@@ -47,7 +47,7 @@ export async function insertCodeTicket(tx: Transaction, ticket: NewCodeTicket): 
   })
 }
 
-/** Where the latest code of a place went, used or not; undefined when there is none. */
+/** Where the latest code of a place went, used or not; undefined if no code was sent. */
 export async function findCodeTarget(
   tx: Transaction,
   purpose: CodePurpose,

@@ -58,8 +58,8 @@ export const listWaysIn = (tx: Transaction, accountId: string) =>
   })
 
 /**
- * Judges the removal of a way in. Locks the account until the transaction ends, so that of two last ones one stays.
- * `last`: no other way in would be left that the account keeps and that opens what this one opens.
+ * Judges the removal of a way in. Locks the account until the transaction ends, so concurrent removals of the last two
+ * leave one. `last`: no other way in would be left that the account keeps and that opens what this one opens.
  */
 export async function judgeRemoval(
   tx: Transaction,

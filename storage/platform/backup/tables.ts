@@ -27,8 +27,8 @@ export type SequenceState = {
 }
 
 /**
- * Begins the snapshot that `readRows` reads. Writers continue and are not seen. The texts of all types are those of the
- * load, whatever the settings of the role or of the database are.
+ * Begins the snapshot that `readRows` reads. Writers continue and are not seen. Values have the text form that the load
+ * expects, whatever the settings of the role or of the database are.
  */
 export async function beginSnapshot(client: Client): Promise<void> {
   await client.query('begin isolation level repeatable read read only')

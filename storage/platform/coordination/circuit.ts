@@ -1,9 +1,9 @@
 /**
- * Circuit breaker of a coordination backend. A stopped process refuses connections at once. A frozen one, or one behind
- * a network failure, accepts bytes and never responds, without an error.
+ * Circuit breaker of a coordination backend. A stopped process refuses connections immediately. A frozen one, or one
+ * behind a network failure, accepts bytes and never responds, without an error.
  *
  * The first command without a response opens the circuit: all connections are closed, pending commands fail, and
- * later ones fail at once until a probe on a new connection gets a response.
+ * later ones fail immediately until a probe on a new connection gets a response.
  */
 import type { Logger } from '../../../runtime/kernel/log.js'
 import { CoordinationUnavailable } from './port.js'
@@ -50,7 +50,7 @@ export class Circuit {
 
   /**
    * Runs one command.
-   * @throws {CoordinationUnavailable} within `limitMs`, and at once while the circuit is open.
+   * @throws {CoordinationUnavailable} within `limitMs`, and immediately while the circuit is open.
    */
   async run<T>(command: () => Promise<T>): Promise<T> {
     const { backend, limitMs, isAnswer } = this.#options

@@ -1,5 +1,5 @@
 /**
- * State that processes share without a table of their own: quotas, single-use keys, short locks, expiring values. The
+ * State that processes share without a dedicated table: quotas, single-use keys, short locks, expiring values. The
  * three drivers behave the same (test/conformance/coordination.test.ts).
  *
  * A driver without a response throws and never guesses a result. The caller decides what that means. For security
@@ -17,7 +17,7 @@ export interface Window {
 
 export interface Taken {
   readonly allowed: boolean
-  /** Used units of the window, including those of this call. */
+  /** Used units of the window, including this call. */
   readonly used: number
   readonly remaining: number
   /** Seconds until the window ends, at least 1. */

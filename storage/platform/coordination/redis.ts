@@ -28,7 +28,7 @@ const RELEASE = `
 if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0`
 
-/** Connects at once, so that a wrong address fails at start. */
+/** Connects immediately, so that a wrong address fails at start. */
 export async function redisCoordination(options: RedisOptions): Promise<Coordination> {
   const { log, settings } = options
   let servers = await openRedis(options).catch((error: unknown) => {

@@ -1,7 +1,7 @@
 /**
  * The client of the kms. It connects at the first request, multiplexes requests over one connection, and fails fast:
  * no request waits longer than the time limit, stalls of this process apart, and while the kms is unavailable most
- * requests fail at once.
+ * requests fail immediately.
  */
 import { connect, type Socket } from 'node:net'
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'

@@ -28,7 +28,7 @@ export interface Channel {
 }
 
 export interface Initiator {
-  /** The first message, to be sent at once. */
+  /** The first message, to be sent immediately. */
   readonly hello: Uint8Array
   /** @throws if the response is not from the holder of the pinned key. */
   finish(answer: Uint8Array): Channel

@@ -27,7 +27,7 @@ export type EntityTable<M extends Members> = TenantRows<Row<M>> & {
 }
 
 /**
- * Writes the statements of an entity. Their names begin with that of the entity: `api_resource.find`. A member without a
+ * Writes the statements of an entity. Their names begin with the entity's name: `api_resource.find`. A member without a
  * column has an expression in `read`.
  */
 export function entityTable<M extends Members>(

@@ -14,7 +14,7 @@ export async function insertRotation(
   })
 }
 
-/** Leases the oldest rotation without a worker. Undefined if there is none. */
+/** Leases the oldest rotation without a worker. Undefined if every rotation has one. */
 export const claimRotation = (
   tx: Transaction,
   { worker, now, until }: { worker: string; now: Date; until: Date },

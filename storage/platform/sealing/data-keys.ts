@@ -17,7 +17,7 @@ export const findNewestDataKey = (tx: Transaction, tenantId: string) =>
   })
 
 /**
- * A data key that may open values. Undefined if there is none, or if a later key has replaced it: a rotation that
+ * A data key that may open values. Undefined if the key is unknown, or if a later key has replaced it: a rotation that
  * finished before `replacedBefore`, after which no live value is under an older key. So an older sealed value of a row
  * does not open if it is put back.
  */

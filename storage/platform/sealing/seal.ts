@@ -4,8 +4,8 @@
  *
  *     format 1 | data key version 4 | nonce 12 | ciphertext | tag 16
  *
- * Seal before you open a transaction: the first use of a tenant's key needs a transaction of its own and a call of
- * the kms, and should not happen while a connection is held.
+ * Seal before you open a transaction: the first use of a tenant's key needs a separate transaction and a call of the
+ * kms, and should not happen while a connection is held.
  */
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject } from 'node:crypto'
 import type { Clock } from '../../../runtime/kernel/clock.js'
